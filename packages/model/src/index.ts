@@ -1,0 +1,2 @@
+/** Reads model directories into programs and tables. */
+export {};

@@ -1,0 +1,2 @@
+/** Speaks the predict API over HTTP, scatters queries and gathers answers. */
+export {};

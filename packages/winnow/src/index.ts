@@ -1,0 +1,2 @@
+/** The winnow command: starts routers and workers, inspects and queries them. */
+export {};

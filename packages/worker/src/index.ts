@@ -1,0 +1,2 @@
+/** Holds replicas of partitions, batches queries and answers them. */
+export {};
