@@ -1,0 +1,73 @@
+// What a device can do for Winnow: hold rows, find the best of them, gather them. `reference/` is
+// plain TypeScript and defines the answers; `cpu/` and `gpu/` give the same bits faster. Score and
+// order are canonical (canonical-score.ts), so nothing here depends on batch, partitioning or device.
+
+import type { TopKBlock } from "@winnow/core";
+
+/** The kinds of device a worker can be told to use. */
+export type AcceleratorKind = "cpu" | "gpu" | "reference";
+
+/** Rows that are on the device. Made by `load`, ended by `release`; never copied. */
+export interface Resident {
+  readonly rows: number;
+  readonly dim: number;
+  /** Global number of row 0 in its table: `topK` answers with global rows. */
+  readonly firstRow: number;
+  /** Device and host memory it occupies. */
+  readonly bytes: number;
+}
+
+/** What is about to be loaded; the device may reserve memory from it before the first chunk. */
+export interface LoadShape {
+  readonly rows: number;
+  readonly dim: number;
+  readonly firstRow: number;
+  /** `search`: topK (and gather) will be asked. `gather`: only gather, so no filter codes are built. */
+  readonly use: "search" | "gather";
+}
+
+/** One batch of queries against some partitions of one table. */
+export interface TopKQuery {
+  /** Distinct partitions of one table, equal `dim`; scanned as one batch of work. */
+  readonly residents: readonly Resident[];
+  /** float32 `[queries, dim]`. */
+  readonly vectors: Float32Array;
+  /** Candidates wanted per query, ≥ 1; fewer come back only where fewer rows are admitted. */
+  readonly k: number;
+  /** Per query: ascending global rows that must not be returned, or `undefined`. */
+  readonly excludedRows?: readonly (Uint32Array | undefined)[] | undefined;
+  /** One bit per global row (bit r & 7 of byte r >> 3) that may be returned; for all queries. */
+  readonly admittedRows?: Uint8Array | undefined;
+}
+
+/** Memory of a device, in bytes. */
+export interface AcceleratorMemory {
+  readonly usedBytes: number;
+  /** What it may use at most. */
+  readonly capacityBytes: number;
+}
+
+/** A device. All methods may be called while others run; `topK` calls are queued in order. */
+export interface Accelerator {
+  readonly kind: AcceleratorKind;
+  /** The device in words, for people: `Xeon, 2 threads, AVX-512 VNNI`. */
+  readonly device: string;
+  memory(): AcceleratorMemory;
+  /**
+   * Takes `shape.rows` rows from `chunks` (whole rows, finite values, in order).
+   * @throws WinnowError RESOURCE_EXHAUSTED when memory does not admit them, INVALID_ARGUMENT when the
+   * chunks do not add up to the shape; what was loaded so far is released.
+   */
+  load(
+    shape: LoadShape,
+    chunks: Iterable<Float32Array> | AsyncIterable<Float32Array>,
+    signal?: AbortSignal,
+  ): Promise<Resident>;
+  /** Exact top-k of each query. Aborting rejects with the signal's reason and frees the device soon. */
+  topK(query: TopKQuery, signal?: AbortSignal): Promise<TopKBlock>;
+  /** Copies rows by local number: `[localRows.length, dim]`. @throws RangeError outside the resident. */
+  gather(resident: Resident, localRows: Uint32Array): Promise<Float32Array>;
+  /** Gives the memory back. Queries under way finish first. */
+  release(resident: Resident): Promise<void>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,22 @@
+// Runs the dense parts of programs (query towers, ranking layers). One implementation: ONNX Runtime
+// on a worker thread, because its `run` blocks the thread it is called on.
+
+import type { Tensor } from "@winnow/core";
+
+/** A loaded ONNX model. */
+export interface DenseModel {
+  /** Runs the model once. Tensors are by the model's own input names; output names are asked for. */
+  run(
+    inputs: ReadonlyMap<string, Tensor>,
+    outputs: readonly string[],
+  ): Promise<ReadonlyMap<string, Tensor>>;
+  /** Gives its memory back; runs under way finish first. */
+  release(): Promise<void>;
+}
+
+/** Loads and runs ONNX models off the event loop. */
+export interface DenseEngine {
+  /** @throws WinnowError INVALID_ARGUMENT when the bytes are not a model the engine can run. */
+  load(onnx: Uint8Array): Promise<DenseModel>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,49 @@
+// What a worker says of itself: the one record that membership stores, streams repeat, routing tables
+// are built from. The same data travels as JSON (membership) and as the proto message (streams).
+
+import type { ErrorCode, Fingerprint, Incarnation, WorkerId } from "@winnow/core";
+
+/** Where a worker is in its life: loading its first share; serving; finishing what runs. */
+export type WorkerState = "starting" | "ready" | "draining";
+
+/** What a worker says of itself. */
+export interface Announcement {
+  readonly workerId: WorkerId;
+  readonly incarnation: Incarnation;
+  /** host:port of its Shard service. */
+  readonly address: string;
+  readonly state: WorkerState;
+  readonly accelerator: string;
+  readonly device: string;
+  readonly memoryUsedBytes: number;
+  readonly memoryCapacityBytes: number;
+  readonly versions: readonly VersionHolding[];
+}
+
+/** One version directory this worker knows, and what it holds of it. */
+export interface VersionHolding {
+  readonly model: string;
+  readonly version: number;
+  /** `undefined` while the directory has not been read (or could not be). */
+  readonly fingerprint: Fingerprint | undefined;
+  /** `ready`: this worker's whole intended share is held. */
+  readonly state: "loading" | "ready" | "failed" | "unloading";
+  readonly error: { readonly code: ErrorCode; readonly message: string } | undefined;
+  readonly tables: readonly TableHolding[];
+}
+
+/** The partitions of one table that are ready on this worker. */
+export interface TableHolding {
+  /** Position in the program's tables. */
+  readonly table: number;
+  /** Partitions of the whole table. */
+  readonly partitions: number;
+  readonly held: readonly HeldPartition[];
+}
+
+/** A replica that answers. */
+export interface HeldPartition {
+  readonly partition: number;
+  /** Its share of the checksum of each of the table's sources; equal on every replica. */
+  readonly shares: readonly number[];
+}

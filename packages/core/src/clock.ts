@@ -1,0 +1,38 @@
+// Time as an argument. Control code never reads the machine's clock or sets its timers; it is given
+// a Clock, so that a deterministic simulator can run it as it is (reliability: the `Env` of a node).
+
+/** A pending timer; only the clock that made it can clear it. */
+export type Timer = { readonly brand: "winnow-timer" } | NodeJS.Timeout;
+
+/** Monotonic time and timers. Wall-clock time decides nothing in Winnow. */
+export interface Clock {
+  /** Monotonic milliseconds since an arbitrary start; fractions allowed. */
+  nowMs(): number;
+  /** Runs `run` once, `delayMs` from now or later. The timer does not keep the process alive. */
+  setTimer(delayMs: number, run: () => void): Timer;
+  /** Forgets a timer; clearing one that has run or was cleared is harmless. */
+  clearTimer(timer: Timer): void;
+}
+
+/** The clock of the machine this process runs on. */
+export const systemClock: Clock = {
+  nowMs: () => performance.now(),
+  setTimer: (delayMs, run) => setTimeout(run, delayMs).unref(),
+  clearTimer: (timer) => clearTimeout(timer as NodeJS.Timeout),
+};
+
+/** Resolves after `delayMs`, or rejects with the signal's reason as soon as it is aborted. */
+export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted === true) return reject(signal.reason as Error);
+    const stop = (): void => {
+      clock.clearTimer(timer);
+      reject(signal?.reason as Error);
+    };
+    const timer = clock.setTimer(delayMs, () => {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    });
+    signal?.addEventListener("abort", stop, { once: true });
+  });
+}

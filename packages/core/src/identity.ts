@@ -1,0 +1,30 @@
+// Names and numbers that must not be mixed up. Each is a plain string or number at run time; the
+// brand exists for the compiler alone.
+
+declare const brand: unique symbol;
+type Brand<Value, Name extends string> = Value & { readonly [brand]: Name };
+
+/** A worker's stable name: keeps its place on the ring across restarts. */
+export type WorkerId = Brand<string, "WorkerId">;
+/** Number of one worker process's life; a higher one supersedes every lower one. */
+export type Incarnation = Brand<number, "Incarnation">;
+/** Number of one routing-table snapshot of one router; only grows. */
+export type Generation = Brand<number, "Generation">;
+/** sha256 (hex) over the files that determine a version's content. */
+export type Fingerprint = Brand<string, "Fingerprint">;
+
+/** Names a worker. */
+export const workerId = (text: string): WorkerId => text as WorkerId;
+/** Numbers a worker process's life. */
+export const incarnation = (value: number): Incarnation => value as Incarnation;
+/** Numbers a routing-table snapshot. */
+export const generation = (value: number): Generation => value as Generation;
+/** Names a version's content. */
+export const fingerprint = (hex: string): Fingerprint => hex as Fingerprint;
+
+/** One version of one model, told apart by content: two directories of one number never mix. */
+export interface VersionKey {
+  readonly model: string;
+  readonly version: number;
+  readonly fingerprint: Fingerprint;
+}

@@ -1,0 +1,50 @@
+// The nouns every other package speaks in, their arithmetic, errors and limits. No I/O, no Redis,
+// no gRPC, no TensorFlow.
+
+export { systemClock, sleep } from "./clock.ts";
+export type { Clock, Timer } from "./clock.ts";
+export { silentLogger } from "./environment.ts";
+export type { Environment, Fields, Logger } from "./environment.ts";
+export {
+  WinnowError,
+  codeOfGrpcStatus,
+  excerpt,
+  grpcStatusOf,
+  httpStatusOf,
+  toWinnowError,
+} from "./errors.ts";
+export type { ErrorCode } from "./errors.ts";
+export { fingerprint, generation, incarnation, workerId } from "./identity.ts";
+export type { Fingerprint, Generation, Incarnation, VersionKey, WorkerId } from "./identity.ts";
+export type { KeyedPartition } from "./keyed-partition.ts";
+export {
+  partitionCountOf,
+  partitionOfBytes,
+  partitionOfInteger,
+  rowRangeOf,
+} from "./partition.ts";
+export type { RowRange } from "./partition.ts";
+export type {
+  Attribute,
+  CandidateTable,
+  DenseStep,
+  HostStep,
+  KeyedTable,
+  LookupStep,
+  MissingKey,
+  ModelProgram,
+  SignatureProgram,
+  SignatureTensor,
+  Step,
+  TableKeys,
+  TableSource,
+  TableSpec,
+  TopKStep,
+  ValueId,
+  Vocabulary,
+} from "./program/program.ts";
+export { StringColumn } from "./string-column.ts";
+export { elementCount, stringTensor, tensor } from "./tensor.ts";
+export type { Dtype, DtypeArrays, Tensor, TensorOf, TensorSpec } from "./tensor.ts";
+export { compareCandidates, mergeTopK } from "./top-k.ts";
+export type { MergedTopK, TopKBlock } from "./top-k.ts";

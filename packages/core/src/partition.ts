@@ -1,0 +1,54 @@
+// How embedding tables are cut. A candidate table is cut into contiguous row ranges, so that global
+// row order (which breaks ties) survives; a keyed table is cut by a hash of the key. The number of
+// partitions depends on the number of rows alone, so every process computes the same cut.
+
+/** A half-open range of global rows, `[firstRow, endRow)`. */
+export interface RowRange {
+  readonly firstRow: number;
+  readonly endRow: number;
+}
+
+const ROWS_PER_PARTITION = 65_536;
+const PARTITIONS_MIN = 16;
+const PARTITIONS_MAX = 1024;
+
+/** Partitions of a table: the next power of two of rows ÷ 65,536 in 16…1024, at most one per row. */
+export function partitionCountOf(rows: number): number {
+  const wanted = 2 ** Math.ceil(Math.log2(Math.max(1, rows / ROWS_PER_PARTITION)));
+  return Math.max(1, Math.min(rows, PARTITIONS_MAX, Math.max(PARTITIONS_MIN, wanted)));
+}
+
+/** Rows of one partition of a candidate table; sizes differ by at most one row. */
+export function rowRangeOf(
+  partition: number,
+  table: { readonly rows: number; readonly partitions: number },
+): RowRange {
+  return {
+    firstRow: Math.floor((partition * table.rows) / table.partitions),
+    endRow: Math.floor(((partition + 1) * table.rows) / table.partitions),
+  };
+}
+
+/** The partition of a keyed table that holds a string key: FNV-1a of its bytes, mixed, mod count. */
+export function partitionOfBytes(key: Uint8Array, partitions: number): number {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < key.length; index += 1) {
+    hash = Math.imul(hash ^ key[index]!, 0x01000193);
+  }
+  return mix(hash) % partitions;
+}
+
+/** The partition of a keyed table that holds an integer key (an id, or a row number). */
+export function partitionOfInteger(key: bigint, partitions: number): number {
+  const low = Number(BigInt.asIntN(32, key));
+  const high = Number(BigInt.asIntN(32, key >> 32n));
+  return mix(low ^ mix(high + 0x9e3779b9)) % partitions;
+}
+
+/** The finaliser of MurmurHash3 (Austin Appleby, public domain): every input bit reaches every bit. */
+function mix(value: number): number {
+  let hash = value | 0;
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
+}

@@ -1,0 +1,180 @@
+// What the router runs for one model version: plain data, made by `model` from the model's files on
+// a worker, fetched by the router over the wire, and run there without any file. One program per
+// signature, over tables shared by all signatures of the version.
+//
+//   inputs ─▶ host ─▶ lookup ─▶ dense ─▶ topK ─▶ host ─▶ outputs
+//             strings  scatter   ONNX     scatter  e.g. exclusions
+//             integers (or local)
+//
+// Values are numbered; every step reads values that an input, a constant or an earlier step defines.
+// Steps stand in an order in which they can run; steps that do not depend on each other may overlap.
+
+import type { Fingerprint } from "../identity.ts";
+import type { Dtype, Tensor, TensorSpec } from "../tensor.ts";
+
+/** Everything a router needs to answer for one version, except the rows of its tables. */
+export interface ModelProgram {
+  readonly fingerprint: Fingerprint;
+  readonly tables: readonly TableSpec[];
+  /** Key → integer tables that host steps look up (small: they travel with the program). */
+  readonly vocabularies: readonly Vocabulary[];
+  /** ONNX models (opset and initialisers inside), by position; `DenseStep.model` names one. */
+  readonly denseModels: readonly Uint8Array[];
+  readonly signatures: readonly SignatureProgram[];
+}
+
+/** A file region a table is read from, with the checksum that the parts read by all must add up to. */
+export interface TableSource {
+  /** Checkpoint key or graph node, for messages: `candidates`. */
+  readonly tensor: string;
+  /** File name within the version directory, for messages. */
+  readonly file: string;
+  /** Unmasked CRC-32C over the whole region, or `undefined` where the format stores none. */
+  readonly checksum: number | undefined;
+}
+
+interface TableShape {
+  /** Name for messages and metrics: the checkpoint key of its rows. */
+  readonly name: string;
+  readonly rows: number;
+  /** float32 values per row. */
+  readonly dim: number;
+  readonly partitions: number;
+  /** Rows first, then ids (a candidate table with stored identifiers). */
+  readonly sources: readonly TableSource[];
+}
+
+/** A table that is searched: rows cut into contiguous ranges, each row with an id. */
+export interface CandidateTable extends TableShape {
+  readonly kind: "candidate";
+  /** Dtype of the stored identifiers; `undefined`: the row number itself is the answer. */
+  readonly idDtype: "string" | "int32" | "int64" | undefined;
+}
+
+/** A table that is looked up: rows cut by a hash of the key. */
+export interface KeyedTable extends TableShape {
+  readonly kind: "keyed";
+  readonly keys: TableKeys;
+}
+
+/** An embedding table as the cluster sees it. */
+export type TableSpec = CandidateTable | KeyedTable;
+
+/**
+ * What a keyed table is asked with. `row`: int64 row numbers, each its own key; a number outside the
+ * table is INVALID_ARGUMENT. `vocabulary`: strings or int64 ids, translated to rows by the worker
+ * that holds the key's partition.
+ */
+export type TableKeys =
+  | { readonly kind: "row" }
+  | {
+      readonly kind: "vocabulary";
+      readonly keyDtype: "string" | "int64";
+      readonly missing: MissingKey;
+      /** Keys answered before the vocabulary is asked (mask tokens), one row each. */
+      readonly fixed: { readonly keys: Tensor; readonly rows: readonly number[] };
+    };
+
+/**
+ * The row of a key that the vocabulary lacks: one row, a hash over several OOV rows (strings:
+ * FarmHash Fingerprint64 mod buckets; integers: floor mod), or INVALID_ARGUMENT.
+ */
+export type MissingKey =
+  | { readonly kind: "row"; readonly row: number }
+  | { readonly kind: "hash"; readonly firstRow: number; readonly buckets: number }
+  | { readonly kind: "refuse" };
+
+/** A static hash table of the graph: `keys[i]` maps to `values[i]`. */
+export interface Vocabulary {
+  readonly name: string;
+  /** string or int64 `[entries]`. */
+  readonly keys: Tensor;
+  /** int64 or string `[entries]`. */
+  readonly values: Tensor;
+}
+
+/** Number of a value within one signature's program. */
+export type ValueId = number;
+
+/** A named input or output of a signature, as its SignatureDef declares it. */
+export interface SignatureTensor extends TensorSpec {
+  /** The name clients use: `input_1`, `user_id`, `output_1`. */
+  readonly name: string;
+  /** The graph tensor, as the metadata endpoint shows it: `serving_default_input_1:0`. */
+  readonly graphTensor: string;
+  readonly value: ValueId;
+}
+
+/** The program of one signature. */
+export interface SignatureProgram {
+  readonly name: string;
+  /** `tensorflow/serving/predict`, or "" for the initialiser signature. */
+  readonly methodName: string;
+  readonly inputs: readonly SignatureTensor[];
+  readonly outputs: readonly SignatureTensor[];
+  readonly constants: readonly { readonly value: ValueId; readonly tensor: Tensor }[];
+  readonly steps: readonly Step[];
+}
+
+/** One thing to do. */
+export type Step = HostStep | LookupStep | DenseStep | TopKStep;
+
+/** An attribute of a host operation, as the graph gives it. */
+export type Attribute = number | string | boolean | readonly number[] | readonly string[];
+
+/** A TensorFlow operation that runs in TypeScript: strings, integers, tf.Example parsing. */
+export interface HostStep {
+  readonly kind: "host";
+  /** TensorFlow op name: `StringToHashBucketFast`. */
+  readonly op: string;
+  /** Graph node, for error messages. */
+  readonly node: string;
+  readonly attributes: Readonly<Record<string, Attribute>>;
+  /** Position in `ModelProgram.vocabularies` for the lookup ops. */
+  readonly vocabulary?: number;
+  readonly inputs: readonly ValueId[];
+  readonly outputs: readonly ValueId[];
+}
+
+/** keys of any shape `[...]` → float32 rows `[..., dim]`. */
+export interface LookupStep {
+  readonly kind: "lookup";
+  /** Position in `ModelProgram.tables`. */
+  readonly table: number;
+  readonly node: string;
+  readonly keys: ValueId;
+  readonly output: ValueId;
+}
+
+/** A run of one ONNX model in the dense engine. Names are the model's own input and output names. */
+export interface DenseStep {
+  readonly kind: "dense";
+  /** Position in `ModelProgram.denseModels`. */
+  readonly model: number;
+  readonly inputs: readonly { readonly name: string; readonly value: ValueId }[];
+  readonly outputs: readonly {
+    readonly name: string;
+    readonly value: ValueId;
+    readonly dtype: Dtype;
+  }[];
+}
+
+/** query vectors float32 `[queries, dim]` → the best `k` rows of a candidate table. */
+export interface TopKStep {
+  readonly kind: "topK";
+  readonly table: number;
+  readonly node: string;
+  readonly query: ValueId;
+  readonly k: number;
+  /**
+   * True where the stored layer answers min(k, rows) (TFRS Streaming); otherwise k > rows is
+   * INVALID_ARGUMENT, as `TopKV2` says.
+   */
+  readonly capped: boolean;
+  /** float32 `[queries, k]`; unused outputs are `undefined`. */
+  readonly scores: ValueId | undefined;
+  /** int32 `[queries, k]`, global rows. */
+  readonly rows: ValueId | undefined;
+  /** `[queries, k]` of the table's `idDtype`. */
+  readonly ids: ValueId | undefined;
+}

@@ -1,0 +1,45 @@
+// A model version on disk, format-blind: what the worker needs of any model directory. Each format
+// (saved-model/ first) implements it. Opening reads the graph and the table of contents; rows are
+// read by partition, in bounded chunks, and never for partitions nobody asked for.
+//
+// Reading is synchronous on purpose: it happens on a thread of its own, where a system call costs
+// two microseconds and a promise ten times that.
+
+import type { KeyedPartition, ModelProgram, Tensor } from "@winnow/core";
+
+/** An opened version directory. Every method throws WinnowError naming the file, tensor or row. */
+export interface ModelVersion {
+  readonly directory: string;
+  readonly program: ModelProgram;
+  /** Bytes one partition will occupy as float32 rows, ids and keys: known before reading. */
+  partitionBytes(table: number, partition: number): number;
+  /** Prepares to read one partition. @throws WinnowError DATA_LOSS, NOT_FOUND */
+  openPartition(table: number, partition: number): PartitionReader;
+  /** Bytes read from files so far, for the figure "bytes read against the fair share". */
+  readonly bytesRead: number;
+  close(): void;
+}
+
+/** One partition of one table, being read. */
+export interface PartitionReader {
+  /** Rows in this partition. */
+  readonly rows: number;
+  readonly dim: number;
+  /** Global number of the first row of a candidate partition; 0 for a keyed one. */
+  readonly firstRow: number;
+  /** Identifiers of a candidate partition's rows, in row order; `undefined` if it stores none. */
+  readonly ids: Tensor | undefined;
+  /** Keys of a keyed partition; `undefined` for a candidate one. */
+  readonly keyed: KeyedPartition | undefined;
+  /**
+   * Row-major values in chunks of whole rows of at most 4 MiB, in local row order; each chunk is a
+   * fresh array the caller may keep or transfer. @throws WinnowError DATA_LOSS for a truncated file,
+   * INVALID_ARGUMENT for NaN or Inf, naming table and global row.
+   */
+  chunks(): Generator<Float32Array, void, undefined>;
+  /**
+   * This partition's share of the checksum of each of the table's sources; complete once `chunks`
+   * has ended. XOR over all partitions of a table equals `wholeOf(source)`, see core/checksum.
+   */
+  checksumShares(): readonly number[];
+}

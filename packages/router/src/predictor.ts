@@ -1,0 +1,73 @@
+// The seam between the HTTP side (bytes, JSON, statuses) and the cluster side (programs, scatter,
+// gather). `http/` knows only this; `Router` implements it.
+
+import type { ModelProgram, SignatureProgram, Tensor } from "@winnow/core";
+
+/** The model a URL names. At most one of version and label. */
+export interface ModelTarget {
+  readonly model: string;
+  readonly version?: number | undefined;
+  readonly label?: string | undefined;
+}
+
+/** One version, pinned for the whole of a request: every stage and retry uses this and no other. */
+export interface PinnedModel {
+  readonly model: string;
+  readonly version: number;
+  readonly program: ModelProgram;
+  /** Ends the pin; must be called exactly once. */
+  release(): void;
+}
+
+/** What a request asks of a pinned model. */
+export interface PredictRequest {
+  readonly signature: SignatureProgram;
+  /** By input name; dtypes as the signature declares. */
+  readonly inputs: ReadonlyMap<string, Tensor>;
+  /** Monotonic ms by which the answer must be given. */
+  readonly deadlineMs: number;
+  readonly signal: AbortSignal;
+  /** Wanted instead of the signature's k. */
+  readonly k?: number | undefined;
+  /** Item ids never to be returned: one list for all instances, or one per instance. */
+  readonly exclude?: readonly Tensor[] | undefined;
+  /** Accept an answer that lacks lost partitions. */
+  readonly allowPartial?: boolean | undefined;
+}
+
+/** The answer to a request. */
+export interface Prediction {
+  /** By output name, in the signature's order. */
+  readonly outputs: ReadonlyMap<string, Tensor>;
+  /** Partitions answered ÷ partitions asked; 1 unless partial answers were allowed. */
+  readonly coverage: number;
+}
+
+/** TensorFlow Serving's life of a version, as the status endpoint tells it. */
+export type ServingState = "START" | "LOADING" | "AVAILABLE" | "UNLOADING" | "END";
+
+/** One version in the status document. */
+export interface VersionStatus {
+  readonly version: number;
+  readonly state: ServingState;
+  /** Canonical gRPC code name: `OK`, `NOT_FOUND`, … */
+  readonly errorCode: string;
+  readonly errorMessage: string;
+}
+
+/** What the HTTP side needs from the cluster side. */
+export interface Predictor {
+  /**
+   * Resolves a target to a version that can answer.
+   * @throws WinnowError NOT_FOUND `Servable not found for request: …`; INVALID_ARGUMENT for an unknown
+   * label; UNAVAILABLE when the version exists but partitions are lost, naming them.
+   */
+  pin(target: ModelTarget): Promise<PinnedModel>;
+  predict(pinned: PinnedModel, request: PredictRequest): Promise<Prediction>;
+  /** Versions of a model, descending; `undefined` for a model nobody has. */
+  status(model: string): readonly VersionStatus[] | undefined;
+  /** Names of all models, ascending. */
+  models(): readonly string[];
+  /** Whether a complete routing table has been seen and this router is not draining. */
+  readonly ready: boolean;
+}
