@@ -1,3 +1,4 @@
 #!/usr/bin/env node
-// npm links a command only if its file exists at install time; dist/ does not, so this file does.
-import "../dist/main.js";
+// Starts the built command. npm links a command only if its file exists at install time, and
+// dist/ does not exist then; hence this file between the two.
+await import("../dist/main.js");
