@@ -1,8 +1,7 @@
-/**
- * How the tests run. Unit tests resolve packages to their source by an export condition, so they
- * need no build. Cluster tests start real processes from `dist/`; they run one file at a time,
- * after everything else, so that a timing they assert is not disturbed by a neighbour.
- */
+// How the tests run. Unit tests resolve packages to their source by an export condition, so they
+// need no build. Cluster tests start real processes from `dist/`; they run one file at a time,
+// after everything else, so that a timing they assert is not disturbed by a neighbour.
+
 import { defineConfig } from "vitest/config";
 
 const fromSource = ["@winnow/source"];

@@ -1,2 +1,3 @@
-/** Loads rows on a device and searches them exactly. */
+// Entrance of the package: devices that hold rows and search them exactly, and the dense engine.
+
 export {};

@@ -1,2 +1,3 @@
-/** Membership, placement, the routing table and the wire contract. */
+// Entrance of the package: membership, placement, the routing table and the wire contract.
+
 export {};

@@ -1,2 +1,3 @@
-/** Reads model directories into programs and tables. */
+// Entrance of the package: model directories as programs and readable tables.
+
 export {};

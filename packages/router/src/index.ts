@@ -1,2 +1,3 @@
-/** Speaks the predict API over HTTP, scatters queries and gathers answers. */
+// Entrance of the package: the predict API over HTTP, scatter and gather.
+
 export {};

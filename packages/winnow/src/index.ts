@@ -1,2 +1,3 @@
-/** The winnow command: starts routers and workers, inspects and queries them. */
+// Entrance of the package: nothing is imported from the command; main.ts is what runs.
+
 export {};

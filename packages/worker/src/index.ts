@@ -1,2 +1,3 @@
-/** Holds replicas of partitions, batches queries and answers them. */
+// Entrance of the package: a process that holds replicas, batches queries and answers them.
+
 export {};
