@@ -17,13 +17,23 @@ export type { ErrorCode } from "./errors.ts";
 export { fingerprint, generation, incarnation, workerId } from "./identity.ts";
 export type { Fingerprint, Generation, Incarnation, VersionKey, WorkerId } from "./identity.ts";
 export type { KeyedPartition } from "./keyed-partition.ts";
-export {
-  partitionCountOf,
-  partitionOfBytes,
-  partitionOfInteger,
-  rowRangeOf,
-} from "./partition.ts";
+export { partitionCountOf, partitionOfBytes, partitionOfInteger, rowRangeOf } from "./partition.ts";
 export type { RowRange } from "./partition.ts";
+export { isHostOperation, runHostStep, validateHostStep } from "./program/host-operations.ts";
+export {
+  decodeProgram,
+  decodeProgramPackage,
+  encodeProgram,
+  encodeProgramPackage,
+} from "./program/program-codec.ts";
+export type { InlineTable, ProgramPackage } from "./program/program-codec.ts";
+export { runProgram } from "./program/program-run.ts";
+export type {
+  ProgramExecutors,
+  ProgramRequest,
+  TopKAnswer,
+  TopKQuestion,
+} from "./program/program-run.ts";
 export type {
   Attribute,
   CandidateTable,
@@ -43,6 +53,8 @@ export type {
   ValueId,
   Vocabulary,
 } from "./program/program.ts";
+export { indexVocabularies } from "./program/vocabulary-index.ts";
+export type { VocabularyIndex } from "./program/vocabulary-index.ts";
 export { StringColumn } from "./string-column.ts";
 export { elementCount, stringTensor, tensor } from "./tensor.ts";
 export type { Dtype, DtypeArrays, Tensor, TensorOf, TensorSpec } from "./tensor.ts";
