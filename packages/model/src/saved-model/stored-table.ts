@@ -1,0 +1,38 @@
+// Where the rows, ids and keys of a table lie: made by the graph part, which knows what each variable
+// means, and read by partition-reading.ts, which knows the files.
+
+import type { TableSpec, Tensor } from "@winnow/core";
+
+/** A tensor by its checkpoint key, or a constant of the graph (already in memory). */
+export type StoredTensor =
+  | { readonly kind: "bundle"; readonly key: string }
+  | { readonly kind: "constant"; readonly name: string; readonly tensor: Tensor };
+
+/** A table of a program with the places its content is read from. */
+export interface StoredTable {
+  /** `sources` made by `VersionFiles.sourceOf` of `rows`, then of `ids` where there are any. */
+  readonly spec: TableSpec;
+  /** float32 `[rows, dim]`. */
+  readonly rows: StoredTensor;
+  /** string, int32 or int64 `[rows]`; `undefined` for a table without stored identifiers. */
+  readonly ids: StoredTensor | undefined;
+  /** Of a keyed table whose keys are a vocabulary: `keys[i]` leads to row `values[i]` (int64). */
+  readonly vocabulary: { readonly keys: Tensor; readonly values: Tensor } | undefined;
+}
+
+/** What a lookup table initialised from a text file asks for (`InitializeTableFromTextFileV2`). */
+export interface TextVocabulary {
+  /** File name under `assets/`, from the graph's `asset_file_def`. */
+  readonly file: string;
+  readonly keyDtype: "string" | "int64";
+  readonly valueDtype: "string" | "int64";
+  /** -2: the whole line; -1: the line's number; else a column, from 0. */
+  readonly keyIndex: number;
+  readonly valueIndex: number;
+  /** Lines that must exist and are read; -1 reads all. */
+  readonly vocabularySize: number;
+  /** Between columns, one byte; TensorFlow's default is a tab. */
+  readonly delimiter: string;
+  /** Lines skipped at the start of the file. */
+  readonly offset: number;
+}
