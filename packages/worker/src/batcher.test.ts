@@ -1,0 +1,144 @@
+// The batcher against its promises: bounds, order, and that no query is lost or answered twice.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+
+import { Batcher, batchGroupOf } from "./batcher.ts";
+import type { WaitingQuery } from "./batcher.ts";
+
+interface Named extends WaitingQuery {
+  readonly name: string;
+}
+
+const query = (name: string, options: Partial<Named> = {}): Named => ({
+  name,
+  group: "g",
+  rows: 1,
+  deadlineMs: 1000,
+  ...options,
+});
+
+const namesOf = (queries: readonly Named[] | undefined): string[] =>
+  (queries ?? []).map((each) => each.name);
+
+describe("Batcher", () => {
+  test("a query that finds the device idle leaves at once and alone", () => {
+    const batcher = new Batcher<Named>({ queueRowsMax: 10, batchRowsMax: 4 });
+
+    batcher.offer(query("a"));
+
+    expect(namesOf(batcher.next(0)?.queries)).toEqual(["a"]);
+    expect(batcher.next(0)).toBeUndefined();
+  });
+
+  test("queries of one group leave together, earliest deadline first", () => {
+    const batcher = new Batcher<Named>({ queueRowsMax: 10, batchRowsMax: 4 });
+    batcher.offer(query("late", { deadlineMs: 900 }));
+    batcher.offer(query("other", { group: "h", deadlineMs: 500 }));
+    batcher.offer(query("early", { deadlineMs: 100 }));
+
+    expect(namesOf(batcher.next(0)?.queries)).toEqual(["early", "late"]);
+    expect(namesOf(batcher.next(0)?.queries)).toEqual(["other"]);
+  });
+
+  test("a batch stops at batchRowsMax, but one larger query travels alone", () => {
+    const batcher = new Batcher<Named>({ queueRowsMax: 100, batchRowsMax: 4 });
+    batcher.offer(query("big", { rows: 9, deadlineMs: 1 }));
+    batcher.offer(query("a", { rows: 3, deadlineMs: 2 }));
+    batcher.offer(query("b", { rows: 2, deadlineMs: 3 }));
+
+    expect(namesOf(batcher.next(0)?.queries)).toEqual(["big"]);
+    expect(namesOf(batcher.next(0)?.queries)).toEqual(["a"]);
+    expect(namesOf(batcher.next(0)?.queries)).toEqual(["b"]);
+  });
+
+  test("(R2) a full queue refuses at once", () => {
+    const batcher = new Batcher<Named>({ queueRowsMax: 4, batchRowsMax: 4 });
+
+    expect(batcher.offer(query("a", { rows: 3 }))).toBe(true);
+    expect(batcher.offer(query("b", { rows: 2 }))).toBe(false);
+    expect(batcher.offer(query("c", { rows: 1 }))).toBe(true);
+    expect(batcher.rows).toBe(4);
+  });
+
+  test("(R4) expired and cancelled queries never start", () => {
+    const batcher = new Batcher<Named>({ queueRowsMax: 10, batchRowsMax: 10 });
+    const gone = query("gone");
+    batcher.offer(query("old", { deadlineMs: 50 }));
+    batcher.offer(gone);
+    batcher.offer(query("fresh", { deadlineMs: 51 }));
+
+    expect(batcher.cancel(gone)).toBe(true);
+    const batch = batcher.next(50);
+
+    expect(namesOf(batch?.queries)).toEqual(["fresh"]);
+    expect(namesOf(batch?.expired)).toEqual(["old"]);
+    expect(batcher.cancel(gone)).toBe(false);
+  });
+
+  test("k shares a group up to the next power of two", () => {
+    expect(batchGroupOf("t", 65)).toBe(batchGroupOf("t", 128));
+    expect(batchGroupOf("t", 64)).not.toBe(batchGroupOf("t", 65));
+    expect(batchGroupOf("t", 1)).not.toBe(batchGroupOf("t", 2));
+    expect(batchGroupOf("t", 10)).not.toBe(batchGroupOf("u", 10));
+  });
+
+  test("every query ends exactly once: refused, cancelled, expired or in one batch within bounds", () => {
+    const step = fc.oneof(
+      fc.record({
+        kind: fc.constant("offer" as const),
+        group: fc.constantFrom("g", "h", "i"),
+        rows: fc.integer({ min: 1, max: 9 }),
+        lifeMs: fc.integer({ min: 0, max: 40 }),
+      }),
+      fc.record({ kind: fc.constant("cancel" as const), at: fc.nat(30) }),
+      fc.record({ kind: fc.constant("next" as const), passMs: fc.nat(15) }),
+    );
+
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
+        const limits = { queueRowsMax: 20, batchRowsMax: 8 };
+        const batcher = new Batcher<Named>(limits);
+        const waiting = new Map<string, Named>();
+        let nowMs = 0;
+        const leave = (left: Named): void => {
+          expect(waiting.delete(left.name)).toBe(true);
+        };
+        const takeBatch = (): void => {
+          const batch = batcher.next(nowMs);
+          if (batch === undefined) return expect(waiting.size).toBe(0);
+          const due = Math.min(
+            ...[...waiting.values()].map((each) => each.deadlineMs).filter((ms) => ms > nowMs),
+          );
+          batch.expired.forEach((each) => {
+            expect(each.deadlineMs).toBeLessThanOrEqual(nowMs);
+            leave(each);
+          });
+          const rows = batch.queries.reduce((sum, each) => sum + each.rows, 0);
+          if (batch.queries.length > 1) expect(rows).toBeLessThanOrEqual(limits.batchRowsMax);
+          expect(new Set(batch.queries.map((each) => each.group)).size).toBeLessThanOrEqual(1);
+          batch.queries.forEach(leave);
+          if (batch.queries.length > 0) expect(batch.queries[0]?.deadlineMs).toBe(due);
+          else expect(waiting.size).toBe(0);
+        };
+
+        for (const [index, each] of steps.entries()) {
+          if (each.kind === "offer") {
+            const name = `q${index}`;
+            const offered = query(name, { ...each, deadlineMs: nowMs + each.lifeMs });
+            if (batcher.offer(offered)) waiting.set(name, offered);
+          } else if (each.kind === "cancel") {
+            const chosen = [...waiting.values()][each.at];
+            if (chosen !== undefined && batcher.cancel(chosen)) leave(chosen);
+          } else {
+            nowMs += each.passMs;
+            takeBatch();
+          }
+          expect(batcher.rows).toBeLessThanOrEqual(limits.queueRowsMax);
+        }
+        while (waiting.size > 0) takeBatch();
+        expect(batcher.rows).toBe(0);
+      }),
+    );
+  });
+});

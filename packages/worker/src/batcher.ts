@@ -1,0 +1,132 @@
+// Continuous batching: while one scan runs, arriving queries wait here, and what waits together when
+// the scan ends leaves together as the next batch. Nothing ever waits for a timer, so a query that
+// finds the device idle starts at once, and batches grow only as far as the load makes them.
+//
+//   offer ──▶ waiting ──next()──▶ running ──▶ answer
+//     │          ├─ its deadline passes ──▶ expired (dropped before any work)
+//     │          └─ cancel ───────────────▶ gone
+//     └─ queue full ──▶ refused at once
+//
+// A batch holds queries of one group: the same version, table and partition set, and k within the
+// same power of two, so that nobody pays for a neighbour's much larger k. The earliest deadline
+// chooses the group. Time is an argument: the queue itself has no clock and starts no work.
+
+/** One query that may wait. */
+export interface WaitingQuery {
+  /** Queries of equal group may share a batch, see `batchGroupOf`. */
+  readonly group: string;
+  /** Query vectors or keys it carries, ≥ 1. */
+  readonly rows: number;
+  /** Monotonic ms by which it must be answered. */
+  readonly deadlineMs: number;
+}
+
+/** What leaves the queue together. */
+export interface Batch<Query extends WaitingQuery> {
+  /** Same group, earliest deadline first; empty when all that waited had expired. */
+  readonly queries: readonly Query[];
+  /** Dropped without work: their deadline had passed. */
+  readonly expired: readonly Query[];
+}
+
+/** Bounds of the queue and of one batch. */
+export interface BatchLimits {
+  /** Rows that may wait; a query that would exceed it is refused. */
+  readonly queueRowsMax: number;
+  /** Rows of one batch; a single query above it travels alone. */
+  readonly batchRowsMax: number;
+}
+
+/** The group of a TopK query: what it scans, and its k up to a power of two. */
+export function batchGroupOf(scanned: string, k: number): string {
+  return `${scanned}|${32 - Math.clz32(Math.max(1, k) - 1)}`;
+}
+
+/** Queries that wait for the device. */
+export class Batcher<Query extends WaitingQuery> {
+  readonly #limits: BatchLimits;
+  #waiting = new Set<Query>();
+  #rows = 0;
+
+  constructor(limits: BatchLimits) {
+    this.#limits = limits;
+  }
+
+  /** Rows that wait. */
+  get rows(): number {
+    return this.#rows;
+  }
+
+  /** Queries that wait. */
+  get length(): number {
+    return this.#waiting.size;
+  }
+
+  /** Takes a query in, or answers `false` at once when the queue is full. */
+  offer(query: Query): boolean {
+    const fits = this.#rows + query.rows <= this.#limits.queueRowsMax;
+    // An empty queue admits any single query: its size is bounded where it is validated.
+    if (!fits && this.#waiting.size > 0) return false;
+    this.#waiting.add(query);
+    this.#rows += query.rows;
+    return true;
+  }
+
+  /** Forgets a waiting query; `false` if it does not wait (any more). */
+  cancel(query: Query): boolean {
+    if (!this.#waiting.delete(query)) return false;
+    this.#rows -= query.rows;
+    return true;
+  }
+
+  /** Drops and returns what has expired, oldest deadline first. */
+  expire(nowMs: number): Query[] {
+    const expired = [...this.#waiting].filter((query) => query.deadlineMs <= nowMs);
+    for (const query of expired) this.cancel(query);
+    return expired.toSorted(byDeadline);
+  }
+
+  /** Takes the next batch out; `undefined` when nothing waits. */
+  next(nowMs: number): Batch<Query> | undefined {
+    if (this.#waiting.size === 0) return undefined;
+    const expired = this.expire(nowMs);
+    const first = earliest(this.#waiting);
+    if (first === undefined) return { queries: [], expired };
+    const group = [...this.#waiting].filter((query) => query.group === first.group);
+    const queries = firstThatFit(group.toSorted(byDeadline), this.#limits.batchRowsMax);
+    for (const query of queries) this.cancel(query);
+    return { queries, expired };
+  }
+
+  /** Takes everything out, for a device that is gone. */
+  clear(): Query[] {
+    const queries = [...this.#waiting];
+    this.#waiting = new Set();
+    this.#rows = 0;
+    return queries;
+  }
+}
+
+const byDeadline = (a: WaitingQuery, b: WaitingQuery): number => a.deadlineMs - b.deadlineMs;
+
+/** The query due first; among equals the one that came first. */
+function earliest<Query extends WaitingQuery>(waiting: Iterable<Query>): Query | undefined {
+  let best: Query | undefined;
+  for (const query of waiting) {
+    if (best === undefined || query.deadlineMs < best.deadlineMs) best = query;
+  }
+  return best;
+}
+
+/** The longest prefix within `rowsMax` rows, at least one query. */
+function firstThatFit<Query extends WaitingQuery>(
+  queries: readonly Query[],
+  rowsMax: number,
+): readonly Query[] {
+  let rows = 0;
+  const end = queries.findIndex((query, index) => {
+    rows += query.rows;
+    return index > 0 && rows > rowsMax;
+  });
+  return end < 0 ? queries : queries.slice(0, end);
+}

@@ -1,0 +1,51 @@
+// Model directories on a file system, as `version-watch.ts` wants to see them.
+
+import { createHash } from "node:crypto";
+import { readdir, stat } from "node:fs/promises";
+import path from "node:path";
+
+import type { ModelStorage } from "./version-watch.ts";
+
+/** A version directory is worth opening once one of these is in it. */
+const MODEL_FILES = ["saved_model.pb", "saved_model.pbtxt"];
+const STAMPED_FILES_MAX = 1000;
+
+/** The local (or mounted) file system. */
+export const fileStorage: ModelStorage = {
+  directories: listDirectories,
+  stamp: stampOf,
+  join: (directory, name) => path.join(directory, name),
+};
+
+async function listDirectories(directory: string): Promise<string[]> {
+  const entries = await readdir(directory, { withFileTypes: true });
+  const names = await Promise.all(
+    entries.map(async (entry) => {
+      if (entry.isDirectory()) return entry.name;
+      if (!entry.isSymbolicLink()) return undefined;
+      // Links are followed, as TensorFlow Serving does: `latest -> /data/7` style trees are common.
+      const target = await stat(path.join(directory, entry.name)).catch(() => undefined);
+      return target?.isDirectory() === true ? entry.name : undefined;
+    }),
+  );
+  return names.filter((name) => name !== undefined);
+}
+
+async function stampOf(directory: string): Promise<string | undefined> {
+  const names = await readdir(directory);
+  if (!MODEL_FILES.some((name) => names.includes(name))) return undefined;
+  const nested = await Promise.all(
+    ["variables", "assets"].map(async (folder) => {
+      const children = await readdir(path.join(directory, folder)).catch(() => []);
+      return children.map((name) => path.join(folder, name));
+    }),
+  );
+  const files = [...names, ...nested.flat()].toSorted().slice(0, STAMPED_FILES_MAX);
+  const lines = await Promise.all(
+    files.map(async (file) => {
+      const facts = await stat(path.join(directory, file)).catch(() => undefined);
+      return facts?.isFile() === true ? `${file} ${facts.size} ${facts.mtimeMs}` : "";
+    }),
+  );
+  return createHash("sha256").update(lines.join("\n")).digest("hex");
+}

@@ -1,0 +1,84 @@
+// TensorFlow Serving's rules for version directories, and Winnow's one addition.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+
+import { indexVersions, versionOfName, wantedVersions } from "./version-policy.ts";
+
+const none: ReadonlySet<number> = new Set();
+
+describe("versionOfName()", () => {
+  test.each([
+    ["1", 1],
+    ["00000123", 123],
+    [" 7", 7],
+    ["1609459200", 1_609_459_200],
+    ["0", 0],
+  ])("%j is version %d", (name, version) => {
+    expect(versionOfName(name)).toBe(version);
+  });
+
+  test.each(["v1", "", "1.0", "-3", "1e3", "0x10", "9223372036854775807", "1 2", "一"])(
+    "%j is no version",
+    (name) => {
+      expect(versionOfName(name)).toBeUndefined();
+    },
+  );
+});
+
+describe("indexVersions()", () => {
+  test("two names for one number: the last by name wins, the other is reported", () => {
+    const index = indexVersions(["7", "tmp", "00007", "12"]);
+
+    expect([...index.names]).toEqual([
+      [7, "7"],
+      [12, "12"],
+    ]);
+    expect(index.duplicates).toEqual([{ version: 7, ignored: "00007" }]);
+  });
+});
+
+describe("wantedVersions()", () => {
+  test("latest 1 wants the newest, compared as numbers", () => {
+    const choice = { available: [9, 10, 2], failed: none, serving: undefined };
+
+    expect(wantedVersions({ kind: "latest", count: 1 }, choice)).toEqual([10]);
+    expect(wantedVersions({ kind: "latest", count: 2 }, choice)).toEqual([10, 9]);
+  });
+
+  test("the serving version is wanted and comes first, whatever the policy says", () => {
+    const choice = { available: [6, 7], failed: none, serving: 6 };
+
+    expect(wantedVersions({ kind: "latest", count: 1 }, choice)).toEqual([6, 7]);
+    expect(wantedVersions({ kind: "specific", versions: [7] }, choice)).toEqual([6, 7]);
+  });
+
+  test("a version that failed leaves room for the newest that can be loaded", () => {
+    const choice = { available: [5, 6, 7], failed: new Set([7]), serving: undefined };
+
+    expect(wantedVersions({ kind: "latest", count: 1 }, choice)).toEqual([7, 6]);
+  });
+
+  test("a serving version whose directory is gone is not wanted", () => {
+    const choice = { available: [7], failed: none, serving: 6 };
+
+    expect(wantedVersions({ kind: "all" }, choice)).toEqual([7]);
+  });
+
+  test("whatever is known, the wanted exist and hold the newest loadable one", () => {
+    const versions = fc.uniqueArray(fc.integer({ min: 0, max: 30 }), { maxLength: 12 });
+    fc.assert(
+      fc.property(versions, versions, fc.nat(4), (available, failed, count) => {
+        const choice = { available, failed: new Set(failed), serving: available[0] };
+
+        const wanted = wantedVersions({ kind: "latest", count }, choice);
+
+        expect(new Set(wanted).size).toBe(wanted.length);
+        expect(wanted.every((version) => available.includes(version))).toBe(true);
+        const loadable = available.filter((version) => !failed.includes(version));
+        if (loadable.length > 0) expect(wanted).toContain(Math.max(...loadable));
+        if (available[0] !== undefined) expect(wanted[0]).toBe(available[0]);
+      }),
+    );
+  });
+});

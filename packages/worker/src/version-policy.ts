@@ -1,0 +1,91 @@
+// Which version directories of a model are wanted. The rules for names are TensorFlow Serving's
+// (sources/storage_path/file_system_storage_path_source.cc): whatever reads as an integer is a
+// version, `00000123` is 123, anything else is skipped. One rule is our own: where the newest
+// versions cannot be loaded, the newest that can is wanted beside them, so that a broken export
+// never leaves a freshly started cluster with nothing to serve.
+
+/** TensorFlow Serving's `model_version_policy`. */
+export type VersionPolicy =
+  | { readonly kind: "latest"; readonly count: number }
+  | { readonly kind: "all" }
+  | { readonly kind: "specific"; readonly versions: readonly number[] };
+
+/** The version directories of one model, by number. */
+export interface VersionIndex {
+  /** Directory name of each version, ascending by number. */
+  readonly names: ReadonlyMap<number, string>;
+  /** Directories passed over because another one reads as the same number. */
+  readonly duplicates: readonly { readonly version: number; readonly ignored: string }[];
+}
+
+/** The number a directory name stands for, or `undefined` if it stands for none. */
+export function versionOfName(name: string): number | undefined {
+  const text = name.trim();
+  if (!/^\+?\d{1,19}$/.test(text)) return undefined;
+  const version = Number(text);
+  return Number.isSafeInteger(version) ? version : undefined;
+}
+
+/** Finds the versions among directory names; of two names for one number the last by name wins. */
+export function indexVersions(directoryNames: readonly string[]): VersionIndex {
+  const names = new Map<number, string>();
+  const duplicates: { version: number; ignored: string }[] = [];
+  for (const name of directoryNames.toSorted()) {
+    const version = versionOfName(name);
+    if (version === undefined) continue;
+    const ignored = names.get(version);
+    if (ignored !== undefined) duplicates.push({ version, ignored });
+    names.set(version, name);
+  }
+  return { names: new Map([...names].toSorted(([a], [b]) => a - b)), duplicates };
+}
+
+/** What is known of a model's versions when choosing among them. */
+export interface VersionChoice {
+  /** Complete version directories on disk. */
+  readonly available: Iterable<number>;
+  /** Versions that failed to load, here or on another worker. */
+  readonly failed: ReadonlySet<number>;
+  /** The version the cluster answers with by default, if there is one. */
+  readonly serving: number | undefined;
+}
+
+/**
+ * The versions to hold, in the order to load them: the serving one first (a restarted worker must
+ * not delay those who rely on it), then from new to old.
+ */
+export function wantedVersions(policy: VersionPolicy, choice: VersionChoice): number[] {
+  const descending = [...choice.available].toSorted((a, b) => b - a);
+  const byPolicy = versionsOfPolicy(policy, { descending, failed: choice.failed });
+  const { serving } = choice;
+  const others = descending.filter((version) => byPolicy.has(version) && version !== serving);
+  return serving !== undefined && descending.includes(serving) ? [serving, ...others] : others;
+}
+
+interface OrderedVersions {
+  readonly descending: readonly number[];
+  readonly failed: ReadonlySet<number>;
+}
+
+function versionsOfPolicy(policy: VersionPolicy, versions: OrderedVersions): ReadonlySet<number> {
+  switch (policy.kind) {
+    case "all":
+      return new Set(versions.descending);
+    case "specific":
+      return new Set(policy.versions);
+    case "latest":
+      return latestVersions(policy.count, versions);
+  }
+}
+
+/** The newest `count` by number, or down to the newest `count` that can be loaded. */
+function latestVersions(count: number, { descending, failed }: OrderedVersions): Set<number> {
+  const wanted = new Set<number>();
+  let loadable = 0;
+  for (const version of descending) {
+    if (loadable >= Math.max(1, count)) break;
+    wanted.add(version);
+    if (!failed.has(version)) loadable += 1;
+  }
+  return wanted;
+}

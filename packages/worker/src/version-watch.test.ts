@@ -1,0 +1,180 @@
+// The watch over a file system made of a Map, and once over a real one.
+
+import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+
+import { silentLogger } from "@winnow/core";
+import { describe, expect, test } from "vitest";
+
+import { ManualClock } from "./manual-clock.cases.ts";
+import { fileStorage } from "./model-storage.ts";
+import { VersionWatch } from "./version-watch.ts";
+import type { FoundModel, ModelStorage, WatchSettings } from "./version-watch.ts";
+
+/** Directories by path; the value of a version directory is its stamp, or undefined. */
+class MapStorage implements ModelStorage {
+  readonly tree = new Map<string, string | undefined>();
+  broken = false;
+
+  async directories(parent: string): Promise<string[]> {
+    if (this.broken) throw new Error("EIO");
+    const prefix = `${parent}/`;
+    const below = [...this.tree.keys()].filter((name) => name.startsWith(prefix));
+    if (below.length === 0 && !this.tree.has(parent)) throw new Error("ENOENT");
+    return [...new Set(below.map((name) => name.slice(prefix.length).split("/")[0] ?? ""))];
+  }
+
+  async stamp(directory: string): Promise<string | undefined> {
+    return this.tree.get(directory);
+  }
+
+  join(directory: string, name: string): string {
+    return `${directory}/${name}`;
+  }
+}
+
+const latest = { kind: "latest", count: 1 } as const;
+
+function watching(settings: Partial<WatchSettings> = {}) {
+  const storage = new MapStorage();
+  const clock = new ManualClock();
+  const warnings: string[] = [];
+  const findings: (readonly FoundModel[])[] = [];
+  const log = {
+    ...silentLogger,
+    warn: (_event: string, fields?: Record<string, unknown>) => {
+      warnings.push(String(fields?.["problem"] ?? fields?.["error"]));
+    },
+  };
+  const watch = new VersionWatch(
+    { storage, clock, log },
+    { models: [], modelsPath: "/models", policy: latest, pollIntervalMs: 1000, ...settings },
+    (models) => findings.push(models),
+  );
+  const versions = (): string[] =>
+    (findings.at(-1) ?? []).flatMap(({ model, versions: found }) =>
+      found.map(({ version, stamp }) => `${model}/${version}@${stamp}`),
+    );
+  return { storage, clock, warnings, findings, watch, versions };
+}
+
+describe("VersionWatch", () => {
+  test("every folder of the models directory is a model, every integer folder a version", async () => {
+    const { storage, watch, versions } = watching();
+    storage.tree.set("/models/movies/1", "a").set("/models/movies/0002", "b");
+    storage.tree.set("/models/books/7", "c").set("/models/.snapshot/1", "x");
+    storage.tree.set("/models/movies/tmp-3", "d");
+
+    await watch.run();
+
+    expect(versions()).toEqual(["movies/1@a", "movies/2@b", "books/7@c"]);
+    watch.close();
+  });
+
+  test("a directory without a model file waits, and counts as soon as it has one", async () => {
+    const { storage, clock, warnings, watch, versions } = watching();
+    storage.tree.set("/models/movies/1", undefined);
+
+    await watch.run();
+    expect(versions()).toEqual([]);
+    expect(warnings.join()).toMatch(/Waiting for a model file in \/models\/movies\/1/);
+
+    storage.tree.set("/models/movies/1", "a");
+    await clock.advance(1000);
+    expect(versions()).toEqual(["movies/1@a"]);
+    watch.close();
+  });
+
+  test("a model without a version number inside is explained in TensorFlow Serving's words, once", async () => {
+    const { storage, clock, warnings, watch, findings } = watching();
+    storage.tree.set("/models/movies/export", undefined);
+
+    await watch.run();
+    await clock.advance(5000);
+
+    expect(warnings).toHaveLength(1);
+    expect(warnings[0]).toMatch(/No versions of servable movies .*name your leaf directory/);
+    expect(findings.at(-1)?.[0]?.problem).toBe(warnings[0]);
+    watch.close();
+  });
+
+  test("a version is gone only after two looks, and one short listing changes nothing", async () => {
+    const { storage, clock, watch, versions, findings } = watching();
+    storage.tree.set("/models/movies/1", "a").set("/models/movies/2", "b");
+    await watch.run();
+
+    storage.tree.delete("/models/movies/1");
+    await clock.advance(1000);
+    expect(versions()).toEqual(["movies/1@a", "movies/2@b"]);
+    storage.tree.set("/models/movies/1", "a");
+    await clock.advance(1000);
+    expect(findings).toHaveLength(1);
+
+    storage.tree.delete("/models/movies/1");
+    await clock.advance(2000);
+    expect(versions()).toEqual(["movies/2@b"]);
+    watch.close();
+  });
+
+  test("a whole model that disappears is gone after two looks", async () => {
+    const { storage, clock, watch, findings } = watching();
+    storage.tree.set("/models/movies/1", "a").set("/models/books/1", "b");
+    await watch.run();
+
+    storage.tree.delete("/models/movies/1");
+    await clock.advance(1000);
+    expect(findings.at(-1)?.map(({ model }) => model)).toContain("movies");
+    await clock.advance(1000);
+
+    expect(findings.at(-1)?.map(({ model }) => model)).toEqual(["books"]);
+    watch.close();
+  });
+
+  test("a disk that fails keeps the last finding and says so", async () => {
+    const { storage, clock, warnings, watch, versions } = watching();
+    storage.tree.set("/models/movies/1", "a");
+    await watch.run();
+
+    storage.broken = true;
+    await clock.advance(3000);
+
+    expect(versions()).toEqual(["movies/1@a"]);
+    expect(warnings.join()).toMatch(/EIO/);
+    watch.close();
+  });
+
+  test("changed files are reported; a closed watch sets no more timers", async () => {
+    const { storage, clock, watch, versions } = watching({
+      modelsPath: undefined,
+      models: [{ model: "movies", basePath: "/m", policy: latest }],
+    });
+    storage.tree.set("/m/1", "a");
+    await watch.run();
+
+    storage.tree.set("/m/1", "changed");
+    await clock.advance(1000);
+    expect(versions()).toEqual(["movies/1@changed"]);
+
+    watch.close();
+    expect(clock.timers).toBe(0);
+  });
+});
+
+test("on a real file system: stamps follow the files, links to directories count", async () => {
+  const base = await mkdtemp(path.join(tmpdir(), "winnow-watch-"));
+  await mkdir(path.join(base, "1", "variables"), { recursive: true });
+  await symlink(path.join(base, "1"), path.join(base, "2"));
+  await writeFile(path.join(base, "3"), "a file is no version");
+
+  expect((await fileStorage.directories(base)).toSorted()).toEqual(["1", "2"]);
+  expect(await fileStorage.stamp(path.join(base, "1"))).toBeUndefined();
+  await writeFile(path.join(base, "1", "saved_model.pb"), "x");
+  const first = await fileStorage.stamp(path.join(base, "1"));
+  await writeFile(path.join(base, "1", "variables", "variables.index"), "y");
+  const second = await fileStorage.stamp(path.join(base, "1"));
+
+  expect(first).toBeDefined();
+  expect(second).not.toBe(first);
+  await rm(base, { recursive: true });
+});

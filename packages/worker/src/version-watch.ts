@@ -1,0 +1,203 @@
+// Looks at the model directories again and again and tells what is there. Facts only: which of the
+// versions are wanted is decided in `version-policy.ts`, what is done about it in `replica-plan.ts`.
+//
+// A disk that does not answer changes nothing (the last finding stays), and a version is believed to
+// be gone only when two looks in a row miss it: a listing on network storage may be short for once.
+
+import type { Clock, Logger, Timer } from "@winnow/core";
+
+import { indexVersions } from "./version-policy.ts";
+import type { VersionPolicy } from "./version-policy.ts";
+
+/** What the watch needs of a file system. */
+export interface ModelStorage {
+  /** Names of the directories in this directory; rejects if it cannot be read. */
+  directories(path: string): Promise<readonly string[]>;
+  /**
+   * A text that changes whenever a file of this version directory does; `undefined` while the model
+   * file is not there yet.
+   */
+  stamp(directory: string): Promise<string | undefined>;
+  /** Joins a directory and a name in it. */
+  join(directory: string, name: string): string;
+}
+
+/** A model and where its version directories lie. */
+export interface ModelLocation {
+  readonly model: string;
+  readonly basePath: string;
+  readonly policy: VersionPolicy;
+}
+
+/** What to watch: named models, and a directory in which every subdirectory is a model. */
+export interface WatchSettings {
+  readonly models: readonly ModelLocation[];
+  readonly modelsPath: string | undefined;
+  /** Policy of the models found in `modelsPath`. */
+  readonly policy: VersionPolicy;
+  readonly pollIntervalMs: number;
+}
+
+/** A complete version directory. */
+export interface FoundVersion {
+  readonly version: number;
+  readonly directory: string;
+  readonly stamp: string;
+}
+
+/** One model as last seen. */
+export interface FoundModel {
+  readonly model: string;
+  readonly policy: VersionPolicy;
+  /** Ascending by number. */
+  readonly versions: readonly FoundVersion[];
+  /** Why there is nothing (more) to load, for people; `undefined` if all is well. */
+  readonly problem: string | undefined;
+}
+
+/** What the watch lives on. */
+export interface WatchDependencies {
+  readonly storage: ModelStorage;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Polls the model directories until closed. */
+export class VersionWatch {
+  readonly #dependencies: WatchDependencies;
+  readonly #settings: WatchSettings;
+  readonly #listener: (models: readonly FoundModel[]) => void;
+  #models: ReadonlyMap<string, FoundModel> = new Map();
+  /** Versions missed by the last look alone, `model/version`. */
+  #missedOnce: ReadonlySet<string> = new Set();
+  #timer: Timer | undefined;
+  #closed = false;
+
+  constructor(
+    dependencies: WatchDependencies,
+    settings: WatchSettings,
+    listener: (models: readonly FoundModel[]) => void,
+  ) {
+    this.#dependencies = dependencies;
+    this.#settings = settings;
+    this.#listener = listener;
+  }
+
+  /** Looks now, and from then on every `pollIntervalMs` after the last look ended. */
+  async run(): Promise<void> {
+    await this.poll();
+    if (this.#closed) return;
+    this.#timer = this.#dependencies.clock.setTimer(this.#settings.pollIntervalMs, () => {
+      void this.run(); // Never rejects: a look that fails keeps the last finding.
+    });
+  }
+
+  /** Looks once and tells the listener if something changed (always the first time). */
+  async poll(): Promise<void> {
+    const locations = await this.#locations();
+    const found = await Promise.all(locations.map((location) => this.#look(location)));
+    if (this.#closed) return;
+    const models = new Map(this.#confirmed(found).map((model) => [model.model, model]));
+    const isSame = JSON.stringify([...models]) === JSON.stringify([...this.#models]);
+    this.#report(models);
+    this.#models = models;
+    if (!isSame || models.size === 0) this.#listener([...models.values()]);
+  }
+
+  close(): void {
+    this.#closed = true;
+    if (this.#timer !== undefined) this.#dependencies.clock.clearTimer(this.#timer);
+  }
+
+  /** The named models and those of `modelsPath`; a named one wins over a folder of its name. */
+  async #locations(): Promise<ModelLocation[]> {
+    const { models, modelsPath, policy } = this.#settings;
+    const byName = new Map(models.map((location) => [location.model, location]));
+    for (const model of await this.#folders(modelsPath)) {
+      if (modelsPath === undefined || byName.has(model)) continue;
+      const basePath = this.#dependencies.storage.join(modelsPath, model);
+      byName.set(model, { model, basePath, policy });
+    }
+    return [...byName.values()];
+  }
+
+  async #folders(modelsPath: string | undefined): Promise<readonly string[]> {
+    if (modelsPath === undefined) return [];
+    try {
+      const names = await this.#dependencies.storage.directories(modelsPath);
+      return names.filter((name) => MODEL_NAME.test(name));
+    } catch (error) {
+      this.#dependencies.log.warn("models directory unreadable", { modelsPath, error });
+      return [...this.#models.keys()];
+    }
+  }
+
+  async #look({ model, basePath, policy }: ModelLocation): Promise<FoundModel> {
+    const { storage } = this.#dependencies;
+    try {
+      const index = indexVersions(await storage.directories(basePath));
+      const directories = [...index.names].map(([version, name]) => ({
+        version,
+        directory: storage.join(basePath, name),
+      }));
+      const stamped = await Promise.all(
+        directories.map(async (each) => ({ ...each, stamp: await storage.stamp(each.directory) })),
+      );
+      const versions = stamped.filter((each): each is FoundVersion => each.stamp !== undefined);
+      const waiting = stamped.filter((each) => each.stamp === undefined);
+      const problems = [
+        ...(index.names.size === 0 ? [noVersions(model, basePath)] : []),
+        ...index.duplicates.map(
+          ({ version, ignored }) =>
+            `Duplicate directories of version ${version}: ${ignored} ignored`,
+        ),
+        ...waiting.map(({ directory }) => `Waiting for a model file in ${directory}`),
+      ];
+      return { model, policy, versions, problem: problems.join("; ") || undefined };
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      const versions = this.#models.get(model)?.versions ?? [];
+      return { model, policy, versions, problem: `Cannot read ${basePath}: ${reason}` };
+    }
+  }
+
+  /** Puts back what this look misses for the first time. */
+  #confirmed(found: readonly FoundModel[]): FoundModel[] {
+    const missed = new Set<string>();
+    const names = new Set(found.map(({ model }) => model));
+    const gone = [...this.#models.values()].filter(({ model }) => !names.has(model));
+    const looks = [...found, ...gone.map((model) => ({ ...model, versions: [] }))];
+    const confirmed = looks.map((look) => {
+      const seen = new Set(look.versions.map(({ version }) => version));
+      const before = this.#models.get(look.model)?.versions ?? [];
+      const doubted = before.filter(({ version }) => {
+        if (seen.has(version) || this.#missedOnce.has(`${look.model}/${version}`)) return false;
+        missed.add(`${look.model}/${version}`);
+        return true;
+      });
+      const versions = [...look.versions, ...doubted].toSorted((a, b) => a.version - b.version);
+      return { ...look, versions };
+    });
+    this.#missedOnce = missed;
+    return confirmed.filter(({ model, versions }) => names.has(model) || versions.length > 0);
+  }
+
+  /** Says what is wrong with a model once, not at every look. */
+  #report(models: ReadonlyMap<string, FoundModel>): void {
+    for (const { model, problem } of models.values()) {
+      if (problem === undefined || problem === this.#models.get(model)?.problem) continue;
+      this.#dependencies.log.warn("model directory incomplete", { model, problem });
+    }
+  }
+}
+
+/** Names that can stand in a URL; hidden folders such as `.snapshot` are no models. */
+const MODEL_NAME = /^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}$/;
+
+/** TensorFlow Serving's own words, which people search for. */
+function noVersions(model: string, basePath: string): string {
+  return (
+    `No versions of servable ${model} found under base path ${basePath}. ` +
+    "Did you forget to name your leaf directory as a number (eg. '/1/')?"
+  );
+}
