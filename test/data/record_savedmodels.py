@@ -1,0 +1,674 @@
+"""Makes the small SavedModels under savedmodels/ and records what TensorFlow answers for them.
+
+    TF_USE_LEGACY_KERAS=1 TF_ENABLE_ONEDNN_OPTS=0 python record_savedmodels.py [name ...]
+
+Needs tensorflow 2.21, keras 3, tf_keras (Keras 2) and tensorflow-recommenders 0.7; Winnow itself
+needs none of them. The weights are random, no data set is behind them. Each folder gets the model as
+version 1 and `oracle.json`:
+
+    { model, recorded_with, special, signature_name, signature: {inputs, outputs},
+      signatures: {name: {inputs, outputs}},
+      cases: [ {kind, signature_name?, inputs, outputs | error: {code, message}, next_score?} ] }
+
+A case without `signature_name` asks the model's `signature_name`. Values are nested lists by row;
+bytes that are not UTF-8 are {"b64": ...}; float32 are printed as doubles that round back exactly;
+integers beyond 2^53 are decimal strings.
+"""
+
+import base64
+import json
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+
+os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+
+import keras as keras3
+import numpy as np
+import tensorflow as tf
+import tensorflow_recommenders as tfrs
+
+tf.config.threading.set_inter_op_parallelism_threads(1)
+tf.config.threading.set_intra_op_parallelism_threads(1)
+
+layers = tf.keras.layers
+HERE = pathlib.Path(__file__).parent / "savedmodels"
+MODELS = {}
+
+USERS = [f"u{i:02d}" for i in range(24)]
+ITEMS = [f"item {i:02d}" for i in range(40)]
+STRANGERS = ["", "u99", " u01", "日本", "x" * 70, "U01", b"\xff\xfe", "a\0b"]
+
+
+def model(build):
+    MODELS[build.__name__] = build
+    return build
+
+
+def randoms(*shape):
+    return np.random.default_rng(sum(shape) + 7).normal(size=shape).astype(np.float32)
+
+
+def spec(dtype, *shape, name=None):
+    return tf.TensorSpec(shape, dtype, name)
+
+
+def singles(name, values):
+    return [("known" if v in USERS else "unknown", {name: [v]}) for v in values]
+
+
+def string_cases(name):
+    everyone = USERS[:6] + STRANGERS
+    return [*singles(name, everyone), ("batch", {name: everyone[::-1]})]
+
+
+# --- retrieval with one keyed table, TFRS and Keras 2 ---------------------------------------------
+
+
+def brute_force(query_model, k=5, ids=ITEMS, dim=8):
+    index = tfrs.layers.factorized_top_k.BruteForce(query_model, k=k)
+    index.index(tf.constant(randoms(len(ITEMS), dim)), None if ids is None else tf.constant(ids))
+    return index
+
+
+def saved_layer(directory, index, example):
+    index(example)
+    tf.saved_model.save(index, directory)
+
+
+@model
+def lookup_oov_buckets(directory):
+    """StringLookup with three OOV buckets (FarmHash of the key chooses), BruteForce k=5."""
+    tower = tf.keras.Sequential(
+        [layers.StringLookup(vocabulary=USERS, num_oov_indices=3), layers.Embedding(27, 8)]
+    )
+    saved_layer(directory, brute_force(tower), tf.constant(["u01"]))
+    more = [f"stranger {i}" for i in range(20)]
+    return [*string_cases("input_1"), ("batch", {"input_1": more})]
+
+
+@model
+def lookup_mask_token(directory):
+    """StringLookup with mask token "" (row 0) and one OOV row, ranking by a small MLP."""
+    tower = tf.keras.Sequential(
+        [layers.StringLookup(vocabulary=USERS, mask_token=""), layers.Embedding(26, 6)]
+    )
+    item = tf.keras.Sequential(
+        [layers.StringLookup(vocabulary=ITEMS, mask_token="[MASK]"), layers.Embedding(42, 6)]
+    )
+    rate = tf.keras.Sequential([layers.Dense(8, activation="relu"), layers.Dense(1)])
+    module = tf.Module()
+    module.parts = [tower, item, rate]
+
+    @tf.function(input_signature=[spec(tf.string, None, name="user"), spec(tf.string, None, name="title")])
+    def serve(user, title):
+        return {"rating": rate(tf.concat([tower(user), item(title)], axis=1))}
+
+    tf.saved_model.save(module, directory, signatures=serve)
+    pairs = [(u, t) for u in ["u01", "", "u99"] for t in ["item 03", "[MASK]", "item 99"]]
+    return [("known", {"user": [u], "title": [t]}) for u, t in pairs] + [
+        ("batch", {"user": [u for u, _ in pairs], "title": [t for _, t in pairs]})
+    ]
+
+
+@model
+def lookup_file_vocabulary(directory):
+    """StringLookup from a file in assets/, two OOV rows, with a mask token."""
+    file = pathlib.Path(tempfile.mkdtemp()) / "users.txt"
+    file.write_text("\n".join(USERS) + "\n")
+    lookup = layers.StringLookup(vocabulary=str(file), num_oov_indices=2, mask_token="")
+    tower = tf.keras.Sequential([lookup, layers.Embedding(27, 8)])
+    saved_layer(directory, brute_force(tower), tf.constant(["u01"]))
+    return string_cases("input_1")
+
+
+@model
+def lookup_integer(directory):
+    """IntegerLookup with two OOV rows; negative and huge ids; int64 input, int64 item ids."""
+    ids = [3, 7, 11, 1 << 40, -5, 12, 100, 101]
+    tower = tf.keras.Sequential(
+        [layers.IntegerLookup(vocabulary=ids, num_oov_indices=2), layers.Embedding(10, 8)]
+    )
+    item_ids = np.arange(40, dtype=np.int64) * 1_000_000_007 - 5
+    saved_layer(directory, brute_force(tower, ids=item_ids), tf.constant([3], tf.int64))
+    ask = ids + [0, 1, 2, -1, -2, 8, 9, (1 << 62) + 1, -(1 << 63)]
+    return [("known" if i in ids else "unknown", {"input_1": [i]}) for i in ask] + [
+        ("batch", {"input_1": ask})
+    ]
+
+
+@model
+def hashing(directory):
+    """Hashing of strings, of strings with a salt (SipHash), of integers, with a mask value."""
+    plain, salted = layers.Hashing(num_bins=30), layers.Hashing(num_bins=30, salt=133)
+    salted_pair = layers.Hashing(num_bins=30, salt=[133, 137])
+    masked = layers.Hashing(num_bins=30, mask_value="")
+    tables = [layers.Embedding(30, 4) for _ in range(5)]
+    module = tf.Module()
+    module.parts = [plain, salted, salted_pair, masked, tables]
+    names = [spec(tf.string, None, name="user"), spec(tf.int64, None, name="zip")]
+
+    @tf.function(input_signature=names)
+    def serve(user, zip):
+        hashed = [plain(user), salted(user), salted_pair(user), masked(user), plain(zip)]
+        rows = [tables[i](bins) for i, bins in enumerate(hashed)]
+        return {"bins": tf.stack(hashed, axis=1), "vector": tf.concat(rows, axis=1)}
+
+    tf.saved_model.save(module, directory, signatures=serve)
+    users = USERS[:3] + STRANGERS + ["y" * n for n in (4, 8, 16, 17, 32, 33, 64, 65, 129, 300)]
+    zips = [0, 1, -1, 94107, 1 << 40, -(1 << 63)] + list(range(2, 2 + len(users) - 6))
+    return [("known", {"user": [u], "zip": [z]}) for u, z in zip(users, zips)] + [
+        ("batch", {"user": users, "zip": zips})
+    ]
+
+
+@model
+def context_features(directory):
+    """The context features tutorial: StringLookup, Discretization and Normalization of a timestamp,
+    TextVectorization of a title, query tower with Dense, BruteForce over a dict of inputs."""
+    stamps = np.linspace(879_024_327, 886_436_417, 50).astype(np.float32)
+    normalization = layers.Normalization(axis=None)
+    normalization.adapt(stamps)
+    buckets = np.linspace(stamps.min(), stamps.max(), num=12).tolist()
+    text = layers.TextVectorization(max_tokens=30)
+    text.adapt(["The Matrix (1999)", "Toy Story", "the Toy of the story", "Heat, part two!"])
+
+    class UserModel(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.user = tf.keras.Sequential(
+                [layers.StringLookup(vocabulary=USERS, mask_token=None), layers.Embedding(25, 8)]
+            )
+            self.stamp = tf.keras.Sequential(
+                [layers.Discretization(buckets), layers.Embedding(13, 4)]
+            )
+            self.normalization = normalization
+            self.title = tf.keras.Sequential(
+                [text, layers.Embedding(30, 4, mask_zero=True), layers.GlobalAveragePooling1D()]
+            )
+            self.dense = layers.Dense(8)
+
+        def call(self, inputs):
+            return self.dense(
+                tf.concat(
+                    [
+                        self.user(inputs["user_id"]),
+                        self.stamp(inputs["timestamp"]),
+                        tf.reshape(self.normalization(inputs["timestamp"]), (-1, 1)),
+                        self.title(inputs["last_title"]),
+                    ],
+                    axis=1,
+                )
+            )
+
+    titles = ["the matrix", "", "TOY (story)", "nothing known", "Heat part; two three four"]
+    index = brute_force(UserModel())
+    example = {
+        "user_id": tf.constant(["u01"]),
+        "timestamp": tf.constant([8.8e8], tf.float32),
+        "last_title": tf.constant(["toy"]),
+    }
+    saved_layer(directory, index, example)
+    rows = [
+        (USERS[i] if i % 3 else f"who {i}", float(np.float32(8.79e8 + i * 6e5)), titles[i % 5])
+        for i in range(15)
+    ]
+    as_inputs = lambda rows: {
+        "user_id": [r[0] for r in rows],
+        "timestamp": [r[1] for r in rows],
+        "last_title": [r[2] for r in rows],
+    }
+    return [("known", as_inputs([r])) for r in rows] + [("batch", as_inputs(rows))]
+
+
+@model
+def text_vectorization(directory):
+    """TextVectorization in its output modes (int padded, multi_hot, count, tf_idf) and splits."""
+    corpus = ["red green blue", "green tea", "Blue, sky; red!", "tea time", "über café"]
+    padded = layers.TextVectorization(output_sequence_length=4)
+    multi_hot = layers.TextVectorization(output_mode="multi_hot", max_tokens=12, pad_to_max_tokens=True)
+    count = layers.TextVectorization(output_mode="count", max_tokens=12, ngrams=2)
+    weighted = layers.TextVectorization(output_mode="tf_idf", standardize="lower")
+    for layer in (padded, multi_hot, count, weighted):
+        layer.adapt(corpus)
+    table = layers.Embedding(30, 4, mask_zero=True)
+    module = tf.Module()
+    module.parts = [padded, multi_hot, count, weighted, table]
+
+    @tf.function(input_signature=[spec(tf.string, None, name="text")])
+    def serve(text):
+        words = padded(text)
+        return {
+            "words": words,
+            "mean": tf.reduce_mean(table(words), axis=1),
+            "multi_hot": multi_hot(text),
+            "count": count(text),
+            "weighted": weighted(text),
+        }
+
+    tf.saved_model.save(module, directory, signatures=serve)
+    texts = ["red tea", "", "  blue   sky ", "a b c d e f", "GREEN GREEN green", "ÜBER café!", "tab\tand\nline", "it's-red"]
+    return [("known", {"text": [t]}) for t in texts] + [("batch", {"text": texts})]
+
+
+@model
+def category_encoding(directory):
+    """CategoryEncoding one_hot, multi_hot and count, with the range check as an Assert."""
+    one_hot = layers.CategoryEncoding(num_tokens=6, output_mode="one_hot")
+    multi_hot = layers.CategoryEncoding(num_tokens=6, output_mode="multi_hot")
+    count = layers.CategoryEncoding(num_tokens=6, output_mode="count")
+    dense = layers.Dense(3)
+    module = tf.Module()
+    module.parts = [one_hot, multi_hot, count, dense]
+
+    @tf.function(
+        input_signature=[spec(tf.int64, None, 1, name="genre"), spec(tf.int64, None, 3, name="tags")]
+    )
+    def serve(genre, tags):
+        parts = [one_hot(genre), multi_hot(tags), count(tags)]
+        return {"score": dense(tf.concat(parts, axis=1)), "tags": parts[1], "counts": parts[2]}
+
+    tf.saved_model.save(module, directory, signatures=serve)
+    return [
+        ("known", {"genre": [[2]], "tags": [[0, 5, 5]]}),
+        ("batch", {"genre": [[0], [5], [3]], "tags": [[1, 2, 3], [0, 0, 0], [5, 4, 5]]}),
+        ("error", {"genre": [[6]], "tags": [[0, 1, 2]]}),
+        ("error", {"genre": [[1]], "tags": [[0, -1, 2]]}),
+    ]
+
+
+@model
+def tf_example(directory):
+    """Serialized tf.Example in: ParseExampleV2 with string, int64 and float features, defaults."""
+    tower = tf.keras.Sequential(
+        [layers.StringLookup(vocabulary=USERS, mask_token=None), layers.Embedding(25, 4)]
+    )
+    dense = layers.Dense(2)
+    module = tf.Module()
+    module.parts = [tower, dense]
+    features = {
+        "user": tf.io.FixedLenFeature([], tf.string),
+        "age": tf.io.FixedLenFeature([1], tf.int64, default_value=[30]),
+        "taste": tf.io.FixedLenFeature([3], tf.float32, default_value=[0.5, 0.25, -1.0]),
+    }
+
+    @tf.function(input_signature=[spec(tf.string, None, name="examples")])
+    def serve(examples):
+        parsed = tf.io.parse_example(examples, features)
+        parts = [tower(parsed["user"]), tf.cast(parsed["age"], tf.float32) / 50.0, parsed["taste"]]
+        return {"score": dense(tf.concat(parts, axis=1)), "age": parsed["age"]}
+
+    tf.saved_model.save(module, directory, signatures=serve)
+
+    def example(**values):
+        feature = {}
+        for name, value in values.items():
+            if isinstance(value[0], bytes):
+                feature[name] = tf.train.Feature(bytes_list=tf.train.BytesList(value=value))
+            elif isinstance(value[0], int):
+                feature[name] = tf.train.Feature(int64_list=tf.train.Int64List(value=value))
+            else:
+                feature[name] = tf.train.Feature(float_list=tf.train.FloatList(value=value))
+        features = tf.train.Features(feature=feature)
+        return tf.train.Example(features=features).SerializeToString(deterministic=True)
+
+    good = [
+        example(user=[b"u01"], age=[44], taste=[1.0, 2.0, 3.0]),
+        example(user=[b"nobody"], age=[-7]),
+        example(user=[b"u02"], taste=[0.1, 0.2, 0.3], other=[b"unused"]),
+        example(user=[b"u03"]),
+        example(user=[b"\xff\x00"], age=[1 << 40]),
+    ]
+    bad = [
+        example(age=[1]),
+        example(user=[b"u01"], age=[1, 2]),
+        example(user=[1]),
+        example(user=[b"u01"], taste=[1.0]),
+        b"not an example",
+        good[0][:-3],
+    ]
+    return (
+        [("known", {"examples": [e]}) for e in good]
+        + [("batch", {"examples": good})]
+        + [("error", {"examples": [e]}) for e in bad]
+        + [("error", {"examples": [good[0], bad[0], good[1]]})]
+    )
+
+
+@model
+def named_outputs(directory):
+    """A ranking model with three named outputs and two further signatures."""
+    tower = tf.keras.Sequential(
+        [layers.StringLookup(vocabulary=USERS, mask_token=None), layers.Embedding(25, 4)]
+    )
+    like, watch = layers.Dense(1, activation="sigmoid"), layers.Dense(1)
+    module = tf.Module()
+    module.parts = [tower, like, watch]
+
+    @tf.function(input_signature=[spec(tf.string, None, name="user")])
+    def serve(user):
+        vector = tower(user)
+        return {"like": like(vector), "watch_minutes": watch(vector), "user_again": user}
+
+    @tf.function(input_signature=[spec(tf.string, None, name="user")])
+    def embed(user):
+        return {"vector": tower(user)}
+
+    @tf.function(input_signature=[spec(tf.float32, None, 4, name="vector")])
+    def score(vector):
+        return {"like": like(vector), "logit": watch(vector)}
+
+    signatures = {"serving_default": serve, "embed": embed, "score": score}
+    tf.saved_model.save(module, directory, signatures=signatures)
+    return [
+        *string_cases("user"),
+        ("known", {"user": ["u05", "who"]}, "embed"),
+        ("known", {"vector": [[0.5, -1.0, 2.0, 0.0], [1e3, -1e3, 1e3, 0.25]]}, "score"),
+    ]
+
+
+@model
+def dense_only(directory):
+    """A Keras model of dense layers alone: BatchNormalization, Dropout, several activations."""
+    inputs = layers.Input((5,), name="features")
+    x = layers.Dense(8, activation="gelu")(inputs)
+    x = layers.BatchNormalization()(x)
+    x = layers.Dropout(0.5)(x)
+    x = layers.Dense(6, activation="elu")(x)
+    x = layers.LayerNormalization()(x)
+    outputs = layers.Dense(3, activation="softmax", name="probabilities")(x)
+    network = tf.keras.Model(inputs, outputs)
+    network.layers[2].set_weights([randoms(8), randoms(8), randoms(8), np.abs(randoms(8)) + 0.1])
+    serve = tf.function(lambda features: {"probabilities": network(features, training=False)})
+    signature = serve.get_concrete_function(spec(tf.float32, None, 5, name="features"))
+    tf.saved_model.save(network, directory, signatures=signature)
+    rows = randoms(6, 5).tolist()
+    return [("known", {"features": [r]}) for r in rows] + [("batch", {"features": rows})]
+
+
+@model
+def dcn_ranking(directory):
+    """Deep and cross network of TFRS (Cross layers, full and low rank) over three lookups."""
+    names = {"user_id": USERS, "movie_id": ITEMS, "gender": ["F", "M"]}
+    towers = {
+        name: tf.keras.Sequential(
+            [layers.StringLookup(vocabulary=words, mask_token=None), layers.Embedding(len(words) + 1, 4)]
+        )
+        for name, words in names.items()
+    }
+    cross = tfrs.layers.dcn.Cross(projection_dim=None, kernel_initializer="glorot_uniform")
+    low_rank = tfrs.layers.dcn.Cross(projection_dim=3, kernel_initializer="glorot_uniform")
+    deep = tf.keras.Sequential([layers.Dense(8, activation="relu"), layers.Dense(1)])
+    module = tf.Module()
+    module.parts = [towers, cross, low_rank, deep]
+
+    @tf.function(input_signature=[{n: spec(tf.string, None, name=n) for n in names}])
+    def serve(features):
+        x0 = tf.concat([towers[name](features[name]) for name in names], axis=1)
+        return {"rating": deep(low_rank(x0, cross(x0)))}
+
+    tf.saved_model.save(module, directory, signatures=serve)
+    rows = [("u01", "item 01", "F"), ("u02", "item 99", "M"), ("who", "item 07", "X")]
+    as_inputs = lambda rows: {n: [r[i] for r in rows] for i, n in enumerate(names)}
+    return [("known", as_inputs([r])) for r in rows] + [("batch", as_inputs(rows))]
+
+
+@model
+def exclusions(directory):
+    """TFRS BruteForce with a second signature made of query_with_exclusions."""
+    tower = tf.keras.Sequential(
+        [layers.StringLookup(vocabulary=USERS, mask_token=None), layers.Embedding(25, 8)]
+    )
+    index = brute_force(tower)
+
+    @tf.function(input_signature=[spec(tf.string, None, name="user")])
+    def serve(user):
+        scores, titles = index(user)
+        return {"scores": scores, "titles": titles}
+
+    @tf.function(
+        input_signature=[spec(tf.string, None, name="user"), spec(tf.string, None, 3, name="seen")]
+    )
+    def unseen(user, seen):
+        scores, titles = index.query_with_exclusions(user, seen)
+        return {"scores": scores, "titles": titles}
+
+    index(tf.constant(["u01"]))
+    tf.saved_model.save(index, directory, signatures={"serving_default": serve, "unseen": unseen})
+    first = [t.decode() for t in serve(tf.constant(["u04"]))["titles"].numpy()[0]]
+    return [
+        *string_cases("user"),
+        ("known", {"user": ["u04"], "seen": [first[:3]]}, "unseen"),
+        ("known", {"user": ["u04"], "seen": [["none", "of", "these"]]}, "unseen"),
+        ("batch", {"user": ["u04", "u05"], "seen": [[first[0], first[2], ""], first[1:4]]}, "unseen"),
+    ]
+
+
+@model
+def streaming(directory):
+    """TFRS Streaming over a data set of candidates, k=5."""
+    tower = tf.keras.Sequential(
+        [layers.StringLookup(vocabulary=USERS, mask_token=None), layers.Embedding(25, 8)]
+    )
+    index = tfrs.layers.factorized_top_k.Streaming(tower, k=5)
+    table = tf.data.Dataset.from_tensor_slices((ITEMS, randoms(len(ITEMS), 8))).batch(16)
+    index.index_from_dataset(table)
+    saved_layer(directory, index, tf.constant(["u01"]))
+    return string_cases("input_1")
+
+
+# --- plain tf.Module retrieval ---------------------------------------------------------------------
+
+
+def module_retrieval(directory, ids):
+    module = tf.Module()
+    module.table = tf.Variable(randoms(25, 8), name="users")
+    module.candidates = tf.Variable(randoms(len(ITEMS), 8), name="candidates", trainable=False)
+    module.ids = None if ids is None else tf.Variable(ids, name="ids", trainable=False)
+    keys = tf.lookup.KeyValueTensorInitializer(USERS, np.arange(1, 25, dtype=np.int64))
+    module.lookup = tf.lookup.StaticHashTable(keys, default_value=0)
+
+    @tf.function(input_signature=[spec(tf.string, None, name="user")])
+    def serve(user):
+        query = tf.gather(module.table, module.lookup.lookup(user))
+        scores = tf.matmul(query, module.candidates, transpose_b=True)
+        top = tf.math.top_k(scores, k=7)
+        found = top.indices if module.ids is None else tf.gather(module.ids, top.indices)
+        return {"scores": top.values, "ids": found}
+
+    tf.saved_model.save(module, directory, signatures=serve)
+    return string_cases("user")
+
+
+@model
+def module_int32_ids(directory):
+    """tf.Module: StaticHashTable, gather, matmul, top_k, int32 identifiers."""
+    return module_retrieval(directory, np.arange(40, dtype=np.int32) * 3 + 1)
+
+
+@model
+def module_int64_ids(directory):
+    """tf.Module with int64 identifiers beyond 2^53."""
+    return module_retrieval(directory, np.arange(40, dtype=np.int64) + (1 << 60))
+
+
+@model
+def module_no_ids(directory):
+    """tf.Module without identifiers: row numbers are the answer."""
+    return module_retrieval(directory, None)
+
+
+@model
+def module_raw_query(directory):
+    """tf.Module that is given query vectors: no keyed table at all."""
+    module = tf.Module()
+    module.candidates = tf.Variable(randoms(len(ITEMS), 8), name="candidates")
+    module.titles = tf.Variable(ITEMS, name="titles")
+
+    @tf.function(input_signature=[spec(tf.float32, None, 8, name="query")])
+    def serve(query):
+        scores = tf.linalg.matmul(query, module.candidates, transpose_b=True)
+        values, indices = tf.math.top_k(scores, k=6)
+        return {"scores": values, "titles": tf.gather(module.titles, indices)}
+
+    tf.saved_model.save(module, directory, signatures=serve)
+    rows = randoms(4, 8).tolist()
+    return [("known", {"query": [r]}) for r in rows] + [("batch", {"query": rows})]
+
+
+# --- Keras 3 ---------------------------------------------------------------------------------------
+
+
+@model
+def keras3_two_tower(directory):
+    """Keras 3 model.export(): two lookups, two towers, dot product and sigmoid."""
+    k = keras3.layers
+    user = keras3.Input((), dtype="string", name="user_id")
+    item = keras3.Input((), dtype="string", name="movie_title")
+    u = k.Embedding(25, 8)(k.StringLookup(vocabulary=USERS)(user))
+    m = k.Embedding(43, 8)(k.StringLookup(vocabulary=ITEMS, num_oov_indices=3)(item))
+    u, m = k.Dense(6, activation="relu")(u), k.Dense(6)(m)
+    score = k.Activation("sigmoid")(k.Dot(axes=1, normalize=True)([u, m]))
+    keras3.Model({"user_id": user, "movie_title": item}, score).export(directory, verbose=False)
+    rows = [("u01", "item 01"), ("who", "item 99"), ("u02", "another"), ("u23", "item 39")]
+    as_inputs = lambda rows: {"user_id": [r[0] for r in rows], "movie_title": [r[1] for r in rows]}
+    return [("known", as_inputs([r])) for r in rows] + [("batch", as_inputs(rows))]
+
+
+@model
+def keras3_features(directory):
+    """Keras 3 preprocessing inside a model: Hashing, IntegerLookup, Normalization, Discretization,
+    CategoryEncoding, TextVectorization, HashedCrossing."""
+    k = keras3.layers
+    inputs = {
+        "user": keras3.Input((1,), dtype="string", name="user"),
+        "zip": keras3.Input((1,), dtype="int64", name="zip"),
+        "age": keras3.Input((1,), dtype="float32", name="age"),
+        "genre": keras3.Input((2,), dtype="int64", name="genre"),
+        "title": keras3.Input((), dtype="string", name="title"),
+    }
+    text = k.TextVectorization(max_tokens=20, output_sequence_length=5)
+    text.adapt(["red green blue", "green tea", "blue sky"])
+    normalization = k.Normalization(mean=[40.0], variance=[150.0])
+    ages = k.Discretization(bin_boundaries=[18.0, 25.0, 40.0, 65.0])(inputs["age"])
+    parts = [
+        k.Flatten()(k.Embedding(20, 3)(k.Hashing(num_bins=20)(inputs["user"]))),
+        k.Flatten()(k.Embedding(6, 3)(k.IntegerLookup(vocabulary=[10, 20, 30, 40, 50])(inputs["zip"]))),
+        normalization(inputs["age"]),
+        k.Flatten()(k.Embedding(5, 2)(ages)),
+        k.CategoryEncoding(num_tokens=8, output_mode="multi_hot")(inputs["genre"]),
+        k.GlobalAveragePooling1D()(k.Embedding(20, 3)(text(inputs["title"]))),
+    ]
+    hidden = k.Dense(8, activation="swish")(k.Concatenate()(parts))
+    outputs = {"like": k.Dense(1, activation="sigmoid")(hidden), "stars": k.Dense(1)(hidden)}
+    keras3.Model(inputs, outputs).export(directory, verbose=False)
+    rows = [
+        ("u01", 10, 18.0, [0, 7], "red tea"),
+        ("", 99, 64.9, [3, 3], ""),
+        ("who", -1, 17.999, [1, 2], "Green GREEN sky!"),
+        ("日本", 50, 65.0, [5, 6], "a b c d e f g"),
+    ]
+    as_inputs = lambda rows: {
+        "user": [[r[0]] for r in rows],
+        "zip": [[r[1]] for r in rows],
+        "age": [[r[2]] for r in rows],
+        "genre": [r[3] for r in rows],
+        "title": [r[4] for r in rows],
+    }
+    return [("known", as_inputs([r])) for r in rows] + [("batch", as_inputs(rows))]
+
+
+# --- recording -------------------------------------------------------------------------------------
+
+
+def plain(value):
+    if isinstance(value, list):
+        return [plain(v) for v in value]
+    if isinstance(value, bytes):
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError:
+            return {"b64": base64.b64encode(value).decode()}
+    if type(value) is int and abs(value) > 2**53:
+        return str(value)
+    if isinstance(value, float) and not np.isfinite(value):
+        return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def describe(specs):
+    return {
+        name: {
+            "dtype": s.dtype.name,
+            "shape": None if s.shape.rank is None else [-1 if d is None else d for d in s.shape],
+        }
+        for name, s in sorted(specs.items())
+    }
+
+
+NOISE = ("Graph execution error", "Detected at", "<stack traces unavailable>", "\t [[{{node")
+
+
+def core_line(message):
+    lines = [line for line in message.split("\n") if line.strip() and not line.startswith(NOISE)]
+    return lines[0].split(" [[{{node")[0].strip()
+
+
+def run(function, inputs):
+    specs = function.structured_input_signature[1]
+    fed = {name: tf.constant(value, specs[name].dtype) for name, value in inputs.items()}
+    try:
+        answer = function(**fed)
+    except tf.errors.OpError as error:
+        names = {v: k for k, v in tf.errors.__dict__.items() if isinstance(v, int)}
+        code = names.get(error.error_code, str(error.error_code))
+        return {"error": {"code": code, "message": core_line(error.message)}}
+    return {"outputs": {name: plain(t.numpy().tolist()) for name, t in sorted(answer.items())}}
+
+
+def record(name, build):
+    tf.keras.backend.clear_session()
+    tf.keras.utils.set_random_seed(17)
+    keras3.utils.set_random_seed(17)
+    folder = HERE / name
+    shutil.rmtree(folder, ignore_errors=True)
+    directory = str(folder / "1")
+    cases = build(directory)
+    loaded = tf.saved_model.load(directory)
+    signatures = {
+        n: {"inputs": describe(f.structured_input_signature[1]), "outputs": describe(f.structured_outputs)}
+        for n, f in loaded.signatures.items()
+    }
+    main = "serving_default"
+    recorded = []
+    for kind, inputs, *signature in cases:
+        case = {"kind": kind}
+        if signature:
+            case["signature_name"] = signature[0]
+        case["inputs"] = {k: plain(v) for k, v in inputs.items()}
+        case.update(run(loaded.signatures[signature[0] if signature else main], inputs))
+        if (kind == "error") != ("error" in case):
+            raise AssertionError(f"{name}: {case}")
+        recorded.append(case)
+    head = {
+        "model": name,
+        "recorded_with": f"tensorflow {tf.__version__}, CPU, one thread, oneDNN off",
+        "special": " ".join(build.__doc__.split()),
+        "signature_name": main,
+        "signature": signatures[main],
+        "signatures": signatures,
+    }
+    lines = ",\n".join(json.dumps(case, ensure_ascii=True) for case in recorded)
+    text = json.dumps(head, indent=1)[:-2] + f',\n "cases": [\n{lines}\n ]\n}}\n'
+    (folder / "oracle.json").write_text(text)
+    size = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
+    print(f"{name}: {len(recorded)} cases, {size // 1024} KiB", flush=True)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or MODELS:
+        record(name, MODELS[name])
