@@ -1,3 +1,54 @@
 // Entrance of the package: membership, placement, the routing table and the wire contract.
 
-export {};
+export type {
+  Announcement,
+  HeldPartition,
+  TableHolding,
+  VersionHolding,
+  WorkerState,
+} from "./announcement.ts";
+export type { MembershipStore, MembershipView, SilentMember } from "./membership.ts";
+export { partitionName, partitionNames, place } from "./placement/placement.ts";
+export type { PlacementOptions } from "./placement/placement.ts";
+export { servingVersion } from "./rollout.ts";
+export type { RolloutContext } from "./rollout.ts";
+export { buildRoutingTable } from "./routing-table.ts";
+export type {
+  RoutedModel,
+  RoutedStatus,
+  RoutedTable,
+  RoutedVersion,
+  RoutedWorker,
+  RoutingContext,
+  RoutingTable,
+} from "./routing-table.ts";
+export type {
+  FailureReason,
+  LookupAsk,
+  Pong,
+  RouterFrame,
+  TopKAsk,
+  WorkerAnswer,
+  WorkerAsk,
+  WorkerFrame,
+  WorkerQuery,
+  WorkerReply,
+} from "./rpc/frames.ts";
+export { WorkerChannel } from "./rpc/shard-channel.ts";
+export type {
+  Asked,
+  Question,
+  WorkerChannelListener,
+  WorkerChannelParts,
+  WorkerChannelSettings,
+  WorkerChannelState,
+} from "./rpc/shard-channel.ts";
+export { WorkerServer } from "./rpc/shard-server.ts";
+export type { WorkerHealth, WorkerServerSettings } from "./rpc/shard-server.ts";
+export type {
+  FrameChannel,
+  FrameHandlers,
+  ProgramQuery,
+  WorkerConnector,
+} from "./rpc/worker-connector.ts";
+export type { LinkHandlers, WorkerLink, WorkerService } from "./rpc/worker-link.ts";

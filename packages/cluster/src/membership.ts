@@ -2,22 +2,41 @@
 // what workers say on their own streams. A store that is down, flushed or lying never shrinks the
 // view below what still answers.
 
+import type { WorkerId } from "@winnow/core";
 import type { Announcement } from "./announcement.ts";
 
 /** The last good view of the cluster, replaced whole. */
 export interface MembershipView {
   /** Newest incarnation of each worker, ascending by worker id. */
   readonly workers: readonly Announcement[];
+  /** Known members that do not answer at the moment (static membership); ascending by id. */
+  readonly silent: readonly SilentMember[];
+  /**
+   * The ids to place partitions on, ascending. Static: the whole list, so a death moves nothing.
+   * Redis: those announced and not draining; a worker that vanished stays for `placementSettleMs`.
+   */
+  readonly placementWorkers: readonly WorkerId[];
   /** Monotonic ms at which the store last answered completely. */
   readonly readAtMs: number;
   /** False while the store does not answer; `workers` is then the last good view. */
   readonly healthy: boolean;
 }
 
+/** A member that is known by the list alone. */
+export interface SilentMember {
+  readonly workerId: WorkerId;
+  readonly address: string;
+}
+
 /** Who is in the cluster: Redis, or a fixed address list. One suite of cases runs against both. */
 export interface MembershipStore {
-  /** Publishes this worker's announcement under a lease and keeps renewing it until `withdraw`. */
+  /**
+   * Publishes this worker's announcement under a lease and keeps renewing it until `withdraw`. A
+   * store that does not answer is tried again with every renewal; that is no error.
+   */
   announce(announcement: Announcement): Promise<void>;
+  /** Stops renewing until the next `announce`: for a worker whose compute side stands still. */
+  suspend(): void;
   /** Ends the announcement at once. Idempotent. */
   withdraw(): Promise<void>;
   /** Calls `listener` with the current view soon, and again after every change. Returns an end. */

@@ -1,0 +1,112 @@
+// What travels on the stream between a router and a worker, as plain typed data. `frame-codec.ts`
+// translates to and from proto messages; everything else, the simulator included, knows only this.
+//
+//   router                              worker
+//     │ ── hello ───────────────────────▶ │
+//     │ ◀─────────────────────── state ── │   first frame, and again whenever it changes
+//     │ ── queries (a batch) ───────────▶ │
+//     │ ◀───────────── replies (a batch)─ │   matched by id, in any order
+//     │ ── cancel, ping ────────────────▶ │
+//     │ ◀─────────────────── pong, drain─ │   after drain: nothing new, replies follow
+
+import type { Tensor, TopKBlock, VersionKey, WinnowError } from "@winnow/core";
+import type { Announcement } from "../announcement.ts";
+
+/** From router to worker. */
+export type RouterFrame =
+  | { readonly kind: "hello"; readonly routerId: string }
+  | { readonly kind: "queries"; readonly queries: readonly WorkerQuery[] }
+  | { readonly kind: "cancel"; readonly id: number }
+  | { readonly kind: "ping"; readonly sequence: number };
+
+/** From worker to router. */
+export type WorkerFrame =
+  | { readonly kind: "state"; readonly announcement: Announcement }
+  | { readonly kind: "replies"; readonly replies: readonly WorkerReply[] }
+  | { readonly kind: "pong"; readonly pong: Pong }
+  | { readonly kind: "drain" };
+
+/** One question about one table of one version, to be answered for exactly these partitions. */
+export interface WorkerQuery {
+  /** Unique within the stream, below 2⁵³. */
+  readonly id: number;
+  /** Until the client's deadline, at sending: no clock skew. */
+  readonly remainingMs: number;
+  readonly version: VersionKey;
+  /** Position in the program's tables. */
+  readonly table: number;
+  /** Strictly ascending. */
+  readonly partitions: Uint16Array;
+  readonly ask: WorkerAsk;
+}
+
+/** What is asked. */
+export type WorkerAsk = TopKAsk | LookupAsk;
+
+/** The best rows of the named partitions for each query vector. */
+export interface TopKAsk {
+  readonly kind: "topK";
+  readonly k: number;
+  readonly queries: number;
+  /** `[queries, dim]`. */
+  readonly vectors: Float32Array;
+  /**
+   * Ids never to be returned: none, one list for all queries, or one per query. Strings, or int64
+   * (also for int32 ids and row numbers).
+   */
+  readonly excluded: readonly Tensor[];
+  /** Do not send ids. */
+  readonly rowsOnly: boolean;
+}
+
+/** The row of each key; every key lies in one of the named partitions. */
+export interface LookupAsk {
+  readonly kind: "lookup";
+  /** string or int64 `[keys]`. */
+  readonly keys: Tensor;
+}
+
+/** The answer to one query. */
+export interface WorkerReply {
+  readonly id: number;
+  /** Waited for the device. */
+  readonly queueUs: number;
+  /** On the device, whole batch. */
+  readonly computeUs: number;
+  readonly answer: WorkerAnswer;
+}
+
+/** What was answered. */
+export type WorkerAnswer =
+  | {
+      readonly kind: "topK";
+      readonly block: TopKBlock;
+      /** Ids of the filled positions, query after query: string, int32 or int64; or none. */
+      readonly ids: Tensor | undefined;
+    }
+  /** `[keys, dim]`, in the order of the keys. */
+  | { readonly kind: "lookup"; readonly vectors: Float32Array }
+  | { readonly kind: "failure"; readonly reason: FailureReason; readonly error: WinnowError };
+
+/**
+ * Why a worker did not answer; never less than what was asked. `DISCONNECTED` never travels: the
+ * channel says it of queries whose stream ended.
+ */
+export type FailureReason =
+  | "NOT_OWNER"
+  | "NO_VERSION"
+  | "EXPIRED"
+  | "OVERLOADED"
+  | "INVALID_KEY"
+  | "INTERNAL"
+  | "DISCONNECTED";
+
+/** How the compute side does; answers a ping. */
+export interface Pong {
+  readonly sequence: number;
+  readonly queueRows: number;
+  /** Grows with every batch and load step. */
+  readonly progress: number;
+  /** Work waits and nothing has moved for too long. */
+  readonly stalled: boolean;
+}

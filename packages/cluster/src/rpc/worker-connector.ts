@@ -1,0 +1,48 @@
+// The seam between router control code and the network: who opens streams to workers. gRPC in
+// production (`grpc-connector.ts`), a fake network in the simulator.
+
+import type { VersionKey, WinnowError } from "@winnow/core";
+import type { Announcement } from "../announcement.ts";
+import type { RouterFrame, WorkerFrame } from "./frames.ts";
+
+/** One stream to one worker, for one life of that stream. */
+export interface FrameChannel {
+  /**
+   * Hands a frame to the stream. `false`: it is taken, but nothing more should be sent before
+   * `onWritable`. A frame sent after the end is dropped.
+   */
+  send(frame: RouterFrame): boolean;
+  /** Says "no more frames"; the worker ends its side when its replies are out. Idempotent. */
+  end(): void;
+  /** Ends the stream at once; `onClose` is not called any more. Idempotent. */
+  cancel(): void;
+}
+
+/** What a stream tells. Never called within `open`, and never after `onClose`. */
+export interface FrameHandlers {
+  onFrame(frame: WorkerFrame): void;
+  /** The stream takes frames again after `send` said `false`. */
+  onWritable(): void;
+  /** The stream is over: `undefined` when it ended in order after `end`. */
+  onClose(error: WinnowError | undefined): void;
+}
+
+/** Which program to fetch. */
+export interface ProgramQuery {
+  readonly version: VersionKey;
+  /** Keyed tables of up to this many bytes come along whole. */
+  readonly tableBytesMax: number;
+}
+
+/** The network as a router (or a static membership) sees it. */
+export interface WorkerConnector {
+  /** Opens a stream; never throws, an unreachable worker closes it. The hello is not sent yet. */
+  open(address: string, handlers: FrameHandlers): FrameChannel;
+  /** @throws WinnowError UNAVAILABLE, DEADLINE_EXCEEDED */
+  describe(address: string, timeoutMs: number): Promise<Announcement>;
+  /** The bytes of `encodeProgramPackage`. @throws WinnowError NOT_FOUND, UNAVAILABLE, … */
+  program(address: string, query: ProgramQuery, signal?: AbortSignal): Promise<Uint8Array>;
+  /** Lets go of the connection to an address that is not needed any more. */
+  forget(address: string): void;
+  close(): void;
+}

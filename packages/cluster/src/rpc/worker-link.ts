@@ -1,0 +1,41 @@
+// The seam between worker control code and the network: a router as the worker sees it. gRPC in
+// production (`shard-server.ts`), a fake network in the simulator.
+
+import type { Announcement } from "../announcement.ts";
+import type { Pong, WorkerQuery, WorkerReply } from "./frames.ts";
+import type { ProgramQuery } from "./worker-connector.ts";
+
+/** One router's stream. Sending never fails and never blocks; what a closed link is given is dropped. */
+export interface WorkerLink {
+  readonly routerId: string;
+  /** Replies of one turn leave in one frame. A router that does not read is disconnected. */
+  reply(reply: WorkerReply): void;
+  pong(pong: Pong): void;
+  /** Tells the new state. */
+  announce(announcement: Announcement): void;
+  /** Asks the router to send nothing new and to end the stream once its replies are in. */
+  drain(): void;
+  /** Ends the stream at once. */
+  close(): void;
+}
+
+/** What a router's stream tells the worker. Nothing is called after `onClose`. */
+export interface LinkHandlers {
+  /** Frames are checked: ids, lengths and counts are consistent; table and dim are not known here. */
+  onQueries(queries: readonly WorkerQuery[]): void;
+  /** The router does not wait for this query any more; unknown ids are harmless. */
+  onCancel(id: number): void;
+  onPing(sequence: number): void;
+  /** The stream is over: queries of this link need no answer. Called exactly once. */
+  onClose(): void;
+}
+
+/** What a worker offers to the network. */
+export interface WorkerService {
+  /** The current state: sent first on every stream, and answers Describe. */
+  announcement(): Announcement;
+  /** A router has said hello and has been sent the announcement. */
+  accept(link: WorkerLink): LinkHandlers;
+  /** The bytes of `encodeProgramPackage`. @throws WinnowError NOT_FOUND */
+  program(query: ProgramQuery): Promise<Uint8Array>;
+}
