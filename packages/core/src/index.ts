@@ -1,6 +1,18 @@
 // The nouns every other package speaks in, their arithmetic, errors and limits. No I/O, no Redis,
 // no gRPC, no TensorFlow.
 
+export {
+  checksumConstant,
+  checksumShare,
+  combineChecksums,
+  crc32c,
+  extendRegister,
+  extendRegisterByWords,
+  maskChecksum,
+  shiftRegister,
+  unmaskChecksum,
+  wholeOf,
+} from "./checksum.ts";
 export { systemClock, sleep } from "./clock.ts";
 export type { Clock, Timer } from "./clock.ts";
 export { silentLogger } from "./environment.ts";
@@ -16,6 +28,8 @@ export {
 export type { ErrorCode } from "./errors.ts";
 export { fingerprint, generation, incarnation, workerId } from "./identity.ts";
 export type { Fingerprint, Generation, Incarnation, VersionKey, WorkerId } from "./identity.ts";
+export { createKeyIndex } from "./key-index.ts";
+export type { KeyIndex, KeyedTableKeys } from "./key-index.ts";
 export type { KeyedPartition } from "./keyed-partition.ts";
 export { partitionCountOf, partitionOfBytes, partitionOfInteger, rowRangeOf } from "./partition.ts";
 export type { RowRange } from "./partition.ts";

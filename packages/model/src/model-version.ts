@@ -39,7 +39,8 @@ export interface PartitionReader {
   chunks(): Generator<Float32Array, void, undefined>;
   /**
    * This partition's share of the checksum of each of the table's sources; complete once `chunks`
-   * has ended. XOR over all partitions of a table equals `wholeOf(source)`, see core/checksum.
+   * has ended. XOR over all partitions of a table equals the source's `checksum`: partition 0 also
+   * carries the constant of `checksumConstant` (core/checksum.ts).
    */
   checksumShares(): readonly number[];
 }
