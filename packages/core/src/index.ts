@@ -31,6 +31,7 @@ export type { Fingerprint, Generation, Incarnation, VersionKey, WorkerId } from 
 export { createKeyIndex } from "./key-index.ts";
 export type { KeyIndex, KeyedTableKeys } from "./key-index.ts";
 export type { KeyedPartition } from "./keyed-partition.ts";
+export { ManualClock } from "./manual-clock.ts";
 export { partitionCountOf, partitionOfBytes, partitionOfInteger, rowRangeOf } from "./partition.ts";
 export type { RowRange } from "./partition.ts";
 export { isHostOperation, runHostStep, validateHostStep } from "./program/host-operations.ts";
