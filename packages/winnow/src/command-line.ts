@@ -1,0 +1,225 @@
+// The subcommands and their flags. What each does lies in `commands/`; here is only what a person
+// types and what it defaults to.
+
+import { fileURLToPath } from "node:url";
+import { WinnowError } from "@winnow/core";
+import { Command } from "commander";
+import {
+  acceleratorOption,
+  addMembershipOptions,
+  addModelOptions,
+  logLevelOption,
+  option,
+  portOption,
+  replicationOption,
+  wholeNumber,
+} from "./command-options.ts";
+import { demo } from "./commands/demo.ts";
+import { inspect, reportText } from "./commands/inspect.ts";
+import { curlLine, predict, predictionTable } from "./commands/predict.ts";
+import { type RouterRoleOptions, runRouter } from "./commands/router.ts";
+import { type UpOptions, runUp } from "./commands/up.ts";
+import { type WorkerRoleOptions, runWorker } from "./commands/worker.ts";
+
+const REST_PORT = 8501;
+const WORKER_PORT = 7600;
+const INT32_MAX = 2 ** 31 - 1;
+
+/** The whole command line, ready to parse. */
+export function createCommandLine(version: string): Command {
+  const root = new Command("winnow")
+    .description(
+      "Serves TensorFlow Recommenders' SavedModels on a cluster, exactly, over TensorFlow Serving's REST API",
+    )
+    .version(version)
+    .exitOverride()
+    .showHelpAfterError("(add --help for the flags)");
+  for (const command of [
+    up(),
+    router(),
+    worker(),
+    inspectCommand(),
+    predictCommand(),
+    demoCommand(),
+  ]) {
+    root.addCommand(command.exitOverride());
+  }
+  return root;
+}
+
+function up(): Command {
+  const command = new Command("up")
+    .description("start a cluster on this machine: one router and several workers")
+    .addOption(
+      option("--workers <n>", "worker processes", "WINNOW_WORKERS")
+        .argParser(wholeNumber(1, 64))
+        .default(3),
+    )
+    .addOption(replicationOption())
+    .addOption(portOption("--port <port>", "REST port", "WINNOW_PORT").default(REST_PORT))
+    .addOption(portOption("--rest_api_port <port>", "the same, TensorFlow Serving's name", ""))
+    .addOption(
+      option("--host <address>", "address to listen on", "WINNOW_HOST").default("127.0.0.1"),
+    )
+    .addOption(option("--redis <url>", "membership through Redis", "WINNOW_REDIS"))
+    .addOption(acceleratorOption())
+    .addOption(logLevelOption().default("warn"));
+  return addModelOptions(command).action((options: UpOptions) => runUp(options));
+}
+
+function router(): Command {
+  const command = new Command("router")
+    .description("run a router: the REST API, scatter and gather")
+    .addOption(portOption("--port <port>", "REST port", "WINNOW_PORT").default(REST_PORT))
+    .addOption(portOption("--rest_api_port <port>", "the same, TensorFlow Serving's name", ""))
+    .addOption(
+      option("--host <address>", "address to listen on", "WINNOW_HOST").default("127.0.0.1"),
+    )
+    .addOption(replicationOption())
+    .addOption(
+      option(
+        "--rest_api_timeout_in_ms <ms>",
+        "longest time of a request",
+        "WINNOW_REQUEST_TIMEOUT_MS",
+      )
+        .argParser(wholeNumber(0, INT32_MAX))
+        .default(30_000),
+    )
+    .addOption(
+      option(
+        "--router-table-bytes <n>",
+        "keyed tables up to this size are looked up in the router",
+        "WINNOW_ROUTER_TABLE_BYTES",
+      )
+        .argParser(wholeNumber(0, INT32_MAX))
+        .default(4 * 2 ** 20),
+    )
+    .option("--rest_api_enable_cors_support", "answer CORS requests from any origin")
+    .addOption(logLevelOption());
+  return addMembershipOptions(command).action((options: RouterRoleOptions) => runRouter(options));
+}
+
+function worker(): Command {
+  const command = new Command("worker")
+    .description("run a worker: holds partitions on its accelerator and answers routers")
+    .addOption(
+      option(
+        "--id <name>",
+        "name that stays across restarts (default: the address)",
+        "WINNOW_WORKER_ID",
+      ),
+    )
+    .addOption(portOption("--port <port>", "gRPC port", "WINNOW_WORKER_PORT").default(WORKER_PORT))
+    .addOption(
+      option("--host <address>", "address to listen on", "WINNOW_HOST").default("127.0.0.1"),
+    )
+    .addOption(option("--advertise <host:port>", "address others reach it at", "WINNOW_ADVERTISE"))
+    .addOption(replicationOption())
+    .addOption(acceleratorOption())
+    .addOption(
+      option("--threads <n>", "threads that scan (default: all cores)", "WINNOW_THREADS").argParser(
+        wholeNumber(1, 1024),
+      ),
+    )
+    .addOption(
+      option(
+        "--memory-bytes <n>",
+        "memory rows may use (default: three quarters of the machine)",
+        "WINNOW_MEMORY_BYTES",
+      ).argParser(wholeNumber(1, Number.MAX_SAFE_INTEGER)),
+    )
+    .addOption(logLevelOption());
+  addModelOptions(command);
+  return addMembershipOptions(command).action((options: WorkerRoleOptions) => runWorker(options));
+}
+
+function inspectCommand(): Command {
+  return new Command("inspect")
+    .description("show what a model directory holds and what each of N workers would hold")
+    .argument("<dir>", "a version, a model, or a directory of models")
+    .addOption(
+      option("--workers <n>", "workers", "WINNOW_WORKERS")
+        .argParser(wholeNumber(1, 1024))
+        .default(3),
+    )
+    .addOption(replicationOption())
+    .option("--json", "machine-readable")
+    .action((directory: string, options: { workers: number; replication: number; json?: true }) => {
+      const reports = inspect({ directory, ...options });
+      const text =
+        options.json === true
+          ? `${JSON.stringify(reports, undefined, 2)}\n`
+          : reports.map(reportText).join("\n");
+      process.stdout.write(text);
+    });
+}
+
+interface PredictOptions {
+  readonly url: string;
+  readonly modelVersion?: number;
+  readonly signature?: string;
+  readonly k?: number;
+  readonly json?: true;
+  readonly verbose?: true;
+}
+
+function predictCommand(): Command {
+  return new Command("predict")
+    .description("ask a running router")
+    .argument("<model>", "model name")
+    .argument("<instances>", `JSON, such as '["42"]'`)
+    .addOption(
+      option("--url <url>", "the router", "WINNOW_URL").default(`http://127.0.0.1:${REST_PORT}`),
+    )
+    .option(
+      "--model-version <n>",
+      "this version, not the default",
+      wholeNumber(0, Number.MAX_SAFE_INTEGER),
+    )
+    .option("--signature <name>", "this signature, not serving_default")
+    .option("-k <n>", "items wanted per instance", wholeNumber(1, INT32_MAX))
+    .option("--json", "the answer as it came")
+    .option("-v, --verbose", "also print the version and the same request for curl, on stderr")
+    .action(async (model: string, json: string, options: PredictOptions) => {
+      const command = { ...options, version: options.modelVersion, model, json };
+      const answer = await predict(command);
+      if (options.verbose === true) {
+        process.stderr.write(`version ${answer.version ?? "unknown"}\n${curlLine(command)}\n`);
+      }
+      const isForPeople = options.json !== true && process.stdout.isTTY;
+      process.stdout.write(isForPeople ? predictionTable(answer.text) : `${answer.text}\n`);
+    });
+}
+
+interface DemoOptions {
+  readonly items: number;
+  readonly dim: number;
+  readonly users: number;
+  readonly k: number;
+  readonly seed: number;
+}
+
+function demoCommand(): Command {
+  return new Command("demo")
+    .description("write models to try: movies (retrieval) and movies-ranking")
+    .argument("<dir>", "where to write them")
+    .option("--items <n>", "movies", wholeNumber(1, INT32_MAX), 10_000)
+    .option("--dim <n>", "values per embedding", wholeNumber(1, 4096), 32)
+    .option("--users <n>", "users", wholeNumber(1, INT32_MAX), 1000)
+    .option("-k <n>", "movies per answer", wholeNumber(1, 10_000), 10)
+    .option("--seed <n>", "same seed, same models", wholeNumber(0, INT32_MAX), 1)
+    .action(async (directory: string, options: DemoOptions) => {
+      if (options.k > options.items) {
+        throw new WinnowError(
+          "INVALID_ARGUMENT",
+          `-k ${options.k} asks for more than --items ${options.items}`,
+        );
+      }
+      const written = await demo({ directory, ...options });
+      process.stdout.write(`${written}\n`);
+      process.stderr.write(`Serve them with: winnow up --models ${written}\n`);
+    });
+}
+
+/** The script that starts this command: what `winnow up` starts its processes with. */
+export const winnowScript: string = fileURLToPath(new URL("../bin/winnow.js", import.meta.url));

@@ -1,0 +1,105 @@
+// The flags that several commands share, declared once. A flag wins over its WINNOW_* variable, which
+// wins over the default; `--help` shows all three.
+
+import { Command, InvalidArgumentError, Option } from "commander";
+import { compactCount } from "./progress-line.ts";
+
+/** Parses a whole number from `min` to `max`. */
+export function wholeNumber(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (/^\d+$/.test(text) && value >= min && value <= max) return value;
+    throw new InvalidArgumentError(
+      `It must be a whole number from ${min} to ${compactCount(max)}.`,
+    );
+  };
+}
+
+const PORT_MAX = 65_535;
+
+/** An option that `variable` can set as well. */
+export function option(flags: string, description: string, variable: string): Option {
+  return new Option(flags, description).env(variable);
+}
+
+/** A port option. */
+export function portOption(flags: string, description: string, variable: string): Option {
+  return option(flags, description, variable).argParser(wholeNumber(0, PORT_MAX));
+}
+
+/** How much the process says. */
+export const logLevelOption = (): Option =>
+  option("--log-level <level>", "how much is logged on stderr", "WINNOW_LOG_LEVEL")
+    .choices(["debug", "info", "warn", "error", "silent"])
+    .default("info");
+
+/** Which device workers use. */
+export const acceleratorOption = (): Option =>
+  option("--accelerator <kind>", "device that holds the rows", "WINNOW_ACCELERATOR")
+    .choices(["cpu", "gpu", "reference"])
+    .default("cpu");
+
+/** Adds where models are, in our words and TensorFlow Serving's. */
+export function addModelOptions(command: Command): Command {
+  return command
+    .addOption(
+      option("--models <dir>", "directory of models: <dir>/<name>/<version>/", "WINNOW_MODELS"),
+    )
+    .option("--model_name <name>", "serve one model under this name (or MODEL_NAME)")
+    .option(
+      "--model_base_path <dir>",
+      "directory of that model's versions (default: MODEL_BASE_PATH/MODEL_NAME)",
+    );
+}
+
+/** Adds how cluster members find each other. */
+export function addMembershipOptions(command: Command): Command {
+  return command
+    .addOption(option("--redis <url>", "Redis that holds membership", "WINNOW_REDIS"))
+    .addOption(
+      option("--members <list>", "fixed list instead of Redis: id@host:port,…", "WINNOW_MEMBERS"),
+    )
+    .addOption(
+      option(
+        "--cluster <name>",
+        "name that separates clusters in one Redis",
+        "WINNOW_CLUSTER",
+      ).default("default"),
+    );
+}
+
+/** How many replicas of each partition. */
+export const replicationOption = (): Option =>
+  option("--replication <n>", "replicas of each partition", "WINNOW_REPLICATION")
+    .argParser(wholeNumber(1, 16))
+    .default(2);
+
+/** TensorFlow Serving's flags that mean nothing here: accepted so that scripts run, with a warning. */
+const IDLE_FLAGS = new Set([
+  "--enable_batching",
+  "--batching_parameters_file",
+  "--tensorflow_session_parallelism",
+  "--tensorflow_intra_op_parallelism",
+  "--tensorflow_inter_op_parallelism",
+  "--enable_model_warmup",
+  "--num_load_threads",
+  "--num_unload_threads",
+  "--per_process_gpu_memory_fraction",
+  "--grpc_channel_arguments",
+  "--flush_filesystem_caches",
+  "--file_system_poll_wait_seconds",
+  "--saved_model_tags",
+]);
+
+/** Arguments without TensorFlow Serving's idle flags, which are written `--flag=value`. */
+export function withoutIdleFlags(
+  args: readonly string[],
+  warn: (flag: string) => void,
+): readonly string[] {
+  return args.filter((arg) => {
+    const [flag = ""] = arg.split("=", 1);
+    if (!IDLE_FLAGS.has(flag)) return true;
+    warn(flag);
+    return false;
+  });
+}

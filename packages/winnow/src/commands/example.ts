@@ -1,0 +1,65 @@
+// A request that works, for the line `winnow up` prints: built from the signature's inputs with keys
+// the model really knows.
+
+import type { SignatureProgram, SignatureTensor, StringColumn, Tensor } from "@winnow/core";
+import { type ModelVersion, openModelVersion } from "@winnow/model";
+import { type VersionDirectory } from "../model-source.ts";
+
+/** A JSON value for `instances` that the newest version of this model answers. */
+export function exampleInstances(found: VersionDirectory): string {
+  const version = openModelVersion(found.directory);
+  try {
+    const { signatures } = version.program;
+    const signature =
+      signatures.find(({ name }) => name === "serving_default") ??
+      signatures.find(({ inputs }) => inputs.length > 0);
+    return signature === undefined ? "[]" : JSON.stringify([instanceOf(version, signature)]);
+  } finally {
+    version.close();
+  }
+}
+
+function instanceOf(version: ModelVersion, signature: SignatureProgram): unknown {
+  const values = signature.inputs.map((input) => [
+    input.name,
+    exampleOf(version, signature, input),
+  ]);
+  return values.length === 1 ? values[0]?.[1] : (Object.fromEntries(values) as unknown);
+}
+
+// Three parameters of three kinds; a record would only rename them.
+function exampleOf(
+  version: ModelVersion,
+  signature: SignatureProgram,
+  input: SignatureTensor,
+): unknown {
+  const scalar = knownKey(version, signature, input) ?? (input.dtype === "string" ? "42" : 1);
+  const inner = (input.shape ?? [-1]).slice(1);
+  return inner.reduceRight<unknown>(
+    (value, size) => Array.from({ length: Math.max(1, size) }, () => value),
+    scalar,
+  );
+}
+
+/** The first key of the vocabulary that this input is looked up in. */
+function knownKey(
+  version: ModelVersion,
+  signature: SignatureProgram,
+  input: SignatureTensor,
+): unknown {
+  const lookup = signature.steps.find(
+    (step) => step.kind === "lookup" && step.keys === input.value,
+  );
+  if (lookup?.kind !== "lookup") return undefined;
+  const table = version.program.tables[lookup.table];
+  for (let partition = 0; partition < (table?.partitions ?? 0); partition += 1) {
+    const keys = version.openPartition(lookup.table, partition).keyed?.keys;
+    if (keys !== undefined && keys.data.length > 0) return firstValue(keys);
+  }
+  return undefined;
+}
+
+function firstValue(keys: Tensor): unknown {
+  if (keys.dtype === "string") return (keys.data as StringColumn).textAt(0);
+  return Number(keys.data[0]);
+}

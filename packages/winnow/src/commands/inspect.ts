@@ -1,0 +1,174 @@
+// `winnow inspect`: what a model directory holds and what serving it takes, read without loading a
+// row: signatures, tables, partitions, and the bytes each of N workers would hold.
+
+import { partitionNames, place } from "@winnow/cluster";
+import {
+  type ModelProgram,
+  type SignatureProgram,
+  type Step,
+  type TableSpec,
+  workerId,
+} from "@winnow/core";
+import { type ModelVersion, openModelVersion } from "@winnow/model";
+import { type VersionDirectory, newestVersions } from "../model-source.ts";
+import { byteText } from "../progress-line.ts";
+import { align } from "./predict.ts";
+
+/** What to look at, and for which cluster. */
+export interface InspectCommand {
+  readonly directory: string;
+  readonly workers: number;
+  readonly replication: number;
+}
+
+/** One table, as people and programs see it. */
+export interface TableReport {
+  readonly name: string;
+  readonly kind: string;
+  readonly keys: string;
+  readonly rows: number;
+  readonly dim: number;
+  readonly partitions: number;
+  readonly bytes: number;
+}
+
+/** One model version, as people and programs see it. */
+export interface ModelReport {
+  readonly model: string;
+  readonly version: number;
+  readonly directory: string;
+  readonly fingerprint: string;
+  readonly signatures: readonly {
+    readonly name: string;
+    readonly inputs: readonly string[];
+    readonly outputs: readonly string[];
+    readonly flow: string;
+  }[];
+  readonly tables: readonly TableReport[];
+  readonly denseBytes: number;
+  readonly workers: readonly {
+    readonly worker: string;
+    readonly partitions: number;
+    readonly bytes: number;
+  }[];
+}
+
+/** Looks at the newest version of every model in a directory. @throws WinnowError as loading would. */
+export function inspect(command: InspectCommand): ModelReport[] {
+  return newestVersions(command.directory).map((found) => {
+    const version = openModelVersion(found.directory);
+    try {
+      return reportOf(version, found, command);
+    } finally {
+      version.close();
+    }
+  });
+}
+
+function reportOf(
+  version: ModelVersion,
+  found: VersionDirectory,
+  command: InspectCommand,
+): ModelReport {
+  const { program } = version;
+  return {
+    model: found.model,
+    version: found.version,
+    directory: found.directory,
+    fingerprint: program.fingerprint,
+    signatures: program.signatures.map((signature) => ({
+      name: signature.name,
+      inputs: signature.inputs.map(tensorText),
+      outputs: signature.outputs.map(tensorText),
+      flow: flowOf(signature, program),
+    })),
+    tables: program.tables.map((table, index) => tableReport(version, table, index)),
+    denseBytes: program.denseModels.reduce((sum, model) => sum + model.byteLength, 0),
+    workers: workerLoads(version, found.model, command),
+  };
+}
+
+function tensorText(spec: SignatureProgram["inputs"][number]): string {
+  const shape = spec.shape === undefined ? "[?]" : `[${spec.shape.join(", ")}]`;
+  return `${spec.name}: ${spec.dtype} ${shape}`;
+}
+
+function flowOf(signature: SignatureProgram, program: ModelProgram): string {
+  const stepText = (step: Step): string => {
+    if (step.kind === "lookup") return `Lookup(${program.tables[step.table]?.name})`;
+    if (step.kind === "topK") return `TopK(${program.tables[step.table]?.name}, k=${step.k})`;
+    return step.kind === "dense" ? "dense" : step.op;
+  };
+  return signature.steps.map(stepText).join(" → ");
+}
+
+function tableReport(version: ModelVersion, table: TableSpec, index: number): TableReport {
+  return {
+    name: table.name,
+    kind: table.kind,
+    keys: keysText(table),
+    rows: table.rows,
+    dim: table.dim,
+    partitions: table.partitions,
+    bytes: sum(partitionsOf(table).map((partition) => version.partitionBytes(index, partition))),
+  };
+}
+
+function keysText(table: TableSpec): string {
+  if (table.kind === "candidate") return `ids ${table.idDtype ?? "row number"}`;
+  return table.keys.kind === "row" ? "row number" : `${table.keys.keyDtype} vocabulary`;
+}
+
+const partitionsOf = (table: TableSpec): number[] =>
+  Array.from({ length: table.partitions }, (_, partition) => partition);
+
+const sum = (values: readonly number[]): number =>
+  values.reduce((total, value) => total + value, 0);
+
+function workerLoads(
+  version: ModelVersion,
+  model: string,
+  { workers, replication }: InspectCommand,
+): ModelReport["workers"] {
+  const ids = Array.from({ length: workers }, (_, index) => workerId(`w${index}`));
+  const loads = new Map(ids.map((id) => [id, { worker: id as string, partitions: 0, bytes: 0 }]));
+  for (const [index, table] of version.program.tables.entries()) {
+    const owners = place(partitionNames(model, table), ids, { replication });
+    for (const [partition, replicas] of owners.entries()) {
+      const bytes = version.partitionBytes(index, partition);
+      for (const id of replicas) {
+        const load = loads.get(id)!;
+        load.partitions += 1;
+        load.bytes += bytes;
+      }
+    }
+  }
+  return [...loads.values()];
+}
+
+/** The report for a person. */
+export function reportText(report: ModelReport): string {
+  const heading = `${report.model}, version ${report.version}  (${report.directory})\nfingerprint ${report.fingerprint.slice(0, 16)}…, dense parts ${byteText(report.denseBytes)}\n`;
+  const signatures = report.signatures.map(
+    (signature) =>
+      `signature ${signature.name}\n  in    ${signature.inputs.join(", ") || "nothing"}\n  out   ${signature.outputs.join(", ") || "nothing"}\n  flow  ${signature.flow || "nothing"}\n`,
+  );
+  const tables = [
+    ["table", "kind", "asked by", "rows", "dim", "partitions", "memory"],
+    ...report.tables.map((table) => [
+      table.name,
+      table.kind,
+      table.keys,
+      table.rows.toLocaleString("en"),
+      String(table.dim),
+      String(table.partitions),
+      byteText(table.bytes),
+    ]),
+  ];
+  const workers = [
+    ["worker", "replicas", "memory"],
+    ...report.workers.map((load) => [load.worker, String(load.partitions), byteText(load.bytes)]),
+  ];
+  const blocks = [heading, ...signatures, align(tables), align(workers)];
+  return blocks.join("\n");
+}

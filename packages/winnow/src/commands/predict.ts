@@ -1,0 +1,135 @@
+// `winnow predict`: one request to a running router, shown as a table to a person and as JSON to a
+// program. It speaks the plain REST API, so it works against TensorFlow Serving too.
+
+import { WinnowError, excerpt } from "@winnow/core";
+
+/** What to ask and where. */
+export interface PredictCommand {
+  readonly url: string;
+  readonly model: string;
+  /** JSON: the instances, or a whole request body with `instances` or `inputs`. */
+  readonly json: string;
+  readonly version?: number | undefined;
+  readonly signature?: string | undefined;
+  readonly k?: number | undefined;
+}
+
+/** The router's answer. */
+export interface PredictAnswer {
+  /** The body as it came. */
+  readonly text: string;
+  /** Version that answered, from the response header; TensorFlow Serving does not say. */
+  readonly version: string | undefined;
+}
+
+/** Asks a router. @throws WinnowError with the router's own message, or UNAVAILABLE. */
+export async function predict(command: PredictCommand): Promise<PredictAnswer> {
+  const url = predictUrl(command);
+  const response = await post(url, requestBody(command));
+  const text = await response.text();
+  if (!response.ok) throw new WinnowError("INVALID_ARGUMENT", errorText(text, response.status));
+  return { text, version: response.headers.get("x-winnow-model-version") ?? undefined };
+}
+
+/** The same request for a shell. */
+export function curlLine(command: PredictCommand): string {
+  const body = requestBody(command).replaceAll("'", String.raw`'\''`);
+  return `curl -d '${body}' ${predictUrl(command)}`;
+}
+
+function predictUrl({ url, model, version }: PredictCommand): string {
+  const pinned = version === undefined ? "" : `/versions/${version}`;
+  return `${url.replace(/\/+$/, "")}/v1/models/${encodeURIComponent(model)}${pinned}:predict`;
+}
+
+function requestBody({ json, signature, k }: PredictCommand): string {
+  const value = parseJson(json);
+  const isBody =
+    typeof value === "object" && value !== null && ("instances" in value || "inputs" in value);
+  const instances = Array.isArray(value) ? (value as unknown[]) : [value];
+  return JSON.stringify({
+    ...(signature === undefined ? {} : { signature_name: signature }),
+    ...(isBody ? value : { instances }),
+    ...(k === undefined ? {} : { k }),
+  });
+}
+
+function parseJson(json: string): unknown {
+  try {
+    return JSON.parse(json) as unknown;
+  } catch (error) {
+    const example = `'["42"]' or '[{"user_id":"42","movie_title":"…"}]'`;
+    throw new WinnowError(
+      "INVALID_ARGUMENT",
+      `Cannot read the instances ${excerpt(json)} as JSON; write for example ${example}`,
+      { cause: error },
+    );
+  }
+}
+
+async function post(url: string, body: string): Promise<Response> {
+  try {
+    return await fetch(url, { method: "POST", body });
+  } catch (error) {
+    throw new WinnowError(
+      "UNAVAILABLE",
+      `Nothing answers at ${url}; start a cluster with "winnow up --models DIR" or name another --url`,
+      { cause: error },
+    );
+  }
+}
+
+function errorText(text: string, status: number): string {
+  try {
+    const body = JSON.parse(text) as { error?: unknown };
+    if (typeof body.error === "string") return body.error;
+  } catch {
+    // Not JSON: a proxy's page, shown as it is.
+  }
+  return `HTTP ${status}: ${excerpt(text)}`;
+}
+
+/** The predictions as aligned columns: one block per instance, lists side by side. */
+export function predictionTable(text: string): string {
+  const body = JSON.parse(text) as { predictions?: unknown[]; outputs?: unknown };
+  const predictions = body.predictions ?? [body.outputs];
+  return predictions.map((prediction, index) => blockOf(prediction, index)).join("\n");
+}
+
+function blockOf(prediction: unknown, index: number): string {
+  const columns = columnsOf(prediction);
+  if (columns === undefined) return `${index}  ${JSON.stringify(prediction)}`;
+  const length = Math.max(0, ...columns.map(([, values]) => values.length));
+  const names = ["#", ...columns.map(([name]) => name)];
+  const rows = Array.from({ length }, (_, row) => [
+    String(row + 1),
+    ...columns.map(([, values]) => cellText(values[row])),
+  ]);
+  return align([names, ...rows]);
+}
+
+/** The lists of a prediction that has several outputs, or `undefined` for any other. */
+function columnsOf(prediction: unknown): [string, unknown[]][] | undefined {
+  if (typeof prediction !== "object" || prediction === null || Array.isArray(prediction)) {
+    return undefined;
+  }
+  const columns = Object.entries(prediction);
+  return columns.every(([, values]) => Array.isArray(values))
+    ? (columns as [string, unknown[]][])
+    : undefined;
+}
+
+function cellText(value: unknown): string {
+  if (value === undefined) return "";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+/** Rows of cells as text with columns of equal width. */
+export function align(rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, column) =>
+    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
+  );
+  const line = (row: readonly string[]): string =>
+    row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ");
+  return `${rows.map((row) => line(row).trimEnd()).join("\n")}\n`;
+}

@@ -1,0 +1,28 @@
+// The command: reads arguments, runs one subcommand, and turns a failure into one clear line and an
+// exit code (1 failed, 2 usage). Stack traces only with WINNOW_DEBUG=1.
+
+import { WinnowError } from "@winnow/core";
+import { CommanderError } from "commander";
+import picocolors from "picocolors";
+import { createCommandLine } from "./command-line.ts";
+
+const USAGE_EXIT_CODE = 2;
+
+try {
+  await createCommandLine().parseAsync(process.argv);
+} catch (error) {
+  process.exitCode = report(error);
+}
+
+function report(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_EXIT_CODE;
+  if (error instanceof WinnowError) {
+    process.stderr.write(`${picocolors.red(error.code)}: ${error.message}\n`);
+  } else {
+    process.stderr.write(`${picocolors.red("unexpected")}: ${String(error)}\n`);
+  }
+  if (process.env["WINNOW_DEBUG"] === "1" && error instanceof Error) {
+    process.stderr.write(`${error.stack ?? ""}\n${String(error.cause ?? "")}\n`);
+  }
+  return 1;
+}

@@ -1,0 +1,104 @@
+// Where the models are, from flags and environment, in TensorFlow Serving's words as well as ours:
+//
+//   --models DIR                      every model below DIR: DIR/<name>/<version>/
+//   --model_name, --model_base_path   one model; the path is the one that holds its versions
+//   MODEL_NAME, MODEL_BASE_PATH       as in TensorFlow Serving's image: MODEL_BASE_PATH/MODEL_NAME
+
+import { existsSync, readdirSync, statSync } from "node:fs";
+import path from "node:path";
+import { WinnowError } from "@winnow/core";
+
+/** Flags and environment that say where models are. */
+export interface ModelSourceOptions {
+  readonly models?: string | undefined;
+  readonly modelName?: string | undefined;
+  readonly modelBasePath?: string | undefined;
+}
+
+/** Every model below a directory, or one model whose versions lie in `basePath`. */
+export type ModelSource =
+  | { readonly kind: "directory"; readonly directory: string }
+  | { readonly kind: "model"; readonly model: string; readonly basePath: string };
+
+const DEFAULT_DIRECTORY = "/models";
+const DEFAULT_MODEL = "default";
+const VERSION_NAME = /^\d+$/;
+
+/** The names TensorFlow Serving's image gives these settings. */
+export interface ModelEnvironment {
+  readonly MODEL_NAME?: string | undefined;
+  readonly MODEL_BASE_PATH?: string | undefined;
+}
+
+/** Decides where models are. Flags win over environment. */
+export function modelSource(
+  options: ModelSourceOptions,
+  environment: ModelEnvironment,
+): ModelSource {
+  if (options.models !== undefined) {
+    return { kind: "directory", directory: path.resolve(options.models) };
+  }
+  if (options.modelBasePath !== undefined) {
+    const model = options.modelName ?? environment.MODEL_NAME ?? DEFAULT_MODEL;
+    return { kind: "model", model, basePath: path.resolve(options.modelBasePath) };
+  }
+  const directory = path.resolve(environment.MODEL_BASE_PATH ?? DEFAULT_DIRECTORY);
+  const model = options.modelName ?? environment.MODEL_NAME;
+  if (model === undefined) return { kind: "directory", directory };
+  return { kind: "model", model, basePath: path.join(directory, model) };
+}
+
+/** One version directory of one model. */
+export interface VersionDirectory {
+  readonly model: string;
+  readonly version: number;
+  readonly directory: string;
+}
+
+/**
+ * The newest version of every model that a path shows: a version directory itself, a model's
+ * directory, or a directory of models.
+ * @throws WinnowError NOT_FOUND saying what lies there instead and what would work.
+ */
+export function newestVersions(directory: string): VersionDirectory[] {
+  const absolute = path.resolve(directory);
+  if (!existsSync(absolute) || !statSync(absolute).isDirectory()) {
+    throw new WinnowError("NOT_FOUND", `There is no directory ${absolute}`);
+  }
+  if (existsSync(path.join(absolute, "saved_model.pb"))) {
+    const version = Number(path.basename(absolute));
+    const model = path.basename(path.dirname(absolute));
+    return [{ model, version: Number.isInteger(version) ? version : 0, directory: absolute }];
+  }
+  const own = newestOf(path.basename(absolute), absolute);
+  if (own !== undefined) return [own];
+  const below = subdirectories(absolute)
+    .map((name) => newestOf(name, path.join(absolute, name)))
+    .filter((version) => version !== undefined);
+  if (below.length > 0) return below;
+  throw new WinnowError("NOT_FOUND", adviceFor(absolute));
+}
+
+function newestOf(model: string, basePath: string): VersionDirectory | undefined {
+  const versions = subdirectories(basePath)
+    .filter((name) => VERSION_NAME.test(name))
+    .map((name) => ({ model, version: Number(name), directory: path.join(basePath, name) }));
+  return versions.toSorted((a, b) => b.version - a.version)[0];
+}
+
+function adviceFor(directory: string): string {
+  const unversioned = subdirectories(directory).find((name) =>
+    existsSync(path.join(directory, name, "saved_model.pb")),
+  );
+  const layout = "models lie at <directory>/<name>/<version number>/saved_model.pb";
+  if (unversioned === undefined) return `There is no model in ${directory}; ${layout}`;
+  const there = path.join(directory, unversioned);
+  return `${there} holds a SavedModel but no version number: ${layout}. Move its files to ${path.join(there, "1")}`;
+}
+
+function subdirectories(directory: string): string[] {
+  return readdirSync(directory, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() || entry.isSymbolicLink())
+    .map((entry) => entry.name)
+    .toSorted();
+}

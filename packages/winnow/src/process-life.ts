@@ -1,0 +1,54 @@
+// How a role's process ends. SIGTERM and Ctrl-C drain: finish what is running, accept nothing new,
+// exit 0. A second signal exits at once. A process started by `winnow up` leaves Ctrl-C to its parent,
+// stops without waiting for others when told so, and never outlives the parent.
+
+import type { Logger } from "@winnow/core";
+
+/** What a role does when it must end. */
+export interface ProcessEnd {
+  /** Finish what is running, then close. */
+  drain(): Promise<void>;
+  /** Close now: the whole local cluster is going away. */
+  close(): Promise<void>;
+}
+
+/** A message from `winnow up` to its children: close now. */
+export const STOP_MESSAGE = "winnow:stop";
+/** A message from a child to `winnow up`: it listens. */
+export const LISTENING_MESSAGE = "winnow:listening";
+
+const isChild = (): boolean => process.send !== undefined;
+
+/** Arranges the end of this process. Call once, when the role runs. */
+export function endOnSignals(end: ProcessEnd, log: Logger): void {
+  let isEnding = false;
+  const finish = (name: string, how: () => Promise<void>): void => {
+    if (isEnding) {
+      log.warn("exit without draining", { signal: name });
+      process.exit(1);
+    }
+    isEnding = true;
+    log.info("stopping", { reason: name });
+    how().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        log.error("stop failed", { error });
+        process.exit(1);
+      },
+    );
+  };
+  process.on("SIGTERM", () => finish("SIGTERM", () => end.drain()));
+  process.on("SIGINT", () => {
+    if (!isChild()) finish("SIGINT", () => end.drain());
+  });
+  if (!isChild()) return;
+  process.on("message", (message) => {
+    if (message === STOP_MESSAGE) finish("stop", () => end.close());
+  });
+  process.on("disconnect", () => process.exit(1));
+}
+
+/** Tells `winnow up`, if it started this process, that it listens now. */
+export function reportListening(): void {
+  process.send?.(LISTENING_MESSAGE);
+}

@@ -1,0 +1,85 @@
+// The process's log: JSON lines on stderr through pino, readable lines when a person is watching.
+// Data goes to stdout, everything said about the work goes here.
+
+import type { Fields, Logger } from "@winnow/core";
+import { pino } from "pino";
+import picocolors from "picocolors";
+
+/** How much is said, from everything to failures only. */
+export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
+
+/** What a log line is stamped with and how it looks. */
+export interface ProcessLogOptions {
+  readonly level: LogLevel;
+  /** The role and id of this process: `router`, `worker w1`. */
+  readonly process: string;
+  /** Readable lines instead of JSON. */
+  readonly readable: boolean;
+}
+
+/** The log of this process. */
+export function processLog(options: ProcessLogOptions): Logger {
+  return options.readable ? readableLog(options) : jsonLog(options);
+}
+
+function jsonLog(options: ProcessLogOptions): Logger {
+  const log = pino(
+    { level: options.level, base: { process: options.process } },
+    pino.destination({ dest: 2, sync: true }),
+  );
+  return {
+    debug: (event, fields) => log.debug(printable(fields), event),
+    info: (event, fields) => log.info(printable(fields), event),
+    warn: (event, fields) => log.warn(printable(fields), event),
+    error: (event, fields) => log.error(printable(fields), event),
+  };
+}
+
+const RANK: Readonly<Record<LogLevel, number>> = {
+  debug: 0,
+  info: 1,
+  warn: 2,
+  error: 3,
+  silent: 4,
+};
+
+function readableLog(options: ProcessLogOptions): Logger {
+  const say = (level: LogLevel, paint: (text: string) => string) => {
+    return (event: string, fields?: Fields): void => {
+      if (RANK[level] < RANK[options.level]) return;
+      const details = Object.entries(printable(fields)).map(
+        ([name, value]) => `${name}=${show(value)}`,
+      );
+      const line = [
+        picocolors.dim(options.process),
+        paint(event),
+        picocolors.dim(details.join(" ")),
+      ];
+      process.stderr.write(`${line.join("  ")}\n`);
+    };
+  };
+  return {
+    debug: say("debug", picocolors.dim),
+    info: say("info", (text) => text),
+    warn: say("warn", picocolors.yellow),
+    error: say("error", picocolors.red),
+  };
+}
+
+/** Errors become their message (and code): a stack helps nobody who operates a cluster. */
+function printable(fields: Fields | undefined): Record<string, unknown> {
+  const entries = Object.entries(fields ?? {}).map(([name, value]) => [
+    name,
+    value instanceof Error ? describeError(value) : value,
+  ]);
+  return Object.fromEntries(entries) as Record<string, unknown>;
+}
+
+function describeError(error: Error): string {
+  const code = (error as { code?: unknown }).code;
+  return typeof code === "string" ? `${code}: ${error.message}` : error.message;
+}
+
+function show(value: unknown): string {
+  return typeof value === "string" && !value.includes(" ") ? value : (JSON.stringify(value) ?? "-");
+}
