@@ -1,0 +1,112 @@
+// Load with an oracle: fixed arrival times, every answer compared byte for byte with the one recorded
+// from the same cluster before anything went wrong. Latency counts from the intended start, so a
+// stall is seen by every request that should have been sent during it.
+
+import { Agent, request } from "node:http";
+
+/** One request and the only body it may be answered with. */
+export interface KnownAnswer {
+  readonly model: string;
+  readonly body: string;
+  readonly expected: string;
+}
+
+/** What became of the requests. */
+export interface LoadOutcome {
+  readonly exact: number;
+  /** Status and start of the body of every answer that was not 200. */
+  readonly failed: readonly string[];
+  /** Answers with 200 and another body. */
+  readonly wrong: readonly string[];
+  readonly latenciesMs: readonly number[];
+}
+
+/** Sends `perSecond` requests a second until `until` resolves, and waits for every answer. */
+export async function runLoad(
+  urls: readonly string[],
+  answers: readonly KnownAnswer[],
+  { perSecond, until }: { readonly perSecond: number; readonly until: Promise<unknown> },
+): Promise<LoadOutcome> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 64 });
+  const outcome = {
+    exact: 0,
+    failed: [] as string[],
+    wrong: [] as string[],
+    latenciesMs: [] as number[],
+  };
+  const pending = new Set<Promise<void>>();
+  const startedMs = performance.now();
+  let sent = 0;
+  let isOver = false;
+  until.then(
+    () => (isOver = true),
+    () => (isOver = true),
+  );
+  while (!isOver) {
+    const dueMs = startedMs + (1000 * sent) / perSecond;
+    if (dueMs > performance.now()) {
+      await new Promise((resolve) => {
+        setTimeout(resolve, 2);
+      });
+      continue;
+    }
+    const answer = answers[sent % answers.length]!;
+    const url = urls[sent % urls.length]!;
+    sent += 1;
+    const one = ask(url, answer, agent).then((reply) => {
+      outcome.latenciesMs.push(performance.now() - dueMs);
+      if (reply.status !== 200) outcome.failed.push(`${reply.status} ${reply.text.slice(0, 200)}`);
+      else if (reply.text !== answer.expected) outcome.wrong.push(reply.text.slice(0, 200));
+      else outcome.exact += 1;
+    });
+    pending.add(one);
+    void one.finally(() => pending.delete(one));
+  }
+  await Promise.all(pending);
+  agent.destroy();
+  return outcome;
+}
+
+/** Asks each request once and keeps the bodies as what must come ever after. */
+export async function recordAnswers(
+  url: string,
+  requests: readonly Omit<KnownAnswer, "expected">[],
+): Promise<KnownAnswer[]> {
+  const agent = new Agent({ keepAlive: true });
+  const answers: KnownAnswer[] = [];
+  for (const one of requests) {
+    const reply = await ask(url, one, agent);
+    if (reply.status !== 200) throw new Error(`${one.model} ${one.body}: ${reply.text}`);
+    answers.push({ ...one, expected: reply.text });
+  }
+  agent.destroy();
+  return answers;
+}
+
+interface Reply {
+  /** HTTP status, or 0 when the connection failed. */
+  readonly status: number;
+  readonly text: string;
+}
+
+function ask(url: string, one: Omit<KnownAnswer, "expected">, agent: Agent): Promise<Reply> {
+  const target = `${url}/v1/models/${encodeURIComponent(one.model)}:predict`;
+  return new Promise((resolve) => {
+    const outgoing = request(target, { method: "POST", agent }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on("data", (chunk: Buffer) => chunks.push(chunk));
+      response.on("end", () => {
+        resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString("utf8") });
+      });
+      response.on("error", (error) => resolve({ status: 0, text: String(error) }));
+    });
+    outgoing.on("error", (error) => resolve({ status: 0, text: String(error) }));
+    outgoing.end(one.body);
+  });
+}
+
+/** The value below which `ratio` of the values lie. */
+export function percentile(values: readonly number[], ratio: number): number {
+  const ascending = values.toSorted((a, b) => a - b);
+  return ascending[Math.min(ascending.length - 1, Math.floor(ratio * ascending.length))] ?? 0;
+}

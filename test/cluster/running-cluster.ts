@@ -1,0 +1,191 @@
+// A cluster of real processes for tests: routers and workers started from `dist/`, each on a free
+// port of the loopback, killed at the end whatever happened. A test may kill, stop and restart any
+// of them; it touches no process it did not start.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { createServer } from "node:net";
+import path from "node:path";
+
+/** The repository's root. */
+export const repositoryRoot: string = path.resolve(import.meta.dirname, "../..");
+const script = path.join(repositoryRoot, "packages/winnow/bin/winnow.js");
+
+/** The cluster a test wants. */
+export interface ClusterShape {
+  readonly models: string;
+  readonly workers: number;
+  /** Default 2, or 1 for a single worker. */
+  readonly replication?: number;
+  /** Redis that holds membership; default: a fixed address list. */
+  readonly redis?: string;
+  readonly routers?: number;
+  /** Default `cpu`, as for a user: the reference where no native kernel was built. */
+  readonly accelerator?: string;
+  readonly routerArgs?: readonly string[];
+  readonly workerArgs?: readonly string[];
+}
+
+interface Role {
+  readonly name: string;
+  readonly args: readonly string[];
+  child: ChildProcess;
+  readonly log: string[];
+}
+
+const LOADED_WITHIN_MS = 60_000;
+
+/** A started cluster. */
+export class RunningCluster {
+  readonly urls: readonly string[];
+  readonly #roles: ReadonlyMap<string, Role>;
+
+  private constructor(urls: readonly string[], roles: ReadonlyMap<string, Role>) {
+    this.urls = urls;
+    this.#roles = roles;
+  }
+
+  /** Starts the processes; does not wait for models. */
+  static async start(shape: ClusterShape): Promise<RunningCluster> {
+    const routers = shape.routers ?? 1;
+    const ports = await freePorts(shape.workers + routers);
+    const workerPorts = ports.slice(0, shape.workers);
+    const members = workerPorts.map((port, index) => `w${index}@127.0.0.1:${port}`).join(",");
+    const shared = [
+      ...(shape.redis === undefined ? ["--members", members] : ["--redis", shape.redis]),
+      ...["--replication", String(shape.replication ?? Math.min(2, shape.workers))],
+      ...["--log-level", "info"],
+    ];
+    const roles = new Map<string, Role>();
+    for (const [index, port] of workerPorts.entries()) {
+      const own = ["--id", `w${index}`, "--port", String(port), "--models", shape.models];
+      const device = ["--accelerator", shape.accelerator ?? "cpu", "--threads", "1"];
+      const args = ["worker", ...own, ...device, ...shared, ...(shape.workerArgs ?? [])];
+      roles.set(`w${index}`, launch(`w${index}`, args));
+    }
+    const routerPorts = ports.slice(shape.workers);
+    for (const [index, port] of routerPorts.entries()) {
+      const args = ["router", "--port", String(port), ...shared, ...(shape.routerArgs ?? [])];
+      roles.set(`router${index}`, launch(`router${index}`, args));
+    }
+    return new RunningCluster(
+      routerPorts.map((port) => `http://127.0.0.1:${port}`),
+      roles,
+    );
+  }
+
+  /** The first router. */
+  get url(): string {
+    return this.urls[0]!;
+  }
+
+  /** Resolves when every router says AVAILABLE for each model. @throws Error with the processes' logs */
+  async loaded(models: readonly string[]): Promise<void> {
+    const endMs = Date.now() + LOADED_WITHIN_MS;
+    for (const url of this.urls) {
+      for (const model of models) {
+        while (!(await isAvailable(url, model))) {
+          if (Date.now() > endMs) throw new Error(`${model} did not load:\n${this.log()}`);
+          await pause(50);
+        }
+      }
+    }
+  }
+
+  /** Sends a signal to one process: `w1`, `router0`. */
+  signal(name: string, signal: NodeJS.Signals): void {
+    this.#role(name).child.kill(signal);
+  }
+
+  /** Resolves with the exit code (or signal) of one process. */
+  ended(name: string): Promise<number | string> {
+    const { child } = this.#role(name);
+    if (child.exitCode !== null) return Promise.resolve(child.exitCode);
+    return new Promise((resolve) => {
+      child.once("exit", (code, signal) => resolve(code ?? signal ?? "?"));
+    });
+  }
+
+  /** Starts a process again that has ended, with the same arguments. */
+  restart(name: string): void {
+    const role = this.#role(name);
+    role.child = spawnRole(role.name, role.args, role.log);
+  }
+
+  /** The last lines all processes logged. */
+  log(): string {
+    return [...this.#roles.values()]
+      .map((role) => `── ${role.name}\n${role.log.slice(-15).join("")}`)
+      .join("\n");
+  }
+
+  /** Ends every process at once. */
+  async stop(): Promise<void> {
+    const running = [...this.#roles.values()].filter(
+      ({ child }) => child.exitCode === null && child.signalCode === null,
+    );
+    await Promise.all(
+      running.map(async ({ name, child }) => {
+        child.kill("SIGCONT");
+        child.kill("SIGKILL");
+        await this.ended(name);
+      }),
+    );
+  }
+
+  #role(name: string): Role {
+    const role = this.#roles.get(name);
+    if (role === undefined) throw new Error(`no process ${name} in this cluster`);
+    return role;
+  }
+}
+
+function launch(name: string, args: readonly string[]): Role {
+  const log: string[] = [];
+  return { name, args, log, child: spawnRole(name, args, log) };
+}
+
+const LOG_LINES_MAX = 400;
+
+function spawnRole(name: string, args: readonly string[], log: string[]): ChildProcess {
+  const child = spawn(process.execPath, [script, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  const keep = (data: Buffer): void => {
+    log.push(`${name}: ${data.toString("utf8")}`);
+    if (log.length > LOG_LINES_MAX) log.splice(0, log.length - LOG_LINES_MAX);
+  };
+  child.stdout.on("data", keep);
+  child.stderr.on("data", keep);
+  return child;
+}
+
+async function isAvailable(url: string, model: string): Promise<boolean> {
+  try {
+    const response = await fetch(`${url}/v1/models/${encodeURIComponent(model)}`);
+    const text = await response.text();
+    return text.includes('"AVAILABLE"');
+  } catch {
+    return false;
+  }
+}
+
+/** Ports of the loopback that were free a moment ago. */
+export async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer();
+      await new Promise<void>((resolve) => {
+        server.listen(0, "127.0.0.1", resolve);
+      });
+      return server;
+    }),
+  );
+  const ports = servers.map((server) => (server.address() as { port: number }).port);
+  for (const server of servers) server.close();
+  return ports;
+}
+
+/** Real time passes; only tests of real processes may wait for it. */
+export function pause(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, milliseconds);
+  });
+}
