@@ -1,0 +1,154 @@
+// What a cluster of real processes survives under load: no request fails, no answer differs by a byte.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { writeDemo } from "@winnow/model";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { type KnownAnswer, recordAnswers, runLoad } from "./checked-load.ts";
+import { RedisProcess, hasRedisServer } from "./redis-process.ts";
+import { RunningCluster, pause } from "./running-cluster.ts";
+
+const directory = mkdtempSync(path.join(tmpdir(), "winnow-faults-"));
+const MODELS = ["movies", "movies-ranking"];
+let cluster: RunningCluster | undefined;
+let redis: RedisProcess | undefined;
+
+beforeAll(async () => {
+  await writeDemo(directory, { items: 3000, dim: 32, users: 400, k: 10, seed: 7 });
+}, 60_000);
+afterEach(async () => {
+  await cluster?.stop();
+  await redis?.kill();
+});
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+function requests(): { model: string; body: string }[] {
+  const users = Array.from({ length: 40 }, (_, index) => String(1 + 9 * index));
+  return users.flatMap((user, index) => [
+    { model: "movies", body: JSON.stringify({ instances: [user] }) },
+    {
+      model: "movies",
+      body: JSON.stringify({ instances: [user, "nobody", users[(index + 7) % 40]] }),
+    },
+  ]);
+}
+
+/** Runs `fault` under load and expects every answer to be exact. */
+async function expectUnharmed(
+  answers: readonly KnownAnswer[],
+  fault: () => Promise<void>,
+): Promise<void> {
+  const outcome = await runLoad(cluster!.urls, answers, { perSecond: 150, until: fault() });
+
+  expect(outcome.wrong).toEqual([]);
+  expect(outcome.failed).toEqual([]);
+  expect(outcome.exact).toBeGreaterThan(100);
+}
+
+describe.each(["static membership", "Redis membership"])("with %s", (membership) => {
+  const needsRedis = membership.startsWith("Redis");
+
+  async function start(workers: number): Promise<KnownAnswer[]> {
+    redis = needsRedis ? await RedisProcess.start() : undefined;
+    cluster = await RunningCluster.start({
+      models: directory,
+      workers,
+      replication: 2,
+      ...(redis === undefined ? {} : { redis: redis.url }),
+      routerArgs: ["--router-table-bytes", "0"],
+    });
+    await cluster.loaded(MODELS);
+    return recordAnswers(cluster.url, requests());
+  }
+
+  test.skipIf(needsRedis && !hasRedisServer)(
+    "L1: kill -9 of one worker fails no request and changes no answer, nor does its return",
+    async () => {
+      const answers = await start(3);
+
+      await expectUnharmed(answers, async () => {
+        await pause(700);
+        cluster!.signal("w1", "SIGKILL");
+        await pause(2500);
+        cluster!.restart("w1");
+        await pause(2500);
+      });
+    },
+    60_000,
+  );
+
+  test.skipIf(needsRedis && !hasRedisServer)(
+    "L1: a frozen worker fails no request",
+    async () => {
+      const answers = await start(3);
+
+      await expectUnharmed(answers, async () => {
+        await pause(700);
+        cluster!.signal("w2", "SIGSTOP");
+        await pause(2500);
+        cluster!.signal("w2", "SIGCONT");
+        await pause(1500);
+      });
+    },
+    60_000,
+  );
+
+  test.skipIf(needsRedis && !hasRedisServer)(
+    "I5: SIGTERM drains a worker and a router without a lost request",
+    async () => {
+      const answers = await start(3);
+
+      await expectUnharmed(answers, async () => {
+        await pause(700);
+        cluster!.signal("w0", "SIGTERM");
+        await pause(3000);
+      });
+      cluster!.signal("router0", "SIGTERM");
+
+      expect(await cluster!.ended("router0")).toBe(0);
+    },
+    60_000,
+  );
+});
+
+describe.skipIf(!hasRedisServer)("with Redis stopped", () => {
+  test("L1: Redis killed and started again, empty, fails no request and changes no answer", async () => {
+    redis = await RedisProcess.start();
+    cluster = await RunningCluster.start({
+      models: directory,
+      workers: 3,
+      replication: 2,
+      redis: redis.url,
+      routerArgs: ["--router-table-bytes", "0"],
+    });
+    await cluster.loaded(MODELS);
+    const answers = await recordAnswers(cluster.url, requests());
+
+    await expectUnharmed(answers, async () => {
+      await pause(700);
+      await redis!.kill();
+      await pause(4000);
+      await redis!.restart();
+      await pause(2500);
+    });
+  }, 60_000);
+});
+
+test("S1: a partition without any replica is a 503 that names it, never a shorter list", async () => {
+  cluster = await RunningCluster.start({ models: directory, workers: 2, replication: 1 });
+  await cluster.loaded(MODELS);
+
+  cluster.signal("w0", "SIGKILL");
+  await cluster.ended("w0");
+  await pause(500);
+  const response = await fetch(`${cluster.url}/v1/models/movies:predict`, {
+    method: "POST",
+    body: '{"instances":["1"]}',
+  });
+  const text = await response.text();
+
+  expect(response.status).toBe(503);
+  expect(text).toMatch(/partition/);
+  expect(text).toContain("movies");
+}, 60_000);
