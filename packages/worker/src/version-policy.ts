@@ -68,14 +68,9 @@ interface OrderedVersions {
 }
 
 function versionsOfPolicy(policy: VersionPolicy, versions: OrderedVersions): ReadonlySet<number> {
-  switch (policy.kind) {
-    case "all":
-      return new Set(versions.descending);
-    case "specific":
-      return new Set(policy.versions);
-    case "latest":
-      return latestVersions(policy.count, versions);
-  }
+  if (policy.kind === "all") return new Set(versions.descending);
+  if (policy.kind === "specific") return new Set(policy.versions);
+  return latestVersions(policy.count, versions);
 }
 
 /** The newest `count` by number, or down to the newest `count` that can be loaded. */

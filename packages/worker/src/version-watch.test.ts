@@ -4,10 +4,9 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
-import { silentLogger } from "@winnow/core";
+import { ManualClock, silentLogger } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 
-import { ManualClock } from "./manual-clock.cases.ts";
 import { fileStorage } from "./model-storage.ts";
 import { VersionWatch } from "./version-watch.ts";
 import type { FoundModel, ModelStorage, WatchSettings } from "./version-watch.ts";
@@ -81,7 +80,7 @@ describe("VersionWatch", () => {
     expect(warnings.join()).toMatch(/Waiting for a model file in \/models\/movies\/1/);
 
     storage.tree.set("/models/movies/1", "a");
-    await clock.advance(1000);
+    await clock.advanceSettled(1000);
     expect(versions()).toEqual(["movies/1@a"]);
     watch.close();
   });
@@ -91,7 +90,7 @@ describe("VersionWatch", () => {
     storage.tree.set("/models/movies/export", undefined);
 
     await watch.run();
-    await clock.advance(5000);
+    await clock.advanceSettled(5000);
 
     expect(warnings).toHaveLength(1);
     expect(warnings[0]).toMatch(/No versions of servable movies .*name your leaf directory/);
@@ -105,14 +104,14 @@ describe("VersionWatch", () => {
     await watch.run();
 
     storage.tree.delete("/models/movies/1");
-    await clock.advance(1000);
+    await clock.advanceSettled(1000);
     expect(versions()).toEqual(["movies/1@a", "movies/2@b"]);
     storage.tree.set("/models/movies/1", "a");
-    await clock.advance(1000);
+    await clock.advanceSettled(1000);
     expect(findings).toHaveLength(1);
 
     storage.tree.delete("/models/movies/1");
-    await clock.advance(2000);
+    await clock.advanceSettled(2000);
     expect(versions()).toEqual(["movies/2@b"]);
     watch.close();
   });
@@ -123,9 +122,9 @@ describe("VersionWatch", () => {
     await watch.run();
 
     storage.tree.delete("/models/movies/1");
-    await clock.advance(1000);
+    await clock.advanceSettled(1000);
     expect(findings.at(-1)?.map(({ model }) => model)).toContain("movies");
-    await clock.advance(1000);
+    await clock.advanceSettled(1000);
 
     expect(findings.at(-1)?.map(({ model }) => model)).toEqual(["books"]);
     watch.close();
@@ -137,7 +136,7 @@ describe("VersionWatch", () => {
     await watch.run();
 
     storage.broken = true;
-    await clock.advance(3000);
+    await clock.advanceSettled(3000);
 
     expect(versions()).toEqual(["movies/1@a"]);
     expect(warnings.join()).toMatch(/EIO/);
@@ -153,11 +152,11 @@ describe("VersionWatch", () => {
     await watch.run();
 
     storage.tree.set("/m/1", "changed");
-    await clock.advance(1000);
+    await clock.advanceSettled(1000);
     expect(versions()).toEqual(["movies/1@changed"]);
 
     watch.close();
-    expect(clock.timers).toBe(0);
+    expect(clock.pendingTimers).toBe(0);
   });
 });
 

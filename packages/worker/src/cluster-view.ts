@@ -1,0 +1,108 @@
+// The cluster as this worker's replica control sees it: the membership view, with the answers that
+// planning asks of it again and again kept until the view changes.
+
+import { partitionNames, place, servingVersion } from "@winnow/cluster";
+import type { Announcement, MembershipView } from "@winnow/cluster";
+import type { VersionKey, WorkerId } from "@winnow/core";
+
+import type { OpenedTable } from "./compute/compute.ts";
+
+type Owners = readonly (readonly WorkerId[])[];
+type Holders = ReadonlyMap<number, ReadonlySet<WorkerId>>;
+
+/** Placement and announcements, remembered per view. */
+export class ClusterView {
+  readonly #workerId: WorkerId;
+  readonly #replication: number;
+  #workers: readonly Announcement[] = [];
+  #placementWorkers: readonly WorkerId[] = [];
+  #isKnown = false;
+  #owners = new Map<string, Owners>();
+  #holders = new Map<string, Holders>();
+
+  constructor(settings: { readonly workerId: WorkerId; readonly replication: number }) {
+    this.#workerId = settings.workerId;
+    this.#replication = settings.replication;
+  }
+
+  /** Takes a new view; `true` if partitions may have to move. */
+  update(view: MembershipView): boolean {
+    const isMoved = view.placementWorkers.join("\n") !== this.#placementWorkers.join("\n");
+    this.#workers = view.workers;
+    this.#holders = new Map();
+    if (isMoved) this.#owners = new Map();
+    this.#placementWorkers = view.placementWorkers;
+    this.#isKnown = true;
+    return isMoved;
+  }
+
+  /** Whether partitions are placed on this worker at all. */
+  get isPlaced(): boolean {
+    return this.#isKnown && this.#placementWorkers.includes(this.#workerId);
+  }
+
+  /** Announcements of the other workers. */
+  get others(): readonly Announcement[] {
+    return this.#workers.filter((worker) => worker.workerId !== this.#workerId);
+  }
+
+  /** Intended owners of each partition of a table, most important first. */
+  ownersOf(model: string, table: Pick<OpenedTable, "name" | "partitions">): Owners {
+    const key = `${model}\n${table.name}\n${table.partitions}`;
+    const known = this.#owners.get(key);
+    if (known !== undefined) return known;
+    const owners = place(partitionNames(model, table), this.#placementWorkers, {
+      replication: this.#replication,
+    });
+    this.#owners.set(key, owners);
+    return owners;
+  }
+
+  /** Other workers, not in drain, that announce each partition of a table as ready. */
+  holdersOf(version: VersionKey, table: number): Holders {
+    const key = `${version.model}\n${version.version}\n${version.fingerprint}\n${table}`;
+    const known = this.#holders.get(key);
+    if (known !== undefined) return known;
+    const holders = new Map<number, Set<WorkerId>>();
+    for (const worker of this.others) {
+      if (worker.state === "draining") continue;
+      for (const partition of heldPartitions(worker, version, table)) {
+        const ids = holders.get(partition) ?? new Set();
+        holders.set(partition, ids.add(worker.workerId));
+      }
+    }
+    this.#holders.set(key, holders);
+    return holders;
+  }
+
+  /** The default version, given what this worker says of itself right now. */
+  servingOf(
+    model: string,
+    own: Announcement,
+    current: VersionKey | undefined,
+  ): VersionKey | undefined {
+    const announcements = [...this.others, own];
+    return servingVersion(model, announcements, { current, replication: this.#replication });
+  }
+
+  /** Versions of a model that another worker could not load. */
+  failedElsewhere(model: string): number[] {
+    return this.others.flatMap(({ versions }) =>
+      versions
+        .filter((holding) => holding.model === model && holding.state === "failed")
+        .map(({ version }) => version),
+    );
+  }
+}
+
+function heldPartitions(worker: Announcement, version: VersionKey, table: number): number[] {
+  const holding = worker.versions.find(
+    (each) =>
+      each.model === version.model &&
+      each.version === version.version &&
+      each.fingerprint === version.fingerprint &&
+      (each.state === "loading" || each.state === "ready"),
+  );
+  const held = holding?.tables.find((each) => each.table === table)?.held ?? [];
+  return held.map(({ partition }) => partition);
+}

@@ -1,0 +1,171 @@
+// What the worker's event loop asks of its compute side: the one thread that owns the opened model
+// versions and the accelerator. Everything that takes longer than a millisecond is behind this
+// interface; the event loop only moves frames. Arrays handed over are transferred, not copied: the
+// sender gives them up.
+
+import type { Fingerprint, Tensor } from "@winnow/core";
+
+/** A version directory by name; one directory per name is open at a time. */
+export interface VersionName {
+  readonly model: string;
+  readonly version: number;
+}
+
+/** One table of an opened version, as placement and admission need it. */
+export interface OpenedTable {
+  readonly name: string;
+  readonly kind: "candidate" | "keyed";
+  readonly rows: number;
+  readonly dim: number;
+  readonly partitions: number;
+  /** Bytes each partition will occupy, known before reading. */
+  readonly partitionBytes: readonly number[];
+  /** Dtype of a candidate table's ids, or of a keyed table's keys; row numbers are int64 keys. */
+  readonly keyDtype: "string" | "int32" | "int64" | undefined;
+}
+
+/** An opened version: enough to place it, nothing read yet. */
+export interface OpenedVersion {
+  readonly fingerprint: Fingerprint;
+  readonly tables: readonly OpenedTable[];
+}
+
+/** One partition of one table of one version. */
+export interface ReplicaName extends VersionName {
+  readonly table: number;
+  readonly partition: number;
+}
+
+/** A partition that now answers. */
+export interface LoadedReplica {
+  /** Device and host memory it occupies. */
+  readonly bytes: number;
+  /** Read from files for it. */
+  readonly bytesRead: number;
+  readonly elapsedMs: number;
+  /** Its share of the checksum of each of the table's sources. */
+  readonly shares: readonly number[];
+}
+
+/** Byte strings as two arrays that can be transferred, see `StringColumn`. */
+export interface PackedStrings {
+  /** `count + 1` ascending positions, the first 0. */
+  readonly offsets: Uint32Array;
+  readonly bytes: Uint8Array;
+}
+
+/** Keys or ids on their way to or from the compute thread. */
+export type PackedKeys =
+  | { readonly dtype: "string"; readonly strings: PackedStrings }
+  | { readonly dtype: "int32"; readonly values: Int32Array }
+  | { readonly dtype: "int64"; readonly values: BigInt64Array };
+
+/** What a scan or a gather is done on. */
+export interface TableTarget extends VersionName {
+  readonly table: number;
+  /** Ascending; each must be held. */
+  readonly partitions: Uint16Array;
+}
+
+/** One router's query within a batch. */
+export interface TopKAsk {
+  readonly queries: number;
+  readonly k: number;
+  /** Ids never to be returned: none, one list for all queries, or one per query. */
+  readonly excluded: readonly PackedKeys[];
+  /** Leave the ids out of the answer. */
+  readonly rowsOnly: boolean;
+}
+
+/** Queries that share one scan; `vectors` holds the rows of all asks, in their order. */
+export interface TopKBatch {
+  readonly target: TableTarget;
+  readonly asks: readonly TopKAsk[];
+  /** float32 `[sum of queries, dim]`. */
+  readonly vectors: Float32Array;
+}
+
+/** The answer to one ask, filled positions only, query after query. */
+export interface TopKPart {
+  readonly k: number;
+  /** `[queries]`. */
+  readonly counts: Uint32Array;
+  readonly scores: Float32Array;
+  readonly rows: Uint32Array;
+  readonly ids: PackedKeys | undefined;
+}
+
+/** Answers in the order of the asks. */
+export interface TopKBatchAnswer {
+  readonly parts: readonly TopKPart[];
+  readonly computeUs: number;
+}
+
+/** One router's keys within a batch; each key must belong to one of the asked partitions. */
+export interface LookupAsk {
+  readonly partitions: Uint16Array;
+  readonly keys: PackedKeys;
+}
+
+/** Lookups in one table that travel together. */
+export interface LookupBatch extends VersionName {
+  readonly table: number;
+  readonly asks: readonly LookupAsk[];
+}
+
+/** float32 `[keys, dim]` in the order of the keys, or why this ask alone failed. */
+export type LookupPart = { readonly vectors: Float32Array } | { readonly problem: ComputeProblem };
+
+/** Answers in the order of the asks. */
+export interface LookupBatchAnswer {
+  readonly parts: readonly LookupPart[];
+  readonly computeUs: number;
+}
+
+/** An error as it crosses the thread border. */
+export interface ComputeProblem {
+  readonly code: string;
+  readonly message: string;
+}
+
+/** Memory of the compute side: rows on the device, ids, keys and indexes beside them. */
+export interface ComputeMemory {
+  readonly usedBytes: number;
+  readonly capacityBytes: number;
+}
+
+/** The device, once it is known. */
+export interface ComputeDevice {
+  /** `cpu`, `gpu` or `reference`. */
+  readonly accelerator: string;
+  /** The device in words. */
+  readonly device: string;
+}
+
+/** The compute side. Every promise rejects with UNAVAILABLE when its thread is gone. */
+export interface Compute {
+  readonly device: ComputeDevice;
+  /** As of the last answer. */
+  readonly memory: ComputeMemory;
+  /** Grows with every batch and load step, also while the event loop waits. */
+  readonly progress: number;
+  /** Requests sent and not yet answered. */
+  readonly pending: number;
+  /** Reads the table of contents. @throws WinnowError whatever is wrong with the directory */
+  open(name: VersionName, directory: string): Promise<OpenedVersion>;
+  /** Reads one partition onto the device. @throws WinnowError DATA_LOSS, RESOURCE_EXHAUSTED, … */
+  load(name: ReplicaName): Promise<LoadedReplica>;
+  release(name: ReplicaName): Promise<void>;
+  /** Releases whatever is held of the version and closes its files. */
+  close(name: VersionName): Promise<void>;
+  /** The program as bytes, with its keyed tables of at most `tableBytesMax` bytes. */
+  program(name: VersionName, tableBytesMax: number): Promise<Uint8Array>;
+  topK(batch: TopKBatch, signal?: AbortSignal): Promise<TopKBatchAnswer>;
+  lookup(batch: LookupBatch): Promise<LookupBatchAnswer>;
+  /** Called once if the thread ends without being asked to. */
+  onFailure(listener: (error: Error) => void): void;
+  shutdown(): Promise<void>;
+}
+
+/** The tensor these keys are; shares their arrays. */
+export type KeyTensor = Extract<Tensor, { dtype: "string" | "int32" | "int64" }>;

@@ -1,0 +1,87 @@
+// Says how loading goes: one line per version opened, per tenth of a share loaded, per failure, and
+// one with the figures once the share is complete.
+
+import type { Environment } from "@winnow/core";
+
+import { loadedOf, openedOf, versionKey } from "./replica-set.ts";
+import type { HeldVersion, ReplicaEvent } from "./replica-set.ts";
+import { bytesOf, intendedReplicas, missingReplicas } from "./replica-share.ts";
+import type { Intent } from "./replica-share.ts";
+
+interface Course {
+  readonly startedAtMs: number;
+  readonly loadMs: number;
+  readonly bytesRead: number;
+  /** Tenths of the share already reported. */
+  readonly tenths: number;
+}
+
+const NO_COURSE: Course = { startedAtMs: 0, loadMs: 0, bytesRead: 0, tenths: 0 };
+
+/** The log of loads; remembers what has been said. */
+export class LoadLog {
+  readonly #environment: Environment;
+  readonly #courses = new Map<string, Course>();
+
+  constructor(environment: Environment) {
+    this.#environment = environment;
+  }
+
+  /** Reports an event; `held` is the version after it. */
+  note(event: ReplicaEvent, held: HeldVersion, intent: Intent | undefined): void {
+    const { log, clock } = this.#environment;
+    const name = { model: held.model, version: held.version };
+    const key = versionKey(held);
+    if (event.kind === "opened") {
+      const tables = event.opened.tables.map(({ name: table, rows, dim }) => ({
+        table,
+        rows,
+        dim,
+      }));
+      this.#courses.set(key, { ...NO_COURSE, startedAtMs: clock.nowMs() });
+      log.info("version opened", { ...name, fingerprint: event.opened.fingerprint, tables });
+    } else if (event.kind === "openFailed" || event.kind === "loadFailed") {
+      const { code, message } = event.error;
+      const retryInMs = Math.max(0, (held.trouble?.retryAtMs ?? Infinity) - clock.nowMs());
+      log.error("version failed", { ...name, code, message, retryInMs });
+    } else if (event.kind === "loaded" && intent !== undefined) {
+      this.#noteLoaded(event, held, intent);
+    } else if (event.kind === "closed") {
+      this.#courses.delete(key);
+      log.info("version unloaded", name);
+    }
+  }
+
+  #noteLoaded(event: ReplicaEvent & { kind: "loaded" }, held: HeldVersion, intent: Intent): void {
+    const { log, clock } = this.#environment;
+    const opened = openedOf(held);
+    if (opened === undefined) return;
+    const before = this.#courses.get(event.key) ?? { ...NO_COURSE, startedAtMs: clock.nowMs() };
+    const shareBytes = bytesOf(intendedReplicas(held, opened, intent), opened);
+    const missing = missingReplicas(held, opened, intent);
+    const loadedShare = shareBytes === 0 ? 1 : 1 - bytesOf(missing, opened) / shareBytes;
+    const course = {
+      ...before,
+      loadMs: before.loadMs + event.loaded.elapsedMs,
+      bytesRead: before.bytesRead + event.loaded.bytesRead,
+      tenths: Math.floor(loadedShare * 10),
+    };
+    this.#courses.set(event.key, course);
+    const name = { model: held.model, version: held.version };
+    if (course.tenths > before.tenths && missing.length > 0) {
+      log.info("loading", { ...name, loadedPercent: course.tenths * 10 });
+    }
+    if (missing.length === 0) {
+      const loaded = [...held.replicas.values()].map(loadedOf).filter((each) => each !== undefined);
+      log.info("share loaded", {
+        ...name,
+        partitions: loaded.length,
+        bytes: loaded.reduce((sum, { bytes }) => sum + bytes, 0),
+        bytesRead: course.bytesRead,
+        elapsedMs: Math.round(clock.nowMs() - course.startedAtMs),
+        gigabytesPerSecond: Number((course.bytesRead / 1e6 / course.loadMs).toFixed(3)),
+      });
+      this.#courses.set(event.key, { ...NO_COURSE, startedAtMs: clock.nowMs(), tenths: 10 });
+    }
+  }
+}

@@ -1,0 +1,85 @@
+// What this worker says of the versions it holds, derived from its replica set: the worker's part of
+// the one record that routers build their tables from.
+
+import type { HeldPartition, TableHolding, VersionHolding } from "@winnow/cluster";
+import type { WinnowError } from "@winnow/core";
+
+import type { OpenedVersion } from "./compute/compute.ts";
+import { openedOf, replicaOfKey } from "./replica-set.ts";
+import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
+import { missingReplicas } from "./replica-share.ts";
+import type { Intent } from "./replica-share.ts";
+
+/** Error text in an announcement, at most: it travels with every state frame. */
+const MESSAGE_CHARACTERS_MAX = 900;
+
+/** The holdings of all versions, ascending by model and version. */
+export function holdingsOf(set: ReplicaSet, intent: Intent | undefined): VersionHolding[] {
+  const versions = [...set.versions.values()].toSorted(
+    (a, b) => compareText(a.model, b.model) || a.version - b.version,
+  );
+  return versions.map((held) => holdingOf(held, intent));
+}
+
+/**
+ * Whether the first assignment is dealt with: each version of the set is complete, or cannot be and
+ * says why. Readiness rests on it, and on nothing that other workers do.
+ */
+export function isSettled(set: ReplicaSet, intent: Intent | undefined): boolean {
+  return [...set.versions.values()].every((held) => {
+    const { state, error } = holdingOf(held, intent);
+    return state !== "loading" || error !== undefined;
+  });
+}
+
+function holdingOf(held: HeldVersion, intent: Intent | undefined): VersionHolding {
+  const opened = openedOf(held);
+  const state = stateOf(held, intent);
+  return {
+    model: held.model,
+    version: held.version,
+    fingerprint: opened?.fingerprint,
+    state,
+    error: state === "ready" ? undefined : errorOf(held.refusal ?? held.trouble?.error),
+    tables: opened === undefined ? [] : tablesOf(held, opened),
+  };
+}
+
+function stateOf(held: HeldVersion, intent: Intent | undefined): VersionHolding["state"] {
+  const { life } = held;
+  if (life.phase === "unloading" || life.phase === "closing") return "unloading";
+  if (life.phase === "failed") return "failed";
+  if (life.phase !== "open") return "loading";
+  const hasReplicas = held.replicas.size > 0;
+  if (held.refusal !== undefined) return hasReplicas ? "loading" : "failed";
+  if (intent === undefined) return "loading";
+  const isWhole = missingReplicas(held, life.opened, intent).length === 0;
+  return isWhole && !hasPhase(held, "loading") ? "ready" : "loading";
+}
+
+function tablesOf(held: HeldVersion, opened: OpenedVersion): TableHolding[] {
+  const ready: HeldPartition[][] = opened.tables.map(() => []);
+  for (const [key, replica] of held.replicas) {
+    const { table, partition } = replicaOfKey(key);
+    if (replica.phase !== "ready") continue;
+    ready[table]?.push({ partition, shares: replica.loaded.shares });
+  }
+  return opened.tables.map(({ partitions }, table) => ({
+    table,
+    partitions,
+    held: (ready[table] ?? []).toSorted((a, b) => a.partition - b.partition),
+  }));
+}
+
+function hasPhase(held: HeldVersion, phase: string): boolean {
+  return [...held.replicas.values()].some((replica) => replica.phase === phase);
+}
+
+function errorOf(error: WinnowError | undefined): VersionHolding["error"] {
+  if (error === undefined) return undefined;
+  return { code: error.code, message: error.message.slice(0, MESSAGE_CHARACTERS_MAX) };
+}
+
+function compareText(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b);
+}

@@ -1,0 +1,263 @@
+// Keeps what this worker holds in step with what it should hold: facts in (directories, membership,
+// finished work), plan, effects out to the compute side. Level-triggered: every change leads to a
+// new plan from the whole state, so no missed or repeated event can leave it stuck.
+
+import { toWinnowError } from "@winnow/core";
+import type { Clock, Environment, Timer, VersionKey, WorkerId } from "@winnow/core";
+import type { Announcement, MembershipView, VersionHolding } from "@winnow/cluster";
+
+import { ClusterView } from "./cluster-view.ts";
+import type { Compute } from "./compute/compute.ts";
+import { LoadLog } from "./load-log.ts";
+import { holdingsOf, isSettled } from "./replica-announcement.ts";
+import { planReplicas } from "./replica-plan.ts";
+import type { GraceSettings, ReplicaEffect, ReplicaFacts, WantedVersion } from "./replica-plan.ts";
+import { applyEvent, openedOf, replicaOfKey, versionKey } from "./replica-set.ts";
+import type { HeldVersion, ReplicaEvent, ReplicaSet, RetrySettings } from "./replica-set.ts";
+import type { Intent } from "./replica-share.ts";
+import { wantedVersions } from "./version-policy.ts";
+import type { FoundModel } from "./version-watch.ts";
+
+/** How this worker keeps replicas. */
+export interface ReplicaSettings extends GraceSettings, RetrySettings {
+  readonly workerId: WorkerId;
+  /** Intended replicas of each partition. */
+  readonly replication: number;
+  /** Loading begins once the list of workers has been still for so long. */
+  readonly placementQuietMs: number;
+}
+
+/** What the control lives on. */
+export interface ReplicaDependencies {
+  readonly environment: Environment;
+  readonly compute: Compute;
+  /** What this worker says of itself right now, for the choice of the serving version. */
+  readonly announcement: () => Announcement;
+  /** Called after every change of what is held. */
+  readonly onChange: () => void;
+}
+
+/** Holds replicas until closed. */
+export class ReplicaControl {
+  readonly #dependencies: ReplicaDependencies;
+  readonly #settings: ReplicaSettings;
+  readonly #clock: Clock;
+  readonly #cluster: ClusterView;
+  readonly #loadLog: LoadLog;
+  #set: ReplicaSet = { versions: new Map() };
+  #models: readonly FoundModel[] | undefined;
+  #serving: ReadonlyMap<string, VersionKey> = new Map();
+  #quietAtMs = 0;
+  #isDraining = false;
+  #isClosed = false;
+  #wake: Timer | undefined;
+
+  constructor(dependencies: ReplicaDependencies, settings: ReplicaSettings) {
+    this.#dependencies = dependencies;
+    this.#settings = settings;
+    this.#clock = dependencies.environment.clock;
+    this.#cluster = new ClusterView(settings);
+    this.#loadLog = new LoadLog(dependencies.environment);
+  }
+
+  /** What is held, as data. */
+  get set(): ReplicaSet {
+    return this.#set;
+  }
+
+  /** The default version of each model, as this worker derives it. */
+  get serving(): ReadonlyMap<string, VersionKey> {
+    return this.#serving;
+  }
+
+  /** What to announce of all versions. */
+  holdings(): VersionHolding[] {
+    return holdingsOf(this.#set, this.#intent());
+  }
+
+  /** Whether the directories have been read and each share is loaded or refused with a reason. */
+  get isSettled(): boolean {
+    if (this.#models === undefined || !this.#cluster.isPlaced) return false;
+    const isTakenUp = this.#wanted(this.#models).every(({ model, found }) =>
+      this.#set.versions.has(versionKey({ model, version: found.version })),
+    );
+    return isTakenUp && isSettled(this.#set, this.#intent());
+  }
+
+  /** The opened version of this identity, or `undefined`: other contents are another version. */
+  find(key: VersionKey): HeldVersion | undefined {
+    const held = this.#set.versions.get(versionKey(key));
+    const opened = held === undefined ? undefined : openedOf(held);
+    return opened?.fingerprint === key.fingerprint ? held : undefined;
+  }
+
+  /** Partitions that no other worker, not in drain, answers for though one is to: the drain waits. */
+  uncovered(): number {
+    let count = 0;
+    for (const holding of this.holdings()) {
+      const held = this.#set.versions.get(versionKey(holding));
+      const opened = held === undefined ? undefined : openedOf(held);
+      if (opened === undefined || holding.state === "unloading") continue;
+      const version = { ...holding, fingerprint: opened.fingerprint };
+      for (const { table, held: partitions } of holding.tables) {
+        const holders = this.#cluster.holdersOf(version, table);
+        count += partitions.filter(({ partition }) => !holders.has(partition)).length;
+      }
+    }
+    return count;
+  }
+
+  /** Whether there is a worker, not in drain, that could take partitions over. */
+  get hasHeirs(): boolean {
+    return this.#cluster.others.some(({ state }) => state !== "draining");
+  }
+
+  setModels(models: readonly FoundModel[]): void {
+    this.#models = models;
+    this.#step();
+  }
+
+  setView(view: MembershipView): void {
+    const isMoved = this.#cluster.update(view);
+    if (isMoved) this.#quietAtMs = this.#clock.nowMs() + this.#settings.placementQuietMs;
+    this.#step();
+  }
+
+  /** From now on nothing is loaded or given up. */
+  drain(): void {
+    this.#isDraining = true;
+    this.#step();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    if (this.#wake !== undefined) this.#clock.clearTimer(this.#wake);
+  }
+
+  /** Plans from the whole state and starts what the plan says. */
+  #step(): void {
+    if (this.#isClosed) return;
+    const models = this.#models ?? [];
+    this.#updateServing(models);
+    const plan = planReplicas(this.#set, this.#facts(models));
+    this.#set = plan.set;
+    this.#wakeAt(plan.wakeAtMs);
+    for (const effect of plan.effects) void this.#run(effect);
+    this.#dependencies.onChange();
+  }
+
+  #wakeAt(timeMs: number): void {
+    const nowMs = this.#clock.nowMs();
+    const dueMs = this.#quietAtMs > nowMs ? Math.min(timeMs, this.#quietAtMs) : timeMs;
+    if (this.#wake !== undefined) this.#clock.clearTimer(this.#wake);
+    this.#wake =
+      dueMs === Infinity ? undefined : this.#clock.setTimer(dueMs - nowMs, () => this.#step());
+  }
+
+  #facts(models: readonly FoundModel[]): ReplicaFacts {
+    const { workerId } = this.#settings;
+    const { usedBytes, capacityBytes } = this.#dependencies.compute.memory;
+    const nowMs = this.#clock.nowMs();
+    return {
+      nowMs,
+      workerId,
+      wanted: this.#wanted(models),
+      intendedOwners: (version, table) => this.#ownersOf(version, table),
+      announcedHolders: (version, table) => this.#cluster.holdersOf(version, table),
+      placed: this.#cluster.isPlaced && nowMs >= this.#quietAtMs,
+      freeBytes: capacityBytes - usedBytes,
+      draining: this.#isDraining,
+      grace: this.#settings,
+    };
+  }
+
+  #intent(): Intent | undefined {
+    if (!this.#cluster.isPlaced && !this.#isDraining) return undefined;
+    const { workerId } = this.#settings;
+    return { workerId, intendedOwners: (version, table) => this.#ownersOf(version, table) };
+  }
+
+  #ownersOf(version: VersionKey, table: number): readonly (readonly WorkerId[])[] {
+    const held = this.#set.versions.get(versionKey(version));
+    const opened = held === undefined ? undefined : openedOf(held)?.tables[table];
+    return opened === undefined ? [] : this.#cluster.ownersOf(version.model, opened);
+  }
+
+  /** Serving versions of all models first, then by model, from new to old. */
+  #wanted(models: readonly FoundModel[]): WantedVersion[] {
+    const wanted = models.flatMap(({ model, policy, versions }) => {
+      const serving = this.#serving.get(model)?.version;
+      const byNumber = new Map(versions.map((found) => [found.version, found]));
+      const choice = { available: byNumber.keys(), failed: this.#failed(model), serving };
+      return wantedVersions(policy, choice).flatMap((version) => {
+        const found = byNumber.get(version);
+        return found === undefined ? [] : [{ model, found, isServing: version === serving }];
+      });
+    });
+    return wanted.toSorted((a, b) => Number(b.isServing) - Number(a.isServing));
+  }
+
+  #failed(model: string): ReadonlySet<number> {
+    const here = [...this.#set.versions.values()].filter(
+      (held) => held.model === model && held.life.phase === "failed",
+    );
+    return new Set([
+      ...here.map(({ version }) => version),
+      ...this.#cluster.failedElsewhere(model),
+    ]);
+  }
+
+  #updateServing(models: readonly FoundModel[]): void {
+    const own = this.#dependencies.announcement();
+    const names = new Set([...models.map(({ model }) => model), ...this.#serving.keys()]);
+    const serving = new Map<string, VersionKey>();
+    for (const model of names) {
+      const before = this.#serving.get(model);
+      const now = this.#cluster.servingOf(model, own, before);
+      if (now !== undefined) serving.set(model, now);
+      if (now?.version === before?.version && now?.fingerprint === before?.fingerprint) continue;
+      const fields = { model, version: now?.version, before: before?.version };
+      this.#dependencies.environment.log.info("serving version changed", fields);
+    }
+    this.#serving = serving;
+  }
+
+  async #run(effect: ReplicaEffect): Promise<void> {
+    const held = this.#set.versions.get(effect.key);
+    if (held === undefined) return;
+    const event = await this.#perform(effect, held);
+    if (this.#isClosed) return;
+    const context = { nowMs: this.#clock.nowMs(), settings: this.#settings };
+    this.#set = applyEvent(this.#set, event, context);
+    this.#loadLog.note(event, this.#set.versions.get(effect.key) ?? held, this.#intent());
+    this.#step();
+  }
+
+  /** Does the work and tells how it ended; never rejects. */
+  async #perform(effect: ReplicaEffect, held: HeldVersion): Promise<ReplicaEvent> {
+    const { compute } = this.#dependencies;
+    const { key } = effect;
+    const name = { model: held.model, version: held.version };
+    const replicaName = (replica: number) => ({ ...name, ...replicaOfKey(replica) });
+    try {
+      if (effect.kind === "open") {
+        return { kind: "opened", key, opened: await compute.open(name, effect.directory) };
+      }
+      if (effect.kind === "load") {
+        const loaded = await compute.load(replicaName(effect.replica));
+        return { kind: "loaded", key, replica: effect.replica, loaded };
+      }
+      if (effect.kind === "release") await compute.release(replicaName(effect.replica));
+      else await compute.close(name);
+    } catch (error) {
+      const reason = toWinnowError(error);
+      if (effect.kind === "open") return { kind: "openFailed", key, error: reason };
+      if (effect.kind === "load") {
+        return { kind: "loadFailed", key, replica: effect.replica, error: reason };
+      }
+      // What cannot be released is gone with its thread; the worker ends then.
+    }
+    if (effect.kind === "release") return { kind: "released", key, replica: effect.replica };
+    return { kind: "closed", key };
+  }
+}

@@ -1,0 +1,277 @@
+// What to do next, decided from what is held (`replica-set.ts`) and what is known of the world. A
+// pure function, run again after every change: it names the effects to start and the time at which
+// it must be asked again even if nothing changes.
+//
+// Rules (reliability: placement, version pin and unload):
+//  - one open or load at a time; the serving version before every other one;
+//  - partitions that nobody else answers for come first, so that coverage comes early;
+//  - a share that does not fit into memory is refused before anything is read;
+//  - a replica is given up only when it is not intended here and every intended owner announces it,
+//    and freed only when no router can still have it in its table;
+//  - a version is given up only when it is neither wanted nor serving, and freed after a grace.
+
+import type { VersionKey, WorkerId } from "@winnow/core";
+
+import type { OpenedVersion } from "./compute/compute.ts";
+import {
+  foundVersion,
+  replicaOfKey,
+  versionKey,
+  withReplica,
+  withVersion,
+  withoutVersion,
+} from "./replica-set.ts";
+import type { AfterClose, HeldVersion, Replica, ReplicaSet } from "./replica-set.ts";
+import { bytesOf, isBusy, isLoading, keyOf, missingReplicas, refusalOf } from "./replica-share.ts";
+import type { FoundVersion } from "./version-watch.ts";
+
+/** A version to hold, in the order of importance. */
+export interface WantedVersion {
+  readonly model: string;
+  readonly found: FoundVersion;
+  /** The version the cluster answers with by default. */
+  readonly isServing: boolean;
+}
+
+/** What is known of the world when deciding. */
+export interface ReplicaFacts {
+  readonly nowMs: number;
+  readonly workerId: WorkerId;
+  readonly wanted: readonly WantedVersion[];
+  /** Intended owners of each partition of a table, most important first. */
+  intendedOwners(version: VersionKey, table: number): readonly (readonly WorkerId[])[];
+  /** Other workers, not in drain, that announce each partition of a table as ready. */
+  announcedHolders(version: VersionKey, table: number): ReadonlyMap<number, ReadonlySet<WorkerId>>;
+  /** False until this worker is among those that partitions are placed on: nothing is decided. */
+  readonly placed: boolean;
+  /** Bytes that may still be loaded. */
+  readonly freeBytes: number;
+  /** A worker in drain keeps what it has and begins nothing. */
+  readonly draining: boolean;
+  readonly grace: GraceSettings;
+}
+
+/** How long something unannounced is kept for routers that still have it in their table. */
+export interface GraceSettings {
+  readonly replicaGraceMs: number;
+  readonly versionGraceMs: number;
+}
+
+/** Work to start; `key` names the version. */
+export type ReplicaEffect = { readonly key: string } & (
+  | { readonly kind: "open"; readonly directory: string }
+  | { readonly kind: "load"; readonly replica: number }
+  | { readonly kind: "release"; readonly replica: number }
+  | { readonly kind: "close" }
+);
+
+/** A decision. */
+export interface ReplicaPlan {
+  readonly set: ReplicaSet;
+  readonly effects: readonly ReplicaEffect[];
+  /** Ask again at this time at the latest; `Infinity`: only after a change. */
+  readonly wakeAtMs: number;
+}
+
+/** Decides what to do next. */
+export function planReplicas(set: ReplicaSet, facts: ReplicaFacts): ReplicaPlan {
+  const planner = new Planner(set, facts);
+  for (const wanted of facts.wanted) planner.meet(wanted);
+  for (const held of [...planner.set.versions.values()]) planner.follow(held);
+  planner.startJob();
+  return { set: planner.set, effects: planner.effects, wakeAtMs: planner.wakeAtMs };
+}
+
+/** Collects the effects of one decision; lives only within `planReplicas`. */
+class Planner {
+  set: ReplicaSet;
+  readonly effects: ReplicaEffect[] = [];
+  wakeAtMs = Infinity;
+  readonly #facts: ReplicaFacts;
+  readonly #wanted: ReadonlyMap<string, WantedVersion>;
+  /** An open, a load or an ending is under way: memory figures are in motion. */
+  readonly #isBusy: boolean;
+
+  constructor(set: ReplicaSet, facts: ReplicaFacts) {
+    this.set = set;
+    this.#facts = facts;
+    this.#isBusy = [...set.versions.values()].some(isBusy);
+    this.#wanted = new Map(
+      facts.wanted.map((each) => [
+        versionKey({ model: each.model, version: each.found.version }),
+        each,
+      ]),
+    );
+  }
+
+  /** Takes a wanted version up, or notices that its files have changed. */
+  meet(wanted: WantedVersion): void {
+    const { model, found, isServing } = wanted;
+    const held = this.set.versions.get(versionKey({ model, version: found.version }));
+    if (held === undefined) {
+      if (!this.#facts.draining) this.#put(foundVersion(model, found));
+      return;
+    }
+    if (held.stamp === found.stamp) return;
+    const fresh = foundVersion(model, found);
+    if (held.life.phase === "failed" || held.life.phase === "found") this.#put(fresh);
+    // A serving version stays as it was read: its directory should never have been touched.
+    if (held.life.phase === "open" && !isServing && !isLoading(held)) {
+      this.#close({ ...held, ...fresh, replicas: held.replicas }, "found");
+    }
+  }
+
+  /** Moves one version on along its life. */
+  follow(held: HeldVersion): void {
+    const isWanted = this.#wanted.has(versionKey(held));
+    switch (held.life.phase) {
+      case "found":
+      case "failed":
+        if (!isWanted) this.set = withoutVersion(this.set, versionKey(held));
+        return;
+      case "opening":
+      case "closing":
+        return;
+      case "open":
+        if (isWanted || this.#facts.draining) this.#followOpen(held, held.life.opened);
+        else this.#beginUnload(held, held.life.opened);
+        return;
+      case "unloading":
+        if (isWanted) this.#put({ ...held, life: { phase: "open", opened: held.life.opened } });
+        else this.#endUnload(held, held.life.sinceMs);
+    }
+  }
+
+  /** Starts the most important open or load, if none is under way. */
+  startJob(): void {
+    if (this.#facts.draining || [...this.set.versions.values()].some(isBusy)) return;
+    for (const key of this.#wanted.keys()) {
+      const held = this.set.versions.get(key);
+      if (held !== undefined && this.#startJobOf(held)) return;
+    }
+  }
+
+  #startJobOf(held: HeldVersion): boolean {
+    const key = versionKey(held);
+    if ((held.trouble?.retryAtMs ?? 0) > this.#facts.nowMs) {
+      this.#wakeBy(held.trouble?.retryAtMs ?? Infinity);
+      return false;
+    }
+    if (held.life.phase === "found" || held.life.phase === "failed") {
+      this.#put({ ...held, life: { phase: "opening" } });
+      this.effects.push({ kind: "open", key, directory: held.directory });
+      return true;
+    }
+    if (held.life.phase !== "open" || held.refusal !== undefined || !this.#facts.placed)
+      return false;
+    const replica = this.#nextLoad(held, held.life.opened);
+    if (replica === undefined) return false;
+    this.#put(withReplica(held, replica, { phase: "loading" }));
+    this.effects.push({ kind: "load", key, replica });
+    return true;
+  }
+
+  #followOpen(held: HeldVersion, opened: OpenedVersion): void {
+    const { trouble } = held;
+    if (trouble !== undefined && !held.wasComplete && trouble.retryAtMs > this.#facts.nowMs) {
+      this.#close(held, "failed");
+      return;
+    }
+    let next = held;
+    for (const [key, replica] of held.replicas) {
+      next = this.#followReplica(next, { key, replica, version: keyOf(held, opened) });
+    }
+    this.#put(this.#admitted(next, opened));
+  }
+
+  /** Gives a replica up, takes it back, or frees it. */
+  #followReplica(held: HeldVersion, at: ReplicaAt): HeldVersion {
+    const { key, replica } = at;
+    const { nowMs, grace, draining } = this.#facts;
+    const isNeeded = draining || !this.#facts.placed || this.#isNeeded(at);
+    if (replica.phase === "ready" && !isNeeded) {
+      this.#wakeBy(nowMs + grace.replicaGraceMs);
+      const { loaded } = replica;
+      return withReplica(held, key, { phase: "retiring", loaded, sinceMs: nowMs });
+    }
+    if (replica.phase !== "retiring") return held;
+    if (isNeeded) return withReplica(held, key, { phase: "ready", loaded: replica.loaded });
+    let next = held;
+    this.#whenDue(replica.sinceMs + grace.replicaGraceMs, () => {
+      this.effects.push({ kind: "release", key: versionKey(held), replica: key });
+      next = withReplica(held, key, { phase: "releasing" });
+    });
+    return next;
+  }
+
+  /** Intended here, or not yet announced by all who are to have it instead. */
+  #isNeeded({ key, version }: ReplicaAt): boolean {
+    const { table, partition } = replicaOfKey(key);
+    const owners = this.#facts.intendedOwners(version, table)[partition] ?? [];
+    if (owners.length === 0 || owners.includes(this.#facts.workerId)) return true;
+    const holders = this.#facts.announcedHolders(version, table).get(partition);
+    return !owners.every((owner) => holders?.has(owner) === true);
+  }
+
+  /** Refuses what memory does not admit, and notes a share that is complete. */
+  #admitted(held: HeldVersion, opened: OpenedVersion): HeldVersion {
+    if (this.#isBusy || !this.#facts.placed) return held;
+    const missing = missingReplicas(held, opened, this.#facts);
+    if (missing.length === 0) {
+      if (held.wasComplete && held.refusal === undefined && held.trouble === undefined) return held;
+      return { ...held, refusal: undefined, trouble: undefined, wasComplete: true };
+    }
+    const neededBytes = bytesOf(missing, opened);
+    const { freeBytes, workerId } = this.#facts;
+    if (neededBytes <= freeBytes) return { ...held, refusal: undefined };
+    return { ...held, refusal: refusalOf(held, { neededBytes, freeBytes, workerId }) };
+  }
+
+  /** The missing replica that fewest others answer for; own first choices before second ones. */
+  #nextLoad(held: HeldVersion, opened: OpenedVersion): number | undefined {
+    const version = keyOf(held, opened);
+    const ranked = missingReplicas(held, opened, this.#facts).map((key) => {
+      const { table, partition } = replicaOfKey(key);
+      const holders = this.#facts.announcedHolders(version, table).get(partition)?.size ?? 0;
+      const owners = this.#facts.intendedOwners(version, table)[partition] ?? [];
+      return { key, holders, choice: owners.indexOf(this.#facts.workerId) };
+    });
+    return ranked.toSorted((a, b) => a.holders - b.holders || a.choice - b.choice)[0]?.key;
+  }
+
+  #beginUnload(held: HeldVersion, opened: OpenedVersion): void {
+    const sinceMs = this.#facts.nowMs;
+    this.#put({ ...held, life: { phase: "unloading", opened, sinceMs } });
+    this.#wakeBy(sinceMs + this.#facts.grace.versionGraceMs);
+  }
+
+  #endUnload(held: HeldVersion, sinceMs: number): void {
+    this.#whenDue(sinceMs + this.#facts.grace.versionGraceMs, () => {
+      if (!isLoading(held)) this.#close(held, "gone");
+    });
+  }
+
+  #close(held: HeldVersion, next: AfterClose): void {
+    this.#put({ ...held, life: { phase: "closing", next } });
+    this.effects.push({ kind: "close", key: versionKey(held) });
+  }
+
+  #put(held: HeldVersion): void {
+    if (this.set.versions.get(versionKey(held)) !== held) this.set = withVersion(this.set, held);
+  }
+
+  #whenDue(dueMs: number, act: () => void): void {
+    if (this.#facts.nowMs >= dueMs) act();
+    else this.#wakeBy(dueMs);
+  }
+
+  #wakeBy(timeMs: number): void {
+    this.wakeAtMs = Math.min(this.wakeAtMs, timeMs);
+  }
+}
+
+interface ReplicaAt {
+  readonly key: number;
+  readonly replica: Replica;
+  readonly version: VersionKey;
+}
