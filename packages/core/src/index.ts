@@ -32,7 +32,13 @@ export { createKeyIndex } from "./key-index.ts";
 export type { KeyIndex, KeyedTableKeys } from "./key-index.ts";
 export type { KeyedPartition } from "./keyed-partition.ts";
 export { ManualClock } from "./manual-clock.ts";
-export { partitionCountOf, partitionOfBytes, partitionOfInteger, rowRangeOf } from "./partition.ts";
+export {
+  partitionCountOf,
+  partitionOfBytes,
+  partitionOfInteger,
+  partitionOfRow,
+  rowRangeOf,
+} from "./partition.ts";
 export type { RowRange } from "./partition.ts";
 export { isHostOperation, runHostStep, validateHostStep } from "./program/host-operations.ts";
 export {

@@ -1,31 +1,63 @@
 // Runs the program of one signature: a dataflow machine. Steps start as soon as their inputs exist,
 // so two lookups of one ranking model are under way together; a value is let go after its last use.
+//
+//   ready ──host──▶ done at once ─┐
+//     ▲ └──lookup, dense, topK──▶ under way ──▶ done ─▶ steps that waited for its values
+//     └───────────────────────────────────────────────────────┘
+//
+// The first failure rejects the run and aborts what is under way.
 
 import { WinnowError } from "../errors.ts";
 import type { Tensor } from "../tensor.ts";
-import type { DenseStep, LookupStep, SignatureProgram, TopKStep } from "./program.ts";
+import { runHostStep } from "./host-operations.ts";
+import { errorAtNode } from "./node-error.ts";
+import type {
+  DenseStep,
+  LookupStep,
+  SignatureProgram,
+  Step,
+  TableSpec,
+  TopKStep,
+  ValueId,
+} from "./program.ts";
+import { planOf } from "./program-plan.ts";
+import type { ProgramPlan } from "./program-plan.ts";
+import {
+  checkDenseOutputs,
+  checkInputs,
+  checkLookupOutput,
+  checkTopKAnswer,
+  questionOf,
+} from "./step-contract.ts";
 import type { VocabularyIndex } from "./vocabulary-index.ts";
 
-/** What a TopK step asks for: `k` is the step's own or the request's, already capped or checked. */
+/** What a TopK step asks for. */
 export interface TopKQuestion {
   /** float32 `[queries, dim]`. */
   readonly query: Tensor;
+  /** The request's `k` or the step's own: at most the table's rows. */
   readonly k: number;
 }
 
-/** What a TopK step gives; the parts that the step does not use may be `undefined`. */
+/** What a TopK step gives; parts that the step does not use may be `undefined`. */
 export interface TopKAnswer {
   /** float32 `[queries, k]`. */
-  readonly scores: Tensor;
+  readonly scores: Tensor | undefined;
   /** int32 `[queries, k]`. */
   readonly rows: Tensor | undefined;
   /** `[queries, k]` of the table's id dtype. */
   readonly ids: Tensor | undefined;
+  /** True where partitions were lost and the request accepts that: fewer than `k` may be left. */
+  readonly isPartial?: boolean | undefined;
 }
 
-/** How the parts of a program that leave this file are done. The signal aborts a failed request. */
+/** How the parts of a program that leave this file are done. The signal ends a failed request. */
 export interface ProgramExecutors {
+  /** `ModelProgram.tables`. */
+  readonly tables: readonly TableSpec[];
+  /** `indexVocabularies(ModelProgram.vocabularies)`. */
   readonly vocabularies: readonly VocabularyIndex[];
+  /** keys `[...]` → float32 `[..., dim]`. */
   lookup(step: LookupStep, keys: Tensor, signal: AbortSignal): Promise<Tensor>;
   dense(
     step: DenseStep,
@@ -35,27 +67,190 @@ export interface ProgramExecutors {
   topK(step: TopKStep, question: TopKQuestion, signal: AbortSignal): Promise<TopKAnswer>;
 }
 
-/** What one request may change. */
-export interface ProgramRunOptions {
+/** One request. */
+export interface ProgramRequest {
+  readonly inputs: ReadonlyMap<string, Tensor>;
   readonly signal?: AbortSignal | undefined;
   /** Asked instead of every TopK step's own `k`. */
   readonly k?: number | undefined;
 }
 
-/** One request: the inputs by name and its wishes. */
-export interface ProgramRequest extends ProgramRunOptions {
-  readonly inputs: ReadonlyMap<string, Tensor>;
-}
-
 /**
  * Runs a signature. Outputs are by name, in the signature's order.
- * @throws WinnowError the first failure of any step; the others are aborted
+ * @throws WinnowError the first failure of any step (the others are aborted); INVALID_ARGUMENT for
+ * inputs that are missing, unknown or of another dtype or shape; CANCELLED when the signal aborts
  */
-export async function runProgram(
+export function runProgram(
   signature: SignatureProgram,
   request: ProgramRequest,
   executors: ProgramExecutors,
 ): Promise<ReadonlyMap<string, Tensor>> {
-  void executors;
-  throw new WinnowError("UNIMPLEMENTED", `${signature.name}${request.inputs.size}`);
+  return new ProgramRun(signature, request, executors).run();
+}
+
+class ProgramRun {
+  readonly #signature: SignatureProgram;
+  readonly #request: ProgramRequest;
+  readonly #executors: ProgramExecutors;
+  readonly #plan: ProgramPlan;
+  readonly #values = new Map<ValueId, Tensor>();
+  readonly #usesLeft: Map<ValueId, number>;
+  /** Per step, how many of its input values do not exist yet. */
+  readonly #waitingFor: Int32Array;
+  readonly #ready: number[] = [];
+  readonly #abort = new AbortController();
+  #stepsLeft: number;
+  #resolve: (outputs: ReadonlyMap<string, Tensor>) => void = () => undefined;
+  #reject: (error: unknown) => void = () => undefined;
+
+  constructor(signature: SignatureProgram, request: ProgramRequest, executors: ProgramExecutors) {
+    this.#signature = signature;
+    this.#request = request;
+    this.#executors = executors;
+    this.#plan = planOf(signature);
+    this.#usesLeft = new Map(this.#plan.uses);
+    this.#waitingFor = this.#plan.inputsOfSteps.slice();
+    this.#stepsLeft = signature.steps.length;
+  }
+
+  async run(): Promise<ReadonlyMap<string, Tensor>> {
+    const { signal } = this.#request;
+    const cancel = (): void => this.#fail(cancellationOf(signal));
+    const outputs = new Promise<ReadonlyMap<string, Tensor>>((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    if (signal?.aborted === true) throw cancellationOf(signal);
+    checkInputs(this.#signature, this.#request.inputs);
+    signal?.addEventListener("abort", cancel, { once: true });
+    try {
+      this.#start();
+      return await outputs;
+    } finally {
+      signal?.removeEventListener("abort", cancel);
+    }
+  }
+
+  #start(): void {
+    for (const [step, count] of this.#waitingFor.entries()) if (count === 0) this.#ready.push(step);
+    for (const { value, tensor } of this.#signature.constants) this.#define(value, tensor);
+    for (const input of this.#signature.inputs) {
+      this.#define(input.value, this.#request.inputs.get(input.name)!);
+    }
+    this.#advance();
+  }
+
+  /** Runs everything that can run now. */
+  #advance(): void {
+    try {
+      while (this.#ready.length > 0 && !this.#abort.signal.aborted) {
+        this.#begin(this.#ready.pop()!);
+      }
+      if (this.#stepsLeft === 0) this.#resolve(this.#outputs());
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #begin(index: number): void {
+    const step = this.#signature.steps[index]!;
+    if (step.kind === "host") {
+      const inputs = step.inputs.map((value) => this.#value(value));
+      const outputs = runHostStep(step, inputs, this.#executors.vocabularies);
+      this.#finish(index, step.outputs.map((value, at) => [value, outputs[at]!]));
+      return;
+    }
+    this.#ask(step).then(
+      (outputs) => {
+        if (this.#abort.signal.aborted) return;
+        this.#finish(index, outputs);
+        this.#advance();
+      },
+      (error: unknown) => this.#fail("node" in step ? errorAtNode(error, step.node) : error),
+    );
+  }
+
+  /** Runs a step that leaves this file; values are picked before the first wait. */
+  #ask(step: Exclude<Step, { readonly kind: "host" }>): Promise<readonly StepOutput[]> {
+    switch (step.kind) {
+      case "lookup":
+        return this.#lookup(step);
+      case "dense":
+        return this.#dense(step);
+      case "topK":
+        return this.#topK(step);
+    }
+  }
+
+  async #lookup(step: LookupStep): Promise<readonly StepOutput[]> {
+    const keys = this.#value(step.keys);
+    const rows = await this.#executors.lookup(step, keys, this.#abort.signal);
+    checkLookupOutput(this.#table(step.table), keys, rows);
+    return [[step.output, rows]];
+  }
+
+  async #dense(step: DenseStep): Promise<readonly StepOutput[]> {
+    const inputs = new Map(step.inputs.map(({ name, value }) => [name, this.#value(value)]));
+    const outputs = await this.#executors.dense(step, inputs, this.#abort.signal);
+    return checkDenseOutputs(step, outputs);
+  }
+
+  async #topK(step: TopKStep): Promise<readonly StepOutput[]> {
+    const query = this.#value(step.query);
+    const k = this.#request.k ?? step.k;
+    const question = questionOf(step, this.#table(step.table), { query, k });
+    const answer = await this.#executors.topK(step, question, this.#abort.signal);
+    return checkTopKAnswer(step, question, answer);
+  }
+
+  #finish(index: number, outputs: readonly StepOutput[]): void {
+    this.#stepsLeft -= 1;
+    for (const value of this.#plan.valuesOfSteps[index]!) this.#release(value);
+    for (const [value, tensor] of outputs) this.#define(value, tensor);
+  }
+
+  #define(value: ValueId, tensor: Tensor): void {
+    if (!this.#usesLeft.has(value)) return;
+    this.#values.set(value, tensor);
+    for (const step of this.#plan.readersOf.get(value) ?? []) {
+      this.#waitingFor[step]! -= 1;
+      if (this.#waitingFor[step] === 0) this.#ready.push(step);
+    }
+  }
+
+  #release(value: ValueId): void {
+    const left = this.#usesLeft.get(value)! - 1;
+    this.#usesLeft.set(value, left);
+    if (left === 0) this.#values.delete(value);
+  }
+
+  #value(value: ValueId): Tensor {
+    const tensor = this.#values.get(value);
+    if (tensor === undefined) throw new RangeError(`value ${value} is read before it is defined`);
+    return tensor;
+  }
+
+  #table(table: number): TableSpec {
+    const spec = this.#executors.tables[table];
+    if (spec === undefined) throw new RangeError(`no table ${table}`);
+    return spec;
+  }
+
+  #outputs(): ReadonlyMap<string, Tensor> {
+    return new Map(this.#signature.outputs.map(({ name, value }) => [name, this.#value(value)]));
+  }
+
+  #fail(error: unknown): void {
+    if (this.#abort.signal.aborted) return;
+    this.#abort.abort(error);
+    this.#reject(error);
+  }
+}
+
+type StepOutput = readonly [ValueId, Tensor];
+
+function cancellationOf(signal: AbortSignal | undefined): WinnowError {
+  const reason: unknown = signal?.reason;
+  if (reason instanceof WinnowError) return reason;
+  return new WinnowError("CANCELLED", "The request was cancelled", { cause: reason });
 }

@@ -1,17 +1,112 @@
 // A vocabulary that can be asked. Open addressing over the column of keys: no object per key, and no
 // `Map`, which stops at 16.7 million entries.
 
+import { WinnowError } from "../errors.ts";
 import type { Tensor } from "../tensor.ts";
+import type { StringColumn } from "../string-column.ts";
 import type { Vocabulary } from "./program.ts";
 
 /** A vocabulary and the hash index of its keys. */
 export interface VocabularyIndex {
   readonly vocabulary: Vocabulary;
-  /** Positions in the vocabulary of each key of a string or int64 tensor; -1 for a missing key. */
+  /**
+   * Positions in the vocabulary of each key of a tensor of the vocabulary's key dtype; -1 for a
+   * missing key. @throws WinnowError INVALID_ARGUMENT for keys of another dtype
+   */
   positionsOf(keys: Tensor): Int32Array;
 }
 
 /** Indexes every vocabulary of a program; a key that occurs twice answers its first position. */
 export function indexVocabularies(vocabularies: readonly Vocabulary[]): VocabularyIndex[] {
-  return vocabularies.map((vocabulary) => ({ vocabulary, positionsOf: () => new Int32Array() }));
+  return vocabularies.map(indexOf);
+}
+
+function indexOf(vocabulary: Vocabulary): VocabularyIndex {
+  const { keys, name } = vocabulary;
+  if (keys.dtype !== "string" && keys.dtype !== "int64") {
+    throw new WinnowError("UNIMPLEMENTED", `Vocabulary ${name} has ${keys.dtype} keys`);
+  }
+  const find = keys.dtype === "string" ? stringFinder(keys.data) : integerFinder(keys.data);
+  return {
+    vocabulary,
+    positionsOf: (asked) => {
+      if (asked.dtype !== keys.dtype) {
+        const message = `Key must be type ${keys.dtype} but got ${asked.dtype} (table ${name})`;
+        throw new WinnowError("INVALID_ARGUMENT", message);
+      }
+      return find(asked);
+    },
+  };
+}
+
+const EMPTY = -1;
+const GOLDEN_RATIO = 0x9e3779b1;
+
+/** Slots: a power of two, at least twice the keys, so that probing stays short. */
+function slotsFor(keys: number): Int32Array {
+  return new Int32Array(2 ** Math.ceil(Math.log2(Math.max(2, keys * 2)))).fill(EMPTY);
+}
+
+function stringFinder(column: StringColumn): (keys: Tensor) => Int32Array {
+  const slots = slotsFor(column.length);
+  const mask = slots.length - 1;
+  const slotOf = (key: Uint8Array): number => {
+    let slot = hashOfBytes(key) & mask;
+    while (slots[slot]! !== EMPTY && !isEqual(column.at(slots[slot]!), key)) slot = (slot + 1) & mask;
+    return slot;
+  };
+  for (let position = 0; position < column.length; position += 1) {
+    const slot = slotOf(column.at(position));
+    if (slots[slot]! === EMPTY) slots[slot] = position;
+  }
+  return (keys) => {
+    const asked = keys.data as StringColumn;
+    const positions = new Int32Array(asked.length);
+    for (let at = 0; at < positions.length; at += 1) positions[at] = slots[slotOf(asked.at(at))]!;
+    return positions;
+  };
+}
+
+function integerFinder(ids: BigInt64Array): (keys: Tensor) => Int32Array {
+  const slots = slotsFor(ids.length);
+  const mask = slots.length - 1;
+  const slotOf = (key: bigint): number => {
+    let slot = hashOfInteger(key) & mask;
+    while (slots[slot]! !== EMPTY && ids[slots[slot]!]! !== key) slot = (slot + 1) & mask;
+    return slot;
+  };
+  for (let position = 0; position < ids.length; position += 1) {
+    const slot = slotOf(ids[position]!);
+    if (slots[slot]! === EMPTY) slots[slot] = position;
+  }
+  return (keys) => {
+    const asked = keys.data as BigInt64Array;
+    const positions = new Int32Array(asked.length);
+    for (let at = 0; at < positions.length; at += 1) positions[at] = slots[slotOf(asked[at]!)]!;
+    return positions;
+  };
+}
+
+function hashOfBytes(key: Uint8Array): number {
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < key.length; at += 1) hash = Math.imul(hash ^ key[at]!, 0x01000193);
+  return mixed(hash);
+}
+
+function hashOfInteger(key: bigint): number {
+  const low = Number(BigInt.asIntN(32, key));
+  const high = Number(BigInt.asIntN(32, key >> 32n));
+  return mixed(low ^ Math.imul(high, 0x85ebca6b));
+}
+
+/** Every input bit reaches the low bits that choose the slot. */
+function mixed(value: number): number {
+  const hash = Math.imul(value ^ (value >>> 15), GOLDEN_RATIO);
+  return (hash ^ (hash >>> 15)) >>> 0;
+}
+
+function isEqual(a: Uint8Array, b: Uint8Array): boolean {
+  if (a.length !== b.length) return false;
+  for (let at = 0; at < a.length; at += 1) if (a[at] !== b[at]) return false;
+  return true;
 }

@@ -1,0 +1,73 @@
+// What the interpreter must know of a signature before it runs: who reads which value, and how often
+// a value is still wanted. Worked out once per signature, kept as long as the signature lives.
+
+import type { SignatureProgram, Step, ValueId } from "./program.ts";
+
+/** Dependencies of one signature's steps. */
+export interface ProgramPlan {
+  /** Steps that read a value, each step once. */
+  readonly readersOf: ReadonlyMap<ValueId, readonly number[]>;
+  /** Distinct values that each step reads. */
+  readonly valuesOfSteps: readonly (readonly ValueId[])[];
+  /** How many distinct values each step reads. */
+  readonly inputsOfSteps: Int32Array;
+  /** Steps that read a value, plus one if it is an output; a value nobody wants is absent. */
+  readonly uses: ReadonlyMap<ValueId, number>;
+}
+
+const plans = new WeakMap<SignatureProgram, ProgramPlan>();
+
+/** The plan of a signature. */
+export function planOf(signature: SignatureProgram): ProgramPlan {
+  const known = plans.get(signature);
+  if (known !== undefined) return known;
+  const plan = makePlan(signature);
+  plans.set(signature, plan);
+  return plan;
+}
+
+/** The values a step reads, in its own order. */
+export function valuesReadBy(step: Step): readonly ValueId[] {
+  switch (step.kind) {
+    case "host":
+      return step.inputs;
+    case "lookup":
+      return [step.keys];
+    case "dense":
+      return step.inputs.map(({ value }) => value);
+    case "topK":
+      return [step.query];
+  }
+}
+
+/** The values a step defines. */
+export function valuesDefinedBy(step: Step): readonly ValueId[] {
+  switch (step.kind) {
+    case "host":
+      return step.outputs;
+    case "lookup":
+      return [step.output];
+    case "dense":
+      return step.outputs.map(({ value }) => value);
+    case "topK":
+      return [step.scores, step.rows, step.ids].filter((value) => value !== undefined);
+  }
+}
+
+function makePlan(signature: SignatureProgram): ProgramPlan {
+  const valuesOfSteps = signature.steps.map((step) => [...new Set(valuesReadBy(step))]);
+  const readersOf = new Map<ValueId, number[]>();
+  for (const [step, values] of valuesOfSteps.entries()) {
+    for (const value of values) {
+      const readers = readersOf.get(value);
+      if (readers === undefined) readersOf.set(value, [step]);
+      else readers.push(step);
+    }
+  }
+  const uses = new Map(Array.from(readersOf, ([value, readers]) => [value, readers.length]));
+  for (const value of new Set(signature.outputs.map((output) => output.value))) {
+    uses.set(value, (uses.get(value) ?? 0) + 1);
+  }
+  const inputsOfSteps = Int32Array.from(valuesOfSteps, (values) => values.length);
+  return { readersOf, valuesOfSteps, inputsOfSteps, uses };
+}

@@ -1,0 +1,139 @@
+// What must hold between the interpreter and those who do a step's work: inputs as the signature
+// declares them, rows and lists of the promised shape. A client's fault is INVALID_ARGUMENT in
+// TensorFlow's words; a broken promise inside is INTERNAL.
+
+import { WinnowError, excerpt } from "../errors.ts";
+import type { Dtype, Tensor, TensorSpec } from "../tensor.ts";
+import type {
+  DenseStep,
+  SignatureProgram,
+  SignatureTensor,
+  TableSpec,
+  TopKStep,
+  ValueId,
+} from "./program.ts";
+import { invalid } from "./node-error.ts";
+import type { TopKAnswer, TopKQuestion } from "./program-run.ts";
+
+/** Checks a request's inputs against the signature. @throws WinnowError INVALID_ARGUMENT */
+export function checkInputs(
+  signature: SignatureProgram,
+  inputs: ReadonlyMap<string, Tensor>,
+): void {
+  for (const input of signature.inputs) {
+    const tensor = inputs.get(input.name);
+    if (tensor === undefined) throw invalid(`Missing input "${input.name}"; ${wanted(signature)}`);
+    checkInput(input, tensor);
+  }
+  if (inputs.size === signature.inputs.length) return;
+  const known = new Set(signature.inputs.map(({ name }) => name));
+  const stranger = [...inputs.keys()].find((name) => !known.has(name)) ?? "";
+  throw invalid(`Unknown input "${excerpt(stranger)}"; ${wanted(signature)}`);
+}
+
+function wanted(signature: SignatureProgram): string {
+  const names = signature.inputs.map(({ name }) => `"${name}"`).join(", ");
+  return `signature "${signature.name}" needs ${names === "" ? "none" : names}`;
+}
+
+function checkInput(input: SignatureTensor, tensor: Tensor): void {
+  if (tensor.dtype !== input.dtype) {
+    throw invalid(`Input "${input.name}" must be ${input.dtype}, not ${tensor.dtype}`);
+  }
+  if (!isCompatible(input, tensor.shape)) {
+    const declared = (input.shape ?? []).map((size) => (size < 0 ? "?" : size)).join(",");
+    const given = tensor.shape.join(",");
+    throw invalid(`Input "${input.name}" must have shape [${declared}], not [${given}]`);
+  }
+}
+
+function isCompatible(spec: TensorSpec, shape: readonly number[]): boolean {
+  if (spec.shape === undefined) return true;
+  if (spec.shape.length !== shape.length) return false;
+  return spec.shape.every((size, axis) => size < 0 || size === shape[axis]);
+}
+
+/** The question of a TopK step, `k` capped or refused. @throws WinnowError INVALID_ARGUMENT */
+export function questionOf(
+  step: TopKStep,
+  table: TableSpec,
+  { query, k }: TopKQuestion,
+): TopKQuestion {
+  if (query.dtype !== "float32" || query.shape.length !== 2 || query.shape[1] !== table.dim) {
+    const given = `${query.dtype} [${query.shape.join(",")}]`;
+    throw invalid(
+      `Matrix size-incompatible: In[0]: ${given}, In[1]: float32 [${table.dim},${table.rows}]`,
+    );
+  }
+  if (!Number.isSafeInteger(k) || k < 0) throw invalid(`Need k >= 0, got ${k}`);
+  if (k <= table.rows) return { query, k };
+  if (step.capped) return { query, k: table.rows };
+  throw invalid(`input must have at least k columns. Had ${table.rows}, needed ${k}`);
+}
+
+/** Checks what a lookup gave. @throws WinnowError INTERNAL */
+export function checkLookupOutput(table: TableSpec, keys: Tensor, rows: Tensor): void {
+  expectTensor(`rows of table ${table.name}`, rows, {
+    dtype: "float32",
+    shape: [...keys.shape, table.dim],
+  });
+}
+
+/** The outputs of a dense step by value. @throws WinnowError INTERNAL */
+export function checkDenseOutputs(
+  step: DenseStep,
+  outputs: ReadonlyMap<string, Tensor>,
+): readonly (readonly [ValueId, Tensor])[] {
+  return step.outputs.map(({ name, value, dtype }) => {
+    const tensor = outputs.get(name);
+    if (tensor?.dtype !== dtype) {
+      throw broken(`output "${name}" of dense model ${step.model}`, dtype, tensor);
+    }
+    return [value, tensor] as const;
+  });
+}
+
+/** The outputs of a TopK step by value. @throws WinnowError INTERNAL */
+export function checkTopKAnswer(
+  step: TopKStep,
+  { query, k }: TopKQuestion,
+  answer: TopKAnswer,
+): readonly (readonly [ValueId, Tensor])[] {
+  const width = answer.isPartial === true ? narrowest(answer, k) : k;
+  const shape = [query.shape[0]!, width];
+  const parts: readonly (readonly [string, ValueId | undefined, Tensor | undefined])[] = [
+    ["scores", step.scores, answer.scores],
+    ["rows", step.rows, answer.rows],
+    ["ids", step.ids, answer.ids],
+  ];
+  const dtypes: Readonly<Record<string, Dtype>> = { scores: "float32", rows: "int32" };
+  return parts.flatMap(([name, value, tensor]) => {
+    if (value === undefined) return [];
+    const dtype = dtypes[name] ?? tensor?.dtype ?? "string";
+    return [[value, expectTensor(`top-k ${name}`, tensor, { dtype, shape })] as const];
+  });
+}
+
+/** Columns of a partial answer; every part must have as many. */
+function narrowest({ scores, rows, ids }: TopKAnswer, k: number): number {
+  const columns = (scores ?? rows ?? ids)?.shape[1] ?? k;
+  return Math.min(columns, k);
+}
+
+function expectTensor(
+  what: string,
+  tensor: Tensor | undefined,
+  { dtype, shape }: { readonly dtype: Dtype; readonly shape: readonly number[] },
+): Tensor {
+  const isRight =
+    tensor?.dtype === dtype &&
+    tensor.shape.length === shape.length &&
+    tensor.shape.every((size, axis) => size === shape[axis]);
+  if (!isRight) throw broken(what, `${dtype} [${shape.join(",")}]`, tensor);
+  return tensor;
+}
+
+function broken(what: string, expected: string, tensor: Tensor | undefined): WinnowError {
+  const got = tensor === undefined ? "nothing" : `${tensor.dtype} [${tensor.shape.join(",")}]`;
+  return new WinnowError("INTERNAL", `Expected ${expected} as ${what}, got ${got}`);
+}
