@@ -45,6 +45,11 @@ export function partitionOfInteger(key: bigint, partitions: number): number {
   return mix(low ^ mix(high + 0x9e3779b9)) % partitions;
 }
 
+/** `partitionOfInteger` of a row number below 2³², without a bigint. */
+export function partitionOfRow(row: number, partitions: number): number {
+  return mix((row | 0) ^ mix(0x9e3779b9)) % partitions;
+}
+
 /** The finaliser of MurmurHash3 (Austin Appleby, public domain): every input bit reaches every bit. */
 function mix(value: number): number {
   let hash = value | 0;

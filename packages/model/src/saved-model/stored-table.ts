@@ -33,6 +33,6 @@ export interface TextVocabulary {
   readonly vocabularySize: number;
   /** Between columns, one byte; TensorFlow's default is a tab. */
   readonly delimiter: string;
-  /** Lines skipped at the start of the file. */
+  /** Added to line numbers, which count from 0. */
   readonly offset: number;
 }

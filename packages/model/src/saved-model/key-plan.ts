@@ -1,0 +1,187 @@
+// How a keyed table is cut, worked out once for all its partitions: the keys (or, without a
+// vocabulary, the rows) in the order of their partitions, and which partition accounts for which
+// row. Rows that no key leads to (OOV and mask rows) are in every partition, and partition 0
+// accounts for them; a row that keys of several partitions share is accounted for by the lowest.
+//
+// Costs four bytes per key and two per row for as long as the version is open.
+
+import {
+  type KeyedPartition,
+  type KeyedTable,
+  type Tensor,
+  WinnowError,
+  partitionOfBytes,
+  partitionOfInteger,
+  partitionOfRow,
+} from "@winnow/core";
+import type { RowRun } from "./row-reading.ts";
+
+const UNOWNED = 0xffff;
+
+/** A keyed table, cut. */
+export interface KeyPlan {
+  /** Bytes of rows and keys of one partition in memory. */
+  partitionBytes(partition: number): number;
+  partitionOf(partition: number): KeyedPartition;
+  /** The rows of a partition as runs, ascending. */
+  runsOf(partition: number, rows: Uint32Array): Generator<RowRun, void, undefined>;
+}
+
+/** Keys and the rows they lead to. */
+interface KeyedRows {
+  readonly keys: Tensor;
+  /** int64. */
+  readonly values: Tensor;
+}
+
+/** Cuts a table. @throws WinnowError INVALID_ARGUMENT when keys and rows do not fit together */
+export function planKeys(table: KeyedTable, vocabulary: KeyedRows | undefined): KeyPlan {
+  const rowOfKey = vocabulary === undefined ? undefined : checkedRows(table, vocabulary);
+  const partitionOfKey =
+    vocabulary === undefined
+      ? Uint16Array.from({ length: table.rows }, (_, row) => partitionOfRow(row, table.partitions))
+      : partitionsOf(vocabulary.keys, table.partitions);
+  const { order, starts } = sortByPartition(partitionOfKey, table.partitions);
+  const owner = ownersOf(table, { partitionOfKey, rowOfKey });
+  const shared = Uint32Array.from(positionsOf(owner, UNOWNED));
+
+  const keysOf = (partition: number): Uint32Array =>
+    order.subarray(starts[partition], starts[partition + 1]);
+  const rowsOf = (keys: Uint32Array): Uint32Array =>
+    rowOfKey === undefined ? keys.slice() : keys.map((key) => rowOfKey[key]!);
+
+  return {
+    partitionBytes(partition) {
+      const keys = keysOf(partition);
+      const rows = keys.length + shared.length;
+      const keyBytes = vocabulary === undefined ? 0 : bytesOfKeys(vocabulary.keys, keys);
+      return rows * (table.dim * 4 + 4) + keyBytes;
+    },
+    partitionOf(partition) {
+      const keys = keysOf(partition);
+      const keyRows = rowsOf(keys);
+      return {
+        globalRows: distinctAscending(keyRows, shared),
+        keys: vocabulary === undefined ? undefined : takeKeys(vocabulary.keys, keys),
+        keyRows: vocabulary === undefined ? new Uint32Array() : keyRows,
+      };
+    },
+    *runsOf(partition, rows) {
+      const isAccounted = (row: number): boolean =>
+        owner[row] === partition || (partition === 0 && owner[row] === UNOWNED);
+      for (let start = 0; start < rows.length;) {
+        const accounted = isAccounted(rows[start]!);
+        let end = start + 1;
+        while (
+          end < rows.length &&
+          rows[end] === rows[start]! + end - start &&
+          isAccounted(rows[end]!) === accounted
+        ) {
+          end += 1;
+        }
+        yield { firstRow: rows[start]!, count: end - start, accounted };
+        start = end;
+      }
+    },
+  };
+}
+
+/** The row of every key. @throws WinnowError INVALID_ARGUMENT for a row outside the table */
+function checkedRows(table: KeyedTable, vocabulary: KeyedRows): Uint32Array {
+  const { keys, values } = vocabulary;
+  if (values.dtype !== "int64" || values.data.length !== keys.data.length) {
+    const counts = `${keys.data.length} keys lead to ${values.data.length} ${values.dtype} values`;
+    throw new WinnowError("INVALID_ARGUMENT", `Cannot serve table "${table.name}": ${counts}`);
+  }
+  const rows = new Uint32Array(values.data.length);
+  for (const [index, value] of values.data.entries()) {
+    if (value < 0n || value >= BigInt(table.rows)) {
+      const text = `key ${index} of its vocabulary leads to row ${value} of ${table.rows}`;
+      throw new WinnowError("INVALID_ARGUMENT", `Cannot serve table "${table.name}": ${text}`);
+    }
+    rows[index] = Number(value);
+  }
+  return rows;
+}
+
+function partitionsOf(keys: Tensor, partitions: number): Uint16Array {
+  const partitionOfKey = new Uint16Array(keys.data.length);
+  if (keys.dtype === "string") {
+    for (let index = 0; index < partitionOfKey.length; index += 1) {
+      partitionOfKey[index] = partitionOfBytes(keys.data.at(index), partitions);
+    }
+  } else if (keys.dtype === "int64") {
+    for (let index = 0; index < partitionOfKey.length; index += 1) {
+      partitionOfKey[index] = partitionOfInteger(keys.data[index]!, partitions);
+    }
+  } else {
+    throw new WinnowError("UNIMPLEMENTED", `A vocabulary of ${keys.dtype} keys`);
+  }
+  return partitionOfKey;
+}
+
+/** Positions in the order of their partitions, ascending within each. */
+function sortByPartition(
+  partitionOfKey: Uint16Array,
+  partitions: number,
+): { readonly order: Uint32Array; readonly starts: Uint32Array } {
+  const starts = new Uint32Array(partitions + 1);
+  for (const partition of partitionOfKey) starts[partition + 1]! += 1;
+  for (let partition = 0; partition < partitions; partition += 1) {
+    starts[partition + 1]! += starts[partition]!;
+  }
+  const next = starts.slice();
+  const order = new Uint32Array(partitionOfKey.length);
+  for (let key = 0; key < order.length; key += 1) {
+    const partition = partitionOfKey[key]!;
+    order[next[partition]!] = key;
+    next[partition]! += 1;
+  }
+  return { order, starts };
+}
+
+function ownersOf(
+  table: KeyedTable,
+  keys: { readonly partitionOfKey: Uint16Array; readonly rowOfKey: Uint32Array | undefined },
+): Uint16Array {
+  if (keys.rowOfKey === undefined) return keys.partitionOfKey;
+  const owner = new Uint16Array(table.rows).fill(UNOWNED);
+  for (let key = 0; key < keys.rowOfKey.length; key += 1) {
+    const row = keys.rowOfKey[key]!;
+    owner[row] = Math.min(owner[row]!, keys.partitionOfKey[key]!);
+  }
+  return owner;
+}
+
+function* positionsOf(values: Uint16Array, wanted: number): Generator<number, void, undefined> {
+  for (let at = values.indexOf(wanted); at >= 0; at = values.indexOf(wanted, at + 1)) yield at;
+}
+
+function distinctAscending(first: Uint32Array, second: Uint32Array): Uint32Array {
+  const all = new Uint32Array(first.length + second.length);
+  all.set(first);
+  all.set(second, first.length);
+  all.sort();
+  let count = 0;
+  for (let index = 0; index < all.length; index += 1) {
+    if (index > 0 && all[index] === all[index - 1]) continue;
+    all[count] = all[index]!;
+    count += 1;
+  }
+  return count === all.length ? all : all.slice(0, count);
+}
+
+function takeKeys(keys: Tensor, positions: Uint32Array): Tensor {
+  const shape = [positions.length];
+  if (keys.dtype === "string") return { dtype: "string", shape, data: keys.data.take(positions) };
+  if (keys.dtype !== "int64") throw new RangeError(keys.dtype);
+  const data = new BigInt64Array(positions.length);
+  for (let index = 0; index < data.length; index += 1) data[index] = keys.data[positions[index]!]!;
+  return { dtype: "int64", shape, data };
+}
+
+function bytesOfKeys(keys: Tensor, positions: Uint32Array): number {
+  if (keys.dtype !== "string") return positions.length * 12;
+  const { offsets } = keys.data;
+  return positions.reduce((sum, key) => sum + offsets[key + 1]! - offsets[key]! + 8, 4);
+}

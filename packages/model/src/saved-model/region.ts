@@ -1,0 +1,146 @@
+// Stretches of bytes that can be read anywhere: part of a data file, or memory holding a constant of
+// the graph in the same layout. Readers of tensors see no difference. Files are read synchronously
+// (see model-version.ts), every byte is counted, and a file that ends early is DATA_LOSS.
+
+import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { WinnowError } from "@winnow/core";
+
+/** A system call reads at most this much; more than 2 GiB at once is refused by Linux. */
+const READ_BYTES_MAX = 2 ** 28;
+
+/** Bytes with a length. */
+export interface Region {
+  readonly size: number;
+  /** File name and tensor, for messages. */
+  readonly name: string;
+  /** Fills `target` from `offset`. @throws WinnowError DATA_LOSS beyond the end */
+  read(offset: number, target: Uint8Array): void;
+}
+
+/** Counts the bytes that left files. */
+export interface ReadAccount {
+  bytesRead: number;
+}
+
+/** An open file. */
+export class RegionFile {
+  readonly path: string;
+  /** Relative to the version directory, for messages. */
+  readonly name: string;
+  readonly size: number;
+  readonly #account: ReadAccount;
+  #handle: number | undefined;
+
+  /** @throws WinnowError NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE */
+  constructor(path: string, name: string, account: ReadAccount) {
+    this.path = path;
+    this.name = name;
+    this.#account = account;
+    try {
+      this.#handle = openSync(path, "r");
+      this.size = fstatSync(this.#handle).size;
+    } catch (error) {
+      this.close();
+      throw fileError(name, error);
+    }
+  }
+
+  /** Part of the file. @throws WinnowError DATA_LOSS when the file is too short for it */
+  region(range: { readonly offset: number; readonly size: number }, tensor: string): Region {
+    const name = `${this.name}, tensor "${tensor}"`;
+    const end = range.offset + range.size;
+    if (end > this.size) {
+      const why = `it ends at byte ${this.size} instead of ${end}; it may be truncated`;
+      throw new WinnowError("DATA_LOSS", `Cannot read ${name}: ${why}`);
+    }
+    return {
+      size: range.size,
+      name,
+      read: (offset, target) => {
+        if (offset < 0 || offset + target.length > range.size) throw outside(name, offset);
+        this.read(range.offset + offset, target);
+      },
+    };
+  }
+
+  /** Fills `target` from a position of the file. @throws WinnowError DATA_LOSS, UNAVAILABLE */
+  read(position: number, target: Uint8Array): void {
+    if (this.#handle === undefined) {
+      throw new WinnowError("FAILED_PRECONDITION", `${this.name} is closed`);
+    }
+    let done = 0;
+    while (done < target.length) {
+      const length = Math.min(READ_BYTES_MAX, target.length - done);
+      const count = readOnce(this, this.#handle, { target, done, length, position });
+      if (count === 0) {
+        const why = `it ends at byte ${position + done}; it may be truncated`;
+        throw new WinnowError("DATA_LOSS", `Cannot read ${this.name}: ${why}`);
+      }
+      done += count;
+    }
+    this.#account.bytesRead += done;
+  }
+
+  /** The whole file. @throws WinnowError RESOURCE_EXHAUSTED over `bytesMax` */
+  readAll(bytesMax: number): Uint8Array {
+    if (this.size > bytesMax) {
+      const why = `it has ${this.size} bytes, at most ${bytesMax} are read`;
+      throw new WinnowError("RESOURCE_EXHAUSTED", `Cannot read ${this.name}: ${why}`);
+    }
+    const bytes = new Uint8Array(this.size);
+    this.read(0, bytes);
+    return bytes;
+  }
+
+  close(): void {
+    if (this.#handle !== undefined) closeSync(this.#handle);
+    this.#handle = undefined;
+  }
+}
+
+interface Piece {
+  readonly target: Uint8Array;
+  readonly done: number;
+  readonly length: number;
+  readonly position: number;
+}
+
+function readOnce(file: RegionFile, handle: number, piece: Piece): number {
+  try {
+    return readSync(handle, piece.target, piece.done, piece.length, piece.position + piece.done);
+  } catch (error) {
+    throw fileError(file.name, error);
+  }
+}
+
+/** Memory as a region. */
+export function memoryRegion(bytes: Uint8Array, name: string): Region {
+  return {
+    size: bytes.length,
+    name,
+    read: (offset, target) => {
+      if (offset < 0 || offset + target.length > bytes.length) throw outside(name, offset);
+      target.set(bytes.subarray(offset, offset + target.length));
+    },
+  };
+}
+
+/** A failed system call in Winnow's words; the path stays in the cause. */
+export function fileError(name: string, error: unknown): WinnowError {
+  const code = (error as { readonly code?: unknown }).code;
+  const options = { cause: error };
+  if (code === "ENOENT" || code === "ENOTDIR") {
+    return new WinnowError("NOT_FOUND", `Cannot read ${name}: there is no such file`, options);
+  }
+  if (code === "EACCES" || code === "EPERM") {
+    return new WinnowError("PERMISSION_DENIED", `Cannot read ${name}: access denied`, options);
+  }
+  if (code === "EISDIR") {
+    return new WinnowError("DATA_LOSS", `Cannot read ${name}: it is a directory`, options);
+  }
+  return new WinnowError("UNAVAILABLE", `Cannot read ${name}: ${String(code)}`, options);
+}
+
+function outside(name: string, offset: number): WinnowError {
+  return new WinnowError("DATA_LOSS", `Cannot read ${name}: byte ${offset} lies outside of it`);
+}
