@@ -29,7 +29,13 @@ export interface VersionHolding {
   /** `ready`: this worker's whole intended share is held. */
   readonly state: "loading" | "ready" | "failed" | "unloading";
   readonly error: { readonly code: ErrorCode; readonly message: string } | undefined;
+  /** Every table of the program once the fingerprint is known, also those of which nothing is held. */
   readonly tables: readonly TableHolding[];
+  /**
+   * Whether this worker takes it for the version that serves by default. A process that starts
+   * follows this instead of guessing. Absent: no.
+   */
+  readonly serving?: boolean;
 }
 
 /** The partitions of one table that are ready on this worker. */
@@ -46,4 +52,16 @@ export interface HeldPartition {
   readonly partition: number;
   /** Its share of the checksum of each of the table's sources; equal on every replica. */
   readonly shares: readonly number[];
+}
+
+/** One announcement per worker, the newest incarnation, ascending by worker id (I3). */
+export function newestIncarnations(announcements: readonly Announcement[]): Announcement[] {
+  const newest = new Map<WorkerId, Announcement>();
+  for (const announcement of announcements) {
+    const known = newest.get(announcement.workerId);
+    if (known === undefined || known.incarnation < announcement.incarnation) {
+      newest.set(announcement.workerId, announcement);
+    }
+  }
+  return [...newest.values()].toSorted((a, b) => (a.workerId < b.workerId ? -1 : 1));
 }

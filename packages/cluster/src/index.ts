@@ -1,5 +1,6 @@
 // Entrance of the package: membership, placement, the routing table and the wire contract.
 
+export { newestIncarnations } from "./announcement.ts";
 export type {
   Announcement,
   HeldPartition,
@@ -10,18 +11,20 @@ export type {
 export type { MembershipStore, MembershipView, SilentMember } from "./membership.ts";
 export { partitionName, partitionNames, place } from "./placement/placement.ts";
 export type { PlacementOptions } from "./placement/placement.ts";
-export { servingVersion } from "./rollout.ts";
-export type { RolloutContext } from "./rollout.ts";
-export { buildRoutingTable } from "./routing-table.ts";
+export { planQueries } from "./query-plan.ts";
+export { isSameVersion, rolloutsOf, servingVersion } from "./rollout.ts";
+export type { RolloutContext, VersionRollout } from "./rollout.ts";
+export { partitionRanges } from "./routing/partition-ranges.ts";
+export type { ReplicaConflict, RoutedTable } from "./routing/routed-table.ts";
+export { isServable } from "./routing/routed-version.ts";
+export type { RoutedStatus, RoutedVersion } from "./routing/routed-version.ts";
+export { buildRoutingTable, routedVersion } from "./routing/routing-table.ts";
 export type {
   RoutedModel,
-  RoutedStatus,
-  RoutedTable,
-  RoutedVersion,
   RoutedWorker,
   RoutingContext,
   RoutingTable,
-} from "./routing-table.ts";
+} from "./routing/routing-table.ts";
 export type {
   FailureReason,
   LookupAsk,

@@ -1,22 +1,184 @@
 // Which version of a model answers by default. Every router and worker derives it from the same
-// announcements, so no record of it is needed.
+// announcements, so no record of it is needed and none can be lost.
+//
+//   nothing serves ──▶ what workers say serves ──▶ else the newest that is fully replicated
+//                                              └─▶ else what has a replica of everything
+//   vN serves ──▶ a newer vM that every worker is ready for and that is fully replicated
+//             └─▶ its directory is gone: the newest fully replicated one, vN until then
+//
+// "One ready replica of each partition" is not enough to move on: the next fault would hit it
+// (reliability 2.7). Versions compare by number; a directory replaced under its number is another
+// version and takes over only when the former is gone.
 
-import { WinnowError } from "@winnow/core";
-import type { VersionKey } from "@winnow/core";
-import type { Announcement } from "./announcement.ts";
+import type { Fingerprint, VersionKey, WorkerId } from "@winnow/core";
+import type { Announcement, VersionHolding } from "./announcement.ts";
+import { newestIncarnations } from "./announcement.ts";
 
 /** What the choice depends on beside announcements. */
 export interface RolloutContext {
-  /** The version that serves now, as this process knows. */
+  /** The version that serves now, as this process knows; `undefined` when it has just started. */
   readonly current: VersionKey | undefined;
   readonly replication: number;
+  /** Versions that this process must not serve, whoever is ready for them. */
+  readonly refused?: ReadonlySet<Fingerprint>;
 }
 
-/** The version of `model` that serves by default; `undefined` while none can. */
+/** How far one version has come. Workers in drain take nothing new and are counted apart. */
+export interface VersionRollout {
+  readonly key: VersionKey;
+  /** Workers not in drain: those that hold their whole share; could not load; are not there yet. */
+  readonly ready: number;
+  readonly failed: number;
+  readonly waiting: number;
+  /** Fewest replicas of any partition, on all workers and on those not in drain. */
+  readonly replicasMin: number;
+  readonly lastingReplicasMin: number;
+  /** Some worker not in drain still means to keep it (its directory is there). */
+  readonly wanted: boolean;
+  /** Some worker takes it for the one that serves. */
+  readonly serving: boolean;
+  /** Every worker is ready and every partition has its full replication: it may take over. */
+  readonly complete: boolean;
+}
+
+/**
+ * The version of `model` that serves by default; `undefined` while none can. Pass the announcements
+ * of all known workers: one that is left out is not waited for.
+ *
+ * A version that failed anywhere never takes over. It is used only where nothing serves and nothing
+ * else is left to wait for, since every replica of it is checked all the same.
+ */
 export function servingVersion(
   model: string,
   announcements: readonly Announcement[],
   context: RolloutContext,
 ): VersionKey | undefined {
-  throw new WinnowError("UNIMPLEMENTED", `${model}${announcements.length}${context.replication}`);
+  const rollouts = rolloutsOf(model, announcements, context);
+  const current = context.current ?? rollouts.find((rollout) => rollout.serving)?.key;
+  if (current === undefined) return (newestComplete(rollouts) ?? firstGuess(rollouts))?.key;
+  return rollouts.length === 0 ? current : successorOf(current, rollouts);
+}
+
+/** What serves next after `current`: itself, unless something newer is complete or it is gone. */
+function successorOf(current: VersionKey, rollouts: readonly VersionRollout[]): VersionKey {
+  const serving = rollouts.find((rollout) => isSameVersion(rollout.key, current));
+  if (serving?.wanted === true) {
+    const newer = rollouts.filter((rollout) => rollout.key.version > current.version);
+    return newestComplete(newer)?.key ?? current;
+  }
+  const successor = newestComplete(rollouts);
+  if (successor !== undefined) return successor.key;
+  return isAnswerable(serving) ? current : (firstGuess(rollouts)?.key ?? current);
+}
+
+/** All versions of a model whose content is known, newest first. */
+export function rolloutsOf(
+  model: string,
+  announcements: readonly Announcement[],
+  context: Omit<RolloutContext, "current">,
+): readonly VersionRollout[] {
+  const workers = newestIncarnations(announcements);
+  const keys = new Map<string, VersionKey>();
+  for (const { fingerprint, version } of workers.flatMap((worker) => holdingsOf(worker, model))) {
+    if (fingerprint === undefined || context.refused?.has(fingerprint) === true) continue;
+    keys.set(`${version}/${fingerprint}`, { model, version, fingerprint });
+  }
+  return [...keys.values()]
+    .toSorted((a, b) => b.version - a.version || (a.fingerprint < b.fingerprint ? -1 : 1))
+    .map((key) => rolloutOf(key, workers, context.replication));
+}
+
+/** Whether two keys name the same content under the same number. */
+export function isSameVersion(a: VersionKey, b: VersionKey): boolean {
+  return a.model === b.model && a.version === b.version && a.fingerprint === b.fingerprint;
+}
+
+function newestComplete(rollouts: readonly VersionRollout[]): VersionRollout | undefined {
+  return rollouts.find((rollout) => rollout.complete);
+}
+
+function isAnswerable(rollout: VersionRollout | undefined): boolean {
+  return rollout !== undefined && rollout.replicasMin > 0;
+}
+
+/** What to serve when nothing served before: whatever can answer, the best replicated first. */
+function firstGuess(rollouts: readonly VersionRollout[]): VersionRollout | undefined {
+  const sound = rollouts.filter((rollout) => rollout.failed === 0);
+  const answerable = sound.filter(isAnswerable);
+  if (answerable.length === 0) {
+    const isAwaited = sound.some((rollout) => rollout.wanted);
+    return isAwaited ? undefined : rollouts.find(isAnswerable);
+  }
+  return answerable.reduce((best, next) => (isBetterGuess(next, best) ? next : best));
+}
+
+function isBetterGuess(next: VersionRollout, best: VersionRollout): boolean {
+  if (next.replicasMin !== best.replicasMin) return next.replicasMin > best.replicasMin;
+  return next.ready > best.ready;
+}
+
+function rolloutOf(
+  key: VersionKey,
+  workers: readonly Announcement[],
+  replication: number,
+): VersionRollout {
+  const lasting = workers.filter((worker) => worker.state !== "draining");
+  const states = lasting.map((worker) => stateOf(worker, key));
+  const count = (state: string): number => states.filter((each) => each === state).length;
+  const ready = count("ready");
+  const failed = count("failed");
+  const lastingReplicasMin = fewestReplicas(key, lasting);
+  const wantedReplicas = Math.min(replication, lasting.length);
+  return {
+    key,
+    ready,
+    failed,
+    waiting: lasting.length - ready - failed,
+    replicasMin: fewestReplicas(key, workers),
+    lastingReplicasMin,
+    wanted: count("ready") + count("loading") > 0,
+    serving: workers.some((worker) => holdingOf(worker, key)?.serving === true),
+    complete:
+      ready > 0 && ready === lasting.length && lastingReplicasMin >= Math.max(1, wantedReplicas),
+  };
+}
+
+/** What a worker says of this version; a directory it could not read counts for its number. */
+function stateOf(worker: Announcement, key: VersionKey): VersionHolding["state"] | undefined {
+  const holding = holdingOf(worker, key);
+  if (holding !== undefined) return holding.state;
+  const unread = holdingsOf(worker, key.model).some(
+    (each) =>
+      each.version === key.version && each.fingerprint === undefined && each.state === "failed",
+  );
+  return unread ? "failed" : undefined;
+}
+
+/** Fewest replicas of any partition; the number of holders for a version without tables. */
+function fewestReplicas(key: VersionKey, workers: readonly Announcement[]): number {
+  const counts = new Map<number, { readonly partitions: number; readonly counts: Uint16Array }>();
+  const holders = new Set<WorkerId>();
+  for (const worker of workers) {
+    const holding = holdingOf(worker, key);
+    if (holding === undefined) continue;
+    if (holding.state !== "failed") holders.add(worker.workerId);
+    for (const { table, partitions, held } of holding.tables) {
+      const known = counts.get(table) ?? { partitions, counts: new Uint16Array(partitions) };
+      counts.set(table, known);
+      if (known.partitions !== partitions) continue;
+      for (const { partition } of held) known.counts[partition]! += 1;
+    }
+  }
+  if (counts.size === 0) return holders.size;
+  return Math.min(...[...counts.values()].map((table) => Math.min(...table.counts)));
+}
+
+function holdingOf(worker: Announcement, key: VersionKey): VersionHolding | undefined {
+  return holdingsOf(worker, key.model).find(
+    (holding) => holding.version === key.version && holding.fingerprint === key.fingerprint,
+  );
+}
+
+function holdingsOf(worker: Announcement, model: string): readonly VersionHolding[] {
+  return worker.versions.filter((holding) => holding.model === model);
 }

@@ -1,0 +1,185 @@
+// Who can answer for each partition of one table. A worker read only its own rows, so nobody has
+// seen the whole file; what all of them read must add up to the file's stored checksum, or the table
+// is refused (S7). Two replicas that differ are never merged: the checksum tells which is right, and
+// once a table has added up, its shares are law for as long as the version lives.
+
+import type { TableSpec, WorkerId } from "@winnow/core";
+import type { Announcement, TableHolding } from "../announcement.ts";
+import { planQueries } from "../query-plan.ts";
+
+/** One table: who can answer for each of its partitions. */
+export interface RoutedTable {
+  readonly table: number;
+  readonly spec: TableSpec;
+  /** By partition, ascending by id; draining workers only where there is no other. */
+  readonly replicas: readonly (readonly WorkerId[])[];
+  /** The replica of each partition for TopK, evenly spread; `undefined`: no replica. */
+  readonly plan: readonly (WorkerId | undefined)[];
+  /** Checksum shares of each partition as the chosen replicas tell them; kept when replicas go. */
+  readonly shares: readonly (readonly number[] | undefined)[];
+  /** Whether all shares have been seen and added up. */
+  readonly verified: boolean;
+  /** The source whose shares, complete, do not add up. */
+  readonly corruptSource: number | undefined;
+  /** Replicas left out because their content differs. */
+  readonly conflicts: readonly ReplicaConflict[];
+}
+
+/** A partition of which workers hold different contents. */
+export interface ReplicaConflict {
+  readonly partition: number;
+  /** Workers whose replica is not used. */
+  readonly unused: readonly WorkerId[];
+}
+
+/** One worker with what it holds of this table. */
+export interface TableHolder {
+  readonly worker: Announcement;
+  readonly holding: TableHolding;
+}
+
+/** Which table of which version. */
+export interface TableQuestion {
+  readonly table: number;
+  readonly spec: TableSpec;
+  readonly previous: RoutedTable | undefined;
+}
+
+/** Replicas that tell the same shares. */
+interface ReplicaGroup {
+  readonly shares: readonly number[];
+  readonly workers: Announcement[];
+}
+
+const CHOICES_TRIED_MAX = 4096;
+
+/** Routes one table by what its holders (ascending by worker id) announce. */
+export function routeTable(
+  { table, spec, previous }: TableQuestion,
+  holders: readonly TableHolder[],
+): RoutedTable {
+  const groups = groupReplicas(spec, holders);
+  const chosen = chooseGroups(spec, groups, previous);
+  const shares = chosen.map((group, partition) => group?.shares ?? previous?.shares[partition]);
+  const replicas = reuse(
+    chosen.map((group) => answering(group?.workers ?? [])),
+    previous,
+  );
+  const isComplete = shares.every((share) => share !== undefined);
+  const corruptSource = isComplete ? sourceThatDiffers(spec, shares) : undefined;
+  return {
+    table,
+    spec,
+    replicas,
+    plan: replicas === previous?.replicas ? previous.plan : planQueries(replicas),
+    shares,
+    verified: isComplete && corruptSource === undefined,
+    corruptSource,
+    conflicts: groups.flatMap((of, partition) => conflictOf(of, chosen[partition], partition)),
+  };
+}
+
+/** Holders of each partition, replicas with equal shares together, the largest group first. */
+function groupReplicas(spec: TableSpec, holders: readonly TableHolder[]): ReplicaGroup[][] {
+  const groups: ReplicaGroup[][] = Array.from({ length: spec.partitions }, () => []);
+  for (const { worker, holding } of holders) {
+    if (holding.partitions !== spec.partitions) continue;
+    for (const { partition, shares } of holding.held) {
+      const of = groups[partition];
+      if (of === undefined || shares.length !== spec.sources.length) continue;
+      const group = of.find((each) => haveEqualShares(each.shares, shares));
+      if (group === undefined) of.push({ shares, workers: [worker] });
+      else group.workers.push(worker);
+    }
+  }
+  for (const of of groups) of.sort((a, b) => b.workers.length - a.workers.length);
+  return groups;
+}
+
+/**
+ * One group per partition. A verified table accepts its known shares alone. Otherwise, where
+ * replicas differ, the first combination that gives the stored checksum; if there is none (or not
+ * everything is there yet), what was in use before, else the larger group.
+ */
+function chooseGroups(
+  spec: TableSpec,
+  groups: readonly (readonly ReplicaGroup[])[],
+  previous: RoutedTable | undefined,
+): readonly (ReplicaGroup | undefined)[] {
+  const inUse = groups.map((of, partition) => {
+    const known = previous?.shares[partition];
+    return known && of.find((group) => haveEqualShares(group.shares, known));
+  });
+  if (previous?.verified === true) return inUse;
+  const usual = groups.map((of, partition) => inUse[partition] ?? of[0]);
+  const disputed = [...groups.keys()].filter((partition) => groups[partition]!.length > 1);
+  if (disputed.length === 0 || usual.includes(undefined)) return usual;
+  return combinationThatAddsUp(spec, groups, disputed) ?? usual;
+}
+
+function combinationThatAddsUp(
+  spec: TableSpec,
+  groups: readonly (readonly ReplicaGroup[])[],
+  disputed: readonly number[],
+): readonly ReplicaGroup[] | undefined {
+  const sizes = disputed.map((partition) => groups[partition]!.length);
+  const count = sizes.reduce((product, size) => product * size, 1);
+  const isDecidable = spec.sources.some((source) => source.checksum !== undefined);
+  if (!isDecidable) return undefined;
+  for (let number = 0; number < Math.min(count, CHOICES_TRIED_MAX); number += 1) {
+    let rest = number;
+    const choice = groups.map((of) => of[0]!);
+    for (const [index, partition] of disputed.entries()) {
+      choice[partition] = groups[partition]![rest % sizes[index]!]!;
+      rest = Math.floor(rest / sizes[index]!);
+    }
+    const shares = choice.map((group) => group.shares);
+    if (sourceThatDiffers(spec, shares) === undefined) return choice;
+  }
+  return undefined;
+}
+
+/** The first source whose shares do not add up to its stored checksum. */
+function sourceThatDiffers(
+  spec: TableSpec,
+  shares: readonly (readonly number[])[],
+): number | undefined {
+  const position = spec.sources.findIndex(({ checksum }, source) => {
+    if (checksum === undefined) return false;
+    return shares.reduce((sum, share) => sum ^ share[source]!, 0) >>> 0 !== checksum >>> 0;
+  });
+  return position < 0 ? undefined : position;
+}
+
+/** Workers in drain answer only where nobody else can. */
+function answering(workers: readonly Announcement[]): readonly WorkerId[] {
+  const lasting = workers.filter((worker) => worker.state !== "draining");
+  return (lasting.length > 0 ? lasting : workers).map((worker) => worker.workerId);
+}
+
+/** The previous lists where nothing changed, so that the plan need not be made again. */
+function reuse(
+  replicas: readonly (readonly WorkerId[])[],
+  previous: RoutedTable | undefined,
+): readonly (readonly WorkerId[])[] {
+  if (previous?.replicas.length !== replicas.length) return replicas;
+  const isSame = replicas.every((of, partition) => {
+    const before = previous.replicas[partition]!;
+    return of.length === before.length && of.every((worker, index) => worker === before[index]);
+  });
+  return isSame ? previous.replicas : replicas;
+}
+
+function conflictOf(
+  groups: readonly ReplicaGroup[],
+  chosen: ReplicaGroup | undefined,
+  partition: number,
+): readonly ReplicaConflict[] {
+  const unused = groups.filter((group) => group !== chosen).flatMap((group) => group.workers);
+  if (unused.length === 0) return [];
+  return [{ partition, unused: unused.map((worker) => worker.workerId) }];
+}
+
+function haveEqualShares(a: readonly number[], b: readonly number[]): boolean {
+  return a.length === b.length && a.every((share, index) => share === b[index]);
+}

@@ -1,0 +1,158 @@
+// One version as a router sees it: who holds what of each table, whether it may be asked, and what
+// the status endpoint says of it.
+
+import { WinnowError } from "@winnow/core";
+import type { TableSpec, VersionKey, WorkerId } from "@winnow/core";
+import type { Announcement, VersionHolding } from "../announcement.ts";
+import { partitionRanges } from "./partition-ranges.ts";
+import { routeTable } from "./routed-table.ts";
+import type { RoutedTable } from "./routed-table.ts";
+
+/** One version and who holds what of it. */
+export interface RoutedVersion {
+  readonly key: VersionKey;
+  /** Whether the version's tables are known (its program has been fetched). */
+  readonly known: boolean;
+  /** By position in the program; empty until `known`. */
+  readonly tables: readonly RoutedTable[];
+  /** Workers that can give the program, ascending. */
+  readonly holders: readonly WorkerId[];
+  readonly status: RoutedStatus;
+  /**
+   * Why it must not be asked at all, not even partially: its content is not known, has never been
+   * complete, or does not add up.
+   */
+  readonly refusal: WinnowError | undefined;
+  /** Partitions with a replica ÷ partitions, over all tables; 0 while unknown. */
+  readonly coverage: number;
+  /** What has no replica, for people; `undefined` at full coverage. */
+  readonly missing: string | undefined;
+  /** Replicas that are not used because their content differs, for people; an operator must look. */
+  readonly conflicts: readonly string[];
+}
+
+/** TensorFlow Serving's words for the life of a version. */
+export interface RoutedStatus {
+  readonly state: "START" | "LOADING" | "AVAILABLE" | "UNLOADING" | "END";
+  readonly error: WinnowError | undefined;
+}
+
+/** A worker and what it says of the version. */
+export interface VersionHolder {
+  readonly worker: Announcement;
+  readonly holding: VersionHolding;
+}
+
+/** Which version, and what is known of it. */
+export interface VersionQuestion {
+  readonly key: VersionKey;
+  readonly tables: readonly TableSpec[] | undefined;
+  readonly previous: RoutedVersion | undefined;
+}
+
+/** Routes one version by what its holders (ascending by worker id) announce. */
+export function routeVersion(
+  { key, tables: specs, previous }: VersionQuestion,
+  holders: readonly VersionHolder[],
+): RoutedVersion {
+  const tables = (specs ?? []).map((spec, table) =>
+    routeTable(
+      { table, spec, previous: previous?.tables[table] },
+      holders.flatMap(({ worker, holding }) => {
+        const found = holding.tables.find((each) => each.table === table);
+        return found === undefined ? [] : [{ worker, holding: found }];
+      }),
+    ),
+  );
+  const partitions = tables.flatMap((table) => table.replicas);
+  const answerable = partitions.filter((replicas) => replicas.length > 0).length;
+  const programHolders = holders.filter(({ holding }) => holding.state !== "failed");
+  const coverage = partitions.length === 0 ? 1 : answerable / partitions.length;
+  const missing = missingText(key, tables);
+  const refusal = refusalOf(key, { known: specs !== undefined, tables, missing });
+  return {
+    key,
+    known: specs !== undefined,
+    tables,
+    holders: programHolders.map(({ worker }) => worker.workerId),
+    status: statusOf(holders, { refusal, coverage }),
+    refusal,
+    coverage: specs === undefined ? 0 : coverage,
+    missing,
+    conflicts: tables.flatMap((table) => conflictTexts(key, table)),
+  };
+}
+
+/** Whether requests may be sent: it may be asked, and all of it can be answered. */
+export function isServable(version: RoutedVersion | undefined): version is RoutedVersion {
+  return version?.refusal === undefined && version?.coverage === 1;
+}
+
+/** How messages name a version: `movies/7`. */
+export function versionText(key: VersionKey): string {
+  return `${key.model}/${key.version}`;
+}
+
+function missingText(key: VersionKey, tables: readonly RoutedTable[]): string | undefined {
+  const texts = tables.flatMap(({ spec, replicas }) => {
+    const lost = [...replicas.keys()].filter((partition) => replicas[partition]!.length === 0);
+    if (lost.length === 0) return [];
+    const verb = lost.length === 1 ? "has" : "have";
+    return [`${partitionRanges(lost)} of ${versionText(key)} ${spec.name} ${verb} no replica`];
+  });
+  return texts.length === 0 ? undefined : texts.join("; ");
+}
+
+function refusalOf(
+  key: VersionKey,
+  facts: Pick<RoutedVersion, "known" | "tables" | "missing">,
+): WinnowError | undefined {
+  const name = versionText(key);
+  if (!facts.known) return new WinnowError("UNAVAILABLE", `The program of ${name} is not here yet`);
+  for (const { spec, corruptSource } of facts.tables) {
+    if (corruptSource === undefined) continue;
+    const source = spec.sources[corruptSource]!;
+    return new WinnowError(
+      "DATA_LOSS",
+      `Refused ${name}: what workers read of "${source.tensor}" does not give the checksum stored for it in ${source.file}`,
+    );
+  }
+  if (facts.tables.every((table) => table.verified)) return undefined;
+  return new WinnowError("UNAVAILABLE", `${name} is not complete: ${facts.missing ?? "loading"}`);
+}
+
+function statusOf(
+  holders: readonly VersionHolder[],
+  facts: { readonly refusal: WinnowError | undefined; readonly coverage: number },
+): RoutedStatus {
+  const failure = failureOf(holders);
+  const has = (state: VersionHolding["state"]): boolean =>
+    holders.some(({ holding }) => holding.state === state);
+  if (facts.refusal?.code === "DATA_LOSS") return { state: "END", error: facts.refusal };
+  if (has("unloading") && !has("ready") && !has("loading")) {
+    return { state: "UNLOADING", error: undefined };
+  }
+  if (facts.refusal === undefined && facts.coverage === 1) {
+    return { state: "AVAILABLE", error: undefined };
+  }
+  if (failure !== undefined) return { state: "END", error: failure };
+  const isRead = holders.some(({ holding }) => holding.fingerprint !== undefined);
+  return { state: isRead ? "LOADING" : "START", error: undefined };
+}
+
+/** What the first worker that failed says, and how many others did. */
+function failureOf(holders: readonly VersionHolder[]): WinnowError | undefined {
+  const failed = holders.filter(({ holding }) => holding.error !== undefined);
+  const first = failed[0];
+  if (first?.holding.error === undefined) return undefined;
+  const others = failed.length === 1 ? "" : ` (and ${failed.length - 1} more)`;
+  const { code, message } = first.holding.error;
+  return new WinnowError(code, `${first.worker.workerId}${others}: ${message}`);
+}
+
+function conflictTexts(key: VersionKey, table: RoutedTable): readonly string[] {
+  return table.conflicts.map(
+    ({ partition, unused }) =>
+      `partition ${partition} of ${versionText(key)} ${table.spec.name} differs on ${unused.join(", ")}`,
+  );
+}

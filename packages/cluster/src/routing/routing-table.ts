@@ -1,0 +1,179 @@
+// Who can be asked for what: an immutable table, replaced whole, numbered by its generation. Built
+// by a pure function from what workers say of themselves on their streams.
+//
+//   announcements ─▶ newest incarnations ─▶ versions ─▶ tables ─▶ partitions ─▶ replicas, plan
+//                                      └──▶ rollout: which version answers by default
+
+import { generation } from "@winnow/core";
+import type {
+  Fingerprint,
+  Generation,
+  Incarnation,
+  TableSpec,
+  VersionKey,
+  WorkerId,
+} from "@winnow/core";
+import type { Announcement } from "../announcement.ts";
+import { newestIncarnations } from "../announcement.ts";
+import { isSameVersion, servingVersion } from "../rollout.ts";
+import { isServable, routeVersion } from "./routed-version.ts";
+import type { RoutedVersion, VersionHolder } from "./routed-version.ts";
+
+/** One snapshot of the cluster as a router uses it. */
+export interface RoutingTable {
+  readonly generation: Generation;
+  readonly workers: ReadonlyMap<WorkerId, RoutedWorker>;
+  readonly models: ReadonlyMap<string, RoutedModel>;
+}
+
+/** A worker that can be asked. */
+export interface RoutedWorker {
+  readonly id: WorkerId;
+  readonly incarnation: Incarnation;
+  readonly address: string;
+  readonly draining: boolean;
+}
+
+/** All versions of one model. */
+export interface RoutedModel {
+  readonly name: string;
+  /** Descending by number; one per number: of two contents, the one in use. */
+  readonly versions: readonly RoutedVersion[];
+  /** The default version; `undefined` while none may serve. */
+  readonly serving: VersionKey | undefined;
+}
+
+/** What the building needs beside the announcements of connected workers. */
+export interface RoutingContext {
+  /** Tables of the versions whose programs have been fetched. */
+  readonly tables: ReadonlyMap<Fingerprint, readonly TableSpec[]>;
+  readonly replication: number;
+  /** Members of the cluster, connected or not: a default is changed only when these agree too. */
+  readonly members?: readonly Announcement[];
+  /** The versions that served before a restart, by model, where they were saved. */
+  readonly saved?: ReadonlyMap<string, VersionKey>;
+}
+
+/** Builds the next table. The same input gives the same table, one generation after `previous`. */
+export function buildRoutingTable(
+  announcements: readonly Announcement[],
+  context: RoutingContext,
+  previous?: RoutingTable,
+): RoutingTable {
+  const workers = newestIncarnations(announcements);
+  const names = new Set(workers.flatMap((worker) => worker.versions.map(({ model }) => model)));
+  for (const [name, model] of previous?.models ?? []) {
+    if (model.serving !== undefined) names.add(name);
+  }
+  return {
+    generation: generation((previous?.generation ?? 0) + 1),
+    workers: new Map(workers.map((worker) => [worker.workerId, routedWorker(worker)])),
+    models: new Map(
+      [...names]
+        .toSorted((a, b) => (a < b ? -1 : 1))
+        .map((name) => [name, routeModel(name, { workers, context, previous })]),
+    ),
+  };
+}
+
+/** The version of a model with this number, whichever content of it is in use. */
+export function routedVersion(
+  table: RoutingTable,
+  model: string,
+  version: number,
+): RoutedVersion | undefined {
+  return table.models.get(model)?.versions.find((each) => each.key.version === version);
+}
+
+interface ModelQuestion {
+  readonly workers: readonly Announcement[];
+  readonly context: RoutingContext;
+  readonly previous: RoutingTable | undefined;
+}
+
+function routeModel(name: string, { workers, context, previous }: ModelQuestion): RoutedModel {
+  const before = previous?.models.get(name);
+  const contents = routeContents(name, { workers, context, previous });
+  const serving = chooseServing(name, { workers, context, previous }, contents);
+  const inUse = [serving, ...(before?.versions ?? []).filter(isServable).map(({ key }) => key)];
+  const versions = new Map<number, RoutedVersion>();
+  for (const version of contents) {
+    const { key } = version;
+    const used = inUse.find((each) => each?.version === key.version);
+    const known = versions.get(key.version);
+    if (known === undefined || (used !== undefined && isSameVersion(used, key))) {
+      versions.set(key.version, version);
+    }
+  }
+  return {
+    name,
+    serving,
+    versions: [...versions.values()].toSorted((a, b) => b.key.version - a.key.version),
+  };
+}
+
+/** Every content of every version, the better covered first where a number has two. */
+function routeContents(name: string, question: ModelQuestion): readonly RoutedVersion[] {
+  const { workers, context, previous } = question;
+  const holders = new Map<string, VersionHolder[]>();
+  const keys = new Map<string, VersionKey>();
+  for (const worker of workers) {
+    for (const holding of worker.versions.filter(({ model }) => model === name)) {
+      const print = holding.fingerprint ?? ("" as Fingerprint);
+      const text = `${holding.version}/${print}`;
+      keys.set(text, { model: name, version: holding.version, fingerprint: print });
+      holders.set(text, [...(holders.get(text) ?? []), { worker, holding }]);
+    }
+  }
+  const known = previous?.models.get(name)?.versions ?? [];
+  return [...keys]
+    .map(([text, key]) =>
+      routeVersion(
+        {
+          key,
+          tables: context.tables.get(key.fingerprint),
+          previous: known.find((version) => isSameVersion(version.key, key)),
+        },
+        [...holders.get(text)!, ...unreadHolders(key, holders)],
+      ),
+    )
+    .toSorted((a, b) => b.coverage - a.coverage || b.holders.length - a.holders.length);
+}
+
+/** Workers that could not even read the directory count for every content of its number. */
+function unreadHolders(
+  key: VersionKey,
+  holders: ReadonlyMap<string, readonly VersionHolder[]>,
+): readonly VersionHolder[] {
+  if (key.fingerprint === "") return [];
+  const unread = holders.get(`${key.version}/`) ?? [];
+  return unread.filter(({ holding }) => holding.state === "failed");
+}
+
+/** The rollout's choice once it can be asked here; until then what served before. */
+function chooseServing(
+  name: string,
+  { workers, context, previous }: ModelQuestion,
+  contents: readonly RoutedVersion[],
+): VersionKey | undefined {
+  const current = previous?.models.get(name)?.serving ?? context.saved?.get(name);
+  const corrupt = contents.filter((version) => version.refusal?.code === "DATA_LOSS");
+  const chosen = servingVersion(name, [...workers, ...(context.members ?? [])], {
+    current,
+    replication: context.replication,
+    refused: new Set(corrupt.map((version) => version.key.fingerprint)),
+  });
+  if (chosen === undefined || current === undefined || isSameVersion(chosen, current))
+    return chosen;
+  const successor = contents.find((version) => isSameVersion(version.key, chosen));
+  return isServable(successor) ? chosen : current;
+}
+
+function routedWorker(worker: Announcement): RoutedWorker {
+  return {
+    id: worker.workerId,
+    incarnation: worker.incarnation,
+    address: worker.address,
+    draining: worker.state === "draining",
+  };
+}
