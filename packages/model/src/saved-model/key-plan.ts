@@ -1,7 +1,7 @@
 // How a keyed table is cut, worked out once for all its partitions: the keys (or, without a
 // vocabulary, the rows) in the order of their partitions, and which partition accounts for which
-// row. Rows that no key leads to (OOV and mask rows) are in every partition, and partition 0
-// accounts for them; a row that keys of several partitions share is accounted for by the lowest.
+// row. Rows that no key leads to, and OOV and mask rows, are in every partition; partition 0
+// accounts for those without a key. A row of several keys is accounted for by the lowest partition.
 //
 // Costs four bytes per key and two per row for as long as the version is open.
 
@@ -43,7 +43,8 @@ export function planKeys(table: KeyedTable, vocabulary: KeyedRows | undefined): 
       : partitionsOf(vocabulary.keys, table.partitions);
   const { order, starts } = sortByPartition(partitionOfKey, table.partitions);
   const owner = ownersOf(table, { partitionOfKey, rowOfKey });
-  const shared = Uint32Array.from(positionsOf(owner, UNOWNED));
+  const unowned = Uint32Array.from(positionsOf(owner, UNOWNED));
+  const shared = distinctAscending(unowned, specialRows(table));
 
   const keysOf = (partition: number): Uint32Array =>
     order.subarray(starts[partition], starts[partition + 1]);
@@ -84,6 +85,24 @@ export function planKeys(table: KeyedTable, vocabulary: KeyedRows | undefined): 
       }
     },
   };
+}
+
+/** Rows that keys without an entry lead to: wherever a key is sent, they must be there. */
+function specialRows(table: KeyedTable): Uint32Array {
+  if (table.keys.kind === "row") return new Uint32Array();
+  const { missing, fixed } = table.keys;
+  const rows = [...fixed.rows];
+  if (missing.kind === "row") rows.push(missing.row);
+  if (missing.kind === "hash") {
+    for (let bucket = 0; bucket < missing.buckets; bucket += 1)
+      rows.push(missing.firstRow + bucket);
+  }
+  const wrong = rows.find((row) => row < 0 || row >= table.rows);
+  if (wrong !== undefined) {
+    const text = `unknown keys lead to row ${wrong} of ${table.rows}`;
+    throw new WinnowError("INVALID_ARGUMENT", `Cannot serve table "${table.name}": ${text}`);
+  }
+  return Uint32Array.from(rows);
 }
 
 /** The row of every key. @throws WinnowError INVALID_ARGUMENT for a row outside the table */
