@@ -1,0 +1,249 @@
+// Announcements as messages and as JSON, and back. The two forms have the same fields (those of the
+// proto message), so one reader checks both; a store's record is as little trusted as a stream.
+// Held partitions travel as a bitmap and their shares packed: 1024 partitions take about 6 KB.
+
+import {
+  WinnowError,
+  codeOfGrpcStatus,
+  fingerprint,
+  grpcStatusOf,
+  incarnation,
+  workerId,
+} from "@winnow/core";
+import type {
+  Announcement,
+  HeldPartition,
+  TableHolding,
+  VersionHolding,
+  WorkerState,
+} from "./announcement.ts";
+
+/** An announcement with the field names of the proto message. */
+export interface AnnouncementMessage {
+  readonly worker_id: string;
+  readonly incarnation: number;
+  readonly address: string;
+  readonly state: string;
+  readonly accelerator: string;
+  readonly device: string;
+  readonly memory_used_bytes: number;
+  readonly memory_capacity_bytes: number;
+  readonly versions: VersionMessage[];
+}
+
+interface VersionMessage {
+  readonly model: string;
+  readonly version: number;
+  readonly fingerprint: string;
+  readonly state: string;
+  readonly error_code: number;
+  readonly error_message: string;
+  readonly tables: TableMessage[];
+  readonly serving: boolean;
+}
+
+interface TableMessage {
+  readonly table: number;
+  readonly partitions: number;
+  readonly held: Buffer;
+  readonly shares: Buffer;
+  readonly sources: number;
+}
+
+const TEXT_CHARACTERS_MAX = 340;
+const VERSIONS_MAX = 1024;
+const TABLES_MAX = 4096;
+const PARTITIONS_MAX = 65_536;
+const SOURCES_MAX = 16;
+const NAME = /^[A-Za-z0-9_.:[\]-]{1,255}$/;
+const ADDRESS = /^\S{1,255}:\d{1,5}$/;
+const WORKER_STATES: ReadonlySet<WorkerState> = new Set<WorkerState>([
+  "starting",
+  "ready",
+  "draining",
+]);
+const VERSION_STATES: ReadonlySet<VersionHolding["state"]> = new Set<VersionHolding["state"]>([
+  "loading",
+  "ready",
+  "failed",
+  "unloading",
+]);
+
+/** An announcement as a proto message. */
+export function encodeAnnouncement(announcement: Announcement): AnnouncementMessage {
+  return {
+    worker_id: announcement.workerId,
+    incarnation: announcement.incarnation,
+    address: announcement.address,
+    state: announcement.state,
+    accelerator: announcement.accelerator.slice(0, TEXT_CHARACTERS_MAX),
+    device: announcement.device.slice(0, TEXT_CHARACTERS_MAX),
+    memory_used_bytes: Math.round(announcement.memoryUsedBytes),
+    memory_capacity_bytes: Math.round(announcement.memoryCapacityBytes),
+    versions: announcement.versions.map((holding) => ({
+      model: holding.model,
+      version: holding.version,
+      fingerprint: holding.fingerprint ?? "",
+      state: holding.state,
+      error_code: holding.error === undefined ? 0 : grpcStatusOf(holding.error.code),
+      error_message: (holding.error?.message ?? "").slice(0, TEXT_CHARACTERS_MAX),
+      tables: holding.tables.map(encodeTable),
+      serving: holding.serving ?? false,
+    })),
+  };
+}
+
+/** Checks a message from anywhere. @throws WinnowError INVALID_ARGUMENT naming the field */
+export function decodeAnnouncement(message: unknown): Announcement {
+  const fields = new Fields(message, "announcement");
+  return {
+    workerId: workerId(fields.text("worker_id", NAME)),
+    incarnation: incarnation(fields.count("incarnation")),
+    address: fields.text("address", ADDRESS),
+    state: fields.oneOf("state", WORKER_STATES),
+    accelerator: fields.text("accelerator"),
+    device: fields.text("device"),
+    memoryUsedBytes: fields.count("memory_used_bytes"),
+    memoryCapacityBytes: fields.count("memory_capacity_bytes"),
+    versions: fields.list("versions", VERSIONS_MAX).map(decodeVersion),
+  };
+}
+
+/** An announcement as one JSON text. */
+export function announcementToJson(announcement: Announcement): string {
+  return JSON.stringify(encodeAnnouncement(announcement), (_, value: unknown) =>
+    isSerializedBuffer(value) ? Buffer.from(value.data).toString("base64") : value,
+  );
+}
+
+/** Checks a JSON text from anywhere. @throws WinnowError INVALID_ARGUMENT */
+export function announcementFromJson(text: string): Announcement {
+  let message: unknown;
+  try {
+    message = JSON.parse(text);
+  } catch (cause) {
+    throw new WinnowError("INVALID_ARGUMENT", "An announcement is not JSON", { cause });
+  }
+  return decodeAnnouncement(message);
+}
+
+function encodeTable({ table, partitions, held }: TableHolding): TableMessage {
+  const sources = held[0]?.shares.length ?? 0;
+  const bitmap = Buffer.alloc(Math.ceil(partitions / 8));
+  const shares = Buffer.alloc(held.length * sources * 4);
+  const ascending = held.toSorted((a, b) => a.partition - b.partition);
+  for (const [index, replica] of ascending.entries()) {
+    bitmap[replica.partition >> 3]! |= 1 << (replica.partition & 7);
+    for (const [source, share] of replica.shares.entries()) {
+      shares.writeUInt32LE(share >>> 0, (index * sources + source) * 4);
+    }
+  }
+  return { table, partitions, held: bitmap, shares, sources };
+}
+
+function decodeVersion(message: unknown): VersionHolding {
+  const fields = new Fields(message, "version");
+  const print = fields.text("fingerprint");
+  const code = fields.count("error_code");
+  const tables = fields.list("tables", TABLES_MAX).map(decodeTable);
+  if (new Set(tables.map(({ table }) => table)).size !== tables.length) {
+    throw fields.refusal("tables");
+  }
+  if (print !== "" && !NAME.test(print)) throw fields.refusal("fingerprint");
+  return {
+    model: fields.text("model", NAME),
+    version: fields.count("version"),
+    fingerprint: print === "" ? undefined : fingerprint(print),
+    state: fields.oneOf("state", VERSION_STATES),
+    error:
+      code === 0
+        ? undefined
+        : { code: codeOfGrpcStatus(code), message: fields.text("error_message") },
+    tables,
+    ...(fields.flag("serving") ? { serving: true } : {}),
+  };
+}
+
+function decodeTable(message: unknown): TableHolding {
+  const fields = new Fields(message, "table");
+  const partitions = fields.count("partitions", PARTITIONS_MAX);
+  const sources = fields.count("sources", SOURCES_MAX);
+  const bitmap = fields.bytes("held");
+  const shares = fields.bytes("shares");
+  if (bitmap.length !== Math.ceil(partitions / 8)) throw fields.refusal("held");
+  const held: HeldPartition[] = [];
+  for (let bit = 0; bit < bitmap.length * 8; bit += 1) {
+    if ((bitmap[bit >> 3]! & (1 << (bit & 7))) === 0) continue;
+    const at = held.length * sources * 4;
+    if (bit >= partitions || at + sources * 4 > shares.length) throw fields.refusal("held");
+    held.push({
+      partition: bit,
+      shares: Array.from({ length: sources }, (_, source) => shares.readUInt32LE(at + source * 4)),
+    });
+  }
+  if (held.length * sources * 4 !== shares.length) throw fields.refusal("shares");
+  return { table: fields.count("table", TABLES_MAX), partitions, held };
+}
+
+/** The fields of a message that may be anything. */
+class Fields {
+  readonly #values: Readonly<Record<string, unknown>>;
+  readonly #name: string;
+
+  constructor(message: unknown, name: string) {
+    this.#name = name;
+    if (typeof message !== "object" || message === null) throw this.refusal("message");
+    this.#values = message as Readonly<Record<string, unknown>>;
+  }
+
+  text(field: string, pattern?: RegExp): string {
+    const value = this.#values[field];
+    if (typeof value !== "string" || value.length > 4 * TEXT_CHARACTERS_MAX) {
+      throw this.refusal(field);
+    }
+    if (pattern !== undefined && !pattern.test(value)) throw this.refusal(field);
+    return value;
+  }
+
+  count(field: string, max: number = Number.MAX_SAFE_INTEGER): number {
+    const value = this.#values[field];
+    if (!Number.isSafeInteger(value) || (value as number) < 0 || (value as number) > max) {
+      throw this.refusal(field);
+    }
+    return value as number;
+  }
+
+  flag(field: string): boolean {
+    return this.#values[field] === true;
+  }
+
+  oneOf<Value extends string>(field: string, allowed: ReadonlySet<Value>): Value {
+    const value = this.#values[field];
+    if (!allowed.has(value as Value)) throw this.refusal(field);
+    return value as Value;
+  }
+
+  list(field: string, lengthMax: number): readonly unknown[] {
+    const value = this.#values[field];
+    if (!Array.isArray(value) || value.length > lengthMax) throw this.refusal(field);
+    return value as readonly unknown[];
+  }
+
+  /** Bytes, or base64 text in JSON. */
+  bytes(field: string): Buffer {
+    const value = this.#values[field];
+    if (value instanceof Uint8Array) {
+      return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+    }
+    if (typeof value === "string") return Buffer.from(value, "base64");
+    throw this.refusal(field);
+  }
+
+  refusal(field: string): WinnowError {
+    return new WinnowError("INVALID_ARGUMENT", `Malformed announcement: ${this.#name}.${field}`);
+  }
+}
+
+function isSerializedBuffer(value: unknown): value is { readonly data: number[] } {
+  return typeof value === "object" && value !== null && "type" in value && value.type === "Buffer";
+}

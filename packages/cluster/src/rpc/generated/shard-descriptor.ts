@@ -1,0 +1,176 @@
+// Generated from winnow/shard/v1/shard.proto by `npm run generate`: the descriptor as data.
+
+/** The descriptor of winnow/shard/v1/shard.proto, as protobufjs reads it. */
+export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown>> } = {
+  nested: {
+    winnow: {
+      nested: {
+        shard: {
+          nested: {
+            v1: {
+              nested: {
+                Shard: {
+                  methods: {
+                    Exchange: {
+                      requestType: "RouterFrame",
+                      requestStream: true,
+                      responseType: "WorkerFrame",
+                      responseStream: true,
+                    },
+                    Describe: { requestType: "DescribeRequest", responseType: "Announcement" },
+                    GetProgram: {
+                      requestType: "ProgramRequest",
+                      responseType: "ProgramChunk",
+                      responseStream: true,
+                    },
+                  },
+                },
+                RouterFrame: {
+                  oneofs: { frame: { oneof: ["hello", "queries", "cancel", "ping"] } },
+                  fields: {
+                    hello: { type: "RouterHello", id: 1 },
+                    queries: { type: "QueryBatch", id: 2 },
+                    cancel: { type: "Cancel", id: 3 },
+                    ping: { type: "Ping", id: 4 },
+                  },
+                },
+                WorkerFrame: {
+                  oneofs: { frame: { oneof: ["state", "replies", "pong", "drain"] } },
+                  fields: {
+                    state: { type: "Announcement", id: 1 },
+                    replies: { type: "ReplyBatch", id: 2 },
+                    pong: { type: "Pong", id: 3 },
+                    drain: { type: "Drain", id: 4 },
+                  },
+                },
+                RouterHello: { fields: { routerId: { type: "string", id: 1 } } },
+                Ping: { fields: { sequence: { type: "uint32", id: 1 } } },
+                Pong: {
+                  fields: {
+                    sequence: { type: "uint32", id: 1 },
+                    queueRows: { type: "uint32", id: 2 },
+                    progress: { type: "uint64", id: 3 },
+                    stalled: { type: "bool", id: 4 },
+                  },
+                },
+                Drain: { fields: {} },
+                QueryBatch: { fields: { queries: { rule: "repeated", type: "Query", id: 1 } } },
+                Query: {
+                  oneofs: { ask: { oneof: ["topK", "lookup"] } },
+                  fields: {
+                    id: { type: "uint64", id: 1 },
+                    remainingMs: { type: "uint32", id: 2 },
+                    model: { type: "string", id: 3 },
+                    version: { type: "uint64", id: 4 },
+                    fingerprint: { type: "string", id: 5 },
+                    table: { type: "uint32", id: 6 },
+                    partitions: { type: "bytes", id: 7 },
+                    topK: { type: "TopKAsk", id: 8 },
+                    lookup: { type: "LookupAsk", id: 9 },
+                  },
+                },
+                TopKAsk: {
+                  fields: {
+                    k: { type: "uint32", id: 1 },
+                    queries: { type: "uint32", id: 2 },
+                    vectors: { type: "bytes", id: 3 },
+                    excluded: { rule: "repeated", type: "Keys", id: 4 },
+                    rowsOnly: { type: "bool", id: 5 },
+                  },
+                },
+                LookupAsk: { fields: { keys: { type: "Keys", id: 1 } } },
+                Keys: {
+                  oneofs: { keys: { oneof: ["strings", "integers"] } },
+                  fields: {
+                    strings: { type: "Strings", id: 1 },
+                    integers: { type: "bytes", id: 2 },
+                  },
+                },
+                Strings: {
+                  fields: { lengths: { type: "bytes", id: 1 }, data: { type: "bytes", id: 2 } },
+                },
+                ReplyBatch: { fields: { replies: { rule: "repeated", type: "Reply", id: 1 } } },
+                Reply: {
+                  oneofs: { answer: { oneof: ["topK", "lookup", "failure"] } },
+                  fields: {
+                    id: { type: "uint64", id: 1 },
+                    queueUs: { type: "uint32", id: 2 },
+                    computeUs: { type: "uint32", id: 3 },
+                    topK: { type: "TopKAnswer", id: 4 },
+                    lookup: { type: "LookupAnswer", id: 5 },
+                    failure: { type: "Failure", id: 6 },
+                  },
+                },
+                TopKAnswer: {
+                  oneofs: { ids: { oneof: ["idStrings", "idInt32", "idInt64"] } },
+                  fields: {
+                    k: { type: "uint32", id: 1 },
+                    counts: { type: "bytes", id: 2 },
+                    scores: { type: "bytes", id: 3 },
+                    rows: { type: "bytes", id: 4 },
+                    idStrings: { type: "Strings", id: 5 },
+                    idInt32: { type: "bytes", id: 6 },
+                    idInt64: { type: "bytes", id: 7 },
+                  },
+                },
+                LookupAnswer: { fields: { vectors: { type: "bytes", id: 1 } } },
+                Failure: {
+                  fields: {
+                    code: { type: "uint32", id: 1 },
+                    reason: { type: "string", id: 2 },
+                    message: { type: "string", id: 3 },
+                  },
+                },
+                Cancel: { fields: { id: { type: "uint64", id: 1 } } },
+                DescribeRequest: { fields: {} },
+                ProgramRequest: {
+                  fields: {
+                    model: { type: "string", id: 1 },
+                    version: { type: "uint64", id: 2 },
+                    fingerprint: { type: "string", id: 3 },
+                    tableBytesMax: { type: "uint64", id: 4 },
+                  },
+                },
+                ProgramChunk: { fields: { data: { type: "bytes", id: 1 } } },
+                Announcement: {
+                  fields: {
+                    workerId: { type: "string", id: 1 },
+                    incarnation: { type: "uint64", id: 2 },
+                    address: { type: "string", id: 3 },
+                    state: { type: "string", id: 4 },
+                    accelerator: { type: "string", id: 5 },
+                    device: { type: "string", id: 6 },
+                    memoryUsedBytes: { type: "uint64", id: 7 },
+                    memoryCapacityBytes: { type: "uint64", id: 8 },
+                    versions: { rule: "repeated", type: "VersionHolding", id: 9 },
+                  },
+                },
+                VersionHolding: {
+                  fields: {
+                    model: { type: "string", id: 1 },
+                    version: { type: "uint64", id: 2 },
+                    fingerprint: { type: "string", id: 3 },
+                    state: { type: "string", id: 4 },
+                    errorCode: { type: "uint32", id: 5 },
+                    errorMessage: { type: "string", id: 6 },
+                    tables: { rule: "repeated", type: "TableHolding", id: 7 },
+                    serving: { type: "bool", id: 8 },
+                  },
+                },
+                TableHolding: {
+                  fields: {
+                    table: { type: "uint32", id: 1 },
+                    partitions: { type: "uint32", id: 2 },
+                    held: { type: "bytes", id: 3 },
+                    shares: { type: "bytes", id: 4 },
+                    sources: { type: "uint32", id: 5 },
+                  },
+                },
+              },
+            },
+          },
+        },
+      },
+    },
+  },
+};

@@ -1,0 +1,37 @@
+// Original file: proto/winnow/shard/v1/shard.proto
+
+import type {
+  VersionHolding as _winnow_shard_v1_VersionHolding,
+  VersionHolding__Output as _winnow_shard_v1_VersionHolding__Output,
+} from "../../../winnow/shard/v1/VersionHolding.ts";
+import type { Long } from "@grpc/proto-loader";
+
+export interface Announcement {
+  worker_id?: string;
+  incarnation?: number | string | Long;
+  address?: string;
+  /**
+   * starting, ready, draining
+   */
+  state?: string;
+  accelerator?: string;
+  device?: string;
+  memory_used_bytes?: number | string | Long;
+  memory_capacity_bytes?: number | string | Long;
+  versions?: _winnow_shard_v1_VersionHolding[];
+}
+
+export interface Announcement__Output {
+  worker_id: string;
+  incarnation: number;
+  address: string;
+  /**
+   * starting, ready, draining
+   */
+  state: string;
+  accelerator: string;
+  device: string;
+  memory_used_bytes: number;
+  memory_capacity_bytes: number;
+  versions: _winnow_shard_v1_VersionHolding__Output[];
+}

@@ -1,0 +1,15 @@
+// Original file: proto/winnow/shard/v1/shard.proto
+
+/**
+ * Asks whether the compute side makes progress; never answered by the event loop's health alone.
+ */
+export interface Ping {
+  sequence?: number;
+}
+
+/**
+ * Asks whether the compute side makes progress; never answered by the event loop's health alone.
+ */
+export interface Ping__Output {
+  sequence: number;
+}

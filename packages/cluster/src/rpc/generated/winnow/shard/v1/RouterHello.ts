@@ -1,0 +1,9 @@
+// Original file: proto/winnow/shard/v1/shard.proto
+
+export interface RouterHello {
+  router_id?: string;
+}
+
+export interface RouterHello__Output {
+  router_id: string;
+}

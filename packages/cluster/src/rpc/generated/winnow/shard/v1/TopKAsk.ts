@@ -1,0 +1,40 @@
+// Original file: proto/winnow/shard/v1/shard.proto
+
+import type {
+  Keys as _winnow_shard_v1_Keys,
+  Keys__Output as _winnow_shard_v1_Keys__Output,
+} from "../../../winnow/shard/v1/Keys.ts";
+
+export interface TopKAsk {
+  k?: number;
+  queries?: number;
+  /**
+   * float32 LE [queries, dim]
+   */
+  vectors?: Buffer | Uint8Array | string;
+  /**
+   * none, one for all, or one per query: ids never to be returned
+   */
+  excluded?: _winnow_shard_v1_Keys[];
+  /**
+   * do not send ids
+   */
+  rows_only?: boolean;
+}
+
+export interface TopKAsk__Output {
+  k: number;
+  queries: number;
+  /**
+   * float32 LE [queries, dim]
+   */
+  vectors: Buffer;
+  /**
+   * none, one for all, or one per query: ids never to be returned
+   */
+  excluded: _winnow_shard_v1_Keys__Output[];
+  /**
+   * do not send ids
+   */
+  rows_only: boolean;
+}
