@@ -1,0 +1,145 @@
+// Partial answers of workers → the answer to the whole question: the merge by (score descending, row
+// ascending), and of the ids only the winners'.
+
+import type { CandidateTable, MergedTopK, Tensor, TopKAnswer } from "@winnow/core";
+import { mergeTopK, StringColumn, tensor } from "@winnow/core";
+import type { WorkerAnswer } from "@winnow/cluster";
+import type { ScatterPart } from "./slot.ts";
+
+type TopKReply = Extract<WorkerAnswer, { kind: "topK" }>;
+
+/** The merged candidates of some queries and where their ids lie. */
+export interface GatheredTopK {
+  readonly merged: MergedTopK;
+  readonly replies: readonly TopKReply[];
+}
+
+/** Merges the parts of one scatter, which are disjoint. */
+export function gatherTopK(parts: readonly ScatterPart[], k: number): GatheredTopK {
+  const replies = parts.map(({ answer }) => {
+    if (answer.kind !== "topK") throw new RangeError("a search part without candidates");
+    return answer;
+  });
+  const merged = mergeTopK(
+    replies.map((reply) => reply.block),
+    k,
+  );
+  return { merged, replies };
+}
+
+/** What the whole answer should hold. */
+export interface TopKAnswerShape {
+  readonly table: CandidateTable;
+  readonly k: number;
+  readonly wantsRows: boolean;
+  readonly wantsIds: boolean;
+}
+
+/**
+ * Joins the slices of one question, query after query. Where exclusions or lost partitions leave
+ * fewer than `k` items for some query, every query gets as many as the poorest one: the answer is
+ * rectangular, and nothing is made up.
+ */
+export function joinTopK(slices: readonly GatheredTopK[], shape: TopKAnswerShape): TopKAnswer {
+  let width = shape.k;
+  let queries = 0;
+  for (const { merged } of slices) {
+    queries += merged.queries;
+    for (const count of merged.counts) width = Math.min(width, count);
+  }
+  const scores = new Float32Array(queries * width);
+  const rows = new Int32Array(shape.wantsRows ? queries * width : 0);
+  let at = 0;
+  for (const { merged } of slices) {
+    for (let query = 0; query < merged.queries; query += 1) {
+      const from = query * merged.k;
+      scores.set(merged.scores.subarray(from, from + width), at);
+      if (shape.wantsRows) rows.set(merged.rows.subarray(from, from + width), at);
+      at += width;
+    }
+  }
+  const dimensions = [queries, width];
+  return {
+    scores: tensor("float32", dimensions, scores),
+    rows: shape.wantsRows ? tensor("int32", dimensions, rows) : undefined,
+    ids: shape.wantsIds ? gatherIds(slices, dimensions, shape.table) : undefined,
+    isPartial: width < shape.k,
+  };
+}
+
+/** The ids of the winners; the row numbers where a table stores no ids. */
+function gatherIds(
+  slices: readonly GatheredTopK[],
+  shape: readonly number[],
+  table: CandidateTable,
+): Tensor {
+  const count = shape[0]! * shape[1]!;
+  switch (table.idDtype) {
+    case "string": {
+      const found: Uint8Array[] = [];
+      eachWinner(slices, shape[1]!, ({ ids, position }) => {
+        if (ids?.dtype === "string") found.push(ids.data.at(position));
+      });
+      return tensor("string", shape, StringColumn.fromBytes(found));
+    }
+    case "int64": {
+      const found = new BigInt64Array(count);
+      eachWinner(slices, shape[1]!, ({ ids, position, at }) => {
+        if (ids?.dtype === "int64") found[at] = ids.data[position]!;
+      });
+      return tensor("int64", shape, found);
+    }
+    case "int32": {
+      const found = new Int32Array(count);
+      eachWinner(slices, shape[1]!, ({ ids, position, at }) => {
+        if (ids?.dtype === "int32") found[at] = ids.data[position]!;
+      });
+      return tensor("int32", shape, found);
+    }
+    case undefined: {
+      const found = new Int32Array(count);
+      eachWinner(slices, shape[1]!, ({ row, at }) => {
+        found[at] = row;
+      });
+      return tensor("int32", shape, found);
+    }
+  }
+}
+
+interface Winner {
+  /** Where it stands in the answer. */
+  readonly at: number;
+  readonly row: number;
+  /** The ids of the reply it came in, and its place among them. */
+  readonly ids: Tensor | undefined;
+  readonly position: number;
+}
+
+function eachWinner(
+  slices: readonly GatheredTopK[],
+  width: number,
+  visit: (winner: Winner) => void,
+): void {
+  let at = 0;
+  for (const { merged, replies } of slices) {
+    const starts = replies.map((reply) => filledBefore(reply.block));
+    for (let query = 0; query < merged.queries; query += 1) {
+      for (let rank = 0; rank < width; rank += 1, at += 1) {
+        const index = query * merged.k + rank;
+        const part = merged.parts[index]!;
+        const { block, ids } = replies[part]!;
+        const inQuery = merged.positions[index]! - query * block.k;
+        visit({ at, row: merged.rows[index]!, ids, position: starts[part]![query]! + inQuery });
+      }
+    }
+  }
+}
+
+/** Filled positions before each query: ids are sent for these only. */
+function filledBefore(block: TopKReply["block"]): Uint32Array {
+  const starts = new Uint32Array(block.queries);
+  for (let query = 1; query < block.queries; query += 1) {
+    starts[query] = starts[query - 1]! + block.counts[query - 1]!;
+  }
+  return starts;
+}

@@ -1,0 +1,68 @@
+// A version's program, ready to run: decoded, its vocabularies indexed, its dense models loaded, its
+// small tables at hand. All of it happens before the version may be asked, never during a request.
+
+import type { Fingerprint, InlineTable, ModelProgram, VocabularyIndex } from "@winnow/core";
+import { decodeProgramPackage, indexVocabularies, WinnowError } from "@winnow/core";
+import type { DenseEngine, DenseModel } from "@winnow/accelerator";
+import type { LocalTable } from "./local-table.ts";
+import { createLocalTable } from "./local-table.ts";
+
+/** Everything a router needs to answer for one version, beside the workers. */
+export interface LoadedProgram {
+  readonly program: ModelProgram;
+  readonly vocabularies: readonly VocabularyIndex[];
+  /** By position in `program.denseModels`. */
+  readonly denseModels: readonly DenseModel[];
+  /** By position in `program.tables`; tables that are not here are the workers'. */
+  readonly localTables: ReadonlyMap<number, LocalTable>;
+}
+
+/** What is being loaded. */
+export interface ProgramBytes {
+  readonly fingerprint: Fingerprint;
+  /** Of `encodeProgramPackage`. */
+  readonly bytes: Uint8Array;
+}
+
+/** Unpacks and loads. @throws WinnowError DATA_LOSS for another program, or what the engine says */
+export async function loadProgram(
+  engine: DenseEngine,
+  { fingerprint, bytes }: ProgramBytes,
+): Promise<LoadedProgram> {
+  const { program, inlineTables } = decodeProgramPackage(bytes);
+  if (program.fingerprint !== fingerprint) {
+    throw new WinnowError(
+      "DATA_LOSS",
+      `Asked for program ${fingerprint}, got ${program.fingerprint}`,
+    );
+  }
+  const vocabularies = indexVocabularies(program.vocabularies);
+  const localTables = new Map(
+    Array.from(inlineTables, ([table, inline]) => [table, localTable(program, table, inline)]),
+  );
+  const denseModels: DenseModel[] = [];
+  try {
+    for (const model of program.denseModels) denseModels.push(await engine.load(model));
+  } catch (error) {
+    await releaseAll(denseModels);
+    throw error;
+  }
+  return { program, vocabularies, denseModels, localTables };
+}
+
+/** Gives back what the dense engine holds for a program. */
+export async function unloadProgram(loaded: LoadedProgram): Promise<void> {
+  await releaseAll(loaded.denseModels);
+}
+
+async function releaseAll(models: readonly DenseModel[]): Promise<void> {
+  await Promise.all(models.map((model) => model.release()));
+}
+
+function localTable(program: ModelProgram, table: number, inline: InlineTable): LocalTable {
+  const spec = program.tables[table];
+  if (spec?.kind !== "keyed") {
+    throw new WinnowError("DATA_LOSS", `Inline table ${table} is no keyed table of the program`);
+  }
+  return createLocalTable(spec, inline);
+}

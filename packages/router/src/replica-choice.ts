@@ -1,0 +1,103 @@
+// Which worker is asked for which partitions. The table's plan spreads a search evenly while all is
+// well; where its worker cannot be asked or is not trusted, and wherever few partitions are wanted,
+// the replica with the least to do is taken: fewest partitions of this query, then fewest questions
+// under way, then chance. Latency does not choose (reliability: it herds onto one worker).
+//
+// Untrusted workers come last and are never left out, so the last replica is always asked.
+
+import type { WorkerId } from "@winnow/core";
+import type { RoutedTable } from "@winnow/cluster";
+import type { WorkerPeer } from "./worker-peer.ts";
+
+/** What is known of workers and chance. */
+export interface ReplicaChoiceParts {
+  readonly peers: ReadonlyMap<WorkerId, WorkerPeer>;
+  readonly random: () => number;
+}
+
+/** Partitions that want a worker. */
+export interface ReplicaChoiceQuestion {
+  readonly table: RoutedTable;
+  /** Ascending. */
+  readonly partitions: readonly number[];
+  /** Workers that have been asked already. */
+  readonly avoided: ReadonlySet<WorkerId>;
+  /** Take the plan's worker where it is trusted. */
+  readonly planned: boolean;
+}
+
+/** Who is asked for what. */
+export interface ReplicaChoice {
+  /** Ascending partitions by worker. */
+  readonly groups: ReadonlyMap<WorkerPeer, number[]>;
+  /** Partitions no worker can be asked for. */
+  readonly lost: readonly number[];
+}
+
+/** Gives each partition a worker that holds it. */
+export function chooseReplicas(
+  parts: ReplicaChoiceParts,
+  question: ReplicaChoiceQuestion,
+): ReplicaChoice {
+  const groups = new Map<WorkerPeer, number[]>();
+  const lost: number[] = [];
+  const trusted = new Map<WorkerPeer, boolean>();
+  for (const partition of question.partitions) {
+    const peer = chooseReplica(partition, { ...parts, question, groups, trusted });
+    if (peer === undefined) {
+      lost.push(partition);
+      continue;
+    }
+    const group = groups.get(peer);
+    if (group === undefined) groups.set(peer, [partition]);
+    else group.push(partition);
+  }
+  return { groups, lost };
+}
+
+interface ChoiceState extends ReplicaChoiceParts {
+  readonly question: ReplicaChoiceQuestion;
+  readonly groups: ReadonlyMap<WorkerPeer, number[]>;
+  /** Trust, asked once per worker and query. */
+  readonly trusted: Map<WorkerPeer, boolean>;
+}
+
+function chooseReplica(partition: number, state: ChoiceState): WorkerPeer | undefined {
+  const { table, planned } = state.question;
+  const favourite = planned ? askable(table.plan[partition], state) : undefined;
+  if (favourite !== undefined && isTrusted(favourite, state)) return favourite;
+  let best: WorkerPeer | undefined;
+  let ties = 1;
+  for (const id of table.replicas[partition] ?? []) {
+    const peer = askable(id, state);
+    if (peer === undefined) continue;
+    const order = best === undefined ? -1 : compare(peer, best, state);
+    ties = order < 0 ? 1 : order === 0 ? ties + 1 : ties;
+    if (order < 0 || (order === 0 && state.random() * ties < 1)) best = peer;
+  }
+  return best;
+}
+
+function askable(id: WorkerId | undefined, state: ChoiceState): WorkerPeer | undefined {
+  if (id === undefined || state.question.avoided.has(id)) return undefined;
+  const peer = state.peers.get(id);
+  return peer?.askable === true ? peer : undefined;
+}
+
+/** Negative if `a` should rather be asked than `b`. */
+function compare(a: WorkerPeer, b: WorkerPeer, state: ChoiceState): number {
+  const trust = Number(isTrusted(b, state)) - Number(isTrusted(a, state));
+  if (trust !== 0) return trust;
+  // A search loads a worker by its partitions; a few keys rather share a frame already begun.
+  const size = (peer: WorkerPeer): number => state.groups.get(peer)?.length ?? 0;
+  const share = state.question.planned
+    ? size(a) - size(b)
+    : Math.sign(size(b)) - Math.sign(size(a));
+  return share !== 0 ? share : a.pending - b.pending;
+}
+
+function isTrusted(peer: WorkerPeer, { trusted }: ChoiceState): boolean {
+  let answer = trusted.get(peer);
+  if (answer === undefined) trusted.set(peer, (answer = peer.trusted));
+  return answer;
+}

@@ -1,0 +1,29 @@
+// What a router tells of its work as it happens, for metrics and tests: plain callbacks, so that
+// neither side knows the other.
+
+/** Where the time of a request goes. */
+export type RouterStage = "lookup" | "dense" | "topK" | "merge";
+
+/** Why a worker is asked a second time for the same partitions. */
+export type SecondAttempt = "retry" | "hedge";
+
+/** Takes notes; every method may be left out. */
+export interface RouterObserver {
+  /** A stage of one request has ended well. */
+  stage?(stage: RouterStage, elapsedMs: number, model: string): void;
+  /** A worker answered: time on the way, waiting for its device and on it. */
+  reply?(reply: {
+    readonly worker: string;
+    readonly elapsedMs: number;
+    readonly queueMs: number;
+    readonly computeMs: number;
+  }): void;
+  /** Partitions are asked again elsewhere. */
+  secondAttempt?(kind: SecondAttempt, reason: string): void;
+  /** A second attempt was wanted, but the budget is spent. */
+  budgetSpent?(kind: SecondAttempt): void;
+  /** A whole query was planned again on another generation. */
+  replan?(model: string): void;
+  /** A reply came for a question nobody asks any more. */
+  lateReply?(worker: string): void;
+}

@@ -1,0 +1,141 @@
+// Every limit and every wait of a router, in one place. Outside everything is optional
+// (`RouterOptions`); inside everything is there (`RouterSettings`).
+
+/** What an operator may set; each field is described at `RouterSettings`. */
+export type RouterOptions = Partial<RouterSettings>;
+
+/** Limits and times of one router. Names end in their unit; bounds end in `Max`. */
+export interface RouterSettings {
+  /** Name in hellos and logs. Default `router`. */
+  readonly routerId: string;
+  /** Replicas a partition should have before its version becomes the default. Default 2. */
+  readonly replication: number;
+  /** Label → version per model. Default none. */
+  readonly labels: ReadonlyMap<string, ReadonlyMap<string, number>>;
+
+  /** Default 30 000 ms. Longer keeps slow clients; shorter frees what they hold. */
+  readonly requestTimeoutMs: number;
+  /** Default 500 ms. Shorter leaves a silent worker sooner; longer asks twice less often. */
+  readonly attemptTimeoutMs: number;
+  /** Default true. A second replica is asked when the first is slower than its peers usually are. */
+  readonly hedge: boolean;
+  /** Default 2 ms. Lower hedges ordinary jitter. */
+  readonly hedgeDelayMinMs: number;
+  /** Default 50 ms. Higher lets a slow worker cost more before it is helped. */
+  readonly hedgeDelayMaxMs: number;
+  /** Default 0.1. Second attempts per first attempt over 10 s; more amplifies an overload. */
+  readonly secondAttemptRatio: number;
+  /** Default 10. Second attempts per second allowed whatever the traffic. */
+  readonly secondAttemptsPerSecond: number;
+  /** Default 5 ms. Changes within this time make one new routing table; longer spares work. */
+  readonly tableDelayMs: number;
+  /** Default 4. How often a whole query is planned again before it fails. */
+  readonly replansMax: number;
+  /** Default 250 ms. How long a query that lost its last replica waits for a new table. */
+  readonly replanWaitMs: number;
+
+  /** Default 100 ms. Shorter notices a silent worker sooner and costs frames. */
+  readonly pingIntervalMs: number;
+  /** Default 3. Unanswered pings until a worker is asked only when nobody else can answer. */
+  readonly suspectAfterMisses: number;
+  /** Default 20. Unanswered pings until the stream is closed and opened anew. */
+  readonly closeAfterMisses: number;
+  /** Default 1000 ms. How long a worker stays suspect after it answers again. */
+  readonly suspectMs: number;
+  /** Default 20 ms. A timer later than this says that this process, not the peer, was slow. */
+  readonly ownLagMs: number;
+  /** Default 5. Failures in a row until a worker is ejected. */
+  readonly ejectAfterFailures: number;
+  /** Default 1000 ms, times the number of ejections in a row. */
+  readonly ejectMs: number;
+  /** Default 30 000 ms. The longest ejection. */
+  readonly ejectMsMax: number;
+  /** Default 1000 ms. How long a new stream may take until the worker's first announcement. */
+  readonly helloTimeoutMs: number;
+  /** Default 100 ms. First wait before a lost worker is called again; doubles. */
+  readonly reconnectDelayMs: number;
+  /** Default 1000 ms. The longest such wait. */
+  readonly reconnectDelayMsMax: number;
+  /** Default 1024. Queries under way on one stream; more are sent to another replica or refused. */
+  readonly linkQueriesMax: number;
+  /** Default 64 MiB. Bytes of queries under way on one stream, likewise. */
+  readonly linkBytesMax: number;
+
+  /** Default 1024. Requests under way; more are refused at once (503). */
+  readonly inFlightRequestsMax: number;
+  /** Default 4096. Instances of one request. */
+  readonly instancesMax: number;
+  /** Default 4096. Items of one answer. */
+  readonly kMax: number;
+  /** Default 65 536. Excluded ids of one request in all. */
+  readonly excludedIdsMax: number;
+  /** Default 64 MiB. Estimated answer of one request. */
+  readonly answerBytesMax: number;
+  /** Default 65 536. Candidates (queries × k) of one frame; a larger request is cut. */
+  readonly frameCandidatesMax: number;
+  /** Default 1 MiB. Query vectors or keys of one frame; a larger request is cut. */
+  readonly frameBytesMax: number;
+  /** Default 4. Frames of one request per worker at a time. */
+  readonly framesAtOnce: number;
+
+  /** Default 4 MiB. Keyed tables up to this size are looked up here; 0 asks the workers always. */
+  readonly routerTableBytesMax: number;
+  /** Default 30 000 ms. How long a worker may take to send a program. */
+  readonly programTimeoutMs: number;
+  /** Default 1000 ms. Wait before a program that could not be fetched is asked for again. */
+  readonly programRetryMs: number;
+  /** Default 60 000 ms. How long a program stays after the last worker stopped announcing it. */
+  readonly programKeepMs: number;
+}
+
+const DEFAULTS: RouterSettings = {
+  routerId: "router",
+  replication: 2,
+  labels: new Map(),
+  requestTimeoutMs: 30_000,
+  attemptTimeoutMs: 500,
+  hedge: true,
+  hedgeDelayMinMs: 2,
+  hedgeDelayMaxMs: 50,
+  secondAttemptRatio: 0.1,
+  secondAttemptsPerSecond: 10,
+  tableDelayMs: 5,
+  replansMax: 4,
+  replanWaitMs: 250,
+  pingIntervalMs: 100,
+  suspectAfterMisses: 3,
+  closeAfterMisses: 20,
+  suspectMs: 1000,
+  ownLagMs: 20,
+  ejectAfterFailures: 5,
+  ejectMs: 1000,
+  ejectMsMax: 30_000,
+  helloTimeoutMs: 1000,
+  reconnectDelayMs: 100,
+  reconnectDelayMsMax: 1000,
+  linkQueriesMax: 1024,
+  linkBytesMax: 64 * 2 ** 20,
+  inFlightRequestsMax: 1024,
+  instancesMax: 4096,
+  kMax: 4096,
+  excludedIdsMax: 65_536,
+  answerBytesMax: 64 * 2 ** 20,
+  frameCandidatesMax: 65_536,
+  frameBytesMax: 2 ** 20,
+  framesAtOnce: 4,
+  routerTableBytesMax: 4 * 2 ** 20,
+  programTimeoutMs: 30_000,
+  programRetryMs: 1000,
+  programKeepMs: 60_000,
+};
+
+/** Fills in the defaults. @throws RangeError for a number that is negative or not finite */
+export function resolveRouterOptions(options: RouterOptions = {}): RouterSettings {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  for (const [name, value] of given) {
+    if (typeof value === "number" && !(value >= 0 && Number.isFinite(value))) {
+      throw new RangeError(`Setting ${name} is ${value}; it must be a finite number from 0`);
+    }
+  }
+  return { ...DEFAULTS, ...Object.fromEntries(given) };
+}

@@ -1,0 +1,264 @@
+// The cluster side of a router: links to workers, programs, the routing table, and requests that run
+// on them. Start reading here to follow one request down:
+//
+//   pin() ── version-resolution ── program-store (pinned)
+//   predict() ── request-limits ── core/runProgram ── program-execution
+//                                    ├─ lookup-query ─┐
+//                                    ├─ dense engine  ├── table-query ── scatter ── worker-peer ──▶
+//                                    └─ top-k-query ──┘        └─ gather
+
+import type { Environment } from "@winnow/core";
+import { runProgram, WinnowError } from "@winnow/core";
+import type { DenseEngine } from "@winnow/accelerator";
+import type { MembershipStore, RoutedVersion, WorkerConnector } from "@winnow/cluster";
+import { AttemptBudget } from "./attempt-budget.ts";
+import type { LoadedProgram } from "./loaded-program.ts";
+import type {
+  ModelTarget,
+  PinnedModel,
+  Prediction,
+  PredictRequest,
+  Predictor,
+  VersionStatus,
+} from "./predictor.ts";
+import { executorsOf } from "./program-execution.ts";
+import { ProgramStore } from "./program-store.ts";
+import { checkRequest } from "./request-limits.ts";
+import type { RouterObserver } from "./router-observer.ts";
+import type { RouterOptions, RouterSettings } from "./router-settings.ts";
+import { resolveRouterOptions } from "./router-settings.ts";
+import { Routing } from "./routing.ts";
+import type { RequestScope, TableQueryParts } from "./table-query.ts";
+import { resolveVersion, statusesOf } from "./version-resolution.ts";
+import { WorkerLinks } from "./worker-links.ts";
+
+/** What a router needs of the world. It ends none of these; whoever made them does. */
+export interface RouterDependencies {
+  readonly environment: Environment;
+  readonly connector: WorkerConnector;
+  readonly membership: MembershipStore;
+  readonly denseEngine: DenseEngine;
+  readonly observer?: RouterObserver;
+}
+
+/** What a router is busy with; all 0 after `close` (R5). */
+export interface RouterCounters {
+  readonly pins: number;
+  readonly requests: number;
+  /** Questions that workers have not answered. */
+  readonly questions: number;
+}
+
+/** Answers predictions by asking workers. */
+export interface Router extends Predictor {
+  readonly settings: RouterSettings;
+  readonly counters: RouterCounters;
+  /** Stops being ready, and resolves when nothing is pinned and nothing runs. */
+  drain(): Promise<void>;
+  /** Ends all streams; requests still running fail. */
+  close(): void;
+}
+
+/** Starts a router: it connects to workers as membership names them, and is ready when one can answer. */
+export function createRouter(options: RouterOptions, dependencies: RouterDependencies): Router {
+  return new ClusterRouter(resolveRouterOptions(options), dependencies);
+}
+
+interface Pin extends PinnedModel {
+  readonly loaded: LoadedProgram;
+  readonly routed: RoutedVersion;
+}
+
+class ClusterRouter implements Router {
+  readonly settings: RouterSettings;
+  readonly #environment: Environment;
+  readonly #links: WorkerLinks;
+  readonly #programs: ProgramStore;
+  readonly #routing: Routing;
+  readonly #parts: TableQueryParts;
+  readonly #pins = new Set<PinnedModel>();
+  readonly #running = new Set<AbortController>();
+  #idle: (() => void)[] = [];
+  #seenComplete = false;
+  #draining = false;
+  #closed = false;
+
+  constructor(settings: RouterSettings, dependencies: RouterDependencies) {
+    const { environment, connector, membership, denseEngine, observer = {} } = dependencies;
+    this.settings = settings;
+    this.#environment = environment;
+    const invalidate = (): void => this.#routing?.invalidate();
+    this.#links = new WorkerLinks({ environment, connector, membership, settings }, invalidate);
+    const { peers } = this.#links;
+    this.#programs = new ProgramStore(
+      { environment, settings, connector, denseEngine, peers },
+      invalidate,
+    );
+    this.#routing = new Routing({
+      environment,
+      settings,
+      announcements: () => this.#links.announcements(),
+      members: () => this.#links.members(),
+      tables: () => this.#programs.tables(),
+      onTable: (table) => {
+        this.#programs.follow(table);
+        this.#seenComplete ||= this.#isComplete();
+      },
+    });
+    const budget = new AttemptBudget(environment.clock, settings);
+    const { nextTable } = this.#routing;
+    this.#parts = { environment, settings, peers, budget, observer, nextTable };
+  }
+
+  get ready(): boolean {
+    return this.#seenComplete && !this.#draining && !this.#closed;
+  }
+
+  get counters(): RouterCounters {
+    const peers = [...this.#links.peers.values()];
+    return {
+      pins: this.#pins.size,
+      requests: this.#running.size,
+      questions: peers.reduce((sum, peer) => sum + peer.pending, 0),
+    };
+  }
+
+  models(): readonly string[] {
+    return [...this.#routing.table.models.keys()].toSorted();
+  }
+
+  status(model: string): readonly VersionStatus[] | undefined {
+    const routed = this.#routing.table.models.get(model);
+    if (routed === undefined) return undefined;
+    return statusesOf(routed, ({ key }) => this.#programs.errorOf(key.fingerprint));
+  }
+
+  async pin(target: ModelTarget): Promise<PinnedModel> {
+    if (this.#closed) throw new WinnowError("UNAVAILABLE", "The router is closed");
+    const routed = resolveVersion(target, {
+      table: this.#routing.table,
+      labels: this.settings.labels,
+      unreachable: this.#links.unreachable(),
+    });
+    const { model, version, fingerprint } = routed.key;
+    const loaded = this.#programs.pin(fingerprint);
+    if (loaded === undefined) {
+      const cause = this.#programs.errorOf(fingerprint);
+      const message = `Model ${model} version ${version} is being loaded by this router; try again`;
+      throw new WinnowError("UNAVAILABLE", message, { cause });
+    }
+    const pin: Pin = {
+      model,
+      version,
+      program: loaded.program,
+      loaded,
+      routed,
+      release: () => {
+        if (!this.#pins.delete(pin)) throw new RangeError(`${model}/${version} released twice`);
+        this.#programs.release(fingerprint);
+        this.#tellIfIdle();
+      },
+    };
+    this.#pins.add(pin);
+    return pin;
+  }
+
+  async predict(pinned: PinnedModel, request: PredictRequest): Promise<Prediction> {
+    if (!this.#pins.has(pinned)) throw new RangeError("predict() without a pin of this router");
+    this.#admit();
+    const { k, exclude } = checkRequest(pinned.program, request, this.settings);
+    const { loaded, routed } = pinned as Pin;
+    const nowMs = this.#environment.clock.nowMs();
+    const scope: RequestScope = {
+      version: routed.key,
+      deadlineMs: Math.min(request.deadlineMs, nowMs + this.settings.requestTimeoutMs),
+      allowPartial: request.allowPartial === true,
+      table: this.#routing.table,
+      partitionsAsked: 0,
+      partitionsAnswered: 0,
+    };
+    const outputs = await this.#within(request.signal, scope.deadlineMs, (signal) =>
+      runProgram(
+        request.signature,
+        { inputs: request.inputs, signal, k },
+        executorsOf(this.#parts, { loaded, scope, exclude }),
+      ),
+    );
+    const { partitionsAsked, partitionsAnswered } = scope;
+    return { outputs, coverage: partitionsAsked === 0 ? 1 : partitionsAnswered / partitionsAsked };
+  }
+
+  #admit(): void {
+    const { inFlightRequestsMax } = this.settings;
+    if (this.#running.size < inFlightRequestsMax) return;
+    throw new WinnowError(
+      "UNAVAILABLE",
+      `This router is busy with ${inFlightRequestsMax} requests; try again later`,
+    );
+  }
+
+  /** Runs work that ends when its client leaves, its deadline passes or the router closes (L2). */
+  async #within<Result>(
+    client: AbortSignal,
+    deadlineMs: number,
+    work: (signal: AbortSignal) => Promise<Result>,
+  ): Promise<Result> {
+    const { clock } = this.#environment;
+    const abort = new AbortController();
+    const leave = (): void =>
+      abort.abort(new WinnowError("CANCELLED", "The client has left", { cause: client.reason }));
+    const timer = clock.setTimer(deadlineMs - clock.nowMs(), () =>
+      abort.abort(new WinnowError("DEADLINE_EXCEEDED", "The deadline passed before the answer")),
+    );
+    client.addEventListener("abort", leave, { once: true });
+    this.#running.add(abort);
+    try {
+      if (client.aborted) leave();
+      abort.signal.throwIfAborted();
+      return await work(abort.signal);
+    } catch (error) {
+      throw abort.signal.aborted ? abort.signal.reason : error;
+    } finally {
+      clock.clearTimer(timer);
+      client.removeEventListener("abort", leave);
+      this.#running.delete(abort);
+      this.#tellIfIdle();
+    }
+  }
+
+  /** Whether some model answers by default and none that could is still being loaded. */
+  #isComplete(): boolean {
+    const models = [...this.#routing.table.models.values()];
+    const answering = models.filter(({ versions }) => versions.some(({ refusal }) => !refusal));
+    const failed = models.filter(({ versions }) =>
+      versions.every(({ status }) => status.state === "END"),
+    );
+    return answering.length > 0 && answering.length + failed.length >= models.length;
+  }
+
+  drain(): Promise<void> {
+    this.#draining = true;
+    return new Promise((resolve) => {
+      this.#idle.push(resolve);
+      this.#tellIfIdle();
+    });
+  }
+
+  #tellIfIdle(): void {
+    if (this.#pins.size > 0 || this.#running.size > 0) return;
+    const idle = this.#idle;
+    this.#idle = [];
+    for (const resolve of idle) resolve();
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const abort of this.#running) {
+      abort.abort(new WinnowError("UNAVAILABLE", "The router is closing"));
+    }
+    this.#routing.close();
+    this.#programs.close();
+    this.#links.close();
+  }
+}

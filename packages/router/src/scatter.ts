@@ -1,0 +1,296 @@
+// One question to one replica of each of its partitions, on one generation of the routing table:
+// asks, waits, hedges, retries on other replicas, and says what came back or which partitions this
+// generation cannot answer. Which slot is answered by whom is the matter of `slot.ts`.
+
+import type { Environment, VersionKey, WinnowError, WorkerId } from "@winnow/core";
+import type { RoutedTable, WorkerAnswer, WorkerAsk, WorkerReply } from "@winnow/cluster";
+import type { AttemptBudget } from "./attempt-budget.ts";
+import { setGraceTimer } from "./grace-timer.ts";
+import { hedgeDelayMs } from "./hedge-delay.ts";
+import { chooseReplicas } from "./replica-choice.ts";
+import type { RouterObserver, SecondAttempt } from "./router-observer.ts";
+import type { RouterSettings } from "./router-settings.ts";
+import type { ScatterPart, Slot } from "./slot.ts";
+import {
+  answerSlot,
+  dropSlot,
+  isAnswered,
+  openSlot,
+  settleBySuccessors,
+  stopWaiting,
+} from "./slot.ts";
+import type { WorkerPeer } from "./worker-peer.ts";
+
+/** What a scatter needs of the router. */
+export interface ScatterParts {
+  readonly environment: Environment;
+  readonly settings: RouterSettings;
+  readonly peers: ReadonlyMap<WorkerId, WorkerPeer>;
+  readonly budget: AttemptBudget;
+  readonly observer: RouterObserver;
+}
+
+/** What is asked. */
+export interface ScatterQuestion {
+  readonly version: VersionKey;
+  /** Position in the program's tables. */
+  readonly tableNumber: number;
+  /** Ascending. */
+  readonly partitions: readonly number[];
+  /** Spread by the table's plan (searches), or by load alone (few keys). */
+  readonly planned: boolean;
+  /** Whether its partitions count for the coverage of the answer. */
+  readonly countsCoverage: boolean;
+  /** The question for some of the partitions. */
+  readonly askFor: (partitions: readonly number[]) => WorkerAsk;
+  /** Why an answer is none to this question; `undefined` if it is one. */
+  readonly faultOf: (answer: WorkerAnswer, partitions: readonly number[]) => string | undefined;
+  readonly deadlineMs: number;
+  /** Give back what can be had instead of giving up when partitions are lost. */
+  readonly allowPartial: boolean;
+}
+
+/** One attempt to have a question answered by one generation. */
+export interface ScatterAttempt {
+  readonly table: RoutedTable;
+  /** A query planned again: even its first questions come out of the budget. */
+  readonly isReplan: boolean;
+}
+
+/** How a scatter ended. */
+export type ScatterResult =
+  /** `lost`: partitions without an answer, ascending; never any unless `allowPartial`. */
+  | { readonly state: "answered"; readonly parts: readonly ScatterPart[]; readonly lost: number[] }
+  /** This generation cannot answer for the lost partitions. */
+  | { readonly state: "unfinished"; readonly lost: number[]; readonly reason: string }
+  /** The question itself is at fault; no replica will answer it. */
+  | { readonly state: "refused"; readonly error: WinnowError };
+
+/** Asks. @throws the signal's reason when aborted; everything under way is then cancelled */
+export function scatter(
+  parts: ScatterParts,
+  question: ScatterQuestion & ScatterAttempt,
+  signal: AbortSignal,
+): Promise<ScatterResult> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason as Error);
+    const abort = (): void => {
+      run.drop();
+      reject(signal.reason as Error);
+    };
+    const run = new Scatter(parts, question, (result) => {
+      signal.removeEventListener("abort", abort);
+      resolve(result);
+    });
+    signal.addEventListener("abort", abort, { once: true });
+    run.start();
+  });
+}
+
+type AttemptKind = "first" | SecondAttempt;
+
+class Scatter {
+  readonly #parts: ScatterParts;
+  readonly #question: ScatterQuestion & ScatterAttempt;
+  readonly #resolve: (result: ScatterResult) => void;
+  #roots: readonly Slot[] = [];
+  #reason = "no replica";
+  #ended = false;
+
+  constructor(
+    parts: ScatterParts,
+    question: ScatterQuestion & ScatterAttempt,
+    resolve: (result: ScatterResult) => void,
+  ) {
+    this.#parts = parts;
+    this.#question = question;
+    this.#resolve = resolve;
+  }
+
+  start(): void {
+    this.#roots = this.#launch(this.#question.partitions, undefined, "first");
+    this.#endIfSettled();
+  }
+
+  /** Cancels everything; nothing is reported any more. */
+  drop(): void {
+    this.#ended = true;
+    for (const slot of this.#roots) dropSlot(slot);
+  }
+
+  /** Asks one replica of each partition; where one refuses, the next. Some may remain unasked. */
+  #launch(
+    partitions: readonly number[],
+    parent: Slot | undefined,
+    kind: AttemptKind,
+  ): readonly Slot[] {
+    const { peers, environment } = this.#parts;
+    const slots: Slot[] = [];
+    const avoided = new Set(parent?.tried);
+    let wanted = partitions;
+    while (wanted.length > 0) {
+      const { groups } = chooseReplicas(
+        { peers, random: environment.random },
+        { ...this.#question, partitions: wanted, avoided },
+      );
+      const refused: number[] = [];
+      for (const [peer, group] of groups) {
+        const slot = openSlot(peer, group, parent);
+        if (this.#ask(slot, kind)) slots.push(slot);
+        else refused.push(...group);
+        avoided.add(peer.id);
+      }
+      wanted = refused.toSorted((a, b) => a - b);
+    }
+    return slots;
+  }
+
+  /** Sends a slot's question; false if the budget or the worker does not admit it. */
+  #ask(slot: Slot, kind: AttemptKind): boolean {
+    const { budget, observer } = this.#parts;
+    const isFirst = kind === "first" && !this.#question.isReplan;
+    if (isFirst) budget.countFirst();
+    else if (!budget.takeSecond()) {
+      observer.budgetSpent?.(kind === "hedge" ? "hedge" : "retry");
+      this.#reason = "the budget for second attempts is spent";
+      return false;
+    }
+    const { version, tableNumber, deadlineMs, askFor } = this.#question;
+    const asked = slot.peer.ask(
+      {
+        version,
+        table: tableNumber,
+        partitions: Uint16Array.from(slot.partitions),
+        ask: askFor(slot.partitions),
+        deadlineMs,
+      },
+      {
+        onReply: (reply) => this.#onReply(slot, reply),
+        onDoubt: () => this.#onSlow(slot, "retry", "silent"),
+      },
+    );
+    if (asked.state === "refused") {
+      this.#reason = `worker ${slot.peer.id}: ${asked.reason}`;
+      return false;
+    }
+    slot.cancel = asked.cancel;
+    this.#watch(slot);
+    return true;
+  }
+
+  /** Sets the timers of a slot: first the hedge, then the attempt timeout. */
+  #watch(slot: Slot): void {
+    const { environment, settings } = this.#parts;
+    const { attemptTimeoutMs, ownLagMs } = settings;
+    const mayHedge = settings.hedge && slot.parent === undefined && !this.#question.isReplan;
+    const hedgeMs = mayHedge ? hedgeDelayMs(this.#parts, this.#question.table, slot) : undefined;
+    const setTimer = (delayMs: number, decide: () => void): void => {
+      slot.timer = setGraceTimer(environment.clock, { delayMs, ownLagMs }, decide);
+    };
+    const onTimeout = (): void => {
+      slot.peer.noteFailure();
+      this.#onSlow(slot, "retry", "timeout");
+    };
+    if (hedgeMs === undefined || hedgeMs >= attemptTimeoutMs) {
+      setTimer(attemptTimeoutMs, onTimeout);
+      return;
+    }
+    setTimer(hedgeMs, () => {
+      setTimer(attemptTimeoutMs - hedgeMs, onTimeout);
+      this.#onSlow(slot, "hedge", "slow");
+    });
+  }
+
+  /** Asks others for a slot's partitions while its own worker may still answer first. */
+  #onSlow(slot: Slot, kind: SecondAttempt, reason: string): void {
+    if (this.#ended || slot.settled || !slot.waiting || slot.successors.length > 0) return;
+    const successors = this.#launch(slot.partitions, slot, kind);
+    const covered = successors.reduce((count, { partitions }) => count + partitions.length, 0);
+    if (covered < slot.partitions.length) {
+      for (const successor of successors) dropSlot(successor);
+      if (kind === "retry" && this.#question.allowPartial) this.#onNoAnswer(slot, reason);
+      return;
+    }
+    slot.successors = successors;
+    this.#parts.observer.secondAttempt?.(kind, reason);
+  }
+
+  #onReply(slot: Slot, reply: WorkerReply): void {
+    const { peer } = slot;
+    if (this.#ended || slot.settled || !slot.waiting) {
+      this.#parts.observer.lateReply?.(peer.id);
+      return;
+    }
+    const { answer } = reply;
+    if (answer.kind === "failure") return this.#onFailure(slot, answer);
+    const fault = this.#question.faultOf(answer, slot.partitions);
+    if (fault !== undefined) {
+      peer.noteFailure();
+      this.#parts.environment.log.error("worker answered wrongly", { worker: peer.id, fault });
+      return this.#onNoAnswer(slot, "INTERNAL");
+    }
+    answerSlot(slot, answer);
+    this.#onSettled(slot);
+  }
+
+  #onFailure(slot: Slot, failure: Extract<WorkerAnswer, { kind: "failure" }>): void {
+    if (failure.reason === "INVALID_KEY") {
+      this.#end({ state: "refused", error: failure.error });
+      return;
+    }
+    if (failure.reason === "INTERNAL") slot.peer.noteFailure();
+    this.#onNoAnswer(slot, failure.reason);
+  }
+
+  /** A slot's own worker will not answer: its successors do, or are asked now. */
+  #onNoAnswer(slot: Slot, reason: string): void {
+    if (slot.waiting) slot.cancel();
+    stopWaiting(slot);
+    this.#reason = `worker ${slot.peer.id}: ${reason}`;
+    if (slot.successors.length === 0) {
+      slot.successors = this.#launch(slot.partitions, slot, "retry");
+      if (slot.successors.length > 0) this.#parts.observer.secondAttempt?.("retry", reason);
+      const asked = slot.successors.reduce((count, one) => count + one.partitions.length, 0);
+      if (asked < slot.partitions.length && !this.#question.allowPartial) dropSlot(slot);
+    }
+    settleBySuccessors(slot, !this.#question.allowPartial);
+    if (slot.settled) this.#onSettled(slot);
+  }
+
+  /** A slot is settled: perhaps so is the one above it, or the whole scatter. */
+  #onSettled(slot: Slot): void {
+    for (let above = slot.parent; above !== undefined; above = above.parent) {
+      settleBySuccessors(above, !this.#question.allowPartial);
+      if (!above.settled) return;
+    }
+    this.#endIfSettled();
+  }
+
+  #endIfSettled(): void {
+    if (this.#ended) return;
+    const answered = this.#roots.filter(isAnswered);
+    const open = this.#roots.filter((slot) => !slot.settled);
+    const parts = this.#roots.flatMap((slot) => slot.parts);
+    const asked = this.#roots.reduce((count, slot) => count + slot.partitions.length, 0);
+    const isWhole = asked === this.#question.partitions.length;
+    const failed = !isWhole || answered.length + open.length < this.#roots.length;
+    if (failed && !this.#question.allowPartial) {
+      const pending = new Set(open.flatMap((slot) => slot.partitions));
+      const lost = this.#lostBut(parts).filter((partition) => !pending.has(partition));
+      this.#end({ state: "unfinished", lost, reason: this.#reason });
+    } else if (open.length === 0) {
+      this.#end({ state: "answered", parts, lost: failed ? this.#lostBut(parts) : [] });
+    }
+  }
+
+  /** The partitions that no part answers. */
+  #lostBut(parts: readonly ScatterPart[]): number[] {
+    const answered = new Set(parts.flatMap((part) => part.partitions));
+    return this.#question.partitions.filter((partition) => !answered.has(partition));
+  }
+
+  #end(result: ScatterResult): void {
+    this.drop();
+    this.#resolve(result);
+  }
+}

@@ -1,0 +1,180 @@
+// One question to one table within one request, until it is answered or cannot be. A generation that
+// cannot finish is left as a whole (I1): what it gave so far is dropped and the question is planned
+// anew on the current table, for the same version and within the same deadline.
+
+import type { Generation, VersionKey } from "@winnow/core";
+import { WinnowError } from "@winnow/core";
+import { isSameVersion, partitionRanges } from "@winnow/cluster";
+import type { RoutedTable, RoutedVersion, RoutingTable } from "@winnow/cluster";
+import type { ScatterParts, ScatterQuestion, ScatterResult } from "./scatter.ts";
+import { scatter } from "./scatter.ts";
+import type { ScatterPart } from "./slot.ts";
+
+/** Waits for a later table; `undefined` when none that is acceptable comes in time. */
+export type NextTable = (
+  wanted: {
+    readonly after: Generation;
+    readonly waitMs: number;
+    readonly accept: (table: RoutingTable) => boolean;
+  },
+  signal: AbortSignal,
+) => Promise<RoutingTable | undefined>;
+
+/** What a query needs of the router. */
+export interface TableQueryParts extends ScatterParts {
+  readonly nextTable: NextTable;
+}
+
+/** What all queries of one request share. */
+export interface RequestScope {
+  readonly version: VersionKey;
+  readonly deadlineMs: number;
+  readonly allowPartial: boolean;
+  /** The generation in use; replaced whole when it cannot finish. */
+  table: RoutingTable;
+  /** Partitions of candidate tables asked, and of these answered, over all queries. */
+  partitionsAsked: number;
+  partitionsAnswered: number;
+}
+
+/** The question without what the request knows. */
+export interface TableQuestion extends Omit<ScatterQuestion, "version" | "deadlineMs"> {
+  /** Ends this step; also when another step of the request has failed. */
+  readonly signal: AbortSignal;
+}
+
+/** Parts that cover all partitions, or all but `lost` where partial answers are allowed. */
+export interface TableAnswer {
+  readonly parts: readonly ScatterPart[];
+  readonly lost: readonly number[];
+}
+
+/**
+ * Asks. @throws WinnowError UNAVAILABLE naming model, version, table and partitions that nobody
+ * answers for; the worker's own error for a question at fault; the signal's reason when aborted
+ */
+export async function queryTable(
+  parts: TableQueryParts,
+  question: TableQuestion,
+  scope: RequestScope,
+): Promise<TableAnswer> {
+  for (let plans = 1; ; plans += 1) {
+    const table = routedTable(scope.table, scope.version, question.tableNumber);
+    const isReplan = plans > 1;
+    if (isLostFor(table, question)) return await lastChance(parts, question, { scope, isReplan });
+    const result = await ask(parts, question, { scope, isReplan, allowPartial: false });
+    if (result.state === "answered") return accept(scope, question, result);
+    const mayReplan = plans <= parts.settings.replansMax;
+    const later = mayReplan ? await laterTable(parts, question, scope) : undefined;
+    if (later === undefined) {
+      const reason = result.reason;
+      return await lastChance(parts, question, { scope, isReplan: true, reason });
+    }
+    parts.observer.replan?.(scope.version.model);
+    scope.table = later;
+  }
+}
+
+interface LastChance {
+  readonly scope: RequestScope;
+  readonly isReplan: boolean;
+  readonly reason?: string;
+}
+
+/** No table answers for everything: take what there is, where the client accepts that. */
+async function lastChance(
+  parts: TableQueryParts,
+  question: TableQuestion,
+  { scope, isReplan, reason = "no replica" }: LastChance,
+): Promise<TableAnswer> {
+  const table = routedTable(scope.table, scope.version, question.tableNumber);
+  const lost = question.partitions.filter(
+    (partition) => (table?.replicas[partition] ?? []).length === 0,
+  );
+  if (!question.allowPartial || lost.length === question.partitions.length) {
+    const named = lost.length > 0 ? lost : question.partitions;
+    throw lostError(scope, question, { lost: named, reason });
+  }
+  const result = await ask(parts, question, { scope, isReplan, allowPartial: true });
+  if (result.state === "answered" && result.parts.length > 0) {
+    return accept(scope, question, result);
+  }
+  throw lostError(scope, question, { lost: result.lost, reason });
+}
+
+/** One scatter on the scope's table, which must have it. */
+async function ask(
+  parts: TableQueryParts,
+  question: TableQuestion,
+  how: {
+    readonly scope: RequestScope;
+    readonly isReplan: boolean;
+    readonly allowPartial: boolean;
+  },
+): Promise<Exclude<ScatterResult, { state: "refused" }>> {
+  const { version, deadlineMs, table: current } = how.scope;
+  const table = routedTable(current, version, question.tableNumber)!;
+  const { isReplan, allowPartial } = how;
+  const whole = { ...question, version, deadlineMs, table, isReplan, allowPartial };
+  const result = await scatter(parts, whole, question.signal);
+  if (result.state === "refused") throw result.error;
+  return result;
+}
+
+/** The version of this very content in a table. */
+function contentOf(table: RoutingTable, version: VersionKey): RoutedVersion | undefined {
+  return table.models
+    .get(version.model)
+    ?.versions.find((candidate) => isSameVersion(candidate.key, version));
+}
+
+function routedTable(
+  table: RoutingTable,
+  version: VersionKey,
+  tableNumber: number,
+): RoutedTable | undefined {
+  return contentOf(table, version)?.tables[tableNumber];
+}
+
+/** Whether the table itself says that nobody holds some of the partitions. */
+function isLostFor(table: RoutedTable | undefined, question: TableQuestion): boolean {
+  return question.partitions.some((partition) => (table?.replicas[partition] ?? []).length === 0);
+}
+
+function laterTable(
+  parts: TableQueryParts,
+  question: TableQuestion,
+  scope: RequestScope,
+): Promise<RoutingTable | undefined> {
+  const wanted = {
+    after: scope.table.generation,
+    waitMs: parts.settings.replanWaitMs,
+    accept: (table: RoutingTable) =>
+      !isLostFor(routedTable(table, scope.version, question.tableNumber), question),
+  };
+  return parts.nextTable(wanted, question.signal);
+}
+
+function accept(scope: RequestScope, question: TableQuestion, answer: TableAnswer): TableAnswer {
+  if (question.countsCoverage) {
+    scope.partitionsAsked += question.partitions.length;
+    scope.partitionsAnswered += question.partitions.length - answer.lost.length;
+  }
+  return answer;
+}
+
+function lostError(
+  scope: RequestScope,
+  question: TableQuestion,
+  failure: { readonly lost: readonly number[]; readonly reason: string },
+): WinnowError {
+  const { model, version } = scope.version;
+  const spec = routedTable(scope.table, scope.version, question.tableNumber)?.spec;
+  const table = spec === undefined ? `table ${question.tableNumber}` : `table "${spec.name}"`;
+  const ranges = partitionRanges(failure.lost);
+  return new WinnowError(
+    "UNAVAILABLE",
+    `No worker answers for ${ranges} of ${table} of model ${model} version ${version} ` +
+      `(${failure.reason}); try again`,
+  );
+}

@@ -1,0 +1,173 @@
+// Query vectors → the best k rows of a candidate table, over one replica of every partition. Many
+// queries, or a large k, are cut into frames of bounded size.
+
+import type { CandidateTable, RowRange, Tensor, TopKAnswer, TopKStep } from "@winnow/core";
+import { rowRangeOf, WinnowError } from "@winnow/core";
+import type { WorkerAnswer } from "@winnow/cluster";
+import { runBounded } from "./bounded-run.ts";
+import type { GatheredTopK } from "./gather.ts";
+import { gatherTopK, joinTopK } from "./gather.ts";
+import type { RequestScope, TableQueryParts } from "./table-query.ts";
+import { queryTable } from "./table-query.ts";
+
+/** A search in one candidate table. */
+export interface TopKQuestionOfTable {
+  readonly step: TopKStep;
+  readonly table: CandidateTable;
+  /** `[queries, dim]`. */
+  readonly vectors: Float32Array;
+  /** At most the table's rows. */
+  readonly k: number;
+  /** Ids never to be returned: none, one list for all queries, or one per query. */
+  readonly exclude: readonly Tensor[];
+  readonly signal: AbortSignal;
+}
+
+const VALUE_BYTES = 4;
+
+/**
+ * The best `k` of each query; fewer only where exclusions or lost partitions leave fewer.
+ * @throws WinnowError as `queryTable`, INVALID_ARGUMENT for exclusions that fit neither way
+ */
+export async function queryTopK(
+  parts: TableQueryParts,
+  question: TopKQuestionOfTable,
+  scope: RequestScope,
+): Promise<TopKAnswer> {
+  const { step, table, vectors, k } = question;
+  const queries = vectors.length / table.dim;
+  const excluded = excludedIds(question, queries);
+  const shape = {
+    table,
+    k,
+    wantsRows: step.rows !== undefined,
+    wantsIds: step.ids !== undefined,
+  };
+  if (k === 0) return joinTopK([gatherNothing(queries)], shape);
+  const slices = cutQueries(queries, sliceLength(parts, question));
+  const gathered: GatheredTopK[] = [];
+  const numbered = [...slices.entries()];
+  await runBounded(numbered, parts.settings.framesAtOnce, async ([number, slice]) => {
+    gathered[number] = await querySlice(parts, { ...question, excluded, slice }, scope);
+  });
+  const startMs = parts.environment.clock.nowMs();
+  const answer = joinTopK(gathered, shape);
+  parts.observer.stage?.("merge", parts.environment.clock.nowMs() - startMs, scope.version.model);
+  return answer;
+}
+
+interface Slice extends TopKQuestionOfTable {
+  readonly excluded: readonly Tensor[];
+  /** Queries of this slice, as a range. */
+  readonly slice: RowRange;
+}
+
+async function querySlice(
+  parts: TableQueryParts,
+  question: Slice,
+  scope: RequestScope,
+): Promise<GatheredTopK> {
+  const { table, step, k } = question;
+  const { firstRow: first, endRow: end } = question.slice;
+  const vectors = question.vectors.subarray(first * table.dim, end * table.dim);
+  const excluded =
+    question.excluded.length > 1 ? question.excluded.slice(first, end) : question.excluded;
+  const rowsOnly = step.ids === undefined || table.idDtype === undefined;
+  const ask = { kind: "topK", k, queries: end - first, vectors, excluded, rowsOnly } as const;
+  const answer = await queryTable(
+    parts,
+    {
+      tableNumber: step.table,
+      partitions: allPartitions(table.partitions),
+      planned: true,
+      countsCoverage: true,
+      askFor: () => ask,
+      faultOf: (given, partitions) => faultOf(given, ask, { table, partitions }),
+      allowPartial: scope.allowPartial,
+      signal: question.signal,
+    },
+    scope,
+  );
+  return gatherTopK(answer.parts, k);
+}
+
+const partitionLists = new Map<number, readonly number[]>();
+
+/** 0 … partitions − 1, made once per count (there are at most 1024 different ones). */
+function allPartitions(partitions: number): readonly number[] {
+  let list = partitionLists.get(partitions);
+  if (list === undefined) {
+    list = Array.from({ length: partitions }, (_, partition) => partition);
+    partitionLists.set(partitions, list);
+  }
+  return list;
+}
+
+/** Queries per frame: bounded by candidates that come back and by bytes that go out. */
+function sliceLength({ settings }: TableQueryParts, { table, k }: TopKQuestionOfTable): number {
+  const byCandidates = Math.floor(settings.frameCandidatesMax / k);
+  const byBytes = Math.floor(settings.frameBytesMax / (table.dim * VALUE_BYTES));
+  return Math.max(1, Math.min(byCandidates, byBytes));
+}
+
+function cutQueries(queries: number, length: number): RowRange[] {
+  return Array.from({ length: Math.ceil(queries / length) }, (_, slice) => ({
+    firstRow: slice * length,
+    endRow: Math.min(queries, (slice + 1) * length),
+  }));
+}
+
+function gatherNothing(queries: number): GatheredTopK {
+  const none = new Uint32Array();
+  const block = { queries, k: 0, counts: new Uint32Array(queries), scores: new Float32Array() };
+  const merged = { ...block, rows: none, parts: new Uint16Array(), positions: none };
+  return { merged, replies: [] };
+}
+
+/** Exclusions as they travel: strings, or int64 for every kind of integer id. */
+function excludedIds({ exclude, table }: TopKQuestionOfTable, queries: number): readonly Tensor[] {
+  if (exclude.length > 1 && exclude.length !== queries) {
+    throw new WinnowError(
+      "INVALID_ARGUMENT",
+      `Cannot exclude ids: ${exclude.length} lists for ${queries} instances; give one list for ` +
+        "all instances or one for each",
+    );
+  }
+  const wanted = table.idDtype === "string" ? "string" : "int64";
+  return exclude.map((ids): Tensor => {
+    if (ids.dtype === wanted) return ids;
+    if (wanted === "int64" && ids.dtype === "int32") {
+      const data = BigInt64Array.from(ids.data, (id) => BigInt(id));
+      return { dtype: "int64", shape: ids.shape, data };
+    }
+    throw new WinnowError(
+      "INVALID_ARGUMENT",
+      `Cannot exclude ${ids.dtype} ids: the ids of table "${table.name}" are ${wanted}`,
+    );
+  });
+}
+
+interface AskedOf {
+  readonly table: CandidateTable;
+  readonly partitions: readonly number[];
+}
+
+/** Why an answer is none to this question (S10): another shape, or fewer candidates than exist. */
+function faultOf(
+  answer: WorkerAnswer,
+  ask: { readonly k: number; readonly queries: number; readonly excluded: readonly Tensor[] },
+  { table, partitions }: AskedOf,
+): string | undefined {
+  if (answer.kind !== "topK") return `a search was answered with ${answer.kind}`;
+  const { block } = answer;
+  if (block.queries !== ask.queries) return `${block.queries} queries instead of ${ask.queries}`;
+  let rows = 0;
+  for (const partition of partitions) {
+    const { firstRow, endRow } = rowRangeOf(partition, table);
+    rows += endRow - firstRow;
+  }
+  // An excluded id may belong to several rows, so only a question without exclusions has a count.
+  const least = ask.excluded.length === 0 ? Math.min(ask.k, rows) : 0;
+  const poorest = block.counts.find((count) => count < least || count > Math.min(ask.k, block.k));
+  return poorest === undefined ? undefined : `${poorest} candidates instead of ${least}`;
+}

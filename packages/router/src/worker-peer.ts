@@ -1,0 +1,235 @@
+// One worker as this router trusts it. The channel below knows whether a stream is open; this file
+// decides whether the worker is worth asking.
+//
+//              3 pings unanswered, or it says "stalled"
+//   trusted ───────────────────────────────────────────▶ suspect ── answers again, 1 s ──▶ trusted
+//      │ 5 failures in a row                                                               ▲
+//      └──────────▶ ejected (1 s × n) ──▶ probation: one question ── answered ─────────────┘
+//                      ▲                          │ failed
+//                      └──────────────────────────┘
+//
+// Neither suspicion nor ejection forbids anything: an untrusted worker is asked last, so the last
+// replica of a partition is asked however bad it is (the panic rule).
+
+import type { Environment, Incarnation, WorkerId } from "@winnow/core";
+import type {
+  Announcement,
+  Asked,
+  Pong,
+  Question,
+  WorkerChannel,
+  WorkerReply,
+} from "@winnow/cluster";
+import { LatencyWindow } from "./latency-window.ts";
+import type { RouterSettings } from "./router-settings.ts";
+
+/** Who asks a worker something. */
+export interface QuestionListener {
+  /** Exactly once, unless cancelled. */
+  onReply(reply: WorkerReply): void;
+  /** The worker has fallen silent; its reply may still come. */
+  onDoubt(): void;
+}
+
+/** What a peer is made with. */
+export interface WorkerPeerParts {
+  readonly id: WorkerId;
+  readonly environment: Environment;
+  readonly settings: RouterSettings;
+}
+
+/** A worker that may be asked, and what is thought of it. */
+export class WorkerPeer {
+  readonly id: WorkerId;
+  readonly latency: LatencyWindow;
+  readonly #environment: Environment;
+  readonly #settings: RouterSettings;
+  readonly #waiting = new Set<QuestionListener>();
+  #channel: WorkerChannel | undefined;
+  #announcement: Announcement | undefined;
+  #connected = false;
+  #incarnationMin: Incarnation = 0 as Incarnation;
+  #sequence = 0;
+  #heard = true;
+  #misses = 0;
+  #stalled = false;
+  #suspectUntilMs = Number.NEGATIVE_INFINITY;
+  #failures = 0;
+  #ejections = 0;
+  #ejectedUntilMs = Number.NEGATIVE_INFINITY;
+
+  constructor(parts: WorkerPeerParts) {
+    this.id = parts.id;
+    this.latency = new LatencyWindow(parts.environment.clock);
+    this.#environment = parts.environment;
+    this.#settings = parts.settings;
+  }
+
+  /** Gives the peer the channel it speaks through from now on. */
+  attach(channel: WorkerChannel): void {
+    this.#channel = channel;
+    this.onDisconnect();
+  }
+
+  /** What the worker says of itself on its stream; the last word of a stream that is over. */
+  get announcement(): Announcement | undefined {
+    return this.#announcement;
+  }
+
+  /** The channel it speaks through; events of any other are stale. */
+  get channel(): WorkerChannel | undefined {
+    return this.#channel;
+  }
+
+  /** Whether a stream is open and has told the worker's state. */
+  get connected(): boolean {
+    return this.#connected;
+  }
+
+  /** Host and port of the current channel. */
+  get address(): string | undefined {
+    return this.#channel?.address;
+  }
+
+  /** Whether questions can be sent: an open stream of an incarnation that nothing superseded. */
+  get askable(): boolean {
+    return (
+      this.#connected &&
+      this.#channel?.state === "open" &&
+      (this.#announcement?.incarnation ?? 0) >= this.#incarnationMin
+    );
+  }
+
+  /** Whether the worker should be asked before those that are suspect or ejected. */
+  get trusted(): boolean {
+    const nowMs = this.#environment.clock.nowMs();
+    if (this.#silent || nowMs < this.#suspectUntilMs || nowMs < this.#ejectedUntilMs) return false;
+    return this.#ejections === 0 || this.#waiting.size === 0;
+  }
+
+  /** Questions without an answer. */
+  get pending(): number {
+    return this.#waiting.size;
+  }
+
+  /** Unanswered pings in a row. */
+  get misses(): number {
+    return this.#misses;
+  }
+
+  /** An incarnation was seen somewhere; lower ones are superseded and never asked again. */
+  supersede(incarnation: Incarnation): void {
+    if (incarnation > this.#incarnationMin) this.#incarnationMin = incarnation;
+  }
+
+  /** Whether its stream belongs to an incarnation that a newer one replaced. */
+  get superseded(): boolean {
+    return this.#connected && (this.#announcement?.incarnation ?? 0) < this.#incarnationMin;
+  }
+
+  /** Asks, and hears of the reply or of doubts about it. */
+  ask(question: Question, listener: QuestionListener): Asked {
+    if (this.#channel === undefined || !this.askable) {
+      return { state: "refused", reason: "DISCONNECTED" };
+    }
+    const sentAtMs = this.#environment.clock.nowMs();
+    const asked = this.#channel.ask(question, (reply) => {
+      this.#waiting.delete(listener);
+      this.#onReply(reply, this.#environment.clock.nowMs() - sentAtMs);
+      listener.onReply(reply);
+    });
+    if (asked.state === "refused") return asked;
+    this.#waiting.add(listener);
+    return {
+      state: "asked",
+      cancel: () => {
+        this.#waiting.delete(listener);
+        asked.cancel();
+      },
+    };
+  }
+
+  /** A stream is open, or the worker's state has changed. */
+  onAnnouncement(announcement: Announcement): void {
+    if (!this.#connected) this.#forgetMisses();
+    this.#connected = true;
+    this.#announcement = announcement;
+    this.supersede(announcement.incarnation);
+  }
+
+  /** The worker's compute side has answered a ping. */
+  onPong(pong: Pong): void {
+    this.#heard = true;
+    if (pong.stalled && !this.#stalled) {
+      this.#stalled = true;
+      this.#suspect("stalled");
+    }
+    this.#stalled = pong.stalled;
+  }
+
+  /** The stream is over. */
+  onDisconnect(): void {
+    this.#connected = false;
+    this.#forgetMisses();
+  }
+
+  /** Time for a ping. A router that was late itself does not count the miss. */
+  tick(late: boolean): void {
+    if (!this.#connected || this.#channel === undefined) return;
+    if (!this.#heard && !late) this.#misses += 1;
+    if (this.#heard) this.#misses = 0;
+    if (this.#misses === this.#settings.suspectAfterMisses) this.#suspect("silent");
+    if (this.#silent) this.#prolongSuspicion();
+    this.#heard = false;
+    this.#sequence += 1;
+    this.#channel.ping(this.#sequence);
+  }
+
+  /** An attempt ended badly through this worker's fault. */
+  noteFailure(): void {
+    this.#failures += 1;
+    const isProbation = this.#ejections > 0;
+    if (!isProbation && this.#failures < this.#settings.ejectAfterFailures) return;
+    const nowMs = this.#environment.clock.nowMs();
+    if (nowMs < this.#ejectedUntilMs) return;
+    this.#failures = 0;
+    this.#ejections += 1;
+    const ejectMs = Math.min(this.#settings.ejectMsMax, this.#settings.ejectMs * this.#ejections);
+    this.#ejectedUntilMs = nowMs + ejectMs;
+    this.#environment.log.warn("worker ejected", { worker: this.id, ejectMs });
+  }
+
+  get #silent(): boolean {
+    return this.#stalled || this.#misses >= this.#settings.suspectAfterMisses;
+  }
+
+  #onReply(reply: WorkerReply, elapsedMs: number): void {
+    if (reply.answer.kind === "failure") return;
+    this.#heard = true;
+    this.latency.add(elapsedMs);
+    this.#failures = 0;
+    if (this.#environment.clock.nowMs() >= this.#ejectedUntilMs) this.#ejections = 0;
+  }
+
+  #suspect(reason: string): void {
+    this.#environment.log.warn("worker suspect", { worker: this.id, reason });
+    this.#prolongSuspicion();
+    for (const listener of [...this.#waiting]) listener.onDoubt();
+  }
+
+  #prolongSuspicion(): void {
+    this.#suspectUntilMs = this.#environment.clock.nowMs() + this.#settings.suspectMs;
+  }
+
+  #forgetMisses(): void {
+    this.#heard = true;
+    this.#misses = 0;
+    this.#stalled = false;
+  }
+
+  /** Ends the channel; questions under way fail. */
+  close(): void {
+    this.#connected = false;
+    this.#channel?.close();
+  }
+}
