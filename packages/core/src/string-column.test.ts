@@ -1,0 +1,64 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { StringColumn } from "./string-column.ts";
+import { elementCount, stringTensor, tensor } from "./tensor.ts";
+
+describe("StringColumn", () => {
+  test("gives back every byte string it was made of, whole, sliced and taken", () => {
+    const property = fc.property(
+      fc.array(fc.uint8Array({ maxLength: 20 }), { maxLength: 30 }),
+      fc.nat(30),
+      fc.nat(30),
+      (strings, a, b) => {
+        const column = StringColumn.fromBytes(strings);
+        const from = Math.min(a, b, strings.length);
+        const to = Math.min(Math.max(a, b), strings.length);
+        const sliced = column.slice(from, to);
+        const reversed = column.take(strings.map((_, index) => strings.length - 1 - index));
+
+        expect(column.length).toBe(strings.length);
+        for (const [index, string] of strings.entries()) {
+          expect([...column.at(index)]).toEqual([...string]);
+          expect([...reversed.at(strings.length - 1 - index)]).toEqual([...string]);
+        }
+        expect(sliced.length).toBe(to - from);
+        expect(Array.from({ length: to - from }, (_, index) => [...sliced.at(index)])).toEqual(
+          strings.slice(from, to).map((string) => [...string]),
+        );
+        expect(sliced.byteLength).toBe(
+          strings.slice(from, to).reduce((sum, string) => sum + string.length, 0),
+        );
+      },
+    );
+
+    fc.assert(property, { numRuns: 200 });
+  });
+
+  test("refuses a position outside", () => {
+    const column = StringColumn.fromText(["a"]);
+
+    expect(() => column.at(1)).toThrow("string 1 of a column of 1");
+    expect(() => column.at(-1)).toThrow("string -1 of a column of 1");
+  });
+
+  test("shows bytes that are no text as U+FFFD and keeps them as they are", () => {
+    const column = StringColumn.fromBytes([Uint8Array.of(0xff, 0x41)]);
+
+    expect(column.toText()).toEqual(["\uFFFDA"]);
+    expect([...column.at(0)]).toEqual([0xff, 0x41]);
+  });
+});
+
+describe("tensor()", () => {
+  test("refuses values that cannot fill the shape", () => {
+    expect(() => tensor("float32", [2, 3], new Float32Array(5))).toThrow(
+      "5 values cannot fill shape [2,3]",
+    );
+  });
+
+  test("a scalar holds one value, a shape with a zero none", () => {
+    expect(elementCount([])).toBe(1);
+    expect(elementCount([3, 0, 2])).toBe(0);
+    expect(stringTensor(["x"], []).shape).toEqual([]);
+  });
+});
