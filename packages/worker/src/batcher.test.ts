@@ -105,21 +105,18 @@ describe("Batcher", () => {
           expect(waiting.delete(left.name)).toBe(true);
         };
         const takeBatch = (): void => {
-          const batch = batcher.next(nowMs);
-          if (batch === undefined) return expect(waiting.size).toBe(0);
-          const due = Math.min(
-            ...[...waiting.values()].map((each) => each.deadlineMs).filter((ms) => ms > nowMs),
-          );
-          batch.expired.forEach((each) => {
-            expect(each.deadlineMs).toBeLessThanOrEqual(nowMs);
-            leave(each);
-          });
+          const batch = batcher.next(nowMs) ?? { queries: [], expired: [] };
+          const alive = [...waiting.values()].filter(({ deadlineMs }) => deadlineMs > nowMs);
+          const dueMs = Math.min(...alive.map(({ deadlineMs }) => deadlineMs));
           const rows = batch.queries.reduce((sum, each) => sum + each.rows, 0);
-          if (batch.queries.length > 1) expect(rows).toBeLessThanOrEqual(limits.batchRowsMax);
-          expect(new Set(batch.queries.map((each) => each.group)).size).toBeLessThanOrEqual(1);
-          batch.queries.forEach(leave);
-          if (batch.queries.length > 0) expect(batch.queries[0]?.deadlineMs).toBe(due);
-          else expect(waiting.size).toBe(0);
+
+          expect(batch.expired.every(({ deadlineMs }) => deadlineMs <= nowMs)).toBe(true);
+          expect(new Set(batch.queries.map(({ group }) => group)).size).toBe(
+            Math.min(1, alive.length),
+          );
+          expect(batch.queries.length <= 1 || rows <= limits.batchRowsMax).toBe(true);
+          expect(batch.queries[0]?.deadlineMs ?? Infinity).toBe(dueMs);
+          for (const each of [...batch.expired, ...batch.queries]) leave(each);
         };
 
         for (const [index, each] of steps.entries()) {

@@ -2,7 +2,7 @@
 // the one record that routers build their tables from.
 
 import type { HeldPartition, TableHolding, VersionHolding } from "@winnow/cluster";
-import type { WinnowError } from "@winnow/core";
+import type { VersionKey, WinnowError } from "@winnow/core";
 
 import type { OpenedVersion } from "./compute/compute.ts";
 import { openedOf, replicaOfKey } from "./replica-set.ts";
@@ -14,11 +14,20 @@ import type { Intent } from "./replica-share.ts";
 const MESSAGE_CHARACTERS_MAX = 900;
 
 /** The holdings of all versions, ascending by model and version. */
-export function holdingsOf(set: ReplicaSet, intent: Intent | undefined): VersionHolding[] {
+export function holdingsOf(
+  set: ReplicaSet,
+  intent: Intent | undefined,
+  serving: ReadonlyMap<string, VersionKey>,
+): VersionHolding[] {
   const versions = [...set.versions.values()].toSorted(
     (a, b) => compareText(a.model, b.model) || a.version - b.version,
   );
-  return versions.map((held) => holdingOf(held, intent));
+  return versions.map((held) => {
+    const holding = holdingOf(held, intent);
+    const key = serving.get(held.model);
+    const isServing = key?.version === held.version && key.fingerprint === holding.fingerprint;
+    return Object.assign(holding, { serving: isServing });
+  });
 }
 
 /**

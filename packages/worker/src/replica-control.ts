@@ -8,6 +8,8 @@ import type { Announcement, MembershipView, VersionHolding } from "@winnow/clust
 
 import { ClusterView } from "./cluster-view.ts";
 import type { Compute } from "./compute/compute.ts";
+import { drainHold } from "./drain-hold.ts";
+import type { DrainSettings } from "./drain-hold.ts";
 import { LoadLog } from "./load-log.ts";
 import { holdingsOf, isSettled } from "./replica-announcement.ts";
 import { planReplicas } from "./replica-plan.ts";
@@ -72,7 +74,7 @@ export class ReplicaControl {
 
   /** What to announce of all versions. */
   holdings(): VersionHolding[] {
-    return holdingsOf(this.#set, this.#intent());
+    return holdingsOf(this.#set, this.#intent(), this.#serving);
   }
 
   /** Whether the directories have been read and each share is loaded or refused with a reason. */
@@ -91,25 +93,20 @@ export class ReplicaControl {
     return opened?.fingerprint === key.fingerprint ? held : undefined;
   }
 
-  /** Partitions that no other worker, not in drain, answers for though one is to: the drain waits. */
-  uncovered(): number {
-    let count = 0;
-    for (const holding of this.holdings()) {
-      const held = this.#set.versions.get(versionKey(holding));
-      const opened = held === undefined ? undefined : openedOf(held);
-      if (opened === undefined || holding.state === "unloading") continue;
-      const version = { ...holding, fingerprint: opened.fingerprint };
-      for (const { table, held: partitions } of holding.tables) {
-        const holders = this.#cluster.holdersOf(version, table);
-        count += partitions.filter(({ partition }) => !holders.has(partition)).length;
-      }
-    }
-    return count;
-  }
-
-  /** Whether there is a worker, not in drain, that could take partitions over. */
-  get hasHeirs(): boolean {
-    return this.#cluster.others.some(({ state }) => state !== "draining");
+  /** Whether a drain that began then may go on to send routers away. */
+  drainHold(
+    startedAtMs: number,
+    settings: DrainSettings,
+  ): { readonly isOver: boolean; readonly uncovered: number } {
+    return drainHold({
+      nowMs: this.#clock.nowMs(),
+      startedAtMs,
+      settings,
+      others: this.#cluster.others,
+      holdings: this.holdings(),
+      ownersOf: (version, table) => this.#ownersOf(version, table),
+      holdersOf: (version, table) => this.#cluster.holdersOf(version, table),
+    });
   }
 
   setModels(models: readonly FoundModel[]): void {

@@ -77,7 +77,7 @@ export interface ReplicaPlan {
 export function planReplicas(set: ReplicaSet, facts: ReplicaFacts): ReplicaPlan {
   const planner = new Planner(set, facts);
   for (const wanted of facts.wanted) planner.meet(wanted);
-  for (const held of [...planner.set.versions.values()]) planner.follow(held);
+  for (const held of planner.set.versions.values()) planner.follow(held);
   planner.startJob();
   return { set: planner.set, effects: planner.effects, wakeAtMs: planner.wakeAtMs };
 }
@@ -144,7 +144,9 @@ class Planner {
 
   /** Starts the most important open or load, if none is under way. */
   startJob(): void {
-    if (this.#facts.draining || [...this.set.versions.values()].some(isBusy)) return;
+    const { draining, placed } = this.#facts;
+    // Not before the others are known: a restarted worker must learn which version is serving.
+    if (draining || !placed || [...this.set.versions.values()].some(isBusy)) return;
     for (const key of this.#wanted.keys()) {
       const held = this.set.versions.get(key);
       if (held !== undefined && this.#startJobOf(held)) return;

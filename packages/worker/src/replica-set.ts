@@ -185,6 +185,7 @@ export function applyEvent(
     case "released":
       return withVersion(set, withReplica(held, event.replica, undefined));
     case "closed":
+    default:
       return afterClose(set, held);
   }
 }

@@ -141,7 +141,10 @@ export class VersionWatch {
         directory: storage.join(basePath, name),
       }));
       const stamped = await Promise.all(
-        directories.map(async (each) => ({ ...each, stamp: await storage.stamp(each.directory) })),
+        directories.map(async ({ version, directory }) => {
+          const stamp = await storage.stamp(directory);
+          return { version, directory, stamp };
+        }),
       );
       const versions = stamped.filter((each): each is FoundVersion => each.stamp !== undefined);
       const waiting = stamped.filter((each) => each.stamp === undefined);
@@ -166,17 +169,20 @@ export class VersionWatch {
     const missed = new Set<string>();
     const names = new Set(found.map(({ model }) => model));
     const gone = [...this.#models.values()].filter(({ model }) => !names.has(model));
-    const looks = [...found, ...gone.map((model) => ({ ...model, versions: [] }))];
-    const confirmed = looks.map((look) => {
-      const seen = new Set(look.versions.map(({ version }) => version));
-      const before = this.#models.get(look.model)?.versions ?? [];
+    const looks = [
+      ...found,
+      ...gone.map(({ model, policy }) => ({ model, policy, versions: [], problem: undefined })),
+    ];
+    const confirmed = looks.map(({ model, policy, versions: listed, problem }) => {
+      const seen = new Set(listed.map(({ version }) => version));
+      const before = this.#models.get(model)?.versions ?? [];
       const doubted = before.filter(({ version }) => {
-        if (seen.has(version) || this.#missedOnce.has(`${look.model}/${version}`)) return false;
-        missed.add(`${look.model}/${version}`);
+        if (seen.has(version) || this.#missedOnce.has(`${model}/${version}`)) return false;
+        missed.add(`${model}/${version}`);
         return true;
       });
-      const versions = [...look.versions, ...doubted].toSorted((a, b) => a.version - b.version);
-      return { ...look, versions };
+      const versions = [...listed, ...doubted].toSorted((a, b) => a.version - b.version);
+      return { model, policy, versions, problem };
     });
     this.#missedOnce = missed;
     return confirmed.filter(({ model, versions }) => names.has(model) || versions.length > 0);

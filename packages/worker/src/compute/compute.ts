@@ -3,7 +3,7 @@
 // interface; the event loop only moves frames. Arrays handed over are transferred, not copied: the
 // sender gives them up.
 
-import type { Fingerprint, Tensor } from "@winnow/core";
+import type { ErrorCode, Fingerprint, TopKBlock } from "@winnow/core";
 
 /** A version directory by name; one directory per name is open at a time. */
 export interface VersionName {
@@ -20,8 +20,6 @@ export interface OpenedTable {
   readonly partitions: number;
   /** Bytes each partition will occupy, known before reading. */
   readonly partitionBytes: readonly number[];
-  /** Dtype of a candidate table's ids, or of a keyed table's keys; row numbers are int64 keys. */
-  readonly keyDtype: "string" | "int32" | "int64" | undefined;
 }
 
 /** An opened version: enough to place it, nothing read yet. */
@@ -85,13 +83,10 @@ export interface TopKBatch {
   readonly vectors: Float32Array;
 }
 
-/** The answer to one ask, filled positions only, query after query. */
+/** The answer to one ask. */
 export interface TopKPart {
-  readonly k: number;
-  /** `[queries]`. */
-  readonly counts: Uint32Array;
-  readonly scores: Float32Array;
-  readonly rows: Uint32Array;
+  readonly block: TopKBlock;
+  /** Ids of the filled positions, query after query; none if not wanted or not stored. */
   readonly ids: PackedKeys | undefined;
 }
 
@@ -124,7 +119,7 @@ export interface LookupBatchAnswer {
 
 /** An error as it crosses the thread border. */
 export interface ComputeProblem {
-  readonly code: string;
+  readonly code: ErrorCode;
   readonly message: string;
 }
 
@@ -166,6 +161,3 @@ export interface Compute {
   onFailure(listener: (error: Error) => void): void;
   shutdown(): Promise<void>;
 }
-
-/** The tensor these keys are; shares their arrays. */
-export type KeyTensor = Extract<Tensor, { dtype: "string" | "int32" | "int64" }>;

@@ -1,0 +1,86 @@
+// Tells the cluster what this worker holds: to the membership store and, in-band, to every router that
+// is connected. Changes that come in quick succession (partition after partition) are told together,
+// at most once per `announceIntervalMs`; the last state is always told.
+
+import type { Announcement, MembershipStore, WorkerLink } from "@winnow/cluster";
+import type { Environment, Timer } from "@winnow/core";
+
+/** What the announcer lives on. */
+export interface AnnouncerParts {
+  readonly environment: Environment;
+  readonly membership: MembershipStore;
+  /** What there is to say right now. */
+  readonly announcement: () => Announcement;
+  readonly announceIntervalMs: number;
+}
+
+/** Announces until closed. */
+export class Announcer {
+  readonly #parts: AnnouncerParts;
+  readonly #links = new Set<WorkerLink>();
+  #told = "";
+  #toldAtMs = -Infinity;
+  #timer: Timer | undefined;
+  #isSuspended = false;
+  #isClosed = false;
+
+  constructor(parts: AnnouncerParts) {
+    this.#parts = parts;
+  }
+
+  /** A router that wants to hear of changes; it has been sent the current state. */
+  addLink(link: WorkerLink): void {
+    this.#links.add(link);
+  }
+
+  removeLink(link: WorkerLink): void {
+    this.#links.delete(link);
+  }
+
+  /** Something may have changed: tells it soon. */
+  changed(): void {
+    if (this.#isClosed || this.#timer !== undefined) return;
+    const { clock } = this.#parts.environment;
+    const dueMs = this.#toldAtMs + this.#parts.announceIntervalMs - clock.nowMs();
+    if (dueMs <= 0) this.#tell();
+    else this.#timer = clock.setTimer(dueMs, () => this.#tell());
+  }
+
+  /** Tells the current state at once, for a change that must not wait (a drain). */
+  flush(): void {
+    if (!this.#isClosed) this.#tell();
+  }
+
+  /** Lets the lease run out while the compute side stands still; routers are told by pongs. */
+  suspend(isSuspended: boolean): void {
+    this.#isSuspended = isSuspended;
+    if (isSuspended) this.#parts.membership.suspend();
+    else this.#publish(this.#parts.announcement());
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    if (this.#timer !== undefined) this.#parts.environment.clock.clearTimer(this.#timer);
+  }
+
+  #tell(): void {
+    const { clock } = this.#parts.environment;
+    if (this.#timer !== undefined) clock.clearTimer(this.#timer);
+    this.#timer = undefined;
+    const announcement = this.#parts.announcement();
+    const text = JSON.stringify(announcement);
+    if (text === this.#told) return;
+    this.#told = text;
+    this.#toldAtMs = clock.nowMs();
+    for (const link of this.#links) link.announce(announcement);
+    if (!this.#isSuspended) this.#publish(announcement);
+  }
+
+  #publish(announcement: Announcement): void {
+    const { membership, environment } = this.#parts;
+    // Not awaited: a store that does not answer is tried again with every renewal.
+    membership.announce(announcement).catch((error: unknown) => {
+      environment.log.warn("announcement failed", { error });
+    });
+  }
+}

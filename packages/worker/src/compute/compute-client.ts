@@ -1,0 +1,146 @@
+// The compute side as the event loop sees it: `Compute` over a message port. When the thread behind
+// the port ends unasked, everything that waits for it fails with UNAVAILABLE.
+
+import { WinnowError } from "@winnow/core";
+
+import { requestBuffers } from "./compute-channel.ts";
+import type { ComputePort, ComputeRequest, FromCompute } from "./compute-channel.ts";
+import type {
+  Compute,
+  ComputeDevice,
+  ComputeMemory,
+  LoadedReplica,
+  LookupBatch,
+  LookupBatchAnswer,
+  OpenedVersion,
+  ReplicaName,
+  TopKBatch,
+  TopKBatchAnswer,
+  VersionName,
+} from "./compute.ts";
+import type { ProgressCounter } from "./progress-counter.ts";
+
+interface PendingRequest {
+  // The value is what the request asked for: both ends of the channel are typed by its kind.
+  resolve(value: never): void;
+  reject(error: Error): void;
+}
+
+/** What a client is made of. */
+export interface ComputeClientParts {
+  readonly port: ComputePort;
+  readonly progress: ProgressCounter;
+  readonly device: ComputeDevice;
+  readonly memory: ComputeMemory;
+  /** Ends the thread once it has shut down. */
+  readonly end: () => Promise<void>;
+}
+
+/** Asks the compute thread. */
+export class ComputeClient implements Compute {
+  readonly device: ComputeDevice;
+  readonly #parts: ComputeClientParts;
+  readonly #requests = new Map<number, PendingRequest>();
+  #memory: ComputeMemory;
+  #lastId = 0;
+  #failure: Error | undefined;
+  #failureListener: ((error: Error) => void) | undefined;
+  #isEnding = false;
+
+  constructor(parts: ComputeClientParts) {
+    this.#parts = parts;
+    this.device = parts.device;
+    this.#memory = parts.memory;
+    parts.port.on("message", (message) => this.#receive(message as FromCompute));
+  }
+
+  get memory(): ComputeMemory {
+    return this.#memory;
+  }
+
+  get progress(): number {
+    return this.#parts.progress.value;
+  }
+
+  get pending(): number {
+    return this.#requests.size;
+  }
+
+  open(name: VersionName, directory: string): Promise<OpenedVersion> {
+    return this.#ask({ kind: "open", name, directory });
+  }
+
+  load(name: ReplicaName): Promise<LoadedReplica> {
+    return this.#ask({ kind: "load", name });
+  }
+
+  release(name: ReplicaName): Promise<void> {
+    return this.#ask({ kind: "release", name });
+  }
+
+  close(name: VersionName): Promise<void> {
+    return this.#ask({ kind: "close", name });
+  }
+
+  program(name: VersionName, tableBytesMax: number): Promise<Uint8Array> {
+    return this.#ask({ kind: "program", name, tableBytesMax });
+  }
+
+  topK(batch: TopKBatch, signal?: AbortSignal): Promise<TopKBatchAnswer> {
+    return this.#ask({ kind: "topK", batch }, signal);
+  }
+
+  lookup(batch: LookupBatch): Promise<LookupBatchAnswer> {
+    return this.#ask({ kind: "lookup", batch });
+  }
+
+  onFailure(listener: (error: Error) => void): void {
+    this.#failureListener = listener;
+    if (this.#failure !== undefined) listener(this.#failure);
+  }
+
+  async shutdown(): Promise<void> {
+    if (this.#isEnding) return;
+    this.#isEnding = true;
+    if (this.#failure === undefined) await this.#ask({ kind: "shutdown" });
+    await this.#parts.end();
+    this.#rejectAll(new WinnowError("UNAVAILABLE", "The worker is closing"));
+  }
+
+  /** The thread is gone: to be called by whoever watches it. */
+  fail(cause: Error): void {
+    if (this.#failure !== undefined || this.#isEnding) return;
+    const message = `The compute thread ended: ${cause.message}`;
+    this.#failure = new WinnowError("UNAVAILABLE", message, { cause });
+    this.#rejectAll(this.#failure);
+    this.#failureListener?.(this.#failure);
+  }
+
+  #ask<Value>(request: ComputeRequest, signal?: AbortSignal): Promise<Value> {
+    if (this.#failure !== undefined) return Promise.reject(this.#failure);
+    this.#lastId += 1;
+    const id = this.#lastId;
+    return new Promise<Value>((resolve, reject) => {
+      this.#requests.set(id, { resolve, reject });
+      this.#parts.port.postMessage({ id, request }, requestBuffers(request));
+      const cancel = (): void => {
+        if (this.#requests.has(id)) this.#parts.port.postMessage({ cancel: id }, []);
+      };
+      signal?.addEventListener("abort", cancel, { once: true });
+    });
+  }
+
+  #receive({ id, memory, value, problem }: FromCompute): void {
+    this.#memory = memory;
+    const request = this.#requests.get(id);
+    this.#requests.delete(id);
+    if (problem === undefined) request?.resolve(value as never);
+    else request?.reject(new WinnowError(problem.code, problem.message));
+  }
+
+  #rejectAll(error: Error): void {
+    const requests = [...this.#requests.values()];
+    this.#requests.clear();
+    for (const request of requests) request.reject(error);
+  }
+}

@@ -1,0 +1,68 @@
+// Starts the compute side: in a thread of its own, as a worker runs it. An uncaught error or an exit
+// of the thread fails everything that waits for it; restarting is the process supervisor's business.
+
+import { Worker } from "node:worker_threads";
+
+import { WinnowError } from "@winnow/core";
+
+import { ComputeClient } from "./compute-client.ts";
+import type {
+  AcceleratorSettings,
+  ComputeHello,
+  ComputeThreadData,
+} from "./compute-thread-data.ts";
+import type { Compute } from "./compute.ts";
+import { ProgressCounter } from "./progress-counter.ts";
+
+/** What the compute side is started with. */
+export interface ComputeSettings {
+  readonly accelerator: AcceleratorSettings;
+  readonly exclusionBytesMax: number;
+}
+
+/** Starts a compute side. @throws WinnowError when no device can be had */
+export type StartCompute = (settings: ComputeSettings) => Promise<Compute>;
+
+/** The built entry; sources cannot run in a thread, so from them the built one is taken as well. */
+const ENTRY = new URL(
+  import.meta.url.endsWith(".ts") ? "../../dist/compute/compute-thread.js" : "./compute-thread.js",
+  import.meta.url,
+);
+
+/** Starts the compute side in a thread of its own. */
+export async function startComputeThread(settings: ComputeSettings): Promise<Compute> {
+  const progress = new ProgressCounter();
+  const { accelerator, exclusionBytesMax } = settings;
+  const workerData: ComputeThreadData = {
+    accelerator,
+    exclusionBytesMax,
+    progress: progress.shared,
+  };
+  const thread = new Worker(ENTRY, { workerData, name: "winnow-compute" });
+  const hello = await firstMessage(thread);
+  if ("problem" in hello) {
+    await thread.terminate();
+    throw new WinnowError(hello.problem.code, hello.problem.message);
+  }
+  const client = new ComputeClient({
+    port: thread,
+    progress,
+    ...hello,
+    end: async () => {
+      await thread.terminate();
+    },
+  });
+  thread.on("error", (error) => client.fail(error));
+  thread.on("exit", (code) => client.fail(new Error(`exit code ${code}`)));
+  return client;
+}
+
+function firstMessage(thread: Worker): Promise<ComputeHello> {
+  return new Promise((resolve, reject) => {
+    thread.once("message", resolve);
+    thread.once("error", reject);
+    thread.once("exit", (code) => {
+      reject(new WinnowError("UNAVAILABLE", `The compute thread ended with exit code ${code}`));
+    });
+  });
+}

@@ -1,0 +1,57 @@
+// A version's program as bytes for routers, with its small keyed tables whole: those are looked up
+// inside the router, which saves a hop. A whole table is put together from its partitions, so the
+// same reader serves both; rows that are in every partition (OOV, mask) are taken once.
+
+import { StringColumn, encodeProgramPackage } from "@winnow/core";
+import type { InlineTable, KeyedPartition, KeyedTable, Tensor } from "@winnow/core";
+import type { ModelVersion } from "@winnow/model";
+
+const FLOAT_BYTES = 4;
+
+/** Packs the program of a version; tables of up to `tableBytesMax` bytes of rows come along. */
+export function packProgram(version: ModelVersion, tableBytesMax: number): Uint8Array {
+  const inlineTables = new Map<number, InlineTable>();
+  for (const [table, spec] of version.program.tables.entries()) {
+    if (spec.kind !== "keyed" || spec.rows * spec.dim * FLOAT_BYTES > tableBytesMax) continue;
+    inlineTables.set(table, readWhole(version, table, spec));
+  }
+  return encodeProgramPackage({ program: version.program, inlineTables });
+}
+
+function readWhole(version: ModelVersion, table: number, spec: KeyedTable): InlineTable {
+  const values = new Float32Array(spec.rows * spec.dim);
+  const parts: KeyedPartition[] = [];
+  for (let partition = 0; partition < spec.partitions; partition += 1) {
+    const reader = version.openPartition(table, partition);
+    if (reader.keyed === undefined) throw new RangeError(`table "${spec.name}" has no keys`);
+    parts.push(reader.keyed);
+    let localRow = 0;
+    for (const chunk of reader.chunks()) {
+      for (let at = 0; at < chunk.length; at += spec.dim, localRow += 1) {
+        const row = reader.keyed.globalRows[localRow]!;
+        values.set(chunk.subarray(at, at + spec.dim), row * spec.dim);
+      }
+    }
+  }
+  const globalRows = Uint32Array.from({ length: spec.rows }, (_, row) => row);
+  return { partition: { globalRows, ...joinKeys(parts) }, values };
+}
+
+function joinKeys(parts: readonly KeyedPartition[]): Pick<KeyedPartition, "keys" | "keyRows"> {
+  const keyRows = Uint32Array.from(parts.flatMap((part) => [...part.keyRows]));
+  const columns = parts.map(({ keys }) => keys).filter((keys) => keys !== undefined);
+  if (columns.length === 0) return { keys: undefined, keyRows };
+  return { keys: joinTensors(columns), keyRows };
+}
+
+function joinTensors(columns: readonly Tensor[]): Tensor {
+  if (columns[0]?.dtype === "string") {
+    const strings = columns.flatMap(({ data }) => {
+      const column = data as StringColumn;
+      return Array.from({ length: column.length }, (_, index) => column.at(index));
+    });
+    return { dtype: "string", shape: [strings.length], data: StringColumn.fromBytes(strings) };
+  }
+  const values = columns.flatMap(({ data }) => [...(data as BigInt64Array)]);
+  return { dtype: "int64", shape: [values.length], data: BigInt64Array.from(values) };
+}

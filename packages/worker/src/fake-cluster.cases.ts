@@ -1,0 +1,133 @@
+// Several replica controls on one virtual clock, joined by a membership that is a Map: the control
+// logic as it is, without processes, sockets or files.
+
+import type { Announcement, MembershipView } from "@winnow/cluster";
+import { ManualClock, incarnation, silentLogger, workerId } from "@winnow/core";
+import type { Environment, WorkerId } from "@winnow/core";
+
+import type { OpenedTable } from "./compute/compute.ts";
+import { FakeCompute, fakePlan } from "./fake-compute.cases.ts";
+import type { FakePlan } from "./fake-compute.cases.ts";
+import { ReplicaControl } from "./replica-control.ts";
+import type { ReplicaSettings } from "./replica-control.ts";
+import type { VersionPolicy } from "./version-policy.ts";
+import type { FoundModel, FoundVersion } from "./version-watch.ts";
+
+/** One worker of a fake cluster. */
+export interface FakeWorker {
+  readonly id: WorkerId;
+  readonly compute: FakeCompute;
+  readonly control: ReplicaControl;
+  announcement(): Announcement;
+  isDraining: boolean;
+}
+
+/** Workers, a disk they share, and time. */
+export class FakeCluster {
+  readonly clock = new ManualClock();
+  readonly plan: FakePlan = fakePlan();
+  readonly workers = new Map<WorkerId, FakeWorker>();
+  readonly settings: Partial<ReplicaSettings>;
+  policy: VersionPolicy = { kind: "latest", count: 1 };
+  #versions: readonly FoundVersion[] = [];
+
+  constructor(settings: Partial<ReplicaSettings> = {}) {
+    this.settings = settings;
+  }
+
+  /** Puts version directories `/m/<n>` of model `m` on the shared disk. */
+  setVersions(tables: Readonly<Record<number, readonly OpenedTable[]>>, stamp = "a"): void {
+    this.#versions = Object.entries(tables).map(([number, ofVersion]) => {
+      const directory = `/m/${number}`;
+      this.plan.directories.set(directory, ofVersion);
+      return { version: Number(number), directory, stamp };
+    });
+    for (const worker of this.workers.values()) worker.control.setModels(this.#models());
+  }
+
+  add(name: string, plan: Partial<FakePlan> = {}): FakeWorker {
+    const id = workerId(name);
+    const compute = new FakeCompute({ ...this.plan, ...plan }, this.clock);
+    const environment: Environment = { clock: this.clock, random: () => 0.5, log: silentLogger };
+    const announcement = (): Announcement => ({
+      workerId: id,
+      incarnation: incarnation(1),
+      address: name,
+      state: worker.isDraining ? "draining" : "ready",
+      accelerator: "fake",
+      device: "",
+      memoryUsedBytes: compute.memory.usedBytes,
+      memoryCapacityBytes: compute.memory.capacityBytes,
+      versions: control.holdings(),
+    });
+    const control: ReplicaControl = new ReplicaControl(
+      { environment, compute, announcement, onChange: () => undefined },
+      {
+        workerId: id,
+        replication: 2,
+        placementQuietMs: 0,
+        maxLoadRetries: 1,
+        loadRetryIntervalMs: 1000,
+        replicaGraceMs: 500,
+        versionGraceMs: 700,
+        ...this.settings,
+      },
+    );
+    const worker: FakeWorker = { id, compute, control, announcement, isDraining: false };
+    this.workers.set(id, worker);
+    control.setModels(this.#models());
+    return worker;
+  }
+
+  /** A worker dies: its announcement is gone with the next view. */
+  kill(worker: FakeWorker): void {
+    this.workers.delete(worker.id);
+    worker.control.close();
+  }
+
+  drain(worker: FakeWorker): void {
+    worker.isDraining = true;
+    worker.control.drain();
+  }
+
+  /** The view every worker gets. */
+  view(): MembershipView {
+    const workers = [...this.workers.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    return {
+      workers: workers.map((worker) => worker.announcement()),
+      readAtMs: this.clock.nowMs(),
+      healthy: true,
+      silent: [],
+      placementWorkers: workers.filter(({ isDraining }) => !isDraining).map(({ id }) => id),
+    };
+  }
+
+  /** Time passes; every 50 ms everybody sees everybody, and `check` looks at the state. */
+  async run(durationMs: number, check: () => void = () => undefined): Promise<void> {
+    for (let passedMs = 0; passedMs < durationMs; passedMs += 50) {
+      const view = this.view();
+      for (const worker of this.workers.values()) worker.control.setView(view);
+      await this.clock.advanceSettled(50);
+      check();
+    }
+  }
+
+  /** How many workers announce each partition of a table of a version. */
+  coverage(version: number, table = 0): number[] {
+    const counts: number[] = [];
+    for (const worker of this.workers.values()) {
+      const holding = worker.announcement().versions.find((each) => each.version === version);
+      const found = holding?.tables.find((each) => each.table === table);
+      for (let partition = 0; partition < (found?.partitions ?? 0); partition += 1) {
+        const isHeld = found?.held.some((each) => each.partition === partition) === true;
+        counts[partition] = (counts[partition] ?? 0) + Number(isHeld);
+      }
+    }
+    return counts;
+  }
+
+  #models(): FoundModel[] {
+    const { policy } = this;
+    return [{ model: "m", policy, versions: this.#versions, problem: undefined }];
+  }
+}

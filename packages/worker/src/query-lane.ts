@@ -1,0 +1,140 @@
+// One lane to the device: queries wait in a batcher, a bounded number of batches is under way, and
+// every query ends exactly once. There are two lanes (scans and lookups), so that a lookup of a few
+// keys never waits behind a scan it has nothing to do with.
+
+import { WinnowError, toWinnowError } from "@winnow/core";
+import type { Clock } from "@winnow/core";
+
+import { Batcher } from "./batcher.ts";
+import type { BatchLimits, WaitingQuery } from "./batcher.ts";
+
+/** How one query of a batch ended. */
+export type Outcome<Answer> =
+  | { readonly kind: "answer"; readonly answer: Answer; readonly queueMs: number }
+  | { readonly kind: "expired" }
+  | { readonly kind: "failed"; readonly error: WinnowError };
+
+/** A query on a lane. */
+export interface LaneQuery<Answer> extends WaitingQuery {
+  /** Called at most once; not at all after `cancel`. */
+  readonly end: (outcome: Outcome<Answer>) => void;
+}
+
+/** Does the work of a batch; one answer per query, in order. */
+export type RunBatch<Query, Answer> = (
+  queries: readonly Query[],
+  signal: AbortSignal,
+) => Promise<readonly Answer[]>;
+
+/** Bounds of a lane. */
+export interface LaneLimits extends BatchLimits {
+  /** Batches under way at once. */
+  readonly inFlightMax: number;
+}
+
+interface RunningBatch {
+  readonly controller: AbortController;
+  readonly wanted: Set<unknown>;
+}
+
+/** Queries of one kind on their way to the device. */
+export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
+  readonly #clock: Clock;
+  readonly #limits: LaneLimits;
+  readonly #runBatch: RunBatch<Query, Answer>;
+  readonly #batcher: Batcher<Query>;
+  readonly #running = new Set<RunningBatch>();
+  readonly #arrivedMs = new Map<Query, number>();
+
+  constructor(clock: Clock, runBatch: RunBatch<Query, Answer>, limits: LaneLimits) {
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#runBatch = runBatch;
+    this.#batcher = new Batcher(limits);
+  }
+
+  /** Rows that wait for the device. */
+  get queueRows(): number {
+    return this.#batcher.rows;
+  }
+
+  /** Whether anything waits or runs. */
+  get isBusy(): boolean {
+    return this.#batcher.length > 0 || this.#running.size > 0;
+  }
+
+  /** Takes a query in; `false` at once when the queue is full even without those that expired. */
+  offer(query: Query): boolean {
+    const isTaken =
+      this.#batcher.offer(query) || (this.#dropExpired() && this.#batcher.offer(query));
+    if (isTaken) this.#arrivedMs.set(query, this.#clock.nowMs());
+    return isTaken;
+  }
+
+  /** Starts what may start. To be called once after the queries of a frame were offered. */
+  pump(): void {
+    while (this.#running.size < this.#limits.inFlightMax) {
+      const batch = this.#batcher.next(this.#clock.nowMs());
+      if (batch === undefined) return;
+      this.#endAll(batch.expired, { kind: "expired" });
+      if (batch.queries.length > 0) void this.#run(batch.queries);
+    }
+  }
+
+  /** Forgets a query; a batch nobody waits for any more is stopped. */
+  cancel(query: Query): void {
+    this.#arrivedMs.delete(query);
+    if (this.#batcher.cancel(query)) return;
+    for (const running of this.#running) {
+      if (running.wanted.delete(query) && running.wanted.size === 0) running.controller.abort();
+    }
+  }
+
+  /** Ends everything that waits: the device is gone. */
+  fail(error: WinnowError): void {
+    this.#endAll(this.#batcher.clear(), { kind: "failed", error });
+  }
+
+  #dropExpired(): boolean {
+    const expired = this.#batcher.expire(this.#clock.nowMs());
+    this.#endAll(expired, { kind: "expired" });
+    return expired.length > 0;
+  }
+
+  /** Runs one batch to its end; never rejects. */
+  async #run(queries: readonly Query[]): Promise<void> {
+    const startedMs = this.#clock.nowMs();
+    const running = { controller: new AbortController(), wanted: new Set<unknown>(queries) };
+    this.#running.add(running);
+    let answers: readonly Answer[] = [];
+    let error: WinnowError | undefined;
+    try {
+      answers = await this.#runBatch(queries, running.controller.signal);
+    } catch (cause) {
+      error = toWinnowError(cause);
+    }
+    this.#running.delete(running);
+    // The device first: answers are handed out while the next batch already runs.
+    this.pump();
+    for (const [index, query] of queries.entries()) {
+      if (!running.wanted.has(query)) continue;
+      const queueMs = startedMs - (this.#arrivedMs.get(query) ?? startedMs);
+      const answer = answers[index];
+      if (answer !== undefined) this.#end(query, { kind: "answer", answer, queueMs });
+      else this.#end(query, { kind: "failed", error: error ?? missingAnswer() });
+    }
+  }
+
+  #endAll(queries: readonly Query[], outcome: Outcome<Answer>): void {
+    for (const query of queries) this.#end(query, outcome);
+  }
+
+  #end(query: Query, outcome: Outcome<Answer>): void {
+    this.#arrivedMs.delete(query);
+    query.end(outcome);
+  }
+}
+
+function missingAnswer(): WinnowError {
+  return new WinnowError("INTERNAL", "The device answered fewer queries than it was given");
+}

@@ -1,0 +1,179 @@
+// Answers routers' queries. Checks come before any work and are exact: the version must be held with
+// this very content, every partition asked for must be held, sizes must fit; otherwise the answer is a
+// failure that says so, never a shorter list (S10).
+//
+//   query ─▶ check ─▶ lane (scan or lookup) ─▶ compute thread ─▶ reply on the router's link
+//              └─▶ NO_VERSION · NOT_OWNER · EXPIRED · OVERLOADED · INVALID_KEY · INTERNAL
+
+import type {
+  FailureReason,
+  LinkHandlers,
+  WorkerAnswer,
+  WorkerLink,
+  WorkerQuery,
+} from "@winnow/cluster";
+import { WinnowError } from "@winnow/core";
+import type { Clock, VersionKey } from "@winnow/core";
+
+import type { Compute } from "./compute/compute.ts";
+import { QueryLane } from "./query-lane.ts";
+import type { Outcome } from "./query-lane.ts";
+import { QueryRefusal, checkQuery } from "./query-check.ts";
+import type { QueryLimits } from "./query-check.ts";
+import { runLookups, runTopK } from "./query-batch.ts";
+import type { BatchedAnswer, BatchedQuery } from "./query-batch.ts";
+import { batchGroupOf } from "./batcher.ts";
+import type { HeldVersion } from "./replica-set.ts";
+
+/** Bounds of the queues; the rest is in `QueryLimits`. */
+export interface AnswerLimits extends QueryLimits {
+  readonly queueRowsMax: number;
+  readonly batchRowsMax: number;
+  readonly scansInFlightMax: number;
+  readonly lookupsInFlightMax: number;
+}
+
+/** What answering lives on. */
+export interface AnswerDependencies {
+  readonly clock: Clock;
+  readonly compute: Compute;
+  /** The held version of this identity. */
+  readonly find: (key: VersionKey) => HeldVersion | undefined;
+}
+
+type Lane = QueryLane<BatchedQuery, BatchedAnswer>;
+
+/** Takes queries from links and replies to them. */
+export class ShardAnswer {
+  readonly #dependencies: AnswerDependencies;
+  readonly #limits: AnswerLimits;
+  readonly #scans: Lane;
+  readonly #lookups: Lane;
+
+  constructor(dependencies: AnswerDependencies, limits: AnswerLimits) {
+    const { clock, compute } = dependencies;
+    this.#dependencies = dependencies;
+    this.#limits = limits;
+    const { queueRowsMax, batchRowsMax } = limits;
+    this.#scans = new QueryLane(clock, (queries, signal) => runTopK(compute, queries, signal), {
+      queueRowsMax,
+      batchRowsMax,
+      inFlightMax: limits.scansInFlightMax,
+    });
+    this.#lookups = new QueryLane(clock, (queries) => runLookups(compute, queries), {
+      queueRowsMax: limits.lookupKeysMax,
+      batchRowsMax: limits.lookupKeysMax,
+      inFlightMax: limits.lookupsInFlightMax,
+    });
+  }
+
+  /** Rows and keys that wait for the device. */
+  get queueRows(): number {
+    return this.#scans.queueRows + this.#lookups.queueRows;
+  }
+
+  /** Whether any query waits or is being computed. */
+  get isBusy(): boolean {
+    return this.#scans.isBusy || this.#lookups.isBusy;
+  }
+
+  /** Answers the queries of one link until it closes. */
+  serve(link: WorkerLink): Pick<LinkHandlers, "onQueries" | "onCancel" | "onClose"> {
+    const waiting = new Map<number, { readonly lane: Lane; readonly query: BatchedQuery }>();
+    const forget = (id: number): void => {
+      const found = waiting.get(id);
+      waiting.delete(id);
+      found?.lane.cancel(found.query);
+    };
+    return {
+      onQueries: (queries) => {
+        for (const query of queries) {
+          const reply = replyTo(link, query.id);
+          const end = (outcome: Outcome<BatchedAnswer>): void => {
+            waiting.delete(query.id);
+            reply(outcome);
+          };
+          const taken = this.#take(query, end);
+          if (taken !== undefined) waiting.set(query.id, taken);
+        }
+        this.#scans.pump();
+        this.#lookups.pump();
+      },
+      onCancel: forget,
+      onClose: () => {
+        for (const id of waiting.keys()) forget(id);
+      },
+    };
+  }
+
+  /** Ends everything that waits: the compute side is gone. */
+  fail(error: WinnowError): void {
+    this.#scans.fail(error);
+    this.#lookups.fail(error);
+  }
+
+  /** Checks a query and queues it, or ends it with the reason. */
+  #take(
+    query: WorkerQuery,
+    end: (outcome: Outcome<BatchedAnswer>) => void,
+  ): { readonly lane: Lane; readonly query: BatchedQuery } | undefined {
+    const refusal = checkQuery(query, this.#dependencies.find(query.version), this.#limits);
+    if (refusal !== undefined) {
+      end({ kind: "failed", error: refusal });
+      return undefined;
+    }
+    const lane = query.ask.kind === "topK" ? this.#scans : this.#lookups;
+    const batched = {
+      query,
+      group: groupOf(query),
+      rows: rowsOf(query),
+      deadlineMs: this.#dependencies.clock.nowMs() + query.remainingMs,
+      end,
+    };
+    if (lane.offer(batched)) return { lane, query: batched };
+    end({ kind: "failed", error: overloaded(lane.queueRows) });
+    return undefined;
+  }
+}
+
+/** Queries of one group can share a scan (or a gather). */
+function groupOf({ version, table, partitions, ask }: WorkerQuery): string {
+  const name = `${version.model}/${version.version}/${version.fingerprint}/${table}`;
+  if (ask.kind === "lookup") return name;
+  return batchGroupOf(`${name}/${partitions.join()}`, ask.k);
+}
+
+function rowsOf({ ask }: WorkerQuery): number {
+  return Math.max(1, ask.kind === "topK" ? ask.queries : ask.keys.data.length);
+}
+
+function replyTo(link: WorkerLink, id: number): (outcome: Outcome<BatchedAnswer>) => void {
+  return (outcome) => {
+    const isAnswer = outcome.kind === "answer";
+    link.reply({
+      id,
+      queueUs: isAnswer ? Math.round(outcome.queueMs * 1000) : 0,
+      computeUs: isAnswer ? outcome.answer.computeUs : 0,
+      answer: answerOf(outcome),
+    });
+  };
+}
+
+function answerOf(outcome: Outcome<BatchedAnswer>): WorkerAnswer {
+  if (outcome.kind === "answer") return outcome.answer.answer;
+  const error =
+    outcome.kind === "failed"
+      ? outcome.error
+      : new WinnowError("DEADLINE_EXCEEDED", "The deadline passed before the query started");
+  return { kind: "failure", reason: reasonOf(outcome, error), error };
+}
+
+function reasonOf(outcome: Outcome<BatchedAnswer>, error: WinnowError): FailureReason {
+  if (outcome.kind === "expired") return "EXPIRED";
+  return error instanceof QueryRefusal ? error.reason : "INTERNAL";
+}
+
+function overloaded(queueRows: number): QueryRefusal {
+  const message = `The worker's queue is full: ${queueRows} rows wait; ask another replica or later`;
+  return new QueryRefusal("OVERLOADED", { code: "UNAVAILABLE", message });
+}

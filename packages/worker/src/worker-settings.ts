@@ -1,0 +1,191 @@
+// Every setting of a worker: unit, default, what it trades. Options come in (all optional), settings
+// come out (all present); defaults live here and nowhere else.
+
+import { hostname } from "node:os";
+
+import { WinnowError, incarnation, workerId } from "@winnow/core";
+import type { Incarnation, WorkerId } from "@winnow/core";
+
+import type { AcceleratorSettings } from "./compute/compute-thread-data.ts";
+import type { DrainSettings } from "./drain-hold.ts";
+import type { ProgressWatchSettings } from "./progress-watch.ts";
+import type { ReplicaSettings } from "./replica-control.ts";
+import type { AnswerLimits } from "./shard-answer.ts";
+import type { VersionPolicy } from "./version-policy.ts";
+import type { ModelLocation, WatchSettings } from "./version-watch.ts";
+
+/** What a caller may say; everything else has a default. */
+export interface WorkerOptions {
+  /** Stable name, keeps this worker's partitions across restarts. Default `<hostname>:<port>`. */
+  readonly workerId?: string | undefined;
+  /** Number of this process's life; must grow. Default: milliseconds since 1970. */
+  readonly incarnation?: number | undefined;
+  /** Interface to listen on. Default 127.0.0.1: the port is for routers alone. */
+  readonly host?: string | undefined;
+  /** Port of the Shard service. Default 7600; 0 takes any free one. */
+  readonly port?: number | undefined;
+  /** host:port that routers connect to. Default: host (or the machine's name) and the port. */
+  readonly advertisedAddress?: string | undefined;
+  /** A directory in which every subdirectory is a model. No default. */
+  readonly modelsPath?: string | undefined;
+  /** Models by name and base path; the policy defaults to `versionPolicy`. */
+  readonly models?:
+    | readonly {
+        readonly model: string;
+        readonly basePath: string;
+        readonly policy?: VersionPolicy;
+      }[]
+    | undefined;
+  /** Which versions to hold. Default: the latest one (and the serving one while it is another). */
+  readonly versionPolicy?: VersionPolicy | undefined;
+  /** Between two looks at the model directories. Default 1000 ms. */
+  readonly pollIntervalMs?: number | undefined;
+  /** Intended replicas of each partition, equal on all processes. Default 2. */
+  readonly replication?: number | undefined;
+  /** Device and its memory. Default: what `createAccelerator` chooses. */
+  readonly accelerator?: AcceleratorSettings | undefined;
+  /** Loading waits until the list of workers is still for so long. Default 300 ms. */
+  readonly placementQuietMs?: number | undefined;
+  /** Tries of a version that failed to load, beyond the first, while its files stay. Default 5. */
+  readonly maxLoadRetries?: number | undefined;
+  /** Between two such tries. Default 10 000 ms. */
+  readonly loadRetryIntervalMs?: number | undefined;
+  /** Longest deadline a router gives: what is given up is kept for twice as long. Default 10 000 ms. */
+  readonly requestDeadlineMsMax?: number | undefined;
+  /** An old version is kept at least so long after the flip, for a quick way back. Default 0 ms. */
+  readonly rollbackWindowMs?: number | undefined;
+  /** Query vectors that may wait for the device; more are refused at once. Default 4096. */
+  readonly queueRowsMax?: number | undefined;
+  /** Query vectors of one scan: more cost less each, and make each wait longer. Default 64. */
+  readonly batchRowsMax?: number | undefined;
+  /** Scans under way at once. Default 1: what arrives meanwhile forms the next batch. */
+  readonly scansInFlightMax?: number | undefined;
+  /** Gathers under way at once. Default 4. */
+  readonly lookupsInFlightMax?: number | undefined;
+  /** Query vectors of one query. Default 1024. */
+  readonly queryRowsMax?: number | undefined;
+  /** Candidates per query vector. Default 10 000. */
+  readonly kMax?: number | undefined;
+  /** Query vectors × k of one query. Default 1 048 576 (8 MiB of scores and rows). */
+  readonly answerRowsMax?: number | undefined;
+  /** Excluded ids of one query. Default 100 000. */
+  readonly excludedIdsMax?: number | undefined;
+  /** Keys of one lookup, and keys that may wait. Default 65 536. */
+  readonly lookupKeysMax?: number | undefined;
+  /** Memory of the id indexes that exclusions build. Default 268 435 456 bytes. */
+  readonly exclusionBytesMax?: number | undefined;
+  /** Between two announcements of changes. Default 50 ms. */
+  readonly announceIntervalMs?: number | undefined;
+  /** Work waits and nothing moves for so long: the worker calls itself stalled. Default 1000 ms. */
+  readonly stallMs?: number | undefined;
+  /** A worker in drain gives the others so long to notice. Default 1000 ms. */
+  readonly drainNoticeMs?: number | undefined;
+  /** A worker in drain waits for coverage at most so long: grace period − 15 s. Default 285 000 ms. */
+  readonly drainHoldMsMax?: number | undefined;
+  /** Routers get so long to end their streams. Default 10 000 ms. */
+  readonly drainGraceMs?: number | undefined;
+}
+
+/** Everything a worker goes by. */
+export interface WorkerSettings {
+  readonly workerId: WorkerId;
+  readonly incarnation: Incarnation;
+  readonly host: string;
+  readonly port: number;
+  readonly advertisedAddress: string | undefined;
+  readonly watch: WatchSettings;
+  readonly replicas: ReplicaSettings;
+  readonly answers: AnswerLimits;
+  readonly progress: ProgressWatchSettings;
+  readonly drain: DrainSettings & { readonly drainGraceMs: number };
+  readonly accelerator: AcceleratorSettings;
+  readonly exclusionBytesMax: number;
+  readonly announceIntervalMs: number;
+}
+
+const PROGRESS_CHECK_INTERVAL_MS = 100;
+
+/** Fills in the defaults. @throws WinnowError INVALID_ARGUMENT for what cannot work */
+export function resolveWorkerOptions(options: WorkerOptions): WorkerSettings {
+  const port = options.port ?? 7600;
+  const id = workerId(options.workerId ?? `${hostname()}:${port}`);
+  return {
+    workerId: id,
+    incarnation: incarnation(options.incarnation ?? Date.now()),
+    host: options.host ?? "127.0.0.1",
+    port,
+    advertisedAddress: options.advertisedAddress,
+    watch: watchSettings(options),
+    replicas: replicaSettings(options, id),
+    answers: answerLimits(options),
+    progress: { stallMs: options.stallMs ?? 1000, checkIntervalMs: PROGRESS_CHECK_INTERVAL_MS },
+    drain: drainSettings(options),
+    accelerator: options.accelerator ?? {},
+    exclusionBytesMax: options.exclusionBytesMax ?? 2 ** 28,
+    announceIntervalMs: options.announceIntervalMs ?? 50,
+  };
+}
+
+function replicaSettings(options: WorkerOptions, id: WorkerId): ReplicaSettings {
+  const deadlineMs = options.requestDeadlineMsMax ?? 10_000;
+  return {
+    workerId: id,
+    replication: atLeastOne("replication", options.replication ?? 2),
+    placementQuietMs: options.placementQuietMs ?? 300,
+    maxLoadRetries: options.maxLoadRetries ?? 5,
+    loadRetryIntervalMs: options.loadRetryIntervalMs ?? 10_000,
+    replicaGraceMs: 2 * deadlineMs,
+    versionGraceMs: Math.max(2 * deadlineMs, options.rollbackWindowMs ?? 0),
+  };
+}
+
+function drainSettings(options: WorkerOptions): WorkerSettings["drain"] {
+  return {
+    drainNoticeMs: options.drainNoticeMs ?? 1000,
+    drainHoldMsMax: options.drainHoldMsMax ?? 285_000,
+    drainGraceMs: options.drainGraceMs ?? 10_000,
+  };
+}
+
+/** host:port that others reach this worker at; an address for all interfaces becomes a name. */
+export function advertisedAddressOf(settings: WorkerSettings, port: number): string {
+  if (settings.advertisedAddress !== undefined) return settings.advertisedAddress;
+  const isWildcard = ["0.0.0.0", "::", "[::]"].includes(settings.host);
+  return `${isWildcard ? hostname() : settings.host}:${port}`;
+}
+
+function answerLimits(options: WorkerOptions): AnswerLimits {
+  return {
+    queueRowsMax: atLeastOne("queueRowsMax", options.queueRowsMax ?? 4096),
+    batchRowsMax: atLeastOne("batchRowsMax", options.batchRowsMax ?? 64),
+    scansInFlightMax: atLeastOne("scansInFlightMax", options.scansInFlightMax ?? 1),
+    lookupsInFlightMax: atLeastOne("lookupsInFlightMax", options.lookupsInFlightMax ?? 4),
+    queryRowsMax: options.queryRowsMax ?? 1024,
+    kMax: options.kMax ?? 10_000,
+    answerRowsMax: options.answerRowsMax ?? 2 ** 20,
+    excludedIdsMax: options.excludedIdsMax ?? 100_000,
+    lookupKeysMax: options.lookupKeysMax ?? 65_536,
+  };
+}
+
+function watchSettings(options: WorkerOptions): WatchSettings {
+  const policy = options.versionPolicy ?? { kind: "latest", count: 1 };
+  const models: ModelLocation[] = (options.models ?? []).map((location) => ({
+    model: location.model,
+    basePath: location.basePath,
+    policy: location.policy ?? policy,
+  }));
+  if (models.length === 0 && options.modelsPath === undefined) {
+    throw new WinnowError("INVALID_ARGUMENT", "A worker needs a models directory or a model");
+  }
+  const pollIntervalMs = options.pollIntervalMs ?? 1000;
+  return { models, modelsPath: options.modelsPath, policy, pollIntervalMs };
+}
+
+function atLeastOne(name: string, value: number): number {
+  if (Number.isInteger(value) && value >= 1) return value;
+  throw new WinnowError(
+    "INVALID_ARGUMENT",
+    `${name} is a whole number of at least 1, not ${value}`,
+  );
+}

@@ -1,0 +1,281 @@
+// A worker: one process that holds replicas and answers for them. This file only connects the parts;
+// each decides in a file of its own.
+//
+//   model directories ─▶ version watch ─┐
+//   membership view ────────────────────┼─▶ replica control ─▶ compute (thread) ◀─ shard answer ◀─ routers
+//                                       │         │
+//   membership, routers ◀── announcer ◀─┴─────────┘            progress watch ─▶ pongs, lease
+//
+// Life: listen first (a loading worker is reachable and says what it does) → starting → ready →
+// draining → closed. A compute thread that dies ends the worker: it leaves membership, drops its
+// routers' streams so that they ask other replicas, and tells its process to exit.
+
+import { WorkerServer } from "@winnow/cluster";
+import type {
+  Announcement,
+  LinkHandlers,
+  MembershipStore,
+  ProgramQuery,
+  WorkerLink,
+  WorkerService,
+} from "@winnow/cluster";
+import { WinnowError, sleep, toWinnowError } from "@winnow/core";
+import type { Environment } from "@winnow/core";
+
+import { Announcer } from "./announcer.ts";
+import { startComputeThread } from "./compute/compute-start.ts";
+import type { StartCompute } from "./compute/compute-start.ts";
+import type { Compute } from "./compute/compute.ts";
+import { fileStorage } from "./model-storage.ts";
+import { ProgressWatch } from "./progress-watch.ts";
+import { ReplicaControl } from "./replica-control.ts";
+import { ShardAnswer } from "./shard-answer.ts";
+import { VersionWatch } from "./version-watch.ts";
+import type { ModelStorage } from "./version-watch.ts";
+import { advertisedAddressOf, resolveWorkerOptions } from "./worker-settings.ts";
+import type { WorkerOptions, WorkerSettings } from "./worker-settings.ts";
+
+/** What a worker needs from outside. */
+export interface WorkerDependencies {
+  readonly environment: Environment;
+  /** Closed by its owner, not by the worker. */
+  readonly membership: MembershipStore;
+  /** Default: a thread of its own. */
+  readonly startCompute?: StartCompute;
+  /** Default: the file system. */
+  readonly storage?: ModelStorage;
+}
+
+/** Starts a worker; resolves once it listens and its device is known. Loading goes on behind. */
+export async function startWorker(
+  options: WorkerOptions,
+  dependencies: WorkerDependencies,
+): Promise<Worker> {
+  const settings = resolveWorkerOptions(options);
+  const start = dependencies.startCompute ?? startComputeThread;
+  const compute = await start(settings);
+  try {
+    const worker = new Worker({ ...dependencies, compute }, settings);
+    await worker.listen();
+    return worker;
+  } catch (error) {
+    await compute.shutdown();
+    throw error;
+  }
+}
+
+/** A running worker. */
+export class Worker implements WorkerService {
+  readonly #settings: WorkerSettings;
+  readonly #environment: Environment;
+  readonly #membership: MembershipStore;
+  readonly #compute: Compute;
+  readonly #control: ReplicaControl;
+  readonly #answers: ShardAnswer;
+  readonly #announcer: Announcer;
+  readonly #progress: ProgressWatch;
+  readonly #watch: VersionWatch;
+  readonly #ended: Promise<WinnowError | undefined>;
+  #end: (error: WinnowError | undefined) => void = () => undefined;
+  #server: WorkerServer | undefined;
+  #stopWatching: (() => void) | undefined;
+  #address = "";
+  #isStarted = false;
+  #isDraining = false;
+  #isClosed = false;
+
+  constructor(
+    dependencies: WorkerDependencies & { readonly compute: Compute },
+    settings: WorkerSettings,
+  ) {
+    const { environment, membership, compute } = dependencies;
+    const { clock, log } = environment;
+    this.#ended = new Promise((resolve) => {
+      this.#end = resolve;
+    });
+    this.#settings = settings;
+    this.#environment = environment;
+    this.#membership = membership;
+    this.#compute = compute;
+    const announcement = (): Announcement => this.announcement();
+    const { announceIntervalMs } = settings;
+    this.#announcer = new Announcer({ environment, membership, announcement, announceIntervalMs });
+    this.#control = new ReplicaControl(
+      { environment, compute, announcement, onChange: () => this.#changed() },
+      settings.replicas,
+    );
+    const find = this.#control.find.bind(this.#control);
+    this.#answers = new ShardAnswer({ clock, compute, find }, settings.answers);
+    this.#progress = new ProgressWatch(
+      {
+        clock,
+        signs: () => ({ isBusy: this.#answers.isBusy, progress: compute.progress }),
+        onChange: (stalled) => this.#stalled(stalled),
+      },
+      settings.progress,
+    );
+    const storage = dependencies.storage ?? fileStorage;
+    this.#watch = new VersionWatch({ storage, clock, log }, settings.watch, (models) =>
+      this.#control.setModels(models),
+    );
+  }
+
+  /** host:port that routers connect to. */
+  get address(): string {
+    return this.#address;
+  }
+
+  /** Whether the first share is loaded or refused with a reason, and no drain has begun. */
+  get isReady(): boolean {
+    return this.#isStarted && !this.#isDraining;
+  }
+
+  /** Resolves when the worker is over: with the error if its compute side died. */
+  get ended(): Promise<WinnowError | undefined> {
+    return this.#ended;
+  }
+
+  /** What this worker says of itself right now. */
+  announcement(): Announcement {
+    const { device, memory } = this.#compute;
+    const running = this.#isStarted ? "ready" : "starting";
+    return {
+      workerId: this.#settings.workerId,
+      incarnation: this.#settings.incarnation,
+      address: this.#address,
+      state: this.#isDraining ? "draining" : running,
+      accelerator: device.accelerator,
+      device: device.device,
+      memoryUsedBytes: memory.usedBytes,
+      memoryCapacityBytes: memory.capacityBytes,
+      versions: this.#control.holdings(),
+    };
+  }
+
+  /** Listens, announces itself and begins to load. */
+  async listen(): Promise<void> {
+    const { host, port } = this.#settings;
+    const environment = this.#environment;
+    this.#server = await WorkerServer.listen({ service: this, environment }, { host, port });
+    this.#address = advertisedAddressOf(this.#settings, this.#server.port);
+    this.#compute.onFailure((error) => void this.#die(toWinnowError(error)));
+    this.#announcer.changed();
+    this.#stopWatching = this.#membership.watch((view) => this.#control.setView(view));
+    this.#progress.run();
+    void this.#watch.run(); // Never rejects: a look that fails keeps the last finding.
+    const { workerId, incarnation } = this.#settings;
+    const { accelerator, device } = this.#compute.device;
+    const fields = { workerId, incarnation, address: this.#address, accelerator, device };
+    environment.log.info("worker listening", fields);
+  }
+
+  /** A router's stream. */
+  accept(link: WorkerLink): LinkHandlers {
+    this.#announcer.addLink(link);
+    const handlers = this.#answers.serve(link);
+    return {
+      ...handlers,
+      onPing: (sequence) => {
+        const { progress } = this.#compute;
+        const { queueRows } = this.#answers;
+        link.pong({ sequence, queueRows, progress, stalled: this.#progress.isStalled });
+      },
+      onClose: () => {
+        this.#announcer.removeLink(link);
+        handlers.onClose();
+      },
+    };
+  }
+
+  /** The program of a held version. @throws WinnowError NOT_FOUND */
+  async program({ version, tableBytesMax }: ProgramQuery): Promise<Uint8Array> {
+    if (this.#control.find(version) === undefined) {
+      const message = `Version ${version.version} of this model and content is not held here`;
+      throw new WinnowError("NOT_FOUND", message);
+    }
+    return this.#compute.program(version, tableBytesMax);
+  }
+
+  /**
+   * Leaves without losing a request: announces the drain, answers until others cover its partitions
+   * (bounded), sends routers away, finishes, leaves membership, closes.
+   */
+  async drain(): Promise<void> {
+    if (this.#isDraining || this.#isClosed) return;
+    const { clock, log } = this.#environment;
+    const startedAtMs = clock.nowMs();
+    this.#isDraining = true;
+    this.#control.drain();
+    this.#announcer.flush();
+    this.#updateHealth();
+    log.info("drain began", { workerId: this.#settings.workerId });
+    let hold = this.#control.drainHold(startedAtMs, this.#settings.drain);
+    while (!hold.isOver && !this.#isClosed) {
+      await sleep(clock, DRAIN_CHECK_INTERVAL_MS);
+      hold = this.#control.drainHold(startedAtMs, this.#settings.drain);
+    }
+    if (hold.uncovered > 0) log.warn("drained uncovered partitions", { count: hold.uncovered });
+    await this.#server?.drain(this.#settings.drain.drainGraceMs);
+    await this.close();
+    log.info("drain ended", { elapsedMs: Math.round(clock.nowMs() - startedAtMs) });
+  }
+
+  /** Ends everything at once: routers see their streams end and ask other replicas. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#stop();
+    await this.#withdraw();
+    await this.#compute.shutdown();
+    this.#end(undefined);
+  }
+
+  #stop(): void {
+    this.#isClosed = true;
+    this.#watch.close();
+    this.#stopWatching?.();
+    this.#control.close();
+    this.#progress.close();
+    this.#announcer.close();
+    this.#server?.close();
+  }
+
+  async #withdraw(): Promise<void> {
+    try {
+      await this.#membership.withdraw();
+    } catch (error) {
+      this.#environment.log.warn("withdrawal failed", { error });
+    }
+  }
+
+  /** The compute side is gone: nothing can be answered, so leave and let the process be restarted. */
+  async #die(error: WinnowError): Promise<void> {
+    if (this.#isClosed) return;
+    this.#environment.log.error("worker failed", { code: error.code, message: error.message });
+    this.#answers.fail(error);
+    this.#stop();
+    await this.#withdraw();
+    this.#end(error);
+  }
+
+  #changed(): void {
+    if (!this.#isStarted && this.#control.isSettled) {
+      this.#isStarted = true;
+      this.#environment.log.info("worker ready", { workerId: this.#settings.workerId });
+    }
+    this.#updateHealth();
+    this.#announcer.changed();
+  }
+
+  #stalled(stalled: boolean): void {
+    const { log } = this.#environment;
+    if (stalled) log.error("compute side stands still", { queueRows: this.#answers.queueRows });
+    else log.info("compute side moves again", {});
+    this.#announcer.suspend(stalled);
+  }
+
+  #updateHealth(): void {
+    this.#server?.setHealth({ started: this.#isStarted, ready: this.isReady });
+  }
+}
+
+const DRAIN_CHECK_INTERVAL_MS = 50;
