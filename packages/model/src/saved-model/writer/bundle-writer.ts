@@ -1,0 +1,132 @@
+// Writes a checkpoint as a stream: tensors go to the data files one after the other, checksummed on
+// the way, and the index is written last. Memory holds one chunk, whatever the size of a table.
+
+import { closeSync, mkdirSync, openSync, writeFileSync, writeSync } from "node:fs";
+import path from "node:path";
+import {
+  type Dtype,
+  type StringColumn,
+  elementCount,
+  extendRegister,
+  maskChecksum,
+} from "@winnow/core";
+import { numberOfDtype } from "../data-type.ts";
+import { columnBytes, encodeStringHeader } from "../string-encoding.ts";
+import { dataFileName } from "../tensor-bundle.ts";
+import { ProtobufWriter } from "./protobuf-writer.ts";
+import { type WrittenEntry, encodeTable } from "./table-writer.ts";
+
+const encoder = new TextEncoder();
+const WRITE_BYTES_MAX = 2 ** 28;
+/** `VersionDef` of the tensor bundle format. */
+const PRODUCER = 1;
+
+/** A tensor to be written. */
+export interface WrittenTensor {
+  readonly key: string;
+  readonly shape: readonly number[];
+  readonly content:
+    | { readonly kind: "strings"; readonly strings: StringColumn }
+    | {
+        readonly kind: "numbers";
+        readonly dtype: Exclude<Dtype, "string">;
+        /** Values in row-major order, in pieces of any size. */
+        readonly pieces: () => Iterable<ArrayBufferView>;
+      };
+}
+
+/** A checkpoint being written. `finish()` or `abandon()` ends it. */
+export class BundleWriter {
+  readonly #directory: string;
+  readonly #parts: number;
+  readonly #handles: number[];
+  readonly #offsets: number[];
+  readonly #entries = new Map<string, Uint8Array>();
+  #next = 0;
+
+  /** Begins in `directory`/variables with this many data files, which take tensors in turn. */
+  constructor(directory: string, parts: number) {
+    mkdirSync(path.join(directory, "variables"), { recursive: true });
+    this.#directory = directory;
+    this.#parts = parts;
+    this.#offsets = Array.from({ length: parts }, () => 0);
+    this.#handles = this.#offsets.map((_, part) =>
+      openSync(path.join(directory, dataFileName(part, parts)), "w"),
+    );
+  }
+
+  /** Appends a tensor. @throws RangeError when the pieces do not fill the shape */
+  write(tensor: WrittenTensor): void {
+    const part = this.#next % this.#parts;
+    this.#next += 1;
+    const offset = this.#offsets[part]!;
+    const register = this.#writeContent(tensor, part);
+    const size = this.#offsets[part]! - offset;
+    const { content } = tensor;
+    const dtype = content.kind === "strings" ? "string" : content.dtype;
+    const entry = new ProtobufWriter()
+      .int(1, numberOfDtype(dtype))
+      .message(2, (shape) => {
+        for (const length of tensor.shape) shape.message(2, (dim) => dim.int(1, length));
+      })
+      .int(3, part)
+      .int(4, offset)
+      .int(5, size)
+      .fixed32(6, maskChecksum(~register >>> 0));
+    this.#entries.set(tensor.key, entry.finish());
+  }
+
+  /** Writes the index. */
+  finish(): void {
+    this.#close();
+    const header = new ProtobufWriter()
+      .int(1, this.#parts)
+      .message(3, (version) => version.int(1, PRODUCER));
+    const entries: WrittenEntry[] = Array.from(this.#entries, ([key, value]) => ({
+      key: encoder.encode(key),
+      value,
+    }));
+    entries.push({ key: new Uint8Array(), value: header.finish() });
+    entries.sort((a, b) => Buffer.compare(a.key, b.key));
+    writeFileSync(path.join(this.#directory, "variables/variables.index"), encodeTable(entries));
+  }
+
+  /** Closes what is open after a failure. */
+  abandon(): void {
+    this.#close();
+  }
+
+  #writeContent({ key, shape, content }: WrittenTensor, part: number): number {
+    if (content.kind === "strings") {
+      const { header, register } = encodeStringHeader(content.strings);
+      const bytes = columnBytes(content.strings);
+      this.#append(part, header);
+      this.#append(part, bytes);
+      return extendRegister(register, bytes);
+    }
+    let register = -1;
+    let elements = 0;
+    for (const piece of content.pieces()) {
+      const bytes = new Uint8Array(piece.buffer, piece.byteOffset, piece.byteLength);
+      this.#append(part, bytes);
+      register = extendRegister(register, bytes);
+      elements += (piece as Float32Array).length;
+    }
+    if (elements !== elementCount(shape)) {
+      throw new RangeError(`${elements} values for ${key} of shape [${shape.join(",")}]`);
+    }
+    return register;
+  }
+
+  #append(part: number, bytes: Uint8Array): void {
+    for (let done = 0; done < bytes.length;) {
+      const length = Math.min(WRITE_BYTES_MAX, bytes.length - done);
+      done += writeSync(this.#handles[part]!, bytes, done, length);
+    }
+    this.#offsets[part]! += bytes.length;
+  }
+
+  #close(): void {
+    for (const handle of this.#handles.splice(0)) closeSync(handle);
+  }
+}
