@@ -64,7 +64,7 @@ function up(): Command {
     .addOption(option("--redis <url>", "membership through Redis", "WINNOW_REDIS"))
     .addOption(acceleratorOption())
     .addOption(logLevelOption().default("warn"));
-  return addModelOptions(command).action((options: UpOptions) => runUp(options));
+  return addModelOptions(command).action((options: UpOptions) => runUp(options, winnowScript));
 }
 
 function router(): Command {

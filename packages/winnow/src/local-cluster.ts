@@ -1,0 +1,140 @@
+// A whole cluster on this machine: one router and N workers, each a process of its own, found by a
+// fixed address list, or through Redis when a URL is given.
+
+import { type Clock, type Logger, systemClock } from "@winnow/core";
+import { freePorts } from "./local-ports.ts";
+import { type Program, Supervisor } from "./supervisor.ts";
+
+/** The cluster to start. */
+export interface LocalClusterShape {
+  readonly workers: number;
+  readonly host: string;
+  readonly port: number;
+  /** Redis, or `undefined` for a fixed address list. */
+  readonly redis: string | undefined;
+  /** Flags of the router beyond where it listens and how it finds workers. */
+  readonly routerArgs: readonly string[];
+  /** Flags of every worker, likewise. */
+  readonly workerArgs: readonly string[];
+  /** The script that runs a role: `bin/winnow.js`. */
+  readonly script: string;
+}
+
+/** A running local cluster. */
+export interface LocalCluster {
+  readonly url: string;
+  /** Process ids by name, for people who want to kill one. */
+  readonly processIds: ReadonlyMap<string, number>;
+  /** Drains the router, then ends the workers. */
+  stop(): Promise<void>;
+}
+
+/** Starts the processes; resolves when all listen. @throws WinnowError UNAVAILABLE when one cannot start */
+export async function startLocalCluster(
+  shape: LocalClusterShape,
+  log: Logger,
+): Promise<LocalCluster> {
+  const supervisor = new Supervisor({ clock: systemClock, log });
+  const ports = await freePorts(shape.workers);
+  const programs = [...workerPrograms(shape, ports), routerProgram(shape, ports)];
+  try {
+    await Promise.all(programs.map((program) => supervisor.start(program)));
+  } catch (error) {
+    await supervisor.stop();
+    throw error;
+  }
+  const isWildcard = shape.host === "0.0.0.0" || shape.host === "::";
+  return {
+    url: `http://${isWildcard ? "127.0.0.1" : shape.host}:${shape.port}`,
+    get processIds() {
+      return supervisor.processIds;
+    },
+    stop: () => supervisor.stop(["router"]),
+  };
+}
+
+function workerPrograms(shape: LocalClusterShape, ports: readonly number[]): Program[] {
+  return ports.map((port, index) => ({
+    name: `worker w${index}`,
+    args: [
+      ...[shape.script, "worker", "--id", `w${index}`],
+      ...["--host", "127.0.0.1", "--port", String(port)],
+      ...membershipArgs(shape, ports),
+      ...shape.workerArgs,
+    ],
+  }));
+}
+
+function routerProgram(shape: LocalClusterShape, ports: readonly number[]): Program {
+  return {
+    name: "router",
+    args: [
+      ...[shape.script, "router", "--host", shape.host, "--port", String(shape.port)],
+      ...membershipArgs(shape, ports),
+      ...shape.routerArgs,
+    ],
+  };
+}
+
+function membershipArgs(shape: LocalClusterShape, ports: readonly number[]): string[] {
+  if (shape.redis !== undefined) return ["--redis", shape.redis];
+  const members = ports.map((port, index) => `w${index}@127.0.0.1:${port}`);
+  return ["--members", members.join(",")];
+}
+
+interface StatusDocument {
+  readonly model_version_status?: readonly {
+    readonly version: string;
+    readonly state: string;
+    readonly status: { readonly error_message: string };
+  }[];
+}
+
+/** Where one model's newest version stands, in TensorFlow Serving's words. */
+export interface ModelState {
+  readonly model: string;
+  readonly state: string;
+  readonly error: string;
+}
+
+const LOADED_POLL_MS = 100;
+
+/** Waits until each of these versions answers or has failed. @throws the signal's reason when aborted */
+export async function waitUntilLoaded(
+  url: string,
+  versions: readonly { readonly model: string; readonly version: number }[],
+  signal: AbortSignal,
+): Promise<ModelState[]> {
+  for (;;) {
+    const states = await Promise.all(
+      versions.map(async ({ model, version }) => ({
+        model,
+        ...(await stateOf(url, model, version)),
+      })),
+    );
+    if (states.every(({ state }) => state === "AVAILABLE" || state === "END")) return states;
+    await pause(systemClock, signal);
+  }
+}
+
+async function stateOf(
+  url: string,
+  model: string,
+  version: number,
+): Promise<Omit<ModelState, "model">> {
+  try {
+    const response = await fetch(`${url}/v1/models/${encodeURIComponent(model)}`);
+    const document = (await response.json()) as StatusDocument;
+    const found = document.model_version_status?.find((entry) => Number(entry.version) === version);
+    return { state: found?.state ?? "START", error: found?.status.error_message ?? "" };
+  } catch {
+    return { state: "START", error: "" };
+  }
+}
+
+function pause(clock: Clock, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) reject(signal.reason as Error);
+    else clock.setTimer(LOADED_POLL_MS, resolve);
+  });
+}
