@@ -1,3 +1,19 @@
 // Entrance of the package: devices that hold rows and search them exactly, and the dense engine.
 
-export {};
+export type {
+  Accelerator,
+  AcceleratorKind,
+  AcceleratorMemory,
+  LoadShape,
+  Resident,
+  TopKQuery,
+} from "./accelerator.ts";
+export type { AcceleratorOptions, InstructionSet } from "./accelerator-options.ts";
+export { canonicalScore, widenQueries } from "./canonical-score.ts";
+export type { WideQuery } from "./canonical-score.ts";
+export { createAccelerator } from "./create-accelerator.ts";
+export type { OpenedAccelerator } from "./create-accelerator.ts";
+export type { DenseEngine, DenseModel } from "./dense-engine.ts";
+export { createDenseEngine } from "./dense/onnx-engine.ts";
+export type { DenseEngineOptions } from "./dense/onnx-engine.ts";
+export { createReferenceAccelerator } from "./reference/accelerator.ts";

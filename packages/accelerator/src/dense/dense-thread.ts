@@ -1,0 +1,94 @@
+// The thread that runs dense parts. ONNX Runtime's `run` blocks the thread it is called on, so this
+// thread does nothing else: it takes requests in order, one at a time. It ends when its port closes.
+
+import { parentPort, workerData } from "node:worker_threads";
+import type { Dtype, Tensor } from "@winnow/core";
+import { buffersOf } from "./dense-messages.ts";
+import type {
+  DenseAnswerFrame,
+  DenseRequest,
+  DenseRequestFrame,
+  DenseThreadSettings,
+  NamedTensor,
+} from "./dense-messages.ts";
+import { onnxRuntime } from "./onnx-runtime.ts";
+import type { OnnxSession, OnnxTensor } from "./onnx-runtime.ts";
+
+const MESSAGE_CHARACTERS_MAX = 512;
+const LOG_FATAL_ONLY = 4;
+
+const settings = workerData as DenseThreadSettings;
+const sessions = new Map<number, OnnxSession>();
+let last: Promise<void> = Promise.resolve();
+
+parentPort?.on("message", (frame: DenseRequestFrame) => {
+  last = last.then(() => respond(frame));
+});
+
+async function respond({ id, request }: DenseRequestFrame): Promise<void> {
+  try {
+    const outputs = await handle(request);
+    answer({ id, outputs });
+  } catch (error) {
+    answer({ id, problem: { code: "INVALID_ARGUMENT", message: messageOf(error) } });
+  }
+}
+
+function answer(frame: DenseAnswerFrame): void {
+  parentPort?.postMessage(frame, buffersOf(frame.outputs ?? []));
+}
+
+async function handle(request: DenseRequest): Promise<readonly NamedTensor[]> {
+  switch (request.kind) {
+    case "load":
+      sessions.set(request.model, await openSession(request.onnx));
+      return [];
+    case "run":
+      return run(sessionOf(request.model), request.inputs, request.outputs);
+    case "release":
+      await sessionOf(request.model).release();
+      sessions.delete(request.model);
+      return [];
+  }
+}
+
+function openSession(onnx: Uint8Array): Promise<OnnxSession> {
+  return onnxRuntime.InferenceSession.create(onnx, {
+    executionProviders: ["cpu"],
+    intraOpNumThreads: settings.threads,
+    interOpNumThreads: 1,
+    logSeverityLevel: LOG_FATAL_ONLY,
+    // Idle threads of the runtime must not spin: the processors belong to whoever has work.
+    extra: { session: { intra_op: { allow_spinning: "0" }, inter_op: { allow_spinning: "0" } } },
+  });
+}
+
+function sessionOf(model: number): OnnxSession {
+  const session = sessions.get(model);
+  if (session === undefined) throw new Error(`Model ${model} is not loaded`);
+  return session;
+}
+
+async function run(
+  session: OnnxSession,
+  inputs: readonly NamedTensor[],
+  outputs: readonly string[],
+): Promise<readonly NamedTensor[]> {
+  const feeds = Object.fromEntries(inputs.map(([name, tensor]) => [name, toOnnx(tensor)]));
+  const results = await session.run(feeds, outputs);
+  return outputs.map((name) => [name, fromOnnx(results[name]!)] as const);
+}
+
+/** ONNX Runtime names element types as Winnow does; strings never come here. */
+function toOnnx({ dtype, shape, data }: Tensor): OnnxTensor {
+  return new onnxRuntime.Tensor(dtype, data as OnnxTensor["data"], shape);
+}
+
+function fromOnnx({ type, dims, data }: OnnxTensor): Tensor {
+  return { dtype: type as Dtype, shape: [...dims], data: data.slice() } as Tensor;
+}
+
+function messageOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  return message.slice(0, MESSAGE_CHARACTERS_MAX);
+}

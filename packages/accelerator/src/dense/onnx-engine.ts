@@ -1,0 +1,158 @@
+// The dense engine: ONNX Runtime on a thread of its own. The engine keeps the bytes of every model,
+// so that a thread that dies costs the runs under way and nothing else: the next request starts a
+// new thread and loads the models again.
+
+import { Worker } from "node:worker_threads";
+import { WinnowError, excerpt } from "@winnow/core";
+import type { Tensor } from "@winnow/core";
+import type { DenseEngine, DenseModel } from "../dense-engine.ts";
+import { detachedCopy } from "./dense-messages.ts";
+import type { DenseRequest, DenseThreadSettings, NamedTensor } from "./dense-messages.ts";
+import { ThreadLink } from "./thread-link.ts";
+
+/** Options of `createDenseEngine`. */
+export interface DenseEngineOptions {
+  /** Threads one run may use; default 1. More shorten large runs and take processors from scans. */
+  readonly threads?: number | undefined;
+  /** Runs waiting or under way at most; default 256. Beyond it: RESOURCE_EXHAUSTED. */
+  readonly queueRunsMax?: number | undefined;
+}
+
+/** Starts the thread; a test hands over its own to see it die. */
+export type StartDenseThread = (settings: DenseThreadSettings) => Worker;
+
+const QUEUE_RUNS_MAX = 256;
+
+/** Starts a dense engine. The thread starts with the first model. */
+export function createDenseEngine(
+  options: DenseEngineOptions = {},
+  start: StartDenseThread = startDenseThread,
+): DenseEngine {
+  const { threads = 1, queueRunsMax = QUEUE_RUNS_MAX } = options;
+  return new OnnxEngine({ queueRunsMax, start: () => start({ threads }) });
+}
+
+/** The compiled thread, also when this file runs from source: Node 20 cannot run TypeScript. */
+export function startDenseThread(settings: DenseThreadSettings): Worker {
+  const isSource = import.meta.url.endsWith(".ts");
+  const file = isSource ? "../../dist/dense/dense-thread.js" : "./dense-thread.js";
+  return new Worker(new URL(file, import.meta.url), {
+    name: "winnow-dense",
+    workerData: settings,
+    execArgv: [],
+  });
+}
+
+interface LoadedModel {
+  readonly onnx: Uint8Array;
+  readonly underWay: Set<Promise<unknown>>;
+}
+
+interface EngineSettings {
+  readonly queueRunsMax: number;
+  readonly start: () => Worker;
+}
+
+class OnnxEngine implements DenseEngine {
+  readonly #settings: EngineSettings;
+  /** By the number the thread knows the model by. */
+  readonly #models = new Map<number, LoadedModel>();
+  #nextModel = 0;
+  #link: ThreadLink | undefined;
+  #restored: Promise<unknown> = Promise.resolve();
+  #runs = 0;
+  #isClosed = false;
+
+  constructor(settings: EngineSettings) {
+    this.#settings = settings;
+  }
+
+  async load(onnx: Uint8Array): Promise<DenseModel> {
+    const link = await this.#openLink();
+    const model = this.#nextModel;
+    this.#nextModel += 1;
+    const bytes = onnx.slice();
+    await this.#load(link, model, bytes);
+    this.#models.set(model, { onnx: bytes, underWay: new Set() });
+    return {
+      run: (inputs, outputs) => this.#run(model, inputs, outputs),
+      release: () => this.#release(model),
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#models.clear();
+    await this.#link?.close();
+  }
+
+  async #load(link: ThreadLink, model: number, onnx: Uint8Array): Promise<void> {
+    try {
+      await link.ask({ kind: "load", model, onnx });
+    } catch (error) {
+      if (!(error instanceof WinnowError) || error.code !== "INVALID_ARGUMENT") throw error;
+      const message = `Cannot load a dense part of ${onnx.length} bytes: ${excerpt(error.message)}`;
+      throw new WinnowError("INVALID_ARGUMENT", message, { cause: error });
+    }
+  }
+
+  async #run(
+    model: number,
+    inputs: ReadonlyMap<string, Tensor>,
+    outputs: readonly string[],
+  ): Promise<ReadonlyMap<string, Tensor>> {
+    const { underWay } = this.#loaded(model);
+    if (this.#runs >= this.#settings.queueRunsMax) {
+      const message = `${this.#runs} dense runs are waiting; at most that many may`;
+      throw new WinnowError("RESOURCE_EXHAUSTED", message);
+    }
+    const copies = Array.from(inputs, ([name, value]) => [name, detachedCopy(value)] as const);
+    const run = this.#ask({ kind: "run", model, inputs: copies, outputs });
+    this.#runs += 1;
+    underWay.add(run);
+    try {
+      return new Map(await run);
+    } finally {
+      this.#runs -= 1;
+      underWay.delete(run);
+    }
+  }
+
+  async #ask(request: DenseRequest): Promise<readonly NamedTensor[]> {
+    const link = await this.#openLink();
+    return link.ask(request);
+  }
+
+  async #release(model: number): Promise<void> {
+    const { underWay } = this.#loaded(model);
+    this.#models.delete(model);
+    await Promise.allSettled(underWay);
+    // A thread that died holds no model.
+    if (this.#link?.isEnded === false) await this.#link.ask({ kind: "release", model });
+  }
+
+  #loaded(model: number): LoadedModel {
+    if (this.#isClosed) throw closed();
+    const loaded = this.#models.get(model);
+    if (loaded === undefined) throw new RangeError("the dense model was released");
+    return loaded;
+  }
+
+  /** A link whose thread holds every model. */
+  async #openLink(): Promise<ThreadLink> {
+    if (this.#isClosed) throw closed();
+    if (this.#link === undefined || this.#link.isEnded) {
+      const link = new ThreadLink(this.#settings.start());
+      this.#link = link;
+      const loads = Array.from(this.#models, ([model, { onnx }]) => this.#load(link, model, onnx));
+      this.#restored = Promise.allSettled(loads);
+    }
+    const link = this.#link;
+    await this.#restored;
+    return link;
+  }
+}
+
+function closed(): WinnowError {
+  return new WinnowError("UNAVAILABLE", "The dense engine is closed");
+}

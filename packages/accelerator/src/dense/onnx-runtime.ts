@@ -1,0 +1,35 @@
+// The part of onnxruntime-node that Winnow uses, with types of its own: the package's typings need
+// the DOM library, which no process of Winnow has.
+
+import { createRequire } from "node:module";
+import type { DtypeArrays } from "@winnow/core";
+
+type NumberArray = Exclude<DtypeArrays[keyof DtypeArrays], DtypeArrays["string"]>;
+
+/** A tensor of the runtime; element types are named as `Dtype` names them. */
+export interface OnnxTensor {
+  readonly type: string;
+  readonly dims: readonly number[];
+  readonly data: NumberArray;
+}
+
+/** A loaded model. */
+export interface OnnxSession {
+  run(
+    feeds: Readonly<Record<string, OnnxTensor>>,
+    outputs: readonly string[],
+  ): Promise<Readonly<Record<string, OnnxTensor>>>;
+  release(): Promise<void>;
+}
+
+interface OnnxRuntime {
+  readonly InferenceSession: {
+    create(onnx: Uint8Array, options: Readonly<Record<string, unknown>>): Promise<OnnxSession>;
+  };
+  readonly Tensor: new (type: string, data: NumberArray, dims: readonly number[]) => OnnxTensor;
+}
+
+/** The runtime, loaded with its native library. */
+export const onnxRuntime: OnnxRuntime = createRequire(import.meta.url)(
+  "onnxruntime-node",
+) as OnnxRuntime;

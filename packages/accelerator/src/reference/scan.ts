@@ -1,0 +1,123 @@
+// The obvious exact scan, arranged so that a plain JavaScript engine runs it decently: rows in blocks
+// that stay in the first-level cache while every query passes over them, and one comparison with the
+// worst kept candidate before anything else is done for a score.
+
+import type { TopKBlock } from "@winnow/core";
+import { canonicalScore, widenQueries } from "../canonical-score.ts";
+import type { WideQuery } from "../canonical-score.ts";
+import { nextLoopTurn } from "../loop-turn.ts";
+import type { CheckedTopKQuery } from "../top-k-request.ts";
+import { CandidateHeap } from "./candidate-heap.ts";
+
+/** Rows of one resident as the scan reads them. */
+export interface ScannedRows {
+  /** float32 `[rows, dim]`. */
+  readonly values: Float32Array;
+  readonly rows: number;
+  readonly firstRow: number;
+}
+
+/** Values of one block: 16 KiB, half of a small first-level cache. */
+const BLOCK_VALUES = 4096;
+/** Multiplications between two looks at the abort signal: some ten milliseconds. */
+const WORK_BETWEEN_TURNS = 2 ** 24;
+
+interface QueryState {
+  readonly vector: WideQuery;
+  readonly heap: CandidateHeap;
+  readonly excluded: Uint32Array | undefined;
+}
+
+/** Exact top-k of a checked query. Gives way to the event loop; rejects with the signal's reason. */
+export async function scanTopK(
+  query: CheckedTopKQuery,
+  parts: readonly ScannedRows[],
+  signal?: AbortSignal,
+): Promise<TopKBlock> {
+  const states = widenQueries(query.vectors, query.dim).map((vector, position) => ({
+    vector,
+    heap: new CandidateHeap(query.room),
+    excluded: query.excludedRows?.[position],
+  }));
+  const blockRows = Math.max(1, Math.floor(BLOCK_VALUES / query.dim));
+  const order = new Uint32Array(blockRows);
+  let work = 0;
+  for (const part of parts) {
+    for (let start = 0; start < part.rows; start += blockRows) {
+      const end = Math.min(start + blockRows, part.rows);
+      const admitted = admittedOf(part, { start, end, mask: query.admittedRows, order });
+      for (const state of states) scanBlock(part, admitted, state);
+      work += admitted.length * states.length * query.dim;
+      if (work < WORK_BETWEEN_TURNS) continue;
+      work = 0;
+      await nextLoopTurn();
+      signal?.throwIfAborted();
+    }
+  }
+  return collect(query, states);
+}
+
+interface BlockRange {
+  readonly start: number;
+  readonly end: number;
+  readonly mask: Uint8Array | undefined;
+  /** Room for the answer. */
+  readonly order: Uint32Array;
+}
+
+/** Local rows of the block that may be returned, ascending. */
+function admittedOf(part: ScannedRows, { start, end, mask, order }: BlockRange): Uint32Array {
+  let count = 0;
+  for (let local = start; local < end; local += 1) {
+    const row = part.firstRow + local;
+    if (mask !== undefined && ((mask[Math.floor(row / 8)] ?? 0) & (1 << (row & 7))) === 0) continue;
+    order[count] = local;
+    count += 1;
+  }
+  return order.subarray(0, count);
+}
+
+function scanBlock(part: ScannedRows, locals: Uint32Array, state: QueryState): void {
+  const { vector, heap, excluded } = state;
+  const dim = vector.length;
+  let { threshold } = heap;
+  for (let index = 0; index < locals.length; index += 1) {
+    const local = locals[index]!;
+    const score = canonicalScore(vector, part.values, local * dim);
+    if (score < threshold) continue;
+    const row = part.firstRow + local;
+    if (excluded !== undefined && holds(excluded, row)) continue;
+    heap.offer(score, row);
+    ({ threshold } = heap);
+  }
+}
+
+/** Whether an ascending list holds a row. */
+function holds(rows: Uint32Array, row: number): boolean {
+  let low = 0;
+  let high = rows.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (rows[middle]! < row) low = middle + 1;
+    else high = middle;
+  }
+  return rows[low] === row;
+}
+
+function collect({ queries, room }: CheckedTopKQuery, states: readonly QueryState[]): TopKBlock {
+  const block: TopKBlock = {
+    queries,
+    k: room,
+    counts: new Uint32Array(queries),
+    scores: new Float32Array(queries * room),
+    rows: new Uint32Array(queries * room),
+  };
+  for (const [position, { heap }] of states.entries()) {
+    const from = position * room;
+    block.counts[position] = heap.drainInto({
+      scores: block.scores.subarray(from, from + room),
+      rows: block.rows.subarray(from, from + room),
+    });
+  }
+  return block;
+}

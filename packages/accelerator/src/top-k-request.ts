@@ -1,0 +1,136 @@
+// What every device checks before it starts on a query or a load: shapes that do not fit are refused
+// in the same words everywhere, and the inner loops need no checks of their own.
+
+import { WinnowError } from "@winnow/core";
+import type { LoadShape, TopKQuery } from "./accelerator.ts";
+
+/** Values per row at most; beyond it a sum of the filter scan could leave 32 bits. */
+export const DIM_MAX = 32_768;
+
+const ROWS_MAX = 2 ** 32 - 1;
+
+/** A query whose shapes fit together. */
+export interface CheckedTopKQuery extends TopKQuery {
+  readonly queries: number;
+  readonly dim: number;
+  /** Rows of all residents together. */
+  readonly rows: number;
+  /** `k`, but not more than there are rows: the room an answer needs per query. */
+  readonly room: number;
+}
+
+/**
+ * Checks the shapes of a query.
+ * @throws WinnowError INVALID_ARGUMENT for vectors, k or exclusions that do not fit; RangeError for no
+ * resident, the same one twice, or residents of different dim.
+ */
+export function checkTopKQuery(query: TopKQuery): CheckedTopKQuery {
+  const dim = checkResidents(query);
+  if (!Number.isInteger(query.k) || query.k < 1) {
+    throw invalid(`Cannot return ${query.k} candidates: k must be an integer from 1`);
+  }
+  if (query.vectors.length % dim !== 0) {
+    throw invalid(`${query.vectors.length} values are not whole queries of dim ${dim}`);
+  }
+  const queries = query.vectors.length / dim;
+  checkExclusions(query, queries);
+  const rows = query.residents.reduce((sum, resident) => sum + resident.rows, 0);
+  return { ...query, queries, dim, rows, room: Math.min(query.k, rows) };
+}
+
+/** The dim all residents share. */
+function checkResidents({ residents }: TopKQuery): number {
+  const [first] = residents;
+  if (first === undefined) throw new RangeError("a query needs at least one resident");
+  if (residents.some((resident) => resident.dim !== first.dim)) {
+    throw new RangeError("the residents of one query must have one dim");
+  }
+  if (new Set(residents).size !== residents.length) {
+    throw new RangeError("a query must not name a resident twice");
+  }
+  return first.dim;
+}
+
+function checkExclusions({ excludedRows }: TopKQuery, queries: number): void {
+  if (excludedRows === undefined) return;
+  if (excludedRows.length !== queries) {
+    throw invalid(`${excludedRows.length} lists of excluded rows do not fit ${queries} queries`);
+  }
+  for (const list of excludedRows) {
+    if (list !== undefined && !isAscending(list)) {
+      throw invalid("Excluded rows must be in ascending order");
+    }
+  }
+}
+
+function isAscending(rows: Uint32Array): boolean {
+  for (let index = 1; index < rows.length; index += 1) {
+    if (rows[index]! < rows[index - 1]!) return false;
+  }
+  return true;
+}
+
+/**
+ * Checks the shape of what is about to be loaded.
+ * @throws WinnowError INVALID_ARGUMENT
+ */
+export function checkLoadShape({ rows, dim, firstRow }: LoadShape): void {
+  if (!Number.isInteger(dim) || dim < 1 || dim > DIM_MAX) {
+    throw invalid(`Cannot load rows of dim ${dim}: it must be an integer from 1 to ${DIM_MAX}`);
+  }
+  const areRows = [rows, firstRow].every((value) => Number.isInteger(value) && value >= 0);
+  if (!areRows || firstRow + rows > ROWS_MAX) {
+    throw invalid(`Cannot load ${rows} rows from row ${firstRow}: a table has at most ${ROWS_MAX}`);
+  }
+}
+
+/** Where the next chunk of a load belongs. */
+export interface LoadProgress {
+  readonly shape: LoadShape;
+  /** Values taken so far. */
+  taken: number;
+}
+
+/**
+ * Checks that a chunk is whole finite rows and that there is room for it; counts it as taken.
+ * @throws WinnowError INVALID_ARGUMENT
+ */
+export function checkChunk(progress: LoadProgress, chunk: Float32Array): void {
+  const { rows, dim, firstRow } = progress.shape;
+  if (chunk.length % dim !== 0) {
+    throw invalid(`A chunk of ${chunk.length} values is not whole rows of dim ${dim}`);
+  }
+  if (progress.taken + chunk.length > rows * dim) {
+    throw invalid(`More than the announced ${rows} rows of dim ${dim} arrived`);
+  }
+  const fault = firstNotFinite(chunk);
+  if (fault >= 0) {
+    const row = firstRow + Math.floor((progress.taken + fault) / dim);
+    throw invalid(`Row ${row} holds ${chunk[fault]}: only finite values can be searched`);
+  }
+  progress.taken += chunk.length;
+}
+
+/** Checks that all rows have come. @throws WinnowError INVALID_ARGUMENT */
+export function checkComplete({ shape, taken }: LoadProgress): void {
+  if (taken !== shape.rows * shape.dim) {
+    throw invalid(`Only ${taken / shape.dim} of the announced ${shape.rows} rows arrived`);
+  }
+}
+
+/** Position of the first NaN or infinity, or -1. */
+function firstNotFinite(values: Float32Array): number {
+  // x - x is 0 for a finite x and NaN otherwise; one sum over many values finds the rare fault fast.
+  const step = 4096;
+  for (let start = 0; start < values.length; start += step) {
+    const end = Math.min(start + step, values.length);
+    let sum = 0;
+    for (let index = start; index < end; index += 1) sum += values[index]! - values[index]!;
+    if (sum !== 0) return values.findIndex((value) => !Number.isFinite(value));
+  }
+  return -1;
+}
+
+function invalid(message: string): WinnowError {
+  return new WinnowError("INVALID_ARGUMENT", message);
+}
