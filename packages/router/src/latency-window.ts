@@ -32,7 +32,9 @@ export class LatencyWindow {
   percentile95Ms(): number | undefined {
     const nowMs = this.#clock.nowMs();
     if (nowMs - this.#sortedAtMs >= REFRESH_MS) {
-      const recent = this.#elapsedMs.filter((_, at) => nowMs - this.#atMs[at]! <= WINDOW_MS).sort();
+      const recent = this.#elapsedMs
+        .filter((_, at) => nowMs - this.#atMs[at]! <= WINDOW_MS)
+        .toSorted();
       this.#percentileMs = recent[Math.min(recent.length - 1, Math.floor(recent.length * 0.95))];
       this.#sortedAtMs = nowMs;
     }

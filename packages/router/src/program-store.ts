@@ -215,7 +215,7 @@ export class ProgramStore {
   /** Lets go of everything. */
   close(): void {
     this.#abort.abort(new WinnowError("CANCELLED", "The router is closing"));
-    for (const entry of [...this.#entries.values()]) this.#drop(entry);
+    for (const entry of this.#entries.values()) this.#drop(entry);
   }
 }
 

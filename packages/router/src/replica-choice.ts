@@ -66,14 +66,21 @@ function chooseReplica(partition: number, state: ChoiceState): WorkerPeer | unde
   const { table, planned } = state.question;
   const favourite = planned ? askable(table.plan[partition], state) : undefined;
   if (favourite !== undefined && isTrusted(favourite, state)) return favourite;
-  let best: WorkerPeer | undefined;
+  return leastBusy(
+    (table.replicas[partition] ?? []).flatMap((id) => askable(id, state) ?? []),
+    state,
+  );
+}
+
+/** The first in order; chance decides among equals. */
+function leastBusy(peers: readonly WorkerPeer[], state: ChoiceState): WorkerPeer | undefined {
+  let best = peers[0];
   let ties = 1;
-  for (const id of table.replicas[partition] ?? []) {
-    const peer = askable(id, state);
-    if (peer === undefined) continue;
-    const order = best === undefined ? -1 : compare(peer, best, state);
-    ties = order < 0 ? 1 : order === 0 ? ties + 1 : ties;
-    if (order < 0 || (order === 0 && state.random() * ties < 1)) best = peer;
+  for (const peer of peers.slice(1)) {
+    const order = compare(peer, best!, state);
+    if (order > 0) continue;
+    ties = order === 0 ? ties + 1 : 1;
+    if (order < 0 || state.random() * ties < 1) best = peer;
   }
   return best;
 }

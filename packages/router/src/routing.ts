@@ -53,7 +53,7 @@ export class Routing {
       this.#timer = undefined;
       this.#table = this.#build(this.#table);
       this.#parts.onTable(this.#table);
-      for (const waiter of [...this.#waiters]) waiter(this.#table);
+      for (const waiter of this.#waiters) waiter(this.#table);
     });
   }
 
@@ -61,8 +61,7 @@ export class Routing {
   readonly nextTable: NextTable = ({ after, waitMs, accept }, signal) =>
     new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason as Error);
-      const isWanted = (table: RoutingTable): boolean => table.generation > after && accept(table);
-      if (isWanted(this.#table)) return resolve(this.#table);
+      if (this.#table.generation > after && accept(this.#table)) return resolve(this.#table);
       const { clock } = this.#parts.environment;
       const stop = (): void => {
         clock.clearTimer(timer);
@@ -70,7 +69,7 @@ export class Routing {
         signal.removeEventListener("abort", abort);
       };
       const waiter = (table: RoutingTable): void => {
-        if (!isWanted(table)) return;
+        if (table.generation <= after || !accept(table)) return;
         stop();
         resolve(table);
       };

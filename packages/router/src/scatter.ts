@@ -173,7 +173,7 @@ class Scatter {
       this.#reason = `worker ${slot.peer.id}: ${asked.reason}`;
       return false;
     }
-    slot.cancel = asked.cancel;
+    slot.cancel = () => asked.cancel();
     this.#watch(slot);
     return true;
   }

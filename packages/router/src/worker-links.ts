@@ -75,7 +75,7 @@ export class WorkerLinks {
     if (this.#closed) return;
     this.#view = view;
     for (const member of membersOf(view)) this.#keep(member);
-    for (const peer of [...this.#peers.values()]) this.#letGoIfGone(peer);
+    for (const peer of this.#peers.values()) this.#letGoIfGone(peer);
     this.#onChange();
   }
 

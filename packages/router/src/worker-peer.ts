@@ -31,6 +31,9 @@ export interface QuestionListener {
   onDoubt(): void;
 }
 
+/** The way to a worker: as much of the channel as a peer uses. */
+export type PeerChannel = Pick<WorkerChannel, "address" | "state" | "ask" | "ping" | "close">;
+
 /** What a peer is made with. */
 export interface WorkerPeerParts {
   readonly id: WorkerId;
@@ -45,7 +48,7 @@ export class WorkerPeer {
   readonly #environment: Environment;
   readonly #settings: RouterSettings;
   readonly #waiting = new Set<QuestionListener>();
-  #channel: WorkerChannel | undefined;
+  #channel: PeerChannel | undefined;
   #announcement: Announcement | undefined;
   #connected = false;
   #incarnationMin: Incarnation = 0 as Incarnation;
@@ -66,7 +69,7 @@ export class WorkerPeer {
   }
 
   /** Gives the peer the channel it speaks through from now on. */
-  attach(channel: WorkerChannel): void {
+  attach(channel: PeerChannel): void {
     this.#channel = channel;
     this.onDisconnect();
   }
@@ -77,7 +80,7 @@ export class WorkerPeer {
   }
 
   /** The channel it speaks through; events of any other are stale. */
-  get channel(): WorkerChannel | undefined {
+  get channel(): PeerChannel | undefined {
     return this.#channel;
   }
 
@@ -214,7 +217,7 @@ export class WorkerPeer {
   #suspect(reason: string): void {
     this.#environment.log.warn("worker suspect", { worker: this.id, reason });
     this.#prolongSuspicion();
-    for (const listener of [...this.#waiting]) listener.onDoubt();
+    for (const listener of this.#waiting) listener.onDoubt();
   }
 
   #prolongSuspicion(): void {

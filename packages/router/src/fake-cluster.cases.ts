@@ -1,0 +1,277 @@
+// A cluster of pretended workers for tests: real tables in memory, real answers computed by the
+// dumbest means, and faults on demand. It speaks as a channel does (`PeerChannel`), on a manual clock.
+
+import type {
+  CandidateTable,
+  Clock,
+  KeyedTable,
+  Tensor,
+  TopKBlock,
+  VersionKey,
+  WorkerId,
+} from "@winnow/core";
+import {
+  fingerprint,
+  incarnation,
+  partitionOfInteger,
+  rowRangeOf,
+  StringColumn,
+  tensor,
+  WinnowError,
+  workerId,
+} from "@winnow/core";
+import type {
+  Announcement,
+  Asked,
+  FailureReason,
+  LookupAsk,
+  Question,
+  TopKAsk,
+  WorkerAnswer,
+  WorkerReply,
+} from "@winnow/cluster";
+import type { PeerChannel } from "./worker-peer.ts";
+
+/** The one version all fakes serve. */
+export const version: VersionKey = {
+  model: "movies",
+  version: 7,
+  fingerprint: fingerprint("7".repeat(64)),
+};
+
+/** The two tables of the version: 0 is looked up by row number, 1 is searched. */
+export interface FakeData {
+  readonly keyed: KeyedTable;
+  readonly candidates: CandidateTable;
+  /** `[keyed.rows, dim]`. */
+  readonly keyedRows: Float32Array;
+  /** `[candidates.rows, dim]`; small integers, so that many scores tie. */
+  readonly candidateRows: Float32Array;
+}
+
+/** Tables of small integers drawn by `random`. */
+export function fakeData(
+  size: { readonly rows: number; readonly dim: number; readonly partitions: number },
+  random: () => number,
+): FakeData {
+  const { rows, dim, partitions } = size;
+  const values = (): Float32Array =>
+    Float32Array.from({ length: rows * dim }, () => Math.floor(random() * 5) - 2);
+  const shape = { rows, dim, partitions, sources: [] };
+  return {
+    keyed: { ...shape, kind: "keyed", name: "users", keys: { kind: "row" } },
+    candidates: { ...shape, kind: "candidate", name: "candidates", idDtype: "string" },
+    keyedRows: values(),
+    candidateRows: values(),
+  };
+}
+
+/** What a fake does with a question instead of answering after its delay. */
+export type Behaviour = "answer" | "silent" | "wrong" | FailureReason;
+
+/** A pretended worker and the channel to it in one. */
+export class FakeWorker implements PeerChannel {
+  readonly id: WorkerId;
+  readonly address: string;
+  /** Partitions held, of both tables. */
+  readonly held: Set<number>;
+  readonly asked: Question[] = [];
+  cancelled = 0;
+  delayMs = 1;
+  state: PeerChannel["state"] = "open";
+  /** Replies come although nobody waits for them: cancels and replies have crossed. */
+  answersCancelled = false;
+  pings = 0;
+  behave: (question: Question) => Behaviour = () => "answer";
+  readonly #clock: Clock;
+  readonly #data: FakeData;
+  readonly #crossed = new Set<(reply: WorkerReply) => void>();
+  readonly #pending = new Map<(reply: WorkerReply) => void, Question>();
+
+  constructor(clock: Clock, data: FakeData, words: { id: string; held: Iterable<number> }) {
+    this.#clock = clock;
+    this.#data = data;
+    this.id = workerId(words.id);
+    this.address = `${words.id}:7600`;
+    this.held = new Set(words.held);
+  }
+
+  ask(question: Question, onReply: (reply: WorkerReply) => void): Asked {
+    if (this.state !== "open") return { state: "refused", reason: "DISCONNECTED" };
+    this.asked.push(question);
+    this.#pending.set(onReply, question);
+    const behaviour = this.behave(question);
+    if (behaviour !== "silent") {
+      this.#clock.setTimer(this.delayMs, () => this.#answer(onReply, question, behaviour));
+    }
+    return {
+      state: "asked",
+      cancel: () => {
+        this.cancelled += 1;
+        if (this.#pending.delete(onReply) && this.answersCancelled) this.#crossed.add(onReply);
+      },
+    };
+  }
+
+  /** Questions that have neither been answered nor cancelled. */
+  get pending(): number {
+    return this.#pending.size;
+  }
+
+  ping(): boolean {
+    this.pings += 1;
+    return true;
+  }
+
+  close(): void {
+    this.state = "closed";
+  }
+
+  /** The process dies: its stream ends and what it was asked fails. */
+  kill(): void {
+    this.state = "connecting";
+    const error = new WinnowError("UNAVAILABLE", "stream reset");
+    for (const onReply of this.#pending.keys()) {
+      this.#pending.delete(onReply);
+      onReply(replyOf({ kind: "failure", reason: "DISCONNECTED", error }));
+    }
+  }
+
+  announcement(life = 1): Announcement {
+    const held = [...this.held].toSorted((a, b) => a - b);
+    const { partitions } = this.#data.candidates;
+    const tables = [0, 1].map((table) => ({
+      table,
+      partitions,
+      held: held.map((partition) => ({ partition, shares: [] })),
+    }));
+    return {
+      workerId: this.id,
+      incarnation: incarnation(life),
+      address: this.address,
+      state: "ready",
+      accelerator: "reference",
+      device: "fake",
+      memoryUsedBytes: 0,
+      memoryCapacityBytes: 1,
+      versions: [{ ...version, state: "ready", error: undefined, tables }],
+    };
+  }
+
+  #answer(
+    onReply: (reply: WorkerReply) => void,
+    question: Question,
+    behaviour: Exclude<Behaviour, "silent">,
+  ): void {
+    if (!this.#pending.delete(onReply) && !this.#crossed.delete(onReply)) return;
+    onReply(replyOf(answerOf(this.#data, { question, held: this.held, behaviour })));
+  }
+}
+
+/** The answer a worker with these partitions owes to a question. */
+export function answerOf(
+  data: FakeData,
+  how: {
+    readonly question: Pick<Question, "ask" | "partitions">;
+    readonly held: ReadonlySet<number>;
+    readonly behaviour?: Exclude<Behaviour, "silent">;
+  },
+): WorkerAnswer {
+  const { question, held, behaviour = "answer" } = how;
+  if (behaviour === "wrong") return { kind: "lookup", vectors: new Float32Array(1) };
+  if (behaviour !== "answer") return failure(behaviour);
+  if (question.partitions.some((partition) => !held.has(partition))) return failure("NOT_OWNER");
+  return question.ask.kind === "topK"
+    ? search(data, question.ask, question.partitions)
+    : lookUp(data, question.ask, question.partitions);
+}
+
+function failure(reason: FailureReason): WorkerAnswer {
+  const code = reason === "INVALID_KEY" ? "INVALID_ARGUMENT" : "UNAVAILABLE";
+  return { kind: "failure", reason, error: new WinnowError(code, `pretended ${reason}`) };
+}
+
+function replyOf(answer: WorkerAnswer): WorkerReply {
+  return { id: 0, queueUs: 0, computeUs: 0, answer };
+}
+
+/** Brute force over some partitions: score every row, sort all, cut. */
+export function search(
+  { candidates, candidateRows }: FakeData,
+  ask: Pick<TopKAsk, "k" | "queries" | "vectors" | "excluded">,
+  partitions: Iterable<number>,
+): WorkerAnswer & { kind: "topK" } {
+  const { dim } = candidates;
+  const rows = [...partitions].flatMap((partition) => {
+    const { firstRow, endRow } = rowRangeOf(partition, candidates);
+    return Array.from({ length: endRow - firstRow }, (_, index) => firstRow + index);
+  });
+  const lists = Array.from({ length: ask.queries }, (_, query) => {
+    const excluded = excludedOf(ask.excluded, query);
+    return rows
+      .filter((row) => !excluded.has(idOf(row)))
+      .map((row) => ({ row, score: dot(ask.vectors, query, candidateRows, row, dim) }))
+      .toSorted((a, b) => b.score - a.score || a.row - b.row)
+      .slice(0, ask.k);
+  });
+  const block: TopKBlock = {
+    queries: ask.queries,
+    k: ask.k,
+    counts: Uint32Array.from(lists, (list) => list.length),
+    scores: packed(lists, ask.k, ({ score }) => score, Float32Array),
+    rows: packed(lists, ask.k, ({ row }) => row, Uint32Array),
+  };
+  const names = lists.flat().map(({ row }) => idOf(row));
+  return {
+    kind: "topK",
+    block,
+    ids: tensor("string", [names.length], StringColumn.fromText(names)),
+  };
+}
+
+/** The stored id of a row. */
+export const idOf = (row: number): string => `item-${row}`;
+
+function excludedOf(excluded: readonly Tensor[], query: number): Set<string> {
+  const list = excluded[excluded.length > 1 ? query : 0];
+  return new Set(list?.dtype === "string" ? list.data.toText() : []);
+}
+
+// oxlint-disable-next-line max-params -- two matrices and a row of each
+function dot(a: Float32Array, rowA: number, b: Float32Array, rowB: number, dim: number): number {
+  let sum = 0;
+  for (let index = 0; index < dim; index += 1)
+    sum += a[rowA * dim + index]! * b[rowB * dim + index]!;
+  return Math.fround(sum);
+}
+
+// oxlint-disable-next-line max-params -- a test's packing of lists into typed arrays
+function packed<Item, Values extends Float32Array | Uint32Array>(
+  lists: readonly (readonly Item[])[],
+  k: number,
+  valueOf: (item: Item) => number,
+  Type: new (length: number) => Values,
+): Values {
+  const values = new Type(lists.length * k);
+  for (const [query, list] of lists.entries()) {
+    for (const [rank, item] of list.entries()) values[query * k + rank] = valueOf(item);
+  }
+  return values;
+}
+
+function lookUp(
+  { keyed, keyedRows }: FakeData,
+  ask: LookupAsk,
+  partitions: Iterable<number>,
+): WorkerAnswer {
+  if (ask.keys.dtype !== "int64") throw new RangeError("the fake is keyed by row");
+  const asked = new Set(partitions);
+  const rows = Array.from(ask.keys.data, (key) => {
+    const partition = partitionOfInteger(key, keyed.partitions);
+    if (!asked.has(partition)) throw new RangeError(`key ${key} outside the named partitions`);
+    return keyedRows.subarray(Number(key) * keyed.dim, (Number(key) + 1) * keyed.dim);
+  });
+  const vectors = new Float32Array(rows.length * keyed.dim);
+  for (const [index, row] of rows.entries()) vectors.set(row, index * keyed.dim);
+  return { kind: "lookup", vectors };
+}

@@ -1,0 +1,78 @@
+// A search over healthy workers: exact, bounded, without the excluded.
+
+import { stringTensor } from "@winnow/core";
+import { describe, expect, test } from "vitest";
+import { idOf } from "./fake-cluster.cases.ts";
+import { plain, QueryBench, twice } from "./query-bench.cases.ts";
+
+describe("a search", () => {
+  test("I2: equals brute force on the unpartitioned table, ties included", async () => {
+    const bench = new QueryBench({ held: twice });
+    const vectors = bench.vectors(5);
+
+    const answer = await bench.settle(bench.search({ vectors, k: 7 }));
+
+    expect(plain(answer)).toEqual(bench.expected(vectors, 7));
+    expect(bench.pending).toBe(0);
+  });
+
+  test("asks each partition of exactly one replica", async () => {
+    const bench = new QueryBench({ held: twice });
+
+    await bench.settle(bench.search({ vectors: bench.vectors(1), k: 3 }));
+
+    const asked = bench.workers.flatMap((worker) =>
+      worker.asked.flatMap((question) => [...question.partitions]),
+    );
+    expect(asked.toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3]);
+  });
+
+  test("never gives excluded ids, and still k items while enough remain", async () => {
+    const bench = new QueryBench({ held: twice });
+    const vectors = bench.vectors(2);
+    const best = bench.expected(vectors, 4);
+    const exclude = [stringTensor(best.ids.slice(0, 4)), stringTensor(best.ids.slice(4))];
+
+    const answer = await bench.settle(bench.search({ vectors, k: 6, exclude }));
+
+    expect(plain(answer)).toEqual(bench.expected(vectors, 6, exclude));
+    expect(plain(answer).rows).toHaveLength(12);
+  });
+
+  test("gives every query as many items as the poorest when exclusions leave too few", async () => {
+    const bench = new QueryBench({ held: twice, rows: 8 });
+    const vectors = bench.vectors(2);
+    const exclude = [stringTensor([idOf(0), idOf(1)]), stringTensor([])];
+
+    const answer = await bench.settle(bench.search({ vectors, k: 8, exclude }));
+
+    expect(answer.scores?.shape).toEqual([2, 6]);
+    expect(answer.ids?.shape).toEqual([2, 6]);
+    expect(plain(answer).rows.slice(0, 6)).not.toContain(0);
+  });
+
+  test("cuts many queries into bounded frames without changing the answer", async () => {
+    const bench = new QueryBench({
+      held: twice,
+      settings: { frameCandidatesMax: 12, framesAtOnce: 2 },
+    });
+    const vectors = bench.vectors(9);
+
+    const answer = await bench.settle(bench.search({ vectors, k: 5 }));
+
+    expect(plain(answer)).toEqual(bench.expected(vectors, 5));
+    const sizes = bench.workers.flatMap((worker) =>
+      worker.asked.map(({ ask }) => (ask.kind === "topK" ? ask.queries : 0)),
+    );
+    expect(Math.max(...sizes)).toBe(2);
+  });
+
+  test("refuses exclusions that fit neither all nor each of the queries", async () => {
+    const bench = new QueryBench({ held: twice });
+    const exclude = [stringTensor(["a"]), stringTensor(["b"])];
+
+    const answer = bench.search({ vectors: bench.vectors(3), k: 2, exclude });
+
+    await expect(answer).rejects.toMatchObject({ code: "INVALID_ARGUMENT" });
+  });
+});
