@@ -1,3 +1,4 @@
 // Entrance of the package: model directories as programs and readable tables.
 
-export {};
+export { openModelVersion } from "./model-directory.ts";
+export type { ModelVersion, PartitionReader } from "./model-version.ts";

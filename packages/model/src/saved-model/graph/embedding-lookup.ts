@@ -1,0 +1,149 @@
+// Gathers. Rows of a float32 matrix that is a variable (or a constant of the graph) by numbers that
+// depend on the request are a lookup in a keyed table: by key if the numbers come from a vocabulary,
+// by row otherwise. Identifiers gathered by the rows of a top-k become part of that search. All other
+// gathers stay operations.
+
+import type { Tensor } from "@winnow/core";
+import { Attributes } from "./attributes.ts";
+import type { AttributeValue } from "./attributes.ts";
+import { constantValue, integerOf, producerOf } from "./graph-value.ts";
+import type { GraphValue, LookupNode, LoweredNode, OperationNode } from "./graph-value.ts";
+import { recogniseKeyExpression } from "./key-expression.ts";
+import type { KeyExpression } from "./key-expression.ts";
+import type { Lowering, Visit } from "./lowering.ts";
+import { gatherIdentifiers } from "./retrieval.ts";
+import { storedRowsOf } from "./table-registry.ts";
+import type { StoredRows } from "./table-registry.ts";
+
+/** A gather in its three spellings. */
+interface Gather {
+  /** What is gathered from: the whole content of a variable or constant, or a computed value. */
+  readonly source: GraphValue;
+  readonly indices: GraphValue;
+  readonly axis: number | undefined;
+  readonly batchDims: number;
+}
+
+/** Handles ResourceGather, Gather and GatherV2. */
+export function visitGather(lowering: Lowering, visit: Visit): readonly GraphValue[] | undefined {
+  const gather = gatherOf(lowering, visit);
+  if (gather === undefined) return undefined;
+  const { source, indices, axis, batchDims } = gather;
+  if (axis === 0 && batchDims === 0) {
+    const identifiers = gatherIdentifiers(lowering, source, indices);
+    if (identifiers !== undefined) return [identifiers];
+    const rows = storedRowsOf(source);
+    if (rows !== undefined && indices.constant === undefined) {
+      return [lookUp(lowering, visit, { rows, indices })];
+    }
+  }
+  if (isOrdinal(source, indices, axis)) return [source];
+  return visit.node.op === "GatherV2" ? undefined : [asGatherV2(lowering, visit, gather)];
+}
+
+function gatherOf(lowering: Lowering, { node, inputs }: Visit): Gather | undefined {
+  const [source, indices, axis] = inputs;
+  if (source === undefined || indices === undefined) return undefined;
+  const batchDims = node.attributes.int("batch_dims", 0);
+  if (node.op === "GatherV2") return { source, indices, axis: integerOf(axis), batchDims };
+  if (node.op === "Gather") return { source, indices, axis: 0, batchDims: 0 };
+  if (source.resource?.kind !== "variable") return undefined;
+  return { source: lowering.sources.variable(source.resource.name), indices, axis: 0, batchDims };
+}
+
+interface WantedRows {
+  readonly rows: StoredRows;
+  readonly indices: GraphValue;
+}
+
+function lookUp(lowering: Lowering, { node }: Visit, { rows, indices }: WantedRows): GraphValue {
+  const expression = recogniseKeyExpression(indices, {
+    rows: rows.rows,
+    vocabularyOf: (lookup) => {
+      const table = lookup.inputs[0]?.resource;
+      return table === undefined ? undefined : lowering.sources.tables.get(table.name);
+    },
+  });
+  const table =
+    expression === undefined
+      ? lowering.registry.keyed(rows, { keys: { kind: "row" }, vocabulary: undefined })
+      : fusedTable(lowering, rows, expression);
+  const keys = expression?.key ?? asInt64(lowering, node.name, indices);
+  const lookup: LookupNode = {
+    kind: "lookup",
+    name: node.name,
+    table,
+    inputs: [keys],
+    outputs: [],
+  };
+  const shape = keys.shape === undefined ? undefined : [...keys.shape, rows.dim];
+  const value: GraphValue = { dtype: "float32", shape, producer: lookup };
+  lookup.outputs = [value];
+  lowering.add(lookup);
+  return value;
+}
+
+function fusedTable(lowering: Lowering, rows: StoredRows, expression: KeyExpression): number {
+  const { keyDtype, fixed, vocabulary, lookup } = expression;
+  const isRefused = lowering.nodes.some((node) => isGuardOf(node, lookup));
+  if (isRefused) lowering.guardedLookups.add(lookup);
+  const missing = isRefused ? ({ kind: "refuse" } as const) : expression.missing;
+  const keys = { kind: "vocabulary", keyDtype, missing, fixed } as const;
+  return lowering.registry.keyed(rows, { keys, vocabulary });
+}
+
+/**
+ * Whether an assertion says that a lookup found every key: it compares the lookup's result with the
+ * result for a missing key, and nothing else, on its way to a yes or no.
+ */
+export function isGuardOf(node: LoweredNode | undefined, lookup: OperationNode): boolean {
+  if (node?.kind !== "operation" || node.op !== "Assert") return false;
+  const missing = lookup.inputs[2]?.constant;
+  let value = node.inputs[0];
+  for (let steps = 0; value !== undefined && steps < 16; steps += 1) {
+    const comparison = producerOf(value, "Equal", "NotEqual");
+    const other = comparison?.inputs.find(({ constant }) => constant !== undefined);
+    const compared = comparison?.inputs.find(({ constant }) => constant === undefined);
+    const found = compared?.producer === lookup;
+    if (found && missing !== undefined && isSameScalar(other?.constant, missing)) return true;
+    const next = producerOf(value, "Equal", "Size", "Where", "All", "Any", "LogicalNot", "Reshape");
+    value = next?.inputs.find(({ constant }) => constant === undefined);
+  }
+  return false;
+}
+
+function isSameScalar(a: Tensor | undefined, b: Tensor): boolean {
+  return a !== undefined && a.dtype !== "string" && b.dtype !== "string" && a.data[0] === b.data[0];
+}
+
+/** Row numbers travel as int64. */
+function asInt64(lowering: Lowering, name: string, indices: GraphValue): GraphValue {
+  if (indices.dtype === "int64") return indices;
+  const attributes = new Attributes(
+    name,
+    new Map<string, AttributeValue>([
+      ["SrcT", { kind: "type", value: 3 }],
+      ["DstT", { kind: "type", value: 9 }],
+    ]),
+  );
+  const node = { op: "Cast", name: `${name}/rows`, attributes, outputDtypes: ["int64"] as const };
+  return lowering.operation(node, [indices]).outputs[0]!;
+}
+
+/** A gather by 0, 1, 2, … per row of what is already in that order: the search gave it so. */
+function isOrdinal(source: GraphValue, indices: GraphValue, axis: number | undefined): boolean {
+  const sorted = indices.producer;
+  if (sorted?.kind !== "operation" || sorted.op !== "Ordinal" || axis !== 1) return false;
+  return sorted.inputs.includes(source);
+}
+
+/** Gathers from what is no table: the same operation, with the content in place of the handle. */
+function asGatherV2(lowering: Lowering, { node }: Visit, gather: Gather): GraphValue {
+  const axis = constantValue({ dtype: "int32", shape: [], data: Int32Array.of(0) });
+  const attributes = new Attributes(
+    node.name,
+    new Map<string, AttributeValue>([["batch_dims", { kind: "int", value: gather.batchDims }]]),
+  );
+  const plain = { op: "GatherV2", name: node.name, attributes, outputDtypes: node.outputDtypes };
+  return lowering.operation(plain, [gather.source, gather.indices, axis]).outputs[0]!;
+}

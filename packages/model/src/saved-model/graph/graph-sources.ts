@@ -1,0 +1,57 @@
+// Everything a signature's graph refers to that is not in the graph: variables in the checkpoint,
+// contents of lookup tables, files. One per version, shared by its signatures.
+
+import { WinnowError, excerpt } from "@winnow/core";
+import type { VersionFiles } from "../version-files.ts";
+import { graphDtypeOf } from "./graph-dtype.ts";
+import type { GraphValue } from "./graph-value.ts";
+import type { MetaGraph } from "./meta-graph.ts";
+import { OperationTable } from "./operation-table.ts";
+import { TableContents, tableOrigins } from "./table-contents.ts";
+import { keysByFullName, restoredState } from "./variable-keys.ts";
+
+/** Answers what a handle stands for. */
+export interface GraphSources {
+  readonly files: VersionFiles;
+  readonly meta: MetaGraph;
+  readonly operations: OperationTable;
+  readonly tables: TableContents;
+  /** The content of a variable, unread. @throws WinnowError NOT_FOUND when no checkpoint key has it */
+  variable(name: string): GraphValue;
+}
+
+/** Follows the restore call and the initialiser. @throws WinnowError for a broken graph */
+export function openGraphSources(files: VersionFiles, meta: MetaGraph): GraphSources {
+  const operations = new OperationTable(meta.operations);
+  const restored = restoredState(meta, operations);
+  const origins = tableOrigins(meta, operations);
+  for (const [name, keys] of restored.tables) {
+    if (!origins.has(name)) origins.set(name, { kind: "checkpoint", ...keys });
+  }
+  let fullNames: ReadonlyMap<string, string> | undefined;
+  const values = new Map<string, GraphValue>();
+  const keyOf = (name: string): string => {
+    const key = restored.variables.get(name);
+    if (key !== undefined) return key;
+    fullNames ??= keysByFullName(files);
+    const found = fullNames.get(name) ?? (files.entryOf(name) === undefined ? undefined : name);
+    if (found !== undefined) return found;
+    throw new WinnowError("NOT_FOUND", `the checkpoint holds no variable ${excerpt(name)}`);
+  };
+  const variable = (name: string): GraphValue => {
+    const known = values.get(name);
+    const value = known ?? valueOf(files, keyOf(name));
+    values.set(name, value);
+    return value;
+  };
+  return { files, meta, operations, tables: new TableContents(files, origins), variable };
+}
+
+function valueOf(files: VersionFiles, key: string): GraphValue {
+  const entry = files.entryOf(key);
+  if (entry === undefined) {
+    throw new WinnowError("NOT_FOUND", `the checkpoint has no key ${excerpt(key)}`);
+  }
+  const dtype = entry.dtype ?? graphDtypeOf(0);
+  return { dtype, shape: entry.shape, stored: { kind: "bundle", key } };
+}

@@ -1,0 +1,121 @@
+// What is known of a value while a graph is walked: abstract interpretation over the lattice of
+// constants, stored variables, resources, partly known shapes and, failing all that, "computed by
+// this node". Aliases (Identity, function arguments) share one GraphValue object, so patterns compare
+// values by identity and need no node names.
+
+import { elementCount } from "@winnow/core";
+import type { Tensor } from "@winnow/core";
+import type { StoredTensor } from "../stored-table.ts";
+import type { Attributes } from "./attributes.ts";
+import type { GraphDtype } from "./graph-dtype.ts";
+
+/** Sizes with -1 for unknown ones; `undefined` for an unknown rank. */
+export type Shape = readonly number[] | undefined;
+
+/** Something a graph refers to by handle. */
+export type Resource =
+  | { readonly kind: "variable"; readonly name: string }
+  | {
+      readonly kind: "table";
+      readonly name: string;
+      readonly keyDtype: GraphDtype;
+      readonly valueDtype: GraphDtype;
+    };
+
+/** A value of one signature's graph. */
+export interface GraphValue {
+  readonly dtype: GraphDtype;
+  readonly shape: Shape;
+  /** Its content, if that does not depend on the request. */
+  readonly constant?: Tensor | undefined;
+  /** It is the whole content of a variable or of a constant of the graph. */
+  readonly stored?: StoredTensor | undefined;
+  readonly resource?: Resource | undefined;
+  /** A small integer vector or scalar of which some elements are known; -1 marks the others. */
+  readonly known?: readonly number[] | undefined;
+  /** Columns of a tf.data data set, each standing for all its batches together. */
+  readonly columns?: readonly GraphValue[] | undefined;
+  /** File name under `assets/` this string stands for. */
+  readonly asset?: string | undefined;
+  /** The node that computes it; `undefined` for signature inputs and everything above. */
+  readonly producer?: LoweredNode | undefined;
+}
+
+/** An operation that stays in the program, on the host or in a dense part. */
+export interface OperationNode {
+  readonly kind: "operation";
+  readonly op: string;
+  readonly name: string;
+  readonly attributes: Attributes;
+  readonly inputs: readonly GraphValue[];
+  outputs: readonly GraphValue[];
+}
+
+/** A gather from an embedding table. */
+export interface LookupNode {
+  readonly kind: "lookup";
+  readonly name: string;
+  /** Position in the version's tables. */
+  readonly table: number;
+  readonly inputs: readonly GraphValue[];
+  outputs: readonly GraphValue[];
+}
+
+/** A search of a candidate table; outputs are scores, rows and, once somebody gathers them, ids. */
+export interface TopKNode {
+  readonly kind: "topK";
+  readonly name: string;
+  /** Position in the version's tables; another one once identifiers are asked for. */
+  table: number;
+  readonly inputs: readonly GraphValue[];
+  readonly k: number;
+  readonly capped: boolean;
+  outputs: readonly GraphValue[];
+}
+
+/** A node of the program before it is assigned to a step. */
+export type LoweredNode = OperationNode | LookupNode | TopKNode;
+
+const KNOWN_ELEMENTS_MAX = 64;
+
+/** A value whose content is known. */
+export function constantValue(tensor: Tensor, stored?: StoredTensor): GraphValue {
+  return {
+    dtype: tensor.dtype,
+    shape: tensor.shape,
+    constant: tensor,
+    stored,
+    known: knownElements(tensor),
+  };
+}
+
+/** Integers of a small constant as numbers; `undefined` for anything else. */
+function knownElements(tensor: Tensor): readonly number[] | undefined {
+  const isSmall = tensor.shape.length <= 1 && elementCount(tensor.shape) <= KNOWN_ELEMENTS_MAX;
+  if (!isSmall || (tensor.dtype !== "int32" && tensor.dtype !== "int64")) return undefined;
+  return Array.from(tensor.data, Number);
+}
+
+/** Integers of a constant, or `undefined` unless all of them are known. */
+export function integersOf(value: GraphValue | undefined): readonly number[] | undefined {
+  const tensor = value?.constant;
+  if (tensor?.dtype === "int32" || tensor?.dtype === "int64")
+    return Array.from(tensor.data, Number);
+  const known = value?.known;
+  return known === undefined || known.includes(-1) ? undefined : known;
+}
+
+/** The integer of a constant scalar, or `undefined`. */
+export function integerOf(value: GraphValue | undefined): number | undefined {
+  const integers = integersOf(value);
+  return integers?.length === 1 ? integers[0] : undefined;
+}
+
+/** The operation that computes a value, if it is one of these. */
+export function producerOf(
+  value: GraphValue,
+  ...ops: readonly string[]
+): OperationNode | undefined {
+  const node = value.producer;
+  return node?.kind === "operation" && ops.includes(node.op) ? node : undefined;
+}

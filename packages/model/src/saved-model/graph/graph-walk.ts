@@ -1,0 +1,230 @@
+// Walks a graph from wanted tensors back to their sources and then forward, each node once, calling
+// a visitor with the values of its inputs. Function calls are entered as if their bodies stood in
+// place of the call, so the visitor sees one flat graph. Branches and loops are followed when their
+// predicate is a constant. Bodies are ordered without recursion; only calls nest, to a limit.
+
+import { WinnowError, excerpt } from "@winnow/core";
+import type { Attributes } from "./attributes.ts";
+import type { FunctionDefinition, GraphDefinition, NodeDefinition } from "./graph-definition.ts";
+import type { GraphDtype } from "./graph-dtype.ts";
+import type { GraphValue } from "./graph-value.ts";
+import type { OperationTable } from "./operation-table.ts";
+
+/** A node on the walk, its name preceded by the calls that lead to it. */
+export interface GraphNode {
+  readonly op: string;
+  readonly name: string;
+  readonly attributes: Attributes;
+  readonly outputDtypes: readonly GraphDtype[];
+}
+
+/** Says what a node's outputs are. */
+export type NodeVisitor = (
+  node: GraphNode,
+  inputs: readonly GraphValue[],
+  walk: GraphWalk,
+) => readonly GraphValue[];
+
+const CALL_DEPTH_MAX = 100;
+const VISITS_MAX = 1_000_000;
+const LOOP_TURNS_MAX = 1000;
+const CALLS: ReadonlySet<string> = new Set(["PartitionedCall", "StatefulPartitionedCall"]);
+const BRANCHES: ReadonlySet<string> = new Set(["If", "StatelessIf"]);
+const LOOPS: ReadonlySet<string> = new Set(["While", "StatelessWhile"]);
+
+interface Body {
+  readonly nodes: ReadonlyMap<string, NodeDefinition>;
+  /** Values that references name directly: arguments, or fed tensors of the main graph. */
+  readonly given: ReadonlyMap<string, GraphValue>;
+  readonly path: string;
+}
+
+/** A walk over one graph; values of the main graph are computed once. */
+export class GraphWalk {
+  readonly #graph: GraphDefinition;
+  readonly #operations: OperationTable;
+  readonly #visitor: NodeVisitor;
+  #depth = 0;
+  #visits = 0;
+
+  constructor(graph: GraphDefinition, operations: OperationTable, visitor: NodeVisitor) {
+    this.#graph = graph;
+    this.#operations = operations;
+    this.#visitor = visitor;
+  }
+
+  /**
+   * Values of tensors of the main graph (`StatefulPartitionedCall:0`, or a node's name), where the
+   * tensors of `fed` have these values. @throws WinnowError
+   */
+  valuesOf(
+    references: readonly string[],
+    fed: ReadonlyMap<string, GraphValue>,
+  ): (GraphValue | undefined)[] {
+    return this.#run({ nodes: this.#graph.nodes, given: fed, path: "" }, references);
+  }
+
+  /** Results of a function for these arguments. @throws WinnowError */
+  call(name: string, inputs: readonly GraphValue[], path: string): GraphValue[] {
+    const definition = this.functionNamed(name);
+    if (inputs.length !== definition.parameters.length) {
+      const counts = `${inputs.length} values for ${definition.parameters.length} parameters`;
+      throw broken(`a call passes ${counts} to function ${excerpt(name)}`);
+    }
+    if (this.#depth >= CALL_DEPTH_MAX) throw broken(`calls nest more than ${CALL_DEPTH_MAX} deep`);
+    const given = new Map(definition.parameters.map((name, index) => [name, inputs[index]!]));
+    const body = { nodes: definition.nodes, given, path };
+    this.#depth += 1;
+    try {
+      const controls = definition.controlResults.map((control) => `^${control}`);
+      const values = this.#run(body, [...definition.results, ...controls]);
+      return values.slice(0, definition.results.length).map((value, index) => {
+        if (value !== undefined) return value;
+        throw broken(`function ${excerpt(name)} does not give result ${index}`);
+      });
+    } finally {
+      this.#depth -= 1;
+    }
+  }
+
+  /** A function of the library. @throws WinnowError INVALID_ARGUMENT when there is none */
+  functionNamed(name: string): FunctionDefinition {
+    const definition = this.#graph.functions.get(name);
+    if (definition !== undefined) return definition;
+    throw broken(`function ${excerpt(name)} does not exist`);
+  }
+
+  #run(body: Body, references: readonly string[]): (GraphValue | undefined)[] {
+    const results = new Map<string, readonly GraphValue[]>();
+    for (const node of nodesInOrder(body, references)) {
+      this.#visits += 1;
+      if (this.#visits > VISITS_MAX) throw broken(`it grows beyond ${VISITS_MAX} nodes`);
+      const inputs = node.inputs
+        .filter((input) => !input.startsWith("^"))
+        .map((input) => this.#resolve(body, results, input));
+      results.set(node.name, this.#visit(body, node, inputs));
+    }
+    return references.map((reference) =>
+      reference.startsWith("^") || isBareControl(body, results, reference)
+        ? undefined
+        : this.#resolve(body, results, reference),
+    );
+  }
+
+  #visit(body: Body, node: NodeDefinition, inputs: readonly GraphValue[]): readonly GraphValue[] {
+    const name = body.path === "" ? node.name : `${body.path}/${node.name}`;
+    const attributes = this.#operations.attributesOf(node);
+    if (CALLS.has(node.op)) return this.call(attributes.functionName("f") ?? "", inputs, name);
+    if (BRANCHES.has(node.op)) {
+      const isTrue = truthOf(inputs[0]);
+      const branch = isTrue === true ? "then_branch" : "else_branch";
+      const target = attributes.functionName(branch) ?? "";
+      if (isTrue !== undefined) return this.call(target, inputs.slice(1), name);
+    }
+    if (LOOPS.has(node.op)) {
+      const final = this.#loop(attributes, inputs, name);
+      if (final !== undefined) return final;
+    }
+    const outputDtypes = this.#operations.outputDtypesOf(node);
+    return this.#visitor({ op: node.op, name, attributes, outputDtypes }, inputs, this);
+  }
+
+  /** The state a loop ends with, or `undefined` when a request decides how often it turns. */
+  #loop(
+    attributes: Attributes,
+    initial: readonly GraphValue[],
+    name: string,
+  ): readonly GraphValue[] | undefined {
+    let state = initial;
+    for (let turn = 0; turn < LOOP_TURNS_MAX; turn += 1) {
+      const condition = this.call(attributes.functionName("cond") ?? "", state, name);
+      const isTrue = truthOf(condition[0]);
+      if (isTrue === undefined) return undefined;
+      if (!isTrue) return state;
+      state = this.call(attributes.functionName("body") ?? "", state, name);
+    }
+    return undefined;
+  }
+
+  #resolve(
+    body: Body,
+    results: ReadonlyMap<string, readonly GraphValue[]>,
+    reference: string,
+  ): GraphValue {
+    const given = body.given.get(reference) ?? body.given.get(reference.replace(/:0$/, ""));
+    if (given !== undefined) return given;
+    const [name = "", argument, index] = reference.split(":");
+    const outputs = results.get(name);
+    const node = body.nodes.get(name);
+    if (outputs === undefined || node === undefined) {
+      throw broken(`nothing defines ${excerpt(reference)}`);
+    }
+    const position =
+      index === undefined
+        ? Number(argument ?? 0)
+        : this.#operations.outputOffset(node, argument ?? "") + Number(index);
+    const value = outputs[position];
+    if (value !== undefined) return value;
+    throw broken(`node ${excerpt(name)} has no output ${excerpt(reference)}`);
+  }
+}
+
+/** A reference to a node without outputs, as the initialiser signature has. */
+function isBareControl(
+  body: Body,
+  results: ReadonlyMap<string, readonly GraphValue[]>,
+  reference: string,
+): boolean {
+  return !body.given.has(reference) && results.get(reference)?.length === 0;
+}
+
+/** The constant truth of a predicate; numbers are true unless zero, as in TensorFlow. */
+function truthOf(value: GraphValue | undefined): boolean | undefined {
+  const tensor = value?.constant;
+  if (tensor === undefined || tensor.dtype === "string" || tensor.shape.length > 0)
+    return undefined;
+  return Number(tensor.data[0] ?? 0) !== 0;
+}
+
+/** Nodes that the references need, data and control, each after its inputs. */
+function nodesInOrder(body: Body, references: readonly string[]): NodeDefinition[] {
+  const order: NodeDefinition[] = [];
+  const states = new Map<string, "open" | "done">();
+  const stack: { readonly node: NodeDefinition; next: number }[] = [];
+  const open = (reference: string): void => {
+    const node = nodeOf(body, reference);
+    if (node === undefined) return;
+    const state = states.get(node.name);
+    if (state === "open") throw broken(`it turns in a circle through node ${excerpt(node.name)}`);
+    if (state === "done") return;
+    states.set(node.name, "open");
+    stack.push({ node, next: 0 });
+  };
+  for (const reference of references) {
+    open(reference);
+    for (let frame = stack.at(-1); frame !== undefined; frame = stack.at(-1)) {
+      const input = frame.node.inputs[frame.next];
+      frame.next += 1;
+      if (input !== undefined) open(input);
+      else {
+        states.set(frame.node.name, "done");
+        order.push(frame.node);
+        stack.pop();
+      }
+    }
+  }
+  return order;
+}
+
+/** The node a reference leads to; `undefined` if its value is given. */
+function nodeOf(body: Body, reference: string): NodeDefinition | undefined {
+  const plain = reference.replace(/^\^/, "");
+  if (body.given.has(plain) || body.given.has(plain.replace(/:0$/, ""))) return undefined;
+  const node = body.nodes.get(plain.split(":")[0] ?? "");
+  if (node !== undefined) return node;
+  throw broken(`nothing defines ${excerpt(reference)}`);
+}
+
+function broken(fault: string): WinnowError {
+  return new WinnowError("INVALID_ARGUMENT", `The graph is broken: ${fault}`);
+}

@@ -1,0 +1,165 @@
+// Recognises what Keras makes of "look the key up, else choose an out-of-vocabulary row": a function
+// of one key, built of a lookup, comparisons, selections, hashes and offsets, in many spellings. No
+// node names are matched. The function is evaluated instead: on all keys of the vocabulary (which row
+// does each lead to?), on the keys it compares with (mask tokens), and symbolically on a key that the
+// vocabulary lacks. If the outcome is one row, or a hash over a range of rows, the lookup and the
+// gather that follows become one step, and the vocabulary can be cut into partitions with the rows.
+
+import type { MissingKey, Tensor, VocabularyIndex } from "@winnow/core";
+import { fold } from "./constant-folding.ts";
+import type { GraphValue, OperationNode } from "./graph-value.ts";
+import { outcomeForMissingKey } from "./missing-key.ts";
+import { distinctValues } from "./tensor-values.ts";
+
+/** A function of one key that a vocabulary-keyed table can stand for. */
+export interface KeyExpression {
+  /** The key, string or int64 of any shape. */
+  readonly key: GraphValue;
+  readonly keyDtype: "string" | "int64";
+  /** The lookup inside it. */
+  readonly lookup: OperationNode;
+  readonly vocabulary: { readonly keys: Tensor; readonly values: Tensor };
+  readonly missing: MissingKey;
+  readonly fixed: { readonly keys: Tensor; readonly rows: readonly number[] };
+}
+
+const ELEMENTWISE: ReadonlySet<string> = new Set(
+  (
+    "Equal,NotEqual,Less,LessEqual,Greater,GreaterEqual,LogicalAnd,LogicalOr,LogicalNot,SelectV2," +
+    "Select,Add,AddV2,Sub,Mul,Maximum,Minimum,FloorMod,Cast,StringToHashBucketFast," +
+    "LookupTableFindV2,ZerosLike,OnesLike"
+  ).split(","),
+);
+const NODES_MAX = 64;
+
+/** What evaluates an expression: the table it asks and how many rows its answers may name. */
+export interface ExpressionBounds {
+  readonly rows: number;
+  vocabularyOf(lookup: OperationNode): VocabularyIndex | undefined;
+}
+
+/** Recognises `indices`, or gives `undefined` where it is anything else. */
+export function recogniseKeyExpression(
+  indices: GraphValue,
+  bounds: ExpressionBounds,
+): KeyExpression | undefined {
+  const lookup = onlyLookupOf(indices);
+  const key = lookup?.inputs[1];
+  const keyDtype = key?.dtype;
+  if (lookup === undefined || key === undefined) return undefined;
+  if (keyDtype !== "string" && keyDtype !== "int64") return undefined;
+  const nodes = nodesBetween(indices, key);
+  const index = bounds.vocabularyOf(lookup);
+  if (nodes === undefined || index === undefined) return undefined;
+  const { keys, values } = index.vocabulary;
+  if (keys.dtype !== keyDtype || values.dtype !== "int64") return undefined;
+  const expression = { nodes, indices, key };
+  const rows = evaluate(expression, keys, (node) => (node === lookup ? values : undefined));
+  const missing = outcomeForMissingKey(expression, bounds.rows);
+  if (rows?.dtype !== "int64" || missing === undefined) return undefined;
+  const compared = distinctValues(missing.compared, keyDtype);
+  const fixedRows = rowsOfCompared(expression, compared, { lookup, index });
+  const fixed = { keys: compared, rows: numbersOf(fixedRows) };
+  const areInside =
+    areRows(rows.data, bounds.rows) && fixed.rows.every((row) => row >= 0 && row < bounds.rows);
+  if (!areInside || fixed.rows.length !== compared.shape[0]) return undefined;
+  const vocabulary = { keys, values: rows };
+  return { key, keyDtype, lookup, vocabulary, missing: missing.outcome, fixed };
+}
+
+/** Rows of the keys an expression compares with, which the vocabulary may hold or lack. */
+function rowsOfCompared(
+  expression: Expression,
+  compared: Tensor,
+  { lookup, index }: { readonly lookup: OperationNode; readonly index: VocabularyIndex },
+): Tensor | undefined {
+  if (compared.shape[0] === 0) return { dtype: "int64", shape: [0], data: new BigInt64Array() };
+  const missing = lookup.inputs[2]?.constant;
+  if (missing === undefined) return undefined;
+  const call = { ...lookup, outputCount: 1 };
+  const found = fold(call, [compared, missing], index)?.[0];
+  return evaluate(expression, compared, (node) => (node === lookup ? found : undefined));
+}
+
+function areRows(values: BigInt64Array, rows: number): boolean {
+  const end = BigInt(rows);
+  for (const value of values) if (value < 0n || value >= end) return false;
+  return true;
+}
+
+/** A function of one key as nodes in order. */
+export interface Expression {
+  readonly nodes: readonly OperationNode[];
+  readonly indices: GraphValue;
+  readonly key: GraphValue;
+}
+
+function numbersOf(tensor: Tensor | undefined): number[] {
+  if (tensor?.dtype !== "int64" && tensor?.dtype !== "int32") return [];
+  return Array.from(tensor.data, Number);
+}
+
+/** The only lookup that a value depends on through elementwise operations. */
+function onlyLookupOf(indices: GraphValue): OperationNode | undefined {
+  const nodes = nodesBetween(indices, undefined);
+  const lookups = nodes?.filter(({ op }) => op === "LookupTableFindV2") ?? [];
+  return lookups.length === 1 ? lookups[0] : undefined;
+}
+
+/**
+ * Elementwise nodes from the key (or, without one, as far back as they go) to the indices, each after
+ * its inputs; `undefined` when something else than the key and scalar constants flows in.
+ */
+function nodesBetween(
+  indices: GraphValue,
+  key: GraphValue | undefined,
+): readonly OperationNode[] | undefined {
+  const order: OperationNode[] = [];
+  const seen = new Set<OperationNode>();
+  const stack: { readonly value: GraphValue; isLeaving: boolean }[] = [];
+  const enter = (value: GraphValue): void => void stack.push({ value, isLeaving: false });
+  enter(indices);
+  for (let frame = stack.pop(); frame !== undefined; frame = stack.pop()) {
+    const node = frame.value.producer;
+    if (frame.value === key || isScalarConstant(frame.value)) continue;
+    const isElementwise = node?.kind === "operation" && ELEMENTWISE.has(node.op);
+    if (!isElementwise) {
+      if (key === undefined) continue;
+      if (frame.value.resource === undefined) return undefined;
+      continue;
+    }
+    if (frame.isLeaving) {
+      order.push(node);
+    } else if (!seen.has(node)) {
+      seen.add(node);
+      if (seen.size > NODES_MAX) return undefined;
+      stack.push({ value: frame.value, isLeaving: true });
+      for (const input of node.inputs) enter(input);
+    }
+  }
+  return order;
+}
+
+function isScalarConstant(value: GraphValue): boolean {
+  return value.constant?.shape.length === 0;
+}
+
+/** The expression on concrete keys; `given` answers for nodes that need no running. */
+function evaluate(
+  { nodes, indices, key }: Expression,
+  keys: Tensor,
+  given: (node: OperationNode) => Tensor | undefined,
+): Tensor | undefined {
+  const values = new Map<GraphValue, Tensor>([[key, keys]]);
+  for (const node of nodes) {
+    const known = given(node);
+    const inputs = node.inputs.map((input) => values.get(input) ?? input.constant);
+    const isComplete = inputs.every((input) => input !== undefined);
+    const result =
+      known ??
+      (isComplete ? fold({ ...node, outputCount: 1, isUnbounded: true }, inputs)?.[0] : undefined);
+    if (result === undefined || node.outputs[0] === undefined) return undefined;
+    values.set(node.outputs[0], result);
+  }
+  return values.get(indices);
+}

@@ -1,0 +1,184 @@
+// From a graph to the nodes of a program, one signature at a time. The walk visits the flat graph in
+// order; what is constant is folded, what hands a value on disappears, gathers from embedding tables
+// become lookups, searches of candidate tables become top-k, and everything else stays an operation.
+// Nothing is dropped here: the program is made of what its outputs turn out to need.
+
+import type { Tensor } from "@winnow/core";
+import { fold } from "./constant-folding.ts";
+import { visitDataset } from "./dataset-nodes.ts";
+import { visitGather } from "./embedding-lookup.ts";
+import type { GraphSources } from "./graph-sources.ts";
+import { constantValue } from "./graph-value.ts";
+import type { GraphValue, LoweredNode, OperationNode } from "./graph-value.ts";
+import type { GraphNode, GraphWalk } from "./graph-walk.ts";
+import { visitTopK } from "./retrieval.ts";
+import { inferShape } from "./shape-inference.ts";
+import { visitSource } from "./source-nodes.ts";
+import type { TableRegistry } from "./table-registry.ts";
+
+/** A node being visited. */
+export interface Visit {
+  readonly node: GraphNode;
+  readonly inputs: readonly GraphValue[];
+  readonly walk: GraphWalk;
+}
+
+/** Outputs of a node, or `undefined` when the handler has nothing to say about it. */
+export type Handler = (lowering: Lowering, visit: Visit) => readonly GraphValue[] | undefined;
+
+const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
+  ["ReadVariableOp", readVariable],
+  ["LookupTableSizeV2", tableSize],
+  ["ResourceGather", visitGather],
+  ["Gather", visitGather],
+  ["GatherV2", visitGather],
+  ["TopK", visitTopK],
+  ["TopKV2", visitTopK],
+  ["ConcatV2", concatenated],
+  ["Shape", shapeOf],
+  ["Size", sizeOf],
+  ["Rank", rankOf],
+  ["Assert", assertion],
+]);
+
+/** Collects the nodes of one signature. */
+export class Lowering {
+  readonly sources: GraphSources;
+  readonly registry: TableRegistry;
+  /** In an order in which they can run. */
+  readonly nodes: LoweredNode[] = [];
+  /** Lookups that became part of a keyed table which refuses keys its vocabulary lacks. */
+  readonly guardedLookups: Set<OperationNode> = new Set();
+  /** Whether a data set's function is being followed: k is then at most the number of rows. */
+  isInDataset = false;
+
+  constructor(sources: GraphSources, registry: TableRegistry) {
+    this.sources = sources;
+    this.registry = registry;
+  }
+
+  /** Visits one node; see `NodeVisitor`. */
+  visit(node: GraphNode, inputs: readonly GraphValue[], walk: GraphWalk): readonly GraphValue[] {
+    const visit = { node, inputs, walk };
+    return (
+      visitSource(node, inputs) ??
+      HANDLERS.get(node.op)?.(this, visit) ??
+      visitDataset(this, visit) ??
+      foldedOutputs(this, visit) ??
+      this.operation(node, inputs).outputs
+    );
+  }
+
+  /** Adds an operation that stays in the program. */
+  operation(node: GraphNode, inputs: readonly GraphValue[]): OperationNode {
+    const { op, name, attributes } = node;
+    const lowered: OperationNode = {
+      kind: "operation",
+      op,
+      name,
+      attributes,
+      inputs,
+      outputs: [],
+    };
+    const inferred = inferShape(node, inputs);
+    lowered.outputs = node.outputDtypes.map((dtype, index) =>
+      index === 0 || op === "TopKV2" || op === "Unpack"
+        ? { dtype, ...inferred, producer: lowered }
+        : { dtype, shape: undefined, producer: lowered },
+    );
+    this.nodes.push(lowered);
+    return lowered;
+  }
+
+  /** Adds a node whose outputs are already described. */
+  add(node: LoweredNode): void {
+    this.nodes.push(node);
+  }
+}
+
+/** Constants in, constants out; likewise what shape arithmetic settles. */
+function foldedOutputs(
+  lowering: Lowering,
+  { node, inputs }: Visit,
+): readonly GraphValue[] | undefined {
+  const outputCount = node.outputDtypes.length;
+  if (outputCount === 0) return undefined;
+  const isLookup = node.op === "LookupTableFindV2" || node.op === "LookupTableFind";
+  const values = isLookup ? inputs.slice(1) : inputs;
+  const tensors = values.flatMap(({ constant }) => (constant === undefined ? [] : [constant]));
+  if (tensors.length === values.length && values.length > 0) {
+    const table = inputs[0]?.resource;
+    const vocabulary =
+      isLookup && table !== undefined ? lowering.sources.tables.get(table.name) : undefined;
+    const results = fold({ ...node, outputCount }, tensors, vocabulary);
+    if (results?.length === outputCount) return results.map((tensor) => constantValue(tensor));
+  }
+  const { shape, known } = inferShape(node, inputs);
+  const dtype = node.outputDtypes[0];
+  if (outputCount > 1 || shape === undefined || known === undefined) return undefined;
+  if (known.includes(-1) || (dtype !== "int32" && dtype !== "int64")) return undefined;
+  return [integers(known, shape, dtype)];
+}
+
+function integers(
+  values: readonly number[],
+  shape: readonly number[],
+  dtype: "int32" | "int64",
+): GraphValue {
+  const tensor: Tensor =
+    dtype === "int32"
+      ? { dtype, shape, data: Int32Array.from(values) }
+      : { dtype, shape, data: BigInt64Array.from(values, BigInt) };
+  return constantValue(tensor);
+}
+
+function readVariable(lowering: Lowering, { inputs }: Visit): readonly GraphValue[] | undefined {
+  const resource = inputs[0]?.resource;
+  return resource?.kind === "variable" ? [lowering.sources.variable(resource.name)] : undefined;
+}
+
+function tableSize(lowering: Lowering, { inputs }: Visit): readonly GraphValue[] | undefined {
+  const resource = inputs[0]?.resource;
+  if (resource?.kind !== "table") return undefined;
+  const { vocabulary } = lowering.sources.tables.get(resource.name);
+  return [integers([vocabulary.keys.data.length], [], "int64")];
+}
+
+/** The integer type that a Shape, Size or Rank node was asked for. */
+function integerDtype({ node }: Visit): "int32" | "int64" {
+  return node.outputDtypes[0] === "int64" ? "int64" : "int32";
+}
+
+function shapeOf(_: Lowering, visit: Visit): readonly GraphValue[] | undefined {
+  const shape = visit.inputs[0]?.shape;
+  if (shape === undefined || shape.includes(-1)) return undefined;
+  return [integers(shape, [shape.length], integerDtype(visit))];
+}
+
+function sizeOf(_: Lowering, visit: Visit): readonly GraphValue[] | undefined {
+  const shape = visit.inputs[0]?.shape;
+  if (shape === undefined || shape.includes(-1)) return undefined;
+  const size = shape.reduce((product, length) => product * length, 1);
+  return size > 2 ** 31 ? undefined : [integers([size], [], integerDtype(visit))];
+}
+
+function rankOf(_: Lowering, visit: Visit): readonly GraphValue[] | undefined {
+  const shape = visit.inputs[0]?.shape;
+  return shape === undefined ? undefined : [integers([shape.length], [], "int32")];
+}
+
+/** Parts without elements add nothing; a single part that is left is the result. */
+function concatenated(_: Lowering, { node, inputs }: Visit): readonly GraphValue[] | undefined {
+  const axis = inputs.at(-1)?.known?.[0];
+  if (axis === undefined || inputs.at(-1)?.constant === undefined) return undefined;
+  const parts = inputs.slice(0, -1);
+  const full = parts.filter((part) => part.shape?.at(axis) !== 0);
+  const isSingle = full.length === 1 && parts.length > 1 && full[0]?.dtype === node.outputDtypes[0];
+  return isSingle ? [full[0]!] : undefined;
+}
+
+/** An assertion that holds whatever the request asks nothing. */
+function assertion(_: Lowering, { inputs }: Visit): readonly GraphValue[] | undefined {
+  const condition = inputs[0]?.constant;
+  return condition?.dtype === "bool" && condition.data[0] === 1 ? [] : undefined;
+}

@@ -1,0 +1,102 @@
+// Operations that move values without computing: shapes, slices, joins. TensorFlow counts in int32 or
+// int64 as the graph says, ONNX in int64; values keep TensorFlow's type, so casts stand at the uses.
+
+import { ONNX_TYPES } from "./onnx-message.ts";
+import { stridedSlice } from "./strided-slice.ts";
+import type { Translation, Translators } from "./translation.ts";
+
+/** Translators of arrangements. */
+export const arrangement: Translators = {
+  BroadcastTo: (t) => t.node("Expand", [t.name(0), t.asInt64(1)]),
+  ConcatV2: (t) => {
+    const parts = t.names.slice(0, -1);
+    return t.node("Concat", parts, { axis: t.integer(parts.length) });
+  },
+  ExpandDims: (t) => t.node("Unsqueeze", [t.name(0), t.model.integers([t.integer(1)])]),
+  Fill: (t) => t.node("Expand", [t.name(1), t.asInt64(0)]),
+  GatherV2: gather,
+  OneHot: oneHot,
+  Pack: (t) => {
+    const axis = t.operation.attributes.int("axis", 0);
+    const parts = t.names.map((name) => t.node("Unsqueeze", [name, t.model.integers([axis])]));
+    return t.node("Concat", parts, { axis });
+  },
+  Pad: pad,
+  PadV2: pad,
+  Range: (t) => t.node("Range", t.names),
+  Rank: (t) => counted(t, t.node("Size", [t.node("Shape", [t.name(0)])])),
+  Reshape: (t) => t.node("Reshape", [t.name(0), t.asInt64(1)], { allowzero: 1 }),
+  Shape: (t) => counted(t, t.node("Shape", [t.name(0)])),
+  Size: (t) => counted(t, t.node("Size", [t.name(0)])),
+  Slice: slice,
+  Split: (t) => {
+    const outputCount = t.operation.outputs.length;
+    return t.model.nodes("Split", [t.name(1)], { attributes: { axis: t.integer(0) }, outputCount });
+  },
+  SplitV: (t) => {
+    const outputCount = t.operation.outputs.length;
+    const sizes = t.integers(1);
+    if (sizes.includes(-1)) throw t.untranslatable("leaves a size open");
+    const attributes = { axis: t.integer(2) };
+    const inputs = [t.name(0), t.model.integers(sizes)];
+    return t.model.nodes("Split", inputs, { attributes, outputCount });
+  },
+  Squeeze: (t) => {
+    const axes = t.operation.attributes.ints("squeeze_dims");
+    return t.node("Squeeze", axes.length === 0 ? t.names : [t.name(0), t.model.integers(axes)]);
+  },
+  StridedSlice: stridedSlice,
+  Tile: (t) => t.node("Tile", [t.name(0), t.asInt64(1)]),
+  Transpose: (t) => t.node("Transpose", [t.name(0)], { perm: t.integers(1) }),
+  Unpack: (t) => {
+    const axis = t.operation.attributes.int("axis", 0);
+    const outputCount = t.operation.outputs.length;
+    const parts = t.model.nodes("Split", t.names, { attributes: { axis }, outputCount });
+    return parts.map((part) => t.node("Squeeze", [part, t.model.integers([axis])]));
+  },
+};
+
+/** ONNX counts in int64. */
+function counted(t: Translation, count: string): string {
+  return t.outputDtype === "int64" ? count : t.cast(count, ONNX_TYPES[t.outputDtype]);
+}
+
+function gather(t: Translation): string {
+  const axis = t.integer(2);
+  const batchDims = t.operation.attributes.int("batch_dims", 0);
+  if (batchDims === 0) return t.node("Gather", [t.name(0), t.name(1)], { axis });
+  const isByRow = batchDims === 1 && axis === 1 && t.rank(0) === 2 && t.rank(1) === 2;
+  if (!isByRow) throw t.untranslatable(`gathers with ${batchDims} batch dimensions`);
+  return t.node("GatherElements", [t.name(0), t.name(1)], { axis });
+}
+
+/** By comparison with 0, 1, 2, …: an index outside gives no hot value, as in TensorFlow. */
+function oneHot(t: Translation): string {
+  const depth = t.integer(1);
+  const axis = t.operation.attributes.int("axis", -1);
+  if (axis !== -1 && axis !== t.value(0).shape?.length) {
+    throw t.untranslatable(`puts the new axis at ${axis}`);
+  }
+  const index = t.cast(t.name(0), ONNX_TYPES.int64);
+  const positions = Array.from({ length: depth }, (_, position) => position);
+  const column = t.node("Unsqueeze", [index, t.model.integers([-1])]);
+  const isHot = t.node("Equal", [column, t.model.integers(positions)]);
+  return t.node("Where", [isHot, t.name(2), t.name(3)]);
+}
+
+function pad(t: Translation): string {
+  const paddings = t.integers(1);
+  const before = paddings.filter((_, index) => index % 2 === 0);
+  const after = paddings.filter((_, index) => index % 2 === 1);
+  const amounts = t.model.integers([...before, ...after]);
+  const value = t.operation.op === "PadV2" ? [t.name(2)] : [];
+  return t.node("Pad", [t.name(0), amounts, ...value]);
+}
+
+const END = Number.MAX_SAFE_INTEGER;
+
+function slice(t: Translation): string {
+  const [begins, sizes] = [t.integers(1), t.integers(2)];
+  const ends = begins.map((begin, axis) => (sizes[axis] === -1 ? END : begin + (sizes[axis] ?? 0)));
+  return t.node("Slice", [t.name(0), t.model.integers(begins), t.model.integers(ends)]);
+}

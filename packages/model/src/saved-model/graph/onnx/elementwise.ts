@@ -1,0 +1,120 @@
+// Operations on each element alone, with broadcasting.
+
+import { ONNX_TYPES } from "./onnx-message.ts";
+import type { Translation, Translator, Translators } from "./translation.ts";
+
+const named =
+  (op: string): Translator =>
+  (t) =>
+    t.node(op, t.names);
+
+const RENAMED: Readonly<Record<string, string>> = {
+  Abs: "Abs",
+  Add: "Add",
+  AddN: "Sum",
+  AddV2: "Add",
+  Ceil: "Ceil",
+  Cos: "Cos",
+  Div: "Div",
+  Elu: "Elu",
+  Equal: "Equal",
+  Erf: "Erf",
+  Exp: "Exp",
+  Floor: "Floor",
+  Greater: "Greater",
+  GreaterEqual: "GreaterOrEqual",
+  IsInf: "IsInf",
+  IsNan: "IsNaN",
+  Less: "Less",
+  LessEqual: "LessOrEqual",
+  Log: "Log",
+  LogicalAnd: "And",
+  LogicalNot: "Not",
+  LogicalOr: "Or",
+  Maximum: "Max",
+  Minimum: "Min",
+  Mul: "Mul",
+  Neg: "Neg",
+  Pow: "Pow",
+  RealDiv: "Div",
+  Reciprocal: "Reciprocal",
+  Relu: "Relu",
+  Rint: "Round",
+  Round: "Round",
+  SelectV2: "Where",
+  Selu: "Selu",
+  Sigmoid: "Sigmoid",
+  Sign: "Sign",
+  Sin: "Sin",
+  Softplus: "Softplus",
+  Softsign: "Softsign",
+  Sqrt: "Sqrt",
+  Sub: "Sub",
+  Tanh: "Tanh",
+};
+
+/** Translators of elementwise operations. */
+export const elementwise: Translators = {
+  ...Object.fromEntries(Object.entries(RENAMED).map(([op, onnx]) => [op, named(onnx)])),
+  BiasAdd: biasAdd,
+  Cast: (t) => t.cast(t.name(0), ONNX_TYPES[t.outputDtype]),
+  ClipByValue: (t) => t.node("Min", [t.node("Max", [t.name(0), t.name(1)]), t.name(2)]),
+  DivNoNan: (t) => unlessZero(t, t.node("Div", t.names)),
+  Erfc: (t) => t.node("Sub", [one(t), t.node("Erf", t.names)]),
+  Expm1: (t) => t.node("Sub", [t.node("Exp", t.names), one(t)]),
+  FloorDiv: (t) => floorDivide(t),
+  FloorMod: (t) => t.node("Sub", [t.name(0), t.node("Mul", [floorDivide(t), t.name(1)])]),
+  LeakyRelu: (t) =>
+    t.node("LeakyRelu", t.names, { alpha: { float: t.operation.attributes.float("alpha", 0.2) } }),
+  Log1p: (t) => t.node("Log", [t.node("Add", [t.name(0), one(t)])]),
+  MulNoNan: (t) => unlessZero(t, t.node("Mul", t.names)),
+  NotEqual: (t) => t.node("Not", [t.node("Equal", t.names)]),
+  OnesLike: (t) => filledLike(t, 1),
+  Relu6: (t) =>
+    t.node("Clip", [t.name(0), t.model.scalar(t.dtype(0), 0), t.model.scalar(t.dtype(0), 6)]),
+  Rsqrt: (t) => t.node("Reciprocal", [t.node("Sqrt", t.names)]),
+  Select: select,
+  Square: (t) => t.node("Mul", [t.name(0), t.name(0)]),
+  SquaredDifference: (t) => {
+    const difference = t.node("Sub", t.names);
+    return t.node("Mul", [difference, difference]);
+  },
+  ZerosLike: (t) => filledLike(t, 0),
+};
+
+function one(t: Translation): string {
+  return t.model.scalar(t.dtype(0), 1);
+}
+
+function biasAdd(t: Translation): string {
+  const format = t.operation.attributes.text("data_format") || "NHWC";
+  if (format !== "NHWC") throw t.untranslatable(`has its channels in ${format} order`);
+  return t.node("Add", t.names);
+}
+
+/** The result, but zero where the second operand is zero. */
+function unlessZero(t: Translation, result: string): string {
+  const zero = t.model.scalar(t.dtype(1), 0);
+  return t.node("Where", [t.node("Equal", [t.name(1), zero]), zero, result]);
+}
+
+function floorDivide(t: Translation): string {
+  if (!t.dtype(0).startsWith("float")) throw t.untranslatable(`divides ${t.dtype(0)} values`);
+  return t.node("Floor", [t.node("Div", t.names)]);
+}
+
+function filledLike(t: Translation, value: number): string {
+  return t.node("Expand", [t.model.scalar(t.outputDtype, value), t.node("Shape", [t.name(0)])]);
+}
+
+/** Select v1 chooses whole rows where its condition is a vector. */
+function select(t: Translation): string {
+  const [condition, values] = [t.value(0).shape?.length, t.value(1).shape?.length];
+  if (condition === 0 || (condition !== undefined && condition === values)) {
+    return t.node("Where", t.names);
+  }
+  if (condition !== 1) throw t.untranslatable("needs values of a known rank");
+  const axes = Array.from({ length: t.rank(1) - 1 }, (_, index) => index + 1);
+  const rows = t.node("Unsqueeze", [t.name(0), t.model.integers(axes)]);
+  return t.node("Where", [rows, t.name(1), t.name(2)]);
+}

@@ -1,0 +1,79 @@
+// Products of matrices and tensors, and what neural layers make of them.
+
+import { ONNX_TYPES } from "./onnx-message.ts";
+import type { Translation, Translators } from "./translation.ts";
+
+/** Translators of products, normalisations and distributions. */
+export const linearAlgebra: Translators = {
+  MatMul: (t) =>
+    t.node("MatMul", [
+      t.operation.attributes.flag("transpose_a") ? swapped(t, 0) : t.name(0),
+      t.operation.attributes.flag("transpose_b") ? swapped(t, 1) : t.name(1),
+    ]),
+  BatchMatMul: batchMatMul,
+  BatchMatMulV2: batchMatMul,
+  BatchMatMulV3: batchMatMul,
+  Einsum: (t) => t.node("Einsum", t.names, { equation: equationOf(t) }),
+  FusedBatchNormV3: batchNormalisation,
+  FusedBatchNormV2: batchNormalisation,
+  LogSoftmax: (t) => t.node("LogSoftmax", t.names, { axis: -1 }),
+  Softmax: (t) => t.node("Softmax", t.names, { axis: -1 }),
+  TopKV2: topK,
+  L2Loss: (t) => {
+    const halves = t.node("Mul", [t.node("Mul", [t.name(0), t.name(0)]), half(t)]);
+    return t.node("ReduceSum", [halves], { keepdims: 0 });
+  },
+};
+
+function half(t: Translation): string {
+  return t.model.scalar(t.dtype(0), 0.5);
+}
+
+function batchMatMul(t: Translation): string {
+  const { attributes } = t.operation;
+  const left = attributes.flag("adj_x") ? swapped(t, 0) : t.name(0);
+  return t.node("MatMul", [left, attributes.flag("adj_y") ? swapped(t, 1) : t.name(1)]);
+}
+
+/** An input with its last two axes exchanged; matrices of MatMul have no others. */
+function swapped(t: Translation, position: number): string {
+  const rank = t.operation.op === "MatMul" ? 2 : t.rank(position);
+  const order = Array.from({ length: rank }, (_, axis) => axis);
+  if (rank < 2) throw t.untranslatable("multiplies what is no matrix");
+  const perm = [...order.slice(0, -2), rank - 1, rank - 2];
+  return t.node("Transpose", [t.name(position)], { perm });
+}
+
+/** The equation with its letters in lower case, which every ONNX runtime reads. */
+function equationOf(t: Translation): string {
+  const equation = t.operation.attributes.text("equation").replaceAll(" ", "");
+  const letters = [...new Set(equation.match(/[a-z]/gi))];
+  if (letters.length > 26) throw t.untranslatable("names more than 26 axes");
+  return equation.replaceAll(/[a-z]/gi, (letter) =>
+    String.fromCodePoint(97 + letters.indexOf(letter)),
+  );
+}
+
+/** Inference only: the stored mean and variance, over the last axis. */
+function batchNormalisation(t: Translation): string {
+  const { attributes } = t.operation;
+  const training = attributes.get("is_training");
+  if (training?.kind !== "bool" || training.value) throw t.untranslatable("is in training mode");
+  const format = attributes.text("data_format") || "NHWC";
+  if (format !== "NHWC") throw t.untranslatable(`has its channels in ${format} order`);
+  const [x, scale, offset, mean, variance] = [0, 1, 2, 3, 4].map((position) => t.name(position));
+  const epsilon = t.model.scalar(t.dtype(4), attributes.float("epsilon", 1e-4));
+  const deviation = t.node("Sqrt", [t.node("Add", [variance!, epsilon])]);
+  const factor = t.node("Div", [scale!, deviation]);
+  const centred = t.node("Sub", [x!, mean!]);
+  return t.node("Add", [t.node("Mul", [centred, factor]), offset!]);
+}
+
+/** Equal values keep the lower index first in ONNX Runtime as in TensorFlow. */
+function topK(t: Translation): readonly string[] {
+  const k = t.model.integers([t.integer(1)]);
+  const attributes = { axis: -1, largest: 1, sorted: 1 };
+  const [values, indices] = t.model.nodes("TopK", [t.name(0), k], { attributes, outputCount: 2 });
+  const dtype = t.operation.outputs[1]?.dtype === "int64" ? "int64" : "int32";
+  return [values!, t.cast(indices!, ONNX_TYPES[dtype])];
+}

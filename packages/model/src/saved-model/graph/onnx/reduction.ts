@@ -1,0 +1,41 @@
+// Sums, means and extremes over axes. An empty list of axes reduces nothing in TensorFlow but
+// everything in ONNX.
+
+import { ONNX_TYPES } from "./onnx-message.ts";
+import type { Translation, Translators } from "./translation.ts";
+
+/** Translators of reductions. */
+export const reduction: Translators = {
+  Sum: (t) => overAxes(t, "ReduceSum", t.name(0)),
+  Mean: (t) => overAxes(t, "ReduceMean", t.name(0)),
+  Max: (t) => overAxes(t, "ReduceMax", t.name(0)),
+  Min: (t) => overAxes(t, "ReduceMin", t.name(0)),
+  Prod: (t) => overAxes(t, "ReduceProd", t.name(0)),
+  Any: (t) =>
+    t.cast(overAxes(t, "ReduceMax", t.cast(t.name(0), ONNX_TYPES.int32)), ONNX_TYPES.bool),
+  All: (t) =>
+    t.cast(overAxes(t, "ReduceMin", t.cast(t.name(0), ONNX_TYPES.int32)), ONNX_TYPES.bool),
+  ArgMax: (t) => extreme(t, "ArgMax"),
+  ArgMin: (t) => extreme(t, "ArgMin"),
+  Cumsum: (t) => {
+    const { attributes } = t.operation;
+    return t.node("CumSum", [t.name(0), t.model.integers(t.integer(1))], {
+      exclusive: Number(attributes.flag("exclusive")),
+      reverse: Number(attributes.flag("reverse")),
+    });
+  },
+};
+
+/** ReduceSum takes its axes as an input since opset 13, the others as an attribute until 18. */
+function overAxes(t: Translation, op: string, value: string): string {
+  const axes = t.integers(1);
+  if (axes.length === 0) return t.node("Identity", [value]);
+  const keepdims = Number(t.operation.attributes.flag("keep_dims"));
+  if (op === "ReduceSum") return t.node(op, [value, t.model.integers(axes)], { keepdims });
+  return t.node(op, [value], { axes, keepdims });
+}
+
+function extreme(t: Translation, op: string): string {
+  const found = t.node(op, [t.name(0)], { axis: t.integer(1), keepdims: 0 });
+  return t.outputDtype === "int64" ? found : t.cast(found, ONNX_TYPES[t.outputDtype]);
+}

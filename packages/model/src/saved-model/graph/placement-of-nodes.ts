@@ -1,0 +1,83 @@
+// Decides where each node of a signature runs, and in which turn. Strings and the integers made from
+// them run on the host, floats in a dense part; what merely arranges a search's results stays on the
+// host, which saves a turn. All dense nodes of one turn become one ONNX model:
+//
+//   turn 0   host, lookups           (what needs no dense part)
+//   turn 1   dense model 1, then host, lookups and searches that need it
+//   turn 2   dense model 2, …
+//
+// A node's turn is the number of dense parts on the longest way to it, so steps cannot wait for each
+// other in a circle.
+
+import { WinnowError, isHostOperation } from "@winnow/core";
+import type { GraphValue, LoweredNode, OperationNode } from "./graph-value.ts";
+import { isDenseOperation } from "./onnx/dense-translation.ts";
+
+/** Where a node runs: `remote` are lookups and searches. */
+export type Side = "host" | "dense" | "remote";
+
+/** A node's side and turn. */
+export interface NodePlace {
+  readonly side: Side;
+  readonly turn: number;
+}
+
+const FLOATS: ReadonlySet<string> = new Set(["float32", "float64"]);
+
+/** Places nodes that stand in order. @throws WinnowError UNIMPLEMENTED naming operation and node */
+export function placeNodes(nodes: readonly LoweredNode[]): ReadonlyMap<LoweredNode, NodePlace> {
+  const places = new Map<LoweredNode, NodePlace>();
+  for (const node of nodes) {
+    const side = node.kind === "operation" ? sideOf(node, places) : "remote";
+    let turn = side === "dense" ? 1 : 0;
+    for (const { producer } of node.inputs) {
+      const place = producer === undefined ? undefined : places.get(producer);
+      if (place === undefined) continue;
+      const isNext = side === "dense" && place.side !== "dense";
+      turn = Math.max(turn, place.turn + Number(isNext));
+    }
+    places.set(node, { side, turn });
+  }
+  return places;
+}
+
+function sideOf(
+  node: OperationNode,
+  places: ReadonlyMap<LoweredNode, NodePlace>,
+): Exclude<Side, "remote"> {
+  const canHost = isHostOperation(node.op);
+  const canDense = isDenseOperation(node.op) && isNumeric(node);
+  if (!canHost && !canDense) {
+    const what = `operation ${node.op} (node ${node.name})`;
+    throw new WinnowError("UNIMPLEMENTED", `${what} is not supported`);
+  }
+  if (!canHost || !canDense) return canHost ? "host" : "dense";
+  const computed = node.inputs.filter(({ constant, stored }) => !constant && !stored);
+  const isOfDense = computed.some(({ producer }) => placeOf(producer, places)?.side === "dense");
+  if (isOfDense) return "dense";
+  const isAfterSearch =
+    computed.length > 0 && computed.every((value) => isSearchResult(value, places));
+  if (isAfterSearch) return "host";
+  const touchesFloats = [...computed, ...node.outputs].some(({ dtype }) => FLOATS.has(dtype));
+  return touchesFloats ? "dense" : "host";
+}
+
+function placeOf(
+  node: LoweredNode | undefined,
+  places: ReadonlyMap<LoweredNode, NodePlace>,
+): NodePlace | undefined {
+  return node === undefined ? undefined : places.get(node);
+}
+
+/** Results of a search, integers and strings of the request, and what the host made of them. */
+function isSearchResult(value: GraphValue, places: ReadonlyMap<LoweredNode, NodePlace>): boolean {
+  const { producer } = value;
+  if (producer?.kind === "topK") return true;
+  return producer !== undefined && places.get(producer)?.side === "host";
+}
+
+function isNumeric(node: OperationNode): boolean {
+  return [...node.inputs, ...node.outputs].every(
+    ({ dtype }) => dtype !== "string" && dtype !== "variant" && dtype !== "invalid",
+  );
+}

@@ -1,0 +1,132 @@
+// Searches. A top-k with a constant k over the product of a query and a stored matrix is a search of
+// a candidate table: this is where the cluster's workers take over. Identifiers gathered by the rows
+// that a search found belong to the table. A top-k of anything else stays an operation.
+
+import { WinnowError } from "@winnow/core";
+import { Attributes } from "./attributes.ts";
+import type { GraphValue, TopKNode } from "./graph-value.ts";
+import { integerOf, integersOf, producerOf } from "./graph-value.ts";
+import type { Lowering, Visit } from "./lowering.ts";
+import { storedRowsOf } from "./table-registry.ts";
+import type { StoredIds, StoredRows } from "./table-registry.ts";
+
+const NO_ATTRIBUTES = new Attributes("", new Map());
+
+/** A product whose right side is a stored matrix with one row per candidate. */
+interface Scores {
+  readonly query: GraphValue;
+  readonly candidates: StoredRows;
+}
+
+/** Handles TopK and TopKV2. */
+export function visitTopK(
+  lowering: Lowering,
+  { node, inputs }: Visit,
+): readonly GraphValue[] | undefined {
+  const [scored, wanted] = inputs;
+  const k = node.op === "TopK" ? node.attributes.int("k") : integerOf(wanted);
+  if (scored === undefined || k === undefined || k < 1) return undefined;
+  const sorted = alreadySorted(lowering, scored, k);
+  if (sorted !== undefined) return sorted;
+  const scores = scoresOf(scored);
+  if (scores === undefined || node.outputDtypes[1] !== "int32") return undefined;
+  const { query, candidates } = scores;
+  const dim = query.shape?.[1] ?? -1;
+  if (dim !== -1 && dim !== candidates.dim) {
+    const dims = `queries of ${dim} values among candidates of ${candidates.dim}`;
+    throw new WinnowError("INVALID_ARGUMENT", `node ${node.name} searches ${dims}`);
+  }
+  const search: TopKNode = {
+    kind: "topK",
+    name: node.name,
+    table: lowering.registry.candidate(candidates, undefined),
+    inputs: [query],
+    k,
+    capped: lowering.isInDataset,
+    outputs: [],
+  };
+  const shape = [query.shape?.[0] ?? -1, k];
+  search.outputs = [
+    { dtype: "float32", shape, producer: search },
+    { dtype: "int32", shape, producer: search },
+  ];
+  lowering.add(search);
+  return search.outputs;
+}
+
+/** Query and candidates of a product, whichever way it is written. */
+function scoresOf(scored: GraphValue): Scores | undefined {
+  const product = producerOf(scored, "MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3");
+  const [query, right] = product?.inputs ?? [];
+  if (product === undefined || query === undefined || right === undefined) return undefined;
+  const flag = (name: string): boolean => product.attributes.flag(name);
+  if (flag("transpose_a") || flag("adj_x") || query.dtype !== "float32") return undefined;
+  if (query.shape !== undefined && query.shape.length !== 2) return undefined;
+  const isTransposed = flag("transpose_b") || flag("adj_y");
+  const candidates = isTransposed ? storedRowsOf(right) : transposedRows(right);
+  return candidates === undefined ? undefined : { query, candidates };
+}
+
+function transposedRows(value: GraphValue): StoredRows | undefined {
+  const transpose = producerOf(value, "Transpose");
+  const [matrix, order] = transpose?.inputs ?? [];
+  if (matrix === undefined || integersOf(order)?.join() !== "1,0") return undefined;
+  return storedRowsOf(matrix);
+}
+
+/**
+ * The best k of what a search already sorted, where the search found at most k: the list itself. TFRS
+ * Streaming ends this way. Row numbers then count from 0 in each list, which only a gather from the
+ * same search can use.
+ */
+function alreadySorted(
+  lowering: Lowering,
+  scored: GraphValue,
+  k: number,
+): readonly GraphValue[] | undefined {
+  const search = scored.producer;
+  if (!lowering.isInDataset || search?.kind !== "topK") return undefined;
+  if (search.outputs[0] !== scored || search.k > k) return undefined;
+  const ordinal: GraphValue = {
+    dtype: "int32",
+    shape: scored.shape,
+    producer: {
+      kind: "operation",
+      op: "Ordinal",
+      name: search.name,
+      attributes: NO_ATTRIBUTES,
+      inputs: search.outputs,
+      outputs: [],
+    },
+  };
+  return [scored, ordinal];
+}
+
+/** Identifiers of the rows a search found, when `source` holds one per candidate. */
+export function gatherIdentifiers(
+  lowering: Lowering,
+  source: GraphValue,
+  indices: GraphValue,
+): GraphValue | undefined {
+  const search = indices.producer;
+  if (search?.kind !== "topK" || search.outputs[1] !== indices) return undefined;
+  const ids = idsOf(source);
+  const table = lowering.registry.tables[search.table];
+  if (ids === undefined || table === undefined || source.shape?.[0] !== table.spec.rows) {
+    return undefined;
+  }
+  const known = search.outputs[2];
+  const rows = { stored: table.rows, rows: table.spec.rows, dim: table.spec.dim };
+  const wanted = lowering.registry.candidate(rows, ids);
+  if (known !== undefined) return wanted === search.table ? known : undefined;
+  const value: GraphValue = { dtype: ids.dtype, shape: indices.shape, producer: search };
+  search.table = wanted;
+  search.outputs = [...search.outputs, value];
+  return value;
+}
+
+function idsOf(source: GraphValue): StoredIds | undefined {
+  const { dtype, stored, shape } = source;
+  const isId = dtype === "string" || dtype === "int32" || dtype === "int64";
+  return isId && stored !== undefined && shape?.length === 1 ? { stored, dtype } : undefined;
+}

@@ -1,0 +1,256 @@
+// Shapes as far as they follow from the graph: enough to fold shape arithmetic, to give ONNX the
+// ranks it needs, and to refuse tables and queries that cannot fit. What no rule knows has an unknown
+// rank; a wrong guess would be worse than none.
+
+import { WinnowError } from "@winnow/core";
+import type { Attributes } from "./attributes.ts";
+import { integerOf, integersOf } from "./graph-value.ts";
+import type { GraphValue, Shape } from "./graph-value.ts";
+
+/** A node as far as its shapes depend on it. */
+export interface ShapedNode {
+  readonly op: string;
+  readonly name: string;
+  readonly attributes: Attributes;
+}
+
+/** What is inferred of one output. */
+export interface InferredOutput {
+  readonly shape: Shape;
+  readonly known?: readonly number[] | undefined;
+}
+
+type Inputs = readonly GraphValue[];
+type Rule = (inputs: Inputs, node: ShapedNode) => InferredOutput;
+
+const SAME_SHAPE: readonly string[] = [
+  ..."Abs,BiasAdd,Bucketize,Cast,Ceil,Elu,Erf,Erfc,Exp,Expm1,FloorDiv,Floor,Gelu,LeakyRelu".split(
+    ",",
+  ),
+  ..."Log,Log1p,LogSoftmax,LogicalNot,LookupTableFindV2,Neg,OnesLike,Reciprocal,Relu".split(","),
+  ..."Relu6,Round,Rsqrt,Selu,Sigmoid,Sign,Sin,Cos,Softmax,Softplus,Softsign,Sqrt,Square".split(","),
+  ..."StaticRegexReplace,RegexReplace,StringLower,StringUpper,StringStrip,AsString".split(","),
+  ..."StringToHashBucketFast,StringToHashBucketStrong,StringToNumber,Tanh,ZerosLike".split(","),
+  ..."Cumsum,IsNan,IsFinite,IsInf,ClipByValue,FusedBatchNormV3".split(","),
+];
+const BROADCAST: readonly string[] = [
+  ..."Add,AddV2,Div,DivNoNan,Equal,FloorMod,Greater,GreaterEqual,Less,LessEqual".split(","),
+  ..."LogicalAnd,LogicalOr,Maximum,Minimum,Mod,Mul,MulNoNan,NotEqual,Pow,RealDiv".split(","),
+  ..."SelectV2,SquaredDifference,Sub,TruncateDiv,TruncateMod,Xlogy".split(","),
+];
+const REDUCTIONS: readonly string[] = "All,Any,Max,Mean,Min,Prod,Sum".split(",");
+
+const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
+  ...SAME_SHAPE.map((op): [string, Rule] => [op, (inputs, node) => sameShape(inputs, node)]),
+  ...BROADCAST.map((op): [string, Rule] => [op, broadcastRule]),
+  ...REDUCTIONS.map((op): [string, Rule] => [op, reductionRule]),
+  ["AddN", (inputs) => ({ shape: inputs[0]?.shape })],
+  ["Select", (inputs) => ({ shape: inputs[1]?.shape })],
+  ["MatMul", matMulRule],
+  ["BatchMatMulV2", batchMatMulRule],
+  ["Reshape", reshapeRule],
+  ["ExpandDims", expandDimsRule],
+  ["Squeeze", squeezeRule],
+  ["Transpose", transposeRule],
+  ["ConcatV2", concatRule],
+  ["Pack", packRule],
+  ["Fill", (inputs) => ({ shape: sizesOf(inputs[0]) })],
+  ["BroadcastTo", (inputs) => ({ shape: sizesOf(inputs[1]) })],
+  ["Shape", (inputs) => shapeRule(inputs[0]?.shape)],
+  ["Size", () => ({ shape: [] })],
+  ["Rank", () => ({ shape: [] })],
+  ["StridedSlice", stridedSliceRule],
+  ["GatherV2", gatherRule],
+  ["OneHot", oneHotRule],
+  ["TopKV2", topKRule],
+  ["ArgMax", argMaxRule],
+]);
+
+/** Shapes of a node's outputs; all outputs of a node with one rule share it. */
+export function inferShape(node: ShapedNode, inputs: Inputs): InferredOutput {
+  return RULES.get(node.op)?.(inputs, node) ?? { shape: undefined };
+}
+
+/** The shape two operands broadcast to. @throws WinnowError INVALID_ARGUMENT when they cannot */
+export function broadcastShapes(a: Shape, b: Shape, node: string): Shape {
+  if (a === undefined || b === undefined) return undefined;
+  const rank = Math.max(a.length, b.length);
+  return Array.from({ length: rank }, (_, index) => {
+    const left = a[index - rank + a.length] ?? 1;
+    const right = b[index - rank + b.length] ?? 1;
+    if (left === 1) return right;
+    if (right === 1 || right === left) return left;
+    if (left === -1 || right === -1) return Math.max(left, right);
+    throw mismatch(node, a, b);
+  });
+}
+
+function sameShape(inputs: Inputs, node: ShapedNode): InferredOutput {
+  const position = node.op === "LookupTableFindV2" ? 1 : 0;
+  const value = inputs[position];
+  return { shape: value?.shape, known: node.op === "Cast" ? value?.known : undefined };
+}
+
+function broadcastRule(inputs: Inputs, node: ShapedNode): InferredOutput {
+  let shape: Shape = inputs[0]?.shape;
+  for (const input of inputs.slice(1)) shape = broadcastShapes(shape, input.shape, node.name);
+  return { shape };
+}
+
+function reductionRule(inputs: Inputs, node: ShapedNode): InferredOutput {
+  const shape = inputs[0]?.shape;
+  const axes = integersOf(inputs[1]);
+  if (shape === undefined || axes === undefined) return { shape: undefined };
+  const reduced = new Set(axes.map((axis) => (axis < 0 ? axis + shape.length : axis)));
+  return {
+    shape: node.attributes.flag("keep_dims")
+      ? shape.map((size, axis) => (reduced.has(axis) ? 1 : size))
+      : shape.filter((_, axis) => !reduced.has(axis)),
+  };
+}
+
+function matMulRule(inputs: Inputs, node: ShapedNode): InferredOutput {
+  const [a, b] = [inputs[0]?.shape, inputs[1]?.shape];
+  const left = node.attributes.flag("transpose_a") ? a?.toReversed() : a;
+  const right = node.attributes.flag("transpose_b") ? b?.toReversed() : b;
+  if ((left?.length ?? 2) !== 2 || (right?.length ?? 2) !== 2) throw mismatch(node.name, a, b);
+  const [inner, outer] = [left?.[1] ?? -1, right?.[0] ?? -1];
+  if (inner !== outer && inner !== -1 && outer !== -1) throw mismatch(node.name, a, b);
+  return { shape: [left?.[0] ?? -1, right?.[1] ?? -1] };
+}
+
+function batchMatMulRule(inputs: Inputs, node: ShapedNode): InferredOutput {
+  const [a, b] = [inputs[0]?.shape, inputs[1]?.shape];
+  if (a === undefined || b === undefined || a.length < 2 || b.length < 2)
+    return { shape: undefined };
+  const rows = a.at(node.attributes.flag("adj_x") ? -1 : -2) ?? -1;
+  const columns = b.at(node.attributes.flag("adj_y") ? -2 : -1) ?? -1;
+  const batch = broadcastShapes(a.slice(0, -2), b.slice(0, -2), node.name);
+  return { shape: batch === undefined ? undefined : [...batch, rows, columns] };
+}
+
+/** Sizes that a shape tensor holds, -1 for those it computes. */
+function sizesOf(value: GraphValue | undefined): Shape {
+  const sizes = integersOf(value) ?? value?.known;
+  if (sizes !== undefined) return sizes;
+  const count = value?.shape?.[0];
+  return count === undefined || count < 0 ? undefined : Array.from({ length: count }, () => -1);
+}
+
+function reshapeRule(inputs: Inputs): InferredOutput {
+  const sizes = sizesOf(inputs[1]);
+  const from = inputs[0]?.shape;
+  const open = sizes?.indexOf(-1) ?? -1;
+  const known = inputs[0]?.known;
+  if (sizes === undefined || from === undefined || open < 0 || from.includes(-1)) {
+    return { shape: sizes, known };
+  }
+  if (sizes.filter((size) => size === -1).length > 1) return { shape: sizes, known };
+  const rest = sizes.reduce((product, size) => (size === -1 ? product : product * size), 1);
+  const total = from.reduce((product, size) => product * size, 1);
+  return { shape: rest > 0 ? sizes.with(open, total / rest) : sizes, known };
+}
+
+function expandDimsRule(inputs: Inputs): InferredOutput {
+  const shape = inputs[0]?.shape;
+  const axis = integerOf(inputs[1]);
+  if (shape === undefined || axis === undefined) return { shape: undefined };
+  return { shape: shape.toSpliced(axis < 0 ? axis + shape.length + 1 : axis, 0, 1) };
+}
+
+function squeezeRule(inputs: Inputs, node: ShapedNode): InferredOutput {
+  const shape = inputs[0]?.shape;
+  if (shape === undefined) return { shape: undefined };
+  const axes = node.attributes.ints("squeeze_dims");
+  if (axes.length === 0) {
+    return { shape: shape.includes(-1) ? undefined : shape.filter((size) => size !== 1) };
+  }
+  const gone = new Set(axes.map((axis) => (axis < 0 ? axis + shape.length : axis)));
+  return { shape: shape.filter((_, axis) => !gone.has(axis)) };
+}
+
+function transposeRule(inputs: Inputs): InferredOutput {
+  const shape = inputs[0]?.shape;
+  const order = integersOf(inputs[1]);
+  if (shape === undefined || order?.length !== shape.length) return { shape: undefined };
+  return { shape: order.map((axis) => shape[axis] ?? -1) };
+}
+
+function concatRule(inputs: Inputs): InferredOutput {
+  const parts = inputs.slice(0, -1);
+  const axis = integerOf(inputs.at(-1));
+  const first = parts[0]?.shape;
+  if (first === undefined || axis === undefined) return { shape: undefined };
+  const at = axis < 0 ? axis + first.length : axis;
+  const sizes = parts.map((part) => part.shape?.[at] ?? -1);
+  const total = sizes.includes(-1) ? -1 : sizes.reduce((sum, size) => sum + size, 0);
+  const isVector = first.length === 1 && parts.every((part) => part.known !== undefined);
+  const known = isVector ? parts.flatMap((part) => part.known ?? []) : undefined;
+  return { shape: first.with(at, total), known };
+}
+
+function packRule(inputs: Inputs, node: ShapedNode): InferredOutput {
+  const shape = inputs[0]?.shape;
+  if (shape === undefined) return { shape: undefined };
+  const axis = node.attributes.int("axis", 0);
+  const packed = shape.toSpliced(axis < 0 ? axis + shape.length + 1 : axis, 0, inputs.length);
+  const known = shape.length === 0 ? inputs.map((input) => input.known?.[0] ?? -1) : undefined;
+  return { shape: packed, known };
+}
+
+function shapeRule(shape: Shape): InferredOutput {
+  return shape === undefined ? { shape: [-1] } : { shape: [shape.length], known: shape };
+}
+
+/** Only slices of shape vectors and plain leading slices matter here. */
+function stridedSliceRule(inputs: Inputs, node: ShapedNode): InferredOutput {
+  const [value, begin, end, strides] = inputs;
+  const [from, to, step] = [begin, end, strides].map((input) => integersOf(input)?.[0]);
+  const isPlain = ["begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask"].every(
+    (mask) => node.attributes.int(mask, 0) === 0,
+  );
+  if (value?.shape?.length !== 1 || from === undefined || step !== 1) return { shape: undefined };
+  if (node.attributes.int("shrink_axis_mask", 0) === 1 && isPlain) {
+    const element = value.known?.at(from);
+    return { shape: [], known: element === undefined ? undefined : [element] };
+  }
+  if (!isPlain || to === undefined || value.known === undefined) return { shape: [-1] };
+  const known = value.known.slice(from, to);
+  return { shape: [known.length], known };
+}
+
+function gatherRule(inputs: Inputs, node: ShapedNode): InferredOutput {
+  const [values, indices, axis] = inputs;
+  const at = integerOf(axis);
+  const batch = node.attributes.int("batch_dims", 0);
+  if (values?.shape === undefined || indices?.shape === undefined || at === undefined || at < 0) {
+    return { shape: undefined };
+  }
+  const middle = indices.shape.slice(batch);
+  return { shape: [...values.shape.slice(0, at), ...middle, ...values.shape.slice(at + 1)] };
+}
+
+function oneHotRule(inputs: Inputs, node: ShapedNode): InferredOutput {
+  const shape = inputs[0]?.shape;
+  if (shape === undefined || node.attributes.int("axis", -1) !== -1) return { shape: undefined };
+  return { shape: [...shape, integerOf(inputs[1]) ?? -1] };
+}
+
+function topKRule(inputs: Inputs): InferredOutput {
+  const shape = inputs[0]?.shape;
+  return {
+    shape: shape === undefined ? undefined : [...shape.slice(0, -1), integerOf(inputs[1]) ?? -1],
+  };
+}
+
+function argMaxRule(inputs: Inputs): InferredOutput {
+  const shape = inputs[0]?.shape;
+  const axis = integerOf(inputs[1]);
+  if (shape === undefined || axis === undefined) return { shape: undefined };
+  return { shape: shape.toSpliced(axis < 0 ? axis + shape.length : axis, 1) };
+}
+
+function mismatch(node: string, a: Shape, b: Shape): WinnowError {
+  const shapes = `[${a?.join(",") ?? "?"}] and [${b?.join(",") ?? "?"}]`;
+  return new WinnowError("INVALID_ARGUMENT", `node ${node} cannot combine the shapes ${shapes}`);
+}

@@ -1,0 +1,74 @@
+// One signature as nodes of a program: its graph lowered, and of that only what its outputs and its
+// assertions need.
+
+import { WinnowError } from "@winnow/core";
+import { isGuardOf } from "./embedding-lookup.ts";
+import type { GraphSources } from "./graph-sources.ts";
+import { graphDtypeOf } from "./graph-dtype.ts";
+import type { GraphValue, LoweredNode } from "./graph-value.ts";
+import { GraphWalk } from "./graph-walk.ts";
+import { Lowering } from "./lowering.ts";
+import type { SignatureDefinition } from "./meta-graph.ts";
+import { assetValues } from "./table-contents.ts";
+import type { TableRegistry } from "./table-registry.ts";
+
+/** Nodes in an order in which they can run, and the values at both ends. */
+export interface SignatureGraph {
+  readonly signature: SignatureDefinition;
+  /** In the signature's order. */
+  readonly inputs: readonly GraphValue[];
+  readonly outputs: readonly GraphValue[];
+  readonly nodes: readonly LoweredNode[];
+}
+
+/** Lowers a signature. @throws WinnowError for a broken graph or one that cannot be served */
+export function lowerSignature(
+  signature: SignatureDefinition,
+  sources: GraphSources,
+  registry: TableRegistry,
+): SignatureGraph {
+  const lowering = new Lowering(sources, registry);
+  const inputs = signature.inputs.map(({ type, shape }): GraphValue => {
+    return { dtype: graphDtypeOf(type), shape };
+  });
+  const fed = assetValues(sources.meta);
+  for (const [index, { graphTensor }] of signature.inputs.entries()) {
+    fed.set(graphTensor.replace(/:0$/, ""), inputs[index]!);
+  }
+  const walk = new GraphWalk(sources.meta.graph, sources.operations, (node, values, walk) =>
+    lowering.visit(node, values, walk),
+  );
+  const wanted = signature.outputs.map(({ graphTensor }) => graphTensor);
+  const outputs = walk.valuesOf(wanted, fed).map((value, index) => {
+    if (value !== undefined) return value;
+    const { name, graphTensor } = signature.outputs[index]!;
+    const message = `output "${name}" names ${graphTensor}, which has no value`;
+    throw new WinnowError("INVALID_ARGUMENT", message);
+  });
+  return { signature, inputs, outputs, nodes: neededNodes(lowering, outputs) };
+}
+
+/** Nodes that outputs and assertions depend on, in order. */
+function neededNodes(lowering: Lowering, outputs: readonly GraphValue[]): LoweredNode[] {
+  const needed = new Set<LoweredNode>();
+  need(needed, outputs);
+  for (const node of lowering.nodes) {
+    if (node.kind !== "operation" || node.op !== "Assert") continue;
+    const isCovered = [...lowering.guardedLookups].some(
+      (lookup) => !needed.has(lookup) && isGuardOf(node, lookup),
+    );
+    if (isCovered) continue;
+    needed.add(node);
+    need(needed, node.inputs);
+  }
+  return lowering.nodes.filter((node) => needed.has(node));
+}
+
+function need(needed: Set<LoweredNode>, values: readonly GraphValue[]): void {
+  const stack = values.flatMap(({ producer }) => producer ?? []);
+  for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
+    if (needed.has(node)) continue;
+    needed.add(node);
+    for (const { producer } of node.inputs) if (producer !== undefined) stack.push(producer);
+  }
+}

@@ -1,0 +1,197 @@
+// From the placed nodes of a signature to the steps of its program: values get numbers, constants
+// are listed, dense nodes of one turn become one step.
+
+import { WinnowError, elementCount, validateHostStep } from "@winnow/core";
+import type {
+  HostStep,
+  SignatureProgram,
+  SignatureTensor,
+  Step,
+  Tensor,
+  ValueId,
+  Vocabulary,
+} from "@winnow/core";
+import { programAttributesOf } from "./constant-folding.ts";
+import { contentOf, makeDensePart } from "./dense-part.ts";
+import { dataDtypeOf } from "./graph-dtype.ts";
+import type { GraphSources } from "./graph-sources.ts";
+import type { GraphValue, LoweredNode, OperationNode } from "./graph-value.ts";
+import { placeNodes } from "./placement-of-nodes.ts";
+import type { NodePlace } from "./placement-of-nodes.ts";
+import type { SignatureDefinition, TensorInfo } from "./meta-graph.ts";
+import type { SignatureGraph } from "./signature-graph.ts";
+
+/** What the signatures of one version put together, by position. */
+export interface SharedParts {
+  readonly denseModels: Uint8Array[];
+  readonly vocabularies: Vocabulary[];
+}
+
+const HOST_CONSTANT_ELEMENTS_MAX = 1 << 26;
+
+/** Writes the program of one signature. @throws WinnowError UNIMPLEMENTED, INVALID_ARGUMENT */
+export function writeProgram(
+  graph: SignatureGraph,
+  sources: GraphSources,
+  shared: SharedParts,
+): SignatureProgram {
+  return new ProgramWriter(graph, sources, shared).write();
+}
+
+/** The signature that fills tables: served by nobody, listed by the metadata endpoint. */
+export function initialiserProgram(signature: SignatureDefinition): SignatureProgram {
+  const { name, methodName } = signature;
+  return { name, methodName, inputs: [], outputs: [], constants: [], steps: [] };
+}
+
+class ProgramWriter {
+  readonly #graph: SignatureGraph;
+  readonly #sources: GraphSources;
+  readonly #shared: SharedParts;
+  readonly #places: ReadonlyMap<LoweredNode, NodePlace>;
+  readonly #ids = new Map<GraphValue, ValueId>();
+  readonly #constants: { readonly value: ValueId; readonly tensor: Tensor }[] = [];
+  /** Turns in which a value is read, and sides that read it. */
+  readonly #readers = new Map<GraphValue, Set<LoweredNode>>();
+
+  constructor(graph: SignatureGraph, sources: GraphSources, shared: SharedParts) {
+    this.#graph = graph;
+    this.#sources = sources;
+    this.#shared = shared;
+    this.#places = placeNodes(graph.nodes);
+    for (const node of graph.nodes) {
+      for (const input of node.inputs) {
+        const readers = this.#readers.get(input) ?? new Set();
+        this.#readers.set(input, readers.add(node));
+      }
+    }
+  }
+
+  write(): SignatureProgram {
+    const { signature, inputs, outputs } = this.#graph;
+    const declaredInputs = signature.inputs.map((info, index) => {
+      return this.#declared(info, this.#newId(inputs[index]!));
+    });
+    const steps = this.#steps();
+    const declaredOutputs = signature.outputs.map((info, index) => {
+      const value = outputs[index]!;
+      const declared = this.#declared(info, this.#read(value));
+      if (declared.dtype === value.dtype) return declared;
+      const types = `declared as ${declared.dtype} but computed as ${value.dtype}`;
+      throw new WinnowError("INVALID_ARGUMENT", `output "${info.name}" is ${types}`);
+    });
+    const { name, methodName } = signature;
+    const ends = { inputs: declaredInputs, outputs: declaredOutputs };
+    return { name, methodName, ...ends, constants: this.#constants, steps };
+  }
+
+  #declared(info: TensorInfo, value: ValueId): SignatureTensor {
+    const { name, graphTensor, shape } = info;
+    return { name, graphTensor, shape, value, dtype: dataDtypeOf(info.type, `"${name}"`) };
+  }
+
+  /** Turn by turn: the dense part first, then what needs it. */
+  #steps(): Step[] {
+    const steps: Step[] = [];
+    const turns = Math.max(0, ...Array.from(this.#places.values(), ({ turn }) => turn));
+    for (let turn = 0; turn <= turns; turn += 1) {
+      const nodes = this.#graph.nodes.filter((node) => this.#places.get(node)?.turn === turn);
+      const dense = nodes.filter((node) => node.kind === "operation" && this.#isDense(node));
+      if (dense.length > 0) steps.push(this.#denseStep(dense as OperationNode[]));
+      for (const node of nodes) if (!this.#isDense(node)) steps.push(this.#step(node));
+    }
+    return steps;
+  }
+
+  #isDense(node: LoweredNode): boolean {
+    return this.#places.get(node)?.side === "dense";
+  }
+
+  #denseStep(nodes: readonly OperationNode[]): Step {
+    const inside = new Set<LoweredNode>(nodes);
+    const part = makeDensePart(nodes, {
+      files: this.#sources.files,
+      idOf: (value) => this.#idOf(value),
+      isReadOutside: (value) =>
+        this.#graph.outputs.includes(value) ||
+        [...(this.#readers.get(value) ?? [])].some((reader) => !inside.has(reader)),
+    });
+    const { denseModels } = this.#shared;
+    const known = denseModels.findIndex((bytes) => Buffer.compare(bytes, part.bytes) === 0);
+    const model = known >= 0 ? known : denseModels.push(part.bytes) - 1;
+    return { kind: "dense", model, inputs: part.inputs, outputs: part.outputs };
+  }
+
+  #step(node: LoweredNode): Step {
+    switch (node.kind) {
+      case "operation":
+        return this.#hostStep(node);
+      case "lookup": {
+        const keys = this.#read(node.inputs[0]!);
+        const output = this.#newId(node.outputs[0]!);
+        return { kind: "lookup", table: node.table, node: node.name, keys, output };
+      }
+      case "topK": {
+        const query = this.#read(node.inputs[0]!);
+        const [scores, rows, ids] = [0, 1, 2].map((position) => {
+          const output = node.outputs[position];
+          return output !== undefined && this.#isWanted(output) ? this.#newId(output) : undefined;
+        });
+        const { table, name, k, capped } = node;
+        return { kind: "topK", table, node: name, query, k, capped, scores, rows, ids };
+      }
+    }
+  }
+
+  #isWanted(value: GraphValue): boolean {
+    return this.#readers.has(value) || this.#graph.outputs.includes(value);
+  }
+
+  #hostStep(node: OperationNode): HostStep {
+    const inputs = node.inputs.filter(({ resource }) => resource === undefined);
+    const table = node.inputs.find(({ resource }) => resource?.kind === "table")?.resource;
+    const step: HostStep = {
+      kind: "host",
+      op: node.op,
+      node: node.name,
+      attributes: programAttributesOf(node.attributes),
+      ...(table === undefined ? {} : { vocabulary: this.#vocabulary(table.name) }),
+      inputs: inputs.map((value) => this.#read(value)),
+      outputs: node.outputs.map((value) => this.#newId(value)),
+    };
+    validateHostStep(step);
+    return step;
+  }
+
+  #vocabulary(table: string): number {
+    const { vocabularies } = this.#shared;
+    const { vocabulary } = this.#sources.tables.get(table);
+    const known = vocabularies.indexOf(vocabulary);
+    return known >= 0 ? known : vocabularies.push(vocabulary) - 1;
+  }
+
+  /** The number of a value that a step or the signature reads; constants are listed on first use. */
+  #read(value: GraphValue): ValueId {
+    const known = this.#ids.get(value);
+    if (known !== undefined) return known;
+    const tooLarge = elementCount(value.shape ?? []) > HOST_CONSTANT_ELEMENTS_MAX;
+    const tensor = tooLarge ? undefined : contentOf(value, this.#sources.files);
+    if (tensor === undefined) {
+      const what = value.asset ?? value.resource?.name ?? `a ${value.dtype} value`;
+      throw new WinnowError("UNIMPLEMENTED", `${what} cannot be part of a program as it is used`);
+    }
+    const id = this.#newId(value);
+    this.#constants.push({ value: id, tensor });
+    return id;
+  }
+
+  #idOf(value: GraphValue): ValueId {
+    return this.#ids.get(value) ?? this.#newId(value);
+  }
+
+  #newId(value: GraphValue): ValueId {
+    const id = this.#ids.size;
+    this.#ids.set(value, id);
+    return id;
+  }
+}

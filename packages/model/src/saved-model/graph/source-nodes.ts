@@ -1,0 +1,76 @@
+// Nodes that every walk understands alike: constants, handles of variables and tables, and those
+// that hand a value on. Graphs of TensorFlow 1 keep variables in nodes of their own; those are
+// refused by name.
+
+import { WinnowError } from "@winnow/core";
+import { graphDtypeOf } from "./graph-dtype.ts";
+import { constantValue } from "./graph-value.ts";
+import type { GraphValue, Resource } from "./graph-value.ts";
+import type { GraphNode } from "./graph-walk.ts";
+
+const ALIASES: ReadonlySet<string> = new Set([
+  "Identity",
+  "IdentityN",
+  "StopGradient",
+  "PreventGradient",
+  "Snapshot",
+  "PlaceholderWithDefault",
+  "EnsureShape",
+]);
+
+const TABLES: ReadonlySet<string> = new Set([
+  "HashTable",
+  "HashTableV2",
+  "MutableHashTable",
+  "MutableHashTableV2",
+  "AnonymousHashTable",
+]);
+
+/** Variables of graphs that TensorFlow 1 wrote. */
+const OLD_VARIABLES: ReadonlySet<string> = new Set([
+  "Variable",
+  "VariableV2",
+  "RefEnter",
+  "RefSwitch",
+  "RefIdentity",
+  "TemporaryVariable",
+]);
+
+/** The outputs of a node that only gives or hands on values; `undefined` for any other. */
+export function visitSource(
+  node: GraphNode,
+  inputs: readonly GraphValue[],
+): readonly GraphValue[] | undefined {
+  if (node.op === "Const") return [constantOf(node)];
+  if (ALIASES.has(node.op)) return inputs;
+  if (node.op === "NoOp" || node.op === "ControlTrigger") return [];
+  if (node.op === "VarHandleOp") {
+    return [handleOf({ kind: "variable", name: sharedNameOf(node) })];
+  }
+  if (TABLES.has(node.op)) return [tableHandleOf(node)];
+  if (OLD_VARIABLES.has(node.op)) {
+    const what = `node ${node.name} (${node.op}) is a variable of TensorFlow 1`;
+    throw new WinnowError("UNIMPLEMENTED", `${what}; export the model with TensorFlow 2`);
+  }
+  return undefined;
+}
+
+function constantOf(node: GraphNode): GraphValue {
+  const tensor = node.attributes.tensor("value");
+  return constantValue(tensor, { kind: "constant", name: node.name, tensor });
+}
+
+function tableHandleOf(node: GraphNode): GraphValue {
+  const keyDtype = graphDtypeOf(node.attributes.type("key_dtype"));
+  const valueDtype = graphDtypeOf(node.attributes.type("value_dtype"));
+  return handleOf({ kind: "table", name: sharedNameOf(node), keyDtype, valueDtype });
+}
+
+/** Two handles with one shared name are one resource, as in a TensorFlow session. */
+function sharedNameOf(node: GraphNode): string {
+  return node.attributes.text("shared_name") || node.name;
+}
+
+function handleOf(resource: Resource): GraphValue {
+  return { dtype: "resource", shape: [], resource };
+}

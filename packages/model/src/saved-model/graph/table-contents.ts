@@ -1,0 +1,132 @@
+// What the lookup tables of a graph hold, found by following the initialiser: each table is filled
+// either from two constants (LookupTableImportV2) or from a text file in `assets/`.
+
+import { WinnowError, indexVocabularies } from "@winnow/core";
+import type { Tensor, Vocabulary, VocabularyIndex } from "@winnow/core";
+import type { TextVocabulary } from "../stored-table.ts";
+import type { VersionFiles } from "../version-files.ts";
+import type { GraphValue } from "./graph-value.ts";
+import { GraphWalk } from "./graph-walk.ts";
+import type { GraphNode } from "./graph-walk.ts";
+import type { MetaGraph } from "./meta-graph.ts";
+import type { OperationTable } from "./operation-table.ts";
+import { visitSource } from "./source-nodes.ts";
+
+/** Name of the signature that fills tables. */
+export const INITIALISER_SIGNATURE = "__saved_model_init_op";
+
+/** Where the entries of a table come from. */
+export type TableOrigin =
+  | { readonly kind: "constants"; readonly keys: Tensor; readonly values: Tensor }
+  | { readonly kind: "text"; readonly text: TextVocabulary }
+  | { readonly kind: "checkpoint"; readonly keys: string; readonly values: string };
+
+const IMPORTS: ReadonlySet<string> = new Set([
+  "LookupTableImport",
+  "LookupTableImportV2",
+  "InitializeTable",
+  "InitializeTableV2",
+]);
+const TEXT_FILES: ReadonlySet<string> = new Set([
+  "InitializeTableFromTextFile",
+  "InitializeTableFromTextFileV2",
+]);
+
+/** The tables of one version; each is read once, when somebody looks something up in it. */
+export class TableContents {
+  readonly #files: VersionFiles;
+  readonly #origins: ReadonlyMap<string, TableOrigin>;
+  readonly #read = new Map<string, VocabularyIndex>();
+
+  constructor(files: VersionFiles, origins: ReadonlyMap<string, TableOrigin>) {
+    this.#files = files;
+    this.#origins = origins;
+  }
+
+  /** A table's entries. @throws WinnowError FAILED_PRECONDITION when nothing fills the table */
+  get(name: string): VocabularyIndex {
+    const known = this.#read.get(name);
+    if (known !== undefined) return known;
+    const origin = this.#origins.get(name);
+    if (origin === undefined) {
+      const message = `nothing in the graph fills the lookup table ${name}`;
+      throw new WinnowError("FAILED_PRECONDITION", message);
+    }
+    const vocabulary: Vocabulary = { name, ...this.#entriesOf(origin) };
+    if (vocabulary.keys.data.length !== vocabulary.values.data.length) {
+      const counts = `${vocabulary.keys.data.length} keys and ${vocabulary.values.data.length} values`;
+      throw new WinnowError("INVALID_ARGUMENT", `lookup table ${name} is given ${counts}`);
+    }
+    const [index] = indexVocabularies([vocabulary]);
+    this.#read.set(name, index!);
+    return index!;
+  }
+
+  #entriesOf(origin: TableOrigin): { readonly keys: Tensor; readonly values: Tensor } {
+    switch (origin.kind) {
+      case "constants":
+        return { keys: origin.keys, values: origin.values };
+      case "text":
+        return this.#files.readTextVocabulary(origin.text);
+      case "checkpoint":
+        return {
+          keys: this.#files.readTensor(origin.keys),
+          values: this.#files.readTensor(origin.values),
+        };
+    }
+  }
+}
+
+/** Values of the graph tensors that stand for asset files. */
+export function assetValues(meta: MetaGraph): Map<string, GraphValue> {
+  return new Map(
+    Array.from(meta.assets, ([tensor, asset]) => [
+      tensor.replace(/:0$/, ""),
+      { dtype: "string", shape: [], asset },
+    ]),
+  );
+}
+
+/** Follows the initialiser. @throws WinnowError INVALID_ARGUMENT, DATA_LOSS for a broken graph */
+export function tableOrigins(
+  meta: MetaGraph,
+  operations: OperationTable,
+): Map<string, TableOrigin> {
+  const origins = new Map<string, TableOrigin>();
+  const visit = (node: GraphNode, inputs: readonly GraphValue[]): readonly GraphValue[] => {
+    const name = inputs[0]?.resource?.name;
+    const origin = name === undefined ? undefined : originOf(node, inputs);
+    if (name !== undefined && origin !== undefined) origins.set(name, origin);
+    const outputs = visitSource(node, inputs);
+    return outputs ?? node.outputDtypes.map((dtype) => ({ dtype, shape: undefined }));
+  };
+  const signature = meta.signatures.find(({ name }) => name === INITIALISER_SIGNATURE);
+  const start = signature?.outputs[0]?.graphTensor.replace(/:\d+$/, "") ?? "";
+  if (meta.graph.nodes.has(start)) {
+    new GraphWalk(meta.graph, operations, visit).valuesOf([`^${start}`], assetValues(meta));
+  }
+  return origins;
+}
+
+function originOf(node: GraphNode, inputs: readonly GraphValue[]): TableOrigin | undefined {
+  const [table, first, second] = inputs;
+  if (IMPORTS.has(node.op) && first?.constant !== undefined && second?.constant !== undefined) {
+    return { kind: "constants", keys: first.constant, values: second.constant };
+  }
+  if (!TEXT_FILES.has(node.op) || first?.asset === undefined) return undefined;
+  if (table?.resource?.kind !== "table") return undefined;
+  const { attributes } = node;
+  return {
+    kind: "text",
+    text: {
+      file: first.asset,
+      keyDtype: table.resource.keyDtype === "string" ? "string" : "int64",
+      valueDtype: table.resource.valueDtype === "string" ? "string" : "int64",
+      keyIndex: attributes.int("key_index"),
+      valueIndex: attributes.int("value_index"),
+      vocabularySize: attributes.int("vocab_size", -1),
+      delimiter: attributes.text("delimiter") || "\t",
+      offset: attributes.int("offset", 0),
+    },
+  };
+}

@@ -1,0 +1,175 @@
+// TensorProto → Tensor (tensorflow/core/framework/tensor.proto). Values lie either as raw
+// little-endian bytes (tensor_content) or in repeated fields; there TensorFlow leaves out a run of
+// equal values at the end, so the last value given fills the rest. Strings are gathered in two
+// passes into one column, without an object per string.
+
+import { StringColumn, WinnowError, elementCount, tensor } from "@winnow/core";
+import type { Dtype, DtypeArrays, Tensor } from "@winnow/core";
+import { ProtobufReader } from "../protobuf-reader.ts";
+import { dataDtypeOf } from "./graph-dtype.ts";
+
+const ELEMENTS_MAX = 2 ** 31;
+const BYTES_MAX = 2 ** 32 - 1;
+
+type NumericDtype = Exclude<Dtype, "string">;
+type NumericArray = DtypeArrays[NumericDtype];
+
+const ARRAYS: Readonly<Record<NumericDtype, new (length: number) => NumericArray>> = {
+  float32: Float32Array,
+  float64: Float64Array,
+  int8: Int8Array,
+  uint8: Uint8Array,
+  int16: Int16Array,
+  uint16: Uint16Array,
+  int32: Int32Array,
+  uint32: Uint32Array,
+  int64: BigInt64Array,
+  uint64: BigUint64Array,
+  bool: Uint8Array,
+};
+
+interface TensorHeader {
+  readonly type: number;
+  readonly shape: readonly number[];
+  readonly content: Uint8Array;
+}
+
+/** Reads a TensorShapeProto; -1 is an unknown size, `undefined` an unknown rank. */
+export function readShape(reader: ProtobufReader): readonly number[] | undefined {
+  const sizes: number[] = [];
+  let isUnknownRank = false;
+  while (reader.next()) {
+    if (reader.field === 2) sizes.push(readDimension(reader.message()));
+    else if (reader.field === 3) isUnknownRank = reader.bool();
+  }
+  return isUnknownRank ? undefined : sizes;
+}
+
+function readDimension(reader: ProtobufReader): number {
+  let size = 0;
+  while (reader.next()) if (reader.field === 1) size = reader.int();
+  return size < 0 ? -1 : size;
+}
+
+/**
+ * Reads a TensorProto. @throws WinnowError DATA_LOSS when values and shape disagree, UNIMPLEMENTED
+ * for element types nothing is computed with
+ */
+export function readTensorProto(bytes: Uint8Array, what: string): Tensor {
+  const header = readHeader(bytes, what);
+  const dtype = dataDtypeOf(header.type, what);
+  const count = elementCount(header.shape);
+  const isPossible = header.shape.every((size) => size >= 0) && count <= ELEMENTS_MAX;
+  if (!isPossible) throw damage(what, `has the shape [${header.shape.join(",")}]`);
+  if (dtype === "string") {
+    return tensor("string", header.shape, readStrings(bytes, { count, what }));
+  }
+  const data =
+    header.content.length > 0
+      ? fromContent(header.content, { dtype, count, what })
+      : fromFields(bytes, { dtype, count, what });
+  return { dtype, shape: header.shape, data } as Tensor;
+}
+
+function readHeader(bytes: Uint8Array, what: string): TensorHeader {
+  const reader = new ProtobufReader(bytes, what);
+  let type = 0;
+  let shape: readonly number[] | undefined = [];
+  let content = new Uint8Array();
+  while (reader.next()) {
+    if (reader.field === 1) type = reader.int();
+    else if (reader.field === 2) shape = readShape(reader.message());
+    else if (reader.field === 4) content = reader.bytes() as Uint8Array<ArrayBuffer>;
+  }
+  if (shape === undefined) throw damage(what, "has no shape");
+  return { type, shape, content };
+}
+
+interface Wanted {
+  readonly dtype: NumericDtype;
+  readonly count: number;
+  readonly what: string;
+}
+
+function fromContent(content: Uint8Array, { dtype, count, what }: Wanted): NumericArray {
+  const size = ARRAYS[dtype].prototype.BYTES_PER_ELEMENT as number;
+  if (content.length !== count * size) {
+    throw damage(what, `holds ${content.length} bytes for ${count} values of ${dtype}`);
+  }
+  const data = new ARRAYS[dtype](count);
+  new Uint8Array(data.buffer, data.byteOffset, data.byteLength).set(content);
+  return data;
+}
+
+const FLOAT_FIELD = 5;
+const DOUBLE_FIELD = 6;
+const STRING_FIELD = 8;
+/** int_val (also int8, int16, uint8, uint16), int64_val, bool_val, uint32_val, uint64_val. */
+const VARINT_FIELDS: ReadonlySet<number> = new Set([7, 10, 11, 16, 17]);
+
+function fromFields(bytes: Uint8Array, { dtype, count, what }: Wanted): NumericArray {
+  const reader = new ProtobufReader(bytes, what);
+  const numbers: number[] = [];
+  const integers: bigint[] = [];
+  while (reader.next()) {
+    if (reader.field === FLOAT_FIELD) reader.floats(numbers);
+    else if (reader.field === DOUBLE_FIELD) reader.doubles(numbers);
+    else if (VARINT_FIELDS.has(reader.field)) reader.int64s(integers);
+  }
+  const given = numbers.length + integers.length;
+  if (given > count) throw damage(what, `holds ${given} values where its shape has ${count}`);
+  const data = new ARRAYS[dtype](count);
+  if (data instanceof BigInt64Array || data instanceof BigUint64Array) {
+    for (let index = 0; index < integers.length; index += 1) data[index] = integers[index]!;
+    if (integers.length > 0) data.fill(integers[integers.length - 1]!, integers.length);
+    return data;
+  }
+  const values = integers.length > 0 ? integers.map(Number) : numbers;
+  for (let index = 0; index < values.length; index += 1) data[index] = values[index]!;
+  if (values.length > 0) data.fill(values[values.length - 1]!, values.length);
+  return data;
+}
+
+/** Strings of a string tensor: counted and measured first, then copied into one column. */
+function readStrings(
+  bytes: Uint8Array,
+  { count, what }: { readonly count: number; readonly what: string },
+): StringColumn {
+  let given = 0;
+  let size = 0;
+  let lastSize = 0;
+  for (const string of stringsOf(bytes, what)) {
+    given += 1;
+    lastSize = string.length;
+    size += lastSize;
+  }
+  if (given > count) throw damage(what, `holds ${given} strings where its shape has ${count}`);
+  const total = size + (count - given) * (given === 0 ? 0 : lastSize);
+  if (total > BYTES_MAX) throw damage(what, `holds ${total} bytes of strings`);
+  const offsets = new Uint32Array(count + 1);
+  const column = new Uint8Array(total);
+  let index = 0;
+  let end = 0;
+  let last = new Uint8Array();
+  const append = (string: Uint8Array): void => {
+    column.set(string, end);
+    end += string.length;
+    index += 1;
+    offsets[index] = end;
+  };
+  for (const string of stringsOf(bytes, what)) {
+    append(string);
+    last = string as Uint8Array<ArrayBuffer>;
+  }
+  while (index < count) append(last);
+  return new StringColumn(offsets, column);
+}
+
+function* stringsOf(bytes: Uint8Array, what: string): Generator<Uint8Array, void, undefined> {
+  const reader = new ProtobufReader(bytes, what);
+  while (reader.next()) if (reader.field === STRING_FIELD) yield reader.bytes();
+}
+
+function damage(what: string, fault: string): WinnowError {
+  return new WinnowError("DATA_LOSS", `Cannot read the constant ${what}: it ${fault}`);
+}

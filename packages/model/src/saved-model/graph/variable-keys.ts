@@ -1,0 +1,102 @@
+// Which checkpoint key holds which variable. The graph says so itself: the restore call reads tensors
+// by key (RestoreV2) and assigns each to the handle of a variable, so the walk follows it. Where a
+// variable is not restored that way (several handles of one variable), the object graph stored in the
+// checkpoint knows the variable's full name.
+
+import type { VersionFiles } from "../version-files.ts";
+import { ProtobufReader } from "../protobuf-reader.ts";
+import type { GraphValue } from "./graph-value.ts";
+import { GraphWalk } from "./graph-walk.ts";
+import type { GraphNode } from "./graph-walk.ts";
+import type { MetaGraph } from "./meta-graph.ts";
+import type { OperationTable } from "./operation-table.ts";
+import { visitSource } from "./source-nodes.ts";
+
+const OBJECT_GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH";
+
+/** What the restore call of a graph brings back. */
+export interface RestoredState {
+  /** Checkpoint keys by variable name. */
+  readonly variables: ReadonlyMap<string, string>;
+  /** Checkpoint keys of keys and values, by name of a mutable table. */
+  readonly tables: ReadonlyMap<string, { readonly keys: string; readonly values: string }>;
+}
+
+/** Follows the restore call. @throws WinnowError INVALID_ARGUMENT, DATA_LOSS for a broken graph */
+export function restoredState(meta: MetaGraph, operations: OperationTable): RestoredState {
+  const variables = new Map<string, string>();
+  const tables = new Map<string, { keys: string; values: string }>();
+  const visit = (node: GraphNode, inputs: readonly GraphValue[]): readonly GraphValue[] => {
+    const [target, first, second] = inputs;
+    if (node.op === "RestoreV2") return restoredTensors(node, first);
+    if (node.op === "AssignVariableOp" && target?.resource !== undefined) {
+      const key = keyOf(first);
+      if (key !== undefined) variables.set(target.resource.name, key);
+    }
+    if (node.op === "LookupTableImportV2" && target?.resource !== undefined) {
+      const [keys, values] = [keyOf(first), keyOf(second)];
+      if (keys !== undefined && values !== undefined) {
+        tables.set(target.resource.name, { keys, values });
+      }
+    }
+    return visitSource(node, inputs) ?? node.outputDtypes.map(unknownValue);
+  };
+  const restore = meta.restoreNode.replace(/:\d+$/, "");
+  if (meta.graph.nodes.has(restore)) {
+    new GraphWalk(meta.graph, operations, visit).valuesOf([`^${restore}`], new Map());
+  }
+  return { variables, tables };
+}
+
+function unknownValue(dtype: GraphValue["dtype"]): GraphValue {
+  return { dtype, shape: undefined };
+}
+
+/** Outputs of RestoreV2: the tensors its names list, in order. */
+function restoredTensors(node: GraphNode, names: GraphValue | undefined): GraphValue[] {
+  const keys = names?.constant?.dtype === "string" ? names.constant.data.toText() : [];
+  return node.outputDtypes.map((dtype, index) => {
+    const key = keys[index];
+    const stored = key === undefined ? undefined : ({ kind: "bundle", key } as const);
+    return { dtype, shape: undefined, stored };
+  });
+}
+
+function keyOf(value: GraphValue | undefined): string | undefined {
+  return value?.stored?.kind === "bundle" ? value.stored.key : undefined;
+}
+
+/** Checkpoint keys by the full names of variables, as far as a full name belongs to one key. */
+export function keysByFullName(files: VersionFiles): ReadonlyMap<string, string> {
+  const keys = new Map<string, string>();
+  const ambiguous = new Set<string>();
+  if (files.entryOf(OBJECT_GRAPH_KEY) === undefined) return keys;
+  const graph = files.readTensor(OBJECT_GRAPH_KEY);
+  if (graph.dtype !== "string" || graph.data.length !== 1) return keys;
+  const reader = new ProtobufReader(graph.data.at(0), OBJECT_GRAPH_KEY);
+  while (reader.next()) {
+    if (reader.field !== 1) continue;
+    for (const { fullName, key } of attributesOf(reader.message())) {
+      if (keys.has(fullName) && keys.get(fullName) !== key) ambiguous.add(fullName);
+      keys.set(fullName, key);
+    }
+  }
+  for (const name of ambiguous) keys.delete(name);
+  return keys;
+}
+
+function* attributesOf(
+  object: ProtobufReader,
+): Generator<{ readonly fullName: string; readonly key: string }, void, undefined> {
+  while (object.next()) {
+    if (object.field !== 2) continue;
+    const attribute = object.message();
+    let fullName = "";
+    let key = "";
+    while (attribute.next()) {
+      if (attribute.field === 2) fullName = attribute.text();
+      else if (attribute.field === 3) key = attribute.text();
+    }
+    if (fullName !== "") yield { fullName, key };
+  }
+}

@@ -1,0 +1,126 @@
+// A TensorFlow SavedModel as a model version: saved_model.pb becomes the program, the tensor bundle
+// under variables/ the tables. All signatures are read; the version is refused if one of them cannot
+// be served, because a client would find out too late.
+
+import { WinnowError } from "@winnow/core";
+import type { ModelProgram, SignatureProgram, Vocabulary } from "@winnow/core";
+import type { ModelVersion, PartitionReader } from "../model-version.ts";
+import { openGraphSources } from "./graph/graph-sources.ts";
+import type { GraphSources } from "./graph/graph-sources.ts";
+import { readServingGraph } from "./graph/meta-graph.ts";
+import type { SignatureDefinition } from "./graph/meta-graph.ts";
+import { lowerSignature } from "./graph/signature-graph.ts";
+import { initialiserProgram, writeProgram } from "./graph/signature-program.ts";
+import type { SharedParts } from "./graph/signature-program.ts";
+import { INITIALISER_SIGNATURE } from "./graph/table-contents.ts";
+import { TableRegistry } from "./graph/table-registry.ts";
+import type { StoredTable } from "./stored-table.ts";
+import { VersionFiles } from "./version-files.ts";
+
+/** Name of the file that makes a directory a SavedModel. */
+export const GRAPH_FILE = "saved_model.pb";
+
+/**
+ * Opens a SavedModel version directory and makes its program; reads no table.
+ * @throws WinnowError NOT_FOUND, DATA_LOSS, INVALID_ARGUMENT, UNIMPLEMENTED naming file and node
+ */
+export function openSavedModel(directory: string): ModelVersion {
+  const files = new VersionFiles(directory);
+  try {
+    return new SavedModelVersion(files, readProgram(files));
+  } catch (error) {
+    files.close();
+    throw error;
+  }
+}
+
+interface ReadProgram {
+  readonly program: ModelProgram;
+  readonly tables: readonly StoredTable[];
+}
+
+function readProgram(files: VersionFiles): ReadProgram {
+  const meta = readServingGraph(files.graphBytes, GRAPH_FILE);
+  const sources = within(`Cannot read ${GRAPH_FILE}`, () => openGraphSources(files, meta));
+  const registry = new TableRegistry(files);
+  const graphs = meta.signatures.map((signature) =>
+    isInitialiser(signature)
+      ? undefined
+      : inSignature(signature, () => lowerSignature(signature, sources, registry)),
+  );
+  const vocabularies: Vocabulary[] = [];
+  const denseModels: Uint8Array[] = [];
+  const shared: SharedParts = { denseModels, vocabularies };
+  const signatures = meta.signatures.map((signature, index): SignatureProgram => {
+    const graph = graphs[index];
+    return graph === undefined
+      ? initialiserProgram(signature)
+      : inSignature(signature, () => writeProgram(graph, sources, shared));
+  });
+  const { tables } = registry;
+  return { program: programOf(sources, tables, { signatures, ...shared }), tables };
+}
+
+function programOf(
+  { files }: GraphSources,
+  tables: readonly StoredTable[],
+  parts: Pick<ModelProgram, "signatures" | "vocabularies" | "denseModels">,
+): ModelProgram {
+  files.releaseGraph();
+  return { fingerprint: files.fingerprint, tables: tables.map(({ spec }) => spec), ...parts };
+}
+
+/** Signatures without inputs whose outputs are no tensors exist to be run once, when loading. */
+function isInitialiser({ name, outputs }: SignatureDefinition): boolean {
+  return name === INITIALISER_SIGNATURE || outputs.every(({ type }) => type === 0);
+}
+
+function inSignature<Result>({ name }: SignatureDefinition, run: () => Result): Result {
+  return within(`Cannot serve signature "${name}" of ${GRAPH_FILE}`, run);
+}
+
+/** Adds to a refusal what was being attempted. */
+function within<Result>(what: string, run: () => Result): Result {
+  try {
+    return run();
+  } catch (error) {
+    if (!(error instanceof WinnowError)) throw error;
+    throw new WinnowError(error.code, `${what}: ${error.message}`, { cause: error });
+  }
+}
+
+class SavedModelVersion implements ModelVersion {
+  readonly directory: string;
+  readonly program: ModelProgram;
+  readonly #files: VersionFiles;
+  readonly #tables: readonly StoredTable[];
+
+  constructor(files: VersionFiles, { program, tables }: ReadProgram) {
+    this.directory = files.directory;
+    this.program = program;
+    this.#files = files;
+    this.#tables = tables;
+  }
+
+  get bytesRead(): number {
+    return this.#files.bytesRead;
+  }
+
+  partitionBytes(table: number, partition: number): number {
+    return this.#files.partitionBytes(this.#tableAt(table), partition);
+  }
+
+  openPartition(table: number, partition: number): PartitionReader {
+    return this.#files.openPartition(this.#tableAt(table), partition);
+  }
+
+  close(): void {
+    this.#files.close();
+  }
+
+  #tableAt(table: number): StoredTable {
+    const stored = this.#tables[table];
+    if (stored !== undefined) return stored;
+    throw new RangeError(`table ${table} of ${this.#tables.length}`);
+  }
+}
