@@ -1,0 +1,221 @@
+// Answers a model's signatures in one process and in the most obvious way: every partition of every
+// table is read, lookups ask each partition for its keys, searches score every row canonically and
+// sort. What a cluster answers must equal this.
+
+import { InferenceSession, Tensor as OnnxTensor } from "onnxruntime-node";
+import {
+  createKeyIndex,
+  indexVocabularies,
+  partitionOfBytes,
+  partitionOfInteger,
+  runProgram,
+  StringColumn,
+  type DenseStep,
+  type KeyIndex,
+  type KeyedPartition,
+  type LookupStep,
+  type ProgramExecutors,
+  type SignatureProgram,
+  type Tensor,
+  type TopKAnswer,
+  type TopKQuestion,
+  type TopKStep,
+} from "@winnow/core";
+import type { ModelVersion } from "@winnow/model";
+
+interface KeyedPart {
+  readonly index: KeyIndex;
+  readonly partition: KeyedPartition;
+  readonly values: Float32Array;
+}
+
+interface Candidates {
+  readonly values: Float32Array;
+  readonly ids: Tensor | undefined;
+}
+
+/** A model ready to answer. */
+export class ProgramMachine {
+  readonly #version: ModelVersion;
+  readonly #sessions: readonly InferenceSession[];
+  readonly #keyed = new Map<number, readonly KeyedPart[]>();
+  readonly #candidates = new Map<number, Candidates>();
+
+  private constructor(version: ModelVersion, sessions: readonly InferenceSession[]) {
+    this.#version = version;
+    this.#sessions = sessions;
+  }
+
+  /** Loads the dense parts; tables are read on first use. */
+  static async load(version: ModelVersion): Promise<ProgramMachine> {
+    const sessions: InferenceSession[] = [];
+    for (const bytes of version.program.denseModels) {
+      sessions.push(await InferenceSession.create(bytes, { intraOpNumThreads: 1 }));
+    }
+    return new ProgramMachine(version, sessions);
+  }
+
+  /** A signature by name. */
+  signature(name: string): SignatureProgram {
+    const found = this.#version.program.signatures.find((signature) => signature.name === name);
+    if (found === undefined) throw new Error(`no signature ${name}`);
+    return found;
+  }
+
+  /** Runs a signature. */
+  run(
+    signature: SignatureProgram,
+    inputs: ReadonlyMap<string, Tensor>,
+  ): Promise<ReadonlyMap<string, Tensor>> {
+    const { program } = this.#version;
+    const executors: ProgramExecutors = {
+      tables: program.tables,
+      vocabularies: indexVocabularies(program.vocabularies),
+      lookup: (step, keys) => Promise.resolve(this.#lookup(step, keys)),
+      dense: (step, values) => this.#dense(step, values),
+      topK: (step, question) => Promise.resolve(this.#topK(step, question)),
+    };
+    return runProgram(signature, { inputs }, executors);
+  }
+
+  #lookup(step: LookupStep, keys: Tensor): Tensor {
+    const { dim, partitions } = this.#version.program.tables[step.table]!;
+    const parts = this.#keyedParts(step.table);
+    const count = keys.data.length;
+    const data = new Float32Array(count * dim);
+    for (let at = 0; at < count; at += 1) {
+      const key = keyAt(keys, at);
+      const part = parts[partitionOfKey(key, partitions)]!;
+      const [row] = part.index.localRows(key);
+      data.set(part.values.subarray(row! * dim, (row! + 1) * dim), at * dim);
+    }
+    return { dtype: "float32", shape: [...keys.shape, dim], data };
+  }
+
+  #keyedParts(table: number): readonly KeyedPart[] {
+    const known = this.#keyed.get(table);
+    if (known !== undefined) return known;
+    const spec = this.#version.program.tables[table]!;
+    if (spec.kind !== "keyed") throw new Error(`table ${table} is searched`);
+    const parts = Array.from({ length: spec.partitions }, (_, number) => {
+      const reader = this.#version.openPartition(table, number);
+      const values = joined([...reader.chunks()]);
+      const partition = reader.keyed!;
+      return { index: createKeyIndex(spec, partition), partition, values };
+    });
+    this.#keyed.set(table, parts);
+    return parts;
+  }
+
+  async #dense(
+    step: DenseStep,
+    inputs: ReadonlyMap<string, Tensor>,
+  ): Promise<ReadonlyMap<string, Tensor>> {
+    const feeds = Object.fromEntries(
+      Array.from(inputs, ([name, { dtype, shape, data }]) => [
+        name,
+        new OnnxTensor(dtype as "float32", data as Float32Array, shape),
+      ]),
+    );
+    const results = await this.#sessions[step.model]!.run(feeds);
+    return new Map(
+      step.outputs.map(({ name, dtype }) => {
+        const { dims, data } = results[name]!;
+        return [name, { dtype, shape: [...dims], data } as Tensor];
+      }),
+    );
+  }
+
+  #topK({ table }: TopKStep, { query, k }: TopKQuestion): TopKAnswer {
+    const { dim, rows } = this.#version.program.tables[table]!;
+    const { values, ids } = this.#readCandidates(table);
+    const queries = query.shape[0]!;
+    const scores = new Float32Array(queries * k);
+    const found = new Int32Array(queries * k);
+    for (let at = 0; at < queries; at += 1) {
+      const vector = (query.data as Float32Array).subarray(at * dim, (at + 1) * dim);
+      const all = Float32Array.from({ length: rows }, (_, row) => dot(vector, values, row));
+      const order = Uint32Array.from(all.keys()).sort((a, b) => all[b]! - all[a]! || a - b);
+      for (let rank = 0; rank < k; rank += 1) {
+        found[at * k + rank] = order[rank]!;
+        scores[at * k + rank] = all[order[rank]!]!;
+      }
+    }
+    const shape = [queries, k];
+    return {
+      scores: { dtype: "float32", shape, data: scores },
+      rows: { dtype: "int32", shape, data: found },
+      ids: ids === undefined ? undefined : { ...taken(ids, found), shape },
+    };
+  }
+
+  #readCandidates(table: number): Candidates {
+    const known = this.#candidates.get(table);
+    if (known !== undefined) return known;
+    const { partitions } = this.#version.program.tables[table]!;
+    const chunks: Float32Array[] = [];
+    const ids: Tensor[] = [];
+    for (let partition = 0; partition < partitions; partition += 1) {
+      const reader = this.#version.openPartition(table, partition);
+      chunks.push(...reader.chunks());
+      if (reader.ids !== undefined) ids.push(reader.ids);
+    }
+    const candidates = { values: joined(chunks), ids: joinedIds(ids) };
+    this.#candidates.set(table, candidates);
+    return candidates;
+  }
+}
+
+function keyAt(keys: Tensor, at: number): Tensor {
+  if (keys.dtype === "string") {
+    return { dtype: "string", shape: [1], data: keys.data.slice(at, at + 1) };
+  }
+  return { dtype: "int64", shape: [1], data: (keys.data as BigInt64Array).slice(at, at + 1) };
+}
+
+function partitionOfKey(key: Tensor, partitions: number): number {
+  if (key.dtype === "string") return partitionOfBytes(key.data.at(0), partitions);
+  return partitionOfInteger((key.data as BigInt64Array)[0]!, partitions);
+}
+
+function dot(vector: Float32Array, rows: Float32Array, row: number): number {
+  let sum = 0;
+  for (const [index, value] of vector.entries()) sum += value * rows[row * vector.length + index]!;
+  return sum + 0;
+}
+
+function joined(chunks: readonly Float32Array[]): Float32Array {
+  const values = new Float32Array(chunks.reduce((sum, { length }) => sum + length, 0));
+  let end = 0;
+  for (const chunk of chunks) {
+    values.set(chunk, end);
+    end += chunk.length;
+  }
+  return values;
+}
+
+function joinedIds(parts: readonly Tensor[]): Tensor | undefined {
+  const [first] = parts;
+  if (first === undefined) return undefined;
+  if (first.dtype === "string") {
+    const strings = parts.flatMap(({ data }) =>
+      Array.from({ length: data.length }, (_, at) => (data as StringColumn).at(at)),
+    );
+    return { dtype: "string", shape: [strings.length], data: StringColumn.fromBytes(strings) };
+  }
+  const numbers = parts.flatMap(({ data }) => [...(data as BigInt64Array)]);
+  const data =
+    first.dtype === "int64" ? BigInt64Array.from(numbers) : Int32Array.from(numbers, Number);
+  return { dtype: first.dtype, shape: [numbers.length], data } as Tensor;
+}
+
+function taken(ids: Tensor, rows: Int32Array): Tensor {
+  if (ids.dtype === "string") return { ...ids, data: ids.data.take(rows) };
+  const data = (ids.data as Int32Array).slice(0, 0);
+  void data;
+  const picked = Array.from(rows, (row) => (ids.data as BigInt64Array)[row]!);
+  return {
+    ...ids,
+    data: ids.dtype === "int64" ? BigInt64Array.from(picked) : Int32Array.from(picked, Number),
+  } as Tensor;
+}
