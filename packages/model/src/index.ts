@@ -2,3 +2,15 @@
 
 export { openModelVersion } from "./model-directory.ts";
 export type { ModelVersion, PartitionReader } from "./model-version.ts";
+export { writeDemo } from "./saved-model/writer/demo.ts";
+export type { DemoOptions } from "./saved-model/writer/demo.ts";
+export { lookupRowsOf } from "./saved-model/writer/model-description.ts";
+export type {
+  RankingModel,
+  RetrievalModel,
+  WriteOptions,
+  WrittenLayer,
+  WrittenLookup,
+  WrittenMatrix,
+} from "./saved-model/writer/model-description.ts";
+export { writeRankingModel, writeRetrievalModel } from "./saved-model/writer/saved-model-writer.ts";
