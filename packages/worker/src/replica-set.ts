@@ -185,7 +185,6 @@ export function applyEvent(
     case "released":
       return withVersion(set, withReplica(held, event.replica, undefined));
     case "closed":
-    default:
       return afterClose(set, held);
   }
 }

@@ -95,7 +95,6 @@ async function perform(
     case "lookup":
       return host.lookup(request.batch);
     case "shutdown":
-    default:
       return host.shutdown();
   }
 }

@@ -6,6 +6,9 @@ import { WinnowError, createKeyIndex } from "@winnow/core";
 import type { KeyIndex, TableSpec, Tensor } from "@winnow/core";
 import type { PartitionReader } from "@winnow/model";
 
+/** The open-addressing table of a vocabulary, at most (core/key-index). */
+const KEY_INDEX_BYTES_PER_KEY = 16;
+
 /** One partition that answers. */
 export interface ResidentPartition {
   readonly partition: number;
@@ -48,7 +51,8 @@ export class ResidentTable {
       keyed === undefined
         ? 0
         : keyed.globalRows.byteLength + keyed.keyRows.byteLength + tensorBytes(keyed.keys);
-    const hostBytes = tensorBytes(ids) + keyedBytes + (keyIndex?.bytes ?? 0);
+    const hostBytes =
+      tensorBytes(ids) + keyedBytes + KEY_INDEX_BYTES_PER_KEY * (keyed?.keyRows.length ?? 0);
     const added = { partition, resident: parts.resident, ids, keyIndex, hostBytes };
     this.#partitions.set(partition, added);
     this.#hostBytes += hostBytes;
