@@ -1,0 +1,28 @@
+// What the HTTP side tells whoever keeps metrics. It is told, not asked, and must not throw.
+
+/** One request that has been answered. */
+export interface AnsweredRequest {
+  /** The door it knocked at: `predict`, `status`, `metadata`, `malformed`, … */
+  readonly api: string;
+  /** As the URL names it, known or not; `undefined` where the URL names none. */
+  readonly model: string | undefined;
+  readonly status: number;
+  /** Canonical gRPC code name; `OK` for 200. */
+  readonly code: string;
+  /** Instances predicted for; 0 otherwise. */
+  readonly instances: number;
+  readonly answerBytes: number;
+  readonly elapsedMs: number;
+}
+
+/** Hears of requests. */
+export interface HttpObserver {
+  /** A request was answered, whatever the answer. */
+  answered(request: AnsweredRequest): void;
+}
+
+/** The metrics page of this process. */
+export interface MetricsPage {
+  /** Prometheus text exposition. */
+  text(): Promise<string>;
+}

@@ -1,0 +1,196 @@
+// The HTTP edge: fastify with one route for everything. The target of every request is rewritten to
+// "/" before fastify's router sees it, so that none of the router's own rules (parameters, decoding,
+// trailing slashes, length limits, automatic HEAD) applies; `request-path.ts` reads the original.
+// Bodies are not parsed by fastify either: whatever the content type says, the handler reads bytes.
+//
+//   socket ─▶ fastify ─▶ routeOf ─▶ ApiHandler ─▶ send
+//                │ deadline, client gone: RequestPatience
+//                └ broken HTTP: answerBrokenRequest
+
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { WinnowError } from "@winnow/core";
+import type { Environment } from "@winnow/core";
+import { fastify } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Predictor } from "../predictor.ts";
+import { ApiHandler } from "./api-handler.ts";
+import type { ApiAnswer } from "./api-handler.ts";
+import { answerBrokenRequest } from "./broken-request.ts";
+import { drainConnections } from "./connection-drain.ts";
+import { RefusedBody, errorAnswer, failureAnswer } from "./http-answer.ts";
+import type { HttpAnswer } from "./http-answer.ts";
+import type { HttpObserver, MetricsPage } from "./http-observer.ts";
+import { resolveHttpOptions } from "./http-settings.ts";
+import type { HttpOptions, HttpSettings } from "./http-settings.ts";
+import { routeOf } from "./request-path.ts";
+import type { Route } from "./request-path.ts";
+import { RequestPatience } from "./request-patience.ts";
+
+/** What the server needs of its process. */
+export interface HttpEnvironment extends Environment {
+  readonly observer?: HttpObserver | undefined;
+  readonly metrics?: MetricsPage | undefined;
+}
+
+/** A server of the predict API. */
+export interface HttpServer {
+  /** Starts to listen; port 0 takes any free one. Gives the port taken. */
+  listen(address: { readonly host: string; readonly port: number }): Promise<{ port: number }>;
+  /** Stops accepting, answers what comes on open connections, resolves when all are closed. */
+  drain(): Promise<void>;
+  /** Stops at once; requests being answered are cut. */
+  close(): Promise<void>;
+}
+
+const CORS_HEADERS = {
+  "access-control-allow-origin": "*",
+  "access-control-allow-methods": "POST, GET",
+  "access-control-allow-headers": "Content-Type",
+} as const;
+const ROUTES_WITHOUT_CORS: ReadonlySet<Route["kind"]> = new Set([
+  "outside",
+  "illegal",
+  "unsupported",
+]);
+
+/** Makes a server that answers from `predictor`; it does not listen yet. */
+export function createHttpServer(
+  predictor: Predictor,
+  options: HttpOptions,
+  environment: HttpEnvironment,
+): HttpServer {
+  return new FastifyServer(predictor, resolveHttpOptions(options), environment);
+}
+
+class FastifyServer implements HttpServer {
+  readonly #settings: HttpSettings;
+  readonly #environment: HttpEnvironment;
+  readonly #handler: ApiHandler;
+  readonly #app: FastifyInstance<Server, IncomingMessage, ServerResponse>;
+  #isDraining = false;
+  #drained: Promise<void> | undefined;
+
+  constructor(predictor: Predictor, settings: HttpSettings, environment: HttpEnvironment) {
+    this.#settings = settings;
+    this.#environment = environment;
+    this.#handler = new ApiHandler(predictor, settings, {
+      metrics: environment.metrics,
+      isDraining: () => this.#isDraining,
+    });
+    this.#app = this.#createApp();
+  }
+
+  async listen(address: { host: string; port: number }): Promise<{ port: number }> {
+    await this.#app.listen(address);
+    return { port: (this.#app.server.address() as AddressInfo).port };
+  }
+
+  drain(): Promise<void> {
+    this.#isDraining = true;
+    this.#drained ??= this.#drain();
+    return this.#drained;
+  }
+
+  async close(): Promise<void> {
+    this.#isDraining = true;
+    this.#app.server.closeAllConnections();
+    await this.#app.close();
+  }
+
+  async #drain(): Promise<void> {
+    await drainConnections(this.#app.server, this.#environment.clock, this.#settings);
+    await this.#app.close();
+  }
+
+  #createApp(): FastifyInstance<Server, IncomingMessage, ServerResponse> {
+    const settings = this.#settings;
+    const app = fastify({
+      bodyLimit: settings.bodyBytesMax,
+      requestTimeout: settings.bodyTimeoutMs,
+      keepAliveTimeout: settings.keepAliveTimeoutMs,
+      return503OnClosing: false,
+      exposeHeadRoutes: false,
+      forceCloseConnections: true,
+      rewriteUrl: () => "/",
+      http: {
+        maxHeaderSize: settings.headerBytesMax,
+        headersTimeout: settings.headersTimeoutMs,
+        connectionsCheckingInterval: settings.connectionCheckMs,
+      },
+      clientErrorHandler: answerBrokenRequest,
+    });
+    app.server.maxConnections = settings.connectionsMax;
+    app.removeAllContentTypeParsers();
+    app.addContentTypeParser("*", (_request, _payload, done) => done(null, undefined));
+    // A malformed content type would be refused before any parser is asked.
+    app.addHook("onRequest", (request, _reply, done) => {
+      request.headers["content-type"] = "application/octet-stream";
+      done();
+    });
+    const answer = (request: FastifyRequest, reply: FastifyReply): void => {
+      void this.#serve(request, reply);
+    };
+    app.route({ method: app.supportedMethods, url: "/", handler: answer });
+    app.setNotFoundHandler(answer);
+    app.setErrorHandler((error, _request, reply) => {
+      this.#send(reply, this.#failed(error), false);
+    });
+    return app;
+  }
+
+  /** Answers one request; never rejects. */
+  async #serve(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const { clock } = this.#environment;
+    const startMs = clock.nowMs();
+    const route = routeOf(request.method, request.originalUrl);
+    const patience = new RequestPatience(clock, reply.raw, this.#settings.requestTimeoutMs);
+    let given: ApiAnswer;
+    let code = "OK";
+    try {
+      const { deadlineMs, signal } = patience;
+      const call = { method: request.method, request: request.raw, deadlineMs, signal };
+      const outcome = this.#handler.answer(route, call);
+      given =
+        outcome instanceof Promise ? await Promise.race([outcome, patience.exhausted]) : outcome;
+      if (given.answer.status >= 400) code = codeOfStatus(given.answer.status);
+    } catch (error) {
+      given = { answer: this.#failed(error) };
+      code = error instanceof WinnowError ? error.code : codeOfStatus(given.answer.status);
+    }
+    patience.end();
+    this.#send(reply, given.answer, !ROUTES_WITHOUT_CORS.has(route.kind));
+    this.#environment.observer?.answered({
+      api: route.kind === "examples" ? route.method : route.kind,
+      model: "model" in route ? route.model.model : undefined,
+      status: given.answer.status,
+      code,
+      instances: given.instances ?? 0,
+      answerBytes: given.answer.body.length,
+      elapsedMs: clock.nowMs() - startMs,
+    });
+  }
+
+  #failed(error: unknown): HttpAnswer {
+    if (error instanceof WinnowError || error instanceof RefusedBody) {
+      return failureAnswer(error, this.#settings.retryAfterSeconds);
+    }
+    this.#environment.log.error("request failed by a fault of the router", { error });
+    return errorAnswer(500, "The router failed to answer; its log says why");
+  }
+
+  #send(reply: FastifyReply, answer: HttpAnswer, mayCors: boolean): void {
+    reply.code(answer.status).headers(answer.headers);
+    if (mayCors && this.#settings.cors) reply.headers(CORS_HEADERS);
+    if (this.#isDraining) reply.header("connection", "close");
+    reply.send(answer.body);
+  }
+}
+
+function codeOfStatus(status: number): string {
+  if (status === 404) return "NOT_FOUND";
+  if (status === 501) return "UNIMPLEMENTED";
+  if (status === 503) return "UNAVAILABLE";
+  if (status >= 500) return "INTERNAL";
+  return status === 413 ? "RESOURCE_EXHAUSTED" : "INVALID_ARGUMENT";
+}

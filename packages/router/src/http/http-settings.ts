@@ -1,0 +1,92 @@
+// Every limit and wait of the HTTP side, with its unit. Options outside are all optional; settings
+// inside are complete; `resolveHttpOptions` is the one place of defaults.
+
+/** What an operator may set. Names end in their unit. */
+export type HttpOptions = Partial<HttpSettings>;
+
+/** All of it, decided. */
+export interface HttpSettings {
+  /**
+   * Milliseconds until a predict request is given up with 504; 0 waits for ever. TensorFlow
+   * Serving's `--rest_api_timeout_in_ms`. Default 30,000.
+   */
+  readonly requestTimeoutMs: number;
+  /** Predict requests worked on at once; more get 503. Trades queueing for refusals. Default 512. */
+  readonly inFlightMax: number;
+  /** Seconds a refused client is asked to wait. Default 1. */
+  readonly retryAfterSeconds: number;
+  /** Bytes of one body, unpacked; longer ones get 413. Default 64 MiB. */
+  readonly bodyBytesMax: number;
+  /** Bytes of all bodies held at once; more get 503. Default 512 MiB. */
+  readonly bodyBytesInFlightMax: number;
+  /** JSON values of one body. Each costs 17 bytes while it is read. Default 8,388,608. */
+  readonly jsonValuesMax: number;
+  /** Instances of one request. Default 100,000. */
+  readonly instancesMax: number;
+  /** The largest `k` a request may ask for. Default 10,000. */
+  readonly kMax: number;
+  /** Excluded ids of one request, all lists together. Default 100,000. */
+  readonly excludedIdsMax: number;
+  /** Bytes of one answer; more get 429. Default 256 MiB. */
+  readonly answerBytesMax: number;
+  /** Open connections; more are closed at once. Default 10,000. */
+  readonly connectionsMax: number;
+  /** Bytes of a request's line and headers; more get 431. Default 16 KiB. */
+  readonly headerBytesMax: number;
+  /** Milliseconds for all headers of a request; then 408. Default 10,000. */
+  readonly headersTimeoutMs: number;
+  /** Milliseconds for a whole request, body included; then 408. Default 30,000. */
+  readonly bodyTimeoutMs: number;
+  /** Milliseconds between looks for connections that are too slow. Default 1,000. */
+  readonly connectionCheckMs: number;
+  /** Milliseconds an idle connection is kept. Above any load balancer's own. Default 75,000. */
+  readonly keepAliveTimeoutMs: number;
+  /** Milliseconds a drain may take before connections are cut. Default 30,000. */
+  readonly drainTimeoutMs: number;
+  /** Milliseconds of a drain after which connections without a request are closed. Default 2,000. */
+  readonly drainIdleMs: number;
+  /** Milliseconds between looks at the connections that remain in a drain. Default 20. */
+  readonly drainPollMs: number;
+  /** CORS headers on every answer: `--rest_api_enable_cors_support`. Default false. */
+  readonly cors: boolean;
+  /**
+   * Whether paths TensorFlow Serving does not have are answered: `/healthz`, `/livez`, `/readyz`,
+   * `/openapi.json` and the list at `/v1/models`. Default true.
+   */
+  readonly ownPaths: boolean;
+  /** Path of the metrics page, as TensorFlow Serving's monitoring configuration names it. */
+  readonly metricsPath: string;
+}
+
+const MEBIBYTE = 1024 * 1024;
+
+const DEFAULTS: HttpSettings = {
+  requestTimeoutMs: 30_000,
+  inFlightMax: 512,
+  retryAfterSeconds: 1,
+  bodyBytesMax: 64 * MEBIBYTE,
+  bodyBytesInFlightMax: 512 * MEBIBYTE,
+  jsonValuesMax: 8 * MEBIBYTE,
+  instancesMax: 100_000,
+  kMax: 10_000,
+  excludedIdsMax: 100_000,
+  answerBytesMax: 256 * MEBIBYTE,
+  connectionsMax: 10_000,
+  headerBytesMax: 16 * 1024,
+  headersTimeoutMs: 10_000,
+  bodyTimeoutMs: 30_000,
+  connectionCheckMs: 1000,
+  keepAliveTimeoutMs: 75_000,
+  drainTimeoutMs: 30_000,
+  drainIdleMs: 2000,
+  drainPollMs: 20,
+  cors: false,
+  ownPaths: true,
+  metricsPath: "/monitoring/prometheus/metrics",
+};
+
+/** Fills in what the operator left out; `undefined` counts as left out. */
+export function resolveHttpOptions(options: HttpOptions): HttpSettings {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  return { ...DEFAULTS, ...Object.fromEntries(given) };
+}

@@ -1,0 +1,184 @@
+// JSON into one growing buffer, laid out as RapidJSON's PrettyWriter does with an indent of four:
+// every value on its own line, save inside arrays while `singleLine` is set, where ", " joins them.
+// Objects break lines even there, indented by how deep they lie.
+
+import { WinnowError } from "@winnow/core";
+
+const ESCAPE_LETTERS: ReadonlyMap<number, string> = new Map([
+  [0x22, '"'],
+  [0x5c, "\\"],
+  [0x08, "b"],
+  [0x09, "t"],
+  [0x0a, "n"],
+  [0x0c, "f"],
+  [0x0d, "r"],
+]);
+const IS_ESCAPED: Uint8Array = Uint8Array.from({ length: 256 }, (_, byte) =>
+  byte < 0x20 || ESCAPE_LETTERS.has(byte) ? 1 : 0,
+);
+const QUOTE = 0x22;
+const SPACE = 0x20;
+const INDENT = 4;
+const FIRST_BYTES = 1024;
+const SHORT_BYTES = 48;
+/** The longest escape of a byte is `\u001F`. */
+const ESCAPED_BYTES_MAX = 6;
+
+interface Level {
+  readonly isArray: boolean;
+  /** Values written at this level; a member's name and its value count one each. */
+  count: number;
+}
+
+/** Builds one JSON text. */
+export class JsonWriter {
+  /** Whether elements of arrays share a line. */
+  singleLine = false;
+  /** What is written so far lies before `at`; whoever writes directly calls `reserve` first. */
+  buffer: Buffer;
+  at = 0;
+
+  readonly #bytesMax: number;
+  readonly #levels: Level[] = [];
+
+  /** `bytes`: a guess of the size; `bytesMax`: more is refused. */
+  constructor(options: { readonly bytes?: number; readonly bytesMax?: number } = {}) {
+    this.buffer = Buffer.allocUnsafeSlow(options.bytes ?? FIRST_BYTES);
+    this.#bytesMax = options.bytesMax ?? Infinity;
+  }
+
+  /** What was written, a view. */
+  finish(): Buffer {
+    return this.buffer.subarray(0, this.at);
+  }
+
+  /** Makes room for `bytes` more. @throws WinnowError RESOURCE_EXHAUSTED over `bytesMax`. */
+  reserve(bytes: number): void {
+    const needed = this.at + bytes;
+    if (needed <= this.buffer.length) return;
+    if (needed > this.#bytesMax) {
+      throw new WinnowError(
+        "RESOURCE_EXHAUSTED",
+        `Cannot write an answer of more than ${this.#bytesMax} bytes; ask for less at once`,
+      );
+    }
+    const larger = Buffer.allocUnsafeSlow(Math.max(needed, this.buffer.length * 2));
+    this.buffer.copy(larger, 0, 0, this.at);
+    this.buffer = larger;
+  }
+
+  /** Opens an array or object as the next value. */
+  open(bracket: "[" | "{"): void {
+    this.raw(bracket);
+    this.#levels.push({ isArray: bracket === "[", count: 0 });
+  }
+
+  /** Ends the innermost array or object. */
+  close(): void {
+    const level = this.#levels.pop()!;
+    if (level.count > 0 && !(level.isArray && this.singleLine)) this.#newLine();
+    this.#ascii(level.isArray ? "]" : "}");
+  }
+
+  /** A value whose ASCII text is known: a number, a word. */
+  raw(text: string): void {
+    this.beginValue();
+    this.#ascii(text);
+  }
+
+  /** A string, or a member's name; UTF-8 or not. */
+  string(bytes: Uint8Array): void {
+    this.beginValue();
+    this.stringBytes(bytes, 0, bytes.length);
+  }
+
+  /** A string from text. */
+  text(text: string): void {
+    this.string(Buffer.from(text, "utf8"));
+  }
+
+  /** What stands before a value: comma, colon, line break, indent. */
+  beginValue(): void {
+    const level = this.#levels.at(-1);
+    if (level === undefined) return;
+    const isFirst = level.count === 0;
+    const isMemberValue = !level.isArray && level.count % 2 === 1;
+    level.count++;
+    if (isMemberValue) return this.#ascii(": ");
+    if (level.isArray && this.singleLine) {
+      if (!isFirst) this.#ascii(", ");
+      return;
+    }
+    if (!isFirst) this.#ascii(",");
+    this.#newLine();
+  }
+
+  /** Says that `count` values were written directly into the innermost array. */
+  countDirect(count: number): void {
+    const level = this.#levels.at(-1);
+    if (level !== undefined) level.count += count;
+  }
+
+  /** How many arrays and objects are open. */
+  get depth(): number {
+    return this.#levels.length;
+  }
+
+  /** A quoted string without what stands before it. */
+  stringBytes(source: Uint8Array, from: number, to: number): void {
+    this.reserve((to - from) * ESCAPED_BYTES_MAX + 2);
+    const { buffer } = this;
+    let at = this.at;
+    buffer[at++] = QUOTE;
+    if (to - from > SHORT_BYTES) {
+      at = this.#longString(source.subarray(from, to), at);
+    } else {
+      for (let index = from; index < to; index++) {
+        const byte = source[index]!;
+        if (IS_ESCAPED[byte] === 1) at = writeEscape(buffer, at, byte);
+        else buffer[at++] = byte;
+      }
+    }
+    buffer[at++] = QUOTE;
+    this.at = at;
+  }
+
+  /** Copies what needs no escape in runs. */
+  #longString(source: Uint8Array, position: number): number {
+    const { buffer } = this;
+    let at = position;
+    let run = 0;
+    for (let index = 0; index < source.length; index++) {
+      const byte = source[index]!;
+      if (IS_ESCAPED[byte] === 0) continue;
+      buffer.set(source.subarray(run, index), at);
+      at = writeEscape(buffer, at + index - run, byte);
+      run = index + 1;
+    }
+    buffer.set(source.subarray(run), at);
+    return at + source.length - run;
+  }
+
+  #ascii(text: string): void {
+    this.reserve(text.length);
+    for (let index = 0; index < text.length; index++) {
+      this.buffer[this.at + index] = text.charCodeAt(index);
+    }
+    this.at += text.length;
+  }
+
+  #newLine(): void {
+    const spaces = this.#levels.length * INDENT;
+    this.reserve(spaces + 1);
+    this.buffer[this.at] = 0x0a;
+    this.buffer.fill(SPACE, this.at + 1, this.at + 1 + spaces);
+    this.at += spaces + 1;
+  }
+}
+
+function writeEscape(buffer: Buffer, at: number, byte: number): number {
+  const letter = ESCAPE_LETTERS.get(byte);
+  const escape =
+    letter === undefined ? `u00${byte.toString(16).toUpperCase().padStart(2, "0")}` : letter;
+  return at + buffer.write(`\\${escape}`, at, "latin1");
+}

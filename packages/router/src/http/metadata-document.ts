@@ -1,0 +1,68 @@
+// The signatures of a version as TensorFlow Serving answers them: two protobuf JSON texts glued
+// together by hand (model_servers/http_rest_api_util.cc, ToJsonString), hence the odd line breaks
+// and `signature_def` twice.
+
+import type { Dtype, ModelProgram, SignatureProgram, SignatureTensor } from "@winnow/core";
+import { protobufJson } from "./status-document.ts";
+
+const DTYPE_NAMES: Readonly<Record<Dtype, string>> = {
+  float32: "DT_FLOAT",
+  float64: "DT_DOUBLE",
+  int8: "DT_INT8",
+  uint8: "DT_UINT8",
+  int16: "DT_INT16",
+  uint16: "DT_UINT16",
+  int32: "DT_INT32",
+  uint32: "DT_UINT32",
+  int64: "DT_INT64",
+  uint64: "DT_UINT64",
+  bool: "DT_BOOL",
+  string: "DT_STRING",
+};
+
+/** What the document describes. */
+export interface DescribedModel {
+  readonly model: string;
+  readonly version: number;
+  readonly program: ModelProgram;
+}
+
+/** The body for one version. */
+export function metadataDocument(described: DescribedModel): Buffer {
+  const spec = protobufJson({
+    name: described.model,
+    signature_name: "",
+    version: String(described.version),
+  });
+  const signatures = described.program.signatures.map(
+    (signature) => [signature.name, signatureDefinition(signature)] as const,
+  );
+  const map = protobufJson({ signature_def: Object.fromEntries(signatures) });
+  return Buffer.from(`{\n"model_spec":${spec}\n,\n"metadata": {"signature_def": ${map}\n}\n}\n`);
+}
+
+function signatureDefinition(signature: SignatureProgram): object {
+  const describe = (tensor: SignatureTensor): readonly [string, object] => [
+    tensor.name,
+    tensorInfo(tensor, signature.methodName === ""),
+  ];
+  return {
+    inputs: Object.fromEntries(signature.inputs.map(describe)),
+    outputs: Object.fromEntries(signature.outputs.map(describe)),
+    method_name: signature.methodName,
+    defaults: {},
+  };
+}
+
+/** The initialiser's output is an operation, not a tensor: it has neither dtype nor shape. */
+function tensorInfo(tensor: SignatureTensor, isOperation: boolean): object {
+  const shape = isOperation ? undefined : tensor.shape;
+  return {
+    dtype: isOperation ? "DT_INVALID" : DTYPE_NAMES[tensor.dtype],
+    tensor_shape: {
+      dim: (shape ?? []).map((size) => ({ size: String(size), name: "" })),
+      unknown_rank: shape === undefined,
+    },
+    name: tensor.graphTensor,
+  };
+}

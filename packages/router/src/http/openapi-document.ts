@@ -1,0 +1,169 @@
+// The OpenAPI 3.1 description of the paths of `request-path.ts`, served at `/openapi.json` and kept
+// as `docs/openapi.json`, which a test compares. Written by hand: the paths hold ":predict" behind a
+// parameter, which fastify's routes cannot state and its swagger plugin thus cannot derive.
+
+const ERROR = { $ref: "#/components/schemas/Error" } as const;
+const json = (schema: object): object => ({ "application/json": { schema } });
+const failure = (description: string): object => ({ description, content: json(ERROR) });
+const parameter = (name: string, schema: object): object => ({
+  name,
+  in: "path",
+  required: true,
+  schema,
+});
+
+const MODEL: object = parameter("model", { type: "string" });
+const VERSION: object = parameter("version", { type: "integer", format: "int64" });
+const LABEL: object = parameter("label", { type: "string" });
+
+const FAILURES = {
+  "400": failure("The request is faulty: JSON, names, types, shapes, unknown signature or label"),
+  "404": failure("No such model or version"),
+  "413": failure("The body is too long"),
+  "429": failure("The answer would be too long, or this client asks too much at once"),
+  "503": failure("Overloaded, or partitions are lost; Retry-After says when to come back"),
+  "504": failure("No answer in time"),
+};
+
+const PREDICT = {
+  summary: "Predict; for a retrieval model: the best candidates, scores descending",
+  parameters: [
+    {
+      name: "X-Winnow-Allow-Partial",
+      in: "header",
+      description: "true: accept an answer that lacks lost partitions",
+      schema: { type: "boolean", default: false },
+    },
+  ],
+  requestBody: {
+    required: true,
+    description: "JSON, whatever Content-Type says; packed if Content-Encoding contains gzip",
+    content: json({ $ref: "#/components/schemas/PredictRequest" }),
+  },
+  responses: {
+    "200": {
+      description: "Predictions, laid out as the request was",
+      headers: {
+        "X-Winnow-Model-Version": { schema: { type: "integer" } },
+        "X-Winnow-Coverage": {
+          description: "Partitions answered ÷ partitions asked",
+          schema: { type: "number", minimum: 0, maximum: 1 },
+        },
+      },
+      content: json({ $ref: "#/components/schemas/PredictResponse" }),
+    },
+    ...FAILURES,
+  },
+};
+
+const document = (summary: string, schema: string): object => ({
+  summary,
+  responses: {
+    "200": { description: summary, content: json({ $ref: `#/components/schemas/${schema}` }) },
+    "400": FAILURES["400"],
+    "404": FAILURES["404"],
+  },
+});
+const STATUS = document("States of the versions, descending", "ModelStatus");
+const METADATA = document("Signatures of a version", "ModelMetadata");
+const PLAIN = (summary: string, responses: object): object => ({ get: { summary, responses } });
+const OK = { "200": { description: "Yes", content: { "text/plain": {} } } };
+
+/** Every place a model can be named, with what is said there. */
+function modelPaths(): Record<string, object> {
+  const places = [
+    { at: "/v1/models/{model}", parameters: [MODEL] },
+    { at: "/v1/models/{model}/versions/{version}", parameters: [MODEL, VERSION] },
+    { at: "/v1/models/{model}/labels/{label}", parameters: [MODEL, LABEL] },
+  ];
+  const paths: Record<string, object> = {};
+  for (const { at, parameters } of places) {
+    paths[`${at}:predict`] = { parameters, post: PREDICT };
+    paths[at] = { parameters, get: STATUS };
+    paths[`${at}/metadata`] = { parameters, get: METADATA };
+  }
+  return paths;
+}
+
+const SCHEMAS = {
+  Error: {
+    type: "object",
+    required: ["error"],
+    properties: { error: { type: "string" } },
+  },
+  PredictRequest: {
+    type: "object",
+    description: "Exactly one of instances (rows) and inputs (columns)",
+    properties: {
+      signature_name: { type: "string", default: "serving_default" },
+      instances: { type: "array", minItems: 1, items: {} },
+      inputs: {},
+      k: { type: "integer", minimum: 1, description: "Candidates wanted per instance" },
+      exclude: {
+        type: "array",
+        description: "Item ids never to be answered: one list, or one list per instance",
+        items: {},
+      },
+    },
+  },
+  PredictResponse: {
+    type: "object",
+    description: "Numbers may be NaN, Infinity and -Infinity, as TensorFlow Serving writes them",
+    properties: { predictions: { type: "array", items: {} }, outputs: {} },
+  },
+  ModelList: {
+    type: "object",
+    properties: {
+      models: {
+        type: "array",
+        items: { type: "object", properties: { name: { type: "string" } } },
+      },
+    },
+  },
+  ModelStatus: {
+    type: "object",
+    properties: {
+      model_version_status: {
+        type: "array",
+        items: {
+          type: "object",
+          properties: {
+            version: { type: "string" },
+            state: { enum: ["START", "LOADING", "AVAILABLE", "UNLOADING", "END"] },
+            status: {
+              type: "object",
+              properties: { error_code: { type: "string" }, error_message: { type: "string" } },
+            },
+          },
+        },
+      },
+    },
+  },
+  ModelMetadata: {
+    type: "object",
+    properties: { model_spec: { type: "object" }, metadata: { type: "object" } },
+  },
+};
+
+/** The description as JSON text. */
+export function openApiDocument(): string {
+  const description = {
+    openapi: "3.1.0",
+    info: {
+      title: "Winnow predict API",
+      version: "1",
+      description: "TensorFlow Serving's REST API, with k and exclude beside the instances",
+    },
+    paths: {
+      ...modelPaths(),
+      "/v1/models": { get: document("All models", "ModelList") },
+      "/healthz": PLAIN("Does the event loop turn?", OK),
+      "/livez": PLAIN("The same", OK),
+      "/readyz": PLAIN("May requests be sent here?", { ...OK, "503": { description: "No" } }),
+      "/openapi.json": PLAIN("This document", { "200": { description: "OpenAPI 3.1" } }),
+      "/monitoring/prometheus/metrics": PLAIN("Metrics, where enabled", OK),
+    },
+    components: { schemas: SCHEMAS },
+  };
+  return `${JSON.stringify(description, null, 2)}\n`;
+}

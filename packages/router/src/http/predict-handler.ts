@@ -1,0 +1,133 @@
+// One predict request from bytes to bytes. The model is pinned while JSON is still unread, but what
+// pinning says counts only after the JSON was found to be sound: that is TensorFlow Serving's order.
+//
+//   body ─▶ pin ─▶ parse ─▶ signature ─▶ inputs, k, exclude ─▶ predict ─▶ write ─▶ answer
+//           └── released once, whatever happens behind it ───────────────┘
+//
+// Parsing, reading and writing run without a break in between, so one reader serves all requests.
+
+import { WinnowError } from "@winnow/core";
+import type { PinnedModel, Prediction, PredictRequest, Predictor } from "../predictor.ts";
+import { jsonAnswer } from "./http-answer.ts";
+import type { HttpAnswer } from "./http-answer.ts";
+import type { HttpSettings } from "./http-settings.ts";
+import { JsonReader } from "./json-reader.ts";
+import {
+  parseRequestBody,
+  readPredictInputs,
+  readSignatureName,
+  signatureNamed,
+} from "./predict-request.ts";
+import type { PredictFormat } from "./predict-request.ts";
+import { writePrediction } from "./predict-response.ts";
+import { readExclusions, readK } from "./request-extensions.ts";
+import type { NamedModel } from "./request-path.ts";
+
+/** One request to predict. */
+export interface PredictCall {
+  readonly model: NamedModel;
+  readonly body: Buffer;
+  readonly allowPartial: boolean;
+  readonly deadlineMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** An answer and how many instances it is for. */
+export interface PredictAnswer {
+  readonly answer: HttpAnswer;
+  readonly instances: number;
+}
+
+/** Answers predict requests. */
+export class PredictHandler {
+  readonly #predictor: Predictor;
+  readonly #settings: HttpSettings;
+  readonly #document: JsonReader;
+
+  constructor(predictor: Predictor, settings: HttpSettings) {
+    this.#predictor = predictor;
+    this.#settings = settings;
+    this.#document = new JsonReader({ valuesMax: settings.jsonValuesMax });
+  }
+
+  /** @throws WinnowError as the request or the cluster is at fault. */
+  async predict(call: PredictCall): Promise<PredictAnswer> {
+    const pinning = await settled(() => pinModel(this.#predictor, call.model));
+    try {
+      const { request, format, instances } = this.#read(call, pinning);
+      const pinned = pinnedOf(pinning);
+      call.signal.throwIfAborted();
+      const prediction = await this.#predictor.predict(pinned, request);
+      const answer = this.#write(pinned, prediction, format);
+      return { answer, instances };
+    } finally {
+      if (pinning.status === "fulfilled") pinning.value.release();
+    }
+  }
+
+  #read(
+    call: PredictCall,
+    pinning: PromiseSettledResult<PinnedModel>,
+  ): {
+    readonly request: PredictRequest;
+    readonly format: PredictFormat;
+    readonly instances: number;
+  } {
+    const document = this.#document;
+    const settings = this.#settings;
+    parseRequestBody(document, call.body);
+    const signatureName = readSignatureName(document);
+    const signature = signatureNamed(pinnedOf(pinning).program, signatureName);
+    const { inputs, format, instances } = readPredictInputs(document, signature);
+    if (instances > settings.instancesMax) {
+      throw new WinnowError(
+        "INVALID_ARGUMENT",
+        `The request has ${instances} instances; at most ${settings.instancesMax} are allowed`,
+      );
+    }
+    const request: PredictRequest = {
+      signature,
+      inputs,
+      deadlineMs: call.deadlineMs,
+      signal: call.signal,
+      k: readK(document, settings),
+      exclude: readExclusions(document, instances, settings),
+      allowPartial: call.allowPartial,
+    };
+    return { request, format, instances };
+  }
+
+  #write(pinned: PinnedModel, prediction: Prediction, format: PredictFormat): HttpAnswer {
+    const body = writePrediction(prediction.outputs, format, this.#settings);
+    return jsonAnswer(body, {
+      "x-winnow-model-version": String(pinned.version),
+      "x-winnow-coverage": coverageText(prediction.coverage),
+    });
+  }
+}
+
+/** Pins what a URL names. @throws WinnowError as `Predictor.pin`. */
+export function pinModel(predictor: Predictor, model: NamedModel): Promise<PinnedModel> {
+  if (model.unsafeVersion === undefined) return predictor.pin(model);
+  const wanted = `Specific(${model.model}, ${model.unsafeVersion})`;
+  throw new WinnowError("NOT_FOUND", `Servable not found for request: ${wanted}`);
+}
+
+async function settled<Value>(work: () => Promise<Value>): Promise<PromiseSettledResult<Value>> {
+  try {
+    return { status: "fulfilled", value: await work() };
+  } catch (reason) {
+    return { status: "rejected", reason };
+  }
+}
+
+function pinnedOf(pinning: PromiseSettledResult<PinnedModel>): PinnedModel {
+  if (pinning.status === "rejected") throw pinning.reason;
+  return pinning.value;
+}
+
+/** 1, or a share of six digits that never claims to be whole. */
+function coverageText(coverage: number): string {
+  if (coverage >= 1) return "1";
+  return String(Math.floor(coverage * 1e6) / 1e6);
+}

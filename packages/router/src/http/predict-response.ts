@@ -1,0 +1,129 @@
+// Output tensors → the body of a predict answer, byte for byte as TensorFlow Serving lays it out
+// (util/json_tensor.cc, MakeRowFormatJsonFromTensors and MakeColumnarFormatJsonFromTensors). One
+// output stands alone, several become members, in the signature's order.
+//
+//   row      {                                   column   {
+//                "predictions": [[-2.25], [1.5]              "outputs": [
+//                ]                                               -2.25,
+//            }                                                   1.5 …
+
+import { WinnowError } from "@winnow/core";
+import type { Tensor } from "@winnow/core";
+import { JsonWriter } from "./json-writer.ts";
+import type { PredictFormat } from "./predict-request.ts";
+import { writeRun, writeValue } from "./tensor-values.ts";
+
+/** Where a value of a tensor stands. */
+interface Cell {
+  readonly tensor: Tensor;
+  readonly asBase64: boolean;
+  /** Dimension from which on lists are opened. */
+  readonly dimension: number;
+  /** Position of the next value. */
+  readonly offset: number;
+}
+
+interface NamedOutput {
+  readonly name: Uint8Array;
+  readonly tensor: Tensor;
+  /** Strings of outputs named `…_bytes` are written as base64 objects. */
+  readonly asBase64: boolean;
+  /** Values per element of the first dimension. */
+  readonly stride: number;
+}
+
+const BYTES_PER_VALUE_GUESS = 16;
+
+/** @throws WinnowError INVALID_ARGUMENT where rows do not match, RESOURCE_EXHAUSTED if too long. */
+export function writePrediction(
+  outputs: ReadonlyMap<string, Tensor>,
+  format: PredictFormat,
+  limits: { readonly answerBytesMax: number },
+): Buffer {
+  if (outputs.size === 0) refuse("Cannot convert empty tensor map to JSON");
+  const named = [...outputs].map(([name, tensor]) => namedOutput(name, tensor));
+  const values = named.reduce((sum, output) => sum + output.tensor.data.length, 0);
+  const bytes = Math.min(256 + values * BYTES_PER_VALUE_GUESS, limits.answerBytesMax);
+  const writer = new JsonWriter({ bytes, bytesMax: limits.answerBytesMax });
+  if (format === "row") writeRows(writer, named, rowCountOf(outputs));
+  else writeColumns(writer, named);
+  return writer.finish();
+}
+
+function namedOutput(name: string, tensor: Tensor): NamedOutput {
+  const rows = tensor.shape[0] ?? 1;
+  return {
+    name: Buffer.from(name),
+    tensor,
+    asBase64: tensor.dtype === "string" && name.endsWith("_bytes"),
+    stride: rows === 0 ? 0 : tensor.data.length / rows,
+  };
+}
+
+function rowCountOf(outputs: ReadonlyMap<string, Tensor>): number {
+  let expected: number | undefined;
+  for (const [name, { shape }] of outputs) {
+    const [rows] = shape;
+    if (rows === undefined) refuse(`Tensor name: ${name} has no shape information `);
+    expected ??= rows;
+    if (rows !== expected) {
+      refuse(`Tensor name: ${name} has inconsistent batch size: ${rows} expecting: ${expected}`);
+    }
+  }
+  return expected ?? 0;
+}
+
+function writeRows(writer: JsonWriter, outputs: readonly NamedOutput[], rows: number): void {
+  const areObjects = outputs.length > 1;
+  writer.open("{");
+  writer.text("predictions");
+  writer.open("[");
+  for (let row = 0; row < rows; row++) {
+    if (areObjects) writer.open("{");
+    writer.singleLine = true;
+    for (const { name, tensor, asBase64, stride } of outputs) {
+      if (areObjects) writer.string(name);
+      writeCell(writer, { tensor, asBase64, dimension: 1, offset: row * stride });
+    }
+    writer.singleLine = false;
+    if (areObjects) writer.close();
+  }
+  writer.close();
+  writer.close();
+}
+
+function writeColumns(writer: JsonWriter, outputs: readonly NamedOutput[]): void {
+  const areObjects = outputs.length > 1;
+  writer.open("{");
+  writer.text("outputs");
+  if (areObjects) writer.open("{");
+  for (const { name, tensor, asBase64 } of outputs) {
+    if (areObjects) writer.string(name);
+    writeCell(writer, { tensor, asBase64, dimension: 0, offset: 0 });
+  }
+  if (areObjects) writer.close();
+  writer.close();
+}
+
+function writeCell(writer: JsonWriter, cell: Cell): void {
+  const { tensor, asBase64, dimension, offset } = cell;
+  const { shape } = tensor;
+  if (dimension >= shape.length) return writeValue(writer, cell);
+  const size = shape[dimension]!;
+  writer.open("[");
+  if (dimension === shape.length - 1) {
+    if (size > 0) writeRun(writer, cell, size);
+  } else {
+    let stride = 1;
+    for (let level = dimension + 1; level < shape.length; level++) stride *= shape[level]!;
+    for (let index = 0; index < size; index++) {
+      const inner = offset + index * stride;
+      writeCell(writer, { tensor, asBase64, dimension: dimension + 1, offset: inner });
+    }
+  }
+  writer.close();
+}
+
+function refuse(message: string): never {
+  throw new WinnowError("INVALID_ARGUMENT", message);
+}

@@ -1,0 +1,103 @@
+// Which of the predict API's doors a request knocks at: TensorFlow Serving's URL grammar
+// (model_servers/http_rest_api_util.cc) on the raw target, query string included, after the checks
+// libevent makes before. Nothing here decodes or splits more than TensorFlow Serving does:
+//
+//   POST /v1/models/NAME[/versions/N | /labels/L]:predict|classify|regress
+//   GET  /v1/models/NAME[/versions/N | /labels/L][/metadata]
+//
+// Winnow's own paths (probes, list of models, metrics) are recognised last, by exact match.
+
+import type { ModelTarget } from "../predictor.ts";
+
+/** A model as the URL names it. */
+export interface NamedModel extends ModelTarget {
+  /** Digits of a version that fits int64 but not a JavaScript number; no model has it. */
+  readonly unsafeVersion?: string | undefined;
+}
+
+/** Where a request goes. */
+export type Route =
+  | { readonly kind: "predict"; readonly model: NamedModel }
+  | { readonly kind: "status"; readonly model: NamedModel }
+  | { readonly kind: "metadata"; readonly model: NamedModel }
+  | {
+      readonly kind: "examples";
+      readonly method: "classify" | "regress";
+      readonly model: NamedModel;
+    }
+  | { readonly kind: "list" }
+  | { readonly kind: "nameless" }
+  | { readonly kind: "malformed"; readonly path: string }
+  /** A version beyond int64: TensorFlow Serving answers 400 without a body. */
+  | { readonly kind: "overflow" }
+  | { readonly kind: "preflight" }
+  | { readonly kind: "illegal" }
+  | { readonly kind: "unsupported" }
+  | { readonly kind: "outside"; readonly path: string };
+
+const PREDICT_PATH =
+  /^\/v1\/models\/([^/:]+)(?:(?:\/versions\/(\d+))|(?:\/labels\/([^/:]+)))?:(classify|regress|predict)$/i;
+const STATUS_PATH =
+  /^\/v1\/models(?:\/([^/:]+))?(?:(?:\/versions\/(\d+))|(?:\/labels\/([^/:]+)))?(?:\/(metadata))?$/i;
+const API_PATH = /^\/v1\//i;
+/** What libevent lets through: RFC 3986 characters, escapes of two hexadecimal digits. */
+const LEGAL_TARGET =
+  /^(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})*(?:\?(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})*)?(?:#(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})*)?$/;
+const ABSOLUTE_TARGET = /^https?:\/\/[^/?#]*/i;
+const INT64_MAX = 2n ** 63n - 1n;
+const METHODS = new Set(["GET", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"]);
+
+/** Decides by method and raw request target. */
+export function routeOf(method: string, target: string): Route {
+  const path = target.replace(ABSOLUTE_TARGET, "");
+  if (!METHODS.has(method)) return { kind: "unsupported" };
+  if (!LEGAL_TARGET.test(path)) return { kind: "illegal" };
+  if (method === "GET" && path === "/v1/models") return { kind: "list" };
+  if (!API_PATH.test(path)) return { kind: "outside", path };
+  if (method === "OPTIONS") return { kind: "preflight" };
+  if (method === "POST") return predictRoute(path);
+  if (method === "GET") return statusRoute(path);
+  return { kind: "malformed", path };
+}
+
+function predictRoute(path: string): Route {
+  const match = PREDICT_PATH.exec(path);
+  if (match === null) return { kind: "malformed", path };
+  const model = namedModel(match);
+  if (model === undefined) return { kind: "overflow" };
+  const verb = match[4];
+  if (verb === "predict") return { kind: "predict", model };
+  if (verb === "classify" || verb === "regress") return { kind: "examples", method: verb, model };
+  return { kind: "malformed", path };
+}
+
+function statusRoute(path: string): Route {
+  const match = STATUS_PATH.exec(path);
+  if (match === null) return { kind: "malformed", path };
+  const model = namedModel(match);
+  if (model === undefined) return { kind: "overflow" };
+  if (model.model === "") return { kind: "nameless" };
+  return { kind: match[4] === "metadata" ? "metadata" : "status", model };
+}
+
+/** `undefined`: the version does not fit int64. */
+function namedModel(match: RegExpExecArray): NamedModel | undefined {
+  const model = percentDecoded(match[1] ?? "");
+  const label = match[3] === undefined ? undefined : percentDecoded(match[3]);
+  const digits = match[2];
+  if (digits === undefined) return { model, label };
+  const exact = BigInt(digits);
+  if (exact > INT64_MAX) return undefined;
+  const version = Number(exact);
+  if (Number.isSafeInteger(version)) return { model, version };
+  return { model, version, unsafeVersion: String(exact) };
+}
+
+/** `%2F` becomes "/", "+" stays; bytes that are not UTF-8 become U+FFFD. */
+function percentDecoded(text: string): string {
+  if (!text.includes("%")) return text;
+  const bytes = text.replace(/%([0-9A-Fa-f]{2})/g, (_, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+  return Buffer.from(bytes, "latin1").toString("utf8");
+}
