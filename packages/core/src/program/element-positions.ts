@@ -48,11 +48,7 @@ export function walkPositions({ shape, strides, start = 0 }: Walk): Int32Array {
 }
 
 /** The values of a tensor at these positions, as a tensor of another shape. */
-export function takeValues(
-  from: Tensor,
-  positions: Int32Array,
-  shape: readonly number[],
-): Tensor {
+export function takeValues(from: Tensor, positions: Int32Array, shape: readonly number[]): Tensor {
   if (from.dtype === "string") return takeStrings(from.data, positions, shape);
   const data = zeros(from.dtype, shape);
   const source = from.data as Float64Array;
@@ -65,7 +61,11 @@ export function takeValues(
 
 const NO_BYTES = new Uint8Array();
 
-function takeStrings(column: StringColumn, positions: Int32Array, shape: readonly number[]): Tensor {
+function takeStrings(
+  column: StringColumn,
+  positions: Int32Array,
+  shape: readonly number[],
+): Tensor {
   const strings = Array.from(positions, (at) => (at === NOWHERE ? NO_BYTES : column.at(at)));
   return stringsOf(shape, strings);
 }
@@ -84,7 +84,10 @@ export function joined(tensors: readonly Tensor[]): Tensor {
   const count = tensors.reduce((sum, { data }) => sum + data.length, 0);
   if (first.dtype === "string") {
     const columns = tensors.map(({ data }) => data as StringColumn);
-    return stringsOf([count], columns.flatMap((column) => stringList(column)));
+    return stringsOf(
+      [count],
+      columns.flatMap((column) => stringList(column)),
+    );
   }
   const data = zeros(first.dtype, [count]);
   let at = 0;
@@ -125,7 +128,8 @@ export function broadcastPositions(from: readonly number[], to: readonly number[
 /** An operand's values spread to a shape; its own array where nothing changes. */
 export function broadcastValues(tensor: Tensor, shape: readonly number[]): Tensor {
   const isSame =
-    tensor.shape.length === shape.length && shape.every((size, axis) => size === tensor.shape[axis]);
+    tensor.shape.length === shape.length &&
+    shape.every((size, axis) => size === tensor.shape[axis]);
   return isSame ? tensor : takeValues(tensor, broadcastPositions(tensor.shape, shape), shape);
 }
 

@@ -146,5 +146,7 @@ export function axisOf(axis: number, rank: number, op: string): number {
 
 /** No strings, or the strings of a tensor. */
 export function textColumn(tensor: Tensor): StringColumn {
-  return tensor.dtype === "string" ? tensor.data : new StringColumn(new Uint32Array(1), new Uint8Array());
+  return tensor.dtype === "string"
+    ? tensor.data
+    : new StringColumn(new Uint32Array(1), new Uint8Array());
 }

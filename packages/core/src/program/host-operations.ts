@@ -1,38 +1,114 @@
 // Which TensorFlow operations run in TypeScript, and the one door to them. An operation is a pure
 // function of tensors and attributes; it is used by the interpreter in the router and, while a graph
 // is read, to fold constants. Semantics and messages follow TensorFlow's CPU kernels.
+//
+// Attributes come as the graph gives them: a dtype by name ("int64"), a shape as a list of sizes, a
+// list of shapes as a list of texts ("3,2"; "" is a scalar), and an int64 beyond 2⁵³ as decimal text.
 
 import { WinnowError } from "../errors.ts";
 import type { Tensor } from "../tensor.ts";
+import type { HostCall, HostOperation, HostOperations } from "./host-call.ts";
+import { errorAtNode } from "./node-error.ts";
+import { arithmeticOperations } from "./operations/arithmetic.ts";
+import { assemblyOperations } from "./operations/assembly.ts";
+import { assertionOperations } from "./operations/assertion.ts";
+import { comparisonOperations } from "./operations/comparison.ts";
+import { conversionOperations } from "./operations/conversion.ts";
+import { countingOperations } from "./operations/counting.ts";
+import { exampleOperations } from "./operations/example-parsing.ts";
+import { gatheringOperations } from "./operations/gathering.ts";
+import { lookupOperations } from "./operations/lookup.ts";
+import { raggedOperations } from "./operations/ragged.ts";
+import { reductionOperations } from "./operations/reduction.ts";
+import { checkRegex, regexOperations } from "./operations/regex.ts";
+import { selectionOperations } from "./operations/selection.ts";
+import { shapeOperations } from "./operations/shape.ts";
+import { slicingOperations } from "./operations/slicing.ts";
+import { textOperations } from "./operations/text.ts";
+import { textNumberOperations } from "./operations/text-number.ts";
+import { tokenOperations } from "./operations/tokens.ts";
 import type { HostStep } from "./program.ts";
 import type { VocabularyIndex } from "./vocabulary-index.ts";
 
+const THEMES: readonly HostOperations[] = [
+  arithmeticOperations,
+  assemblyOperations,
+  assertionOperations,
+  comparisonOperations,
+  conversionOperations,
+  countingOperations,
+  exampleOperations,
+  gatheringOperations,
+  lookupOperations,
+  raggedOperations,
+  reductionOperations,
+  regexOperations,
+  selectionOperations,
+  shapeOperations,
+  slicingOperations,
+  textOperations,
+  textNumberOperations,
+  tokenOperations,
+];
+const OPERATIONS: ReadonlyMap<string, HostOperation> = new Map(
+  THEMES.flatMap(Object.entries<HostOperation>),
+);
+
+/** Names of all host operations. */
+export const hostOperationNames: readonly string[] = [...OPERATIONS.keys()].sort();
+
 /** Whether `runHostStep` knows this TensorFlow operation. */
 export function isHostOperation(op: string): boolean {
-  return op === "Identity";
+  return OPERATIONS.has(op);
 }
 
 /**
  * Refuses, when a graph is read, what would fail on every request: an unknown operation, a regular
- * expression that cannot be translated, an unsupported attribute.
+ * expression that cannot be used here.
  * @throws WinnowError UNIMPLEMENTED, INVALID_ARGUMENT
  */
 export function validateHostStep(step: HostStep): void {
-  if (!isHostOperation(step.op)) {
-    throw new WinnowError("UNIMPLEMENTED", `Operation ${step.op} of node ${step.node}`);
+  operationOf(step);
+  if (!step.op.startsWith("StaticRegex")) return;
+  const { pattern, rewrite } = step.attributes;
+  try {
+    checkRegex(String(pattern ?? ""), String(rewrite ?? ""));
+  } catch (error) {
+    throw errorAtNode(error, step.node);
   }
 }
 
 /**
- * Runs one operation. Lookup operations take `[keys, default]` (the table handle is replaced by
- * `step.vocabulary`). @throws WinnowError in TensorFlow's words, with the node's name
+ * Runs one operation. Lookup operations take `[keys, default]` (`[]` for the size): the table handle
+ * is replaced by `step.vocabulary`, a position in `vocabularies`.
+ * @throws WinnowError in TensorFlow's words, with the node's name
  */
 export function runHostStep(
   step: HostStep,
   inputs: readonly Tensor[],
   vocabularies: readonly VocabularyIndex[],
 ): Tensor[] {
-  void vocabularies;
-  validateHostStep(step);
-  return [...inputs];
+  const operation = operationOf(step);
+  const call: HostCall = {
+    op: step.op,
+    node: step.node,
+    inputs,
+    attributes: step.attributes,
+    outputs: step.outputs.length,
+    vocabulary: step.vocabulary === undefined ? undefined : vocabularies[step.vocabulary],
+  };
+  try {
+    const outputs = [...operation(call)];
+    if (outputs.length >= step.outputs.length) return outputs;
+  } catch (error) {
+    throw errorAtNode(error, step.node);
+  }
+  const wanted = `${step.outputs.length} outputs of ${step.op} (node ${step.node})`;
+  throw new WinnowError("UNIMPLEMENTED", `The graph uses ${wanted}`);
+}
+
+function operationOf(step: HostStep): HostOperation {
+  const operation = OPERATIONS.get(step.op);
+  if (operation !== undefined) return operation;
+  throw new WinnowError("UNIMPLEMENTED", `Operation ${step.op} (node ${step.node})`);
 }

@@ -157,7 +157,10 @@ class ProgramRun {
     if (step.kind === "host") {
       const inputs = step.inputs.map((value) => this.#value(value));
       const outputs = runHostStep(step, inputs, this.#executors.vocabularies);
-      this.#finish(index, step.outputs.map((value, at) => [value, outputs[at]!]));
+      this.#finish(
+        index,
+        step.outputs.map((value, at) => [value, outputs[at]!]),
+      );
       return;
     }
     this.#ask(step).then(

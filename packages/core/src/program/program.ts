@@ -119,7 +119,10 @@ export interface SignatureProgram {
 /** One thing to do. */
 export type Step = HostStep | LookupStep | DenseStep | TopKStep;
 
-/** An attribute of a host operation, as the graph gives it. */
+/**
+ * An attribute of a host operation, as the graph gives it: a dtype by name (`int64`), a shape as its
+ * sizes, a list of shapes as texts (`3,2`; empty for a scalar), an int64 beyond 2⁵³ as decimal text.
+ */
 export type Attribute = number | string | boolean | readonly number[] | readonly string[];
 
 /** A TensorFlow operation that runs in TypeScript: strings, integers, tf.Example parsing. */

@@ -2,14 +2,7 @@
 // layer uses when it has a salt. Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF",
 // 2012; the key's two words are taken as they come, low word first.
 
-import {
-  add,
-  exclusiveOr,
-  fetch,
-  rotateRight,
-  setWord,
-  wordModulo,
-} from "./word-registers.ts";
+import { add, exclusiveOr, fetch, rotateRight, setWord, wordModulo } from "./word-registers.ts";
 
 const V0 = 32;
 const V1 = 33;

@@ -52,7 +52,8 @@ function stringFinder(column: StringColumn): (keys: Tensor) => Int32Array {
   const mask = slots.length - 1;
   const slotOf = (key: Uint8Array): number => {
     let slot = hashOfBytes(key) & mask;
-    while (slots[slot]! !== EMPTY && !isEqual(column.at(slots[slot]!), key)) slot = (slot + 1) & mask;
+    while (slots[slot]! !== EMPTY && !isEqual(column.at(slots[slot]!), key))
+      slot = (slot + 1) & mask;
     return slot;
   };
   for (let position = 0; position < column.length; position += 1) {

@@ -1,0 +1,199 @@
+// Element-wise arithmetic with broadcasting. int32 wraps and int64 is exact as in C++; float32 results
+// are computed in float64 and rounded once, which for + - * / and square roots gives the same bits.
+
+import { broadcastShape, broadcastValues, numbersOf } from "../element-positions.ts";
+import { inputAt, numericAt, wrongDtype } from "../host-call.ts";
+import type { HostCall, HostOperation, HostOperations } from "../host-call.ts";
+import { invalid } from "../node-error.ts";
+import { isBigInts, tensorOf, zeros } from "../tensor-memory.ts";
+import type { BigIntArray, NumberArray } from "../tensor-memory.ts";
+
+interface Binary {
+  readonly ofNumbers: (a: number, b: number) => number;
+  /** For int8 to uint32 where it differs; the target array wraps the result. */
+  readonly ofIntegers?: (a: number, b: number) => number;
+  /** `undefined`: not defined for int64. */
+  readonly ofBigInts?: (a: bigint, b: bigint) => bigint;
+}
+
+interface Unary {
+  readonly ofNumbers: (value: number) => number;
+  readonly ofBigInts?: (value: bigint) => bigint;
+}
+
+const isFloat = (dtype: string): boolean => dtype.startsWith("float");
+
+function refuseZero<T extends number | bigint>(divisor: T): T {
+  if (divisor === 0 || divisor === 0n) throw invalid("Integer division by zero");
+  return divisor;
+}
+
+/** Multiplies modulo 2³²; the target array keeps the low bits it has room for. */
+const wrapMultiply = (a: number, b: number): number => Math.imul(a, b);
+
+const floorDivideBig = (a: bigint, b: bigint): bigint => {
+  const quotient = a / refuseZero(b);
+  return quotient * b !== a && a < 0n !== b < 0n ? quotient - 1n : quotient;
+};
+
+const floorModulo = (a: number, b: number): number => {
+  const remainder = a % b;
+  return remainder !== 0 && remainder < 0 !== b < 0 ? remainder + b : remainder;
+};
+
+const add: Binary = { ofNumbers: (a, b) => a + b, ofBigInts: (a, b) => a + b };
+const truncatedDivide: Binary = {
+  ofNumbers: (a, b) => a / b,
+  ofIntegers: (a, b) => Math.trunc(a / refuseZero(b)),
+  ofBigInts: (a, b) => a / refuseZero(b),
+};
+const truncatedModulo: Binary = {
+  ofNumbers: (a, b) => a % b,
+  ofIntegers: (a, b) => a % refuseZero(b),
+  ofBigInts: (a, b) => a % refuseZero(b),
+};
+const floorDivided: Binary = {
+  ofNumbers: (a, b) => Math.floor(a / b),
+  ofIntegers: (a, b) => Math.floor(a / refuseZero(b)),
+  ofBigInts: floorDivideBig,
+};
+const floorRemainder: Binary = {
+  ofNumbers: floorModulo,
+  ofIntegers: (a, b) => floorModulo(a, refuseZero(b)),
+  ofBigInts: (a, b) => a - floorDivideBig(a, b) * b,
+};
+const squaredDifference: Binary = {
+  ofNumbers: (a, b) => (a - b) ** 2,
+  ofIntegers: (a, b) => Math.imul(a - b, a - b),
+  ofBigInts: (a, b) => (a - b) ** 2n,
+};
+const larger: Binary = {
+  ofNumbers: (a, b) => (a < b ? b : a),
+  ofBigInts: (a, b) => (a < b ? b : a),
+};
+const smaller: Binary = {
+  ofNumbers: (a, b) => (b < a ? b : a),
+  ofBigInts: (a, b) => (b < a ? b : a),
+};
+
+const BINARY: Readonly<Record<string, Binary>> = {
+  Add: add,
+  AddV2: add,
+  Sub: { ofNumbers: (a, b) => a - b, ofBigInts: (a, b) => a - b },
+  Mul: { ofNumbers: (a, b) => a * b, ofIntegers: wrapMultiply, ofBigInts: (a, b) => a * b },
+  RealDiv: { ofNumbers: (a, b) => a / b },
+  Div: truncatedDivide,
+  TruncateDiv: truncatedDivide,
+  TruncateMod: truncatedModulo,
+  Mod: truncatedModulo,
+  FloorDiv: floorDivided,
+  FloorMod: floorRemainder,
+  DivNoNan: { ofNumbers: (a, b) => (b === 0 ? 0 : a / b) },
+  SquaredDifference: squaredDifference,
+  Maximum: larger,
+  Minimum: smaller,
+  BitwiseAnd: { ofNumbers: (a, b) => a & b, ofBigInts: (a, b) => a & b },
+  BitwiseOr: { ofNumbers: (a, b) => a | b, ofBigInts: (a, b) => a | b },
+  BitwiseXor: { ofNumbers: (a, b) => a ^ b, ofBigInts: (a, b) => a ^ b },
+  Pow: { ofNumbers: (a, b) => a ** b },
+};
+
+const roundHalfToEven = (value: number): number => {
+  const rounded = Math.round(value);
+  const isTie = Math.abs(value % 1) === 0.5;
+  return isTie && rounded % 2 !== 0 ? rounded - 1 : rounded;
+};
+
+const UNARY: Readonly<Record<string, Unary>> = {
+  Neg: { ofNumbers: (value) => -value, ofBigInts: (value) => -value },
+  Abs: { ofNumbers: Math.abs, ofBigInts: (value) => (value < 0n ? -value : value) },
+  Sign: {
+    ofNumbers: Math.sign,
+    ofBigInts: (value) => (value > 0n ? 1n : value < 0n ? -1n : 0n),
+  },
+  Square: { ofNumbers: (value) => value * value, ofBigInts: (value) => value * value },
+  Sqrt: { ofNumbers: Math.sqrt },
+  Rsqrt: { ofNumbers: (value) => 1 / Math.sqrt(value) },
+  Reciprocal: { ofNumbers: (value) => 1 / value },
+  Floor: { ofNumbers: Math.floor },
+  Ceil: { ofNumbers: Math.ceil },
+  Rint: { ofNumbers: roundHalfToEven },
+  Round: { ofNumbers: roundHalfToEven, ofBigInts: (value) => value },
+  Exp: { ofNumbers: Math.exp },
+  Log: { ofNumbers: Math.log },
+  Log1p: { ofNumbers: Math.log1p },
+  Tanh: { ofNumbers: Math.tanh },
+  Sigmoid: { ofNumbers: (value) => 1 / (1 + Math.exp(-value)) },
+  Relu: { ofNumbers: (value) => (value < 0 ? 0 : value), ofBigInts: (v) => (v < 0n ? 0n : v) },
+};
+
+/** Element-wise arithmetic, by TensorFlow's name. */
+export const arithmeticOperations: HostOperations = Object.fromEntries([
+  ...Object.entries(BINARY).map(([name, binary]) => [name, binaryOperation(binary)] as const),
+  ...Object.entries(UNARY).map(([name, unary]) => [name, unaryOperation(unary)] as const),
+  ["AddN", addAll],
+]);
+
+function binaryOperation(binary: Binary): HostOperation {
+  return (call) => [combined(call, binary, [0, 1])];
+}
+
+function addAll(call: HostCall): readonly [ReturnType<typeof combined>] {
+  let sum = numericAt(call, 0) as ReturnType<typeof combined>;
+  for (const term of call.inputs.slice(1)) {
+    sum = combined({ ...call, inputs: [sum, term] }, add, [0, 1]);
+  }
+  return [sum];
+}
+
+function combined(call: HostCall, binary: Binary, [left, right]: readonly [number, number]) {
+  const a = numericAt(call, left);
+  const b = numericAt(call, right);
+  if (a.dtype !== b.dtype) throw invalid(`${call.op} of ${a.dtype} and ${b.dtype}`);
+  if (a.dtype === "bool") throw wrongDtype(call, a);
+  const shape = broadcastShape(a.shape, b.shape);
+  const out = zeros(a.dtype, shape);
+  const valuesA = numbersOf(broadcastValues(a, shape));
+  const valuesB = numbersOf(broadcastValues(b, shape));
+  if (isBigInts(out)) {
+    if (binary.ofBigInts === undefined) throw wrongDtype(call, a);
+    combineBigInts(out, [valuesA as BigIntArray, valuesB as BigIntArray], binary.ofBigInts);
+  } else {
+    const combine = isFloat(a.dtype) ? binary.ofNumbers : (binary.ofIntegers ?? binary.ofNumbers);
+    combineNumbers(out, [valuesA as NumberArray, valuesB as NumberArray], combine);
+  }
+  return tensorOf(a.dtype, shape, out);
+}
+
+function combineNumbers(
+  out: NumberArray,
+  [a, b]: readonly [NumberArray, NumberArray],
+  combine: (a: number, b: number) => number,
+): void {
+  for (let at = 0; at < out.length; at += 1) out[at] = combine(a[at]!, b[at]!);
+}
+
+function combineBigInts(
+  out: BigIntArray,
+  [a, b]: readonly [BigIntArray, BigIntArray],
+  combine: (a: bigint, b: bigint) => bigint,
+): void {
+  for (let at = 0; at < out.length; at += 1) out[at] = combine(a[at]!, b[at]!);
+}
+
+function unaryOperation(unary: Unary): HostOperation {
+  return (call) => {
+    const input = numericAt(call, 0);
+    if (input.dtype === "bool") throw wrongDtype(call, inputAt(call, 0));
+    const out = zeros(input.dtype, input.shape);
+    const { data } = input;
+    if (isBigInts(out)) {
+      const { ofBigInts } = unary;
+      if (ofBigInts === undefined) throw wrongDtype(call, input);
+      for (let at = 0; at < out.length; at += 1) out[at] = ofBigInts((data as BigIntArray)[at]!);
+    } else {
+      for (let at = 0; at < out.length; at += 1) out[at] = unary.ofNumbers(data[at] as number);
+    }
+    return [tensorOf(input.dtype, input.shape, out)];
+  };
+}

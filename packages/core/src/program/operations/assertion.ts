@@ -1,0 +1,33 @@
+// Assert: the graph's own refusal of a request, in the words the model's author gave it.
+
+import { excerpt } from "../../errors.ts";
+import { inputAt, numberAttribute } from "../host-call.ts";
+import type { HostCall, HostOperations } from "../host-call.ts";
+import { invalid } from "../node-error.ts";
+import type { Tensor } from "../../tensor.ts";
+
+/** Assertions, by TensorFlow's name. */
+export const assertionOperations: HostOperations = { Assert: check };
+
+function check(call: HostCall): Tensor[] {
+  const condition = inputAt(call, 0);
+  if (condition.dtype === "bool" && condition.data.every((value) => value !== 0)) return [];
+  const valuesMax = numberAttribute(call, "summarize", 3);
+  const parts = call.inputs.slice(1).map((data) => `[${summaryOf(data, valuesMax)}]`);
+  throw invalid(`assertion failed: ${parts.join(" ")}`);
+}
+
+function summaryOf(tensor: Tensor, valuesMax: number): string {
+  const count = valuesMax < 0 ? tensor.data.length : Math.min(valuesMax, tensor.data.length);
+  const values = Array.from({ length: Math.min(count, 100) }, (_, at) => valueText(tensor, at));
+  const isCut = values.length < tensor.data.length;
+  return excerpt(values.join(" ") + (isCut ? "..." : ""));
+}
+
+function valueText(tensor: Tensor, at: number): string {
+  if (tensor.dtype === "string") {
+    const text = tensor.data.textAt(at);
+    return tensor.shape.length === 0 ? text : `"${text}"`;
+  }
+  return String(tensor.data[at]);
+}

@@ -1,0 +1,105 @@
+// Conversions between numeric dtypes as C++ casts them: floats to integers towards zero, integers to
+// narrower ones modulo their size, anything but 0 to true.
+
+import {
+  booleanAttribute,
+  dtypeAttribute,
+  inputAt,
+  numbersAttribute,
+  numericAt,
+  wrongDtype,
+} from "../host-call.ts";
+import type { HostCall, HostOperations } from "../host-call.ts";
+import type { Dtype, Tensor } from "../../tensor.ts";
+import { isBigInts, stringsOf, tensorOf, zeros } from "../tensor-memory.ts";
+import type { NumericArray, NumericDtype } from "../tensor-memory.ts";
+
+/** Conversions, by TensorFlow's name. */
+export const conversionOperations: HostOperations = {
+  Cast: (call) => [cast(call)],
+  ZerosLike: (call) => [likeInput(call, 0)],
+  OnesLike: (call) => [likeInput(call, 1)],
+  Bucketize: (call) => [bucketize(call)],
+};
+
+function cast(call: HostCall): Tensor {
+  const input = inputAt(call, 0);
+  const to = dtypeAttribute(call, "DstT", input.dtype);
+  if (input.dtype === to) return input;
+  if (input.dtype === "string" || to === "string") throw wrongDtype(call, input);
+  const isTruncating = booleanAttribute(call, "Truncate", false);
+  if (isTruncating) throw wrongDtype(call, input);
+  const out = zeros(to, input.shape);
+  convert(input.data, out, to);
+  return tensorOf(to, input.shape, out);
+}
+
+function convert(from: NumericArray, out: NumericArray, to: NumericDtype): void {
+  if (to === "bool") {
+    for (let at = 0; at < out.length; at += 1)
+      out[at] = Number(Boolean(from[at]) || Number.isNaN(from[at]));
+  } else if (isBigInts(out)) {
+    for (let at = 0; at < out.length; at += 1) out[at] = bigIntOf(from[at]!);
+  } else if (to === "float32" || to === "float64") {
+    for (let at = 0; at < out.length; at += 1) out[at] = Number(from[at]);
+  } else {
+    for (let at = 0; at < out.length; at += 1) out[at] = wordOf(from[at]!);
+  }
+}
+
+const INT64_MIN = -(2n ** 63n);
+
+/** A float that int64 cannot hold becomes its least value, as the x86 instruction answers. */
+function bigIntOf(value: number | bigint): bigint {
+  if (typeof value === "bigint") return value;
+  return Math.abs(value) < 2 ** 63 ? BigInt(Math.trunc(value)) : INT64_MIN;
+}
+
+/** Low 32 bits; a float that int32 cannot hold becomes its least value. */
+function wordOf(value: number | bigint): number {
+  if (typeof value === "bigint") return Number(BigInt.asIntN(32, value));
+  if (Number.isInteger(value) && Math.abs(value) <= 2 ** 32) return value;
+  return value > -(2 ** 31) - 1 && value < 2 ** 31 ? Math.trunc(value) : -(2 ** 31);
+}
+
+function likeInput(call: HostCall, value: 0 | 1): Tensor {
+  const { dtype, shape } = inputAt(call, 0);
+  if (dtype === "string") {
+    if (value === 1) throw wrongDtype(call, inputAt(call, 0));
+    return stringsOf(shape, emptyStrings(inputAt(call, 0).data.length));
+  }
+  return filled(dtype, shape, value);
+}
+
+const NO_BYTES = new Uint8Array();
+
+function emptyStrings(count: number): Uint8Array[] {
+  return Array.from({ length: count }, () => NO_BYTES);
+}
+
+function filled(dtype: Exclude<Dtype, "string">, shape: readonly number[], value: 0 | 1): Tensor {
+  const data = zeros(dtype, shape);
+  if (isBigInts(data)) data.fill(BigInt(value));
+  else data.fill(value);
+  return tensorOf(dtype, shape, data);
+}
+
+/** The number of boundaries at or below each value (`std::upper_bound`). */
+function bucketize(call: HostCall): Tensor {
+  const { data, shape } = numericAt(call, 0);
+  const boundaries = Float32Array.from(numbersAttribute(call, "boundaries"));
+  const out = zeros("int32", shape);
+  for (let at = 0; at < out.length; at += 1) out[at] = boundariesUpTo(boundaries, Number(data[at]));
+  return tensorOf("int32", shape, out);
+}
+
+function boundariesUpTo(boundaries: Float32Array, value: number): number {
+  let low = 0;
+  let high = boundaries.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (value < boundaries[middle]!) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}

@@ -1,0 +1,194 @@
+// Axes reduced to one value, running sums and arg-max. Float sums run in float64 and round once; they
+// may differ from TensorFlow's in the last bit, whose own order depends on the machine.
+
+import { numbersOf, reshaped, stridesOf, takeValues, walkPositions } from "../element-positions.ts";
+import {
+  axisOf,
+  booleanAttribute,
+  dtypeAttribute,
+  inputAt,
+  integerAt,
+  integersAt,
+  numericAt,
+  wrongDtype,
+} from "../host-call.ts";
+import type { HostCall, HostOperation, HostOperations } from "../host-call.ts";
+import { invalid } from "../node-error.ts";
+import { elementCount } from "../../tensor.ts";
+import type { Tensor } from "../../tensor.ts";
+import { isBigInts, tensorOf, zeros } from "../tensor-memory.ts";
+import type { NumericDtype } from "../tensor-memory.ts";
+
+interface Reducer {
+  /** Of no values, where `reduceNumbers` has none to start from. */
+  readonly empty: (dtype: NumericDtype) => number | bigint;
+  readonly reduceNumbers: (total: number, value: number) => number;
+  readonly reduceBigInts: (total: bigint, value: bigint) => bigint;
+  readonly finish?: (total: number | bigint, count: number, dtype: NumericDtype) => number | bigint;
+}
+
+const sum: Reducer = {
+  empty: (dtype) => zeroOf(dtype),
+  reduceNumbers: (total, value) => total + value,
+  reduceBigInts: (total, value) => total + value,
+};
+
+const REDUCERS: Readonly<Record<string, Reducer>> = {
+  Sum: sum,
+  Prod: {
+    empty: (dtype) => (isWide(dtype) ? 1n : 1),
+    reduceNumbers: (total, value) => total * value,
+    reduceBigInts: (total, value) => total * value,
+  },
+  Max: {
+    empty: (dtype) => limitsOf(dtype)[0],
+    reduceNumbers: (total, value) => (value > total || Number.isNaN(value) ? value : total),
+    reduceBigInts: (total, value) => (value > total ? value : total),
+  },
+  Min: {
+    empty: (dtype) => limitsOf(dtype)[1],
+    reduceNumbers: (total, value) => (value < total || Number.isNaN(value) ? value : total),
+    reduceBigInts: (total, value) => (value < total ? value : total),
+  },
+  Mean: { ...sum, finish: meanOf },
+  Any: {
+    empty: () => 0,
+    reduceNumbers: (total, value) => total | value,
+    reduceBigInts: (total) => total,
+  },
+  All: {
+    empty: () => 1,
+    reduceNumbers: (total, value) => total & value,
+    reduceBigInts: (total) => total,
+  },
+};
+
+/** Reductions, by TensorFlow's name. */
+export const reductionOperations: HostOperations = {
+  ...Object.fromEntries(
+    Object.entries(REDUCERS).map(([name, reducer]) => [name, reduction(reducer)]),
+  ),
+  Cumsum: (call) => [cumulativeSum(call)],
+  ArgMax: argument((value, found) => value > found),
+  ArgMin: argument((value, found) => value < found),
+};
+
+const isWide = (dtype: NumericDtype): boolean => dtype === "int64" || dtype === "uint64";
+const zeroOf = (dtype: NumericDtype): number | bigint => (isWide(dtype) ? 0n : 0);
+
+/** Least and greatest value of a dtype. */
+function limitsOf(dtype: NumericDtype): readonly [number | bigint, number | bigint] {
+  if (dtype === "int64") return [-(2n ** 63n), 2n ** 63n - 1n];
+  if (dtype === "uint64") return [0n, 2n ** 64n - 1n];
+  if (dtype === "float32" || dtype === "float64") return [-Infinity, Infinity];
+  const bits = Number(dtype.match(/\d+/)?.[0] ?? 1);
+  if (dtype.startsWith("u") || dtype === "bool") return [0, 2 ** bits - 1];
+  return [-(2 ** (bits - 1)), 2 ** (bits - 1) - 1];
+}
+
+function meanOf(total: number | bigint, count: number, dtype: NumericDtype): number | bigint {
+  if (typeof total === "bigint") return count === 0 ? 0n : total / BigInt(count);
+  const mean = total / count;
+  return dtype.startsWith("float") ? mean : Math.trunc(mean);
+}
+
+function reduction(reducer: Reducer): HostOperation {
+  return (call) => {
+    const input = numericAt(call, 0);
+    const isLogical = call.op === "Any" || call.op === "All";
+    if (isLogical !== (input.dtype === "bool")) throw wrongDtype(call, input);
+    const axes = new Set(integersAt(call, 1).map((axis) => reducedAxis(axis, input.shape.length)));
+    const kept = input.shape.filter((_, axis) => !axes.has(axis));
+    const isKeeping = booleanAttribute(call, "keep_dims", false);
+    const shape = isKeeping ? input.shape.map((size, axis) => (axes.has(axis) ? 1 : size)) : kept;
+    return [reshaped(reduced(grouped(input, axes), kept, reducer), shape)];
+  };
+}
+
+function reducedAxis(axis: number, rank: number): number {
+  if (axis >= -rank && axis < rank) return axis < 0 ? axis + rank : axis;
+  throw invalid(`Invalid reduction dimension (${axis} for input with ${rank} dimension(s)`);
+}
+
+/** The values with the reduced axes last, so that each result's values lie together. */
+function grouped(input: Tensor, axes: ReadonlySet<number>): Tensor {
+  const all = input.shape.map((_, axis) => axis);
+  const order = [...all.filter((axis) => !axes.has(axis)), ...all.filter((axis) => axes.has(axis))];
+  if (order.every((axis, at) => axis === at)) return input;
+  const strides = stridesOf(input.shape);
+  const shape = order.map((axis) => input.shape[axis]!);
+  const walk = { shape, strides: order.map((axis) => strides[axis]!) };
+  return takeValues(input, walkPositions(walk), shape);
+}
+
+function reduced(input: Tensor, shape: readonly number[], reducer: Reducer): Tensor {
+  const dtype = input.dtype as NumericDtype;
+  const out = zeros(dtype, shape);
+  const values = numbersOf(input);
+  const run = elementCount(input.shape.slice(shape.length));
+  const { finish = (total) => total } = reducer;
+  for (let at = 0; at < out.length; at += 1) {
+    let total = reducer.empty(dtype);
+    for (let from = at * run; from < (at + 1) * run; from += 1) {
+      const value = values[from]!;
+      total =
+        typeof total === "bigint"
+          ? reducer.reduceBigInts(total, value as bigint)
+          : reducer.reduceNumbers(total, value as number);
+    }
+    (out as { [at: number]: number | bigint })[at] = finish(total, run, dtype);
+  }
+  return tensorOf(dtype, shape, out);
+}
+
+function cumulativeSum(call: HostCall): Tensor {
+  const input = numericAt(call, 0);
+  const axis = axisOf(integerAt(call, 1), input.shape.length, call.op);
+  const isExclusive = booleanAttribute(call, "exclusive", false);
+  const isReverse = booleanAttribute(call, "reverse", false);
+  const out = zeros(input.dtype, input.shape) as { [at: number]: number | bigint };
+  const values = numbersOf(input);
+  const size = input.shape[axis]!;
+  const inner = elementCount(input.shape.slice(axis + 1));
+  const lines = values.length === 0 ? 0 : values.length / size;
+  for (let line = 0; line < lines; line += 1) {
+    const first = Math.floor(line / inner) * size * inner + (line % inner);
+    let total = zeroOf(input.dtype);
+    for (let step = 0; step < size; step += 1) {
+      const at = first + (isReverse ? size - 1 - step : step) * inner;
+      const next = plus(total, values[at]!);
+      out[at] = isExclusive ? total : next;
+      total = next;
+    }
+  }
+  return tensorOf(input.dtype, input.shape, out as unknown as Int32Array);
+}
+
+function plus(a: number | bigint, b: number | bigint): number | bigint {
+  return typeof a === "bigint" ? a + (b as bigint) : a + (b as number);
+}
+
+function argument(
+  isBetter: (value: number | bigint, found: number | bigint) => boolean,
+): HostOperation {
+  return (call) => {
+    const input = numericAt(call, 0);
+    const axis = axisOf(integerAt(call, 1), input.shape.length, call.op);
+    const size = input.shape[axis]!;
+    if (size === 0)
+      throw invalid(`Reduction axis ${axis} is empty in shape [${input.shape.join(",")}]`);
+    const shape = input.shape.toSpliced(axis, 1);
+    const rows = numbersOf(grouped(inputAt(call, 0), new Set([axis])));
+    const dtype = dtypeAttribute(call, "output_type", "int64") === "int32" ? "int32" : "int64";
+    const out = zeros(dtype, shape);
+    for (let at = 0; at < out.length; at += 1) {
+      let found = 0;
+      for (let place = 1; place < size; place += 1) {
+        if (isBetter(rows[at * size + place]!, rows[at * size + found]!)) found = place;
+      }
+      if (isBigInts(out)) out[at] = BigInt(found);
+      else out[at] = found;
+    }
+    return [tensorOf(dtype, shape, out)];
+  };
+}

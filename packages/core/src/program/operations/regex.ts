@@ -1,0 +1,175 @@
+// Regular expressions over strings: RegexReplace and RegexFullMatch, with the pattern as an attribute
+// (Static…) or an input. Patterns are compiled once and kept.
+
+import { WinnowError } from "../../errors.ts";
+import { stringList } from "../element-positions.ts";
+import { booleanAttribute, bytesAt, stringsAt, textAttribute } from "../host-call.ts";
+import type { HostCall, HostOperations } from "../host-call.ts";
+import { invalid } from "../node-error.ts";
+import { translateRegex } from "../regex-translation.ts";
+import type { Tensor } from "../../tensor.ts";
+import { stringsOf, tensorOf, zeros } from "../tensor-memory.ts";
+
+/** Regular expressions, by TensorFlow's name. */
+export const regexOperations: HostOperations = {
+  StaticRegexReplace: (call) => [
+    replaceIn(call, textAttribute(call, "pattern", ""), textAttribute(call, "rewrite", "")),
+  ],
+  RegexReplace: (call) => [replaceIn(call, textAt(call, 1), textAt(call, 2))],
+  StaticRegexFullMatch: (call) => [fullMatch(call, textAttribute(call, "pattern", ""))],
+  RegexFullMatch: (call) => [fullMatch(call, textAt(call, 1))],
+};
+
+/** Refuses a pattern or rewrite that cannot be used. @throws WinnowError */
+export function checkRegex(pattern: string, rewrite: string): void {
+  rewriteParts(rewrite, compiled(pattern).groups);
+}
+
+interface Compiled {
+  /** Finds, from `lastIndex` on. */
+  readonly find: RegExp;
+  readonly full: RegExp;
+  readonly groups: number;
+  readonly textBytesMax: number;
+}
+
+const PATTERNS_KEPT = 256;
+const patterns = new Map<string, Compiled>();
+
+function compiled(pattern: string): Compiled {
+  const known = patterns.get(pattern);
+  if (known !== undefined) return known;
+  const { source, flags, textBytesMax } = translateRegex(pattern);
+  const groups = new RegExp(`${source}|`, `u${flags}`).exec("")!.length - 1;
+  const made = {
+    find: new RegExp(source, `gu${flags}`),
+    full: new RegExp(`(?<![\\s\\S])(?:${source})(?![\\s\\S])`, `u${flags}`),
+    groups,
+    textBytesMax,
+  };
+  if (patterns.size >= PATTERNS_KEPT) patterns.clear();
+  patterns.set(pattern, made);
+  return made;
+}
+
+const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const encoder = new TextEncoder();
+
+function textAt(call: HostCall, position: number): string {
+  return characters(bytesAt(call, position));
+}
+
+/** Bytes as text; each byte that is not UTF-8 as a lone surrogate. */
+function characters(bytes: Uint8Array): string {
+  try {
+    return strict.decode(bytes);
+  } catch {
+    return Array.from(pieces(bytes)).join("");
+  }
+}
+
+function* pieces(bytes: Uint8Array): Generator<string> {
+  let at = 0;
+  while (at < bytes.length) {
+    const length = [1, 2, 3, 4].find((size) => isCharacter(bytes.subarray(at, at + size), size));
+    if (length === undefined) yield String.fromCharCode(0xdc00 + bytes[at]!);
+    else yield strict.decode(bytes.subarray(at, at + length));
+    at += length ?? 1;
+  }
+}
+
+function isCharacter(bytes: Uint8Array, size: number): boolean {
+  const expected = bytes[0]! < 0x80 ? 1 : bytes[0]! < 0xe0 ? 2 : bytes[0]! < 0xf0 ? 3 : 4;
+  if (bytes.length !== size || size !== expected) return false;
+  try {
+    strict.decode(bytes);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The way back of `characters`. */
+function bytesOf(text: string): Uint8Array {
+  const bytes = encoder.encode(text);
+  if (!/[\uDC80-\uDCFF]/.test(text)) return bytes;
+  const out: number[] = [];
+  for (const character of text) {
+    const unit = character.charCodeAt(0);
+    if (character.length === 1 && unit >= 0xdc80 && unit <= 0xdcff) out.push(unit - 0xdc00);
+    else out.push(...encoder.encode(character));
+  }
+  return Uint8Array.from(out);
+}
+
+function replaceIn(call: HostCall, pattern: string, rewrite: string): Tensor {
+  const { data, shape } = stringsAt(call, 0);
+  const { find, groups, textBytesMax } = compiled(pattern);
+  const parts = rewriteParts(rewrite, groups);
+  const isGlobal = booleanAttribute(call, "replace_global", true);
+  const replaced = stringList(data).map((bytes) => {
+    checkLength(bytes, textBytesMax);
+    return bytesOf(replaceText(characters(bytes), find, { parts, isGlobal }));
+  });
+  return stringsOf(shape, replaced);
+}
+
+/** RE2's GlobalReplace: an empty match right after the last one does not count. */
+function replaceText(
+  text: string,
+  find: RegExp,
+  { parts, isGlobal }: { readonly parts: readonly (string | number)[]; readonly isGlobal: boolean },
+): string {
+  const out: string[] = [];
+  let done = 0;
+  let lastEnd = -1;
+  find.lastIndex = 0;
+  for (;;) {
+    const match = find.exec(text);
+    if (match === null) break;
+    const end = match.index + match[0].length;
+    if (match[0] !== "" || match.index !== lastEnd) {
+      out.push(text.slice(done, match.index));
+      for (const part of parts) out.push(typeof part === "string" ? part : (match[part] ?? ""));
+      done = end;
+      lastEnd = end;
+      if (!isGlobal) break;
+    }
+    if (match[0] === "") find.lastIndex += (text.codePointAt(end) ?? 0) > 0xffff ? 2 : 1;
+  }
+  return out.join("") + text.slice(done);
+}
+
+/** Literal text and group numbers of a rewrite: `\1-\0` is [1, "-", 0]. */
+function rewriteParts(rewrite: string, groups: number): (string | number)[] {
+  return Array.from(rewrite.matchAll(/\\([\s\S]?)|[^\\]+/g), ([text, escaped]) => {
+    if (escaped === undefined) return text;
+    if (escaped === "\\") return "\\";
+    if (!/^[0-9]$/.test(escaped)) {
+      throw invalid(`Invalid rewrite string: ${rewrite}, error: invalid escape \\${escaped}`);
+    }
+    if (Number(escaped) > groups) {
+      throw invalid(
+        `Invalid rewrite string: ${rewrite} asks for group ${escaped}, but the pattern has ${groups}`,
+      );
+    }
+    return Number(escaped);
+  });
+}
+
+function fullMatch(call: HostCall, pattern: string): Tensor {
+  const { data, shape } = stringsAt(call, 0);
+  const { full, textBytesMax } = compiled(pattern);
+  const out = zeros("bool", shape);
+  for (const [at, bytes] of stringList(data).entries()) {
+    checkLength(bytes, textBytesMax);
+    out[at] = Number(full.test(characters(bytes)));
+  }
+  return tensorOf("bool", shape, out);
+}
+
+function checkLength(bytes: Uint8Array, textBytesMax: number): void {
+  if (bytes.length <= textBytesMax) return;
+  const limit = `this regular expression is matched against at most ${textBytesMax} bytes`;
+  throw new WinnowError("RESOURCE_EXHAUSTED", `A string of ${bytes.length} bytes: ${limit}`);
+}

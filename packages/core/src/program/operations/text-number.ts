@@ -1,0 +1,63 @@
+// Text read as a number (StringToNumber), with C's grammar: blanks around it are skipped, nothing else.
+
+import { dtypeAttribute, stringsAt } from "../host-call.ts";
+import type { HostCall, HostOperations } from "../host-call.ts";
+import { excerpt } from "../../errors.ts";
+import { invalid } from "../node-error.ts";
+import type { Dtype, Tensor } from "../../tensor.ts";
+import { tensorOf, zeros } from "../tensor-memory.ts";
+
+/** Text read as numbers, by TensorFlow's name. */
+export const textNumberOperations: HostOperations = {
+  StringToNumber: (call) => [stringToNumber(call)],
+};
+
+const FLOAT = /^[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf(?:inity)?|nan)$/i;
+const INTEGER = /^[+-]?\d+$/;
+const BLANKS = /^[\t-\r ]+|[\t-\r ]+$/g;
+
+function stringToNumber(call: HostCall): Tensor {
+  const { data, shape } = stringsAt(call, 0);
+  const dtype = dtypeAttribute(call, "out_type", "float32");
+  const texts = data.toText();
+  if (dtype === "float32" || dtype === "float64") {
+    const out = zeros(dtype, shape);
+    for (const [at, text] of texts.entries()) out[at] = floatOf(text);
+    return tensorOf(dtype, shape, out);
+  }
+  return integersOf(texts, shape, dtype);
+}
+
+function integersOf(texts: readonly string[], shape: readonly number[], dtype: Dtype): Tensor {
+  if (dtype === "int32") {
+    const out = zeros("int32", shape);
+    for (const [at, text] of texts.entries()) out[at] = Number(integerOf(text, 32));
+    return tensorOf(dtype, shape, out);
+  }
+  const out = zeros("int64", shape);
+  for (const [at, text] of texts.entries()) out[at] = integerOf(text, 64);
+  return tensorOf("int64", shape, out);
+}
+
+function floatOf(text: string): number {
+  const bare = text.replaceAll(BLANKS, "");
+  if (!FLOAT.test(bare)) throw wrongText(text);
+  if (/nan/i.test(bare)) return Number.NaN;
+  if (/inf/i.test(bare)) return bare.startsWith("-") ? -Infinity : Infinity;
+  return Number(bare);
+}
+
+const DIGITS_MAX = 40;
+
+function integerOf(text: string, bits: 32 | 64): bigint {
+  const bare = text.replaceAll(BLANKS, "");
+  if (!INTEGER.test(bare) || bare.replace(/^[+-]?0*/, "").length > DIGITS_MAX)
+    throw wrongText(text);
+  const value = BigInt(bare.replace(/^\+/, ""));
+  if (BigInt.asIntN(bits, value) !== value) throw wrongText(text);
+  return value;
+}
+
+function wrongText(text: string): Error {
+  return invalid(`StringToNumberOp could not correctly convert string: ${excerpt(text)}`);
+}
