@@ -12,7 +12,7 @@ const protobuf = createRequire(require.resolve("@grpc/proto-loader"))("protobufj
 
 const root = new protobuf.Root();
 root.resolvePath = (_origin, target) => path.join(includeDir, target);
-root.loadSync(proto);
+root.loadSync(proto, { keepCase: true });
 
 writeFileSync(
   outFile,

@@ -37,17 +37,18 @@ export type {
   WorkerQuery,
   WorkerReply,
 } from "./rpc/frames.ts";
+export type { Question } from "./rpc/query-window.ts";
+export { GrpcConnector } from "./rpc/grpc-connector.ts";
 export { WorkerChannel } from "./rpc/shard-channel.ts";
 export type {
   Asked,
-  Question,
   WorkerChannelListener,
   WorkerChannelParts,
   WorkerChannelSettings,
   WorkerChannelState,
 } from "./rpc/shard-channel.ts";
 export { WorkerServer } from "./rpc/shard-server.ts";
-export type { WorkerHealth, WorkerServerSettings } from "./rpc/shard-server.ts";
+export type { WorkerHealth, WorkerServerParts, WorkerServerSettings } from "./rpc/shard-server.ts";
 export type {
   FrameChannel,
   FrameHandlers,

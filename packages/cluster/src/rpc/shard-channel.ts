@@ -1,17 +1,25 @@
 // A router's view of one worker for as long as the worker is a member: streams come and go below it.
+// It gives ids, matches replies, sends the queries of one turn in one frame, and keeps a bounded
+// window. Control code over a connector and a clock: the simulator runs it as it is.
+//
+//   connecting ── first state frame ──▶ open ── drain frame ──▶ draining ── last reply: end ──┐
+//       ▲   └──── no state in time ──┐    │ stream broke                                      │
+//       └─── after a growing wait ◀──┴────┴◀──────────────────────────────────────────────────┘
 
-import type { Environment } from "@winnow/core";
 import { WinnowError } from "@winnow/core";
+import type { Environment, Timer } from "@winnow/core";
 import type { Announcement } from "../announcement.ts";
-import type { Pong, WorkerAsk, WorkerQuery, WorkerReply } from "./frames.ts";
-import type { WorkerConnector } from "./worker-connector.ts";
+import type { Pong, WorkerFrame, WorkerReply } from "./frames.ts";
+import { QueryWindow } from "./query-window.ts";
+import type { Question } from "./query-window.ts";
+import type { FrameChannel, WorkerConnector } from "./worker-connector.ts";
 
 /** What the channel needs of the world. */
 export interface WorkerChannelParts {
   readonly environment: Environment;
   readonly connector: WorkerConnector;
   readonly routerId: string;
-  /** Runs at the end of the current turn, so that queries of one turn share a frame. */
+  /** Runs at the end of the current turn; default `setImmediate`. */
   readonly defer?: (run: () => void) => void;
 }
 
@@ -22,15 +30,8 @@ export interface WorkerChannelListener {
   onPong(pong: Pong): void;
   /** The worker takes nothing new; replies under way still come. */
   onDrain(): void;
-  /** The stream is over (pending queries have failed); the channel connects again by itself. */
+  /** The stream is over (pending questions have failed); the channel connects again by itself. */
   onDisconnect(error: WinnowError | undefined): void;
-}
-
-/** A query before it has an id. */
-export interface Question extends Omit<WorkerQuery, "id" | "remainingMs" | "ask"> {
-  readonly ask: WorkerAsk;
-  /** Monotonic ms by which the client must have its answer. */
-  readonly deadlineMs: number;
 }
 
 /** A question under way, or why it was not taken (ask another replica). */
@@ -43,50 +44,204 @@ export type WorkerChannelState = "connecting" | "open" | "draining" | "closed";
 
 /** Limits and waits of one channel. */
 export interface WorkerChannelSettings {
-  /** Questions without an answer, at most. */
+  /** Questions without an answer, at most. Default 1024. */
   readonly pendingMax: number;
-  /** Bytes of questions that wait for a stream that does not take them, at most. */
+  /** Bytes of questions waiting for a stream that takes no more, at most. Default 8 MiB. */
   readonly unsentBytesMax: number;
+  /** Waits between streams double from here … Default 100. */
   readonly reconnectMinMs: number;
+  /** … to here. Default 1000. */
   readonly reconnectMaxMs: number;
-  /** Until the first announcement on a new stream. */
+  /** For the first state frame of a stream. Default 1000. */
   readonly connectTimeoutMs: number;
 }
 
-/** One worker as a router reaches it. */
+const DEFAULTS: WorkerChannelSettings = {
+  pendingMax: 1024,
+  unsentBytesMax: 8 * 1024 * 1024,
+  reconnectMinMs: 100,
+  reconnectMaxMs: 1000,
+  connectTimeoutMs: 1000,
+};
+
+/** One worker as a router reaches it. Connects at once and again whenever the stream ends. */
 export class WorkerChannel {
   readonly address: string;
+  readonly #parts: WorkerChannelParts;
+  readonly #listener: WorkerChannelListener;
+  readonly #settings: WorkerChannelSettings;
+  readonly #window: QueryWindow;
+  #state: WorkerChannelState = "connecting";
+  #stream: FrameChannel | undefined;
+  #timer: Timer | undefined;
+  #failures = 0;
+  #isBlocked = false;
+  #isFlushPlanned = false;
 
   constructor(
     parts: WorkerChannelParts,
     listener: WorkerChannelListener,
     options: { readonly address: string } & Partial<WorkerChannelSettings>,
   ) {
-    void parts;
-    void listener;
     this.address = options.address;
+    this.#parts = parts;
+    this.#listener = listener;
+    this.#settings = { ...DEFAULTS, ...options };
+    this.#window = new QueryWindow(this.#settings);
+    this.#connect();
   }
 
   /** Where the current stream stands. */
   get state(): WorkerChannelState {
-    return "connecting";
+    return this.#state;
   }
 
   /** Questions without an answer. */
   get pending(): number {
-    return 0;
+    return this.#window.pending;
   }
 
-  /** Asks. `onReply` is called exactly once, later, unless cancelled; with a failure if the stream ends. */
+  /**
+   * Asks. `onReply` is called exactly once, after this call, unless cancelled: with the answer, or
+   * with a failure (`EXPIRED` before it was sent, `DISCONNECTED` when the stream ended).
+   * @throws WinnowError RESOURCE_EXHAUSTED for a question that fits no frame
+   */
   ask(question: Question, onReply: (reply: WorkerReply) => void): Asked {
-    throw new WinnowError("UNIMPLEMENTED", String(question.table) + String(onReply));
+    if (this.#state === "draining") return { state: "refused", reason: "DRAINING" };
+    if (this.#state !== "open") return { state: "refused", reason: "DISCONNECTED" };
+    const id = this.#window.add(question, onReply);
+    if (id === undefined) return { state: "refused", reason: "SATURATED" };
+    this.#planFlush();
+    return { state: "asked", cancel: () => this.#cancel(id) };
   }
 
-  /** Sends a ping. False if no stream is open. */
+  /** Sends a ping. False if no stream is open, or it takes no more frames. */
   ping(sequence: number): boolean {
-    return sequence < 0;
+    if (this.#stream === undefined || this.#isBlocked || this.#state === "connecting") return false;
+    this.#send({ kind: "ping", sequence });
+    return true;
   }
 
   /** Ends the stream and lets go of the connection; pending questions fail. */
-  close(): void {}
+  close(): void {
+    if (this.#state === "closed") return;
+    this.#state = "closed";
+    this.#clearTimer();
+    this.#stream?.cancel();
+    this.#stream = undefined;
+    this.#window.failAll(new WinnowError("UNAVAILABLE", "The channel to the worker was closed"));
+    this.#parts.connector.forget(this.address);
+  }
+
+  #connect(): void {
+    this.#state = "connecting";
+    this.#isBlocked = false;
+    const stream = this.#parts.connector.open(this.address, {
+      onFrame: (frame) => this.#isCurrent(stream) && this.#receive(frame),
+      onWritable: () => this.#isCurrent(stream) && this.#unblock(),
+      onClose: (error) => this.#isCurrent(stream) && this.#disconnect(error),
+    });
+    this.#stream = stream;
+    this.#send({ kind: "hello", routerId: this.#parts.routerId });
+    this.#setTimer(this.#settings.connectTimeoutMs, () => {
+      this.#breakOff(new WinnowError("UNAVAILABLE", "The worker accepts but does not answer"));
+    });
+  }
+
+  /** An older stream that still speaks is not listened to (S8). */
+  #isCurrent(stream: FrameChannel): boolean {
+    return this.#stream === stream;
+  }
+
+  #receive(frame: WorkerFrame): void {
+    if (frame.kind === "state") return this.#learn(frame.announcement);
+    if (this.#state === "connecting") {
+      return this.#breakOff(new WinnowError("INTERNAL", "The worker's first frame told no state"));
+    }
+    switch (frame.kind) {
+      case "replies":
+        for (const reply of frame.replies) {
+          const mismatch = this.#window.settle(reply);
+          if (mismatch !== undefined) return this.#breakOff(mismatch);
+        }
+        return this.#endIfDrained();
+      case "pong":
+        return this.#listener.onPong(frame.pong);
+      case "drain":
+        this.#state = "draining";
+        this.#listener.onDrain();
+        return this.#endIfDrained();
+    }
+  }
+
+  #learn(announcement: Announcement): void {
+    if (this.#state === "connecting") {
+      this.#state = "open";
+      this.#failures = 0;
+      this.#clearTimer();
+    }
+    this.#listener.onAnnouncement(announcement);
+  }
+
+  #planFlush(): void {
+    if (this.#isFlushPlanned || this.#isBlocked) return;
+    this.#isFlushPlanned = true;
+    (this.#parts.defer ?? setImmediate)(() => {
+      this.#isFlushPlanned = false;
+      this.#flush();
+    });
+  }
+
+  #flush(): void {
+    while (!this.#isBlocked && (this.#state === "open" || this.#state === "draining")) {
+      const queries = this.#window.takeUnsent(this.#parts.environment.clock.nowMs());
+      if (queries.length === 0) break;
+      this.#send({ kind: "queries", queries });
+    }
+    this.#endIfDrained();
+  }
+
+  #unblock(): void {
+    this.#isBlocked = false;
+    this.#flush();
+  }
+
+  #cancel(id: number): void {
+    if (this.#window.cancel(id) === "sent") this.#send({ kind: "cancel", id });
+    this.#endIfDrained();
+  }
+
+  #send(frame: Parameters<FrameChannel["send"]>[0]): void {
+    if (this.#stream?.send(frame) === false) this.#isBlocked = true;
+  }
+
+  #endIfDrained(): void {
+    if (this.#state === "draining" && this.#window.pending === 0) this.#stream?.end();
+  }
+
+  #breakOff(error: WinnowError): void {
+    this.#stream?.cancel();
+    this.#disconnect(error);
+  }
+
+  #disconnect(error: WinnowError | undefined): void {
+    this.#stream = undefined;
+    this.#state = "connecting";
+    const { reconnectMinMs, reconnectMaxMs } = this.#settings;
+    const wait = Math.min(reconnectMaxMs, reconnectMinMs * 2 ** this.#failures);
+    this.#failures = Math.min(this.#failures + 1, 16);
+    this.#setTimer(wait * (0.5 + this.#parts.environment.random() / 2), () => this.#connect());
+    this.#window.failAll(new WinnowError("UNAVAILABLE", "The stream to the worker ended"));
+    this.#listener.onDisconnect(error);
+  }
+
+  #setTimer(delayMs: number, run: () => void): void {
+    this.#clearTimer();
+    this.#timer = this.#parts.environment.clock.setTimer(delayMs, run);
+  }
+
+  #clearTimer(): void {
+    if (this.#timer !== undefined) this.#parts.environment.clock.clearTimer(this.#timer);
+    this.#timer = undefined;
+  }
 }

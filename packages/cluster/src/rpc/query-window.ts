@@ -1,0 +1,138 @@
+// The questions of one channel that have no answer yet: bounded in number, and in bytes while the
+// stream takes no more. Ids are never used twice, so a late reply finds nothing (S8).
+
+import { WinnowError } from "@winnow/core";
+import type { FailureReason, WorkerAsk, WorkerQuery, WorkerReply } from "./frames.ts";
+import { queryBytes } from "./query-codec.ts";
+
+/** A frame takes queries until it has this many, or these bytes. */
+const FRAME_QUERIES_MAX = 256;
+const FRAME_BYTES = 1024 * 1024;
+const QUERY_BYTES_MAX = 32 * 1024 * 1024;
+
+/** A query before it has an id. Its arrays must not change any more. */
+export interface Question extends Omit<WorkerQuery, "id" | "remainingMs"> {
+  /** Monotonic ms by which the client must have its answer. */
+  readonly deadlineMs: number;
+}
+
+interface Pending {
+  readonly id: number;
+  readonly question: Question;
+  readonly bytes: number;
+  readonly onReply: (reply: WorkerReply) => void;
+}
+
+/** Pending questions by id, those not yet sent in order. */
+export class QueryWindow {
+  readonly #limits: { readonly pendingMax: number; readonly unsentBytesMax: number };
+  readonly #pending = new Map<number, Pending>();
+  readonly #unsent = new Set<Pending>();
+  #unsentBytes = 0;
+  #lastId = 0;
+
+  constructor(limits: { readonly pendingMax: number; readonly unsentBytesMax: number }) {
+    this.#limits = limits;
+  }
+
+  /** Questions without an answer. */
+  get pending(): number {
+    return this.#pending.size;
+  }
+
+  /**
+   * Takes a question and gives its id; `undefined` when the window is full.
+   * @throws WinnowError RESOURCE_EXHAUSTED for a question that fits no frame
+   */
+  add(question: Question, onReply: (reply: WorkerReply) => void): number | undefined {
+    const { pendingMax, unsentBytesMax } = this.#limits;
+    const bytes = queryBytes({ ...question, id: 0, remainingMs: 0 });
+    if (bytes > QUERY_BYTES_MAX) {
+      throw new WinnowError("RESOURCE_EXHAUSTED", `A question of ${bytes} bytes fits no frame`);
+    }
+    if (this.#pending.size >= pendingMax) return undefined;
+    if (this.#unsent.size > 0 && this.#unsentBytes + bytes > unsentBytesMax) return undefined;
+    const pending = { id: (this.#lastId += 1), question, bytes, onReply };
+    this.#pending.set(pending.id, pending);
+    this.#unsent.add(pending);
+    this.#unsentBytes += bytes;
+    return pending.id;
+  }
+
+  /** Queries for one frame; those whose time has run out are answered here and not sent. */
+  takeUnsent(nowMs: number): readonly WorkerQuery[] {
+    const queries: WorkerQuery[] = [];
+    let bytes = 0;
+    for (const pending of this.#unsent) {
+      const isFull = queries.length >= FRAME_QUERIES_MAX || bytes + pending.bytes > FRAME_BYTES;
+      if (isFull && queries.length > 0) break;
+      this.#removeUnsent(pending);
+      const { deadlineMs, ...question } = pending.question;
+      if (deadlineMs <= nowMs) {
+        this.#fail(pending, "EXPIRED", new WinnowError("DEADLINE_EXCEEDED", "No time was left"));
+        continue;
+      }
+      queries.push({ ...question, id: pending.id, remainingMs: deadlineMs - nowMs });
+      bytes += pending.bytes;
+    }
+    return queries;
+  }
+
+  /** Gives a reply to its question; an unknown id is a late one. Tells if it answers another ask. */
+  settle(reply: WorkerReply): WinnowError | undefined {
+    const pending = this.#pending.get(reply.id);
+    if (pending === undefined || this.#unsent.has(pending)) return undefined;
+    if (!answers(reply, pending.question.ask)) {
+      return new WinnowError("INTERNAL", "The worker answered another question than was asked");
+    }
+    this.#pending.delete(reply.id);
+    pending.onReply(reply);
+    return undefined;
+  }
+
+  /** Forgets a question. `sent`: the worker knows of it. */
+  cancel(id: number): "sent" | "unsent" | "unknown" {
+    const pending = this.#pending.get(id);
+    if (pending === undefined) return "unknown";
+    this.#pending.delete(id);
+    return this.#removeUnsent(pending) ? "unsent" : "sent";
+  }
+
+  /** Answers every question with DISCONNECTED. */
+  failAll(error: WinnowError): void {
+    // Deleting while iterating a Map is defined; what a callback cancels is not visited any more.
+    for (const pending of this.#pending.values()) {
+      this.#removeUnsent(pending);
+      this.#fail(pending, "DISCONNECTED", error);
+    }
+  }
+
+  #fail(pending: Pending, reason: FailureReason, error: WinnowError): void {
+    this.#pending.delete(pending.id);
+    const answer = { kind: "failure", reason, error } as const;
+    pending.onReply({ id: pending.id, queueUs: 0, computeUs: 0, answer });
+  }
+
+  #removeUnsent(pending: Pending): boolean {
+    if (!this.#unsent.delete(pending)) return false;
+    this.#unsentBytes -= pending.bytes;
+    return true;
+  }
+}
+
+/** Whether a reply has the form of an answer to what was asked. */
+function answers({ answer }: WorkerReply, ask: WorkerAsk): boolean {
+  switch (answer.kind) {
+    case "topK":
+      return (
+        ask.kind === "topK" && answer.block.k === ask.k && answer.block.queries === ask.queries
+      );
+    case "lookup": {
+      if (ask.kind !== "lookup") return false;
+      const keys = ask.keys.data.length;
+      return keys === 0 ? answer.vectors.length === 0 : answer.vectors.length % keys === 0;
+    }
+    case "failure":
+      return true;
+  }
+}

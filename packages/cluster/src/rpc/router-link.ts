@@ -1,0 +1,194 @@
+// A router's stream at the worker, on gRPC. Replies of one turn share a frame; a router that does
+// not read its replies is cut off before they fill the worker's memory.
+//
+//   waiting for hello ── hello ──▶ open ── router ends, breaks off, or does not read ──▶ closed
+
+import type { ServerDuplexStream } from "@grpc/grpc-js";
+import { WinnowError, grpcStatusOf, toWinnowError } from "@winnow/core";
+import type { Announcement } from "../announcement.ts";
+import { decodeRouterFrame, encodeWorkerFrame } from "./frame-codec.ts";
+import type { Pong, RouterFrame, WorkerFrame, WorkerReply } from "./frames.ts";
+import type { RouterFrame__Output } from "./generated/winnow/shard/v1/RouterFrame.ts";
+import type { WorkerFrame as WorkerFrameMessage } from "./generated/winnow/shard/v1/WorkerFrame.ts";
+import { cutDetails } from "./packed-bytes.ts";
+import { replyBytes } from "./reply-codec.ts";
+import type { LinkHandlers, WorkerLink, WorkerService } from "./worker-link.ts";
+
+/** Limits of a link. */
+export interface RouterLinkSettings {
+  /** Bytes of replies that may wait for the router to read. */
+  readonly unreadBytesMax: number;
+  /** Largest single reply; a larger one is answered RESOURCE_EXHAUSTED. */
+  readonly replyBytesMax: number;
+}
+
+/** A frame takes replies until it has this many bytes. */
+const FRAME_BYTES = 1024 * 1024;
+
+interface SizedReply {
+  readonly reply: WorkerReply;
+  readonly bytes: number;
+}
+
+/** One router's stream. */
+export class RouterLink implements WorkerLink {
+  readonly #call: ServerDuplexStream<RouterFrame__Output, WorkerFrameMessage>;
+  readonly #service: WorkerService;
+  readonly #settings: RouterLinkSettings;
+  readonly #onEnd: (link: RouterLink) => void;
+  #routerId = "";
+  #handlers: LinkHandlers | undefined;
+  #waiting: SizedReply[] = [];
+  #waitingBytes = 0;
+  #unsentState: Announcement | undefined;
+  #isFlushPlanned = false;
+  #isBlocked = false;
+  #isClosed = false;
+
+  constructor(
+    call: ServerDuplexStream<RouterFrame__Output, WorkerFrameMessage>,
+    parts: { readonly service: WorkerService; readonly onEnd: (link: RouterLink) => void },
+    settings: RouterLinkSettings,
+  ) {
+    this.#call = call;
+    this.#service = parts.service;
+    this.#onEnd = parts.onEnd;
+    this.#settings = settings;
+    call.on("data", (message: RouterFrame__Output) => this.#receive(message));
+    call.on("drain", () => this.#unblock());
+    call.on("end", () => this.close());
+    call.on("cancelled", () => this.#end());
+    call.on("error", () => this.#end());
+    call.on("close", () => this.#end());
+  }
+
+  get routerId(): string {
+    return this.#routerId;
+  }
+
+  reply(reply: WorkerReply): void {
+    if (this.#isClosed) return;
+    const bytes = replyBytes(reply);
+    const sized = bytes <= this.#settings.replyBytesMax ? { reply, bytes } : tooLarge(reply, bytes);
+    this.#waiting.push(sized);
+    this.#waitingBytes += sized.bytes;
+    if (this.#isBlocked && this.#waitingBytes > this.#settings.unreadBytesMax) {
+      return this.#fail(new WinnowError("RESOURCE_EXHAUSTED", "The router does not read replies"));
+    }
+    if (this.#isFlushPlanned || this.#isBlocked) return;
+    this.#isFlushPlanned = true;
+    setImmediate(() => {
+      this.#isFlushPlanned = false;
+      this.#flush();
+    });
+  }
+
+  pong(pong: Pong): void {
+    if (!this.#isBlocked) this.#send({ kind: "pong", pong });
+  }
+
+  announce(announcement: Announcement): void {
+    // A router that does not read at the moment needs the latest state only.
+    if (this.#isBlocked) this.#unsentState = announcement;
+    else this.#send({ kind: "state", announcement });
+  }
+
+  drain(): void {
+    this.#send({ kind: "drain" });
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#flush();
+    this.#call.end();
+    this.#end();
+  }
+
+  #send(frame: WorkerFrame): void {
+    if (this.#isClosed) return;
+    if (!this.#call.write(encodeWorkerFrame(frame))) this.#isBlocked = true;
+  }
+
+  #flush(): void {
+    while (this.#waiting.length > 0 && !this.#isBlocked && !this.#isClosed) {
+      const replies: WorkerReply[] = [];
+      let bytes = 0;
+      for (const sized of this.#waiting) {
+        if (replies.length > 0 && bytes + sized.bytes > FRAME_BYTES) break;
+        replies.push(sized.reply);
+        bytes += sized.bytes;
+      }
+      this.#waiting = this.#waiting.slice(replies.length);
+      this.#waitingBytes -= bytes;
+      this.#send({ kind: "replies", replies });
+    }
+  }
+
+  #unblock(): void {
+    this.#isBlocked = false;
+    const state = this.#unsentState;
+    this.#unsentState = undefined;
+    if (state !== undefined) this.announce(state);
+    this.#flush();
+  }
+
+  #receive(message: RouterFrame__Output): void {
+    if (this.#isClosed) return;
+    let frame;
+    try {
+      frame = decodeRouterFrame(message);
+    } catch (error) {
+      return this.#fail(toWinnowError(error));
+    }
+    this.#dispatch(frame);
+  }
+
+  #dispatch(frame: RouterFrame): void {
+    if (this.#handlers === undefined) {
+      if (frame.kind === "hello") return this.#open(frame.routerId);
+      return this.#fail(new WinnowError("FAILED_PRECONDITION", "The first frame must be a hello"));
+    }
+    switch (frame.kind) {
+      case "queries":
+        return this.#handlers.onQueries(frame.queries);
+      case "cancel":
+        return this.#handlers.onCancel(frame.id);
+      case "ping":
+        return this.#handlers.onPing(frame.sequence);
+      case "hello":
+        return this.#fail(new WinnowError("FAILED_PRECONDITION", "A stream greets once"));
+    }
+  }
+
+  #open(routerId: string): void {
+    this.#routerId = routerId;
+    this.announce(this.#service.announcement());
+    this.#handlers = this.#service.accept(this);
+  }
+
+  /** Ends the stream with an error; nothing else is affected. */
+  #fail(error: WinnowError): void {
+    if (this.#isClosed) return;
+    const details = cutDetails(error.message);
+    this.#end();
+    this.#call.emit("error", { code: grpcStatusOf(error.code), details });
+  }
+
+  #end(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#waiting = [];
+    this.#waitingBytes = 0;
+    this.#handlers?.onClose();
+    this.#onEnd(this);
+  }
+}
+
+function tooLarge({ id, queueUs, computeUs }: WorkerReply, bytes: number): SizedReply {
+  const error = new WinnowError(
+    "RESOURCE_EXHAUSTED",
+    `An answer of ${bytes} bytes does not fit one frame; ask for fewer instances or a smaller k`,
+  );
+  const answer = { kind: "failure", reason: "INTERNAL", error } as const;
+  return { reply: { id, queueUs, computeUs, answer }, bytes: 512 };
+}

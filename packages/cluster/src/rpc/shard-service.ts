@@ -1,0 +1,69 @@
+// The gRPC service as grpc-js wants it, from the embedded descriptor: no file is read at run time.
+
+import { credentials, loadPackageDefinition } from "@grpc/grpc-js";
+import type { ChannelOptions } from "@grpc/grpc-js";
+import { fromJSON } from "@grpc/proto-loader";
+import { WinnowError, codeOfGrpcStatus } from "@winnow/core";
+import { shardDescriptor } from "./generated/shard-descriptor.ts";
+import type { ProtoGrpcType } from "./generated/shard.ts";
+import type { ShardClient, ShardDefinition } from "./generated/winnow/shard/v1/Shard.ts";
+import { cutDetails } from "./packed-bytes.ts";
+
+/** Largest message either side takes or sends; larger answers are refused before they are sent. */
+export const MESSAGE_BYTES_MAX: number = 64 * 1024 * 1024;
+
+/** Bytes of replies a router lets a worker send before it has read them. */
+const FLOW_CONTROL_WINDOW_BYTES = 4 * 1024 * 1024;
+
+const { Shard } = (
+  loadPackageDefinition(
+    fromJSON(shardDescriptor as Parameters<typeof fromJSON>[0], {
+      keepCase: true,
+      longs: Number,
+      enums: String,
+      defaults: true,
+      oneofs: true,
+    }),
+  ) as unknown as ProtoGrpcType
+).winnow.shard.v1;
+
+/** The methods of the service. */
+export const shardService: ShardDefinition = Shard.service;
+
+/** Options of a router's connection; keepalive is the backstop behind the application's ping. */
+const CLIENT_OPTIONS: ChannelOptions = {
+  "grpc.keepalive_time_ms": 1000,
+  "grpc.keepalive_timeout_ms": 500,
+  "grpc.keepalive_permit_without_calls": 1,
+  "grpc.initial_reconnect_backoff_ms": 100,
+  "grpc.max_reconnect_backoff_ms": 1000,
+  "grpc.enable_retries": 0,
+  "grpc.enable_channelz": 0,
+  "grpc.max_receive_message_length": MESSAGE_BYTES_MAX,
+  "grpc.max_send_message_length": MESSAGE_BYTES_MAX,
+  "grpc-node.flow_control_window": FLOW_CONTROL_WINDOW_BYTES,
+};
+
+/** Options of a worker's server; its keepalive ends the streams of routers that vanished. */
+export const SERVER_OPTIONS: ChannelOptions = {
+  "grpc.keepalive_time_ms": 10_000,
+  "grpc.keepalive_timeout_ms": 5000,
+  "grpc.enable_channelz": 0,
+  "grpc.max_receive_message_length": MESSAGE_BYTES_MAX,
+  "grpc.max_send_message_length": MESSAGE_BYTES_MAX,
+};
+
+/** A client of one worker. */
+export function createClient(address: string): ShardClient {
+  return new Shard(address, credentials.createInsecure(), CLIENT_OPTIONS);
+}
+
+/** A gRPC failure in Winnow's words; the transport's own text goes into `cause`. */
+export function fromServiceError(error: unknown, doing: string): WinnowError {
+  if (error instanceof WinnowError) return error;
+  const status = error as { readonly code?: unknown; readonly details?: unknown };
+  const code = typeof status.code === "number" ? codeOfGrpcStatus(status.code) : "UNKNOWN";
+  const isOwnText = code !== "UNAVAILABLE" && code !== "CANCELLED" && code !== "UNKNOWN";
+  const details = isOwnText && typeof status.details === "string" ? `: ${status.details}` : "";
+  return new WinnowError(code, cutDetails(`${doing}${details}`), { cause: error });
+}
