@@ -73,9 +73,9 @@ export class MemoryModel implements ModelVersion {
 
   *#chunks(source: MemoryTable, rows: Uint32Array): Generator<Float32Array, void, undefined> {
     for (let from = 0; from < rows.length; from += CHUNK_ROWS) {
-      const taken = [...rows.subarray(from, from + CHUNK_ROWS)].flatMap((row) => [
-        ...source.values.subarray(row * source.dim, (row + 1) * source.dim),
-      ]);
+      const taken = Array.from(rows.subarray(from, from + CHUNK_ROWS), (row) =>
+        Array.from(source.values.subarray(row * source.dim, (row + 1) * source.dim)),
+      ).flat();
       this.bytesRead += taken.length * 4;
       yield Float32Array.from(taken);
     }

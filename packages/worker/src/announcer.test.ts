@@ -1,0 +1,86 @@
+// What is told to whom, and how often.
+
+import type { Announcement, MembershipStore, WorkerLink } from "@winnow/cluster";
+import { ManualClock, incarnation, silentLogger, workerId } from "@winnow/core";
+import { expect, test } from "vitest";
+
+import { Announcer } from "./announcer.ts";
+
+function announcing() {
+  const clock = new ManualClock();
+  const told: number[] = [];
+  const linked: number[] = [];
+  const events: string[] = [];
+  let memoryUsedBytes = 0;
+  const membership: MembershipStore = {
+    announce: async (announcement) => void told.push(announcement.memoryUsedBytes),
+    suspend: () => void events.push("suspend"),
+    withdraw: async () => undefined,
+    watch: () => () => undefined,
+    close: async () => undefined,
+  };
+  const announcement = (): Announcement => ({
+    workerId: workerId("w0"),
+    incarnation: incarnation(1),
+    address: "w0:1",
+    state: "ready",
+    accelerator: "cpu",
+    device: "",
+    memoryUsedBytes,
+    memoryCapacityBytes: 10,
+    versions: [],
+  });
+  const environment = { clock, random: () => 0, log: silentLogger };
+  const announcer = new Announcer({
+    environment,
+    membership,
+    announcement,
+    announceIntervalMs: 50,
+  });
+  const link = { announce: ({ memoryUsedBytes: bytes }: Announcement) => linked.push(bytes) };
+  announcer.addLink(link as unknown as WorkerLink);
+  const set = (bytes: number): void => {
+    memoryUsedBytes = bytes;
+    announcer.changed();
+  };
+  return { clock, told, linked, events, announcer, set };
+}
+
+test("the first change is told at once, quick ones together, the last one always", () => {
+  const { clock, told, linked, set } = announcing();
+
+  set(1);
+  for (let bytes = 2; bytes <= 9; bytes += 1) set(bytes);
+  expect(told).toEqual([1]);
+  clock.advance(50);
+
+  expect(told).toEqual([1, 9]);
+  expect(linked).toEqual([1, 9]);
+});
+
+test("what has not changed is not told again", () => {
+  const { clock, told, announcer, set } = announcing();
+  set(1);
+
+  clock.advance(100);
+  announcer.changed();
+  announcer.flush();
+
+  expect(told).toEqual([1]);
+});
+
+test("while suspended the store hears nothing, routers do, and afterwards the store hears the latest", () => {
+  const { clock, told, linked, events, announcer, set } = announcing();
+  set(1);
+  clock.advance(50);
+
+  announcer.suspend(true);
+  set(2);
+  announcer.suspend(false);
+
+  expect(events).toEqual(["suspend"]);
+  expect(linked).toEqual([1, 2]);
+  expect(told).toEqual([1, 2]);
+  announcer.close();
+  expect(clock.pendingTimers).toBe(0);
+});

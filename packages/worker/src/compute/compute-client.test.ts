@@ -1,0 +1,75 @@
+// Loading and endings of the compute side, through its message channel.
+
+import { WinnowError } from "@winnow/core";
+import { describe, expect, test } from "vitest";
+
+import { computeInProcess } from "../compute-in-process.cases.ts";
+import { MemoryModel } from "../memory-model.cases.ts";
+import { DIM, NAME, candidates, computeOf, loaded } from "./loaded-tables.cases.ts";
+
+describe("the compute side", () => {
+  test("a scan that arrives during a load is answered before the load ends", async () => {
+    const model = new MemoryModel([candidates(4000, undefined)]);
+    const client = computeOf(model);
+    await client.open(NAME, "memory");
+    await client.load({ ...NAME, table: 0, partition: 0 });
+    const order: string[] = [];
+
+    const load = client.load({ ...NAME, table: 0, partition: 1 }).then(() => order.push("load"));
+    const scan = client
+      .topK({
+        target: { ...NAME, table: 0, partitions: Uint16Array.of(0) },
+        asks: [{ queries: 1, k: 5, excluded: [], rowsOnly: false }],
+        vectors: Float32Array.of(1, 2, 3),
+      })
+      .then(() => order.push("scan"));
+    await Promise.all([load, scan]);
+
+    expect(order).toEqual(["scan", "load"]);
+  });
+
+  test("the progress counter moves with every chunk, and memory returns on release and close", async () => {
+    const model = new MemoryModel([candidates(64, undefined)]);
+    const client = computeOf(model);
+    await client.open(NAME, "memory");
+    const before = client.progress;
+
+    const replica = await client.load({ ...NAME, table: 0, partition: 0 });
+    await client.load({ ...NAME, table: 0, partition: 1 });
+
+    expect(client.progress).toBeGreaterThanOrEqual(before + 2);
+    expect(replica.bytesRead).toBe(4 * DIM * 4);
+    expect(client.memory.usedBytes).toBe(2 * replica.bytes);
+    await client.release({ ...NAME, table: 0, partition: 0 });
+    expect(client.memory.usedBytes).toBe(replica.bytes);
+    await client.close(NAME);
+    expect(client.memory.usedBytes).toBe(0);
+    expect(model.isClosed).toBe(true);
+  });
+
+  test("what a model's reader throws comes back with its code", async () => {
+    const client = computeInProcess({
+      openModel: () => {
+        throw new WinnowError("DATA_LOSS", "variables.index is cut short");
+      },
+    });
+
+    await expect(client.open(NAME, "memory")).rejects.toMatchObject({
+      code: "DATA_LOSS",
+      message: "variables.index is cut short",
+    });
+  });
+
+  test("when the thread dies, what waits for it fails with UNAVAILABLE, and so does what follows", async () => {
+    const client = await loaded(candidates(20, undefined));
+    const failures: Error[] = [];
+    client.onFailure((error) => failures.push(error));
+    const waiting = client.load({ ...NAME, table: 0, partition: 0 });
+
+    client.fail(new Error("exit code 9"));
+
+    await expect(waiting).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    await expect(client.close(NAME)).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    expect(failures).toHaveLength(1);
+  });
+});

@@ -1,0 +1,140 @@
+// Searches through the compute side's message channel, against brute force.
+
+import type { StringColumn } from "@winnow/core";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+
+import type { MemoryTable } from "../memory-model.cases.ts";
+import type { TopKAsk } from "./compute.ts";
+import {
+  DIM,
+  NAME,
+  candidates,
+  everyPartition,
+  integers,
+  loaded,
+  strings,
+} from "./loaded-tables.cases.ts";
+import { packKeys, unpackKeys } from "./packed-keys.ts";
+
+function ask(options: Partial<TopKAsk> = {}): TopKAsk {
+  return { queries: 1, k: 5, excluded: [], rowsOnly: false, ...options };
+}
+
+/** Rows by score descending, then row, without the excluded ones. */
+function bruteForce(table: MemoryTable, query: Float32Array, isExcluded: (row: number) => boolean) {
+  const scored = Array.from({ length: table.rows }, (_, row) => {
+    const values = table.values.subarray(row * DIM, (row + 1) * DIM);
+    return { row, score: values.reduce((sum, value, at) => sum + value * query[at]!, 0) };
+  });
+  return scored
+    .filter(({ row }) => !isExcluded(row))
+    .toSorted((a, b) => b.score - a.score || a.row - b.row);
+}
+
+describe("topK", () => {
+  test("(S1, S5) each ask of a batch gets its own k, exclusions and ids, as brute force says", async () => {
+    const rows = 40;
+    const names = Array.from({ length: rows }, (_, row) => `item ${row % 30}`);
+    const table = candidates(rows, strings(names));
+    const client = await loaded(table);
+    const query = fc.record({
+      vector: fc.array(fc.integer({ min: -3, max: 3 }), { minLength: DIM, maxLength: DIM }),
+      k: fc.integer({ min: 1, max: 50 }),
+      excluded: fc.array(fc.integer({ min: 0, max: 40 }), { maxLength: 12 }),
+    });
+
+    await fc.assert(
+      fc.asyncProperty(fc.array(query, { minLength: 1, maxLength: 5 }), async (queries) => {
+        const answer = await client.topK({
+          target: { ...NAME, table: 0, partitions: everyPartition(16) },
+          asks: queries.map(({ k, excluded }) =>
+            ask({ k, excluded: [packKeys(strings(excluded.map((id) => `item ${id}`)))] }),
+          ),
+          vectors: Float32Array.from(queries.flatMap(({ vector }) => vector)),
+        });
+
+        for (const [index, { vector, k, excluded }] of queries.entries()) {
+          const out = new Set(excluded.map((id) => `item ${id}`));
+          const all = bruteForce(table, Float32Array.from(vector), (row) => out.has(names[row]!));
+          const wanted = all.slice(0, k);
+          const part = answer.parts[index]!;
+          const count = part.block.counts[0]!;
+          expect([...part.block.rows.subarray(0, count)]).toEqual(wanted.map(({ row }) => row));
+          expect([...part.block.scores.subarray(0, count)]).toEqual(
+            wanted.map(({ score }) => score + 0),
+          );
+          const ids = (unpackKeys(part.ids!).data as StringColumn).toText();
+          expect(ids).toEqual(wanted.map(({ row }) => names[row]));
+        }
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  test("several queries of one ask take one list of exclusions for all, or one each", async () => {
+    const table = candidates(20, integers(Array.from({ length: 20 }, (_, row) => 1000 + row)));
+    const client = await loaded(table);
+    const vectors = (): Float32Array => Float32Array.of(1, 0, 0, 0, 1, 0);
+    const rowsOf = async (excluded: TopKAsk["excluded"]): Promise<number[][]> => {
+      const answer = await client.topK({
+        target: { ...NAME, table: 0, partitions: everyPartition(16) },
+        asks: [ask({ queries: 2, k: 20, excluded })],
+        vectors: vectors(),
+      });
+      const { block } = answer.parts[0]!;
+      return [0, 1].map((query) =>
+        Array.from(block.rows.subarray(query * block.k, query * block.k + block.counts[query]!)),
+      );
+    };
+
+    const forAll = await rowsOf([packKeys(integers([1003, 77]))]);
+    const each = await rowsOf([packKeys(integers([1003])), packKeys(integers([1004]))]);
+
+    expect(forAll.map((rows) => rows.includes(3))).toEqual([false, false]);
+    expect(each.map((rows) => [rows.includes(3), rows.includes(4)])).toEqual([
+      [false, true],
+      [true, false],
+    ]);
+  });
+
+  test("in a table without ids the row number is the id", async () => {
+    const client = await loaded(candidates(20, undefined));
+
+    const answer = await client.topK({
+      target: { ...NAME, table: 0, partitions: everyPartition(16) },
+      asks: [ask({ k: 20, excluded: [packKeys(integers([0, 19, 400, -1]))] })],
+      vectors: Float32Array.of(1, 1, 1),
+    });
+
+    expect(answer.parts[0]?.block.counts[0]).toBe(18);
+    expect(answer.parts[0]?.ids).toBeUndefined();
+  });
+
+  test("(S3) only the partitions asked for are searched", async () => {
+    const table = candidates(32, undefined);
+    const client = await loaded(table);
+
+    const answer = await client.topK({
+      target: { ...NAME, table: 0, partitions: Uint16Array.of(2, 3) },
+      asks: [ask({ k: 32 })],
+      vectors: Float32Array.of(1, 2, 3),
+    });
+
+    expect([...answer.parts[0]!.block.rows].toSorted((a, b) => a - b)).toEqual([4, 5, 6, 7]);
+  });
+
+  test("a partition that is not held, and vectors of another dim, are refused", async () => {
+    const client = await loaded(candidates(20, undefined));
+    const target = { ...NAME, table: 0, partitions: Uint16Array.of(0) };
+    await client.release({ ...NAME, table: 0, partition: 0 });
+
+    const vectors = Float32Array.of(1, 2, 3);
+    await expect(client.topK({ target, asks: [ask()], vectors })).rejects.toThrow(/not held/);
+    const other = { ...NAME, table: 0, partitions: Uint16Array.of(1) };
+    const short = Float32Array.of(1, 2);
+    await expect(client.topK({ target: other, asks: [ask()], vectors: short })).rejects.toThrow(
+      /dim 3/,
+    );
+  });
+});

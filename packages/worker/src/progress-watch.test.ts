@@ -1,0 +1,58 @@
+// Stalls are told apart from idleness and from slow but living work.
+
+import { ManualClock } from "@winnow/core";
+import { expect, test } from "vitest";
+
+import { ProgressWatch } from "./progress-watch.ts";
+
+function watching() {
+  const clock = new ManualClock();
+  const signs = { isBusy: false, progress: 0 };
+  const changes: boolean[] = [];
+  const watch = new ProgressWatch(
+    { clock, signs: () => signs, onChange: (stalled) => changes.push(stalled) },
+    { stallMs: 1000, checkIntervalMs: 100 },
+  );
+  watch.run();
+  return { clock, signs, changes, watch };
+}
+
+test("an idle worker never stalls", () => {
+  const { clock, changes } = watching();
+
+  clock.advance(60_000);
+
+  expect(changes).toEqual([]);
+});
+
+test("work that waits while the counter stands still for a second is a stall, until it moves", () => {
+  const { clock, signs, changes, watch } = watching();
+  signs.isBusy = true;
+
+  clock.advance(1000);
+  expect(watch.isStalled).toBe(false);
+  clock.advance(200);
+  expect(watch.isStalled).toBe(true);
+  signs.progress += 1;
+  clock.advance(100);
+
+  expect(changes).toEqual([true, false]);
+});
+
+test("slow work that moves is no stall; a stall ends when nothing waits any more", () => {
+  const { clock, signs, changes, watch } = watching();
+  signs.isBusy = true;
+
+  for (let step = 0; step < 20; step += 1) {
+    signs.progress += 1;
+    clock.advance(900);
+  }
+  expect(changes).toEqual([]);
+  clock.advance(2000);
+  signs.isBusy = false;
+  clock.advance(100);
+
+  expect(changes).toEqual([true, false]);
+  watch.close();
+  expect(clock.pendingTimers).toBe(0);
+});

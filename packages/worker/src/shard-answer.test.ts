@@ -1,0 +1,282 @@
+// Queries of routers against a fake compute side: every check, batching, cancel, overload, and that
+// each query gets exactly one reply, or none if its router is gone.
+
+import type { WorkerLink, WorkerQuery, WorkerReply } from "@winnow/cluster";
+import { ManualClock, WinnowError, fingerprint } from "@winnow/core";
+import type { TopKBlock, VersionKey } from "@winnow/core";
+import { describe, expect, test } from "vitest";
+
+import type { TopKBatch, TopKBatchAnswer } from "./compute/compute.ts";
+import { FakeCompute, fakePlan, fakeTable } from "./fake-compute.cases.ts";
+import { foundVersion, replicaKey } from "./replica-set.ts";
+import type { HeldVersion, Replica } from "./replica-set.ts";
+import { ShardAnswer } from "./shard-answer.ts";
+import type { AnswerLimits } from "./shard-answer.ts";
+
+const KEY: VersionKey = { model: "m", version: 1, fingerprint: fingerprint("abc") };
+const LIMITS: AnswerLimits = {
+  queueRowsMax: 8,
+  batchRowsMax: 4,
+  scansInFlightMax: 1,
+  lookupsInFlightMax: 1,
+  queryRowsMax: 6,
+  kMax: 100,
+  answerRowsMax: 300,
+  excludedIdsMax: 3,
+  lookupKeysMax: 10,
+};
+
+/** Holds partitions 0 and 1 (retiring) of a candidate table of four, and nothing of a keyed one. */
+function heldVersion(): HeldVersion {
+  const loaded = { bytes: 1, bytesRead: 1, elapsedMs: 1, shares: [] };
+  const keyed = { ...fakeTable("users", 2), kind: "keyed" as const };
+  const opened = { fingerprint: KEY.fingerprint, tables: [fakeTable("movies", 4), keyed] };
+  const replicas = new Map<number, Replica>([
+    [replicaKey(0, 0), { phase: "ready", loaded }],
+    [replicaKey(0, 1), { phase: "retiring", loaded, sinceMs: 0 }],
+    [replicaKey(0, 2), { phase: "loading" }],
+    [replicaKey(1, 0), { phase: "ready", loaded }],
+  ]);
+  const found = foundVersion("m", { version: 1, directory: "/m/1", stamp: "a" });
+  return { ...found, life: { phase: "open", opened }, replicas };
+}
+
+interface HeldScan {
+  readonly batch: TopKBatch;
+  readonly signal: AbortSignal | undefined;
+  finish(): void;
+  fail(error: Error): void;
+}
+
+function answering(limits: Partial<AnswerLimits> = {}) {
+  const clock = new ManualClock();
+  const compute = new FakeCompute(fakePlan(), clock);
+  const scans: HeldScan[] = [];
+  compute.topK = (batch: TopKBatch, signal?: AbortSignal) =>
+    new Promise<TopKBatchAnswer>((resolve, reject) => {
+      const parts = batch.asks.map(({ queries, k }) => ({
+        block: emptyBlock(queries, k),
+        ids: undefined,
+      }));
+      scans.push({ batch, signal, finish: () => resolve({ parts, computeUs: 7 }), fail: reject });
+    });
+  const held = heldVersion();
+  const find = (key: VersionKey): HeldVersion | undefined =>
+    key.fingerprint === KEY.fingerprint ? held : undefined;
+  const answers = new ShardAnswer({ clock, compute, find }, { ...LIMITS, ...limits });
+  const replies: WorkerReply[] = [];
+  const link = { routerId: "r", reply: (reply: WorkerReply) => replies.push(reply) };
+  const handlers = answers.serve(link as unknown as WorkerLink);
+  const reasons = (): string[] =>
+    replies.map(
+      ({ id, answer }) => `${id} ${answer.kind === "failure" ? answer.reason : answer.kind}`,
+    );
+  return { clock, compute, scans, answers, replies, handlers, reasons };
+}
+
+function emptyBlock(queries: number, k: number): TopKBlock {
+  const scores = new Float32Array(queries * k);
+  return {
+    queries,
+    k,
+    counts: new Uint32Array(queries),
+    scores,
+    rows: new Uint32Array(queries * k),
+  };
+}
+
+interface QueryOptions {
+  readonly id?: number;
+  readonly queries?: number;
+  readonly k?: number;
+  readonly partitions?: readonly number[];
+  readonly remainingMs?: number;
+  readonly version?: VersionKey;
+  readonly table?: number;
+  readonly vectorValues?: number;
+  readonly excluded?: readonly number[];
+}
+
+function query(options: QueryOptions = {}): WorkerQuery {
+  const { id = 1, queries = 1, k = 10, partitions = [0, 1], remainingMs = 1000 } = options;
+  const excluded = (options.excluded ?? []).map((count) => ({
+    dtype: "int64" as const,
+    shape: [count],
+    data: new BigInt64Array(count),
+  }));
+  const vectors = new Float32Array(options.vectorValues ?? queries * 2);
+  return {
+    id,
+    remainingMs,
+    version: options.version ?? KEY,
+    table: options.table ?? 0,
+    partitions: Uint16Array.from(partitions),
+    ask: { kind: "topK", k, queries, vectors, excluded, rowsOnly: false },
+  };
+}
+
+const other = { ...KEY, fingerprint: fingerprint("other content") };
+
+describe("checks", () => {
+  test.each<[string, QueryOptions, string]>([
+    ["(S10) other content under the same number", { version: other }, "1 NO_VERSION"],
+    ["(S10) a partition that is still loading", { partitions: [0, 2] }, "1 NOT_OWNER"],
+    ["(S10) a partition that was never held", { partitions: [3] }, "1 NOT_OWNER"],
+    ["(R4) no time left", { remainingMs: 0 }, "1 EXPIRED"],
+    ["no partitions", { partitions: [] }, "1 INTERNAL"],
+    ["a table that does not exist", { table: 9 }, "1 INTERNAL"],
+    ["a search in a keyed table", { table: 1, partitions: [0] }, "1 INTERNAL"],
+    ["vectors of another dim", { vectorValues: 3 }, "1 INTERNAL"],
+    ["k of zero", { k: 0 }, "1 INTERNAL"],
+    ["too large a k", { k: 101 }, "1 INTERNAL"],
+    ["too many query vectors", { queries: 7 }, "1 INTERNAL"],
+    ["too large an answer", { queries: 4, k: 100 }, "1 INTERNAL"],
+    ["too many excluded ids", { excluded: [4] }, "1 INTERNAL"],
+    ["exclusion lists that do not fit", { queries: 3, excluded: [1, 1] }, "1 INTERNAL"],
+  ])("%s is refused before any work", (_, options, reason) => {
+    const { handlers, reasons, scans } = answering();
+
+    handlers.onQueries([query(options)]);
+
+    expect(reasons()).toEqual([reason]);
+    expect(scans).toHaveLength(0);
+  });
+
+  test("a lookup in a candidate table is refused", () => {
+    const { handlers, reasons } = answering();
+    const keys = { dtype: "int64" as const, shape: [1], data: new BigInt64Array(1) };
+
+    handlers.onQueries([{ ...query(), ask: { kind: "lookup", keys } }]);
+
+    expect(reasons()).toEqual(["1 INTERNAL"]);
+  });
+
+  test("a replica on its way out still answers", async () => {
+    const { handlers, reasons, scans, clock } = answering();
+
+    handlers.onQueries([query({ partitions: [1] })]);
+    scans[0]?.finish();
+    await clock.advanceSettled(0);
+
+    expect(reasons()).toEqual(["1 topK"]);
+  });
+});
+
+describe("batching", () => {
+  test("queries of one frame leave in one scan; later ones wait for the next", async () => {
+    const { handlers, scans, reasons, replies, clock } = answering();
+
+    handlers.onQueries([query({ id: 1 }), query({ id: 2 })]);
+    handlers.onQueries([query({ id: 3, k: 9 })]);
+    handlers.onQueries([query({ id: 4, partitions: [0] })]);
+    await clock.advanceSettled(5);
+
+    expect(scans.map(({ batch }) => batch.asks.length)).toEqual([2]);
+    scans[0]?.finish();
+    await clock.advanceSettled(0);
+    expect(scans.map(({ batch }) => batch.asks.length)).toEqual([2, 1]);
+    scans[1]?.finish();
+    await clock.advanceSettled(0);
+    scans[2]?.finish();
+    await clock.advanceSettled(0);
+    expect(reasons()).toEqual(["1 topK", "2 topK", "3 topK", "4 topK"]);
+    expect(replies.map(({ queueUs, computeUs }) => [queueUs, computeUs])).toEqual([
+      [0, 7],
+      [0, 7],
+      [5000, 7],
+      [5000, 7],
+    ]);
+  });
+
+  test("(R2) a full queue answers OVERLOADED at once", () => {
+    const { handlers, reasons } = answering({ queueRowsMax: 4 });
+
+    handlers.onQueries([query({ id: 1, queries: 4 })]);
+    handlers.onQueries([query({ id: 2, queries: 3 }), query({ id: 3, queries: 2 })]);
+
+    expect(reasons()).toEqual(["3 OVERLOADED"]);
+  });
+
+  test("(R4) what expires while it waits is never scanned", async () => {
+    const { handlers, reasons, scans, clock } = answering();
+    handlers.onQueries([query({ id: 1 })]);
+    handlers.onQueries([query({ id: 2, remainingMs: 10 }), query({ id: 3, remainingMs: 100 })]);
+
+    await clock.advanceSettled(50);
+    scans[0]?.finish();
+    await clock.advanceSettled(0);
+
+    expect(reasons()).toEqual(["2 EXPIRED", "1 topK"]);
+    expect(scans[1]?.batch.asks).toHaveLength(1);
+  });
+
+  test("expired queries make room in a full queue", async () => {
+    const { handlers, reasons, clock } = answering({ queueRowsMax: 2 });
+    handlers.onQueries([query({ id: 1 })]);
+    handlers.onQueries([query({ id: 2, queries: 2, remainingMs: 10 })]);
+
+    await clock.advanceSettled(20);
+    handlers.onQueries([query({ id: 3, queries: 2 })]);
+
+    expect(reasons()).toEqual(["2 EXPIRED"]);
+  });
+});
+
+describe("endings", () => {
+  test("(S8) a cancelled query gets no reply, and a scan nobody waits for is stopped", async () => {
+    const { handlers, reasons, scans, clock } = answering();
+    handlers.onQueries([query({ id: 1 }), query({ id: 2 })]);
+    handlers.onQueries([query({ id: 3 })]);
+
+    handlers.onCancel(3);
+    handlers.onCancel(1);
+    expect(scans[0]?.signal?.aborted).toBe(false);
+    handlers.onCancel(2);
+    expect(scans[0]?.signal?.aborted).toBe(true);
+    handlers.onCancel(99);
+    scans[0]?.finish();
+    await clock.advanceSettled(0);
+
+    expect(reasons()).toEqual([]);
+    expect(scans).toHaveLength(1);
+  });
+
+  test("(R5) when a router goes, its queries go", async () => {
+    const { handlers, reasons, scans, answers, clock } = answering();
+    handlers.onQueries([query({ id: 1 })]);
+    handlers.onQueries([query({ id: 2, queries: 3 })]);
+
+    handlers.onClose();
+    scans[0]?.fail(new WinnowError("CANCELLED", "nobody waits"));
+    await clock.advanceSettled(0);
+
+    expect(reasons()).toEqual([]);
+    expect(answers.queueRows).toBe(0);
+    expect(answers.isBusy).toBe(false);
+  });
+
+  test("a failed scan fails each of its queries, and the next one runs", async () => {
+    const { handlers, reasons, replies, scans, clock } = answering();
+    handlers.onQueries([query({ id: 1 }), query({ id: 2 })]);
+    handlers.onQueries([query({ id: 3 })]);
+
+    scans[0]?.fail(new WinnowError("UNAVAILABLE", "device lost"));
+    await clock.advanceSettled(0);
+    scans[1]?.finish();
+    await clock.advanceSettled(0);
+
+    expect(reasons()).toEqual(["1 INTERNAL", "2 INTERNAL", "3 topK"]);
+    expect(replies[0]?.answer).toMatchObject({ error: { code: "UNAVAILABLE" } });
+  });
+
+  test("when the compute side dies, what waits fails", () => {
+    const { handlers, reasons, answers } = answering();
+    handlers.onQueries([query({ id: 1 })]);
+    handlers.onQueries([query({ id: 2 })]);
+
+    answers.fail(new WinnowError("UNAVAILABLE", "The compute thread ended"));
+
+    expect(reasons()).toEqual(["2 INTERNAL"]);
+    expect(answers.queueRows).toBe(0);
+  });
+});
