@@ -6,6 +6,7 @@ import type { Attributes } from "./attributes.ts";
 import type { NodeDefinition, OperationDefinition, OutputArgument } from "./graph-definition.ts";
 import { graphDtypeOf } from "./graph-dtype.ts";
 import type { GraphDtype } from "./graph-dtype.ts";
+import { STANDARD_OPERATIONS } from "./standard-operations.ts";
 
 const OUTPUTS_MAX = 65_536;
 
@@ -19,7 +20,7 @@ export class OperationTable {
 
   /** The node's attributes, defaults included. */
   attributesOf(node: NodeDefinition): Attributes {
-    const operation = this.#operations.get(node.op);
+    const operation = this.#definitionOf(node);
     return operation === undefined
       ? node.attributes
       : node.attributes.withDefaults(operation.defaults);
@@ -27,7 +28,7 @@ export class OperationTable {
 
   /** Element types of all outputs. @throws WinnowError UNIMPLEMENTED for an operation nobody defines */
   outputDtypesOf(node: NodeDefinition): GraphDtype[] {
-    const operation = this.#operations.get(node.op);
+    const operation = this.#definitionOf(node);
     if (operation === undefined) {
       const what = `operation ${excerpt(node.op)} of node ${excerpt(node.name)}`;
       throw new WinnowError("UNIMPLEMENTED", `The graph does not define ${what}`);
@@ -36,9 +37,13 @@ export class OperationTable {
     return operation.outputs.flatMap((output) => dtypesOf(output, attributes));
   }
 
+  #definitionOf({ op }: NodeDefinition): OperationDefinition | undefined {
+    return this.#operations.get(op) ?? STANDARD_OPERATIONS.get(op);
+  }
+
   /** Position of the first output that an output argument stands for. */
   outputOffset(node: NodeDefinition, argument: string): number {
-    const operation = this.#operations.get(node.op);
+    const operation = this.#definitionOf(node);
     let offset = 0;
     for (const output of operation?.outputs ?? []) {
       if (output.name === argument) return offset;

@@ -93,10 +93,15 @@ export function tableOrigins(
   operations: OperationTable,
 ): Map<string, TableOrigin> {
   const origins = new Map<string, TableOrigin>();
+  // The path of an asset passes through a variable that the initialiser assigns first.
+  const assigned = new Map<string, GraphValue>();
   const visit = (node: GraphNode, inputs: readonly GraphValue[]): readonly GraphValue[] => {
     const name = inputs[0]?.resource?.name;
     const origin = name === undefined ? undefined : originOf(node, inputs);
     if (name !== undefined && origin !== undefined) origins.set(name, origin);
+    if (name !== undefined && node.op === "AssignVariableOp") assigned.set(name, inputs[1]!);
+    const value = name === undefined ? undefined : assigned.get(name);
+    if (node.op === "ReadVariableOp" && value !== undefined) return [value];
     const outputs = visitSource(node, inputs);
     return outputs ?? node.outputDtypes.map((dtype) => ({ dtype, shape: undefined }));
   };

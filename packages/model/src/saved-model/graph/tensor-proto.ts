@@ -62,7 +62,12 @@ export function readTensorProto(bytes: Uint8Array, what: string): Tensor {
   const isPossible = header.shape.every((size) => size >= 0) && count <= ELEMENTS_MAX;
   if (!isPossible) throw damage(what, `has the shape [${header.shape.join(",")}]`);
   if (dtype === "string") {
-    return tensor("string", header.shape, readStrings(bytes, { count, what }));
+    const { content } = header;
+    const strings =
+      content.length > 0
+        ? stringsOfContent(content, { count, what })
+        : readStrings(bytes, { count, what });
+    return tensor("string", header.shape, strings);
   }
   const data =
     header.content.length > 0
@@ -130,11 +135,37 @@ function fromFields(bytes: Uint8Array, { dtype, count, what }: Wanted): NumericA
   return data;
 }
 
+interface WantedStrings {
+  readonly count: number;
+  readonly what: string;
+}
+
+/** Strings in tensor_content, as graph optimisers write them: all lengths (varint), then all bytes. */
+function stringsOfContent(content: Uint8Array, { count, what }: WantedStrings): StringColumn {
+  const offsets = new Uint32Array(count + 1);
+  let position = 0;
+  let end = 0;
+  for (let index = 0; index < count; index += 1) {
+    let size = 0;
+    let factor = 1;
+    let byte = 0x80;
+    while (byte >= 0x80) {
+      byte = content[position] ?? -1;
+      if (byte < 0 || factor > 2 ** 28) throw damage(what, "holds a damaged list of strings");
+      size += (byte & 0x7f) * factor;
+      factor *= 128;
+      position += 1;
+    }
+    end += size;
+    if (end > content.length) throw damage(what, "holds strings longer than itself");
+    offsets[index + 1] = end;
+  }
+  if (position + end !== content.length) throw damage(what, `holds ${content.length} bytes`);
+  return new StringColumn(offsets, content.slice(position));
+}
+
 /** Strings of a string tensor: counted and measured first, then copied into one column. */
-function readStrings(
-  bytes: Uint8Array,
-  { count, what }: { readonly count: number; readonly what: string },
-): StringColumn {
+function readStrings(bytes: Uint8Array, { count, what }: WantedStrings): StringColumn {
   let given = 0;
   let size = 0;
   let lastSize = 0;

@@ -54,19 +54,31 @@ function equationOf(t: Translation): string {
   );
 }
 
-/** Inference only: the stored mean and variance, over the last axis. */
+/**
+ * By the stored mean and variance at inference; in training mode, which Keras 2 builds its layer
+ * normalisation of, by those of the values themselves over all axes but the channels.
+ */
 function batchNormalisation(t: Translation): string {
   const { attributes } = t.operation;
-  const training = attributes.get("is_training");
-  if (training?.kind !== "bool" || training.value) throw t.untranslatable("is in training mode");
+  const isTraining = attributes.get("is_training");
   const format = attributes.text("data_format") || "NHWC";
-  if (format !== "NHWC") throw t.untranslatable(`has its channels in ${format} order`);
-  const [x, scale, offset, mean, variance] = [0, 1, 2, 3, 4].map((position) => t.name(position));
-  const epsilon = t.model.scalar(t.dtype(4), attributes.float("epsilon", 1e-4));
-  const deviation = t.node("Sqrt", [t.node("Add", [variance!, epsilon])]);
-  const factor = t.node("Div", [scale!, deviation]);
-  const centred = t.node("Sub", [x!, mean!]);
-  return t.node("Add", [t.node("Mul", [centred, factor]), offset!]);
+  if (format !== "NHWC" && format !== "NCHW") throw t.untranslatable(`has ${format} channels`);
+  const perChannel = (position: number): string =>
+    format === "NHWC"
+      ? t.name(position)
+      : t.node("Unsqueeze", [t.name(position), t.model.integers([1, 2])]);
+  const ofItself = isTraining?.kind !== "bool" || isTraining.value;
+  const axes = format === "NHWC" ? [0, 1, 2] : [0, 2, 3];
+  const mean = ofItself ? t.node("ReduceMean", [t.name(0)], { axes, keepdims: 1 }) : perChannel(3);
+  const centred = t.node("Sub", [t.name(0), mean]);
+  const squares = t.node("Mul", [centred, centred]);
+  const variance = ofItself
+    ? t.node("ReduceMean", [squares], { axes, keepdims: 1 })
+    : perChannel(4);
+  const epsilon = t.model.scalar(t.dtype(1), attributes.float("epsilon", 1e-4));
+  const deviation = t.node("Sqrt", [t.node("Add", [variance, epsilon])]);
+  const factor = t.node("Div", [perChannel(1), deviation]);
+  return t.node("Add", [t.node("Mul", [centred, factor]), perChannel(2)]);
 }
 
 /** Equal values keep the lower index first in ONNX Runtime as in TensorFlow. */
