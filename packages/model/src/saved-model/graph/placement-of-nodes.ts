@@ -11,7 +11,7 @@
 
 import { WinnowError, isHostOperation } from "@winnow/core";
 import type { GraphValue, LoweredNode, OperationNode } from "./graph-value.ts";
-import { isDenseOperation } from "./onnx/dense-translation.ts";
+import { refusalOfTranslation } from "./onnx/dense-translation.ts";
 
 /** Where a node runs: `remote` are lookups and searches. */
 export type Side = "host" | "dense" | "remote";
@@ -46,12 +46,9 @@ function sideOf(
   places: ReadonlyMap<LoweredNode, NodePlace>,
 ): Exclude<Side, "remote"> {
   const canHost = isHostOperation(node.op);
-  const canDense = isDenseOperation(node.op) && isNumeric(node);
-  if (!canHost && !canDense) {
-    const what = `operation ${node.op} (node ${node.name})`;
-    throw new WinnowError("UNIMPLEMENTED", `${what} is not supported`);
-  }
-  if (!canHost || !canDense) return canHost ? "host" : "dense";
+  const refusal = isNumeric(node) ? refusalOfTranslation(node) : unsupported(node);
+  if (refusal !== undefined && !canHost) throw refusal;
+  if (refusal !== undefined || !canHost) return canHost ? "host" : "dense";
   const computed = node.inputs.filter(({ constant, stored }) => !constant && !stored);
   const isOfDense = computed.some(({ producer }) => placeOf(producer, places)?.side === "dense");
   if (isOfDense) return "dense";
@@ -74,6 +71,10 @@ function isSearchResult(value: GraphValue, places: ReadonlyMap<LoweredNode, Node
   const { producer } = value;
   if (producer?.kind === "topK") return true;
   return producer !== undefined && places.get(producer)?.side === "host";
+}
+
+function unsupported({ op, name }: OperationNode): WinnowError {
+  return new WinnowError("UNIMPLEMENTED", `operation ${op} (node ${name}) is not supported`);
 }
 
 function isNumeric(node: OperationNode): boolean {

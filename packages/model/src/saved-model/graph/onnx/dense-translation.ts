@@ -5,7 +5,7 @@ import { arrangement } from "./arrangement.ts";
 import { elementwise } from "./elementwise.ts";
 import { linearAlgebra } from "./linear-algebra.ts";
 import { reduction } from "./reduction.ts";
-import type { OnnxModel } from "./onnx-model.ts";
+import { OnnxModel } from "./onnx-model.ts";
 import type { OperationNode } from "../graph-value.ts";
 import { Translation } from "./translation.ts";
 import type { Translator } from "./translation.ts";
@@ -14,9 +14,19 @@ const TRANSLATORS: ReadonlyMap<string, Translator> = new Map(
   Object.entries({ ...arrangement, ...elementwise, ...linearAlgebra, ...reduction }),
 );
 
-/** Whether an operation can be part of an ONNX model. */
-export function isDenseOperation(op: string): boolean {
-  return TRANSLATORS.has(op);
+/**
+ * Why an operation cannot be part of an ONNX model as it is used, or `undefined` if it can: its
+ * translation is tried on an empty model.
+ */
+export function refusalOfTranslation(operation: OperationNode): WinnowError | undefined {
+  const names = operation.inputs.map((_, index) => `input_${index}`);
+  try {
+    translate(new OnnxModel(), operation, names);
+    return undefined;
+  } catch (error) {
+    if (error instanceof WinnowError) return error;
+    throw error;
+  }
 }
 
 /**
@@ -31,7 +41,7 @@ export function translate(
   const translator = TRANSLATORS.get(operation.op);
   if (translator === undefined) {
     const what = `operation ${operation.op} (node ${operation.name})`;
-    throw new WinnowError("UNIMPLEMENTED", `${what} has no translation`);
+    throw new WinnowError("UNIMPLEMENTED", `${what} is not supported`);
   }
   const outputs = translator(new Translation(model, operation, names));
   return typeof outputs === "string" ? [outputs] : outputs;

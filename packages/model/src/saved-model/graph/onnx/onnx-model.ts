@@ -18,17 +18,13 @@ export interface NodeOptions {
 /** A model under construction. */
 export class OnnxModel {
   readonly #nodes: OnnxMessage[] = [];
-  readonly #initialisers: OnnxMessage[] = [];
+  readonly #initialisers = new Map<string, OnnxMessage>();
+  readonly #used = new Set<string>();
   readonly #inputs: OnnxMessage[] = [];
   readonly #outputs: OnnxMessage[] = [];
   readonly #constants = new Map<Tensor, string>();
   readonly #integers = new Map<string, string>();
   #names = 0;
-
-  /** How many inputs it has; ONNX Runtime accepts none. */
-  get inputCount(): number {
-    return this.#inputs.length;
-  }
 
   /** Declares an input and names it. */
   input(dtype: Dtype, shape: readonly number[] | undefined): string {
@@ -40,10 +36,9 @@ export class OnnxModel {
   /** Declares an output, a copy of a value, and names it. */
   output(value: string, dtype: Dtype): string {
     const name = `output_${this.#outputs.length}`;
-    const attributes = {};
-    this.#nodes.push(
-      nodeMessage({ op: "Identity", name, inputs: [value], outputs: [name], attributes }),
-    );
+    const copy = { op: "Identity", name, inputs: [value], outputs: [name], attributes: {} };
+    this.#nodes.push(nodeMessage(copy));
+    this.#used.add(value);
     this.#outputs.push(valueMessage(name, dtype, undefined));
     return name;
   }
@@ -54,6 +49,7 @@ export class OnnxModel {
     const name = this.#nextName();
     const outputs = Array.from({ length: outputCount }, (_, index) => `${name}_${index}`);
     this.#nodes.push(nodeMessage({ op, name, inputs, outputs, attributes }));
+    for (const input of inputs) this.#used.add(input);
     return outputs;
   }
 
@@ -66,7 +62,7 @@ export class OnnxModel {
     return this.nodes(op, inputs, { attributes })[0]!;
   }
 
-  /** Adds a constant once. @throws WinnowError UNIMPLEMENTED for strings */
+  /** Adds a constant once; one that no node uses is not written. @throws WinnowError UNIMPLEMENTED for strings */
   constant(tensor: Tensor): string {
     const known = this.#constants.get(tensor);
     if (known !== undefined) return known;
@@ -74,7 +70,7 @@ export class OnnxModel {
       throw new WinnowError("UNIMPLEMENTED", "a dense part cannot hold strings");
     }
     const name = this.#nextName();
-    this.#initialisers.push(tensorMessage(name, tensor));
+    this.#initialisers.set(name, tensorMessage(name, tensor));
     this.#constants.set(tensor, name);
     return name;
   }
@@ -101,7 +97,9 @@ export class OnnxModel {
     const graph = new OnnxMessage();
     for (const node of this.#nodes) graph.message(1, node);
     graph.bytes(2, "dense");
-    for (const initialiser of this.#initialisers) graph.message(5, initialiser);
+    for (const [name, initialiser] of this.#initialisers) {
+      if (this.#used.has(name)) graph.message(5, initialiser);
+    }
     for (const input of this.#inputs) graph.message(11, input);
     for (const output of this.#outputs) graph.message(12, output);
     const opset = new OnnxMessage().bytes(1, "").int(2, OPSET);
