@@ -1,9 +1,18 @@
-// A program as bytes, for the way from a worker to a router: u32 header length, JSON header, then
-// aligned blobs (typed arrays, strings, ONNX models) that the header points into.
+// A program as bytes, for the way from a worker to a router. What is decoded is checked as a whole:
+// every number points at something, every value is defined before it is read, so that running the
+// program can fail only as a request can.
 
-import { WinnowError } from "../errors.ts";
+import { fingerprint } from "../identity.ts";
 import type { KeyedPartition } from "../keyed-partition.ts";
-import type { ModelProgram } from "./program.ts";
+import { count32, listOf, partialSizes, read, refuse, optional, text } from "./header-reader.ts";
+import type { HeaderReader, HeaderValue } from "./header-reader.ts";
+import type { ModelProgram, SignatureProgram, SignatureTensor, Vocabulary } from "./program.ts";
+import { BlobReader, BlobWriter } from "./program-blobs.ts";
+import { valuesDefinedBy, valuesReadBy } from "./program-plan.ts";
+import { encodeStep, stepReader } from "./step-codec.ts";
+import type { StepSurroundings } from "./step-codec.ts";
+import { encodeInlineTable, encodeTable, inlineTableReader, tableReader } from "./table-codec.ts";
+import { blob, dtype, encodeTensor, tensorReader } from "./tensor-codec.ts";
 
 /** A small keyed table that travels with the program: its one partition holds every row. */
 export interface InlineTable {
@@ -18,16 +27,6 @@ export interface ProgramPackage {
   readonly inlineTables: ReadonlyMap<number, InlineTable>;
 }
 
-/** Packs a program with its inline tables. */
-export function encodeProgramPackage(contents: ProgramPackage): Uint8Array {
-  throw new WinnowError("UNIMPLEMENTED", String(contents.inlineTables.size));
-}
-
-/** Unpacks and checks; arrays are copies. @throws WinnowError DATA_LOSS */
-export function decodeProgramPackage(bytes: Uint8Array): ProgramPackage {
-  throw new WinnowError("UNIMPLEMENTED", String(bytes.length));
-}
-
 /** Packs a program alone. */
 export function encodeProgram(program: ModelProgram): Uint8Array {
   return encodeProgramPackage({ program, inlineTables: new Map() });
@@ -36,4 +35,122 @@ export function encodeProgram(program: ModelProgram): Uint8Array {
 /** Unpacks and checks a program. @throws WinnowError DATA_LOSS */
 export function decodeProgram(bytes: Uint8Array): ModelProgram {
   return decodeProgramPackage(bytes).program;
+}
+
+/** Packs a program with its inline tables. */
+export function encodeProgramPackage({ program, inlineTables }: ProgramPackage): Uint8Array {
+  const blobs = new BlobWriter();
+  const header = {
+    fingerprint: program.fingerprint,
+    tables: program.tables.map((table) => encodeTable(table, blobs)),
+    vocabularies: program.vocabularies.map(({ name, keys, values }) => ({
+      name,
+      keys: encodeTensor(keys, blobs),
+      values: encodeTensor(values, blobs),
+    })),
+    denseModels: program.denseModels.map((onnx) => blobs.add(onnx)),
+    signatures: program.signatures.map((signature) => encodeSignature(signature, blobs)),
+    inlineTables: Array.from(inlineTables, (table) => encodeInlineTable(table, blobs)),
+  };
+  return blobs.finish(header);
+}
+
+/** Unpacks and checks; arrays are copies. @throws WinnowError DATA_LOSS */
+export function decodeProgramPackage(bytes: Uint8Array): ProgramPackage {
+  const blobs = new BlobReader(bytes);
+  const header: HeaderValue = { value: blobs.header, path: "" };
+  const tables = read(header, "tables", listOf(tableReader(blobs)));
+  const vocabularies = read(header, "vocabularies", listOf(vocabularyReader(blobs)));
+  const denseModels = read(header, "denseModels", listOf(blob)).map(
+    (onnx) => new Uint8Array(blobs.copy(onnx)),
+  );
+  const around: StepSurroundings = {
+    tables,
+    vocabularies: vocabularies.length,
+    denseModels: denseModels.length,
+  };
+  const program: ModelProgram = {
+    fingerprint: fingerprint(read(header, "fingerprint", text)),
+    tables,
+    vocabularies,
+    denseModels,
+    signatures: read(header, "signatures", listOf(signatureReader(blobs, around))),
+  };
+  const inline = read(header, "inlineTables", listOf(inlineTableReader(blobs, tables)));
+  return { program, inlineTables: new Map(inline) };
+}
+
+function vocabularyReader(blobs: BlobReader): HeaderReader<Vocabulary> {
+  return (from) => {
+    const keys = read(from, "keys", tensorReader(blobs));
+    const values = read(from, "values", tensorReader(blobs));
+    const isKeyed = keys.dtype === "string" || keys.dtype === "int64";
+    if (!isKeyed || keys.data.length !== values.data.length) {
+      throw refuse(from, "string or int64 keys with one value each");
+    }
+    return { name: read(from, "name", text), keys, values };
+  };
+}
+
+function encodeSignature(signature: SignatureProgram, blobs: BlobWriter): unknown {
+  return {
+    ...signature,
+    constants: signature.constants.map(({ value, tensor }) => ({
+      value,
+      tensor: encodeTensor(tensor, blobs),
+    })),
+    steps: signature.steps.map(encodeStep),
+  };
+}
+
+const signatureTensor: HeaderReader<SignatureTensor> = (from) => ({
+  name: read(from, "name", text),
+  graphTensor: read(from, "graphTensor", text),
+  value: read(from, "value", count32),
+  dtype: read(from, "dtype", dtype),
+  shape: read(from, "shape", optional(partialSizes)),
+});
+
+function signatureReader(
+  blobs: BlobReader,
+  around: StepSurroundings,
+): HeaderReader<SignatureProgram> {
+  const tensor = tensorReader(blobs);
+  return (from) => {
+    const signature: SignatureProgram = {
+      name: read(from, "name", text),
+      methodName: read(from, "methodName", text),
+      inputs: read(from, "inputs", listOf(signatureTensor)),
+      outputs: read(from, "outputs", listOf(signatureTensor)),
+      constants: read(
+        from,
+        "constants",
+        listOf((item) => ({
+          value: read(item, "value", count32),
+          tensor: read(item, "tensor", tensor),
+        })),
+      ),
+      steps: read(from, "steps", listOf(stepReader(around))),
+    };
+    checkDataflow(signature, from);
+    return signature;
+  };
+}
+
+/** Each value is defined once, and before any step or output reads it. */
+function checkDataflow(signature: SignatureProgram, from: HeaderValue): void {
+  const defined = new Set<number>();
+  const define = (value: number): void => {
+    if (defined.has(value)) throw refuse(from, `defining value ${value} once`);
+    defined.add(value);
+  };
+  const need = (value: number): void => {
+    if (!defined.has(value)) throw refuse(from, `defining value ${value} before it is read`);
+  };
+  for (const { value } of [...signature.inputs, ...signature.constants]) define(value);
+  for (const step of signature.steps) {
+    for (const value of valuesReadBy(step)) need(value);
+    for (const value of valuesDefinedBy(step)) define(value);
+  }
+  for (const { value } of signature.outputs) need(value);
 }

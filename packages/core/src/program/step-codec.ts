@@ -1,0 +1,160 @@
+// Steps within an encoded program. Written as they are (they are plain data), read property by
+// property.
+
+import type {
+  Attribute,
+  DenseStep,
+  HostStep,
+  LookupStep,
+  Step,
+  TableSpec,
+  TopKStep,
+} from "./program.ts";
+import {
+  count32,
+  flag,
+  listOf,
+  number,
+  oneOf,
+  optional,
+  positionIn,
+  property,
+  read,
+  refuse,
+  text,
+} from "./header-reader.ts";
+import type { HeaderReader, HeaderValue } from "./header-reader.ts";
+import { isHostOperation } from "./host-operations.ts";
+import { dtype } from "./tensor-codec.ts";
+
+/** What the steps' numbers point into. */
+export interface StepSurroundings {
+  readonly tables: readonly TableSpec[];
+  readonly vocabularies: number;
+  readonly denseModels: number;
+}
+
+/** JSON has no -0, NaN or infinities: such attributes are texts in a list of their own. */
+export function encodeStep(step: Step): unknown {
+  if (step.kind !== "host") return step;
+  const attributes = Object.entries(step.attributes).map(([name, value]) => [
+    name,
+    kindOf(value),
+    Array.isArray(value) ? value.map(numberText) : numberText(value as Attribute),
+  ]);
+  return { ...step, attributes };
+}
+
+type AttributeKind = "number" | "text" | "flag" | "numbers" | "texts";
+
+function kindOf(value: Attribute): AttributeKind {
+  if (typeof value === "number") return "number";
+  if (typeof value === "string") return "text";
+  if (typeof value === "boolean") return "flag";
+  return typeof value[0] === "string" ? "texts" : "numbers";
+}
+
+function numberText(value: unknown): unknown {
+  if (typeof value !== "number" || (Number.isFinite(value) && !Object.is(value, -0))) return value;
+  return Object.is(value, -0) ? "-0" : String(value);
+}
+
+/** Reads one step. */
+export function stepReader(around: StepSurroundings): HeaderReader<Step> {
+  return (from) => {
+    switch (read(from, "kind", oneOf("host", "lookup", "dense", "topK"))) {
+      case "host":
+        return hostStep(from, around);
+      case "lookup":
+        return lookupStep(from, around);
+      case "dense":
+        return denseStep(from, around);
+      case "topK":
+        return topKStep(from, around);
+    }
+  };
+}
+
+function hostStep(from: HeaderValue, around: StepSurroundings): HostStep {
+  const op = read(from, "op", text);
+  if (!isHostOperation(op)) throw refuse(property(from, "op"), "a known operation");
+  const vocabulary = read(from, "vocabulary", optional(positionIn(around.vocabularies)));
+  return {
+    kind: "host",
+    op,
+    node: read(from, "node", text),
+    attributes: attributesOf(property(from, "attributes")),
+    ...(vocabulary === undefined ? {} : { vocabulary }),
+    inputs: read(from, "inputs", listOf(count32)),
+    outputs: read(from, "outputs", listOf(count32)),
+  };
+}
+
+const ATTRIBUTE_READERS: { readonly [K in AttributeKind]: HeaderReader<Attribute> } = {
+  number,
+  text,
+  flag,
+  numbers: listOf(number),
+  texts: listOf(text),
+};
+
+/** Names become own properties of an object that inherits nothing. */
+function attributesOf(from: HeaderValue): Readonly<Record<string, Attribute>> {
+  const attributes = Object.create(null) as Record<string, Attribute>;
+  for (const entry of listOf((item) => item)(from)) {
+    const [name, kind, value] = listOf((item) => item)(entry);
+    if (name === undefined || kind === undefined || value === undefined) {
+      throw refuse(entry, "a name, a kind and a value");
+    }
+    const reader = ATTRIBUTE_READERS[oneOf("number", "text", "flag", "numbers", "texts")(kind)];
+    attributes[text(name)] = reader(value);
+  }
+  return attributes;
+}
+
+function tableOf(from: HeaderValue, { tables }: StepSurroundings, kind: TableSpec["kind"]): number {
+  const table = read(from, "table", positionIn(tables.length));
+  if (tables[table]!.kind !== kind) throw refuse(property(from, "table"), `a ${kind} table`);
+  return table;
+}
+
+function lookupStep(from: HeaderValue, around: StepSurroundings): LookupStep {
+  return {
+    kind: "lookup",
+    table: tableOf(from, around, "keyed"),
+    node: read(from, "node", text),
+    keys: read(from, "keys", count32),
+    output: read(from, "output", count32),
+  };
+}
+
+function denseStep(from: HeaderValue, around: StepSurroundings): DenseStep {
+  const binding = (item: HeaderValue) => ({
+    name: read(item, "name", text),
+    value: read(item, "value", count32),
+  });
+  return {
+    kind: "dense",
+    model: read(from, "model", positionIn(around.denseModels)),
+    inputs: read(from, "inputs", listOf(binding)),
+    outputs: read(
+      from,
+      "outputs",
+      listOf((item) => ({ ...binding(item), dtype: read(item, "dtype", dtype) })),
+    ),
+  };
+}
+
+function topKStep(from: HeaderValue, around: StepSurroundings): TopKStep {
+  return {
+    kind: "topK",
+    table: tableOf(from, around, "candidate"),
+    node: read(from, "node", text),
+    query: read(from, "query", count32),
+    k: read(from, "k", count32),
+    capped: read(from, "capped", flag),
+    scores: read(from, "scores", optional(count32)),
+    rows: read(from, "rows", optional(count32)),
+    ids: read(from, "ids", optional(count32)),
+  };
+}
