@@ -18,6 +18,7 @@ import { ByteCursor, uint32At } from "./byte-cursor.ts";
 import type { Region } from "./region.ts";
 
 const SCAN_BYTES = 2 ** 20;
+const SCAN_BYTES_MIN = 4096;
 const LENGTH_MAX = 2 ** 32 - 1;
 const VARINT_BYTES_MAX = 10;
 
@@ -53,7 +54,7 @@ export function layOutStrings(region: Region, borders: readonly number[]): Strin
   if (count + 4 > region.size) throw damage(region, `${region.size} bytes hold ${count} strings`);
   const lengthOffsets = new Float64Array(borders.length);
   const dataOffsets = new Float64Array(borders.length);
-  const scan = new LengthScan(region);
+  const scan = new LengthScan(region, count);
   for (const [index, border] of borders.entries()) {
     scan.advanceTo(border);
     lengthOffsets[index] = scan.position;
@@ -118,6 +119,7 @@ export function lengthChecksumShare(region: Region, layout: StringLayout): numbe
 /** Walks over varint lengths in pieces, checksumming them as uint32. */
 class LengthScan {
   readonly #region: Region;
+  readonly #count: number;
   readonly #words = new Int32Array(SCAN_BYTES / 4);
   #piece = new ByteCursor(new Uint8Array(), "");
   #pieceStart = 0;
@@ -126,8 +128,9 @@ class LengthScan {
   #index = 0;
   dataBytes = 0;
 
-  constructor(region: Region) {
+  constructor(region: Region, count: number) {
     this.#region = region;
+    this.#count = count;
   }
 
   /** Position of the next length in the region. */
@@ -163,7 +166,9 @@ class LengthScan {
 
   #refill(): void {
     const start = this.position;
-    const size = Math.min(SCAN_BYTES, this.#region.size - start);
+    // A length takes at least one byte: a guess that reads little of what follows the lengths.
+    const guess = Math.max(SCAN_BYTES_MIN, this.#count - this.#index + 4);
+    const size = Math.min(SCAN_BYTES, guess, this.#region.size - start);
     if (start === this.#pieceStart && size === this.#piece.end) return;
     const bytes = new Uint8Array(size);
     this.#region.read(start, bytes);

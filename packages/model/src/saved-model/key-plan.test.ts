@@ -1,0 +1,101 @@
+// Partitions of keyed tables against the obvious: which keys hash where, and which rows they need.
+
+import path from "node:path";
+import { type Tensor, partitionOfBytes, partitionOfInteger, stringTensor } from "@winnow/core";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { checksumsOf, keyedTable, sumOfShares, valuesOf } from "./stored-table.cases.ts";
+import { floats, temporaryDirectory, writeVersionOf } from "./version-directory.cases.ts";
+import { VersionFiles } from "./version-files.ts";
+
+const directory = path.join(temporaryDirectory(), "1");
+
+const textOf = (keys: Tensor | undefined): string[] =>
+  keys?.dtype === "string" ? keys.data.toText() : [];
+
+describe("partitions of a keyed table", () => {
+  test("hold their keys' rows and the rows without a key, and add up to the checksum", () => {
+    const vocabularies = fc.uniqueArray(fc.string({ maxLength: 9 }), { maxLength: 80 });
+    fc.assert(
+      fc.property(vocabularies, fc.nat(4), fc.integer({ min: 1, max: 7 }), (texts, spare, cut) => {
+        const dim = 3;
+        const rows = texts.length + spare + 1;
+        const values = Float32Array.from({ length: rows * dim }, (_, index) => index);
+        writeVersionOf(directory, [floats("embedding", [rows, dim], values)]);
+        const files = new VersionFiles(directory);
+        // Rows in reverse, and the last two keys share one.
+        const rowOf = texts.map((_, index) => Math.max(rows - 1 - index, spare + 2));
+        const clamped = rowOf.map((row) => Math.min(row, rows - 1));
+        const keys = stringTensor(texts);
+        const table = keyedTable(
+          files,
+          {
+            keys,
+            values: {
+              dtype: "int64",
+              shape: [texts.length],
+              data: BigInt64Array.from(clamped, BigInt),
+            },
+          },
+          Math.min(cut, rows),
+        );
+        const owned = new Set(clamped);
+
+        for (let partition = 0; partition < table.spec.partitions; partition += 1) {
+          const reader = files.openPartition(table, partition);
+          const read = valuesOf(reader);
+          const { globalRows, keys, keyRows } = reader.keyed!;
+
+          const mine = texts.flatMap((text, index) =>
+            partitionOfBytes(new TextEncoder().encode(text), table.spec.partitions) === partition
+              ? [index]
+              : [],
+          );
+          const free = Array.from({ length: rows }, (_, row) => row).filter(
+            (row) => !owned.has(row),
+          );
+          const expected = new Set([...mine.map((index) => clamped[index]!), ...free, 0]);
+          expect([...globalRows]).toEqual([...expected].toSorted((a, b) => a - b));
+          expect(textOf(keys)).toEqual(mine.map((index) => texts[index]));
+          expect([...keyRows]).toEqual(mine.map((index) => clamped[index]));
+          expect([...read]).toEqual(
+            [...globalRows].flatMap((row) =>
+              Array.from(values.subarray(row * dim, (row + 1) * dim)),
+            ),
+          );
+        }
+        expect(sumOfShares(files, table)).toEqual(checksumsOf(table));
+        files.close();
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test("without a vocabulary hold the rows whose number hashes to them", () => {
+    const values = Float32Array.from({ length: 500 * 2 }, (_, index) => index);
+    writeVersionOf(directory, [floats("embedding", [500, 2], values)]);
+    const files = new VersionFiles(directory);
+    const table = keyedTable(files, undefined);
+
+    const { globalRows } = files.openPartition(table, 3).keyed!;
+
+    const expected = Array.from({ length: 500 }, (_, row) => row).filter(
+      (row) => partitionOfInteger(BigInt(row), table.spec.partitions) === 3,
+    );
+    expect([...globalRows]).toEqual(expected);
+    expect(sumOfShares(files, table)).toEqual(checksumsOf(table));
+    files.close();
+  });
+
+  test("a vocabulary that leads outside the table is refused", () => {
+    writeVersionOf(directory, [floats("embedding", [2, 1], Float32Array.of(1, 2))]);
+    const files = new VersionFiles(directory);
+    const values: Tensor = { dtype: "int64", shape: [1], data: BigInt64Array.of(2n) };
+    const table = keyedTable(files, { keys: stringTensor(["a"]), values });
+
+    expect(() => files.openPartition(table, 0)).toThrow(
+      "key 0 of its vocabulary leads to row 2 of 2",
+    );
+    files.close();
+  });
+});
