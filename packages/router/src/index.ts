@@ -1,3 +1,20 @@
 // Entrance of the package: the predict API over HTTP, scatter and gather.
 
-export {};
+export { createHttpServer } from "./http/http-server.ts";
+export type { HttpEnvironment, HttpServer } from "./http/http-server.ts";
+export type { HttpObserver, MetricsPage } from "./http/http-observer.ts";
+export type { HttpOptions, HttpSettings } from "./http/http-settings.ts";
+export type {
+  ModelTarget,
+  PinnedModel,
+  Prediction,
+  PredictRequest,
+  Predictor,
+  ServingState,
+  VersionStatus,
+} from "./predictor.ts";
+export { createRouter } from "./router.ts";
+export type { Router, RouterCounters, RouterDependencies } from "./router.ts";
+export type { RouterObserver, RouterStage, SecondAttempt } from "./router-observer.ts";
+export { resolveRouterOptions } from "./router-settings.ts";
+export type { RouterOptions, RouterSettings } from "./router-settings.ts";

@@ -58,7 +58,7 @@ export interface RouterSettings {
   readonly reconnectDelayMsMax: number;
   /** Default 1024. Queries under way on one stream; more are sent to another replica or refused. */
   readonly linkQueriesMax: number;
-  /** Default 64 MiB. Bytes of queries under way on one stream, likewise. */
+  /** Default 8 MiB. Bytes of queries that wait for a stream that takes no more, likewise. */
   readonly linkBytesMax: number;
 
   /** Default 1024. Requests under way; more are refused at once (503). */
@@ -114,7 +114,7 @@ const DEFAULTS: RouterSettings = {
   reconnectDelayMs: 100,
   reconnectDelayMsMax: 1000,
   linkQueriesMax: 1024,
-  linkBytesMax: 64 * 2 ** 20,
+  linkBytesMax: 8 * 2 ** 20,
   inFlightRequestsMax: 1024,
   instancesMax: 4096,
   kMax: 4096,

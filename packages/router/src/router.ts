@@ -39,6 +39,8 @@ export interface RouterDependencies {
   readonly membership: MembershipStore;
   readonly denseEngine: DenseEngine;
   readonly observer?: RouterObserver;
+  /** Runs at the end of the current turn; default `setImmediate`. A simulator brings its own. */
+  readonly defer?: (run: () => void) => void;
 }
 
 /** What a router is busy with; all 0 after `close` (R5). */
@@ -84,11 +86,14 @@ class ClusterRouter implements Router {
   #closed = false;
 
   constructor(settings: RouterSettings, dependencies: RouterDependencies) {
-    const { environment, connector, membership, denseEngine, observer = {} } = dependencies;
+    const { environment, connector, membership, denseEngine, defer } = dependencies;
     this.settings = settings;
     this.#environment = environment;
     const invalidate = (): void => this.#routing?.invalidate();
-    this.#links = new WorkerLinks({ environment, connector, membership, settings }, invalidate);
+    this.#links = new WorkerLinks(
+      { environment, connector, membership, settings, defer },
+      invalidate,
+    );
     const { peers } = this.#links;
     this.#programs = new ProgramStore(
       { environment, settings, connector, denseEngine, peers },
@@ -107,6 +112,7 @@ class ClusterRouter implements Router {
     });
     const budget = new AttemptBudget(environment.clock, settings);
     const { nextTable } = this.#routing;
+    const { observer = {} } = dependencies;
     this.#parts = { environment, settings, peers, budget, observer, nextTable };
   }
 

@@ -2,14 +2,16 @@
 // asks, waits, hedges, retries on other replicas, and says what came back or which partitions this
 // generation cannot answer. Which slot is answered by whom is the matter of `slot.ts`.
 
-import type { Environment, VersionKey, WinnowError, WorkerId } from "@winnow/core";
-import type { RoutedTable, WorkerAnswer, WorkerAsk, WorkerReply } from "@winnow/cluster";
+import { toWinnowError } from "@winnow/core";
+import type { Environment, WorkerId } from "@winnow/core";
+import type { Asked, WorkerAnswer, WorkerReply } from "@winnow/cluster";
 import type { AttemptBudget } from "./attempt-budget.ts";
 import { setGraceTimer } from "./grace-timer.ts";
 import { hedgeDelayMs } from "./hedge-delay.ts";
 import { chooseReplicas } from "./replica-choice.ts";
 import type { RouterObserver, SecondAttempt } from "./router-observer.ts";
 import type { RouterSettings } from "./router-settings.ts";
+import type { ScatterAttempt, ScatterQuestion, ScatterResult } from "./scatter-question.ts";
 import type { ScatterPart, Slot } from "./slot.ts";
 import {
   answerSlot,
@@ -29,42 +31,6 @@ export interface ScatterParts {
   readonly budget: AttemptBudget;
   readonly observer: RouterObserver;
 }
-
-/** What is asked. */
-export interface ScatterQuestion {
-  readonly version: VersionKey;
-  /** Position in the program's tables. */
-  readonly tableNumber: number;
-  /** Ascending. */
-  readonly partitions: readonly number[];
-  /** Spread by the table's plan (searches), or by load alone (few keys). */
-  readonly planned: boolean;
-  /** Whether its partitions count for the coverage of the answer. */
-  readonly countsCoverage: boolean;
-  /** The question for some of the partitions. */
-  readonly askFor: (partitions: readonly number[]) => WorkerAsk;
-  /** Why an answer is none to this question; `undefined` if it is one. */
-  readonly faultOf: (answer: WorkerAnswer, partitions: readonly number[]) => string | undefined;
-  readonly deadlineMs: number;
-  /** Give back what can be had instead of giving up when partitions are lost. */
-  readonly allowPartial: boolean;
-}
-
-/** One attempt to have a question answered by one generation. */
-export interface ScatterAttempt {
-  readonly table: RoutedTable;
-  /** A query planned again: even its first questions come out of the budget. */
-  readonly isReplan: boolean;
-}
-
-/** How a scatter ended. */
-export type ScatterResult =
-  /** `lost`: partitions without an answer, ascending; never any unless `allowPartial`. */
-  | { readonly state: "answered"; readonly parts: readonly ScatterPart[]; readonly lost: number[] }
-  /** This generation cannot answer for the lost partitions. */
-  | { readonly state: "unfinished"; readonly lost: number[]; readonly reason: string }
-  /** The question itself is at fault; no replica will answer it. */
-  | { readonly state: "refused"; readonly error: WinnowError };
 
 /** Asks. @throws the signal's reason when aborted; everything under way is then cancelled */
 export function scatter(
@@ -128,7 +94,7 @@ class Scatter {
     const slots: Slot[] = [];
     const avoided = new Set(parent?.tried);
     let wanted = partitions;
-    while (wanted.length > 0) {
+    while (wanted.length > 0 && !this.#ended) {
       const { groups } = chooseReplicas(
         { peers, random: environment.random },
         { ...this.#question, partitions: wanted, avoided },
@@ -142,6 +108,7 @@ class Scatter {
       }
       wanted = refused.toSorted((a, b) => a - b);
     }
+    if (this.#ended) for (const slot of slots) dropSlot(slot);
     return slots;
   }
 
@@ -155,20 +122,8 @@ class Scatter {
       this.#reason = "the budget for second attempts is spent";
       return false;
     }
-    const { version, tableNumber, deadlineMs, askFor } = this.#question;
-    const asked = slot.peer.ask(
-      {
-        version,
-        table: tableNumber,
-        partitions: Uint16Array.from(slot.partitions),
-        ask: askFor(slot.partitions),
-        deadlineMs,
-      },
-      {
-        onReply: (reply) => this.#onReply(slot, reply),
-        onDoubt: () => this.#onSlow(slot, "retry", "silent"),
-      },
-    );
+    const asked = this.#send(slot);
+    if (asked === undefined) return false;
     if (asked.state === "refused") {
       this.#reason = `worker ${slot.peer.id}: ${asked.reason}`;
       return false;
@@ -176,6 +131,25 @@ class Scatter {
     slot.cancel = () => asked.cancel();
     this.#watch(slot);
     return true;
+  }
+
+  /** Hands a slot's question to its worker; one that fits no frame ends the whole scatter. */
+  #send(slot: Slot): Asked | undefined {
+    const { version, tableNumber, deadlineMs, askFor } = this.#question;
+    const partitions = Uint16Array.from(slot.partitions);
+    slot.askedAtMs = this.#parts.environment.clock.nowMs();
+    try {
+      return slot.peer.ask(
+        { version, table: tableNumber, partitions, ask: askFor(slot.partitions), deadlineMs },
+        {
+          onReply: (reply) => this.#onReply(slot, reply),
+          onDoubt: () => this.#onSlow(slot, "retry", "silent"),
+        },
+      );
+    } catch (error) {
+      this.#end({ state: "refused", error: toWinnowError(error) });
+      return undefined;
+    }
   }
 
   /** Sets the timers of a slot: first the hedge, then the attempt timeout. */
@@ -229,6 +203,12 @@ class Scatter {
       this.#parts.environment.log.error("worker answered wrongly", { worker: peer.id, fault });
       return this.#onNoAnswer(slot, "INTERNAL");
     }
+    this.#parts.observer.reply?.({
+      worker: peer.id,
+      elapsedMs: this.#parts.environment.clock.nowMs() - slot.askedAtMs,
+      queueMs: reply.queueUs / 1000,
+      computeMs: reply.computeUs / 1000,
+    });
     answerSlot(slot, answer);
     this.#onSettled(slot);
   }

@@ -23,6 +23,7 @@ export interface Slot {
   readonly parent: Slot | undefined;
   /** This slot's worker and those of the slots above it. */
   readonly tried: ReadonlySet<WorkerId>;
+  askedAtMs: number;
   /** Whether its own worker may still answer. */
   waiting: boolean;
   /** Whether nothing can change any more. */
@@ -45,6 +46,7 @@ export function openSlot(
     peer,
     parent,
     tried: new Set(parent?.tried).add(peer.id),
+    askedAtMs: 0,
     waiting: true,
     settled: false,
     parts: [],

@@ -6,8 +6,9 @@ import type { Generation, VersionKey } from "@winnow/core";
 import { WinnowError } from "@winnow/core";
 import { isSameVersion, partitionRanges } from "@winnow/cluster";
 import type { RoutedTable, RoutedVersion, RoutingTable } from "@winnow/cluster";
-import type { ScatterParts, ScatterQuestion, ScatterResult } from "./scatter.ts";
+import type { ScatterParts } from "./scatter.ts";
 import { scatter } from "./scatter.ts";
+import type { ScatterQuestion, ScatterResult } from "./scatter-question.ts";
 import type { ScatterPart } from "./slot.ts";
 
 /** Waits for a later table; `undefined` when none that is acceptable comes in time. */

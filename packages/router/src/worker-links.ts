@@ -19,6 +19,8 @@ export interface WorkerLinksParts {
   readonly connector: WorkerConnector;
   readonly membership: MembershipStore;
   readonly settings: RouterSettings;
+  /** Runs at the end of the current turn, so that questions of one turn share a frame. */
+  readonly defer?: ((run: () => void) => void) | undefined;
 }
 
 interface Member {
@@ -96,12 +98,11 @@ export class WorkerLinks {
   }
 
   #connect(peer: WorkerPeer, address: string): void {
-    const { environment, connector, settings } = this.#parts;
+    const { environment, connector, settings, defer } = this.#parts;
     peer.close();
-    if (peer.address !== undefined && peer.address !== address) connector.forget(peer.address);
     const isCurrent = (): boolean => peer.channel === channel;
     const channel: WorkerChannel = new WorkerChannel(
-      { environment, connector, routerId: settings.routerId },
+      { environment, connector, routerId: settings.routerId, ...(defer && { defer }) },
       {
         onAnnouncement: (announcement) => {
           if (!isCurrent() || !this.#isHimself(peer, announcement)) return;
@@ -145,7 +146,6 @@ export class WorkerLinks {
     if (this.#view?.healthy !== true || peer.connected) return;
     if (membersOf(this.#view).some((member) => member.workerId === peer.id)) return;
     peer.close();
-    if (peer.address !== undefined) this.#parts.connector.forget(peer.address);
     this.#peers.delete(peer.id);
   }
 

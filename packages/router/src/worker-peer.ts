@@ -136,11 +136,12 @@ export class WorkerPeer {
       return { state: "refused", reason: "DISCONNECTED" };
     }
     const sentAtMs = this.#environment.clock.nowMs();
-    const asked = this.#channel.ask(question, (reply) => {
+    const onReply = (reply: WorkerReply): void => {
       this.#waiting.delete(listener);
       this.#onReply(reply, this.#environment.clock.nowMs() - sentAtMs);
       listener.onReply(reply);
-    });
+    };
+    const asked = this.#channel.ask(question, onReply);
     if (asked.state === "refused") return asked;
     this.#waiting.add(listener);
     return {

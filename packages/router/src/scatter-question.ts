@@ -1,0 +1,41 @@
+// What a scatter is asked and how it may end.
+
+import type { VersionKey, WinnowError } from "@winnow/core";
+import type { RoutedTable, WorkerAnswer, WorkerAsk } from "@winnow/cluster";
+import type { ScatterPart } from "./slot.ts";
+
+/** What is asked. */
+export interface ScatterQuestion {
+  readonly version: VersionKey;
+  /** Position in the program's tables. */
+  readonly tableNumber: number;
+  /** Ascending. */
+  readonly partitions: readonly number[];
+  /** Spread by the table's plan (searches), or by load alone (few keys). */
+  readonly planned: boolean;
+  /** Whether its partitions count for the coverage of the answer. */
+  readonly countsCoverage: boolean;
+  /** The question for some of the partitions. */
+  readonly askFor: (partitions: readonly number[]) => WorkerAsk;
+  /** Why an answer is none to this question; `undefined` if it is one. */
+  readonly faultOf: (answer: WorkerAnswer, partitions: readonly number[]) => string | undefined;
+  readonly deadlineMs: number;
+  /** Give back what can be had instead of giving up when partitions are lost. */
+  readonly allowPartial: boolean;
+}
+
+/** One attempt to have a question answered by one generation. */
+export interface ScatterAttempt {
+  readonly table: RoutedTable;
+  /** A query planned again: even its first questions come out of the budget. */
+  readonly isReplan: boolean;
+}
+
+/** How a scatter ended. */
+export type ScatterResult =
+  /** `lost`: partitions without an answer, ascending; never any unless `allowPartial`. */
+  | { readonly state: "answered"; readonly parts: readonly ScatterPart[]; readonly lost: number[] }
+  /** This generation cannot answer for the lost partitions. */
+  | { readonly state: "unfinished"; readonly lost: number[]; readonly reason: string }
+  /** The question itself is at fault; no replica will answer it. */
+  | { readonly state: "refused"; readonly error: WinnowError };
