@@ -1,0 +1,412 @@
+"""Records what TensorFlow's own kernels answer, for the operations Winnow runs in TypeScript.
+
+    TF_ENABLE_ONEDNN_OPTS=0 python record_host_operations.py
+
+Needs tensorflow 2.21; Winnow itself does not. Writes host-operations.json:
+
+    { recorded_with,
+      fingerprints: [FarmHash Fingerprint64 of sample(n), n = 0…300, as decimal text],
+      strong: {key, buckets, bins: [SipHash bucket of sample(n)]},
+      cases: [ {op, attributes, inputs: [tensor], outputs: [tensor] | error: {code, message}} ] }
+
+A tensor is [dtype, shape, flat values]. Strings are text, or {"b64": …}; integers beyond 2^53 are
+decimal text; NaN and the infinities are "NaN", "Infinity", "-Infinity". Attributes are written as
+Winnow's programs carry them: dtypes by name, a list of shapes as texts.
+"""
+
+import base64
+import json
+import os
+import pathlib
+import random
+
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+import numpy as np
+import tensorflow as tf
+
+cases = []
+rng = random.Random(5)
+
+
+def plain(value):
+    if isinstance(value, bytes):
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError:
+            return {"b64": base64.b64encode(value).decode()}
+    if isinstance(value, float) and not np.isfinite(value):
+        return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if type(value) is int and abs(value) > 2**53:
+        return str(value)
+    return value
+
+
+def tensor(t):
+    values = t.numpy()
+    return [t.dtype.name, list(t.shape), [plain(v) for v in np.asarray(values).reshape(-1).tolist()]]
+
+
+def attribute(value):
+    if isinstance(value, tf.DType):
+        return value.name
+    if isinstance(value, (list, tuple)):
+        if value and isinstance(value[0], (list, tuple)):
+            return [",".join(map(str, shape)) for shape in value]
+        return [attribute(v) for v in value]
+    return value
+
+
+def flat(value):
+    if isinstance(value, (list, tuple)) and value and isinstance(value[0], (tf.Tensor, tf.RaggedTensor)):
+        return list(value)
+    return [] if isinstance(value, (list, tuple)) and not value else [value]
+
+
+def case(op, inputs, **attributes):
+    """inputs: name → tensor or list of tensors, in the order of the op's definition."""
+    fed = {}
+    for name, value in inputs.items():
+        is_list = isinstance(value, list) and value and isinstance(value[0], tf.Tensor)
+        fed[name] = value if is_list or (isinstance(value, list) and not value) else tf.convert_to_tensor(value)
+    record = {
+        "op": op,
+        "attributes": {k: attribute(v) for k, v in attributes.items()},
+        "inputs": [tensor(t) for value in fed.values() for t in flat(value)],
+    }
+    try:
+        with tf.device("/cpu:0"):
+            answer = getattr(tf.raw_ops, op)(**fed, **attributes)
+    except tf.errors.OpError as error:
+        names = {v: k for k, v in tf.errors.__dict__.items() if isinstance(v, int)}
+        message = error.message.split("{{function_node __wrapped__")[-1]
+        message = message.split("}} ", 1)[-1].split(" [Op:")[0]
+        record["error"] = {"code": names[error.error_code], "message": message}
+    else:
+        answer = [] if answer is None else answer
+        outputs = [answer] if isinstance(answer, tf.Tensor) else list(answer)
+        record["outputs"] = [tensor(t) for o in outputs for t in flat(o)]
+    cases.append(record)
+
+
+def c(values, dtype, shape=None):
+    return tf.constant(values, dtype, shape=shape)
+
+
+i32, i64, f32, f64, u8, b, s = tf.int32, tf.int64, tf.float32, tf.float64, tf.uint8, tf.bool, tf.string
+TEXTS = [
+    "", " ", "Hello, World!", "tab\tand\nline", "  two  words ", "ÜBER Straße", "日本語 text", b"\xff\xfebad",
+    "İstanbul ΣΑΣ", "a,b,,c", ",", ",,", "<br/>html<br>", "it's-red_blue", "UPPER lower 123", "e\u0301 combined",
+    "\u00a0nbsp\u3000wide", "🎬 movie 🎬", b"ok\x80mixed\xe6\x97text", "x" * 40,
+]
+
+# --- strings
+for op in ("StringLower", "StringUpper"):
+    case(op, {"input": c(TEXTS, s)}, encoding="")
+    case(op, {"input": c([t for t in TEXTS if isinstance(t, str)], s)}, encoding="utf-8")
+case("StringStrip", {"input": c(TEXTS + ["\v\fx\r\n", "   "], s)})
+for unit in ("BYTE", "UTF8_CHAR"):
+    case("StringLength", {"input": c(TEXTS, s)}, unit=unit)
+    for pos, length in [(0, 3), (1, 2), (-2, 2), (0, 0)]:
+        case("Substr", {"input": c(["hello", "日本語", "ab🎬"], s), "pos": c(pos, i32), "len": c(length, i32)}, unit=unit)
+    case("Substr", {"input": c(["hello", "日本語"], s), "pos": c([1, 2], i64), "len": c([9, 1], i64)}, unit=unit)
+    case("Substr", {"input": c(["hello", "x"], s), "pos": c(3, i32), "len": c(1, i32)}, unit=unit)
+    case("Substr", {"input": c(["hello"], s), "pos": c(-9, i32), "len": c(1, i32)}, unit=unit)
+case("StringJoin", {"inputs": [c(["a", "b"], s), c("-", s), c(["x", "日"], s)]}, separator="")
+case("StringJoin", {"inputs": [c("p", s), c("q", s)]}, separator=", ")
+case("StringJoin", {"inputs": [c(["a", "b"], s), c(["x"], s)]}, separator="")
+
+ints = [0, 1, -1, 7, -12345, 2**31 - 1, -(2**31)]
+for dtype, values in [(i32, ints), (i64, ints + [2**63 - 1, -(2**63)]), (u8, [0, 255]), (b, [True, False])]:
+    case("AsString", {"input": c(values, dtype)}, precision=-1, scientific=False, shortest=False, width=-1, fill="")
+for fill in ("", "0", " ", "-", "+"):
+    if fill:
+        case("AsString", {"input": c(ints, i64)}, precision=-1, scientific=False, shortest=False, width=8, fill=fill)
+floats = [0.0, -0.0, 1.0, -1.5, 0.1, 3.14159265, 1e-7, 1e20, 123456789.0, 0.0078125, 1e-5, 2.5, 12.34375, np.inf, -np.inf, np.nan, 3.4e38, 5e-45]
+for dtype in (f32, f64):
+    for kw in [{}, {"precision": 2}, {"precision": 0}, {"precision": 3, "width": 12}, {"scientific": True}, {"shortest": True}, {"precision": 9}]:
+        full = dict(precision=-1, scientific=False, shortest=False, width=-1, fill="")
+        full.update(kw)
+        case("AsString", {"input": c(floats, dtype)}, **full)
+for out, texts in [
+    (f32, ["1", " 2.5 ", "-3e4", ".5", "inf", "-Infinity", "nan", "1e-50", "16777217"]),
+    (f64, ["1", "0.1", "1e308"]),
+    (i32, ["1", "-7", " 12 ", "2147483647"]),
+    (i64, ["9223372036854775807", "-9223372036854775808", "0"]),
+]:
+    case("StringToNumber", {"string_tensor": c(texts, s)}, out_type=out)
+for out, text in [(f32, "abc"), (f32, ""), (f32, "1.5x"), (i32, "1.5"), (i32, "2147483648"), (i64, "9223372036854775808"), (i64, "")]:
+    case("StringToNumber", {"string_tensor": c([text], s)}, out_type=out)
+
+for maxsplit in (-1, 1, 2):
+    for sep in ("", ",", ",,", "l"):
+        case("StringSplitV2", {"input": c(TEXTS, s), "sep": c(sep, s)}, maxsplit=maxsplit)
+case("StringSplitV2", {"input": c([], s), "sep": c("", s)}, maxsplit=-1)
+
+PATTERNS = [
+    (r'[!"#$%&()\*\+,-\./:;<=>?@\[\\\]^_`{|}~\']', ""), (r"<br\s*/?>", " "), (r"\s+", " "), (r"[^a-z0-9 ]", "_"),
+    (r"(\w+) (\w+)", r"\2-\1"), ("a*", "-"), ("", "."), (r"\d+", "<\\0>"), (r"(?i)hello", "bye"), (r"^\s+|\s+$", ""),
+    (r"\bred\b", "green"), (r"[[:punct:]]", ""), (r"[[:space:]]+", "|"), (r"\p{L}", "L"), (r"\pN+", "#"), (r"x{3,5}", "y"),
+    (r".", "."), (r"[^x]", "!"), (r"(?P<first>\w)", r"[\1]"), (r"\x{65e5}", "sun"), (r"a|b|", "?"), (r"l+?", "L"), (r"\Q.\E|,", ";"),
+    (r"(?s).+", "all"), (r"\S+$", "end"), (r"[\d\s]", "0"), (r"[a\-z]", "="), (r"\.\*", ""), (r"o$|^H", "*"),
+]
+for pattern, rewrite in PATTERNS:
+    for replace_global in (True, False):
+        case("StaticRegexReplace", {"input": c(TEXTS, s)}, pattern=pattern, rewrite=rewrite, replace_global=replace_global)
+case("RegexReplace", {"input": c(TEXTS, s), "pattern": c("[a-e]+", s), "rewrite": c("<\\0>", s)}, replace_global=True)
+for pattern in (r"\w+", r"[a-z' -]+", ".*", r"", r"a,b.*", r"(?i)HELLO.*", "x+|UPPER lower \\d+", r"\s*"):
+    case("StaticRegexFullMatch", {"input": c(TEXTS, s)}, pattern=pattern)
+    case("RegexFullMatch", {"input": c(TEXTS, s), "pattern": c(pattern, s)})
+for pattern in ("(", "[a", "a**", "(?=x)", r"\1", "x{2,1}", "*a"):
+    case("RegexFullMatch", {"input": c(["a"], s), "pattern": c(pattern, s)})
+
+words = c(["a", "bb", "ccc", "d", "e"], s)
+for kw in [
+    dict(ngram_widths=[2], pad_width=0, left_pad="", right_pad="", preserve_short_sequences=False),
+    dict(ngram_widths=[1, 2], pad_width=0, left_pad="", right_pad="", preserve_short_sequences=False),
+    dict(ngram_widths=[3], pad_width=-1, left_pad="<", right_pad=">", preserve_short_sequences=False),
+    dict(ngram_widths=[2, 4], pad_width=1, left_pad="L", right_pad="R", preserve_short_sequences=False),
+    dict(ngram_widths=[4], pad_width=0, left_pad="", right_pad="", preserve_short_sequences=True),
+    dict(ngram_widths=[9], pad_width=1, left_pad="L", right_pad="R", preserve_short_sequences=True),
+]:
+    for splits in ([0, 3, 3, 5], [0, 5], [0, 1, 2, 5]):
+        case("StringNGrams", {"data": words, "data_splits": c(splits, i64)}, separator=" ", **kw)
+case("StringNGrams", {"data": words, "data_splits": c([0, 4], i64)}, separator=" ", ngram_widths=[2], pad_width=0, left_pad="", right_pad="", preserve_short_sequences=False)
+for errors in ("replace", "ignore"):
+    case("UnicodeDecode", {"input": c(["aé日🎬", "", b"ok\xffz"], s)}, input_encoding="UTF-8", errors=errors, replacement_char=65533, replace_control_characters=False, Tsplits=i64)
+case("UnicodeDecode", {"input": c([b"ok\xffz"], s)}, input_encoding="UTF-8", errors="strict", replacement_char=65533, replace_control_characters=False, Tsplits=i64)
+case("UnicodeEncode", {"input_values": c([97, 233, 26085, 127916], i32), "input_splits": c([0, 2, 2, 4], i64)}, errors="replace", output_encoding="UTF-8", replacement_char=65533)
+case("StringToHashBucketFast", {"input": c(TEXTS, s)}, num_buckets=1000)
+case("StringToHashBucketFast", {"input": c(TEXTS, s)}, num_buckets=2**45 + 7)
+case("StringToHashBucketStrong", {"input": c(TEXTS, s)}, num_buckets=10**6, key=[2**40 + 1, 77])
+
+# --- arithmetic, comparison, conversion
+pairs32 = [2**31 - 1, -(2**31), -7, 7, 1, 0, 123456], [2, 3, 3, -3, -1, 5, 654321]
+pairs64 = [2**63 - 1, -(2**63), -7, 7, 1, 0, 2**40], [2, 3, 3, -3, -1, 5, 2**30]
+pairsf = [1.5, -7.0, 7.0, 0.1, np.inf, np.nan, -0.0, 3.0], [0.3, 3.0, -3.0, 0.2, 1.0, 1.0, 0.0, 0.0]
+for dtype, (x, y) in [(i32, pairs32), (i64, pairs64), (f32, pairsf), (f64, pairsf)]:
+    for op in ["AddV2", "Sub", "Mul", "FloorDiv", "FloorMod", "Maximum", "Minimum", "SquaredDifference"]:
+        case(op, {"x": c(x, dtype), "y": c(y, dtype)})
+    for op in ["Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual"]:
+        case(op, {"x": c(x, dtype), "y": c(y, dtype)})
+    for op in ["Neg", "Abs", "Sign", "Square"]:
+        case(op, {"x" if op != "Neg" else "x": c(x, dtype)})
+for dtype in (f32, f64):
+    for op in ["RealDiv", "DivNoNan"]:
+        case(op, {"x": c(pairsf[0], dtype), "y": c(pairsf[1], dtype)})
+    for op in ["Sqrt", "Rsqrt", "Floor", "Ceil", "Rint", "Round", "Exp", "Log", "Log1p", "Reciprocal", "Tanh", "Sigmoid"]:
+        case(op, {"x": c([0.5, 1.5, 2.5, -0.5, 4.0, 1e-3, 9.99], dtype)})
+    for op in ["IsNan", "IsInf", "IsFinite"]:
+        case(op, {"x": c(pairsf[0], dtype)})
+for op in ["FloorMod", "FloorDiv", "TruncateDiv", "TruncateMod"]:
+    case(op, {"x": c([1, 2], i32), "y": c([1, 0], i32)})
+    case(op, {"x": c([-7, 7], i64), "y": c([2, -2], i64)})
+case("AddV2", {"x": c([[1], [2]], i32), "y": c([10, 20, 30], i32)})
+case("AddV2", {"x": c([1, 2], i32), "y": c([10, 20, 30], i32)})
+case("Mul", {"x": c([], f32), "y": c(2.0, f32)})
+case("Equal", {"x": c(["a", "b", ""], s), "y": c("b", s)})
+case("NotEqual", {"x": c([["a"], ["b"]], s), "y": c(["b", "c"], s)})
+case("Equal", {"x": c([True, False], b), "y": c([True, True], b)})
+case("Equal", {"x": c([1, 2], i32), "y": c([1, 2, 3], i32)}, incompatible_shape_error=False)
+for op in ("LogicalAnd", "LogicalOr"):
+    case(op, {"x": c([[True], [False]], b), "y": c([True, False], b)})
+case("LogicalNot", {"x": c([True, False], b)})
+case("SelectV2", {"condition": c([True, False], b), "t": c([["a", "b"], ["c", "d"]], s), "e": c("z", s)})
+case("SelectV2", {"condition": c(True, b), "t": c([1, 2], i64), "e": c([[3], [4]], i64)})
+case("Select", {"condition": c([True, False], b), "x": c([[1, 2], [3, 4]], i32), "y": c([[5, 6], [7, 8]], i32)})
+kinds = [i32, i64, f32, f64, u8, tf.int8, tf.int16, tf.uint16, tf.uint32, b]
+for to in kinds:
+    case("Cast", {"x": c([0, 1, -1, 300, 70000, -70000], i32)}, DstT=to)
+    case("Cast", {"x": c([0, 1, -1, 2**33 + 5, 2**62], i64)}, DstT=to)
+    case("Cast", {"x": c([0.0, 1.9, 2.5, 100.99], f32)}, DstT=to)
+    case("Cast", {"x": c([True, False], b)}, DstT=to)
+case("Cast", {"x": c([-1.9, -2.5, 1e6], f64)}, DstT=i32)
+case("Cast", {"x": c([16777217, 2**53 + 1], i64)}, DstT=f32)
+case("ZerosLike", {"x": c([[1, 2]], i64)})
+case("ZerosLike", {"x": c(["a"], s)})
+case("OnesLike", {"x": c([[1, 2]], i64)})
+for dtype in (f32, f64, i32, i64):
+    case("Bucketize", {"input": c([-5, 0, 1, 2, 3, 10, 11], dtype)}, boundaries=[0.0, 2.5, 10.0])
+case("Bucketize", {"input": c([0.1, 0.10000001, np.nan, np.inf], f32)}, boundaries=[0.1])
+
+# --- shapes and moves
+m = tf.reshape(tf.range(24, dtype=i32), (2, 3, 4))
+ms = tf.strings.as_string(m)
+for shape in ([4, 6], [-1], [2, -1, 2], [24], [5, 5], [-1, 7], [1, -1]):
+    case("Reshape", {"tensor": m, "shape": c(shape, i32)})
+for axis in (0, 1, -1, -4, 3, 4):
+    case("ExpandDims", {"input": m, "axis": c(axis, i32)})
+case("Squeeze", {"input": tf.reshape(m, (1, 24, 1))}, axis=[])
+case("Squeeze", {"input": tf.reshape(m, (1, 24, 1))}, axis=[-1])
+case("Squeeze", {"input": m}, axis=[0])
+for out in (i32, i64):
+    case("Shape", {"input": ms}, out_type=out)
+    case("Size", {"input": ms}, out_type=out)
+case("Rank", {"input": ms})
+STRIDES = [
+    ([0], [1], [1], {}), ([0], [1], [1], {"shrink_axis_mask": 1}), ([-1], [0], [1], {"shrink_axis_mask": 1}),
+    ([0, 1], [2, 3], [1, 1], {}), ([0, 0], [0, 0], [1, 1], {"begin_mask": 3, "end_mask": 3}),
+    ([0, -1], [0, 0], [1, 1], {"ellipsis_mask": 1, "shrink_axis_mask": 2}), ([0, 0, 0], [0, 0, 2], [1, 1, 1], {"ellipsis_mask": 1, "new_axis_mask": 2}),
+    ([5, 3, 9], [-9, -9, 0], [-1, -2, -1], {}), ([0, 0], [0, 0], [1, 1], {"new_axis_mask": 1, "end_mask": 2}),
+    ([-1], [0], [-1], {"begin_mask": 1, "end_mask": 1}), ([1, 0, 1], [2, 3, 4], [1, 2, 2], {}), ([2], [3], [1], {"shrink_axis_mask": 1}), ([0], [1], [0], {}),
+    ([0, 0, 0, 0], [1, 1, 1, 1], [1, 1, 1, 1], {}), ([1], [-1], [1], {}),
+]
+for begin, end, strides, masks in STRIDES:
+    full = dict(begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=0)
+    full.update(masks)
+    for source in (m, ms):
+        case("StridedSlice", {"input": source, "begin": c(begin, i32), "end": c(end, i32), "strides": c(strides, i32)}, **full)
+for begin, size in [([0, 0, 0], [1, -1, 2]), ([1, 1, 1], [1, 1, 1]), ([0, 3, 0], [2, 0, 4]), ([0, 2, 0], [2, 2, 4]), ([0, -1, 0], [1, 1, 1])]:
+    case("Slice", {"input": m, "begin": c(begin, i64), "size": c(size, i64)})
+for axis in (0, 1, 2, -1):
+    case("ConcatV2", {"values": [m, m + 100], "axis": c(axis, i32)})
+    case("GatherV2", {"params": ms, "indices": c([[1, 0], [1, 1]], i64), "axis": c(axis, i32)}, batch_dims=0)
+case("ConcatV2", {"values": [m, tf.reshape(m, (3, 2, 4))], "axis": c(0, i32)})
+case("GatherV2", {"params": m, "indices": c([[1, 0], [2, 2]], i32), "axis": c(1, i32)}, batch_dims=1)
+case("GatherV2", {"params": m, "indices": c([[[1], [0], [3]], [[2], [2], [0]]], i32), "axis": c(2, i32)}, batch_dims=2)
+case("GatherV2", {"params": m, "indices": c([[0, 1], [1, 2]], i32), "axis": c(0, i32)}, batch_dims=0)
+case("GatherV2", {"params": m, "indices": c(-1, i32), "axis": c(0, i32)}, batch_dims=0)
+for indices in ([[0, 1], [1, 2]], [[1], [0]], [[1, 2, 3]], [[0, 3]], [[-1]]):
+    case("GatherNd", {"params": ms, "indices": c(indices, i64)})
+case("GatherNd", {"params": m, "indices": tf.zeros((2, 0), i32)})
+for axis in (0, 1, -1):
+    case("Pack", {"values": [c([1, 2], i64), c([3, 4], i64), c([5, 6], i64)]}, axis=axis)
+    case("Unpack", {"value": ms}, num=ms.shape[axis], axis=axis)
+case("Split", {"axis": c(1, i32), "value": c([[1, 2, 3, 4]], i32)}, num_split=2)
+case("Split", {"axis": c(1, i32), "value": c([[1, 2, 3]], i32)}, num_split=2)
+case("SplitV", {"value": m, "size_splits": c([1, -1], i32), "axis": c(2, i32)}, num_split=2)
+case("Fill", {"dims": c([2, 3], i32), "value": c("x", s)})
+case("Fill", {"dims": c([0], i64), "value": c(1.5, f32)})
+case("BroadcastTo", {"input": c([[1], [2]], i64), "shape": c([3, 2, 2], i32)})
+case("BroadcastTo", {"input": c([1, 2], i64), "shape": c([3], i32)})
+case("Tile", {"input": c([["a", "b"]], s), "multiples": c([2, 3], i32)})
+case("Tile", {"input": m, "multiples": c([1, 0, 2], i32)})
+for order in ([0, 2, 1], [2, 0, 1], [0, 1, 2]):
+    case("Transpose", {"x": m, "perm": c(order, i32)})
+case("Pad", {"input": c([[1, 2]], i32), "paddings": c([[1, 0], [0, 2]], i32)})
+case("PadV2", {"input": c([["a"]], s), "paddings": c([[0, 1], [1, 1]], i32), "constant_values": c("-", s)})
+case("ReverseV2", {"tensor": m, "axis": c([0, -1], i32)})
+for start, limit, delta, dtype in [(0, 5, 1, i32), (3, -4, -2, i64), (0.0, 1.0, 0.25, f32), (5, 5, 1, i32), (5, 1, 1, i32), (0, 1, 0, i32)]:
+    case("Range", {"start": c(start, dtype), "limit": c(limit, dtype), "delta": c(delta, dtype)})
+for axis in (-1, 0, 1):
+    case("OneHot", {"indices": c([[0, 2], [-1, 5]], i64), "depth": c(3, i32), "on_value": c(1.0, f32), "off_value": c(0.0, f32)}, axis=axis)
+
+# --- reductions, selection
+for dtype in (i32, i64, f32):
+    for axes in ([0], [1, 2], [-1], [0, 1, 2], []):
+        for keep in (False, True):
+            for op in ("Sum", "Max", "Min", "Prod", "Mean"):
+                case(op, {"input": tf.cast(m, dtype) - 5, "axis": c(axes, i32)}, keep_dims=keep)
+for op in ("Any", "All"):
+    case(op, {"input": c([[True, False], [True, True]], b), "axis": c([1], i32)}, keep_dims=False)
+    case(op, {"input": c([[True, False], [True, True]], b), "axis": c([0, 1], i32)}, keep_dims=True)
+    case(op, {"input": tf.zeros((2, 0), b), "axis": c([1], i32)}, keep_dims=False)
+for op in ("Max", "Min", "Sum"):
+    case(op, {"input": tf.zeros((0,), i64), "axis": c([0], i32)}, keep_dims=False)
+case("Max", {"input": m, "axis": c([3], i32)}, keep_dims=False)
+for exclusive in (False, True):
+    for reverse in (False, True):
+        case("Cumsum", {"x": m, "axis": c(1, i32)}, exclusive=exclusive, reverse=reverse)
+        case("Cumsum", {"x": c([1, 2, 3], i64), "axis": c(-1, i32)}, exclusive=exclusive, reverse=reverse)
+for op in ("ArgMax", "ArgMin"):
+    case(op, {"input": c([[1, 3, 3], [0, 0, -1]], i32), "dimension": c(1, i32)}, output_type=i64)
+    case(op, {"input": c([[1, 3, 3], [0, 0, -1]], f32), "dimension": c(0, i32)}, output_type=i32)
+case("TopKV2", {"input": c([[1.0, 5.0, 5.0, 2.0, 5.0], [0.0, -0.0, 0.0, -1.0, 3.0]], f32), "k": c(3, i32)}, sorted=True)
+case("TopKV2", {"input": c([3, 1, 3], i32), "k": c(0, i32)}, sorted=True)
+case("TopKV2", {"input": c([3, 1, 3], i32), "k": c(4, i32)}, sorted=True)
+case("Where", {"condition": c([[True, False], [True, True]], b)})
+case("Where", {"condition": c([0.0, 1.5, -0.0, 2.0], f32)})
+case("Unique", {"x": c(["b", "a", "b", "c", "a"], s)}, out_idx=i32)
+case("Unique", {"x": c([5, 5, 2**60, 3], i64)}, out_idx=i64)
+case("UniqueWithCounts", {"x": c([5, 5, 1, 3], i32)}, out_idx=i32)
+
+# --- histograms, ragged, sparse
+none = tf.zeros((0,), f32)
+for binary in (False, True):
+    case("DenseBincount", {"input": c([[1, 1, 3], [0, 9, 2]], i64), "size": c(4, i64), "weights": none}, binary_output=binary)
+    case("DenseBincount", {"input": c([1, 1, 3], i32), "size": c(4, i32), "weights": c([0.5, 2.0, 1.5], f32)}, binary_output=binary)
+    case("RaggedBincount", {"splits": c([0, 2, 2, 5], i64), "values": c([1, 1, 0, 3, 7], i64), "size": c(4, i64), "weights": none}, binary_output=binary)
+    case("SparseBincount", {"indices": c([[0, 0], [0, 2], [1, 1]], i64), "values": c([1, 1, 3], i64), "dense_shape": c([2, 3], i64), "size": c(4, i64), "weights": none}, binary_output=binary)
+case("DenseBincount", {"input": c([-1], i64), "size": c(4, i64), "weights": none}, binary_output=False)
+case("Bincount", {"arr": c([1, 1, 3, 9], i32), "size": c(4, i32), "weights": c([], i64)})
+values = c([1, 2, 3, 4, 5, 6], i64)
+for shape in ([-1, -1], [3, 2], [5, -1], [-1, 4], [2, 1]):
+    case("RaggedTensorToTensor", {"shape": c(shape, i64), "values": values, "default_value": c(0, i64), "row_partition_tensors": [c([0, 2, 2, 6], i64)]}, row_partition_types=["ROW_SPLITS"])
+    case("RaggedTensorToTensor", {"shape": c(shape, i64), "values": values, "default_value": c(-1, i64), "row_partition_tensors": [c(4, i64), c([0, 0, 1, 3, 3, 3], i64)]}, row_partition_types=["FIRST_DIM_SIZE", "VALUE_ROWIDS"])
+case("RaggedTensorToTensor", {"shape": c(-1, i64), "values": c(["a", "b", "c", "d", "e", "f"], s), "default_value": c("", s), "row_partition_tensors": [c([0, 1, 3], i64), c([0, 2, 2, 6], i64)]}, row_partition_types=["ROW_SPLITS", "ROW_SPLITS"])
+case("RaggedTensorToTensor", {"shape": c([-1, 3, 2], i64), "values": c([[1, 2], [3, 4], [5, 6]], i64), "default_value": c(9, i64), "row_partition_tensors": [c([0, 1, 3], i64)]}, row_partition_types=["ROW_SPLITS"])
+case("RaggedTensorToTensor", {"shape": c([-1, -1, 2], i64), "values": c([[1, 2], [3, 4], [5, 6]], i64), "default_value": c([7, 8], i64), "row_partition_tensors": [c([0, 1, 3], i64)]}, row_partition_types=["ROW_SPLITS"])
+case("SparseToDense", {"sparse_indices": c([[0, 1], [2, 0]], i64), "output_shape": c([3, 2], i64), "sparse_values": c(["x", "y"], s), "default_value": c("", s)}, validate_indices=True)
+case("SparseToDense", {"sparse_indices": c([1, 3], i32), "output_shape": c([5], i32), "sparse_values": c(1.0, f32), "default_value": c(0.0, f32)}, validate_indices=True)
+case("SparseToDense", {"sparse_indices": c([[0, 2]], i64), "output_shape": c([3, 2], i64), "sparse_values": c([1], i64), "default_value": c(0, i64)}, validate_indices=True)
+case("Assert", {"condition": c(True, b), "data": [c("fine", s)]}, summarize=3)
+case("Assert", {"condition": c(False, b), "data": [c("x must be", s), c([1, 2, 3, 4, 5], i32)]}, summarize=3)
+case("EnsureShape", {"input": m}, shape=[2, 3, 4])
+
+# --- tf.Example
+
+
+def example(**features):
+    feature = {}
+    for name, value in features.items():
+        if value and isinstance(value[0], bytes):
+            feature[name] = tf.train.Feature(bytes_list=tf.train.BytesList(value=value))
+        elif value and isinstance(value[0], int):
+            feature[name] = tf.train.Feature(int64_list=tf.train.Int64List(value=value))
+        else:
+            feature[name] = tf.train.Feature(float_list=tf.train.FloatList(value=value))
+    return tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString(deterministic=True)
+
+
+good = [example(u=[b"a", b"b"], n=[5, -6], f=[1.5]), example(n=[1 << 60]), example(u=[b"\xff"], f=[0.25, 2.0, -1.0]), b""]
+
+
+def parse_v2(serialized, sparse=(), dense=(), ragged=(), names=()):
+    case(
+        "ParseExampleV2",
+        {
+            "serialized": c(serialized, s), "names": c(list(names), s), "sparse_keys": c([k for k, _ in sparse], s),
+            "dense_keys": c([k for k, *_ in dense], s), "ragged_keys": c([k for k, *_ in ragged], s), "dense_defaults": [c(d, t) for _, t, _, d in dense],
+        },
+        num_sparse=len(sparse), sparse_types=[t for _, t in sparse], ragged_value_types=[t for _, t, _ in ragged],
+        ragged_split_types=[t for _, _, t in ragged], dense_shapes=[list(shape) for _, _, shape, _ in dense],
+    )
+
+
+parse_v2(good, sparse=[("u", s), ("n", i64), ("f", f32)])
+parse_v2(good, ragged=[("u", s, i64), ("n", i64, i32), ("f", f32, i64)])
+parse_v2(good, dense=[("zz", f32, [2], [1.0, 2.0]), ("yy", s, [], "d")], sparse=[("u", s)])
+parse_v2(good, dense=[("f", f32, [None], 9.0), ("n", i64, [None], 0), ("u", s, [None], "pad")])
+parse_v2(good[:1], dense=[("u", s, [2], []), ("n", i64, [2, 1], []), ("f", f32, [], [])])
+parse_v2(good[:1], dense=[("u", s, [3], [])], names=["one"])
+parse_v2(good[:2], dense=[("u", s, [2], [])], names=["one", "two"])
+parse_v2(good[:1], dense=[("n", f32, [2], [])])
+parse_v2(good[:1], sparse=[("n", f32)])
+parse_v2([b"\x01"], sparse=[("n", i64)])
+case("ParseSingleExample", {"serialized": c(good[0], s), "dense_defaults": [c([], s), c([7], i64)]}, num_sparse=0, sparse_keys=[], sparse_types=[], dense_keys=["u", "q"], dense_shapes=[[2], [1]])
+
+# --- hashes of every length
+
+
+def sample(n):
+    return bytes((i * 31 + n * 7 + (i >> 3)) & 255 for i in range(n))
+
+
+samples = c([sample(n) for n in range(301)], s)
+low = tf.strings.to_hash_bucket_fast(samples, 2**62).numpy()
+other = tf.strings.to_hash_bucket_fast(samples, 3**39).numpy()
+# The op gives the hash modulo 2^62 and modulo 3^39 only; together they determine all 64 bits.
+prints = [
+    next(str(int(x) + k * 2**62) for k in range(4) if (int(x) + k * 2**62) % 3**39 == int(y))
+    for x, y in zip(low, other)
+]
+key = [133, 137]
+strong = tf.strings.to_hash_bucket_strong(samples, 1_000_003, key).numpy().tolist()
+head = {
+    "recorded_with": f"tensorflow {tf.__version__}, CPU",
+    "fingerprints": prints,
+    "strong": {"key": key, "buckets": 1_000_003, "bins": strong},
+}
+lines = ",\n".join(json.dumps(record, ensure_ascii=True) for record in cases)
+target = pathlib.Path(__file__).parent / "host-operations.json"
+target.write_text(json.dumps(head)[:-1] + f',\n"cases": [\n{lines}\n]}}\n')
+print(len(cases), "cases,", target.stat().st_size // 1024, "KiB")
