@@ -11,6 +11,7 @@ import type { Environment } from "@winnow/core";
 import { runProgram, WinnowError } from "@winnow/core";
 import type { DenseEngine } from "@winnow/accelerator";
 import type { MembershipStore, RoutedVersion, WorkerConnector } from "@winnow/cluster";
+import { isServable } from "@winnow/cluster";
 import { AttemptBudget } from "./attempt-budget.ts";
 import type { LoadedProgram } from "./loaded-program.ts";
 import type {
@@ -235,7 +236,7 @@ class ClusterRouter implements Router {
   /** Whether some model answers by default and none that could is still being loaded. */
   #isComplete(): boolean {
     const models = [...this.#routing.table.models.values()];
-    const answering = models.filter(({ versions }) => versions.some(({ refusal }) => !refusal));
+    const answering = models.filter(({ versions }) => versions.some(isServable));
     const failed = models.filter(({ versions }) =>
       versions.every(({ status }) => status.state === "END"),
     );

@@ -1,0 +1,49 @@
+// R3 of the reliability notes: second attempts stay within a share of the first ones, over any 10 s.
+
+import { ManualClock } from "@winnow/core";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { AttemptBudget } from "./attempt-budget.ts";
+
+const limits = { secondAttemptRatio: 0.1, secondAttemptsPerSecond: 2 };
+
+test("second attempts stay within 10 % of the first plus the floor, over any ten seconds", () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.record({ waitMs: fc.integer({ min: 0, max: 900 }), second: fc.boolean() }), {
+        maxLength: 400,
+      }),
+      (steps) => {
+        const clock = new ManualClock();
+        const budget = new AttemptBudget(clock, limits);
+        const first: number[] = [];
+        const second: number[] = [];
+        for (const step of steps) {
+          clock.advance(step.waitMs);
+          if (!step.second) {
+            budget.countFirst();
+            first.push(clock.nowMs());
+          } else if (budget.takeSecond()) second.push(clock.nowMs());
+          // Slots are whole seconds: the window is the current one and the nine before.
+          const since = (Math.floor(clock.nowMs() / 1000) - 9) * 1000;
+          const within = (times: readonly number[]): number =>
+            times.filter((atMs) => atMs >= since).length;
+          expect(within(second)).toBeLessThanOrEqual(0.1 * within(first) + 20);
+        }
+      },
+    ),
+    { numRuns: 50 },
+  );
+});
+
+test("the floor is there without any traffic, and comes back with time", () => {
+  const clock = new ManualClock();
+  const budget = new AttemptBudget(clock, limits);
+
+  const taken = Array.from({ length: 25 }, () => budget.takeSecond());
+  clock.advance(10_000);
+  const later = budget.takeSecond();
+
+  expect(taken.filter(Boolean)).toHaveLength(20);
+  expect(later).toBe(true);
+});

@@ -1,0 +1,251 @@
+// Pretended workers behind a whole router: a membership list that tests edit, and a network inside
+// the process that speaks frames (`WorkerConnector`), so that links, programs and tables are real.
+
+import type { Incarnation, ProgramPackage, WorkerId } from "@winnow/core";
+import { encodeProgramPackage, incarnation, WinnowError } from "@winnow/core";
+import type { ManualClock } from "@winnow/core";
+import type {
+  Announcement,
+  FrameChannel,
+  FrameHandlers,
+  MembershipStore,
+  MembershipView,
+  RouterFrame,
+  WorkerConnector,
+  WorkerFrame,
+  WorkerState,
+} from "@winnow/cluster";
+import type { Behaviour, FakeData } from "./fake-cluster.cases.ts";
+import { answerOf, version } from "./fake-cluster.cases.ts";
+
+/** A worker as the network reaches it. */
+export interface NetworkWorker {
+  readonly id: WorkerId;
+  readonly address: string;
+  incarnation: Incarnation;
+  state: WorkerState;
+  held: Set<number>;
+  /** Versions of the model it announces; their content is the same. */
+  versions: number[];
+  delayMs: number;
+  /** Nothing gets in or out, and nobody is told. */
+  frozen: boolean;
+  /** Refuses connections. */
+  down: boolean;
+  queries: number;
+  cancels: number;
+  behave: () => Behaviour;
+}
+
+interface Stream {
+  readonly worker: NetworkWorker;
+  readonly handlers: FrameHandlers;
+  open: boolean;
+}
+
+/** Streams to pretended workers. */
+export class FakeNetwork implements WorkerConnector {
+  readonly #contents: ProgramPackage;
+  readonly workers = new Map<string, NetworkWorker>();
+  readonly #clock: ManualClock;
+  readonly #data: FakeData;
+  readonly #streams = new Set<Stream>();
+  programsSent = 0;
+  /** What becomes of a program on its way, if anything. */
+  damage: ((bytes: Uint8Array) => Uint8Array) | undefined;
+
+  constructor(clock: ManualClock, data: FakeData, contents: ProgramPackage) {
+    this.#clock = clock;
+    this.#data = data;
+    this.#contents = contents;
+  }
+
+  /** Adds a worker that holds these partitions of both tables. */
+  add(id: string, held: readonly number[], versions: readonly number[] = [7]): NetworkWorker {
+    const worker: NetworkWorker = {
+      id: id as WorkerId,
+      address: `${id}:7600`,
+      incarnation: incarnation(1),
+      state: "ready",
+      held: new Set(held),
+      versions: [...versions],
+      delayMs: 1,
+      frozen: false,
+      down: false,
+      queries: 0,
+      cancels: 0,
+      behave: () => "answer",
+    };
+    this.workers.set(worker.address, worker);
+    return worker;
+  }
+
+  /** Open streams, in all. */
+  get streams(): number {
+    return this.#streams.size;
+  }
+
+  announcementOf(worker: NetworkWorker): Announcement {
+    const held = [...worker.held].toSorted((a, b) => a - b);
+    const { partitions } = this.#data.candidates;
+    const tables = [0, 1].map((table) => ({
+      table,
+      partitions,
+      held: held.map((partition) => ({ partition, shares: [] })),
+    }));
+    return {
+      workerId: worker.id,
+      incarnation: worker.incarnation,
+      address: worker.address,
+      state: worker.state,
+      accelerator: "reference",
+      device: "fake",
+      memoryUsedBytes: 0,
+      memoryCapacityBytes: 1,
+      versions: worker.versions.map((number) => ({
+        model: version.model,
+        version: number,
+        fingerprint: version.fingerprint,
+        state: "ready",
+        error: undefined,
+        tables,
+      })),
+    };
+  }
+
+  /** The worker tells all its routers what it holds now. */
+  announce(worker: NetworkWorker): void {
+    for (const stream of this.#of(worker)) {
+      this.#toRouter(stream, { kind: "state", announcement: this.announcementOf(worker) });
+    }
+  }
+
+  /** Ends the worker's streams as a dying process does. */
+  kill(worker: NetworkWorker): void {
+    worker.down = true;
+    for (const stream of this.#of(worker)) {
+      stream.open = false;
+      this.#streams.delete(stream);
+      stream.handlers.onClose(new WinnowError("UNAVAILABLE", "connection reset"));
+    }
+  }
+
+  /** A new life of a dead worker. */
+  restart(worker: NetworkWorker): void {
+    worker.incarnation = incarnation(worker.incarnation + 1);
+    worker.down = false;
+  }
+
+  open(address: string, handlers: FrameHandlers): FrameChannel {
+    const worker = this.workers.get(address);
+    if (worker === undefined || worker.down) {
+      const error = new WinnowError("UNAVAILABLE", "connection refused");
+      this.#clock.setTimer(0, () => handlers.onClose(error));
+      return { send: () => true, end: () => undefined, cancel: () => undefined };
+    }
+    const stream: Stream = { worker, handlers, open: true };
+    this.#streams.add(stream);
+    const leave = (): void => {
+      stream.open = false;
+      this.#streams.delete(stream);
+    };
+    return {
+      send: (frame) => {
+        this.#clock.setTimer(0, () => stream.open && this.#receive(stream, frame));
+        return true;
+      },
+      end: () => {
+        if (!stream.open) return;
+        leave();
+        this.#clock.setTimer(0, () => handlers.onClose(undefined));
+      },
+      cancel: leave,
+    };
+  }
+
+  async describe(address: string): Promise<Announcement> {
+    const worker = this.workers.get(address);
+    if (worker === undefined) throw new WinnowError("UNAVAILABLE", "nobody there");
+    return this.announcementOf(worker);
+  }
+
+  async program(address: string): Promise<Uint8Array> {
+    if (this.workers.get(address)?.down !== false) throw new WinnowError("UNAVAILABLE", "gone");
+    this.programsSent += 1;
+    const bytes = encodeProgramPackage(this.#contents);
+    return this.damage === undefined ? bytes : this.damage(bytes);
+  }
+
+  forget(): void {}
+
+  close(): void {}
+
+  #of(worker: NetworkWorker): Stream[] {
+    return [...this.#streams].filter((stream) => stream.worker === worker);
+  }
+
+  #toRouter(stream: Stream, frame: WorkerFrame, delayMs = 0): void {
+    this.#clock.setTimer(delayMs, () => {
+      if (stream.open && !stream.worker.frozen) stream.handlers.onFrame(frame);
+    });
+  }
+
+  #receive(stream: Stream, frame: RouterFrame): void {
+    const { worker } = stream;
+    if (worker.frozen) return;
+    switch (frame.kind) {
+      case "hello":
+        this.#toRouter(stream, { kind: "state", announcement: this.announcementOf(worker) });
+        break;
+      case "ping": {
+        const { sequence } = frame;
+        const pong = { sequence, queueRows: 0, progress: sequence, stalled: false };
+        this.#toRouter(stream, { kind: "pong", pong });
+        break;
+      }
+      case "cancel":
+        worker.cancels += 1;
+        break;
+      case "queries":
+        for (const query of frame.queries) {
+          worker.queries += 1;
+          const behaviour = worker.behave();
+          if (behaviour === "silent") continue;
+          const { held } = worker;
+          const answer = answerOf(this.#data, { question: query, held, behaviour });
+          const reply = { id: query.id, queueUs: 0, computeUs: 0, answer };
+          this.#toRouter(stream, { kind: "replies", replies: [reply] }, worker.delayMs);
+        }
+        break;
+    }
+  }
+}
+
+/** A membership list that tests edit. */
+export class FakeMembership implements MembershipStore {
+  #view: MembershipView = {
+    workers: [],
+    silent: [],
+    placementWorkers: [],
+    readAtMs: 0,
+    healthy: true,
+  };
+  readonly #listeners = new Set<(view: MembershipView) => void>();
+
+  /** The store now names these workers; or says it does not know. */
+  publish(workers: readonly Announcement[], healthy = true): void {
+    this.#view = { ...this.#view, workers, healthy };
+    for (const listener of this.#listeners) listener(this.#view);
+  }
+
+  watch(listener: (view: MembershipView) => void): () => void {
+    this.#listeners.add(listener);
+    listener(this.#view);
+    return () => this.#listeners.delete(listener);
+  }
+
+  async announce(): Promise<void> {}
+  suspend(): void {}
+  async withdraw(): Promise<void> {}
+  async close(): Promise<void> {}
+}

@@ -1,0 +1,183 @@
+// A whole router: resolving, wishes, limits, deadlines, drain. The network is pretended.
+
+import { stringTensor } from "@winnow/core";
+import { describe, expect, test } from "vitest";
+import { plainOutputs, RouterBench } from "./router-bench.cases.ts";
+
+const twice = [
+  [0, 1, 2],
+  [1, 2, 3],
+  [0, 3],
+];
+
+describe("a router", () => {
+  test("answers what brute force answers, lookup and search over workers", async () => {
+    const bench = await RouterBench.started({ held: twice });
+
+    const prediction = await bench.settle(bench.predict([3, 17, 3]));
+
+    expect(bench.router.ready).toBe(true);
+    expect(prediction.coverage).toBe(1);
+    expect(plainOutputs(prediction)).toEqual(bench.expected([3, 17, 3]));
+  });
+
+  test("fetches a program once, from one of the workers that hold it", async () => {
+    const bench = await RouterBench.started({ held: twice });
+
+    await bench.settle(bench.predict([1]));
+
+    expect(bench.network.programsSent).toBe(1);
+  });
+
+  test("is not ready, and says UNAVAILABLE, before any worker is reached", async () => {
+    const bench = new RouterBench({ held: twice });
+
+    const pin = bench.router.pin({ model: "movies" });
+
+    expect(bench.router.ready).toBe(false);
+    await expect(pin).rejects.toMatchObject({ code: "UNAVAILABLE" });
+  });
+
+  test.each([
+    [{ model: "books" }, "NOT_FOUND", "Servable not found for request: Latest(books)"],
+    [
+      { model: "movies", version: 9 },
+      "NOT_FOUND",
+      "Servable not found for request: Specific(movies, 9)",
+    ],
+    [
+      { model: "books", label: "stable" },
+      "INVALID_ARGUMENT",
+      "Unrecognized servable version label: stable",
+    ],
+  ])("says of %j what TensorFlow Serving says", async (target, code, message) => {
+    const bench = await RouterBench.started({ held: twice });
+
+    const pin = bench.router.pin(target);
+
+    await expect(pin).rejects.toMatchObject({ code, message });
+  });
+
+  test("resolves a label to its version", async () => {
+    const labels = new Map([["movies", new Map([["stable", 7]])]]);
+    const bench = await RouterBench.started({ held: twice, options: { labels } });
+
+    const pinned = await bench.router.pin({ model: "movies", label: "stable" });
+
+    expect(pinned.version).toBe(7);
+    pinned.release();
+  });
+
+  test("tells models and versions as the status endpoint does", async () => {
+    const bench = await RouterBench.started({ held: twice });
+
+    expect(bench.router.models()).toEqual(["movies"]);
+    expect(bench.router.status("movies")).toEqual([
+      { version: 7, state: "AVAILABLE", errorCode: "OK", errorMessage: "" },
+    ]);
+    expect(bench.router.status("books")).toBeUndefined();
+  });
+});
+
+describe("what a client may wish", () => {
+  test("k is asked instead of the model's, at most the rows there are", async () => {
+    const bench = await RouterBench.started({ held: twice });
+
+    const few = await bench.settle(bench.predict([1], { k: 2 }));
+    const all = await bench.settle(bench.predict([1], { k: 99 }));
+
+    expect(plainOutputs(few)).toEqual(bench.expected([1], 2));
+    expect(plainOutputs(all)).toEqual(bench.expected([1], 40));
+  });
+
+  test("excluded ids are left out", async () => {
+    const bench = await RouterBench.started({ held: twice });
+    const [best = ""] = bench.expected([1]).ids;
+
+    const prediction = await bench.settle(bench.predict([1], { exclude: [stringTensor([best])] }));
+
+    expect(plainOutputs(prediction).ids).toHaveLength(5);
+    expect(plainOutputs(prediction).ids).not.toContain(best);
+  });
+
+  test.each([
+    ["k of 0", { k: 0 }],
+    ["k beyond the limit", { k: 5000 }],
+    ["too many excluded ids", { exclude: [stringTensor(["a", "b", "c"])] }],
+  ])("refuses %s before any work", async (_, wish) => {
+    const bench = await RouterBench.started({ held: twice, options: { excludedIdsMax: 2 } });
+
+    const refused = bench.predict([1], wish);
+
+    await expect(refused).rejects.toMatchObject({ code: "INVALID_ARGUMENT" });
+    expect(bench.workers.map((worker) => worker.queries)).toEqual([0, 0, 0]);
+  });
+
+  test("refuses more instances than one request may bring", async () => {
+    const bench = await RouterBench.started({ held: twice, options: { instancesMax: 2 } });
+
+    await expect(bench.predict([1, 2, 3])).rejects.toThrow("at most 2");
+  });
+});
+
+describe("limits and ends", () => {
+  test("L2: a request ends by its deadline, and its questions are cancelled", async () => {
+    const bench = await RouterBench.started({ held: twice });
+    for (const worker of bench.workers) worker.behave = () => "silent";
+
+    const late = bench.predict([1], { deadlineMs: bench.clock.nowMs() + 300 });
+
+    await expect(bench.settle(late, 350)).rejects.toMatchObject({ code: "DEADLINE_EXCEEDED" });
+    await bench.clock.advanceSettled(10);
+    const { cancels, queries } = bench.workers.reduce(
+      (sum, worker) => ({
+        cancels: sum.cancels + worker.cancels,
+        queries: sum.queries + worker.queries,
+      }),
+      { cancels: 0, queries: 0 },
+    );
+    expect(cancels).toBe(queries);
+    expect(bench.router.counters.questions).toBe(0);
+  });
+
+  test("a client that leaves ends its request", async () => {
+    const bench = await RouterBench.started({ held: twice });
+    for (const worker of bench.workers) worker.behave = () => "silent";
+    const client = new AbortController();
+
+    const left = bench.predict([1], { signal: client.signal });
+    await bench.clock.advanceSettled(10);
+    client.abort();
+
+    await expect(left).rejects.toMatchObject({ code: "CANCELLED" });
+    expect(bench.router.counters).toEqual({ pins: 0, requests: 0, questions: 0 });
+  });
+
+  test("R1: requests beyond the limit are refused at once", async () => {
+    const bench = await RouterBench.started({ held: twice, options: { inFlightRequestsMax: 1 } });
+
+    const first = bench.predict([1]);
+    const second = bench.predict([2]);
+
+    await expect(second).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    expect(plainOutputs(await bench.settle(first))).toEqual(bench.expected([1]));
+  });
+
+  test("I5: drain waits for what runs, and close leaves nothing behind", async () => {
+    const bench = await RouterBench.started({ held: twice });
+    for (const worker of bench.workers) worker.delayMs = 50;
+
+    const running = bench.predict([1]);
+    const drained = bench.router.drain();
+    const prediction = await bench.settle(running);
+    await bench.settle(drained);
+    bench.router.close();
+    await bench.clock.advanceSettled(2000);
+
+    expect(bench.router.ready).toBe(false);
+    expect(plainOutputs(prediction)).toEqual(bench.expected([1]));
+    expect(bench.router.counters).toEqual({ pins: 0, requests: 0, questions: 0 });
+    expect(bench.network.streams).toBe(0);
+    expect(bench.clock.pendingTimers).toBe(0);
+  });
+});
