@@ -80,7 +80,8 @@ function differenceOf(
     const got = answer.get(name)!;
     const wanted = recordedTensor(recorded.outputs![name]!, { dtype, rank: got.shape.length });
     if (got.dtype !== wanted.dtype || got.shape.join() !== wanted.shape.join()) {
-      return `${name} is ${got.dtype} [${got.shape}], not ${wanted.dtype} [${wanted.shape}]`;
+      const [given, expected] = [got.shape.join(), wanted.shape.join()];
+      return `${name} is ${got.dtype} [${given}], not ${wanted.dtype} [${expected}]`;
     }
     for (let at = 0; at < got.data.length; at += 1) {
       const fault = isSameAt(got, wanted, { at, tolerance })

@@ -135,7 +135,7 @@ export class ProgramMachine {
     for (let at = 0; at < queries; at += 1) {
       const vector = (query.data as Float32Array).subarray(at * dim, (at + 1) * dim);
       const all = Float32Array.from({ length: rows }, (_, row) => dot(vector, values, row));
-      const order = Uint32Array.from(all.keys()).sort((a, b) => all[b]! - all[a]! || a - b);
+      const order = Uint32Array.from(all.keys()).toSorted((a, b) => all[b]! - all[a]! || a - b);
       for (let rank = 0; rank < k; rank += 1) {
         found[at * k + rank] = order[rank]!;
         scores[at * k + rank] = all[order[rank]!]!;
@@ -211,8 +211,6 @@ function joinedIds(parts: readonly Tensor[]): Tensor | undefined {
 
 function taken(ids: Tensor, rows: Int32Array): Tensor {
   if (ids.dtype === "string") return { ...ids, data: ids.data.take(rows) };
-  const data = (ids.data as Int32Array).slice(0, 0);
-  void data;
   const picked = Array.from(rows, (row) => (ids.data as BigInt64Array)[row]!);
   return {
     ...ids,

@@ -82,20 +82,12 @@ export function recordedTensor(
 }
 
 function arrayOf(dtype: Dtype, values: readonly Recorded[]): Tensor["data"] {
-  switch (dtype) {
-    case "string":
-      return StringColumn.fromBytes(values.map(bytesOf));
-    case "int64":
-      return BigInt64Array.from(values, (value) => BigInt(value as string));
-    case "int32":
-      return Int32Array.from(values as number[]);
-    case "bool":
-      return Uint8Array.from(values, Number);
-    case "float32":
-      return Float32Array.from(values, Number);
-    default:
-      throw new Error(`no case has ${dtype} inputs`);
-  }
+  if (dtype === "string") return StringColumn.fromBytes(values.map(bytesOf));
+  if (dtype === "int64") return BigInt64Array.from(values, (value) => BigInt(value as string));
+  if (dtype === "int32") return Int32Array.from(values as number[]);
+  if (dtype === "bool") return Uint8Array.from(values, Number);
+  if (dtype === "float32") return Float32Array.from(values, Number);
+  throw new Error(`no case has ${dtype} values`);
 }
 
 /** The bytes of a recorded string. */

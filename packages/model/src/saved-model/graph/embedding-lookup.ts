@@ -15,6 +15,8 @@ import { gatherIdentifiers } from "./retrieval.ts";
 import { storedRowsOf } from "./table-registry.ts";
 import type { StoredRows } from "./table-registry.ts";
 
+const GUARD_STEPS_MAX = 16;
+
 /** A gather in its three spellings. */
 interface Gather {
   /** What is gathered from: the whole content of a variable or constant, or a computed value. */
@@ -98,18 +100,24 @@ function fusedTable(lowering: Lowering, rows: StoredRows, expression: KeyExpress
  */
 export function isGuardOf(node: LoweredNode | undefined, lookup: OperationNode): boolean {
   if (node?.kind !== "operation" || node.op !== "Assert") return false;
-  const missing = lookup.inputs[2]?.constant;
   let value = node.inputs[0];
-  for (let steps = 0; value !== undefined && steps < 16; steps += 1) {
-    const comparison = producerOf(value, "Equal", "NotEqual");
-    const other = comparison?.inputs.find(({ constant }) => constant !== undefined);
-    const compared = comparison?.inputs.find(({ constant }) => constant === undefined);
-    const found = compared?.producer === lookup;
-    if (found && missing !== undefined && isSameScalar(other?.constant, missing)) return true;
+  for (let steps = 0; value !== undefined && steps < GUARD_STEPS_MAX; steps += 1) {
+    if (comparesWithMissing(value, lookup)) return true;
     const next = producerOf(value, "Equal", "Size", "Where", "All", "Any", "LogicalNot", "Reshape");
     value = next?.inputs.find(({ constant }) => constant === undefined);
   }
   return false;
+}
+
+/** Whether a value says which results of a lookup are the one for a missing key. */
+function comparesWithMissing(value: GraphValue, lookup: OperationNode): boolean {
+  const comparison = producerOf(value, "Equal", "NotEqual");
+  const missing = lookup.inputs[2]?.constant;
+  if (comparison === undefined || missing === undefined) return false;
+  const [a, b] = comparison.inputs;
+  const other = a?.producer === lookup ? b : a;
+  const isOfLookup = a?.producer === lookup || b?.producer === lookup;
+  return isOfLookup && isSameScalar(other?.constant, missing);
 }
 
 function isSameScalar(a: Tensor | undefined, b: Tensor): boolean {

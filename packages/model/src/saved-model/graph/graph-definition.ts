@@ -110,8 +110,16 @@ function readLibrary(reader: ProtobufReader, into: Map<string, FunctionDefinitio
   }
 }
 
+const NAMELESS: OperationDefinition = {
+  name: "",
+  inputNames: [],
+  outputs: [],
+  controlOutputs: [],
+  defaults: new Map(),
+};
+
 function readFunction(reader: ProtobufReader): FunctionDefinition {
-  let signature: OperationDefinition | undefined;
+  let signature = NAMELESS;
   const nodes = new Map<string, NodeDefinition>();
   const results = new Map<string, string>();
   const controls = new Map<string, string>();
@@ -123,10 +131,11 @@ function readFunction(reader: ProtobufReader): FunctionDefinition {
       (reader.field === 4 ? results : controls).set(key, value?.text() ?? "");
     }
   }
+  const { name, inputNames, outputs } = signature;
   return {
-    name: signature?.name ?? "",
-    parameters: signature?.inputNames ?? [],
-    results: (signature?.outputs ?? []).map((output) => results.get(output.name) ?? ""),
+    name,
+    parameters: inputNames,
+    results: outputs.map((output) => results.get(output.name) ?? ""),
     controlResults: [...controls.values()],
     nodes,
   };

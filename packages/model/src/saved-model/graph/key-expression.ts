@@ -45,33 +45,55 @@ export function recogniseKeyExpression(
 ): KeyExpression | undefined {
   const lookup = onlyLookupOf(indices);
   const key = lookup?.inputs[1];
-  const keyDtype = key?.dtype;
   if (lookup === undefined || key === undefined) return undefined;
-  if (keyDtype !== "string" && keyDtype !== "int64") return undefined;
+  if (key.dtype !== "string" && key.dtype !== "int64") return undefined;
   const nodes = nodesBetween(indices, key);
   const index = bounds.vocabularyOf(lookup);
-  if (nodes === undefined || index === undefined) return undefined;
-  const { keys, values } = index.vocabulary;
-  if (keys.dtype !== keyDtype || values.dtype !== "int64") return undefined;
-  const expression = { nodes, indices, key };
-  const rows = evaluate(expression, keys, (node) => (node === lookup ? values : undefined));
-  const missing = outcomeForMissingKey(expression, bounds.rows);
-  if (rows?.dtype !== "int64" || missing === undefined) return undefined;
+  if (nodes === undefined || index?.vocabulary.keys.dtype !== key.dtype) return undefined;
+  return describe({ nodes, indices, key }, { lookup, index }, bounds.rows);
+}
+
+/** What the expression does with keys the vocabulary holds, lacks, and is compared with. */
+function describe(
+  expression: Expression,
+  asked: AskedVocabulary,
+  rowCount: number,
+): KeyExpression | undefined {
+  const { key } = expression;
+  const keyDtype = key.dtype === "string" ? "string" : "int64";
+  const vocabulary = rowsOfVocabulary(expression, asked, rowCount);
+  const missing = outcomeForMissingKey(expression, rowCount);
+  if (vocabulary === undefined || missing === undefined) return undefined;
   const compared = distinctValues(missing.compared, keyDtype);
-  const fixedRows = rowsOfCompared(expression, compared, { lookup, index });
-  const fixed = { keys: compared, rows: numbersOf(fixedRows) };
-  const areInside =
-    areRows(rows.data, bounds.rows) && fixed.rows.every((row) => row >= 0 && row < bounds.rows);
-  if (!areInside || fixed.rows.length !== compared.shape[0]) return undefined;
-  const vocabulary = { keys, values: rows };
+  const rows = numbersOf(rowsOfCompared(expression, compared, asked));
+  if (!areInside(rows, rowCount) || rows.length !== compared.shape[0]) return undefined;
+  const fixed = { keys: compared, rows };
+  const { lookup } = asked;
   return { key, keyDtype, lookup, vocabulary, missing: missing.outcome, fixed };
+}
+
+interface AskedVocabulary {
+  readonly lookup: OperationNode;
+  readonly index: VocabularyIndex;
+}
+
+/** The row that each key of the vocabulary leads to; all must be rows of the table. */
+function rowsOfVocabulary(
+  expression: Expression,
+  { lookup, index }: AskedVocabulary,
+  rows: number,
+): KeyExpression["vocabulary"] | undefined {
+  const { keys, values } = index.vocabulary;
+  const found = evaluate(expression, keys, (node) => (node === lookup ? values : undefined));
+  if (found?.dtype !== "int64" || !areRows(found.data, rows)) return undefined;
+  return { keys, values: found };
 }
 
 /** Rows of the keys an expression compares with, which the vocabulary may hold or lack. */
 function rowsOfCompared(
   expression: Expression,
   compared: Tensor,
-  { lookup, index }: { readonly lookup: OperationNode; readonly index: VocabularyIndex },
+  { lookup, index }: AskedVocabulary,
 ): Tensor | undefined {
   if (compared.shape[0] === 0) return { dtype: "int64", shape: [0], data: new BigInt64Array() };
   const missing = lookup.inputs[2]?.constant;
@@ -79,6 +101,10 @@ function rowsOfCompared(
   const call = { ...lookup, outputCount: 1 };
   const found = fold(call, [compared, missing], index)?.[0];
   return evaluate(expression, compared, (node) => (node === lookup ? found : undefined));
+}
+
+function areInside(rows: readonly number[], end: number): boolean {
+  return rows.every((row) => row >= 0 && row < end);
 }
 
 function areRows(values: BigInt64Array, rows: number): boolean {
@@ -116,28 +142,30 @@ function nodesBetween(
 ): readonly OperationNode[] | undefined {
   const order: OperationNode[] = [];
   const seen = new Set<OperationNode>();
-  const stack: { readonly value: GraphValue; isLeaving: boolean }[] = [];
-  const enter = (value: GraphValue): void => void stack.push({ value, isLeaving: false });
-  enter(indices);
+  const stack: { readonly value: GraphValue; readonly isLeaving: boolean }[] = [
+    { value: indices, isLeaving: false },
+  ];
   for (let frame = stack.pop(); frame !== undefined; frame = stack.pop()) {
-    const node = frame.value.producer;
-    if (frame.value === key || isScalarConstant(frame.value)) continue;
-    const isElementwise = node?.kind === "operation" && ELEMENTWISE.has(node.op);
-    if (!isElementwise) {
-      if (key === undefined) continue;
-      if (frame.value.resource === undefined) return undefined;
-      continue;
-    }
-    if (frame.isLeaving) {
+    const { value, isLeaving } = frame;
+    if (value === key || isScalarConstant(value) || value.resource !== undefined) continue;
+    const node = elementwiseProducerOf(value);
+    if (node === undefined) {
+      if (key !== undefined) return undefined;
+    } else if (isLeaving) {
       order.push(node);
     } else if (!seen.has(node)) {
       seen.add(node);
       if (seen.size > NODES_MAX) return undefined;
-      stack.push({ value: frame.value, isLeaving: true });
-      for (const input of node.inputs) enter(input);
+      stack.push({ value, isLeaving: true });
+      for (const input of node.inputs) stack.push({ value: input, isLeaving: false });
     }
   }
   return order;
+}
+
+function elementwiseProducerOf({ producer }: GraphValue): OperationNode | undefined {
+  const isElementwise = producer?.kind === "operation" && ELEMENTWISE.has(producer.op);
+  return isElementwise ? producer : undefined;
 }
 
 function isScalarConstant(value: GraphValue): boolean {

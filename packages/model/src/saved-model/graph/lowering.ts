@@ -3,6 +3,7 @@
 // become lookups, searches of candidate tables become top-k, and everything else stays an operation.
 // Nothing is dropped here: the program is made of what its outputs turn out to need.
 
+import { elementCount } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import { fold } from "./constant-folding.ts";
 import { visitDataset } from "./dataset-nodes.ts";
@@ -13,6 +14,7 @@ import type { GraphValue, LoweredNode, OperationNode } from "./graph-value.ts";
 import type { GraphNode, GraphWalk } from "./graph-walk.ts";
 import { visitTopK } from "./retrieval.ts";
 import { inferShape } from "./shape-inference.ts";
+import type { InferredOutput } from "./shape-inference.ts";
 import { visitSource } from "./source-nodes.ts";
 import type { TableRegistry } from "./table-registry.ts";
 
@@ -97,27 +99,37 @@ export class Lowering {
 }
 
 /** Constants in, constants out; likewise what shape arithmetic settles. */
-function foldedOutputs(
+function foldedOutputs(lowering: Lowering, visit: Visit): readonly GraphValue[] | undefined {
+  const { node, inputs } = visit;
+  if (node.outputDtypes.length === 0) return undefined;
+  return ofConstants(lowering, visit) ?? ofKnownIntegers(visit, inferShape(node, inputs));
+}
+
+function ofConstants(
   lowering: Lowering,
   { node, inputs }: Visit,
 ): readonly GraphValue[] | undefined {
   const outputCount = node.outputDtypes.length;
-  if (outputCount === 0) return undefined;
-  const isLookup = node.op === "LookupTableFindV2" || node.op === "LookupTableFind";
+  const isLookup = node.op === "LookupTableFindV2";
   const values = isLookup ? inputs.slice(1) : inputs;
-  const tensors = values.flatMap(({ constant }) => (constant === undefined ? [] : [constant]));
-  if (tensors.length === values.length && values.length > 0) {
-    const table = inputs[0]?.resource;
-    const vocabulary =
-      isLookup && table !== undefined ? lowering.sources.tables.get(table.name) : undefined;
-    const results = fold({ ...node, outputCount }, tensors, vocabulary);
-    if (results?.length === outputCount) return results.map((tensor) => constantValue(tensor));
-  }
-  const { shape, known } = inferShape(node, inputs);
-  const dtype = node.outputDtypes[0];
-  if (outputCount > 1 || shape === undefined || known === undefined) return undefined;
-  if (known.includes(-1) || (dtype !== "int32" && dtype !== "int64")) return undefined;
-  return [integers(known, shape, dtype)];
+  const tensors = values.flatMap(({ constant }) => constant ?? []);
+  if (tensors.length < values.length || values.length === 0) return undefined;
+  const table = isLookup ? inputs[0]?.resource : undefined;
+  if (isLookup && table?.kind !== "table") return undefined;
+  const vocabulary = table === undefined ? undefined : lowering.sources.tables.get(table.name);
+  const results = fold({ ...node, outputCount }, tensors, vocabulary);
+  const isComplete = results?.length === outputCount;
+  return isComplete ? results.map((tensor) => constantValue(tensor)) : undefined;
+}
+
+function ofKnownIntegers(
+  { node }: Visit,
+  { shape, known }: InferredOutput,
+): readonly GraphValue[] | undefined {
+  const [dtype, ...others] = node.outputDtypes;
+  if (others.length > 0 || (dtype !== "int32" && dtype !== "int64")) return undefined;
+  if (shape === undefined || known === undefined || known.includes(-1)) return undefined;
+  return elementCount(shape) === known.length ? [integers(known, shape, dtype)] : undefined;
 }
 
 function integers(

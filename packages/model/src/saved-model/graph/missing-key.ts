@@ -13,16 +13,27 @@ export interface MissingKeyOutcome {
   readonly compared: readonly Tensor[];
 }
 
+interface Hash {
+  readonly kind: "hash";
+  readonly first: number;
+  readonly buckets: number;
+}
+
 /** What is known of a value when nothing is known of the key. */
 type Symbol =
   | { readonly kind: "constant"; readonly tensor: Tensor }
   | { readonly kind: "key" }
-  | { readonly kind: "hash"; readonly first: number; readonly buckets: number }
+  | Hash
   | { readonly kind: "unknown" };
 
+interface SymbolicCall {
+  readonly node: OperationNode;
+  readonly inputs: readonly Symbol[];
+  /** Collects what the key is compared with. */
+  readonly compared: Tensor[];
+}
+
 const UNKNOWN: Symbol = { kind: "unknown" };
-const FALSE: Tensor = { dtype: "bool", shape: [], data: Uint8Array.of(0) };
-const TRUE: Tensor = { dtype: "bool", shape: [], data: Uint8Array.of(1) };
 
 /** Evaluates for a missing key; `undefined` if the result is no row and no hash over rows. */
 export function outcomeForMissingKey(
@@ -35,7 +46,7 @@ export function outcomeForMissingKey(
     symbols.get(value) ??
     (value.constant === undefined ? UNKNOWN : { kind: "constant", tensor: value.constant });
   for (const node of nodes) {
-    const result = symbolically(node, node.inputs.map(symbolOf), compared);
+    const result = evaluated({ node, inputs: node.inputs.map(symbolOf), compared });
     if (node.outputs[0] !== undefined) symbols.set(node.outputs[0], result);
   }
   const outcome = outcomeOf(symbolOf(indices), rows);
@@ -55,12 +66,17 @@ function outcomeOf(symbol: Symbol, rows: number): MissingKey | undefined {
   return row >= 0 && row < rows ? { kind: "row", row } : { kind: "refuse" };
 }
 
-function symbolically(node: OperationNode, inputs: readonly Symbol[], compared: Tensor[]): Symbol {
-  const [first, second, third] = inputs;
-  if (node.op === "LookupTableFindV2") return third ?? UNKNOWN;
-  if (node.op === "SelectV2" || node.op === "Select") return selected(inputs);
-  if (first?.kind === "key" || second?.kind === "key") return ofKey(node, inputs, compared);
-  if (first?.kind === "hash" || second?.kind === "hash") return ofHash(node, inputs);
+function evaluated(call: SymbolicCall): Symbol {
+  const { node, inputs } = call;
+  switch (node.op) {
+    case "LookupTableFindV2":
+      return inputs[2] ?? UNKNOWN;
+    case "SelectV2":
+    case "Select":
+      return selected(inputs);
+  }
+  if (inputs.some(({ kind }) => kind === "key")) return ofKey(call);
+  if (inputs.some(({ kind }) => kind === "hash")) return ofHash(call);
   const tensors = inputs.flatMap((input) => (input.kind === "constant" ? [input.tensor] : []));
   if (tensors.length < inputs.length) return UNKNOWN;
   const tensor = fold({ ...node, outputCount: 1 }, tensors)?.[0];
@@ -73,69 +89,83 @@ function selected([condition, whenTrue, whenFalse]: readonly Symbol[]): Symbol {
 }
 
 /** Operations on the key itself: comparisons with fixed keys, and hashes. */
-function ofKey(node: OperationNode, inputs: readonly Symbol[], compared: Tensor[]): Symbol {
-  const other = inputs.find(({ kind }) => kind === "constant");
-  const constant = other?.kind === "constant" ? other.tensor : undefined;
-  if ((node.op === "Equal" || node.op === "NotEqual") && constant !== undefined) {
-    compared.push(constant);
-    return { kind: "constant", tensor: node.op === "Equal" ? FALSE : TRUE };
+function ofKey({ node, inputs, compared }: SymbolicCall): Symbol {
+  switch (node.op) {
+    case "Equal":
+    case "NotEqual": {
+      const other = inputs.find(({ kind }) => kind === "constant");
+      if (other?.kind !== "constant") return UNKNOWN;
+      compared.push(other.tensor);
+      return truth(node.op === "NotEqual");
+    }
+    case "StringToHashBucketFast":
+      return { kind: "hash", first: 0, buckets: node.attributes.int("num_buckets") };
+    case "FloorMod": {
+      const buckets = integerOf(node.inputs[1]) ?? 0;
+      const isHash = inputs[0]?.kind === "key" && buckets > 0;
+      return isHash ? { kind: "hash", first: 0, buckets } : UNKNOWN;
+    }
+    default:
+      return UNKNOWN;
   }
-  if (node.op === "StringToHashBucketFast") {
-    return { kind: "hash", first: 0, buckets: node.attributes.int("num_buckets") };
-  }
-  const buckets = integerOf(node.inputs[1]);
-  if (node.op === "FloorMod" && inputs[0]?.kind === "key" && buckets !== undefined && buckets > 0) {
-    return { kind: "hash", first: 0, buckets };
-  }
-  return UNKNOWN;
 }
 
 /** Operations on a hash: moving its range, and comparisons that the range decides. */
-function ofHash(node: OperationNode, [left, right]: readonly Symbol[]): Symbol {
-  if (node.op === "Cast" && left?.kind === "hash") return left;
-  const hash = left?.kind === "hash" ? left : right;
-  const other = left?.kind === "hash" ? right : left;
-  if (hash?.kind !== "hash" || other?.kind !== "constant") return UNKNOWN;
-  const by = Number(other.tensor.dtype === "string" ? Number.NaN : other.tensor.data[0]);
-  if (!Number.isSafeInteger(by)) return UNKNOWN;
-  if (node.op === "AddV2" || node.op === "Add") return { ...hash, first: hash.first + by };
-  if (node.op === "Sub" && hash === left) return { ...hash, first: hash.first - by };
-  const range = { low: hash.first, high: hash.first + hash.buckets - 1 };
-  const isTrue = decided(hash === left ? node.op : mirrored(node.op), range, by);
-  if (isTrue === undefined) return UNKNOWN;
-  return { kind: "constant", tensor: isTrue ? TRUE : FALSE };
-}
-
-function mirrored(op: string): string {
-  const pairs: Readonly<Record<string, string>> = {
-    Less: "Greater",
-    LessEqual: "GreaterEqual",
-    Greater: "Less",
-    GreaterEqual: "LessEqual",
-  };
-  return pairs[op] ?? op;
-}
-
-/** Whether every number of a range compares alike with `by`. */
-function decided(
-  op: string,
-  { low, high }: { readonly low: number; readonly high: number },
-  by: number,
-): boolean | undefined {
-  switch (op) {
-    case "Less":
-      return high < by ? true : low >= by ? false : undefined;
-    case "LessEqual":
-      return high <= by ? true : low > by ? false : undefined;
-    case "Greater":
-      return low > by ? true : high <= by ? false : undefined;
-    case "GreaterEqual":
-      return low >= by ? true : high < by ? false : undefined;
-    case "Equal":
-      return by < low || by > high ? false : undefined;
-    case "NotEqual":
-      return by < low || by > high ? true : undefined;
+function ofHash({ node, inputs }: SymbolicCall): Symbol {
+  const position = inputs.findIndex(({ kind }) => kind === "hash");
+  const hash = inputs[position];
+  if (hash?.kind !== "hash") return UNKNOWN;
+  if (node.op === "Cast") return hash;
+  const by = numberOf(inputs[1 - position]);
+  if (by === undefined) return UNKNOWN;
+  switch (node.op) {
+    case "Add":
+    case "AddV2":
+      return { ...hash, first: hash.first + by };
+    case "Sub":
+      return position === 0 ? { ...hash, first: hash.first - by } : UNKNOWN;
     default:
-      return undefined;
+      return compared(position === 0 ? node.op : (MIRRORED[node.op] ?? node.op), hash, by);
   }
+}
+
+function numberOf(symbol: Symbol | undefined): number | undefined {
+  if (symbol?.kind !== "constant" || symbol.tensor.dtype === "string") return undefined;
+  const number = Number(symbol.tensor.data[0]);
+  return Number.isSafeInteger(number) ? number : undefined;
+}
+
+/** `a < b` as a statement about b. */
+const MIRRORED: Readonly<Record<string, string>> = {
+  Less: "Greater",
+  LessEqual: "GreaterEqual",
+  Greater: "Less",
+  GreaterEqual: "LessEqual",
+};
+
+/** Whether all numbers from low to high, or none of them, stand in a relation to `by`. */
+interface Relation {
+  all(low: number, high: number, by: number): boolean;
+  none(low: number, high: number, by: number): boolean;
+}
+
+const RELATIONS: Readonly<Record<string, Relation>> = {
+  Less: { all: (_, high, by) => high < by, none: (low, _, by) => low >= by },
+  LessEqual: { all: (_, high, by) => high <= by, none: (low, _, by) => low > by },
+  Greater: { all: (low, _, by) => low > by, none: (_, high, by) => high <= by },
+  GreaterEqual: { all: (low, _, by) => low >= by, none: (_, high, by) => high < by },
+  Equal: { all: () => false, none: (low, high, by) => by < low || by > high },
+  NotEqual: { all: (low, high, by) => by < low || by > high, none: () => false },
+};
+
+function compared(op: string, { first, buckets }: Hash, by: number): Symbol {
+  const relation = RELATIONS[op];
+  const last = first + buckets - 1;
+  if (relation?.all(first, last, by) === true) return truth(true);
+  return relation?.none(first, last, by) === true ? truth(false) : UNKNOWN;
+}
+
+function truth(isTrue: boolean): Symbol {
+  const tensor: Tensor = { dtype: "bool", shape: [], data: Uint8Array.of(Number(isTrue)) };
+  return { kind: "constant", tensor };
 }

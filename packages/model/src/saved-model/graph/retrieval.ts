@@ -28,17 +28,27 @@ export function visitTopK(
   if (scored === undefined || k === undefined || k < 1) return undefined;
   const sorted = alreadySorted(lowering, scored, k);
   if (sorted !== undefined) return sorted;
-  const scores = scoresOf(scored);
-  if (scores === undefined || node.outputDtypes[1] !== "int32") return undefined;
-  const { query, candidates } = scores;
+  const scores = node.outputDtypes[1] === "int32" ? scoresOf(scored) : undefined;
+  return scores === undefined ? undefined : search(lowering, { name: node.name, k, ...scores });
+}
+
+interface WantedSearch extends Scores {
+  readonly name: string;
+  readonly k: number;
+}
+
+function search(
+  lowering: Lowering,
+  { name, k, query, candidates }: WantedSearch,
+): readonly GraphValue[] {
   const dim = query.shape?.[1] ?? -1;
   if (dim !== -1 && dim !== candidates.dim) {
     const dims = `queries of ${dim} values among candidates of ${candidates.dim}`;
-    throw new WinnowError("INVALID_ARGUMENT", `node ${node.name} searches ${dims}`);
+    throw new WinnowError("INVALID_ARGUMENT", `node ${name} searches ${dims}`);
   }
-  const search: TopKNode = {
+  const node: TopKNode = {
     kind: "topK",
-    name: node.name,
+    name,
     table: lowering.registry.candidate(candidates, undefined),
     inputs: [query],
     k,
@@ -46,23 +56,25 @@ export function visitTopK(
     outputs: [],
   };
   const shape = [query.shape?.[0] ?? -1, k];
-  search.outputs = [
-    { dtype: "float32", shape, producer: search },
-    { dtype: "int32", shape, producer: search },
+  node.outputs = [
+    { dtype: "float32", shape, producer: node },
+    { dtype: "int32", shape, producer: node },
   ];
-  lowering.add(search);
-  return search.outputs;
+  lowering.add(node);
+  return node.outputs;
 }
 
 /** Query and candidates of a product, whichever way it is written. */
 function scoresOf(scored: GraphValue): Scores | undefined {
   const product = producerOf(scored, "MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3");
-  const [query, right] = product?.inputs ?? [];
-  if (product === undefined || query === undefined || right === undefined) return undefined;
-  const flag = (name: string): boolean => product.attributes.flag(name);
-  if (flag("transpose_a") || flag("adj_x") || query.dtype !== "float32") return undefined;
-  if (query.shape !== undefined && query.shape.length !== 2) return undefined;
-  const isTransposed = flag("transpose_b") || flag("adj_y");
+  if (product === undefined) return undefined;
+  const [query, right] = product.inputs;
+  if (query === undefined || right === undefined) return undefined;
+  const isSet = (...names: readonly string[]): boolean =>
+    names.some((name) => product.attributes.flag(name));
+  const isMatrix = query.dtype === "float32" && (query.shape?.length ?? 2) === 2;
+  if (!isMatrix || isSet("transpose_a", "adj_x")) return undefined;
+  const isTransposed = isSet("transpose_b", "adj_y");
   const candidates = isTransposed ? storedRowsOf(right) : transposedRows(right);
   return candidates === undefined ? undefined : { query, candidates };
 }

@@ -109,14 +109,21 @@ function reductionRule(inputs: Inputs, node: ShapedNode): InferredOutput {
   };
 }
 
+function isCompatible(size: number, other: number): boolean {
+  return size === other || size === -1 || other === -1;
+}
+
+const ANY_MATRIX: readonly number[] = [-1, -1];
+
 function matMulRule(inputs: Inputs, node: ShapedNode): InferredOutput {
-  const [a, b] = [inputs[0]?.shape, inputs[1]?.shape];
-  const left = node.attributes.flag("transpose_a") ? a?.toReversed() : a;
-  const right = node.attributes.flag("transpose_b") ? b?.toReversed() : b;
-  if ((left?.length ?? 2) !== 2 || (right?.length ?? 2) !== 2) throw mismatch(node.name, a, b);
-  const [inner, outer] = [left?.[1] ?? -1, right?.[0] ?? -1];
-  if (inner !== outer && inner !== -1 && outer !== -1) throw mismatch(node.name, a, b);
-  return { shape: [left?.[0] ?? -1, right?.[1] ?? -1] };
+  const [a, b] = inputs.map(({ shape }) => shape ?? ANY_MATRIX);
+  if (a === undefined || b === undefined) return { shape: undefined };
+  const { attributes } = node;
+  const [rows = -1, inner = -1] = attributes.flag("transpose_a") ? a.toReversed() : a;
+  const [outer = -1, columns = -1] = attributes.flag("transpose_b") ? b.toReversed() : b;
+  const areMatrices = a.length === 2 && b.length === 2;
+  if (!areMatrices || !isCompatible(inner, outer)) throw mismatch(node.name, a, b);
+  return { shape: [rows, columns] };
 }
 
 function batchMatMulRule(inputs: Inputs, node: ShapedNode): InferredOutput {
@@ -204,19 +211,21 @@ function shapeRule(shape: Shape): InferredOutput {
 
 /** Only slices of shape vectors and plain leading slices matter here. */
 function stridedSliceRule(inputs: Inputs, node: ShapedNode): InferredOutput {
-  const [value, begin, end, strides] = inputs;
-  const [from, to, step] = [begin, end, strides].map((input) => integersOf(input)?.[0]);
+  const [value, ...bounds] = inputs;
+  const [from, to, step] = bounds.map((input) => integersOf(input)?.[0]);
   const isPlain = ["begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask"].every(
     (mask) => node.attributes.int(mask, 0) === 0,
   );
-  if (value?.shape?.length !== 1 || from === undefined || step !== 1) return { shape: undefined };
-  if (node.attributes.int("shrink_axis_mask", 0) === 1 && isPlain) {
-    const element = value.known?.at(from);
-    return { shape: [], known: element === undefined ? undefined : [element] };
-  }
-  if (!isPlain || to === undefined || value.known === undefined) return { shape: [-1] };
-  const known = value.known.slice(from, to);
-  return { shape: [known.length], known };
+  const isVector = value?.shape?.length === 1 && from !== undefined && step === 1;
+  if (!isVector || !isPlain) return { shape: undefined };
+  const isElement = node.attributes.int("shrink_axis_mask", 0) === 1;
+  const known = isElement ? elementAt(value, from) : value.known?.slice(from, to);
+  return { shape: isElement ? [] : [known?.length ?? -1], known };
+}
+
+function elementAt({ known }: GraphValue, index: number): readonly number[] | undefined {
+  const element = known?.at(index);
+  return element === undefined ? undefined : [element];
 }
 
 function gatherRule(inputs: Inputs, node: ShapedNode): InferredOutput {

@@ -114,19 +114,25 @@ export function tableOrigins(
 }
 
 function originOf(node: GraphNode, inputs: readonly GraphValue[]): TableOrigin | undefined {
-  const [table, first, second] = inputs;
+  const [, first, second] = inputs;
   if (IMPORTS.has(node.op) && first?.constant !== undefined && second?.constant !== undefined) {
     return { kind: "constants", keys: first.constant, values: second.constant };
   }
-  if (!TEXT_FILES.has(node.op) || first?.asset === undefined) return undefined;
-  if (table?.resource?.kind !== "table") return undefined;
-  const { attributes } = node;
+  return TEXT_FILES.has(node.op) ? textOriginOf(node, inputs) : undefined;
+}
+
+function textOriginOf(
+  { attributes }: GraphNode,
+  [table, path]: readonly GraphValue[],
+): TableOrigin | undefined {
+  const resource = table?.resource;
+  if (resource?.kind !== "table" || path?.asset === undefined) return undefined;
   return {
     kind: "text",
     text: {
-      file: first.asset,
-      keyDtype: table.resource.keyDtype === "string" ? "string" : "int64",
-      valueDtype: table.resource.valueDtype === "string" ? "string" : "int64",
+      file: path.asset,
+      keyDtype: resource.keyDtype === "string" ? "string" : "int64",
+      valueDtype: resource.valueDtype === "string" ? "string" : "int64",
       keyIndex: attributes.int("key_index"),
       valueIndex: attributes.int("value_index"),
       vocabularySize: attributes.int("vocab_size", -1),

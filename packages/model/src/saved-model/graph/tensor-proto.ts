@@ -112,7 +112,10 @@ const STRING_FIELD = 8;
 /** int_val (also int8, int16, uint8, uint16), int64_val, bool_val, uint32_val, uint64_val. */
 const VARINT_FIELDS: ReadonlySet<number> = new Set([7, 10, 11, 16, 17]);
 
-function fromFields(bytes: Uint8Array, { dtype, count, what }: Wanted): NumericArray {
+function fieldValues(
+  bytes: Uint8Array,
+  what: string,
+): { readonly numbers: number[]; readonly integers: bigint[] } {
   const reader = new ProtobufReader(bytes, what);
   const numbers: number[] = [];
   const integers: bigint[] = [];
@@ -121,6 +124,11 @@ function fromFields(bytes: Uint8Array, { dtype, count, what }: Wanted): NumericA
     else if (reader.field === DOUBLE_FIELD) reader.doubles(numbers);
     else if (VARINT_FIELDS.has(reader.field)) reader.int64s(integers);
   }
+  return { numbers, integers };
+}
+
+function fromFields(bytes: Uint8Array, { dtype, count, what }: Wanted): NumericArray {
+  const { numbers, integers } = fieldValues(bytes, what);
   const given = numbers.length + integers.length;
   if (given > count) throw damage(what, `holds ${given} values where its shape has ${count}`);
   const data = new ARRAYS[dtype](count);
@@ -179,20 +187,20 @@ function readStrings(bytes: Uint8Array, { count, what }: WantedStrings): StringC
   if (total > BYTES_MAX) throw damage(what, `holds ${total} bytes of strings`);
   const offsets = new Uint32Array(count + 1);
   const column = new Uint8Array(total);
-  let index = 0;
   let end = 0;
-  let last = new Uint8Array();
-  const append = (string: Uint8Array): void => {
+  let last: Uint8Array = new Uint8Array();
+  const append = (string: Uint8Array, index: number): void => {
     column.set(string, end);
     end += string.length;
-    index += 1;
-    offsets[index] = end;
+    offsets[index + 1] = end;
   };
+  let index = 0;
   for (const string of stringsOf(bytes, what)) {
-    append(string);
-    last = string as Uint8Array<ArrayBuffer>;
+    append(string, index);
+    index += 1;
+    last = string;
   }
-  while (index < count) append(last);
+  for (let rest = given; rest < count; rest += 1) append(last, rest);
   return new StringColumn(offsets, column);
 }
 

@@ -118,16 +118,9 @@ export class OnnxModel {
 }
 
 function scalarTensor(dtype: Dtype, value: number): Tensor {
-  switch (dtype) {
-    case "float32":
-      return { dtype, shape: [], data: Float32Array.of(value) };
-    case "float64":
-      return { dtype, shape: [], data: Float64Array.of(value) };
-    case "int32":
-      return { dtype, shape: [], data: Int32Array.of(value) };
-    case "int64":
-      return { dtype, shape: [], data: BigInt64Array.of(BigInt(value)) };
-    default:
-      throw new WinnowError("UNIMPLEMENTED", `a dense part cannot compute with ${dtype}`);
-  }
+  if (dtype === "float32") return { dtype, shape: [], data: Float32Array.of(value) };
+  if (dtype === "float64") return { dtype, shape: [], data: Float64Array.of(value) };
+  if (dtype === "int32") return { dtype, shape: [], data: Int32Array.of(value) };
+  if (dtype === "int64") return { dtype, shape: [], data: BigInt64Array.of(BigInt(value)) };
+  throw new WinnowError("UNIMPLEMENTED", `a dense part cannot compute with ${dtype} scalars`);
 }

@@ -88,15 +88,15 @@ function entriesOf(t: Translation): Entry[] {
       const cut = { begin, end: begin === -1 ? END : begin + 1, stride: 1 };
       return { kind: "one", isWhole: false, cut };
     }
-    const stride = strides[index] ?? 1;
-    const first = stride > 0 ? 0 : END;
-    const last = stride > 0 ? END : -END;
-    const cut = {
-      begin: has("begin_mask", index) ? first : begin,
-      end: has("end_mask", index) ? last : (ends[index] ?? 0),
-      stride,
-    };
-    const isWhole = stride === 1 && has("begin_mask", index) && has("end_mask", index);
-    return { kind: "range", isWhole, cut };
+    const from = has("begin_mask", index) ? undefined : begin;
+    const to = has("end_mask", index) ? undefined : ends[index];
+    return rangeEntry(from, to, strides[index] ?? 1);
   });
+}
+
+/** An open end reaches as far as the stride's direction goes. */
+function rangeEntry(from: number | undefined, to: number | undefined, stride: number): Entry {
+  const isWhole = stride === 1 && from === undefined && to === undefined;
+  const [first, last] = stride > 0 ? [0, END] : [END, -END];
+  return { kind: "range", isWhole, cut: { begin: from ?? first, end: to ?? last, stride } };
 }
