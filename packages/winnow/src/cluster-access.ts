@@ -47,11 +47,13 @@ interface MembershipParts {
 
 function membershipOf(options: ClusterOptions, parts: MembershipParts): MembershipStore {
   const { redis, members, cluster } = options;
+  const { connector, environment } = parts;
   if (redis !== undefined && redis !== "" && members === undefined) {
-    return new RedisMembership(parts, { url: redis, cluster });
+    return new RedisMembership(environment, { url: redis, cluster });
   }
   if (members !== undefined && (redis === undefined || redis === "")) {
-    return new StaticMembership(parts, { members: parseMembers(members) });
+    const describe = connector.describe.bind(connector);
+    return new StaticMembership({ environment, describe }, { members: parseMembers(members) });
   }
   throw new WinnowError(
     "INVALID_ARGUMENT",

@@ -47,7 +47,7 @@ export async function runRouter(options: RouterRoleOptions): Promise<void> {
   );
   const http = createHttpServer(
     router,
-    { requestTimeoutMs, corsEnabled: options.rest_api_enable_cors_support === true },
+    { requestTimeoutMs, cors: options.rest_api_enable_cors_support === true },
     environment,
   );
   const port = options.rest_api_port ?? options.port;

@@ -68,11 +68,9 @@ function workerOptions(options: WorkerRoleOptions): WorkerOptions {
     port: options.port,
     advertisedAddress: options.advertise,
     replication: options.replication,
-    accelerator: {
-      kind: options.accelerator,
-      ...(options.threads === undefined ? {} : { threads: options.threads }),
-      ...(options.memoryBytes === undefined ? {} : { capacityBytes: options.memoryBytes }),
-    },
+    accelerator: options.accelerator,
+    threads: options.threads,
+    memoryBytesMax: options.memoryBytes,
     ...locationsOf(
       modelSource(
         {
