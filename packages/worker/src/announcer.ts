@@ -58,6 +58,11 @@ export class Announcer {
     else this.#publish(this.#parts.announcement());
   }
 
+  /** Ends every router's stream: their queries fail over to other replicas at once. */
+  closeLinks(): void {
+    for (const link of this.#links) link.close();
+  }
+
   close(): void {
     this.#isClosed = true;
     if (this.#timer !== undefined) this.#parts.environment.clock.clearTimer(this.#timer);

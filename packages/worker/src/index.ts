@@ -1,3 +1,7 @@
-// Entrance of the package: a process that holds replicas, batches queries and answers them.
+// Entrance of the package: starts a worker.
 
-export {};
+export type { StartCompute } from "./compute/compute-start.ts";
+export type { VersionPolicy } from "./version-policy.ts";
+export { startWorker } from "./worker.ts";
+export type { Worker, WorkerDependencies } from "./worker.ts";
+export type { WorkerOptions } from "./worker-settings.ts";

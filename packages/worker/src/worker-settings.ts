@@ -1,12 +1,13 @@
 // Every setting of a worker: unit, default, what it trades. Options come in (all optional), settings
 // come out (all present); defaults live here and nowhere else.
 
-import { hostname } from "node:os";
+import { hostname, totalmem } from "node:os";
 
+import type { AcceleratorKind } from "@winnow/accelerator";
 import { WinnowError, incarnation, workerId } from "@winnow/core";
 import type { Incarnation, WorkerId } from "@winnow/core";
 
-import type { AcceleratorSettings } from "./compute/compute-thread-data.ts";
+import type { DeviceSettings } from "./compute/compute-thread-data.ts";
 import type { DrainSettings } from "./drain-hold.ts";
 import type { ProgressWatchSettings } from "./progress-watch.ts";
 import type { ReplicaSettings } from "./replica-control.ts";
@@ -42,8 +43,12 @@ export interface WorkerOptions {
   readonly pollIntervalMs?: number | undefined;
   /** Intended replicas of each partition, equal on all processes. Default 2. */
   readonly replication?: number | undefined;
-  /** Device and its memory. Default: what `createAccelerator` chooses. */
-  readonly accelerator?: AcceleratorSettings | undefined;
+  /** Device to hold and search rows on. Default cpu, which falls back to plain JavaScript. */
+  readonly accelerator?: AcceleratorKind | undefined;
+  /** Bytes that rows, ids and keys may occupy. Default: 70 % of this process's memory limit. */
+  readonly memoryBytesMax?: number | undefined;
+  /** Threads of a scan on the CPU. Default: the processors this process may use. */
+  readonly threads?: number | undefined;
   /** Loading waits until the list of workers is still for so long. Default 300 ms. */
   readonly placementQuietMs?: number | undefined;
   /** Tries of a version that failed to load, beyond the first, while its files stay. Default 5. */
@@ -98,7 +103,7 @@ export interface WorkerSettings {
   readonly answers: AnswerLimits;
   readonly progress: ProgressWatchSettings;
   readonly drain: DrainSettings & { readonly drainGraceMs: number };
-  readonly accelerator: AcceleratorSettings;
+  readonly device: DeviceSettings;
   readonly exclusionBytesMax: number;
   readonly announceIntervalMs: number;
 }
@@ -120,10 +125,21 @@ export function resolveWorkerOptions(options: WorkerOptions): WorkerSettings {
     answers: answerLimits(options),
     progress: { stallMs: options.stallMs ?? 1000, checkIntervalMs: PROGRESS_CHECK_INTERVAL_MS },
     drain: drainSettings(options),
-    accelerator: options.accelerator ?? {},
+    device: {
+      kind: options.accelerator ?? "cpu",
+      capacityBytes: options.memoryBytesMax ?? defaultMemoryBytes(),
+      threads: options.threads,
+    },
     exclusionBytesMax: options.exclusionBytesMax ?? 2 ** 28,
     announceIntervalMs: options.announceIntervalMs ?? 50,
   };
+}
+
+/** Leaves room for the heap, frames in flight and the next version's table of contents. */
+function defaultMemoryBytes(): number {
+  const limitBytes = process.constrainedMemory();
+  const memoryBytes = limitBytes > 0 && limitBytes < totalmem() ? limitBytes : totalmem();
+  return Math.floor(0.7 * memoryBytes);
 }
 
 function replicaSettings(options: WorkerOptions, id: WorkerId): ReplicaSettings {

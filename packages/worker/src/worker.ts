@@ -53,7 +53,7 @@ export async function startWorker(
 ): Promise<Worker> {
   const settings = resolveWorkerOptions(options);
   const start = dependencies.startCompute ?? startComputeThread;
-  const compute = await start(settings);
+  const compute = await start(settings, dependencies.environment.log);
   try {
     const worker = new Worker({ ...dependencies, compute }, settings);
     await worker.listen();
@@ -236,6 +236,7 @@ export class Worker implements WorkerService {
     this.#control.close();
     this.#progress.close();
     this.#announcer.close();
+    this.#announcer.closeLinks();
     this.#server?.close();
   }
 

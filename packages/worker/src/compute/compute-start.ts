@@ -4,24 +4,21 @@
 import { Worker } from "node:worker_threads";
 
 import { WinnowError } from "@winnow/core";
+import type { Logger } from "@winnow/core";
 
 import { ComputeClient } from "./compute-client.ts";
-import type {
-  AcceleratorSettings,
-  ComputeHello,
-  ComputeThreadData,
-} from "./compute-thread-data.ts";
+import type { ComputeHello, ComputeThreadData, DeviceSettings } from "./compute-thread-data.ts";
 import type { Compute } from "./compute.ts";
 import { ProgressCounter } from "./progress-counter.ts";
 
 /** What the compute side is started with. */
 export interface ComputeSettings {
-  readonly accelerator: AcceleratorSettings;
+  readonly device: DeviceSettings;
   readonly exclusionBytesMax: number;
 }
 
 /** Starts a compute side. @throws WinnowError when no device can be had */
-export type StartCompute = (settings: ComputeSettings) => Promise<Compute>;
+export type StartCompute = (settings: ComputeSettings, log: Logger) => Promise<Compute>;
 
 /** The built entry; sources cannot run in a thread, so from them the built one is taken as well. */
 const ENTRY = new URL(
@@ -30,19 +27,24 @@ const ENTRY = new URL(
 );
 
 /** Starts the compute side in a thread of its own. */
-export async function startComputeThread(settings: ComputeSettings): Promise<Compute> {
+export async function startComputeThread(settings: ComputeSettings, log: Logger): Promise<Compute> {
   const progress = new ProgressCounter();
-  const { accelerator, exclusionBytesMax } = settings;
+  const { device, exclusionBytesMax } = settings;
   const workerData: ComputeThreadData = {
-    accelerator,
+    device,
     exclusionBytesMax,
     progress: progress.shared,
   };
-  const thread = new Worker(ENTRY, { workerData, name: "winnow-compute" });
+  // No inherited flags: the conditions under which a test resolves sources are not the thread's.
+  const thread = new Worker(ENTRY, { workerData, name: "winnow-compute", execArgv: [] });
   const hello = await firstMessage(thread);
   if ("problem" in hello) {
     await thread.terminate();
     throw new WinnowError(hello.problem.code, hello.problem.message);
+  }
+  if (hello.fallbackReason !== undefined) {
+    const { accelerator } = hello.device;
+    log.warn("accelerator not available", { accelerator, reason: hello.fallbackReason });
   }
   const client = new ComputeClient({
     port: thread,

@@ -1,20 +1,21 @@
 // What the event loop hands to a new compute thread, and what the thread says when it is ready.
 
+import type { AcceleratorKind } from "@winnow/accelerator";
+
 import type { ComputeDevice, ComputeMemory, ComputeProblem } from "./compute.ts";
 
 /** Which device to use and how much of it. */
-export interface AcceleratorSettings {
-  /** `auto`: the fastest that works here. Default `auto`. */
-  readonly kind?: "auto" | "cpu" | "gpu" | "reference" | undefined;
-  /** Bytes the rows may occupy. Default: chosen by the accelerator. */
-  readonly memoryBytesMax?: number | undefined;
-  /** Threads of the CPU scan. Default: chosen by the accelerator. */
-  readonly threads?: number | undefined;
+export interface DeviceSettings {
+  readonly kind: AcceleratorKind;
+  /** Bytes that rows, ids and keys may occupy. */
+  readonly capacityBytes: number;
+  /** Threads of a scan; `undefined`: chosen by the accelerator. */
+  readonly threads: number | undefined;
 }
 
 /** Given to a new compute thread. */
 export interface ComputeThreadData {
-  readonly accelerator: AcceleratorSettings;
+  readonly device: DeviceSettings;
   readonly exclusionBytesMax: number;
   /** Memory of the shared progress counter. */
   readonly progress: SharedArrayBuffer;
@@ -22,5 +23,10 @@ export interface ComputeThreadData {
 
 /** A thread's first message: its device, or why it has none. */
 export type ComputeHello =
-  | { readonly device: ComputeDevice; readonly memory: ComputeMemory }
+  | {
+      readonly device: ComputeDevice;
+      readonly memory: ComputeMemory;
+      /** Why the device is not of the kind that was asked for. */
+      readonly fallbackReason: string | undefined;
+    }
   | { readonly problem: ComputeProblem };

@@ -17,7 +17,8 @@ async function run(data: ComputeThreadData): Promise<void> {
   if (port === null) throw new RangeError("this file runs in a thread");
   const greet = (hello: ComputeHello): void => port.postMessage(hello);
   try {
-    const accelerator = await createAccelerator(data.accelerator);
+    const { kind: wantedKind, ...limits } = data.device;
+    const { accelerator, fallbackReason } = await createAccelerator(wantedKind, limits);
     const host = new ComputeHost({
       accelerator,
       openModel: openModelVersion,
@@ -27,7 +28,7 @@ async function run(data: ComputeThreadData): Promise<void> {
     });
     serveCompute(port, host);
     const { kind, device } = accelerator;
-    greet({ device: { accelerator: kind, device }, memory: host.memory });
+    greet({ device: { accelerator: kind, device }, memory: host.memory, fallbackReason });
   } catch (error) {
     const { code, message } = toWinnowError(error);
     greet({ problem: { code, message } });

@@ -1,0 +1,177 @@
+// Whole workers in this process: models in memory, the reference accelerator, real gRPC streams,
+// answers compared with brute force by `===`.
+
+import { StringColumn, silentLogger, systemClock } from "@winnow/core";
+import type { Tensor } from "@winnow/core";
+import { afterEach, describe, expect, test } from "vitest";
+
+import { computeInProcess } from "./compute-in-process.cases.ts";
+import type { ComputeClient } from "./compute/compute-client.ts";
+import { MembershipHub } from "./membership-hub.cases.ts";
+import { MemoryModel } from "./memory-model.cases.ts";
+import { ShardClient } from "./shard-client.cases.ts";
+import type { ModelStorage } from "./version-watch.ts";
+import {
+  DIM,
+  ROWS,
+  USERS,
+  bruteForce,
+  candidateRows,
+  isWhole,
+  itemIds,
+  keyOf,
+  noise,
+  tableOf,
+  topKAsk,
+  until,
+  userIds,
+  userRows,
+} from "./worker-fixture.cases.ts";
+import { startWorker } from "./worker.ts";
+import type { Worker } from "./worker.ts";
+
+/** A disk with version 1 of one model. */
+const storage: ModelStorage = {
+  directories: async (directory) => (directory === "/models" ? ["movies"] : ["1"]),
+  stamp: async () => "a",
+  join: (directory, name) => `${directory}/${name}`,
+};
+
+function openModel(): MemoryModel {
+  const data = StringColumn.fromText(itemIds);
+  const ids: Tensor = { dtype: "string", shape: [ROWS], data };
+  const keys = StringColumn.fromText(userIds);
+  return new MemoryModel([
+    { kind: "strings", rows: USERS + 1, dim: DIM, values: userRows, keys },
+    { kind: "candidate", rows: ROWS, dim: DIM, values: candidateRows(1), ids },
+  ]);
+}
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+});
+
+interface Started {
+  readonly worker: Worker;
+  readonly compute: ComputeClient;
+}
+
+async function start(hub: MembershipHub, name: string): Promise<Started> {
+  const compute = computeInProcess({ openModel });
+  const worker = await startWorker(
+    {
+      workerId: name,
+      port: 0,
+      modelsPath: "/models",
+      pollIntervalMs: 30,
+      placementQuietMs: 50,
+      announceIntervalMs: 10,
+      requestDeadlineMsMax: 100,
+      drainNoticeMs: 100,
+    },
+    {
+      environment: { clock: systemClock, random: () => 0.5, log: silentLogger },
+      membership: hub.store(),
+      startCompute: async () => compute,
+      storage,
+    },
+  );
+  cleanups.push(() => worker.close());
+  return { worker, compute };
+}
+
+function connect(started: readonly Started[]): ShardClient {
+  const client = new ShardClient(started.map(({ worker }) => worker.address));
+  cleanups.push(() => client.close());
+  return client;
+}
+
+describe.each([1, 3])("%d worker(s)", (count) => {
+  test("(S1, S5) answers over gRPC equal brute force, bit by bit, with and without exclusions", async () => {
+    const hub = new MembershipHub();
+    const names = ["w0", "w1", "w2"].slice(0, count);
+    const started = await Promise.all(names.map((name) => start(hub, name)));
+    const client = connect(started);
+    await until(() => client.announcements.every((announcement) => isWhole(announcement)));
+    const table = await tableOf(client, started[0]!.worker.address, "candidate");
+    const key = keyOf(client);
+
+    for (let seed = 0; seed < 8; seed += 1) {
+      const query = noise(DIM, seed);
+      const excluded = seed % 2 === 0 ? [] : bruteForce(query, 5).map(({ id }) => id);
+      const found = await client.topK(key, table, topKAsk(query, 20, excluded));
+      expect(found).toEqual(bruteForce(query, 20, { excluded }));
+    }
+  });
+
+  test("lookups of known and unknown users give their rows in order", async () => {
+    const hub = new MembershipHub();
+    const names = ["w0", "w1", "w2"].slice(0, count);
+    const started = await Promise.all(names.map((name) => start(hub, name)));
+    const client = connect(started);
+    await until(() => client.announcements.every((announcement) => isWhole(announcement)));
+    const table = await tableOf(client, started[0]!.worker.address, "keyed");
+    const version = keyOf(client);
+    const wanted = new Map(userIds.map((user, index) => [user, index + 1]));
+
+    let answered = 0;
+    for (const [at, partitions] of client.plan(1, table).entries()) {
+      if (partitions.length === 0) continue;
+      for (const user of [...userIds.slice(0, 20), "nobody", ""]) {
+        const data = StringColumn.fromText([user]);
+        const keys: Tensor = { dtype: "string", shape: [1], data };
+        const ask = { kind: "lookup" as const, keys };
+        const { answer } = await client.ask(at, { version, table, partitions, ask });
+        if (answer.kind !== "lookup") {
+          expect(answer).toMatchObject({ reason: "INVALID_KEY" });
+          continue;
+        }
+        const row = wanted.get(user) ?? 0;
+        expect(answer.vectors).toEqual(userRows.slice(row * DIM, (row + 1) * DIM));
+        answered += 1;
+      }
+    }
+    expect(answered).toBe(22);
+  });
+});
+
+test("(I5) a draining worker answers until the others hold its partitions, then sends its routers away", async () => {
+  const hub = new MembershipHub();
+  const started = await Promise.all(["w0", "w1", "w2"].map((name) => start(hub, name)));
+  const client = connect(started);
+  await until(() => client.announcements.every((announcement) => isWhole(announcement)));
+  const table = await tableOf(client, started[0]!.worker.address, "candidate");
+  const key = keyOf(client);
+  const query = noise(DIM, 5);
+  let asked = 0;
+
+  const drained = started[0]!.worker.drain();
+  const load = (async () => {
+    while (!client.drained[0]) {
+      expect(await client.topK(key, table, topKAsk(query, 10))).toEqual(bruteForce(query, 10));
+      asked += 1;
+    }
+  })();
+  await Promise.all([drained, load]);
+
+  expect(await started[0]!.worker.ended).toBeUndefined();
+  expect(hub.announcements.size).toBe(2);
+  expect(asked).toBeGreaterThan(0);
+  const rest = connect(started.slice(1));
+  await until(() => rest.announcements.every((announcement) => isWhole(announcement)));
+  expect(await rest.topK(key, table, topKAsk(query, 10))).toEqual(bruteForce(query, 10));
+});
+
+test("a dead compute side ends the worker: streams break, membership is left, the error is told", async () => {
+  const hub = new MembershipHub();
+  const { worker, compute } = await start(hub, "w0");
+  const client = connect([{ worker, compute }]);
+  await until(() => isWhole(client.announcements[0]));
+
+  compute.fail(new Error("exit code 134"));
+
+  expect(await worker.ended).toMatchObject({ code: "UNAVAILABLE" });
+  await until(() => client.announcements[0] === undefined);
+  expect(hub.announcements.size).toBe(0);
+});
