@@ -1,5 +1,6 @@
 // Entrance of the package: membership, placement, the routing table and the wire contract.
 
+export { announcementFromJson, announcementToJson } from "./announcement-codec.ts";
 export { newestIncarnations } from "./announcement.ts";
 export type {
   Announcement,
@@ -8,7 +9,11 @@ export type {
   VersionHolding,
   WorkerState,
 } from "./announcement.ts";
-export type { MembershipStore, MembershipView, SilentMember } from "./membership.ts";
+export type { MembershipStore, MembershipView, SilentMember } from "./membership/membership.ts";
+export { RedisMembership } from "./membership/redis-membership.ts";
+export type { RedisMembershipSettings } from "./membership/redis-membership.ts";
+export { StaticMembership, parseMembers } from "./membership/static-membership.ts";
+export type { Describe, StaticMembershipSettings } from "./membership/static-membership.ts";
 export { partitionName, partitionNames, place } from "./placement/placement.ts";
 export type { PlacementOptions } from "./placement/placement.ts";
 export { planQueries } from "./query-plan.ts";
@@ -39,6 +44,7 @@ export type {
 } from "./rpc/frames.ts";
 export type { Question } from "./rpc/query-window.ts";
 export { GrpcConnector } from "./rpc/grpc-connector.ts";
+export { MemoryNetwork } from "./rpc/memory-network.ts";
 export { WorkerChannel } from "./rpc/shard-channel.ts";
 export type {
   Asked,

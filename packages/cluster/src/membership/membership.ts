@@ -3,7 +3,7 @@
 // view below what still answers.
 
 import type { WorkerId } from "@winnow/core";
-import type { Announcement } from "./announcement.ts";
+import type { Announcement } from "../announcement.ts";
 
 /** The last good view of the cluster, replaced whole. */
 export interface MembershipView {

@@ -1,0 +1,106 @@
+// The writing half of Redis membership: one worker's record, under a lease that is renewed until it
+// is withdrawn. Writes are idempotent; one that fails is repeated by the next renewal.
+
+import { toWinnowError } from "@winnow/core";
+import type { Environment, Timer, WorkerId } from "@winnow/core";
+import type { Redis } from "ioredis";
+import type { Announcement } from "../announcement.ts";
+import { encodeRecord } from "./membership-record.ts";
+import type { RedisKeys } from "./redis-keys.ts";
+
+/** What the lease writes to, and where. */
+export interface RedisLeaseParts {
+  readonly environment: Environment;
+  readonly redis: Redis;
+  readonly keys: RedisKeys;
+}
+
+/** How long a lease lasts, how often it is renewed, and what signs it. */
+export interface RedisLeaseSettings {
+  readonly leaseMs: number;
+  readonly renewMs: number;
+  readonly secret: string | undefined;
+}
+
+/** How long a withdrawal can be read. */
+const WITHDRAWN_MS = 60_000;
+
+/** One worker's record. */
+export class RedisLease {
+  readonly #parts: RedisLeaseParts;
+  readonly #settings: RedisLeaseSettings;
+  #own: { readonly announcement: Announcement; readonly stored: string } | undefined;
+  #timer: Timer | undefined;
+
+  constructor(parts: RedisLeaseParts, settings: RedisLeaseSettings) {
+    this.#parts = parts;
+    this.#settings = settings;
+  }
+
+  /** Stores the record now and keeps renewing it. */
+  async announce(announcement: Announcement): Promise<void> {
+    const record = { kind: "announced", announcement } as const;
+    const stored = encodeRecord(record, this.#settings.secret);
+    this.#own = { announcement, stored };
+    this.#planRenewal();
+    await this.#write(announcement.workerId, stored, this.#settings.leaseMs);
+    await this.#tellOthers();
+  }
+
+  /** Renews now: for a connection that has just come (back). */
+  renew(): void {
+    if (this.#own === undefined || this.#timer === undefined) return;
+    const { announcement, stored } = this.#own;
+    // A renewal that fails is repeated by the next; readers keep their view meanwhile.
+    void this.#write(announcement.workerId, stored, this.#settings.leaseMs);
+  }
+
+  /** Stops renewing; the lease runs out. */
+  suspend(): void {
+    if (this.#timer !== undefined) this.#parts.environment.clock.clearTimer(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** Says that this life of the worker has left. Idempotent. */
+  async withdraw(): Promise<void> {
+    const own = this.#own;
+    this.#own = undefined;
+    this.suspend();
+    if (own === undefined) return;
+    const { workerId, incarnation } = own.announcement;
+    const record = { kind: "withdrawn", workerId, incarnation } as const;
+    await this.#write(workerId, encodeRecord(record, this.#settings.secret), WITHDRAWN_MS);
+    await this.#tellOthers();
+  }
+
+  #planRenewal(): void {
+    this.suspend();
+    this.#timer = this.#parts.environment.clock.setTimer(this.#settings.renewMs, () => {
+      this.#planRenewal();
+      this.renew();
+    });
+  }
+
+  async #write(workerId: WorkerId, stored: string, leaseMs: number): Promise<void> {
+    const { redis, keys, environment } = this.#parts;
+    try {
+      const results = await redis
+        .pipeline()
+        .zadd(keys.members, 0, workerId)
+        .set(keys.worker(workerId), stored, "PX", leaseMs)
+        .exec();
+      const failure = results?.find(([error]) => error !== null)?.[0];
+      if (failure) throw failure;
+    } catch (error) {
+      environment.log.debug("announcement not stored", { message: toWinnowError(error).message });
+    }
+  }
+
+  async #tellOthers(): Promise<void> {
+    try {
+      await this.#parts.redis.publish(this.#parts.keys.changed, "");
+    } catch {
+      // Only a hint: whoever misses it reads within the poll interval.
+    }
+  }
+}

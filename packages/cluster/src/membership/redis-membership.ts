@@ -1,0 +1,245 @@
+// Membership in Redis: a lease per worker (`SET … PX`), a sorted set of ids instead of a scan, and a
+// message that only means "read now". Nothing in Redis is the only truth: workers say everything
+// again every second, readers keep their last good view (see `membership-fold.ts`).
+//
+//   worker ── redis-lease.ts ──▶ Redis ── this file ──▶ membership-fold.ts ──▶ view
+
+import { toWinnowError } from "@winnow/core";
+import type { Environment, Incarnation, Timer, WorkerId } from "@winnow/core";
+import { Redis } from "ioredis";
+import type { Announcement } from "../announcement.ts";
+import type { MembershipStore, MembershipView } from "./membership.ts";
+import { foldFailure, foldReading, initialMembership, isSameView } from "./membership-fold.ts";
+import type { MembershipReading } from "./membership-fold.ts";
+import { decodeRecord } from "./membership-record.ts";
+import type { MembershipRecord } from "./membership-record.ts";
+import { redisKeys } from "./redis-keys.ts";
+import type { RedisKeys } from "./redis-keys.ts";
+import { RedisLease } from "./redis-lease.ts";
+
+/** Where the store is, and its waits. */
+export interface RedisMembershipSettings {
+  /** `redis://[user:password@]host:port[/db]`, or `rediss://`. */
+  readonly url: string;
+  /** Clusters of different names share a Redis without seeing each other. Default "default". */
+  readonly cluster: string;
+  /** Signs records, and refuses others'. Default none. */
+  readonly secret: string | undefined;
+  /** Default 3000: how long a worker that died is still announced. */
+  readonly leaseMs: number;
+  /** Default 1000. */
+  readonly renewMs: number;
+  /** Default 400. */
+  readonly pollMs: number;
+  /** Default 60,000: a worker that restarts within it moves no partitions. */
+  readonly placementSettleMs: number;
+  /** Default 5000, several renewals: a worker that a flushed store forgot says itself again. */
+  readonly forgottenMs: number;
+}
+
+const DEFAULTS: Omit<RedisMembershipSettings, "url"> = {
+  cluster: "default",
+  secret: undefined,
+  leaseMs: 3000,
+  renewMs: 1000,
+  pollMs: 400,
+  placementSettleMs: 60_000,
+  forgottenMs: 5000,
+};
+/** Commands fail rather than queue: an idempotent write comes again within a second anyway. */
+const CONNECTION = {
+  protocol: 2,
+  commandTimeout: 500,
+  connectTimeout: 1000,
+  maxRetriesPerRequest: 1,
+  enableOfflineQueue: false,
+  autoResubscribe: false,
+  retryStrategy: (attempt: number) => Math.min(50 * attempt, 500),
+} as const;
+const MEMBERS_MAX = 4096;
+/** An id without a record for so long is taken out of the set. */
+const PRUNE_MS = 600_000;
+
+interface CachedRecord {
+  readonly stored: string;
+  /** `undefined`: refused. */
+  readonly record: MembershipRecord | undefined;
+}
+
+/** Membership in a Redis server. */
+export class RedisMembership implements MembershipStore {
+  readonly #environment: Environment;
+  readonly #settings: RedisMembershipSettings;
+  readonly #redis: Redis;
+  readonly #keys: RedisKeys;
+  readonly #lease: RedisLease;
+  readonly #listeners = new Set<(view: MembershipView) => void>();
+  readonly #absentSinceMs = new Map<string, number>();
+  #subscriber: Redis | undefined;
+  #records = new Map<string, CachedRecord>();
+  #state = initialMembership;
+  #pollTimer: Timer | undefined;
+  #isReading = false;
+  #isClosed = false;
+  #refused = 0;
+
+  constructor(
+    environment: Environment,
+    settings: { readonly url: string } & Partial<RedisMembershipSettings>,
+  ) {
+    this.#environment = environment;
+    this.#settings = { ...DEFAULTS, ...settings };
+    this.#keys = redisKeys(this.#settings.cluster);
+    this.#redis = this.#connect(() => {
+      this.#lease.renew();
+      this.#pollSoon(0);
+    });
+    this.#lease = new RedisLease(
+      { environment, redis: this.#redis, keys: this.#keys },
+      this.#settings,
+    );
+  }
+
+  /** Records that were refused since the start: malformed, unsigned, or another worker's. */
+  get refusedRecords(): number {
+    return this.#refused;
+  }
+
+  announce(announcement: Announcement): Promise<void> {
+    return this.#lease.announce(announcement);
+  }
+
+  suspend(): void {
+    this.#lease.suspend();
+  }
+
+  withdraw(): Promise<void> {
+    return this.#lease.withdraw();
+  }
+
+  watch(listener: (view: MembershipView) => void): () => void {
+    this.#listeners.add(listener);
+    this.#subscriber ??= this.#subscribe();
+    if (this.#state === initialMembership) this.#pollSoon(0);
+    else this.#environment.clock.setTimer(0, () => this.#tell(listener));
+    return () => this.#listeners.delete(listener);
+  }
+
+  close(): Promise<void> {
+    this.#isClosed = true;
+    this.#lease.suspend();
+    if (this.#pollTimer !== undefined) this.#environment.clock.clearTimer(this.#pollTimer);
+    this.#listeners.clear();
+    this.#redis.disconnect();
+    this.#subscriber?.disconnect();
+    return Promise.resolve();
+  }
+
+  #connect(onReady: () => void): Redis {
+    const redis = new Redis(this.#settings.url, CONNECTION);
+    redis.on("error", (error) => {
+      this.#environment.log.debug("membership store connection", { message: error.message });
+    });
+    redis.on("ready", onReady);
+    return redis;
+  }
+
+  #subscribe(): Redis {
+    const subscriber = this.#connect(() => {
+      // A subscription that fails costs speed only: the poll goes on.
+      subscriber.subscribe(this.#keys.changed).catch(() => undefined);
+    });
+    subscriber.on("message", () => this.#pollSoon(0));
+    return subscriber;
+  }
+
+  #pollSoon(delayMs: number): void {
+    if (this.#isClosed || this.#listeners.size === 0) return;
+    const { clock } = this.#environment;
+    if (this.#pollTimer !== undefined) clock.clearTimer(this.#pollTimer);
+    this.#pollTimer = clock.setTimer(delayMs, () => {
+      this.#pollTimer = undefined;
+      void this.#poll();
+    });
+  }
+
+  async #poll(): Promise<void> {
+    if (this.#isReading) return;
+    this.#isReading = true;
+    const before = this.#state;
+    try {
+      const reading = await this.#read();
+      const nowMs = this.#environment.clock.nowMs();
+      this.#state = foldReading(this.#state, reading, { nowMs, settings: this.#settings });
+    } catch (error) {
+      this.#state = foldFailure(this.#state);
+      if (before.view.healthy || before === initialMembership) {
+        const { message } = toWinnowError(error);
+        this.#environment.log.warn("membership store does not answer", { message });
+      }
+    }
+    this.#isReading = false;
+    if (this.#isClosed) return;
+    this.#pollSoon(this.#settings.pollMs);
+    if (before === initialMembership || !isSameView(before.view, this.#state.view)) {
+      for (const listener of this.#listeners) this.#tell(listener);
+    }
+  }
+
+  #tell(listener: (view: MembershipView) => void): void {
+    if (this.#listeners.has(listener)) listener(this.#state.view);
+  }
+
+  async #read(): Promise<MembershipReading> {
+    const ids = await this.#redis.zrange(this.#keys.members, 0, String(MEMBERS_MAX - 1));
+    const stored =
+      ids.length === 0 ? [] : await this.#redis.mget(ids.map((id) => this.#keys.worker(id)));
+    const announced: Announcement[] = [];
+    const withdrawn = new Map<WorkerId, Incarnation>();
+    const records = new Map<string, CachedRecord>();
+    for (const [index, id] of ids.entries()) {
+      const text = stored[index];
+      this.#noteAbsence(id, typeof text !== "string");
+      if (typeof text !== "string") continue;
+      const cached = this.#cachedRecord(id, text);
+      records.set(id, cached);
+      if (cached.record?.kind === "announced") announced.push(cached.record.announcement);
+      if (cached.record?.kind === "withdrawn") {
+        withdrawn.set(cached.record.workerId, cached.record.incarnation);
+      }
+    }
+    this.#records = records;
+    return { announced, withdrawn, listed: new Set(ids as WorkerId[]) };
+  }
+
+  /** A record that did not change is not checked again. */
+  #cachedRecord(id: string, stored: string): CachedRecord {
+    const known = this.#records.get(id);
+    if (known?.stored === stored) return known;
+    try {
+      const record = decodeRecord(stored, this.#settings.secret);
+      const named = record.kind === "announced" ? record.announcement.workerId : record.workerId;
+      if (named === id) return { stored, record };
+      return this.#refuse(stored, "a record under another worker's name");
+    } catch (error) {
+      return this.#refuse(stored, toWinnowError(error).message);
+    }
+  }
+
+  #refuse(stored: string, reason: string): CachedRecord {
+    this.#refused += 1;
+    this.#environment.log.warn("membership record refused", { reason, refused: this.#refused });
+    return { stored, record: undefined };
+  }
+
+  #noteAbsence(id: string, isAbsent: boolean): void {
+    if (!isAbsent) return void this.#absentSinceMs.delete(id);
+    const nowMs = this.#environment.clock.nowMs();
+    const sinceMs = this.#absentSinceMs.get(id) ?? nowMs;
+    this.#absentSinceMs.set(id, sinceMs);
+    if (nowMs - sinceMs < PRUNE_MS) return;
+    this.#absentSinceMs.delete(id);
+    // Whoever lives adds itself again with its next renewal.
+    this.#redis.zrem(this.#keys.members, id).catch(() => undefined);
+  }
+}

@@ -1,0 +1,212 @@
+// Membership by a fixed list, for one machine or a headless Service: each member is asked what it
+// holds, over and over. The list is the placement, so a death moves no partitions; a member that
+// does not answer stays listed, as silent. When nobody answers it is the asker that is cut off: the
+// last good view stays.
+
+import { WinnowError, workerId } from "@winnow/core";
+import type { Environment, Timer, WorkerId } from "@winnow/core";
+import type { Announcement } from "../announcement.ts";
+import type { MembershipStore, MembershipView, SilentMember } from "./membership.ts";
+
+/** The list, and how it is asked. */
+export interface StaticMembershipSettings {
+  readonly members: readonly SilentMember[];
+  /** Between two questions to one member. Default 300. */
+  readonly pollMs: number;
+  /** For one answer. Default 1000. */
+  readonly describeTimeoutMs: number;
+  /** A member without an answer for so long is silent. Default 3000. */
+  readonly silentAfterMs: number;
+}
+
+/** Asks one worker who it is and what it holds: `WorkerConnector.describe`. */
+export type Describe = (address: string, timeoutMs: number) => Promise<Announcement>;
+
+const DEFAULTS: Omit<StaticMembershipSettings, "members"> = {
+  pollMs: 300,
+  describeTimeoutMs: 1000,
+  silentAfterMs: 3000,
+};
+const MEMBERS_MAX = 4096;
+
+/**
+ * Reads a list like `w0@10.0.0.1:7600,10.0.0.2:7600`; without an id, the address is the id.
+ * @throws WinnowError INVALID_ARGUMENT naming the entry
+ */
+export function parseMembers(list: string): readonly SilentMember[] {
+  const entries = list.split(",").flatMap((entry) => (entry.trim() === "" ? [] : [entry.trim()]));
+  const members = entries.map((entry) => {
+    const match = /^(?:([A-Za-z0-9_.-]{1,128})@)?([^\s@]{1,255}:\d{1,5})$/.exec(entry);
+    const address = match?.[2];
+    if (address === undefined) {
+      throw new WinnowError(
+        "INVALID_ARGUMENT",
+        `Cannot read member "${entry.slice(0, 256)}"; write id@host:port or host:port`,
+      );
+    }
+    return { workerId: workerId(match?.[1] ?? address), address };
+  });
+  if (new Set(members.map((member) => member.workerId)).size !== members.length) {
+    throw new WinnowError("INVALID_ARGUMENT", "Each member needs an id of its own");
+  }
+  if (members.length > MEMBERS_MAX) {
+    throw new WinnowError("INVALID_ARGUMENT", `At most ${MEMBERS_MAX} members can be listed`);
+  }
+  return members;
+}
+
+interface Heard {
+  readonly announcement: Announcement;
+  readonly atMs: number;
+}
+
+/** Membership by a fixed list. Announcing is answering Describe, so there is nothing to store. */
+export class StaticMembership implements MembershipStore {
+  readonly #environment: Environment;
+  readonly #describe: Describe;
+  readonly #settings: StaticMembershipSettings;
+  readonly #placementWorkers: readonly WorkerId[];
+  readonly #heard = new Map<WorkerId, Heard>();
+  readonly #answered = new Set<WorkerId>();
+  readonly #timers = new Map<WorkerId, Timer>();
+  readonly #listeners = new Set<(view: MembershipView) => void>();
+  #view: MembershipView;
+  #told: MembershipView | undefined;
+  #isAsking = false;
+  #isClosed = false;
+  #refused = 0;
+
+  constructor(
+    parts: { readonly environment: Environment; readonly describe: Describe },
+    settings: Pick<StaticMembershipSettings, "members"> & Partial<StaticMembershipSettings>,
+  ) {
+    this.#environment = parts.environment;
+    this.#describe = parts.describe;
+    const members = settings.members.toSorted((a, b) => (a.workerId < b.workerId ? -1 : 1));
+    this.#settings = { ...DEFAULTS, ...settings, members };
+    this.#placementWorkers = members.map((member) => member.workerId);
+    this.#view = {
+      workers: [],
+      silent: members,
+      placementWorkers: this.#placementWorkers,
+      readAtMs: 0,
+      healthy: false,
+    };
+  }
+
+  /** Answers that were refused: malformed, from another worker than listed, or of an older life. */
+  get refusedRecords(): number {
+    return this.#refused;
+  }
+
+  announce(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  suspend(): void {}
+
+  withdraw(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  watch(listener: (view: MembershipView) => void): () => void {
+    this.#listeners.add(listener);
+    if (!this.#isAsking) {
+      this.#isAsking = true;
+      for (const member of this.#settings.members) this.#askLater(member, 0);
+    }
+    this.#environment.clock.setTimer(0, () => {
+      if (this.#listeners.has(listener)) listener(this.#view);
+    });
+    return () => this.#listeners.delete(listener);
+  }
+
+  close(): Promise<void> {
+    this.#isClosed = true;
+    for (const timer of this.#timers.values()) this.#environment.clock.clearTimer(timer);
+    this.#timers.clear();
+    this.#listeners.clear();
+    return Promise.resolve();
+  }
+
+  #askLater(member: SilentMember, delayMs: number): void {
+    if (this.#isClosed) return;
+    const timer = this.#environment.clock.setTimer(delayMs, () => void this.#ask(member));
+    this.#timers.set(member.workerId, timer);
+  }
+
+  async #ask(member: SilentMember): Promise<void> {
+    try {
+      const announcement = await this.#describe(member.address, this.#settings.describeTimeoutMs);
+      this.#hear(member, announcement);
+    } catch {
+      // Silence is counted below; why it is silent is the connection's to tell.
+    }
+    if (this.#isClosed) return;
+    this.#answered.add(member.workerId);
+    this.#update();
+    this.#askLater(member, this.#settings.pollMs);
+  }
+
+  #hear(member: SilentMember, announcement: Announcement): void {
+    const known = this.#heard.get(member.workerId)?.announcement;
+    const isStale = known !== undefined && announcement.incarnation < known.incarnation;
+    if (announcement.workerId !== member.workerId || isStale) {
+      this.#refused += 1;
+      this.#environment.log.warn("membership answer refused", {
+        listed: member.workerId,
+        answered: announcement.workerId,
+        isStale,
+      });
+      return;
+    }
+    const isSame = known !== undefined && JSON.stringify(known) === JSON.stringify(announcement);
+    this.#heard.set(member.workerId, {
+      announcement: isSame ? known : announcement,
+      atMs: this.#environment.clock.nowMs(),
+    });
+  }
+
+  #update(): void {
+    const nowMs = this.#environment.clock.nowMs();
+    const { members, silentAfterMs } = this.#settings;
+    const isAlive = ({ workerId: id }: SilentMember): boolean => {
+      const heard = this.#heard.get(id);
+      return heard !== undefined && nowMs - heard.atMs < silentAfterMs;
+    };
+    const isHealthy = members.some(isAlive);
+    const isShown = isHealthy ? isAlive : ({ workerId: id }: SilentMember) => this.#heard.has(id);
+    const lastHeardMs = Math.max(0, ...[...this.#heard.values()].map(({ atMs }) => atMs));
+    this.#replace({
+      workers: members
+        .filter(isShown)
+        .map((member) => this.#heard.get(member.workerId)!.announcement),
+      silent: members.filter((member) => !isAlive(member)),
+      placementWorkers: this.#placementWorkers,
+      readAtMs: lastHeardMs,
+      healthy: isHealthy,
+    });
+  }
+
+  /** Tells what changed; the first round as a whole, lest a small part look like the cluster. */
+  #replace(view: MembershipView): void {
+    const isSame = isEqualView(this.#view, view);
+    this.#view = isSame ? { ...this.#view, readAtMs: view.readAtMs } : view;
+    if (this.#answered.size < this.#settings.members.length) return;
+    if (this.#told !== undefined && isEqualView(this.#told, this.#view)) return;
+    this.#told = this.#view;
+    for (const listener of this.#listeners) listener(this.#view);
+  }
+}
+
+function isEqualView(a: MembershipView, b: MembershipView): boolean {
+  return (
+    a.healthy === b.healthy &&
+    haveSameItems(a.workers, b.workers) &&
+    haveSameItems(a.silent, b.silent)
+  );
+}
+
+function haveSameItems<Item>(a: readonly Item[], b: readonly Item[]): boolean {
+  return a.length === b.length && a.every((item, index) => item === b[index]);
+}
