@@ -4,10 +4,9 @@
 
 import { type Dtype, type Tensor } from "@winnow/core";
 import { numberOfDtype } from "../data-type.ts";
+import { type GraphType, numberOfType } from "./graph-type.ts";
+import { writeOperations } from "./operation-definition.ts";
 import { ProtobufWriter } from "./protobuf-writer.ts";
-
-/** Element types of the graph: those of tensors, and handles of variables and tables. */
-export type GraphType = Dtype | "resource";
 
 /** An attribute of a node. */
 export type WrittenAttribute =
@@ -69,14 +68,19 @@ const INIT = "__saved_model_init_op";
 /** GraphDef version of TensorFlow 2.15: old enough for every server in use. */
 const GRAPH_PRODUCER = 1645;
 const SAVER_VERSION_2 = 2;
-const RESOURCE = 20;
 
 /** `saved_model.pb`. */
 export function encodeModel(model: WrittenModel): Uint8Array {
   return new ProtobufWriter()
     .int(1, 1)
     .message(2, (meta) => {
-      meta.message(1, (info) => info.text(4, "serve").text(5, "2.15.0").int(7, 1));
+      meta.message(1, (info) =>
+        info
+          .message(2, (list) => writeOperations(list, operationsOf(model)))
+          .text(4, "serve")
+          .text(5, "2.15.0")
+          .int(7, 1),
+      );
       meta.message(2, (graph) => writeGraph(graph, model));
       meta.message(3, (saver) =>
         saver
@@ -103,6 +107,11 @@ export function encodeModel(model: WrittenModel): Uint8Array {
     .finish();
 }
 
+function operationsOf(model: WrittenModel): string[] {
+  const bodies = model.functions.flatMap((item) => item.nodes);
+  return [...model.nodes, ...bodies].map((node) => node.op);
+}
+
 function writeGraph(graph: ProtobufWriter, model: WrittenModel): void {
   for (const node of model.nodes) graph.message(1, (message) => writeNode(message, node));
   graph.message(2, (library) => {
@@ -121,10 +130,10 @@ function writeNode(message: ProtobufWriter, node: WrittenNode): void {
 }
 
 function writeAttribute(value: ProtobufWriter, attribute: WrittenAttribute): void {
-  if ("type" in attribute) value.int(6, numberOf(attribute.type));
+  if ("type" in attribute) value.int(6, numberOfType(attribute.type));
   else if ("types" in attribute) {
     value.message(1, (list) => {
-      for (const type of attribute.types) list.int(6, numberOf(type));
+      for (const type of attribute.types) list.int(6, numberOfType(type));
     });
   } else if ("int" in attribute) value.int(3, attribute.int);
   else if ("bool" in attribute) value.int(5, attribute.bool ? 1 : 0);
@@ -157,10 +166,10 @@ function writeFunction(message: ProtobufWriter, item: WrittenFunction): void {
   message.message(1, (signature) => {
     signature.text(1, item.name);
     for (const { name, type } of item.arguments) {
-      signature.message(2, (argument) => argument.text(1, name).int(3, numberOf(type)));
+      signature.message(2, (argument) => argument.text(1, name).int(3, numberOfType(type)));
     }
     for (const { name, type } of item.results) {
-      signature.message(3, (result) => result.text(1, name).int(3, numberOf(type)));
+      signature.message(3, (result) => result.text(1, name).int(3, numberOfType(type)));
     }
     signature.int(17, 1);
     for (const name of item.effects) signature.text(20, name);
@@ -177,15 +186,11 @@ function writeSignature(signature: ProtobufWriter, model: WrittenModel): void {
     signature.entry(field, item.name, (info) =>
       info
         .text(1, item.graphTensor)
-        .int(2, numberOf(item.dtype))
+        .int(2, numberOfType(item.dtype))
         .message(3, (shape) => writeShape(shape, item.shape)),
     );
   };
   for (const input of model.inputs) write(1, input);
   for (const output of model.outputs) write(2, output);
   signature.text(3, METHOD);
-}
-
-function numberOf(type: GraphType): number {
-  return type === "resource" ? RESOURCE : numberOfDtype(type);
 }

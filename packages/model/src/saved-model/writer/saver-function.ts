@@ -2,7 +2,8 @@
 // checkpoint key belongs to which variable, so this is more than decoration.
 
 import { type Dtype, type Tensor, stringTensor } from "@winnow/core";
-import type { GraphType, WrittenFunction, WrittenNode } from "./graph-message.ts";
+import type { GraphType } from "./graph-type.ts";
+import type { WrittenFunction, WrittenNode } from "./graph-message.ts";
 
 /** A variable of the main graph with its checkpoint key. */
 export interface GraphVariable {

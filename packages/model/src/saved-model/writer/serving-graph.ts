@@ -3,6 +3,7 @@
 // captured arguments, twice: signature call → wrapper → body. Restoring and initialising are
 // functions of their own, found through the saver and the init node.
 
+import type { GraphType } from "./graph-type.ts";
 import { type Dtype, type Tensor, stringTensor } from "@winnow/core";
 import {
   type GraphVariable,
@@ -13,7 +14,6 @@ import {
   saveFunction,
 } from "./saver-function.ts";
 import type {
-  GraphType,
   WrittenArgument,
   WrittenAttribute,
   WrittenFunction,
