@@ -38,10 +38,19 @@ export function writeProgram(
   return new ProgramWriter(graph, sources, shared).write();
 }
 
-/** The signature that fills tables: served by nobody, listed by the metadata endpoint. */
+/**
+ * The signature that fills tables, which the metadata endpoint lists. Its outputs are operations, not
+ * tensors; a program has to give them a type and a value all the same, so they are empty vectors.
+ */
 export function initialiserProgram(signature: SignatureDefinition): SignatureProgram {
   const { name, methodName } = signature;
-  return { name, methodName, inputs: [], outputs: [], constants: [], steps: [] };
+  const tensor: Tensor = { dtype: "int32", shape: [0], data: new Int32Array() };
+  const outputs = signature.outputs.map((info, value): SignatureTensor => {
+    const { name, graphTensor } = info;
+    return { name, graphTensor, shape: undefined, value, dtype: tensor.dtype };
+  });
+  const constants = outputs.map(({ value }) => ({ value, tensor }));
+  return { name, methodName, inputs: [], outputs, constants, steps: [] };
 }
 
 class ProgramWriter {

@@ -1,0 +1,153 @@
+// Whole SavedModels: those of the writer, and real exports, whole and damaged.
+
+import { copyFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import fc from "fast-check";
+import { afterAll, describe, expect, test } from "vitest";
+import { StringColumn, WinnowError } from "@winnow/core";
+import { openModelVersion } from "../model-directory.ts";
+import type { WrittenMatrix } from "./writer/model-description.ts";
+import { writeRankingModel, writeRetrievalModel } from "./writer/saved-model-writer.ts";
+
+const EXPORTS = path.resolve(import.meta.dirname, "../../../../test/data/savedmodels");
+const work = mkdtempSync(path.join(os.tmpdir(), "winnow-saved-model-"));
+
+afterAll(() => rmSync(work, { recursive: true, force: true }));
+
+function matrix(rows: number, dim: number): WrittenMatrix {
+  const values = Float32Array.from({ length: rows * dim }, (_, index) => Math.fround(index / 7));
+  return { rows, dim, pieces: () => [values] };
+}
+
+const words = (count: number, prefix: string): StringColumn =>
+  StringColumn.fromText(Array.from({ length: count }, (_, index) => `${prefix}${index}`));
+
+describe("models of the writer", () => {
+  test("a retrieval model becomes lookup, dense part and search", () => {
+    const directory = path.join(work, "retrieval");
+    writeRetrievalModel(directory, {
+      users: { vocabulary: words(20, "u"), oovRows: 2, maskToken: "", embedding: matrix(23, 4) },
+      tower: [{ kernel: new Float32Array(16), bias: new Float32Array(4), relu: true }],
+      candidates: matrix(30, 4),
+      identifiers: words(30, "item "),
+      k: 5,
+    });
+
+    const version = openModelVersion(directory);
+    const { program } = version;
+    version.close();
+
+    const [signature] = program.signatures.filter(({ name }) => name === "serving_default");
+    expect(signature?.steps.map(({ kind }) => kind)).toEqual(["lookup", "dense", "topK"]);
+    expect(program.vocabularies).toEqual([]);
+    expect(program.tables.map(({ kind, rows, dim }) => ({ kind, rows, dim }))).toEqual([
+      { kind: "keyed", rows: 23, dim: 4 },
+      { kind: "candidate", rows: 30, dim: 4 },
+    ]);
+    const [users] = program.tables;
+    const keys = users?.kind === "keyed" ? users.keys : undefined;
+    expect(keys).toMatchObject({
+      kind: "vocabulary",
+      missing: { kind: "hash", firstRow: 1, buckets: 2 },
+      fixed: { rows: [0] },
+    });
+  });
+
+  test("a vocabulary in assets/ and one in the graph give the same keyed table", () => {
+    const parts = (["graph", "asset"] as const).map((place) => {
+      const directory = path.join(work, place);
+      writeRankingModel(directory, {
+        users: { vocabulary: words(9, "u"), place, embedding: matrix(10, 2) },
+        items: { vocabulary: words(5, "i"), place, embedding: matrix(6, 2) },
+        layers: [{ kernel: new Float32Array(4), bias: new Float32Array(1), relu: false }],
+      });
+      const version = openModelVersion(directory);
+      const readers = version.program.tables.map((table, number) => {
+        return Array.from({ length: table.partitions }, (_, partition) => {
+          return version.openPartition(number, partition).keyed;
+        });
+      });
+      version.close();
+      return {
+        keys: version.program.tables.map((table) => "keys" in table && table.keys),
+        readers,
+      };
+    });
+
+    expect(parts[0]).toEqual(parts[1]);
+  });
+
+  test("opening reads no rows", () => {
+    const directory = path.join(work, "large");
+    writeRetrievalModel(directory, {
+      users: { vocabulary: words(10, "u"), embedding: matrix(11, 64) },
+      candidates: matrix(20_000, 64),
+      identifiers: words(20_000, "item "),
+      k: 5,
+    });
+
+    const version = openModelVersion(directory);
+    const read = version.bytesRead;
+    version.close();
+
+    expect(read).toBeLessThan(200_000);
+  });
+});
+
+/** Real exports that use many different operations between them. */
+const FUZZED = ["keras3_features", "text_vectorization", "exclusions", "streaming", "tf_example"];
+
+describe.each(FUZZED)("a damaged %s", (name) => {
+  const directory = path.join(work, `damaged-${name}`);
+  cpSync(path.join(EXPORTS, name, "1"), directory, { recursive: true });
+  const whole = readFileSync(path.join(directory, "saved_model.pb"));
+
+  /** Opens the model with another graph file: it must open or be refused, never crash. */
+  function openWith(bytes: Uint8Array): void {
+    writeFileSync(path.join(directory, "saved_model.pb"), bytes);
+    try {
+      openModelVersion(directory).close();
+    } catch (error) {
+      if (!(error instanceof WinnowError)) throw error;
+    }
+  }
+
+  test("is refused in words when cut off anywhere", () => {
+    const lengths = Array.from({ length: 25 }, (_, part) => Math.floor((part * whole.length) / 25));
+
+    for (const length of lengths) {
+      expect(() => openWith(whole.subarray(0, length)), `${length} bytes`).not.toThrow();
+    }
+  });
+
+  test("is refused in words or served when bytes change", () => {
+    const change = fc.record({
+      at: fc.integer({ min: 0, max: whole.length - 1 }),
+      value: fc.integer({ min: 0, max: 255 }),
+    });
+
+    fc.assert(
+      fc.property(fc.array(change, { minLength: 1, maxLength: 6 }), (changes) => {
+        const bytes = Uint8Array.from(whole);
+        for (const { at, value } of changes) bytes[at] = value;
+        openWith(bytes);
+      }),
+      { numRuns: 120 },
+    );
+    expect(whole.length).toBeGreaterThan(0);
+  });
+});
+
+test("a directory without a model is NOT_FOUND", () => {
+  const empty = mkdtempSync(path.join(work, "empty-"));
+
+  expect(() => openModelVersion(empty)).toThrow(/holds no saved_model.pb/);
+});
+
+test("a graph saved as text is refused with advice", () => {
+  const text = mkdtempSync(path.join(work, "text-"));
+  copyFileSync(path.join(EXPORTS, "hashing/oracle.json"), path.join(text, "saved_model.pbtxt"));
+
+  expect(() => openModelVersion(text)).toThrow(/save it as binary/);
+});
