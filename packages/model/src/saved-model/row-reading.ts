@@ -8,6 +8,7 @@ import type { Region } from "./region.ts";
 const CHUNK_BYTES_MAX = 4 * 2 ** 20;
 /** All exponent bits set: infinite or not a number. */
 const EXPONENT = 0x7f80_0000;
+const EXPONENT_ONE = 0x0080_0000;
 
 /** Neighbouring rows of a matrix. */
 export interface RowRun {
@@ -106,11 +107,15 @@ function newChunk(rows: number, dim: number): Chunk {
   return { values, words, bytes: new Uint8Array(values.buffer), capacity: rows, rows: 0 };
 }
 
+/** Position of the first value that is infinite or not a number; -1 if there is none. */
 function indexOfInfinite(words: Int32Array, start: number, end: number): number {
-  for (let at = start; at < end; at += 1) {
-    if ((words[at]! & EXPONENT) === EXPONENT) return at;
-  }
-  return -1;
+  // Adding one to a full exponent carries into the sign bit; one test per chunk of rows suffices.
+  let carried = 0;
+  for (let at = start; at < end; at += 1) carried |= (words[at]! & EXPONENT) + EXPONENT_ONE;
+  if (carried >= 0) return -1;
+  return words
+    .subarray(0, end)
+    .findIndex((word, at) => at >= start && (word & EXPONENT) === EXPONENT);
 }
 
 function notFinite(matrix: RowMatrix, row: number, value: number): WinnowError {
