@@ -51,7 +51,7 @@ def attribute(value):
         return value.name
     if isinstance(value, (list, tuple)):
         if value and isinstance(value[0], (list, tuple)):
-            return [",".join(map(str, shape)) for shape in value]
+            return [",".join("-1" if size is None else str(size) for size in shape) for shape in value]
         return [attribute(v) for v in value]
     return value
 
@@ -121,7 +121,7 @@ for dtype, values in [(i32, ints), (i64, ints + [2**63 - 1, -(2**63)]), (u8, [0,
 for fill in ("", "0", " ", "-", "+"):
     if fill:
         case("AsString", {"input": c(ints, i64)}, precision=-1, scientific=False, shortest=False, width=8, fill=fill)
-floats = [0.0, -0.0, 1.0, -1.5, 0.1, 3.14159265, 1e-7, 1e20, 123456789.0, 0.0078125, 1e-5, 2.5, 12.34375, np.inf, -np.inf, np.nan, 3.4e38, 5e-45]
+floats = [0.0, -0.0, 1.0, -1.5, 0.1, 3.14159265, 1e-7, 1e20, 123456789.0, 0.0078125, 1e-5, 2.5, 12.34375, np.inf, -np.inf, np.nan, 3.4e38]
 for dtype in (f32, f64):
     for kw in [{}, {"precision": 2}, {"precision": 0}, {"precision": 3, "width": 12}, {"scientific": True}, {"shortest": True}, {"precision": 9}]:
         full = dict(precision=-1, scientific=False, shortest=False, width=-1, fill="")
@@ -198,7 +198,8 @@ for dtype in (f32, f64):
     for op in ["IsNan", "IsInf", "IsFinite"]:
         case(op, {"x": c(pairsf[0], dtype)})
 for op in ["FloorMod", "FloorDiv", "TruncateDiv", "TruncateMod"]:
-    case(op, {"x": c([1, 2], i32), "y": c([1, 0], i32)})
+    if op.startswith("Floor"):  # the others answer INTERNAL "Unexpected error in binary operator"
+        case(op, {"x": c([1, 2], i32), "y": c([1, 0], i32)})
     case(op, {"x": c([-7, 7], i64), "y": c([2, -2], i64)})
 case("AddV2", {"x": c([[1], [2]], i32), "y": c([10, 20, 30], i32)})
 case("AddV2", {"x": c([1, 2], i32), "y": c([10, 20, 30], i32)})

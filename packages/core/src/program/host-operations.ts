@@ -55,7 +55,7 @@ const OPERATIONS: ReadonlyMap<string, HostOperation> = new Map(
 );
 
 /** Names of all host operations. */
-export const hostOperationNames: readonly string[] = [...OPERATIONS.keys()].sort();
+export const hostOperationNames: readonly string[] = [...OPERATIONS.keys()].toSorted();
 
 /** Whether `runHostStep` knows this TensorFlow operation. */
 export function isHostOperation(op: string): boolean {

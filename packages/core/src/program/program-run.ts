@@ -165,9 +165,11 @@ class ProgramRun {
     }
     this.#ask(step).then(
       (outputs) => {
-        if (this.#abort.signal.aborted) return;
-        this.#finish(index, outputs);
-        this.#advance();
+        if (!this.#abort.signal.aborted) {
+          this.#finish(index, outputs);
+          this.#advance();
+        }
+        return undefined;
       },
       (error: unknown) => this.#fail("node" in step ? errorAtNode(error, step.node) : error),
     );

@@ -8,7 +8,15 @@
 // Text is bytes. Bytes that are not UTF-8 become lone surrogates U+DC80…U+DCFF on the way in and bytes
 // again on the way out; `.` and negated classes do not match them, as in RE2.
 
-import { WinnowError, excerpt } from "../errors.ts";
+import {
+  INVALID_BYTES,
+  classAt,
+  escapeAt,
+  literal,
+  refusedPattern,
+  wrongPattern,
+} from "./regex-classes.ts";
+import type { Translated } from "./regex-classes.ts";
 
 /** A translated pattern. */
 export interface TranslatedRegex {
@@ -20,23 +28,6 @@ export interface TranslatedRegex {
   readonly textBytesMax: number;
 }
 
-const CLASSES: Readonly<Record<string, string>> = {
-  alnum: "0-9A-Za-z",
-  alpha: "A-Za-z",
-  ascii: "\\x00-\\x7F",
-  blank: "\\t ",
-  cntrl: "\\x00-\\x1F\\x7F",
-  digit: "0-9",
-  graph: "!-~",
-  lower: "a-z",
-  print: " -~",
-  punct: "!-\\/:-@\\[-`\\{-~",
-  space: "\\t\\n\\v\\f\\r ",
-  upper: "A-Z",
-  word: "0-9A-Za-z_",
-  xdigit: "0-9A-Fa-f",
-};
-const INVALID_BYTES = "\\uDC80-\\uDCFF";
 /** Longest text by the number of unbounded repeats: the work grows with its power. */
 const TEXT_BYTES_MAX: readonly number[] = [2 ** 24, 2 ** 13, 2 ** 11, 2 ** 11];
 const TEXT_BYTES_MAX_MANY_REPEATS = 2 ** 9;
@@ -45,7 +36,7 @@ const PATTERN_CHARACTERS_MAX = 4096;
 /** Translates a pattern. @throws WinnowError INVALID_ARGUMENT, UNIMPLEMENTED */
 export function translateRegex(pattern: string): TranslatedRegex {
   if (pattern.length > PATTERN_CHARACTERS_MAX) {
-    throw refused(pattern, `is longer than ${PATTERN_CHARACTERS_MAX} characters`);
+    throw refusedPattern(pattern, `is longer than ${PATTERN_CHARACTERS_MAX} characters`);
   }
   const leading = /^\(\?([ims]+)\)/.exec(pattern);
   const flags = [...new Set(leading?.[1])].join("");
@@ -59,7 +50,7 @@ export function translateRegex(pattern: string): TranslatedRegex {
     isDotAll: flags.includes("s"),
   };
   while (state.at < pattern.length) readNext(state);
-  if (state.groups.length > 0) throw wrong(pattern, "missing ): ");
+  if (state.groups.length > 0) throw wrongPattern(pattern, "missing ): ");
   const textBytesMax = TEXT_BYTES_MAX[state.repeats] ?? TEXT_BYTES_MAX_MANY_REPEATS;
   return { source: state.out.join(""), flags: flags.replace("s", ""), textBytesMax };
 }
@@ -84,228 +75,119 @@ const SIMPLE: Atom = { isComplex: false };
 
 function readNext(state: Reader): void {
   const character = String.fromCodePoint(state.pattern.codePointAt(state.at)!);
-  switch (character) {
-    case "\\":
-      return readEscape(state);
-    case "[":
-      return readClass(state);
-    case "(":
-      return openGroup(state);
-    case ")":
-      return closeGroup(state);
-    case "|":
-      if (state.groups.length > 0) state.groups.at(-1)!.isComplex = true;
-      return emit(state, "|", undefined);
-    case ".":
-      return emit(state, `[^${state.isDotAll ? "" : "\\n"}${INVALID_BYTES}]`, SIMPLE);
-    case "^":
-    case "$":
-      return emit(state, character, undefined);
-    case "*":
-    case "+":
-    case "?":
-    case "{":
-      return readRepeat(state, character);
-    default:
-      return emit(state, literal(character), SIMPLE, character.length);
-  }
+  const read = SYNTAX[character];
+  if (read !== undefined) return read(state);
+  emit(state, { text: literal(character), length: character.length }, SIMPLE);
 }
 
-// Four values rather than an object: called once per character of a pattern.
-// oxlint-disable-next-line max-params
-function emit(state: Reader, text: string, atom: Atom | undefined, consumed = 1): void {
+/** What reads each character that means something; no other single character is a key. */
+const SYNTAX: Readonly<Record<string, ((state: Reader) => void) | undefined>> = {
+  "\\": readEscape,
+  "[": (state) => emit(state, classAt(state.pattern, state.at), SIMPLE),
+  "(": openGroup,
+  ")": closeGroup,
+  "|": (state) => {
+    const group = state.groups.at(-1);
+    if (group !== undefined) group.isComplex = true;
+    emit(state, one("|"), undefined);
+  },
+  ".": (state) => {
+    emit(state, one(`[^${state.isDotAll ? "" : "\\n"}${INVALID_BYTES}]`), SIMPLE);
+  },
+  "^": (state) => emit(state, one("^"), undefined),
+  $: (state) => emit(state, one("$"), undefined),
+  "*": (state) => readRepeat(state, { text: "*", least: 0, most: Infinity }),
+  "+": (state) => readRepeat(state, { text: "+", least: 1, most: Infinity }),
+  "?": (state) => readRepeat(state, { text: "?", least: 0, most: 1 }),
+  "{": readCount,
+};
+
+const one = (text: string): Translated => ({ text, length: 1 });
+
+function emit(state: Reader, { text, length }: Translated, atom: Atom | undefined): void {
   state.out.push(text);
   state.atom = atom;
-  state.at += consumed;
-}
-
-function literal(character: string): string {
-  return /[\^$\\.*+?()[\]{}|/-]/.test(character)
-    ? `\\u{${character.codePointAt(0)!.toString(16)}}`
-    : character;
+  state.at += length;
 }
 
 function openGroup(state: Reader): void {
   const rest = state.pattern.slice(state.at);
   const named = /^\(\?P?<([A-Za-z_][A-Za-z0-9_]*)>/.exec(rest);
   state.groups.push({ isComplex: false });
-  if (named !== null) return emit(state, "(", undefined, named[0].length);
-  if (rest.startsWith("(?:")) return emit(state, "(?:", undefined, 3);
-  if (rest.startsWith("(?")) throw refused(state.pattern, `uses ${rest.slice(0, 4)}`);
-  emit(state, "(", undefined);
+  if (named !== null) return emit(state, { text: "(", length: named[0].length }, undefined);
+  if (rest.startsWith("(?:")) return emit(state, { text: "(?:", length: 3 }, undefined);
+  if (/^\(\?[imsU-]+[:)]/.test(rest))
+    throw refusedPattern(state.pattern, `uses ${rest.slice(0, 4)}`);
+  if (rest.startsWith("(?"))
+    throw wrongPattern(state.pattern, `invalid perl operator: ${rest.slice(0, 3)}`);
+  emit(state, one("("), undefined);
 }
 
 function closeGroup(state: Reader): void {
   const group = state.groups.pop();
-  if (group === undefined) throw wrong(state.pattern, "unexpected ): ");
+  if (group === undefined) throw wrongPattern(state.pattern, "unexpected ): ");
   const outer = state.groups.at(-1);
   if (outer !== undefined && group.isComplex) outer.isComplex = true;
-  emit(state, ")", { isComplex: group.isComplex });
+  emit(state, one(")"), { isComplex: group.isComplex });
 }
 
-function readRepeat(state: Reader, character: string): void {
-  const rest = state.pattern.slice(state.at);
-  const counted = /^\{(\d{1,5})(?:(,)(\d{1,5})?)?\}/.exec(rest);
-  if (character === "{" && counted === null) return emit(state, literal("{"), SIMPLE);
-  const repeat = counted?.[0] ?? character;
-  if (state.atom === undefined)
-    throw wrong(state.pattern, `no argument for repetition operator: ${repeat}`);
-  const most = Number(counted?.[3] ?? counted?.[1] ?? 0);
-  const least = Number(counted?.[1] ?? 0);
-  if (most > 1000 || least > 1000 || (counted?.[3] !== undefined && most < least)) {
-    throw wrong(state.pattern, `invalid repetition size: ${repeat}`);
+interface Repeat {
+  readonly text: string;
+  readonly least: number;
+  readonly most: number;
+}
+
+const REPEATS_MAX = 1000;
+
+/** `{3}`, `{3,}` or `{3,5}`; any other brace stands for itself. */
+function readCount(state: Reader): void {
+  const counted = /^\{(\d{1,5})(,?)(\d{0,5})\}/.exec(state.pattern.slice(state.at));
+  if (counted === null) return emit(state, one(literal("{")), SIMPLE);
+  const [text, first = "", comma, last = ""] = counted;
+  const least = Number(first);
+  const most = last === "" ? (comma === "" ? least : Infinity) : Number(last);
+  const isTooMany = least > REPEATS_MAX || (most > REPEATS_MAX && most !== Infinity);
+  if (isTooMany || most < least || (comma === "" && last !== "")) {
+    throw wrongPattern(state.pattern, `invalid repetition size: ${text}`);
   }
-  const isUnbounded =
-    character === "*" ||
-    character === "+" ||
-    (counted?.[2] !== undefined && counted[3] === undefined);
-  if (state.atom.isComplex && (isUnbounded || most > 1)) {
-    throw refused(
-      state.pattern,
-      "repeats a group that repeats or branches (not linear in time here)",
-    );
+  readRepeat(state, { text, least, most });
+}
+
+function readRepeat(state: Reader, { text, most }: Repeat): void {
+  const { pattern, atom } = state;
+  if (atom === undefined) {
+    throw wrongPattern(pattern, `no argument for repetition operator: ${text}`);
   }
-  if (isUnbounded || most > 1) state.repeats += 1;
+  if (atom.isComplex && most > 1) {
+    const reason = "repeats a group that repeats or branches (not linear in time here)";
+    throw refusedPattern(pattern, reason);
+  }
+  if (most > 1) state.repeats += 1;
   const group = state.groups.at(-1);
   if (group !== undefined) group.isComplex = true;
-  const lazy = rest[repeat.length] === "?" ? "?" : "";
-  if (/^[*+]/.test(rest.slice(repeat.length + lazy.length))) {
-    throw wrong(state.pattern, `bad repetition operator: ${rest.slice(0, 3)}`);
+  const rest = pattern.slice(state.at + text.length);
+  const lazy = rest.startsWith("?") ? "?" : "";
+  if (/^[*+]/.test(rest.slice(lazy.length))) {
+    throw wrongPattern(pattern, `bad repetition operator: ${text}${rest.slice(0, 2)}`);
   }
-  emit(state, repeat + lazy, undefined, repeat.length + lazy.length);
+  emit(state, { text: text + lazy, length: text.length + lazy.length }, undefined);
 }
+
+const EDGES: ReadonlyMap<string | undefined, string> = new Map([
+  ["A", "(?<![\\s\\S])"],
+  ["z", "(?![\\s\\S])"],
+  ["b", "\\b"],
+  ["B", "\\B"],
+]);
 
 function readEscape(state: Reader): void {
   const rest = state.pattern.slice(state.at);
   const quoted = /^\\Q([\s\S]*?)(?:\\E|$)/.exec(rest);
   if (quoted !== null) {
-    const text = [...quoted[1]!].map(literal).join("");
-    return emit(state, text, SIMPLE, quoted[0].length);
+    const text = Array.from(quoted[1] ?? "", literal).join("");
+    return emit(state, { text, length: quoted[0].length }, SIMPLE);
   }
-  const edge = { A: "(?<![\\s\\S])", z: "(?![\\s\\S])", b: "\\b", B: "\\B" }[rest[1] ?? ""];
-  if (edge !== undefined) return emit(state, edge, undefined, 2);
-  const { text, length } = escapeAt(state.pattern, rest, false);
-  emit(state, text, SIMPLE, length);
-}
-
-const ESCAPES: Readonly<Record<string, string>> = {
-  d: "[0-9]",
-  D: `[^0-9${INVALID_BYTES}]`,
-  w: "[0-9A-Za-z_]",
-  W: `[^0-9A-Za-z_${INVALID_BYTES}]`,
-  s: "[\\t\\n\\f\\r ]",
-  S: `[^\\t\\n\\f\\r ${INVALID_BYTES}]`,
-};
-const ESCAPES_IN_CLASS: Readonly<Record<string, string>> = {
-  d: "0-9",
-  w: "0-9A-Za-z_",
-  s: "\\t\\n\\f\\r ",
-};
-const CONTROLS: Readonly<Record<string, string>> = {
-  a: "\\x07",
-  f: "\\f",
-  t: "\\t",
-  n: "\\n",
-  r: "\\r",
-  v: "\\v",
-};
-
-interface Escape {
-  readonly text: string;
-  readonly length: number;
-}
-
-/** One escape that stands for characters. @throws WinnowError for any other */
-function escapeAt(pattern: string, rest: string, isInClass: boolean): Escape {
-  const kind = rest[1];
-  if (kind === undefined) throw wrong(pattern, "trailing \\");
-  const table = isInClass ? ESCAPES_IN_CLASS : ESCAPES;
-  const known = Object.hasOwn(table, kind) ? table[kind] : CONTROLS[kind];
-  if (known !== undefined) return { text: known, length: 2 };
-  const hex = /^\\x(?:([0-9A-Fa-f]{2})|\{([0-9A-Fa-f]{1,6})\})/.exec(rest);
-  if (hex !== null) return { text: `\\u{${hex[1] ?? hex[2]}}`, length: hex[0].length };
-  const property = /^\\([pP])(?:([LMNPSZC])|\{(\^?)(\w+)\})/.exec(rest);
-  if (property !== null)
-    return { text: propertyText(pattern, property), length: property[0].length };
-  const octal = /^\\(0[0-7]{0,2}|[1-7][0-7]{2})/.exec(rest);
-  if (octal !== null)
-    return { text: `\\u{${parseInt(octal[1]!, 8).toString(16)}}`, length: octal[0].length };
-  if (/[A-Za-z0-9]/.test(kind)) throw wrong(pattern, `invalid escape sequence: \\${kind}`);
-  const character = String.fromCodePoint(rest.codePointAt(1)!);
-  return { text: `\\u{${character.codePointAt(0)!.toString(16)}}`, length: 1 + character.length };
-}
-
-function propertyText(pattern: string, match: RegExpExecArray): string {
-  const [, letter, short, caret, name] = match;
-  const isNegated = (letter === "P") !== (caret === "^");
-  const property = short ?? name!;
-  const text = `\\${isNegated ? "P" : "p"}{${property.length <= 2 ? property : `Script=${property}`}}`;
-  try {
-    void new RegExp(text, "u");
-  } catch (error) {
-    throw new WinnowError(
-      "INVALID_ARGUMENT",
-      `Invalid pattern: ${excerpt(pattern)}, error: invalid character class range: ${match[0]}`,
-      { cause: error },
-    );
-  }
-  return text;
-}
-
-function readClass(state: Reader): void {
-  const { pattern } = state;
-  let at = state.at + 1;
-  const isNegated = pattern[at] === "^";
-  if (isNegated) at += 1;
-  const parts: string[] = [];
-  const first = at;
-  while (pattern[at] !== "]" || at === first) {
-    if (at >= pattern.length) throw wrong(pattern, `missing ]: ${pattern.slice(state.at)}`);
-    const { text, length } = classItemAt(pattern, at);
-    parts.push(text);
-    at += length;
-  }
-  const text = isNegated ? `[^${parts.join("")}${INVALID_BYTES}]` : `[${parts.join("")}]`;
-  try {
-    void new RegExp(text, "u");
-  } catch (error) {
-    throw new WinnowError(
-      "INVALID_ARGUMENT",
-      `Invalid pattern: ${excerpt(pattern)}, error: invalid character class range`,
-      { cause: error },
-    );
-  }
-  emit(state, text, SIMPLE, at + 1 - state.at);
-}
-
-function classItemAt(pattern: string, at: number): Escape {
-  const rest = pattern.slice(at);
-  const posix = /^\[:(\^?)(\w+):\]/.exec(rest);
-  if (posix !== null) {
-    const set = Object.hasOwn(CLASSES, posix[2]!) ? CLASSES[posix[2]!] : undefined;
-    if (set === undefined) throw wrong(pattern, `invalid character class range: ${posix[0]}`);
-    if (posix[1] === "^") throw refused(pattern, `uses ${posix[0]}`);
-    return { text: set, length: posix[0].length };
-  }
-  if (rest.startsWith("\\")) {
-    if (/^\\[DWS]/.test(rest)) throw refused(pattern, `uses ${rest.slice(0, 2)} in a class`);
-    return escapeAt(pattern, rest, true);
-  }
-  const character = String.fromCodePoint(rest.codePointAt(0)!);
-  if (character === "-") {
-    const isRange = at > 0 && !/[[^]/.test(pattern[at - 1]!) && pattern[at + 1] !== "]";
-    return { text: isRange ? "-" : "\\-", length: 1 };
-  }
-  return { text: literal(character), length: character.length };
-}
-
-function wrong(pattern: string, reason: string): WinnowError {
-  return new WinnowError(
-    "INVALID_ARGUMENT",
-    `Invalid pattern: ${excerpt(pattern)}, error: ${reason}`,
-  );
-}
-
-function refused(pattern: string, reason: string): WinnowError {
-  return new WinnowError("UNIMPLEMENTED", `The regular expression ${excerpt(pattern)} ${reason}`);
+  const edge = EDGES.get(rest[1]);
+  if (edge !== undefined) return emit(state, { text: edge, length: 2 }, undefined);
+  emit(state, escapeAt(state.pattern, rest, false), SIMPLE);
 }

@@ -40,7 +40,7 @@ export function encodeStep(step: Step): unknown {
   const attributes = Object.entries(step.attributes).map(([name, value]) => [
     name,
     kindOf(value),
-    Array.isArray(value) ? value.map(numberText) : numberText(value as Attribute),
+    Array.isArray(value) ? value.map(numberText) : numberText(value),
   ]);
   return { ...step, attributes };
 }
@@ -128,11 +128,12 @@ function lookupStep(from: HeaderValue, around: StepSurroundings): LookupStep {
   };
 }
 
+const binding: HeaderReader<DenseStep["inputs"][number]> = (item) => ({
+  name: read(item, "name", text),
+  value: read(item, "value", count32),
+});
+
 function denseStep(from: HeaderValue, around: StepSurroundings): DenseStep {
-  const binding = (item: HeaderValue) => ({
-    name: read(item, "name", text),
-    value: read(item, "value", count32),
-  });
   return {
     kind: "dense",
     model: read(from, "model", positionIn(around.denseModels)),

@@ -52,13 +52,13 @@ function stringFinder(column: StringColumn): (keys: Tensor) => Int32Array {
   const mask = slots.length - 1;
   const slotOf = (key: Uint8Array): number => {
     let slot = hashOfBytes(key) & mask;
-    while (slots[slot]! !== EMPTY && !isEqual(column.at(slots[slot]!), key))
+    while (slots[slot] !== EMPTY && !isEqual(column.at(slots[slot]!), key))
       slot = (slot + 1) & mask;
     return slot;
   };
   for (let position = 0; position < column.length; position += 1) {
     const slot = slotOf(column.at(position));
-    if (slots[slot]! === EMPTY) slots[slot] = position;
+    if (slots[slot] === EMPTY) slots[slot] = position;
   }
   return (keys) => {
     const asked = keys.data as StringColumn;
@@ -73,12 +73,12 @@ function integerFinder(ids: BigInt64Array): (keys: Tensor) => Int32Array {
   const mask = slots.length - 1;
   const slotOf = (key: bigint): number => {
     let slot = hashOfInteger(key) & mask;
-    while (slots[slot]! !== EMPTY && ids[slots[slot]!]! !== key) slot = (slot + 1) & mask;
+    while (slots[slot] !== EMPTY && ids[slots[slot]!] !== key) slot = (slot + 1) & mask;
     return slot;
   };
   for (let position = 0; position < ids.length; position += 1) {
     const slot = slotOf(ids[position]!);
-    if (slots[slot]! === EMPTY) slots[slot] = position;
+    if (slots[slot] === EMPTY) slots[slot] = position;
   }
   return (keys) => {
     const asked = keys.data as BigInt64Array;

@@ -10,6 +10,8 @@ import type { BigIntArray, NumberArray } from "../tensor-memory.ts";
 
 interface Binary {
   readonly ofNumbers: (a: number, b: number) => number;
+  /** For float32 where a value between rounds too. */
+  readonly ofSingles?: (a: number, b: number) => number;
   /** For int8 to uint32 where it differs; the target array wraps the result. */
   readonly ofIntegers?: (a: number, b: number) => number;
   /** `undefined`: not defined for int64. */
@@ -18,10 +20,10 @@ interface Binary {
 
 interface Unary {
   readonly ofNumbers: (value: number) => number;
+  /** For int8 to uint32 where it differs. */
+  readonly ofIntegers?: (value: number) => number;
   readonly ofBigInts?: (value: bigint) => bigint;
 }
-
-const isFloat = (dtype: string): boolean => dtype.startsWith("float");
 
 function refuseZero<T extends number | bigint>(divisor: T): T {
   if (divisor === 0 || divisor === 0n) throw invalid("Integer division by zero");
@@ -54,6 +56,7 @@ const truncatedModulo: Binary = {
 };
 const floorDivided: Binary = {
   ofNumbers: (a, b) => Math.floor(a / b),
+  ofSingles: (a, b) => Math.floor(Math.fround(a / b)),
   ofIntegers: (a, b) => Math.floor(a / refuseZero(b)),
   ofBigInts: floorDivideBig,
 };
@@ -64,6 +67,7 @@ const floorRemainder: Binary = {
 };
 const squaredDifference: Binary = {
   ofNumbers: (a, b) => (a - b) ** 2,
+  ofSingles: (a, b) => Math.fround(a - b) ** 2,
   ofIntegers: (a, b) => Math.imul(a - b, a - b),
   ofBigInts: (a, b) => (a - b) ** 2n,
 };
@@ -111,7 +115,11 @@ const UNARY: Readonly<Record<string, Unary>> = {
     ofNumbers: Math.sign,
     ofBigInts: (value) => (value > 0n ? 1n : value < 0n ? -1n : 0n),
   },
-  Square: { ofNumbers: (value) => value * value, ofBigInts: (value) => value * value },
+  Square: {
+    ofNumbers: (value) => value * value,
+    ofIntegers: (value) => Math.imul(value, value),
+    ofBigInts: (value) => value * value,
+  },
   Sqrt: { ofNumbers: Math.sqrt },
   Rsqrt: { ofNumbers: (value) => 1 / Math.sqrt(value) },
   Reciprocal: { ofNumbers: (value) => 1 / value },
@@ -159,10 +167,18 @@ function combined(call: HostCall, binary: Binary, [left, right]: readonly [numbe
     if (binary.ofBigInts === undefined) throw wrongDtype(call, a);
     combineBigInts(out, [valuesA as BigIntArray, valuesB as BigIntArray], binary.ofBigInts);
   } else {
-    const combine = isFloat(a.dtype) ? binary.ofNumbers : (binary.ofIntegers ?? binary.ofNumbers);
-    combineNumbers(out, [valuesA as NumberArray, valuesB as NumberArray], combine);
+    combineNumbers(
+      out,
+      [valuesA as NumberArray, valuesB as NumberArray],
+      kernelOf(binary, a.dtype),
+    );
   }
   return tensorOf(a.dtype, shape, out);
+}
+
+function kernelOf(binary: Binary, dtype: string): Binary["ofNumbers"] {
+  const special = dtype === "float32" ? binary.ofSingles : binary.ofIntegers;
+  return dtype === "float64" ? binary.ofNumbers : (special ?? binary.ofNumbers);
 }
 
 function combineNumbers(
@@ -192,7 +208,9 @@ function unaryOperation(unary: Unary): HostOperation {
       if (ofBigInts === undefined) throw wrongDtype(call, input);
       for (let at = 0; at < out.length; at += 1) out[at] = ofBigInts((data as BigIntArray)[at]!);
     } else {
-      for (let at = 0; at < out.length; at += 1) out[at] = unary.ofNumbers(data[at] as number);
+      const isFloat = input.dtype === "float32" || input.dtype === "float64";
+      const apply = isFloat ? unary.ofNumbers : (unary.ofIntegers ?? unary.ofNumbers);
+      for (let at = 0; at < out.length; at += 1) out[at] = apply(data[at] as number);
     }
     return [tensorOf(input.dtype, input.shape, out)];
   };

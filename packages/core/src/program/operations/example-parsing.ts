@@ -6,7 +6,7 @@ import { excerpt } from "../../errors.ts";
 import type { StringColumn } from "../../string-column.ts";
 import { elementCount } from "../../tensor.ts";
 import type { Tensor } from "../../tensor.ts";
-import { stringList } from "../element-positions.ts";
+import { reshaped, stringList } from "../element-positions.ts";
 import { featureName, readExample } from "../example-message.ts";
 import type { Example, Feature } from "../example-message.ts";
 import { dtypeOfName, inputAt, numberAttribute, stringsAt, textsAttribute } from "../host-call.ts";
@@ -51,10 +51,9 @@ function parseV2(call: HostCall): Tensor[] {
   const wanted: Wanted = {
     sparse: listFeatures(call, sparseKeys, "sparse_types"),
     dense: denseFeatures(call, denseKeys, 5),
-    ragged: listFeatures(call, raggedKeys, "ragged_value_types").map((feature, at) => ({
-      ...feature,
-      isNarrow: dtypeOfName(splitTypes[at] ?? "int64") === "int32",
-    })),
+    ragged: listFeatures(call, raggedKeys, "ragged_value_types").map(({ key, dtype }, at) => {
+      return { key, dtype, isNarrow: dtypeOfName(splitTypes[at] ?? "int64") === "int32" };
+    }),
   };
   return parsed(readBatch(call), wanted);
 }
@@ -83,7 +82,7 @@ function parseSingle(call: HostCall): Tensor[] {
     ragged: [],
   };
   if (wanted.sparse.length > 0) throw invalid("ParseSingleExample with sparse features");
-  return parsed(batch, wanted).map((tensor) => ({ ...tensor, shape: tensor.shape.slice(1) }));
+  return parsed(batch, wanted).map((tensor) => reshaped(tensor, tensor.shape.slice(1)));
 }
 
 const encoder = new TextEncoder();
@@ -170,12 +169,11 @@ function denseFeature(batch: ExampleBatch, feature: DenseFeature): Tensor {
   const width = isVariable ? longest / Math.max(1, stride) : 0;
   const sizes = isVariable ? [width, ...feature.shape.slice(1)] : feature.shape;
   const shape = [rows.length, ...sizes];
-  const values = new Array<number | bigint | Uint8Array>(outputCount(shape));
-  for (const [at, row] of rows.entries()) {
-    for (let place = 0; place < longest; place += 1) {
-      values[at * longest + place] = row[place] ?? paddingOf(feature);
-    }
-  }
+  outputCount(shape);
+  const padding = paddingOf(feature);
+  const values = rows.flatMap((row) => {
+    return Array.from({ length: longest }, (_, place) => row[place] ?? padding);
+  });
   return listTensor(feature.dtype, shape, values);
 }
 

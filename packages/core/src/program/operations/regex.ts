@@ -28,6 +28,7 @@ export function checkRegex(pattern: string, rewrite: string): void {
 interface Compiled {
   /** Finds, from `lastIndex` on. */
   readonly find: RegExp;
+  /** Matches the whole text, from `lastIndex` 0. */
   readonly full: RegExp;
   readonly groups: number;
   readonly textBytesMax: number;
@@ -43,7 +44,7 @@ function compiled(pattern: string): Compiled {
   const groups = new RegExp(`${source}|`, `u${flags}`).exec("")!.length - 1;
   const made = {
     find: new RegExp(source, `gu${flags}`),
-    full: new RegExp(`(?<![\\s\\S])(?:${source})(?![\\s\\S])`, `u${flags}`),
+    full: new RegExp(`(?:${source})${flags.includes("m") ? "(?![\\s\\S])" : "$"}`, `uy${flags}`),
     groups,
     textBytesMax,
   };
@@ -163,6 +164,7 @@ function fullMatch(call: HostCall, pattern: string): Tensor {
   const out = zeros("bool", shape);
   for (const [at, bytes] of stringList(data).entries()) {
     checkLength(bytes, textBytesMax);
+    full.lastIndex = 0;
     out[at] = Number(full.test(characters(bytes)));
   }
   return tensorOf("bool", shape, out);

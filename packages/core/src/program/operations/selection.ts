@@ -35,7 +35,10 @@ function topK(call: HostCall): Tensor[] {
     indices.set(order.subarray(0, k), row * k);
     for (let place = 0; place < k; place += 1) positions[row * k + place] = first + order[place]!;
   }
-  return [takeValues(input, positions, shape), integersOf(call, "index_type", indices, shape)];
+  return [
+    takeValues(input, positions, shape),
+    integersOf(call, "index_type", { values: indices, shape }),
+  ];
 }
 
 /** NaN after every number. */
@@ -49,8 +52,7 @@ function descending(a: number | bigint, b: number | bigint): number {
 function integersOf(
   call: HostCall,
   attribute: string,
-  values: Int32Array,
-  shape: readonly number[] = [values.length],
+  { values, shape }: { readonly values: Int32Array; readonly shape: readonly number[] },
 ): Tensor {
   const dtype: Dtype = dtypeAttribute(call, attribute, "int32");
   if (dtype === "int64") return tensorOf(dtype, shape, BigInt64Array.from(values, BigInt));
@@ -96,8 +98,8 @@ function unique(call: HostCall): Tensor[] {
   }
   return [
     takeValues(input, Int32Array.from(firsts), [firsts.length]),
-    integersOf(call, "out_idx", kindOf),
-    integersOf(call, "out_idx", Int32Array.from(counts)),
+    integersOf(call, "out_idx", { values: kindOf, shape: input.shape }),
+    integersOf(call, "out_idx", { values: Int32Array.from(counts), shape: [counts.length] }),
   ];
 }
 

@@ -121,12 +121,24 @@ function sliceAxis(
     }
     return { begin: place, size: 1, step: 1, isKept: false };
   }
+  const { from, to } = sliceEnds(spec, at, { size, step });
+  return { begin: from, size: Math.max(0, Math.ceil((to - from) / step)), step, isKept: true };
+}
+
+/** First place and the place after the last, clamped to the axis. */
+function sliceEnds(
+  { begin, end, beginMask, endMask }: SliceSpec,
+  at: number,
+  { size, step }: { readonly size: number; readonly step: number },
+): { readonly from: number; readonly to: number } {
   const [least, most] = step > 0 ? [0, size] : [-1, size - 1];
+  const [first, last] = step > 0 ? [least, most] : [most, least];
   const clamp = (value: number): number =>
     Math.min(most, Math.max(least, value < 0 ? value + size : value));
-  const from = hasBit(spec.beginMask, at) ? (step > 0 ? least : most) : clamp(begin);
-  const to = hasBit(spec.endMask, at) ? (step > 0 ? most : least) : clamp(spec.end[at] ?? 0);
-  return { begin: from, size: Math.max(0, Math.ceil((to - from) / step)), step, isKept: true };
+  return {
+    from: hasBit(beginMask, at) ? first : clamp(begin[at]!),
+    to: hasBit(endMask, at) ? last : clamp(end[at] ?? 0),
+  };
 }
 
 function slice(call: HostCall): Tensor {
