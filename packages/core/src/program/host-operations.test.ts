@@ -52,7 +52,7 @@ function tensorOfPlain([dtype, shape, values]: PlainTensor): Tensor {
     );
     return tensorOf(dtype, shape, StringColumn.fromBytes(bytes));
   }
-  const data = zeros(dtype as NumericDtype, shape);
+  const data = zeros(dtype, shape);
   const isWide = dtype === "int64" || dtype === "uint64";
   for (const [at, value] of values.entries()) {
     (data as { [at: number]: unknown })[at] = isWide ? BigInt(value as string) : Number(value);

@@ -1,0 +1,281 @@
+// The interpreter: order, overlap, failure, memory.
+
+import { describe, expect, test } from "vitest";
+
+import { WinnowError } from "../errors.ts";
+import { stringTensor } from "../tensor.ts";
+import type { Tensor } from "../tensor.ts";
+import type {
+  CandidateTable,
+  KeyedTable,
+  LookupStep,
+  SignatureProgram,
+  Step,
+  TopKStep,
+} from "./program.ts";
+import { runProgram } from "./program-run.ts";
+import type { ProgramExecutors, TopKQuestion } from "./program-run.ts";
+import { tensorOf } from "./tensor-memory.ts";
+
+const shape = { rows: 5, dim: 2, partitions: 1, sources: [] };
+const users: KeyedTable = { kind: "keyed", name: "users", ...shape, keys: { kind: "row" } };
+const movies: CandidateTable = { kind: "candidate", name: "movies", ...shape, idDtype: "string" };
+
+const floats = (shape: readonly number[], value = 1): Tensor => {
+  const count = shape.reduce((product, size) => product * size, 1);
+  return tensorOf("float32", shape, new Float32Array(count).fill(value));
+};
+
+const host = (op: string, inputs: readonly number[], outputs: readonly number[]): Step => {
+  return { kind: "host", op, node: `node_${op}`, attributes: {}, inputs, outputs };
+};
+const lookup = (keys: number, output: number): LookupStep => {
+  return { kind: "lookup", table: 0, node: `gather_${output}`, keys, output };
+};
+const topK = (query: number, values: Partial<TopKStep>): TopKStep => ({
+  kind: "topK",
+  table: 1,
+  node: "top_k",
+  query,
+  k: 3,
+  capped: false,
+  scores: undefined,
+  rows: undefined,
+  ids: undefined,
+  ...values,
+});
+
+function signatureOf(
+  steps: readonly Step[],
+  outputs: Readonly<Record<string, number>>,
+): SignatureProgram {
+  const tensors = Object.entries(outputs);
+  return {
+    name: "serving_default",
+    methodName: "tensorflow/serving/predict",
+    inputs: [
+      { name: "user", graphTensor: "user:0", value: 0, dtype: "string", shape: [-1] },
+      { name: "movie", graphTensor: "movie:0", value: 1, dtype: "string", shape: [-1] },
+    ],
+    outputs: tensors.map(([name, value]) => {
+      return { name, graphTensor: `${name}:0`, value, dtype: "float32", shape: undefined };
+    }),
+    constants: [],
+    steps,
+  };
+}
+
+const inputs = new Map([
+  ["user", stringTensor(["Ann", "Bob"])],
+  ["movie", stringTensor(["Heat", "Alien"])],
+]);
+
+function executorsOf(changes: Partial<ProgramExecutors> = {}): ProgramExecutors {
+  return {
+    tables: [users, movies],
+    vocabularies: [],
+    lookup: (_, keys) => Promise.resolve(floats([...keys.shape, 2])),
+    dense: (step, given) => {
+      const [first] = given.values();
+      return Promise.resolve(new Map(step.outputs.map(({ name }) => [name, first!])));
+    },
+    topK: (_, { query, k }) => {
+      const found = [query.shape[0]!, k];
+      const count = found[0]! * k;
+      return Promise.resolve({
+        scores: floats(found),
+        rows: tensorOf("int32", found, new Int32Array(count)),
+        ids: stringTensor(
+          Array.from({ length: count }, () => "id"),
+          found,
+        ),
+      });
+    },
+    ...changes,
+  };
+}
+
+const codeOf = (run: Promise<unknown>): Promise<string> =>
+  run.then(
+    () => "done",
+    (error: unknown) => (error instanceof WinnowError ? error.code : String(error)),
+  );
+
+describe("runProgram()", () => {
+  test("gives outputs by name in the signature's order", async () => {
+    const signature = signatureOf(
+      [host("StringLower", [0], [2]), lookup(2, 3), topK(3, { scores: 4, ids: 5 })],
+      { titles: 5, scores: 4, names: 2, again: 0 },
+    );
+
+    const outputs = await runProgram(signature, { inputs }, executorsOf());
+
+    expect([...outputs.keys()]).toEqual(["titles", "scores", "names", "again"]);
+    expect(outputs.get("names")).toEqual(stringTensor(["ann", "bob"]));
+    expect(outputs.get("titles")?.shape).toEqual([2, 3]);
+  });
+
+  test("asks both lookups of a ranking model before either answers", async () => {
+    const answers: (() => void)[] = [];
+    const signature = signatureOf([lookup(0, 2), lookup(1, 3), host("AddV2", [2, 3], [4])], {
+      score: 4,
+    });
+    const run = runProgram(
+      signature,
+      { inputs },
+      executorsOf({
+        lookup: (_, keys) =>
+          new Promise((resolve) => answers.push(() => resolve(floats([...keys.shape, 2])))),
+      }),
+    );
+
+    expect(answers.length).toBe(2);
+    for (const answer of answers) answer();
+    expect((await run).get("score")).toEqual(floats([2, 2], 2));
+  });
+
+  test("runs steps whose outputs nobody reads, so that assertions hold", async () => {
+    const signature = {
+      ...signatureOf([host("Assert", [2, 0], [])], { user: 0 }),
+      constants: [{ value: 2, tensor: tensorOf("bool", [], Uint8Array.of(0)) }],
+    };
+
+    const run = runProgram(signature, { inputs }, executorsOf());
+
+    await expect(run).rejects.toThrow(
+      'assertion failed: ["Ann" "Bob"]\n\t [[{{node node_Assert}}]]',
+    );
+  });
+
+  test("fails once with the first failure, and aborts the other steps", async () => {
+    const aborted: string[] = [];
+    const signature = signatureOf([lookup(0, 2), lookup(1, 3), host("AddV2", [2, 3], [4])], {
+      score: 4,
+    });
+    const run = runProgram(
+      signature,
+      { inputs },
+      executorsOf({
+        lookup: (step, _keys, signal) => {
+          if (step.output === 2) {
+            return Promise.reject(
+              new WinnowError("INVALID_ARGUMENT", "indices[0] = 9 is not in [0, 5)"),
+            );
+          }
+          return new Promise((_resolve, reject) => {
+            signal.addEventListener("abort", () => {
+              aborted.push(step.node);
+              reject(signal.reason as Error);
+            });
+          });
+        },
+      }),
+    );
+
+    await expect(run).rejects.toThrow("is not in [0, 5)\n\t [[{{node gather_2}}]]");
+    expect(aborted).toEqual(["gather_3"]);
+  });
+
+  test("keeps the code and text of failures that are not the request's", async () => {
+    const lost = new WinnowError("UNAVAILABLE", "no replica of partition 3");
+    const signature = signatureOf([lookup(0, 2)], { rows: 2 });
+
+    const run = runProgram(
+      signature,
+      { inputs },
+      executorsOf({ lookup: () => Promise.reject(lost) }),
+    );
+
+    await expect(run).rejects.toBe(lost);
+  });
+
+  test("ends with the signal's reason when the request is aborted", async () => {
+    const controller = new AbortController();
+    const late = new WinnowError("DEADLINE_EXCEEDED", "too late");
+    const never = executorsOf({ lookup: () => new Promise(() => undefined) });
+    const signature = signatureOf([lookup(0, 2)], { rows: 2 });
+    const run = runProgram(signature, { inputs, signal: controller.signal }, never);
+
+    controller.abort(late);
+
+    await expect(run).rejects.toBe(late);
+    expect(
+      await codeOf(runProgram(signature, { inputs, signal: AbortSignal.abort() }, never)),
+    ).toBe("CANCELLED");
+  });
+
+  test.each([
+    ["a missing input", new Map([["user", stringTensor(["a"])]])],
+    ["an unknown input", new Map([...inputs, ["other", stringTensor(["a"])]])],
+    ["another element type", new Map([...inputs, ["movie", floats([2])]])],
+    ["another rank", new Map([...inputs, ["movie", stringTensor(["a"], [1, 1])]])],
+  ])("refuses %s as INVALID_ARGUMENT", async (_, given) => {
+    const signature = signatureOf([], { user: 0 });
+
+    expect(await codeOf(runProgram(signature, { inputs: given }, executorsOf()))).toBe(
+      "INVALID_ARGUMENT",
+    );
+  });
+
+  test("asks for the request's k instead of the signature's", async () => {
+    const asked: TopKQuestion[] = [];
+    const executors = executorsOf();
+    const signature = signatureOf([lookup(0, 2), topK(2, { rows: 3 })], { rows: 3 });
+
+    const outputs = await runProgram(
+      signature,
+      { inputs, k: 5 },
+      {
+        ...executors,
+        topK: (step, question, signal) => {
+          asked.push(question);
+          return executors.topK(step, question, signal);
+        },
+      },
+    );
+
+    expect(asked.map(({ k }) => k)).toEqual([5]);
+    expect(outputs.get("rows")?.shape).toEqual([2, 5]);
+  });
+
+  test("more candidates than the table has rows: refused, or capped where the layer caps", async () => {
+    const strict = signatureOf([lookup(0, 2), topK(2, { scores: 3 })], { scores: 3 });
+    const capped = signatureOf([lookup(0, 2), topK(2, { scores: 3, capped: true })], { scores: 3 });
+
+    await expect(runProgram(strict, { inputs, k: 6 }, executorsOf())).rejects.toThrow(
+      "input must have at least k columns. Had 5, needed 6",
+    );
+    const outputs = await runProgram(capped, { inputs, k: 6 }, executorsOf());
+    expect(outputs.get("scores")?.shape).toEqual([2, 5]);
+  });
+
+  test("a partial answer may hold fewer than k, a complete one may not", async () => {
+    const signature = signatureOf([lookup(0, 2), topK(2, { scores: 3 })], { scores: 3 });
+    const short = { scores: floats([2, 1]), rows: undefined, ids: undefined };
+    const partial = { ...short, isPartial: true };
+
+    const complete = executorsOf({ topK: () => Promise.resolve(short) });
+    const lossy = executorsOf({ topK: () => Promise.resolve(partial) });
+
+    expect(await codeOf(runProgram(signature, { inputs }, complete))).toBe("INTERNAL");
+    expect((await runProgram(signature, { inputs }, lossy)).get("scores")?.shape).toEqual([2, 1]);
+  });
+
+  test("rows of another shape than the table's are INTERNAL", async () => {
+    const signature = signatureOf([lookup(0, 2)], { rows: 2 });
+    const wrong = executorsOf({ lookup: () => Promise.resolve(floats([2, 3])) });
+
+    expect(await codeOf(runProgram(signature, { inputs }, wrong))).toBe("INTERNAL");
+  });
+
+  test("a chain of ten thousand steps does not exhaust the stack", async () => {
+    const steps = Array.from({ length: 10_000 }, (_, at) => {
+      return host("Identity", [at === 0 ? 0 : at + 1], [at + 2]);
+    });
+    const signature = signatureOf(steps, { user: 10_001 });
+
+    expect((await runProgram(signature, { inputs }, executorsOf())).get("user")).toEqual(
+      inputs.get("user"),
+    );
+  });
+});

@@ -1,0 +1,49 @@
+// A vocabulary's index against the obvious twin, a Map.
+
+import fc from "fast-check";
+import { expect, test } from "vitest";
+
+import { StringColumn } from "../string-column.ts";
+import type { Tensor } from "../tensor.ts";
+import { tensorOf } from "./tensor-memory.ts";
+import { indexVocabularies } from "./vocabulary-index.ts";
+
+function positionsIn(keys: Tensor, asked: Tensor): number[] {
+  const [index] = indexVocabularies([{ name: "keys", keys, values: keys }]);
+  return [...index!.positionsOf(asked)];
+}
+
+test("an index of strings answers as a Map of their bytes; of equal keys the first counts", () => {
+  const word = fc.uint8Array({ maxLength: 3 });
+  const columnOf = (words: readonly Uint8Array[]): Tensor =>
+    tensorOf("string", [words.length], StringColumn.fromBytes(words));
+
+  fc.assert(
+    fc.property(fc.array(word), fc.array(word), (keys, asked) => {
+      const twin = new Map(keys.map((key, at) => [String(key), at] as const).toReversed());
+
+      const positions = positionsIn(columnOf(keys), columnOf([...asked, ...keys]));
+
+      expect(positions).toEqual([...asked, ...keys].map((key) => twin.get(String(key)) ?? -1));
+    }),
+  );
+});
+
+test("an index of integers answers as a Map; of equal keys the first counts", () => {
+  const id = fc.oneof(
+    fc.bigInt({ min: -3n, max: 3n }),
+    fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+  );
+  const idsOf = (ids: readonly bigint[]): Tensor =>
+    tensorOf("int64", [ids.length], BigInt64Array.from(ids));
+
+  fc.assert(
+    fc.property(fc.array(id), fc.array(id), (keys, asked) => {
+      const twin = new Map(keys.map((key, at) => [key, at] as const).toReversed());
+
+      const positions = positionsIn(idsOf(keys), idsOf([...asked, ...keys]));
+
+      expect(positions).toEqual([...asked, ...keys].map((key) => twin.get(key) ?? -1));
+    }),
+  );
+});
