@@ -72,6 +72,7 @@ export class StaticMembership implements MembershipStore {
   readonly #listeners = new Set<(view: MembershipView) => void>();
   #view: MembershipView;
   #told: MembershipView | undefined;
+  #healthySinceMs = 0;
   #isAsking = false;
   #isClosed = false;
   #refused = 0;
@@ -167,23 +168,26 @@ export class StaticMembership implements MembershipStore {
     });
   }
 
+  /**
+   * A member is silent when others have answered for so long since it last did, or since anybody
+   * did again: silence of all accuses nobody.
+   */
   #update(): void {
     const nowMs = this.#environment.clock.nowMs();
     const { members, silentAfterMs } = this.#settings;
-    const isAlive = ({ workerId: id }: SilentMember): boolean => {
+    const lastHeardMs = Math.max(-Infinity, ...[...this.#heard.values()].map(({ atMs }) => atMs));
+    const isHealthy = nowMs - lastHeardMs < silentAfterMs;
+    if (isHealthy && !this.#view.healthy) this.#healthySinceMs = nowMs;
+    const isShown = ({ workerId: id }: SilentMember): boolean => {
       const heard = this.#heard.get(id);
-      return heard !== undefined && nowMs - heard.atMs < silentAfterMs;
+      if (heard === undefined) return false;
+      return lastHeardMs - Math.max(heard.atMs, this.#healthySinceMs) < silentAfterMs;
     };
-    const isHealthy = members.some(isAlive);
-    const isShown = isHealthy ? isAlive : ({ workerId: id }: SilentMember) => this.#heard.has(id);
-    const lastHeardMs = Math.max(0, ...[...this.#heard.values()].map(({ atMs }) => atMs));
     this.#replace({
-      workers: members
-        .filter(isShown)
-        .map((member) => this.#heard.get(member.workerId)!.announcement),
-      silent: members.filter((member) => !isAlive(member)),
+      workers: members.filter(isShown).map(({ workerId: id }) => this.#heard.get(id)!.announcement),
+      silent: members.filter((member) => !isShown(member)),
       placementWorkers: this.#placementWorkers,
-      readAtMs: lastHeardMs,
+      readAtMs: Math.max(0, lastHeardMs),
       healthy: isHealthy,
     });
   }

@@ -1,0 +1,185 @@
+// What every membership store does. Times are short but real: a store is a process of its own.
+
+import { silentLogger, systemClock } from "@winnow/core";
+import type { Environment } from "@winnow/core";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { announced } from "../announcement.cases.ts";
+import type { WorkerWords } from "../announcement.cases.ts";
+import type { MembershipStore, MembershipView } from "./membership.ts";
+
+/** The machine's clock, for tests with real stores. */
+export const environment: Environment = {
+  clock: systemClock,
+  random: Math.random,
+  log: silentLogger,
+};
+
+/** A store with two places for workers, `w0` and `w1`. */
+export interface MembershipSetup {
+  /** A worker says (or says again) what it holds; resolves when it can be found. */
+  announce(words: WorkerWords): Promise<void>;
+  /** A worker leaves in order. */
+  leave(id: string): Promise<void>;
+  /** A worker dies. */
+  kill(id: string): Promise<void>;
+  /** A router's side. */
+  watcher(): MembershipStore;
+  /** Nobody can be asked any more. */
+  breakStore(): Promise<void>;
+  mendStore(): Promise<void>;
+  /** Something that is no announcement, or not this worker's, stands where `w1` should. */
+  poison(): Promise<void>;
+  /** Whether placement follows a fixed list. */
+  readonly isListed: boolean;
+  close(): Promise<void>;
+}
+
+/** What a watcher has been told, newest last. */
+export class Watcher {
+  readonly views: MembershipView[] = [];
+  readonly end: () => void;
+
+  constructor(store: MembershipStore) {
+    this.end = store.watch((view) => this.views.push(view));
+  }
+
+  get last(): MembershipView | undefined {
+    return this.views.at(-1);
+  }
+
+  get ids(): string {
+    return (this.last?.workers ?? []).map((worker) => worker.workerId).join(" ");
+  }
+
+  /** Waits until the view shows these workers. */
+  async sees(ids: string, healthy = true): Promise<void> {
+    await vi.waitFor(
+      () => {
+        if (this.ids === ids && this.last?.healthy === healthy) return;
+        throw new Error(`sees "${this.ids}", healthy: ${String(this.last?.healthy)}`);
+      },
+      { timeout: 5000, interval: 20 },
+    );
+  }
+}
+
+/** Runs the cases against a store. */
+export function membershipCases(name: string, setUp: () => Promise<MembershipSetup>): void {
+  describe(`membership (${name})`, () => {
+    let setup: MembershipSetup;
+    let store: MembershipStore;
+    let watcher: Watcher;
+
+    beforeEach(async () => {
+      setup = await setUp();
+      store = setup.watcher();
+      watcher = new Watcher(store);
+    });
+    afterEach(async () => {
+      await store.close();
+      await setup.close();
+    });
+
+    test("shows the workers that announced, ascending by id, and what they hold", async () => {
+      await setup.announce({ id: "w1", versions: [{ version: 7 }] });
+      await setup.announce({ id: "w0" });
+      await watcher.sees("w0 w1");
+
+      const [first, second] = watcher.last!.workers;
+      expect(first!.workerId).toBe("w0");
+      expect(second!.versions).toEqual(
+        announced({ id: "w1", versions: [{ version: 7 }] }).versions,
+      );
+      expect(watcher.last!.placementWorkers).toEqual(["w0", "w1"]);
+    });
+
+    test("tells a change of what a worker holds", async () => {
+      await setup.announce({ id: "w0", versions: [{ version: 1 }] });
+      await setup.announce({ id: "w1" });
+      await watcher.sees("w0 w1");
+
+      await setup.announce({ id: "w0", versions: [{ version: 1 }, { version: 2 }] });
+
+      await vi.waitFor(() => expect(watcher.last!.workers[0]!.versions).toHaveLength(2), 5000);
+    });
+
+    test("lets a worker that left go", async () => {
+      await setup.announce({ id: "w0" });
+      await setup.announce({ id: "w1" });
+      await watcher.sees("w0 w1");
+
+      await setup.leave("w1");
+      await watcher.sees("w0");
+
+      expect(watcher.last!.placementWorkers).toEqual(setup.isListed ? ["w0", "w1"] : ["w0"]);
+    });
+
+    test("lets a worker that died go, but keeps its place", async () => {
+      await setup.announce({ id: "w0" });
+      await setup.announce({ id: "w1" });
+      await watcher.sees("w0 w1");
+
+      await setup.kill("w1");
+      await watcher.sees("w0");
+
+      expect(watcher.last!.placementWorkers).toEqual(["w0", "w1"]);
+    });
+
+    test("shows a worker that came back in its new life", async () => {
+      await setup.announce({ id: "w0" });
+      await setup.announce({ id: "w1" });
+      await watcher.sees("w0 w1");
+      await setup.kill("w1");
+      await watcher.sees("w0");
+
+      await setup.announce({ id: "w1", incarnation: 2 });
+      await watcher.sees("w0 w1");
+
+      expect(watcher.last!.workers[1]!.incarnation).toBe(2);
+    });
+
+    test("L1: keeps the last view while nobody can be asked, and goes on afterwards", async () => {
+      await setup.announce({ id: "w0" });
+      await setup.announce({ id: "w1" });
+      await watcher.sees("w0 w1");
+
+      await setup.breakStore();
+      await watcher.sees("w0 w1", false);
+      await setup.mendStore();
+      await watcher.sees("w0 w1");
+
+      const complete = watcher.views.findIndex((view) => view.workers.length === 2);
+      const later = watcher.views.slice(complete);
+      expect(later.filter((view) => view.workers.length < 2)).toEqual([]);
+    });
+
+    test("ignores and counts what is no announcement of that worker", async () => {
+      await setup.announce({ id: "w0" });
+      await setup.poison();
+      await vi.waitFor(
+        () =>
+          expect((store as unknown as { refusedRecords: number }).refusedRecords).toBeGreaterThan(
+            0,
+          ),
+        5000,
+      );
+
+      await vi.waitFor(() => expect(watcher.ids).toBe("w0"), 5000);
+    });
+
+    test("tells a late watcher the view it has, and nobody after the end", async () => {
+      await setup.announce({ id: "w0" });
+      await setup.announce({ id: "w1" });
+      await watcher.sees("w0 w1");
+
+      const late = new Watcher(store);
+      await late.sees("w0 w1");
+      late.end();
+      const told = late.views.length;
+      await setup.announce({ id: "w0", versions: [{ version: 9 }] });
+      await vi.waitFor(() => expect(watcher.last!.workers[0]!.versions).toHaveLength(1), 5000);
+
+      expect(late.views).toHaveLength(told);
+    });
+  });
+}

@@ -1,0 +1,182 @@
+// The common cases on a real Redis, and its bad days: killed, emptied, flushed, frozen, lying.
+
+import { Redis } from "ioredis";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { announced } from "../announcement.cases.ts";
+import type { WorkerWords } from "../announcement.cases.ts";
+import { Watcher, environment, membershipCases } from "./membership.cases.ts";
+import type { MembershipStore } from "./membership.ts";
+import { RedisMembership } from "./redis-membership.ts";
+import type { RedisMembershipSettings } from "./redis-membership.ts";
+import { RedisProcess, isRedisInstalled } from "./redis-server.cases.ts";
+
+const quick = { leaseMs: 400, renewMs: 100, pollMs: 40, forgottenMs: 500 };
+
+/** A Redis with workers in it. */
+class RedisStage {
+  readonly server: RedisProcess;
+  readonly #settings: Partial<RedisMembershipSettings>;
+  readonly #workers = new Map<string, RedisMembership>();
+  readonly #others: MembershipStore[] = [];
+
+  constructor(server: RedisProcess, settings: Partial<RedisMembershipSettings> = {}) {
+    this.server = server;
+    this.#settings = { ...quick, ...settings };
+  }
+
+  join(settings: Partial<RedisMembershipSettings> = {}): RedisMembership {
+    const store = new RedisMembership(environment, {
+      url: this.server.url,
+      ...this.#settings,
+      ...settings,
+    });
+    this.#others.push(store);
+    return store;
+  }
+
+  async announce(words: WorkerWords): Promise<void> {
+    const store = this.#workers.get(words.id) ?? this.join();
+    this.#workers.set(words.id, store);
+    await store.announce(announced(words));
+  }
+
+  async leave(id: string): Promise<void> {
+    await this.#workers.get(id)!.withdraw();
+    await this.kill(id);
+  }
+
+  async kill(id: string): Promise<void> {
+    await this.#workers.get(id)!.close();
+    this.#workers.delete(id);
+  }
+
+  async command(run: (redis: Redis) => Promise<unknown>): Promise<void> {
+    const redis = new Redis(this.server.url);
+    await run(redis);
+    redis.disconnect();
+  }
+
+  async close(): Promise<void> {
+    for (const store of this.#others) await store.close();
+    await this.server.close();
+  }
+}
+
+describe.skipIf(!isRedisInstalled)("with redis-server installed", () => {
+  membershipCases("Redis", async () => {
+    const stage = new RedisStage(await RedisProcess.start());
+    return {
+      isListed: false,
+      announce: (words) => stage.announce(words),
+      leave: (id) => stage.leave(id),
+      kill: (id) => stage.kill(id),
+      watcher: () => stage.join(),
+      breakStore: () => stage.server.kill(),
+      mendStore: () => stage.server.start(),
+      poison: () =>
+        stage.command(async (redis) => {
+          await redis.zadd("winnow:default:members", 0, "w1");
+          await redis.set("winnow:default:worker:w1", '{"worker_id":"w1"}');
+        }),
+      close: () => stage.close(),
+    };
+  });
+
+  describe("RedisMembership", () => {
+    let stage: RedisStage;
+    let store: RedisMembership;
+    let watcher: Watcher;
+
+    beforeEach(async () => {
+      stage = new RedisStage(await RedisProcess.start(), { secret: "s3cret" });
+      store = stage.join();
+      watcher = new Watcher(store);
+      for (const id of ["w0", "w1", "w2", "w3"]) await stage.announce({ id });
+      await watcher.sees("w0 w1 w2 w3");
+      watcher.views.length = 0;
+    });
+    afterEach(() => stage.close());
+
+    const expectNeverFewerThan = (count: number): void => {
+      expect(Math.min(...watcher.views.map((view) => view.workers.length))).toBe(count);
+      expect(watcher.views.every((view) => view.placementWorkers.length === 4)).toBe(true);
+    };
+
+    test("L1: loses nobody when Redis is killed and comes back empty", async () => {
+      await stage.server.kill();
+      await watcher.sees("w0 w1 w2 w3", false);
+      await stage.server.start();
+      await watcher.sees("w0 w1 w2 w3");
+      await new Promise((resolve) => setTimeout(resolve, 3 * quick.forgottenMs));
+
+      expectNeverFewerThan(4);
+    });
+
+    test("L1: loses nobody when Redis is flushed again and again", async () => {
+      for (let round = 0; round < 4; round += 1) {
+        await stage.command((redis) => redis.flushall());
+        await new Promise((resolve) => setTimeout(resolve, 150));
+      }
+      await stage.announce({ id: "w0", versions: [{ version: 1 }] });
+      await vi.waitFor(() => expect(watcher.last?.workers[0]?.versions).toHaveLength(1), 5000);
+
+      expectNeverFewerThan(4);
+    });
+
+    test("L1: loses nobody when Redis freezes for longer than the lease", async () => {
+      stage.server.freeze();
+      await watcher.sees("w0 w1 w2 w3", false);
+      await new Promise((resolve) => setTimeout(resolve, 2 * quick.leaseMs));
+      stage.server.thaw();
+      await watcher.sees("w0 w1 w2 w3");
+
+      expectNeverFewerThan(4);
+    });
+
+    test("ignores hostile records: unsigned, wrongly signed, replayed for another worker", async () => {
+      await stage.command(async (redis) => {
+        const own = await redis.get("winnow:default:worker:w0");
+        await redis.zadd("winnow:default:members", 0, "x1", 0, "x2", 0, "x3", 0, "x4", 0, "\n");
+        await redis.set("winnow:default:worker:x1", JSON.stringify(announced({ id: "x1" })));
+        await redis.set("winnow:default:worker:x2", own!);
+        await redis.set("winnow:default:worker:x3", `hmac-sha256 ${"0".repeat(64)} {}`);
+        await redis.set("winnow:default:worker:x4", Buffer.alloc(100_000, 0xff));
+        await redis.lpush("winnow:default:worker:\n", "not even a string");
+      });
+      await vi.waitFor(() => expect(store.refusedRecords).toBe(4), 5000);
+      await stage.announce({ id: "w0", versions: [{ version: 1 }] });
+      await vi.waitFor(() => expect(watcher.last?.workers[0]?.versions).toHaveLength(1), 5000);
+
+      expect(watcher.ids).toBe("w0 w1 w2 w3");
+      expect(store.refusedRecords).toBe(4);
+    });
+
+    test("a worker that suspends its lease is left out, and comes back with the next announcement", async () => {
+      const worker = stage.join();
+      await worker.announce(announced({ id: "w9" }));
+      await watcher.sees("w0 w1 w2 w3 w9");
+
+      worker.suspend();
+      await watcher.sees("w0 w1 w2 w3");
+      expect(watcher.last!.placementWorkers).toContain("w9");
+      await worker.announce(announced({ id: "w9" }));
+      await watcher.sees("w0 w1 w2 w3 w9");
+    });
+
+    test("clusters of different names do not see each other, and secrets keep strangers out", async () => {
+      const elsewhere = new Watcher(stage.join({ cluster: "elsewhere" }));
+      const stranger = new Watcher(stage.join({ secret: "other" }));
+      const open = new Watcher(stage.join({ secret: undefined }));
+
+      await open.sees("w0 w1 w2 w3");
+      await vi.waitFor(() => expect(elsewhere.last?.healthy).toBe(true), 5000);
+      await vi.waitFor(() => expect(stranger.last?.healthy).toBe(true), 5000);
+
+      expect([elsewhere.ids, stranger.ids]).toEqual(["", ""]);
+    });
+  });
+});
+
+test.runIf(!isRedisInstalled)("redis-server is not installed: its cases did not run", () => {
+  expect(isRedisInstalled).toBe(false);
+});
