@@ -42,10 +42,16 @@ export function noVariables(): WinnowError {
 }
 
 /** sha256 over names, sizes and contents of everything that determines what the version answers. */
-export function fingerprintOf(directory: string, account: ReadAccount): Fingerprint {
+export function fingerprintOf(
+  directory: string,
+  graphBytes: Uint8Array,
+  account: ReadAccount,
+): Fingerprint {
   const hash = createHash("sha256");
-  const names = [GRAPH_FILE, ...(hasVariables(directory) ? [INDEX_FILE] : [])];
-  for (const name of [...names, ...assetNames(directory)]) {
+  // The graph's bytes as they were read: the name belongs to the program made from them.
+  hash.update(`${GRAPH_FILE}\0${graphBytes.length}\0`).update(graphBytes);
+  const variables = hasVariables(directory) ? [INDEX_FILE] : [];
+  for (const name of [...variables, ...assetNames(directory)]) {
     const file = new RegionFile(path.join(directory, name), name, account);
     try {
       hash.update(`${name}\0${file.size}\0`);

@@ -34,7 +34,7 @@ export class VersionFiles {
     this.directory = directory;
     this.#graphBytes = readGraphFile(directory, this.#account);
     this.#bundle = hasVariables(directory) ? new TensorBundle(directory, this.#account) : undefined;
-    this.fingerprint = fingerprintOf(directory, this.#account);
+    this.fingerprint = fingerprintOf(directory, this.#graphBytes, this.#account);
   }
 
   /** Content of saved_model.pb; read again if it was let go. */
@@ -124,9 +124,4 @@ export class VersionFiles {
     if (this.#bundle === undefined) throw noVariables();
     return this.#bundle;
   }
-}
-
-/** Opens a version directory. @throws WinnowError NOT_FOUND, DATA_LOSS, UNIMPLEMENTED */
-export function openVersionFiles(directory: string): VersionFiles {
-  return new VersionFiles(directory);
 }

@@ -12,7 +12,7 @@ const USER_SCATTER = 0.15;
 const SECOND_TASTE = 0.6;
 
 /** Numbers that differ between tables of one seed. */
-export type DemoStream = "clusters" | "movies" | "users";
+type DemoStream = "clusters" | "movies" | "users";
 
 const STREAMS: Readonly<Record<DemoStream, number>> = {
   clusters: 0x9e3779b9,
