@@ -18,7 +18,6 @@ import {
 import type { Attribute, HostStep } from "./program.ts";
 import { hashBucketStrong } from "./sip-hash.ts";
 import { tensorOf, zeros } from "./tensor-memory.ts";
-import type { NumericDtype } from "./tensor-memory.ts";
 import { indexVocabularies } from "./vocabulary-index.ts";
 
 type Plain = number | string | boolean | { readonly b64: string };

@@ -4,7 +4,7 @@ import { inputAt, stringsAt } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { hashBucketFast } from "../farm-hash.ts";
 import { invalid } from "../node-error.ts";
-import { joined, stringList, takeValues } from "../element-positions.ts";
+import { joined, takeValues } from "../element-positions.ts";
 import { hashBucketStrong } from "../sip-hash.ts";
 import type { SipKey } from "../sip-hash.ts";
 import type { Tensor } from "../../tensor.ts";
@@ -48,8 +48,9 @@ function bucketsOf(call: HostCall): number {
 function hashed(call: HostCall, hash: (bytes: Uint8Array, buckets: number) => number): Tensor {
   const { data, shape } = stringsAt(call, 0);
   const buckets = bucketsOf(call);
-  const bins = stringList(data).map((bytes) => BigInt(hash(bytes, buckets)));
-  return tensorOf("int64", shape, BigInt64Array.from(bins));
+  const bins = new BigInt64Array(data.length);
+  for (let at = 0; at < bins.length; at += 1) bins[at] = BigInt(hash(data.at(at), buckets));
+  return tensorOf("int64", shape, bins);
 }
 
 /** The key's two words may be numbers, or texts where they need all 64 bits. */
