@@ -64,18 +64,46 @@ export class NumberScanner {
       if (significand === 0) break;
     }
     const digits = position - from;
-    const plain = byte !== DOT && byte !== SMALL_E && byte !== LARGE_E;
-    if (digits > 0 && digits <= EXACT_DIGITS_MAX && plain) {
-      this.end = position;
-      this.value = minus ? 0 - significand : significand;
-      this.kind = "integer";
-      return;
+    if (digits > 0 && digits <= EXACT_DIGITS_MAX) {
+      this.#bytes = bytes;
+      this.#limit = limit;
+      if (byte !== DOT && byte !== SMALL_E && byte !== LARGE_E) {
+        this.end = position;
+        this.value = minus ? 0 - significand : significand;
+        this.kind = "integer";
+        return;
+      }
+      if (byte === DOT && this.#scanShort(position, significand, digits)) {
+        if (minus) this.value = -this.value;
+        return;
+      }
     }
     this.#bytes = bytes;
     this.#limit = limit;
     this.value = significand;
     if (digits === 0) return this.#scanWord(from, minus);
     this.#scanLong(at, minus, position);
+  }
+
+  /** A fraction with up to 15 digits in all and no exponent; false if it is anything else. */
+  #scanShort(dot: number, integer: number, integerDigits: number): boolean {
+    const bytes = this.#bytes;
+    const limit = Math.min(this.#limit, dot + 1 + EXACT_DIGITS_MAX - integerDigits);
+    let significand = integer;
+    let position = dot + 1;
+    let byte = 0;
+    while (position < limit) {
+      byte = bytes[position]!;
+      if (byte < ZERO || byte > NINE) break;
+      significand = significand * 10 + (byte - ZERO);
+      position++;
+    }
+    const isOver = position < limit && byte !== SMALL_E && byte !== LARGE_E;
+    if (!isOver || position === dot + 1) return false;
+    this.end = position;
+    this.value = significand / POWERS_OF_TEN[position - dot - 1]!;
+    this.kind = "double";
+    return true;
   }
 
   #at(position: number): number {

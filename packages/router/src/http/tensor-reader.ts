@@ -101,7 +101,11 @@ export class TensorReader {
     }
     const end = document.to[value]!;
     const inner = { shape, level: level + 1 };
-    for (let child = value + 1; child < end; child = document.next(child)) this.#fill(child, inner);
+    const isLast = inner.level === shape.length;
+    for (let child = value + 1; child < end; child = document.next(child)) {
+      if (isLast && document.kinds[child] !== KIND.array) this.#addLeaf(child);
+      else this.#fill(child, inner);
+    }
   }
 
   #addLeaf(value: ValueIndex): void {
