@@ -26,7 +26,7 @@ export type NodeVisitor = (
 ) => readonly GraphValue[];
 
 const CALL_DEPTH_MAX = 100;
-const VISITS_MAX = 1_000_000;
+const VISITS_MAX = 300_000;
 const LOOP_TURNS_MAX = 1000;
 const CALLS: ReadonlySet<string> = new Set(["PartitionedCall", "StatefulPartitionedCall"]);
 const BRANCHES: ReadonlySet<string> = new Set(["If", "StatelessIf"]);
@@ -151,7 +151,7 @@ export class GraphWalk {
     results: ReadonlyMap<string, readonly GraphValue[]>,
     reference: string,
   ): GraphValue {
-    const given = body.given.get(reference) ?? body.given.get(reference.replace(/:0$/, ""));
+    const given = givenValue(body, reference);
     if (given !== undefined) return given;
     const [name = "", argument, index] = reference.split(":");
     const outputs = results.get(name);
@@ -216,11 +216,18 @@ function nodesInOrder(body: Body, references: readonly string[]): NodeDefinition
   return order;
 }
 
+/** The value of an argument or of a fed tensor; `x` and `x:0` are one. */
+function givenValue({ given }: Body, reference: string): GraphValue | undefined {
+  const name = reference.endsWith(":0") ? reference.slice(0, -2) : reference;
+  return given.get(name) ?? given.get(reference);
+}
+
 /** The node a reference leads to; `undefined` if its value is given. */
 function nodeOf(body: Body, reference: string): NodeDefinition | undefined {
-  const plain = reference.replace(/^\^/, "");
-  if (body.given.has(plain) || body.given.has(plain.replace(/:0$/, ""))) return undefined;
-  const node = body.nodes.get(plain.split(":")[0] ?? "");
+  const plain = reference.startsWith("^") ? reference.slice(1) : reference;
+  if (givenValue(body, plain) !== undefined) return undefined;
+  const colon = plain.indexOf(":");
+  const node = body.nodes.get(colon < 0 ? plain : plain.slice(0, colon));
   if (node !== undefined) return node;
   throw broken(`nothing defines ${excerpt(reference)}`);
 }
