@@ -40,7 +40,13 @@ export {
   rowRangeOf,
 } from "./partition.ts";
 export type { RowRange } from "./partition.ts";
-export { isHostOperation, runHostStep, validateHostStep } from "./program/host-operations.ts";
+export { fingerprint64, hashBucketFast } from "./program/farm-hash.ts";
+export {
+  hostOperationNames,
+  isHostOperation,
+  runHostStep,
+  validateHostStep,
+} from "./program/host-operations.ts";
 export {
   decodeProgram,
   decodeProgramPackage,
@@ -49,6 +55,7 @@ export {
 } from "./program/program-codec.ts";
 export type { InlineTable, ProgramPackage } from "./program/program-codec.ts";
 export { runProgram } from "./program/program-run.ts";
+export { HOST_OUTPUT_BYTES_MAX, HOST_OUTPUT_VALUES_MAX } from "./program/tensor-memory.ts";
 export type {
   ProgramExecutors,
   ProgramRequest,

@@ -2,7 +2,6 @@
 // axes and indices are int32 or int64 tensors in graphs and numbers here.
 
 import { WinnowError } from "../errors.ts";
-import { StringColumn } from "../string-column.ts";
 import type { Dtype, Tensor, TensorOf } from "../tensor.ts";
 import { invalid } from "./node-error.ts";
 import type { Attribute } from "./program.ts";
@@ -142,11 +141,4 @@ export function axisOf(axis: number, rank: number, op: string): number {
     throw invalid(`${op}: axis ${axis} is not in [${-rank}, ${rank})`);
   }
   return axis < 0 ? axis + rank : axis;
-}
-
-/** No strings, or the strings of a tensor. */
-export function textColumn(tensor: Tensor): StringColumn {
-  return tensor.dtype === "string"
-    ? tensor.data
-    : new StringColumn(new Uint32Array(1), new Uint8Array());
 }

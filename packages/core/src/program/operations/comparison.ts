@@ -94,7 +94,7 @@ function equalityShape(call: HostCall, a: Tensor, b: Tensor): number[] | undefin
 }
 
 /** Whether two byte strings are the same. */
-export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
+function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   if (a.length !== b.length) return false;
   for (let at = 0; at < a.length; at += 1) if (a[at] !== b[at]) return false;
   return true;
