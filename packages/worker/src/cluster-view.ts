@@ -5,7 +5,8 @@ import { partitionNames, place, servingVersion } from "@winnow/cluster";
 import type { Announcement, MembershipView } from "@winnow/cluster";
 import type { VersionKey, WorkerId } from "@winnow/core";
 
-import type { OpenedTable } from "./compute/compute.ts";
+import type { OpenedTable, OpenedVersion } from "./compute/compute.ts";
+import { replicaKey } from "./replica-set.ts";
 
 type Owners = readonly (readonly WorkerId[])[];
 type Holders = ReadonlyMap<number, ReadonlySet<WorkerId>>;
@@ -19,6 +20,7 @@ export class ClusterView {
   #isKnown = false;
   #owners = new Map<string, Owners>();
   #holders = new Map<string, Holders>();
+  #intended = new WeakMap<OpenedVersion, readonly number[]>();
 
   constructor(settings: { readonly workerId: WorkerId; readonly replication: number }) {
     this.#workerId = settings.workerId;
@@ -30,7 +32,10 @@ export class ClusterView {
     const isMoved = view.placementWorkers.join("\n") !== this.#placementWorkers.join("\n");
     this.#workers = view.workers;
     this.#holders = new Map();
-    if (isMoved) this.#owners = new Map();
+    if (isMoved) {
+      this.#owners = new Map();
+      this.#intended = new WeakMap();
+    }
     this.#placementWorkers = view.placementWorkers;
     this.#isKnown = true;
     return isMoved;
@@ -56,6 +61,19 @@ export class ClusterView {
     });
     this.#owners.set(key, owners);
     return owners;
+  }
+
+  /** What of an opened version is intended on this worker, as replica keys, ascending. */
+  intendedOf(model: string, opened: OpenedVersion): readonly number[] {
+    const known = this.#intended.get(opened);
+    if (known !== undefined) return known;
+    const intended = opened.tables.flatMap((spec, table) =>
+      this.ownersOf(model, spec).flatMap((owners, partition) =>
+        owners.includes(this.#workerId) ? replicaKey(table, partition) : [],
+      ),
+    );
+    this.#intended.set(opened, intended);
+    return intended;
   }
 
   /** Other workers, not in drain, that announce each partition of a table as ready. */

@@ -5,7 +5,7 @@ import type { Environment } from "@winnow/core";
 
 import { loadedOf, openedOf, versionKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaEvent } from "./replica-set.ts";
-import { bytesOf, intendedReplicas, missingReplicas } from "./replica-share.ts";
+import { VersionShare } from "./replica-share.ts";
 import type { Intent } from "./replica-share.ts";
 
 interface Course {
@@ -57,14 +57,15 @@ export class LoadLog {
     const opened = openedOf(held);
     if (opened === undefined) return;
     const before = this.#courses.get(event.key) ?? { ...NO_COURSE, startedAtMs: clock.nowMs() };
-    const shareBytes = bytesOf(intendedReplicas(held, opened, intent), opened);
-    const missing = missingReplicas(held, opened, intent);
-    const loadedShare = shareBytes === 0 ? 1 : 1 - bytesOf(missing, opened) / shareBytes;
+    const share = new VersionShare(held, opened, intent);
+    const shareBytes = share.bytesOf(share.intended());
+    const missing = share.missing(held);
+    const loadedRatio = shareBytes === 0 ? 1 : 1 - share.bytesOf(missing) / shareBytes;
     const course = {
       ...before,
       loadMs: before.loadMs + event.loaded.elapsedMs,
       bytesRead: before.bytesRead + event.loaded.bytesRead,
-      tenths: Math.floor(loadedShare * 10),
+      tenths: Math.floor(loadedRatio * 10),
     };
     this.#courses.set(event.key, course);
     const name = { model: held.model, version: held.version };

@@ -2,12 +2,12 @@
 // the one record that routers build their tables from.
 
 import type { HeldPartition, TableHolding, VersionHolding } from "@winnow/cluster";
-import type { VersionKey, WinnowError } from "@winnow/core";
+import type { VersionKey } from "@winnow/core";
 
 import type { OpenedVersion } from "./compute/compute.ts";
 import { openedOf, replicaOfKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
-import { missingReplicas } from "./replica-share.ts";
+import { VersionShare, isLoading } from "./replica-share.ts";
 import type { Intent } from "./replica-share.ts";
 
 /** Error text in an announcement, at most: it travels with every state frame. */
@@ -35,10 +35,9 @@ export function holdingsOf(
  * says why. Readiness rests on it, and on nothing that other workers do.
  */
 export function isSettled(set: ReplicaSet, intent: Intent | undefined): boolean {
-  return [...set.versions.values()].every((held) => {
-    const { state, error } = holdingOf(held, intent);
-    return state !== "loading" || error !== undefined;
-  });
+  return [...set.versions.values()].every(
+    (held) => errorOf(held) !== undefined || stateOf(held, intent) !== "loading",
+  );
 }
 
 function holdingOf(held: HeldVersion, intent: Intent | undefined): VersionHolding {
@@ -49,7 +48,7 @@ function holdingOf(held: HeldVersion, intent: Intent | undefined): VersionHoldin
     version: held.version,
     fingerprint: opened?.fingerprint,
     state,
-    error: state === "ready" ? undefined : errorOf(held.refusal ?? held.trouble?.error),
+    error: state === "ready" ? undefined : errorOf(held),
     tables: opened === undefined ? [] : tablesOf(held, opened),
   };
 }
@@ -62,8 +61,9 @@ function stateOf(held: HeldVersion, intent: Intent | undefined): VersionHolding[
   const hasReplicas = held.replicas.size > 0;
   if (held.refusal !== undefined) return hasReplicas ? "loading" : "failed";
   if (intent === undefined) return "loading";
-  const isWhole = missingReplicas(held, life.opened, intent).length === 0;
-  return isWhole && !hasPhase(held, "loading") ? "ready" : "loading";
+  if (isLoading(held)) return "loading";
+  const missing = new VersionShare(held, life.opened, intent).missing(held);
+  return missing.length === 0 ? "ready" : "loading";
 }
 
 function tablesOf(held: HeldVersion, opened: OpenedVersion): TableHolding[] {
@@ -80,11 +80,8 @@ function tablesOf(held: HeldVersion, opened: OpenedVersion): TableHolding[] {
   }));
 }
 
-function hasPhase(held: HeldVersion, phase: string): boolean {
-  return [...held.replicas.values()].some((replica) => replica.phase === phase);
-}
-
-function errorOf(error: WinnowError | undefined): VersionHolding["error"] {
+function errorOf({ refusal, trouble }: HeldVersion): VersionHolding["error"] {
+  const error = refusal ?? trouble?.error;
   if (error === undefined) return undefined;
   return { code: error.code, message: error.message.slice(0, MESSAGE_CHARACTERS_MAX) };
 }

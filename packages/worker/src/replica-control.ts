@@ -13,7 +13,13 @@ import type { DrainSettings } from "./drain-hold.ts";
 import { LoadLog } from "./load-log.ts";
 import { holdingsOf, isSettled } from "./replica-announcement.ts";
 import { planReplicas } from "./replica-plan.ts";
-import type { GraceSettings, ReplicaEffect, ReplicaFacts, WantedVersion } from "./replica-plan.ts";
+import type {
+  GraceSettings,
+  ReplicaEffect,
+  ReplicaFacts,
+  ReplicaPlan,
+  WantedVersion,
+} from "./replica-plan.ts";
 import { applyEvent, openedOf, replicaOfKey, versionKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaEvent, ReplicaSet, RetrySettings } from "./replica-set.ts";
 import type { Intent } from "./replica-share.ts";
@@ -39,6 +45,8 @@ export interface ReplicaDependencies {
   readonly onChange: () => void;
 }
 
+const SERVING_INTERVAL_MS = 100;
+
 /** Holds replicas until closed. */
 export class ReplicaControl {
   readonly #dependencies: ReplicaDependencies;
@@ -49,6 +57,7 @@ export class ReplicaControl {
   #set: ReplicaSet = { versions: new Map() };
   #models: readonly FoundModel[] | undefined;
   #serving: ReadonlyMap<string, VersionKey> = new Map();
+  #servingUntilMs = 0;
   #quietAtMs = 0;
   #isDraining = false;
   #isClosed = false;
@@ -111,11 +120,13 @@ export class ReplicaControl {
 
   setModels(models: readonly FoundModel[]): void {
     this.#models = models;
+    this.#servingUntilMs = 0;
     this.#step();
   }
 
   setView(view: MembershipView): void {
     const isMoved = this.#cluster.update(view);
+    this.#servingUntilMs = 0;
     if (isMoved) this.#quietAtMs = this.#clock.nowMs() + this.#settings.placementQuietMs;
     this.#step();
   }
@@ -135,12 +146,24 @@ export class ReplicaControl {
   #step(): void {
     if (this.#isClosed) return;
     const models = this.#models ?? [];
-    this.#updateServing(models);
-    const plan = planReplicas(this.#set, this.#facts(models));
+    const plan = this.#plan(models);
     this.#set = plan.set;
     this.#wakeAt(plan.wakeAtMs);
     for (const effect of plan.effects) void this.#run(effect);
     this.#dependencies.onChange();
+  }
+
+  /**
+   * The plan for now. Which version serves is asked again at most every `SERVING_INTERVAL_MS` while
+   * partitions are loaded one after the other, and always when there is nothing more to load.
+   */
+  #plan(models: readonly FoundModel[]): ReplicaPlan {
+    const isStale = this.#clock.nowMs() >= this.#servingUntilMs;
+    if (isStale) this.#updateServing(models);
+    const plan = planReplicas(this.#set, this.#facts(models));
+    if (isStale || plan.effects.some(({ kind }) => kind === "load")) return plan;
+    this.#updateServing(models);
+    return planReplicas(this.#set, this.#facts(models));
   }
 
   #wakeAt(timeMs: number): void {
@@ -152,14 +175,12 @@ export class ReplicaControl {
   }
 
   #facts(models: readonly FoundModel[]): ReplicaFacts {
-    const { workerId } = this.#settings;
     const { usedBytes, capacityBytes } = this.#dependencies.compute.memory;
     const nowMs = this.#clock.nowMs();
     return {
       nowMs,
-      workerId,
+      ...this.#intentions(),
       wanted: this.#wanted(models),
-      intendedOwners: (version, table) => this.#ownersOf(version, table),
       announcedHolders: (version, table) => this.#cluster.holdersOf(version, table),
       placed: this.#cluster.isPlaced && nowMs >= this.#quietAtMs,
       freeBytes: capacityBytes - usedBytes,
@@ -169,9 +190,15 @@ export class ReplicaControl {
   }
 
   #intent(): Intent | undefined {
-    if (!this.#cluster.isPlaced && !this.#isDraining) return undefined;
-    const { workerId } = this.#settings;
-    return { workerId, intendedOwners: (version, table) => this.#ownersOf(version, table) };
+    return this.#cluster.isPlaced || this.#isDraining ? this.#intentions() : undefined;
+  }
+
+  #intentions(): Intent {
+    return {
+      workerId: this.#settings.workerId,
+      intendedOwners: (version, table) => this.#ownersOf(version, table),
+      intendedReplicas: ({ model }, opened) => this.#cluster.intendedOf(model, opened),
+    };
   }
 
   #ownersOf(version: VersionKey, table: number): readonly (readonly WorkerId[])[] {
@@ -217,6 +244,7 @@ export class ReplicaControl {
       this.#dependencies.environment.log.info("serving version changed", fields);
     }
     this.#serving = serving;
+    this.#servingUntilMs = this.#clock.nowMs() + SERVING_INTERVAL_MS;
   }
 
   async #run(effect: ReplicaEffect): Promise<void> {

@@ -22,7 +22,8 @@ import {
   withoutVersion,
 } from "./replica-set.ts";
 import type { AfterClose, HeldVersion, Replica, ReplicaSet } from "./replica-set.ts";
-import { bytesOf, isBusy, isLoading, keyOf, missingReplicas, refusalOf } from "./replica-share.ts";
+import { VersionShare, isBusy, isLoading, refusalOf } from "./replica-share.ts";
+import type { Intent } from "./replica-share.ts";
 import type { FoundVersion } from "./version-watch.ts";
 
 /** A version to hold, in the order of importance. */
@@ -34,12 +35,9 @@ export interface WantedVersion {
 }
 
 /** What is known of the world when deciding. */
-export interface ReplicaFacts {
+export interface ReplicaFacts extends Intent {
   readonly nowMs: number;
-  readonly workerId: WorkerId;
   readonly wanted: readonly WantedVersion[];
-  /** Intended owners of each partition of a table, most important first. */
-  intendedOwners(version: VersionKey, table: number): readonly (readonly WorkerId[])[];
   /** Other workers, not in drain, that announce each partition of a table as ready. */
   announcedHolders(version: VersionKey, table: number): ReadonlyMap<number, ReadonlySet<WorkerId>>;
   /** False until this worker is among those that partitions are placed on: nothing is decided. */
@@ -164,8 +162,7 @@ class Planner {
       this.effects.push({ kind: "open", key, directory: held.directory });
       return true;
     }
-    if (held.life.phase !== "open" || held.refusal !== undefined || !this.#facts.placed)
-      return false;
+    if (held.life.phase !== "open" || held.refusal !== undefined) return false;
     const replica = this.#nextLoad(held, held.life.opened);
     if (replica === undefined) return false;
     this.#put(withReplica(held, replica, { phase: "loading" }));
@@ -179,66 +176,71 @@ class Planner {
       this.#close(held, "failed");
       return;
     }
-    let next = held;
+    const share = new VersionShare(held, opened, this.#facts);
+    let changed: Map<number, Replica> | undefined;
     for (const [key, replica] of held.replicas) {
-      next = this.#followReplica(next, { key, replica, version: keyOf(held, opened) });
+      const next = this.#followReplica(held, { key, replica, share });
+      if (next !== replica) changed = (changed ?? new Map(held.replicas)).set(key, next);
     }
-    this.#put(this.#admitted(next, opened));
+    const followed = changed === undefined ? held : { ...held, replicas: changed };
+    this.#put(this.#admitted(followed, share));
   }
 
   /** Gives a replica up, takes it back, or frees it. */
-  #followReplica(held: HeldVersion, at: ReplicaAt): HeldVersion {
+  #followReplica(held: HeldVersion, at: ReplicaAt): Replica {
     const { key, replica } = at;
-    const { nowMs, grace, draining } = this.#facts;
-    const isNeeded = draining || !this.#facts.placed || this.#isNeeded(at);
-    if (replica.phase === "ready" && !isNeeded) {
-      this.#wakeBy(nowMs + grace.replicaGraceMs);
-      const { loaded } = replica;
-      return withReplica(held, key, { phase: "retiring", loaded, sinceMs: nowMs });
-    }
-    if (replica.phase !== "retiring") return held;
-    if (isNeeded) return withReplica(held, key, { phase: "ready", loaded: replica.loaded });
-    let next = held;
-    this.#whenDue(replica.sinceMs + grace.replicaGraceMs, () => {
+    const { nowMs, grace, draining, placed } = this.#facts;
+    if (replica.phase !== "ready" && replica.phase !== "retiring") return replica;
+    const { loaded } = replica;
+    const isNeeded = draining || !placed || this.#isNeeded(at);
+    if (isNeeded) return replica.phase === "ready" ? replica : { phase: "ready", loaded };
+    const sinceMs = replica.phase === "ready" ? nowMs : replica.sinceMs;
+    if (nowMs >= sinceMs + grace.replicaGraceMs) {
       this.effects.push({ kind: "release", key: versionKey(held), replica: key });
-      next = withReplica(held, key, { phase: "releasing" });
-    });
-    return next;
+      return { phase: "releasing" };
+    }
+    this.#wakeBy(sinceMs + grace.replicaGraceMs);
+    return replica.phase === "ready" ? { phase: "retiring", loaded, sinceMs } : replica;
   }
 
   /** Intended here, or not yet announced by all who are to have it instead. */
-  #isNeeded({ key, version }: ReplicaAt): boolean {
-    const { table, partition } = replicaOfKey(key);
-    const owners = this.#facts.intendedOwners(version, table)[partition] ?? [];
+  #isNeeded({ key, share }: ReplicaAt): boolean {
+    const owners = share.ownersOf(key);
     if (owners.length === 0 || owners.includes(this.#facts.workerId)) return true;
-    const holders = this.#facts.announcedHolders(version, table).get(partition);
+    const { table, partition } = replicaOfKey(key);
+    const holders = this.#facts.announcedHolders(share.key, table).get(partition);
     return !owners.every((owner) => holders?.has(owner) === true);
   }
 
   /** Refuses what memory does not admit, and notes a share that is complete. */
-  #admitted(held: HeldVersion, opened: OpenedVersion): HeldVersion {
+  #admitted(held: HeldVersion, share: VersionShare): HeldVersion {
     if (this.#isBusy || !this.#facts.placed) return held;
-    const missing = missingReplicas(held, opened, this.#facts);
+    const missing = share.missing(held);
     if (missing.length === 0) {
       if (held.wasComplete && held.refusal === undefined && held.trouble === undefined) return held;
       return { ...held, refusal: undefined, trouble: undefined, wasComplete: true };
     }
-    const neededBytes = bytesOf(missing, opened);
+    const neededBytes = share.bytesOf(missing);
     const { freeBytes, workerId } = this.#facts;
-    if (neededBytes <= freeBytes) return { ...held, refusal: undefined };
-    return { ...held, refusal: refusalOf(held, { neededBytes, freeBytes, workerId }) };
+    if (neededBytes > freeBytes) {
+      return { ...held, refusal: refusalOf(held, { neededBytes, freeBytes, workerId }) };
+    }
+    return held.refusal === undefined ? held : { ...held, refusal: undefined };
   }
 
   /** The missing replica that fewest others answer for; own first choices before second ones. */
   #nextLoad(held: HeldVersion, opened: OpenedVersion): number | undefined {
-    const version = keyOf(held, opened);
-    const ranked = missingReplicas(held, opened, this.#facts).map((key) => {
+    const share = new VersionShare(held, opened, this.#facts);
+    const holders = opened.tables.map((_, table) => this.#facts.announcedHolders(share.key, table));
+    let best: number | undefined;
+    let bestRank = Infinity;
+    for (const key of share.missing(held)) {
       const { table, partition } = replicaOfKey(key);
-      const holders = this.#facts.announcedHolders(version, table).get(partition)?.size ?? 0;
-      const owners = this.#facts.intendedOwners(version, table)[partition] ?? [];
-      return { key, holders, choice: owners.indexOf(this.#facts.workerId) };
-    });
-    return ranked.toSorted((a, b) => a.holders - b.holders || a.choice - b.choice)[0]?.key;
+      const choice = share.ownersOf(key).indexOf(this.#facts.workerId);
+      const rank = (holders[table]?.get(partition)?.size ?? 0) * CHOICES_MAX + choice;
+      if (rank < bestRank) [best, bestRank] = [key, rank];
+    }
+    return best;
   }
 
   #beginUnload(held: HeldVersion, opened: OpenedVersion): void {
@@ -275,5 +277,8 @@ class Planner {
 interface ReplicaAt {
   readonly key: number;
   readonly replica: Replica;
-  readonly version: VersionKey;
+  readonly share: VersionShare;
 }
+
+/** More intended owners than any partition has. */
+const CHOICES_MAX = 4096;

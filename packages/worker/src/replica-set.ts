@@ -183,6 +183,8 @@ export function applyEvent(
       return withVersion(set, { ...withReplica(held, event.replica, undefined), trouble });
     }
     case "released":
+      // Taken up again in the meantime: what is being loaded now is another copy.
+      if (held.replicas.get(event.replica)?.phase !== "releasing") return set;
       return withVersion(set, withReplica(held, event.replica, undefined));
     case "closed":
       return afterClose(set, held);

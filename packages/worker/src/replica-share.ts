@@ -4,7 +4,7 @@ import { WinnowError } from "@winnow/core";
 import type { VersionKey, WorkerId } from "@winnow/core";
 
 import type { OpenedVersion } from "./compute/compute.ts";
-import { openedOf, replicaKey, replicaOfKey } from "./replica-set.ts";
+import { openedOf, replicaOfKey } from "./replica-set.ts";
 import type { HeldVersion } from "./replica-set.ts";
 
 /** Who is to hold what. */
@@ -12,47 +12,57 @@ export interface Intent {
   readonly workerId: WorkerId;
   /** Intended owners of each partition of a table, most important first. */
   intendedOwners(version: VersionKey, table: number): readonly (readonly WorkerId[])[];
+  /** Everything of a version that is intended here, as replica keys, ascending. */
+  intendedReplicas(version: VersionKey, opened: OpenedVersion): readonly number[];
 }
 
-/** Everything intended here, as replica keys. */
-export function intendedReplicas(
-  held: HeldVersion,
-  opened: OpenedVersion,
-  intent: Intent,
-): number[] {
-  const version = keyOf(held, opened);
-  return opened.tables.flatMap((_, table) =>
-    intent
-      .intendedOwners(version, table)
-      .flatMap((owners, partition) =>
-        owners.includes(intent.workerId) ? [replicaKey(table, partition)] : [],
-      ),
-  );
-}
+/** What is intended here of one opened version; a view for one decision, not kept. */
+export class VersionShare {
+  readonly key: VersionKey;
+  readonly #intent: Intent;
+  readonly #opened: OpenedVersion;
+  readonly #owners = new Map<number, readonly (readonly WorkerId[])[]>();
 
-/** What is intended here, not held and not being loaded. */
-export function missingReplicas(
-  held: HeldVersion,
-  opened: OpenedVersion,
-  intent: Intent,
-): number[] {
-  return intendedReplicas(held, opened, intent).filter((key) => {
-    const phase = held.replicas.get(key)?.phase;
-    return phase === undefined || phase === "releasing";
-  });
-}
+  constructor(held: HeldVersion, opened: OpenedVersion, intent: Intent) {
+    this.key = { model: held.model, version: held.version, fingerprint: opened.fingerprint };
+    this.#intent = intent;
+    this.#opened = opened;
+  }
 
-/** Bytes that these replicas will occupy. */
-export function bytesOf(replicas: readonly number[], opened: OpenedVersion): number {
-  return replicas.reduce((sum, key) => {
-    const { table, partition } = replicaOfKey(key);
-    return sum + (opened.tables[table]?.partitionBytes[partition] ?? 0);
-  }, 0);
-}
+  /** Intended owners of one replica, most important first. */
+  ownersOf(replica: number): readonly WorkerId[] {
+    const { table, partition } = replicaOfKey(replica);
+    return this.#ownersOfTable(table)[partition] ?? [];
+  }
 
-/** The identity of an opened version. */
-export function keyOf(held: HeldVersion, opened: OpenedVersion): VersionKey {
-  return { model: held.model, version: held.version, fingerprint: opened.fingerprint };
+  /** Everything intended here, as replica keys. */
+  intended(): readonly number[] {
+    return this.#intent.intendedReplicas(this.key, this.#opened);
+  }
+
+  /** What is intended here, not held and not being loaded. */
+  missing(held: HeldVersion): number[] {
+    return this.intended().filter((key) => {
+      const phase = held.replicas.get(key)?.phase;
+      return phase === undefined || phase === "releasing";
+    });
+  }
+
+  /** Bytes that these replicas will occupy. */
+  bytesOf(replicas: readonly number[]): number {
+    return replicas.reduce((sum, key) => {
+      const { table, partition } = replicaOfKey(key);
+      return sum + (this.#opened.tables[table]?.partitionBytes[partition] ?? 0);
+    }, 0);
+  }
+
+  #ownersOfTable(table: number): readonly (readonly WorkerId[])[] {
+    const known = this.#owners.get(table);
+    if (known !== undefined) return known;
+    const owners = this.#intent.intendedOwners(this.key, table);
+    this.#owners.set(table, owners);
+    return owners;
+  }
 }
 
 /** Whether one of its replicas is being loaded. */

@@ -4,7 +4,7 @@
 import { GrpcConnector, WorkerChannel } from "@winnow/cluster";
 import type { Announcement, Question, WorkerAsk, WorkerReply } from "@winnow/cluster";
 import { mergeTopK, silentLogger, systemClock } from "@winnow/core";
-import type { StringColumn, VersionKey } from "@winnow/core";
+import type { VersionKey } from "@winnow/core";
 
 const ENVIRONMENT = { clock: systemClock, random: () => 0.5, log: silentLogger };
 
@@ -98,13 +98,15 @@ export class ShardClient {
       answers.map(({ block }) => block),
       ask.k,
     );
-    return Array.from({ length: merged.counts[0] ?? 0 }, (_, position) => ({
-      row: merged.rows[position]!,
-      score: merged.scores[position]!,
-      id: (answers[merged.parts[position]!]!.ids?.data as StringColumn).textAt(
-        merged.positions[position]!,
-      ),
-    }));
+    return Array.from({ length: merged.counts[0] ?? 0 }, (_, position) => {
+      const ids = answers[merged.parts[position]!]?.ids;
+      if (ids?.dtype !== "string") throw new Error("no string ids");
+      return {
+        row: merged.rows[position]!,
+        score: merged.scores[position]!,
+        id: ids.data.textAt(merged.positions[position]!),
+      };
+    });
   }
 
   close(): void {

@@ -40,7 +40,7 @@ describe.skipIf(!existsSync(entry))("a worker in its own threads (needs a build)
   beforeAll(async () => {
     base = await mkdtemp(path.join(tmpdir(), "winnow-worker-"));
     await mkdir(path.join(base, "movies"));
-    await writeRetrievalModel(path.join(base, "movies", "1"), {
+    writeRetrievalModel(path.join(base, "movies", "1"), {
       users: {
         vocabulary: StringColumn.fromText(userIds),
         embedding: { rows: USERS + 1, dim: DIM, pieces: () => [userRows] },

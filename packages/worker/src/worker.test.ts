@@ -123,13 +123,11 @@ describe.each([1, 3])("%d worker(s)", (count) => {
         const keys: Tensor = { dtype: "string", shape: [1], data };
         const ask = { kind: "lookup" as const, keys };
         const { answer } = await client.ask(at, { version, table, partitions, ask });
-        if (answer.kind !== "lookup") {
-          expect(answer).toMatchObject({ reason: "INVALID_KEY" });
-          continue;
-        }
         const row = wanted.get(user) ?? 0;
-        expect(answer.vectors).toEqual(userRows.slice(row * DIM, (row + 1) * DIM));
-        answered += 1;
+        const vectors = userRows.slice(row * DIM, (row + 1) * DIM);
+        const isHeldHere = answer.kind === "lookup";
+        expect(answer).toMatchObject(isHeldHere ? { vectors } : { reason: "INVALID_KEY" });
+        answered += Number(isHeldHere);
       }
     }
     expect(answered).toBe(22);
