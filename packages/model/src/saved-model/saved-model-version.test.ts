@@ -38,7 +38,7 @@ describe("models of the writer", () => {
     const { program } = version;
     version.close();
 
-    const [signature] = program.signatures.filter(({ name }) => name === "serving_default");
+    const signature = program.signatures.find(({ name }) => name === "serving_default");
     expect(signature?.steps.map(({ kind }) => kind)).toEqual(["lookup", "dense", "topK"]);
     expect(program.vocabularies).toEqual([]);
     expect(program.tables.map(({ kind, rows, dim }) => ({ kind, rows, dim }))).toEqual([

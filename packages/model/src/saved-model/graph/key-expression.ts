@@ -172,22 +172,44 @@ function isScalarConstant(value: GraphValue): boolean {
   return value.constant?.shape.length === 0;
 }
 
-/** The expression on concrete keys; `given` answers for nodes that need no running. */
+/**
+ * The expression on concrete keys; `given` answers for nodes that need no running. Where a selection
+ * takes one side for all keys, as it does for those the vocabulary holds, the other (a hash of every
+ * key, say) is never computed. Nests at most `NODES_MAX` deep.
+ */
 function evaluate(
-  { nodes, indices, key }: Expression,
+  { indices, key }: Expression,
   keys: Tensor,
   given: (node: OperationNode) => Tensor | undefined,
 ): Tensor | undefined {
-  const values = new Map<GraphValue, Tensor>([[key, keys]]);
-  for (const node of nodes) {
-    const known = given(node);
-    const inputs = node.inputs.map((input) => values.get(input) ?? input.constant);
-    const isComplete = inputs.every((input) => input !== undefined);
-    const result =
-      known ??
-      (isComplete ? fold({ ...node, outputCount: 1, isUnbounded: true }, inputs)?.[0] : undefined);
-    if (result === undefined || node.outputs[0] === undefined) return undefined;
-    values.set(node.outputs[0], result);
-  }
-  return values.get(indices);
+  const values = new Map<GraphValue, Tensor | undefined>([[key, keys]]);
+  const valueOf = (value: GraphValue): Tensor | undefined => {
+    if (value.constant !== undefined || values.has(value))
+      return value.constant ?? values.get(value);
+    const node = elementwiseProducerOf(value);
+    const result = node === undefined ? undefined : (given(node) ?? resultOf(node));
+    values.set(value, result);
+    return result;
+  };
+  const resultOf = (node: OperationNode): Tensor | undefined => {
+    const chosen = node.op === "SelectV2" ? onlySideOf(node, valueOf) : undefined;
+    const whole = chosen === undefined ? undefined : valueOf(chosen);
+    if (whole?.shape.join() === keys.shape.join()) return whole;
+    const inputs = node.inputs.map(valueOf);
+    if (!inputs.every((input) => input !== undefined)) return undefined;
+    return fold({ ...node, outputCount: 1, isUnbounded: true }, inputs)?.[0];
+  };
+  return valueOf(indices);
+}
+
+/** The side that a selection takes for every key, if it is one. */
+function onlySideOf(
+  { inputs }: OperationNode,
+  valueOf: (value: GraphValue) => Tensor | undefined,
+): GraphValue | undefined {
+  const [condition, whenTrue, whenFalse] = inputs;
+  const choice = condition === undefined ? undefined : valueOf(condition);
+  if (choice?.dtype !== "bool" || choice.data.length === 0) return undefined;
+  if (!choice.data.includes(0)) return whenTrue;
+  return choice.data.includes(1) ? undefined : whenFalse;
 }

@@ -57,9 +57,9 @@ export class TableContents {
       const counts = `${vocabulary.keys.data.length} keys and ${vocabulary.values.data.length} values`;
       throw new WinnowError("INVALID_ARGUMENT", `lookup table ${name} is given ${counts}`);
     }
-    const [index] = indexVocabularies([vocabulary]);
-    this.#read.set(name, index!);
-    return index!;
+    const index = lazyIndex(vocabulary);
+    this.#read.set(name, index);
+    return index;
   }
 
   #entriesOf(origin: TableOrigin): { readonly keys: Tensor; readonly values: Tensor } {
@@ -75,6 +75,16 @@ export class TableContents {
         };
     }
   }
+}
+
+/** Indexes the keys when the first one is asked for: most vocabularies only hand theirs on. */
+function lazyIndex(vocabulary: Vocabulary): VocabularyIndex {
+  let index: VocabularyIndex | undefined;
+  const positionsOf = (keys: Tensor): Int32Array => {
+    index ??= indexVocabularies([vocabulary])[0]!;
+    return index.positionsOf(keys);
+  };
+  return { vocabulary, positionsOf };
 }
 
 /** Values of the graph tensors that stand for asset files. */
