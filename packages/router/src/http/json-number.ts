@@ -124,27 +124,38 @@ export class NumberScanner {
     return at;
   }
 
-  /** NaN, Inf, Infinity; also what RapidJSON takes for them, `NInf`. */
+  /**
+   * NaN, Inf, Infinity; also what RapidJSON takes for them, `NInf`. A fraction or an exponent
+   * behind the word makes it zero, as there.
+   */
   #scanWord(from: number, minus: boolean): void {
+    this.kind = "double";
+    this.value = this.#word(from, minus ? -1 : 1);
+    const wordEnd = this.end;
+    this.#significant = 0;
+    this.#fractionExponent = 0;
+    const significand = this.#fraction(0, false);
+    const exponent = this.#exponent(minus ? from - 1 : from);
+    if (this.end === wordEnd) return;
+    const value = scale(significand, exponent + this.#fractionExponent);
+    this.value = minus ? -value : value;
+  }
+
+  #word(from: number, sign: number): number {
     const first = this.#at(from);
     if (first !== LARGE_N && first !== LARGE_I) throw new JsonSyntaxError("Invalid value.", from);
-    this.kind = "double";
-    let at = this.#skips(from, "NaN");
-    if (at === from + 3) {
-      this.value = NaN;
-      this.end = at;
-      return;
-    }
-    const word = at;
-    at = this.#skips(word, "Inf");
-    if (at !== word + 3) throw new JsonSyntaxError("Invalid value.", at);
+    const behind = this.#skips(from, "NaN");
+    this.end = behind;
+    if (behind === from + 3) return NaN;
+    let at = this.#skips(behind, "Inf");
+    if (at !== behind + 3) throw new JsonSyntaxError("Invalid value.", at);
     if (this.#at(at) === SMALL_I) {
       const tail = this.#skips(at, "inity");
       if (tail !== at + 5) throw new JsonSyntaxError("Invalid value.", tail);
       at = tail;
     }
-    this.value = minus ? -Infinity : Infinity;
     this.end = at;
+    return sign * Infinity;
   }
 
   /** A number with a fraction, an exponent or more than 15 digits. */

@@ -155,6 +155,16 @@ describe("JsonReader", () => {
     );
   });
 
+  test.each([
+    ["NInf", Infinity],
+    ["-NaN", NaN],
+    ["NaN.5", 0.5],
+    ["-Inf.25e1", -2.5],
+    ["InfE5", 0],
+  ])("takes %s for %d, as RapidJSON does", (text, value) => {
+    expect(parsed(text).numbers[0]).toBe(value);
+  });
+
   test("passes bytes that are not UTF-8 on as they are", () => {
     const body = Buffer.from([0x22, 0xff, 0x80, 0xc3, 0x22]);
 
