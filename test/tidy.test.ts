@@ -171,7 +171,7 @@ describe("files", () => {
   });
 
   test("names are kebab-case nouns that say something", () => {
-    const wrong = offenders(code, (file) => {
+    const wrong = offenders(written, (file) => {
       const names = file.split("/").map((segment) => segment.split(".")[0] ?? "");
       return names.filter((name) => !KEBAB_CASE.test(name) || EMPTY_NAMES.test(name));
     });

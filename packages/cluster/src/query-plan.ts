@@ -40,34 +40,43 @@ interface Plan {
 
 /** Gives one more partition away, moving others along the path to the least loaded worker. */
 function assign(plan: Plan, partition: number): void {
-  const reached = reach(plan, partition);
-  let target = -1;
-  for (const worker of reached.keys()) {
-    const load = plan.assigned[worker]!.size;
-    const best = target < 0 ? Infinity : plan.assigned[target]!.size;
-    if (load < best || (load === best && worker < target)) target = worker;
-  }
-  while (target >= 0) {
-    const moved = reached.get(target)!;
+  const { target, received } = reachLeastLoaded(plan, partition);
+  for (let taker = target; taker >= 0;) {
+    const moved = received.get(taker)!;
     const giver = plan.chosen[moved]!;
-    plan.chosen[moved] = target;
-    plan.assigned[target]!.add(moved);
+    plan.chosen[moved] = taker;
+    plan.assigned[taker]!.add(moved);
     if (giver >= 0) plan.assigned[giver]!.delete(moved);
-    target = giver;
+    taker = giver;
   }
 }
 
-/** Workers reachable from a partition, breadth first, each with the partition it would receive. */
-function reach(plan: Plan, partition: number): ReadonlyMap<number, number> {
-  const reached = new Map<number, number>();
+interface Reach {
+  /** The least loaded worker found; -1: the partition has no replica. */
+  readonly target: number;
+  /** Workers found, breadth first, each with the partition it would receive. */
+  readonly received: ReadonlyMap<number, number>;
+}
+
+/** Searches until nobody less loaded can exist: with even loads that is after a step or two. */
+function reachLeastLoaded(plan: Plan, partition: number): Reach {
+  const received = new Map<number, number>();
   const waiting = [partition];
-  for (let next = 0; next < waiting.length; next += 1) {
+  const leastLoad = plan.assigned.reduce((least, { size }) => Math.min(least, size), Infinity);
+  let target = -1;
+  let targetLoad = Infinity;
+  for (let next = 0; next < waiting.length && targetLoad > leastLoad; next += 1) {
     const moved = waiting[next]!;
     for (const worker of plan.options[moved]!) {
-      if (reached.has(worker)) continue;
-      reached.set(worker, moved);
+      if (received.has(worker)) continue;
+      received.set(worker, moved);
+      const { size } = plan.assigned[worker]!;
+      if (size < targetLoad) {
+        target = worker;
+        targetLoad = size;
+      }
       waiting.push(...plan.assigned[worker]!);
     }
   }
-  return reached;
+  return { target, received };
 }

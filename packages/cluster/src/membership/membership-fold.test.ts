@@ -184,7 +184,7 @@ describe("foldReading()", () => {
     expect(state.view).toMatchObject({ healthy: false, readAtMs: 0 });
   });
 
-  test("S9: an older life never returns after a newer one was seen", () => {
+  test("I3: an older life never returns after a newer one was seen", () => {
     const state = fold([
       [0, { announced: ["a", { id: "b", incarnation: 5 }] }],
       [400, { announced: ["a", { id: "b", incarnation: 4 }] }],

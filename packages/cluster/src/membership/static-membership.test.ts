@@ -75,7 +75,7 @@ describe("StaticMembership", () => {
     expect(watcher.last!.placementWorkers).toEqual(["w0", "w1"]);
   });
 
-  test("S9: refuses the answer of an older life", async () => {
+  test("I3: refuses the answer of an older life", async () => {
     const { clock, alive, store, watcher } = setUp();
     await clock.advanceSettled(10);
 
@@ -86,7 +86,7 @@ describe("StaticMembership", () => {
     expect(store.refusedRecords).toBeGreaterThan(0);
   });
 
-  test("leaves no timer behind (R5)", async () => {
+  test("leaves no timer behind", async () => {
     const { clock, store } = setUp();
     await clock.advanceSettled(1000);
 

@@ -89,7 +89,7 @@ export function isServable(version: RoutedVersion | undefined): version is Route
 }
 
 /** How messages name a version: `movies/7`. */
-export function versionText(key: VersionKey): string {
+function versionText(key: VersionKey): string {
   return `${key.model}/${key.version}`;
 }
 

@@ -241,7 +241,7 @@ describe("WorkerChannel", () => {
     expect(() => channel.ask(huge, () => undefined)).toThrow(WinnowError);
   });
 
-  test("pings while a stream is open, and leaves nothing behind when closed (R5)", async () => {
+  test("pings while a stream is open, and leaves nothing behind when closed", async () => {
     const { clock, channel, worker, told, ask, replies } = setUp();
     worker.isHolding = true;
     expect(channel.ping(1)).toBe(false);

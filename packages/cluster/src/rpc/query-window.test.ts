@@ -1,0 +1,111 @@
+// A worker that reads too slowly costs a bounded amount of memory, and nothing is lost or doubled.
+
+import { ManualClock, WinnowError, silentLogger } from "@winnow/core";
+import { describe, expect, test } from "vitest";
+import { announced } from "../announcement.cases.ts";
+import { lookupOf, rowReply } from "./frames.cases.ts";
+import type { RouterFrame } from "./frames.ts";
+import { QueryWindow } from "./query-window.ts";
+import { WorkerChannel } from "./shard-channel.ts";
+import type { FrameChannel, FrameHandlers, WorkerConnector } from "./worker-connector.ts";
+
+describe("a channel whose stream takes no more", () => {
+  test("R1: holds back while the stream takes no more, and sends the rest once it does", async () => {
+    const clock = new ManualClock();
+    const sent: RouterFrame[] = [];
+    let isWritable = true;
+    let handlers: FrameHandlers | undefined;
+    const connector: Pick<WorkerConnector, "open" | "forget"> = {
+      open: (_: string, given: FrameHandlers): FrameChannel => {
+        handlers = given;
+        return {
+          send: (frame) => sent.push(frame) > 0 && isWritable,
+          end: () => undefined,
+          cancel: () => undefined,
+        };
+      },
+      forget: () => undefined,
+    };
+    const channel = new WorkerChannel(
+      {
+        environment: { clock, random: () => 1, log: silentLogger },
+        connector: connector as WorkerConnector,
+        routerId: "r1",
+      },
+      {
+        onAnnouncement: () => undefined,
+        onPong: () => undefined,
+        onDrain: () => undefined,
+        onDisconnect: () => undefined,
+      },
+      { address: "w0:1", unsentBytesMax: 1000 },
+    );
+    handlers!.onFrame({ kind: "state", announcement: announced({ id: "w0" }) });
+    isWritable = false;
+    channel.ask(lookupOf(0), () => undefined);
+    await clock.advanceSettled(1);
+
+    const states = Array.from({ length: 20 }, (_, row) => {
+      return channel.ask(lookupOf(row), () => undefined).state;
+    });
+    await clock.advanceSettled(10);
+    const sentWhileBlocked = sent.length;
+    expect(channel.ping(1)).toBe(false);
+    isWritable = true;
+    handlers!.onWritable();
+
+    const asked = states.filter((state) => state === "asked").length;
+    expect(asked).toBeGreaterThan(0);
+    expect(asked).toBeLessThan(20);
+    expect(sentWhileBlocked).toBe(2);
+    expect(sent.at(-1)).toMatchObject({ kind: "queries" });
+    expect(channel.pending).toBe(asked + 1);
+    expect(sent.flatMap((frame) => (frame.kind === "queries" ? frame.queries : []))).toHaveLength(
+      asked + 1,
+    );
+  });
+});
+
+describe("QueryWindow", () => {
+  const limits = { pendingMax: 4, unsentBytesMax: 10_000 };
+
+  test("gives each reply to its question once, in any order, and forgets it", () => {
+    const window = new QueryWindow(limits);
+    const heard: string[] = [];
+    for (const row of [1, 2]) window.add(lookupOf(row), ({ id }) => heard.push(`${row}:${id}`));
+    const [first, second] = window.takeUnsent(0);
+
+    for (const query of [second!, first!, second!]) window.settle(rowReply(query));
+
+    expect(heard).toEqual([`2:${second!.id}`, `1:${first!.id}`]);
+    expect(window.pending).toBe(0);
+  });
+
+  test("S8: does not take a reply to a question that was never sent", () => {
+    const window = new QueryWindow(limits);
+    const heard: number[] = [];
+    const id = window.add(lookupOf(1), (reply) => heard.push(reply.id))!;
+
+    const vectors = Float32Array.of(1);
+    window.settle({ id, queueUs: 0, computeUs: 0, answer: { kind: "lookup", vectors } });
+
+    expect(heard).toEqual([]);
+    expect(window.pending).toBe(1);
+  });
+
+  test("what a reply's listener cancels is not answered when all fail", () => {
+    const window = new QueryWindow(limits);
+    const heard: number[] = [];
+    const second: { id?: number } = {};
+    window.add(lookupOf(1), () => {
+      heard.push(1);
+      window.cancel(second.id!);
+    });
+    second.id = window.add(lookupOf(2), () => heard.push(2))!;
+
+    window.failAll(new WinnowError("UNAVAILABLE", "over"));
+
+    expect(heard).toEqual([1]);
+    expect(window.pending).toBe(0);
+  });
+});
