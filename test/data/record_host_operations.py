@@ -343,6 +343,10 @@ case("Assert", {"condition": c(True, b), "data": [c("fine", s)]}, summarize=3)
 case("Assert", {"condition": c(False, b), "data": [c("x must be", s), c([1, 2, 3, 4, 5], i32)]}, summarize=3)
 case("EnsureShape", {"input": m}, shape=[2, 3, 4])
 
+for buckets in (1000, 0, 2**40):
+    columns = [c([["a", "b"], ["", "日"]], s), c([[1], [-3]], i64), c([["x", "y", "z"], ["p", "q", "r"]], s)]
+    case("SparseCross", {"indices": [], "values": [], "shapes": [], "dense_inputs": columns}, hashed_output=True, num_buckets=buckets, hash_key=956888297470, out_type=i64, internal_type=i64)
+
 # --- tf.Example
 
 

@@ -582,6 +582,22 @@ def keras3_features(directory):
     return [("known", as_inputs([r])) for r in rows] + [("batch", as_inputs(rows))]
 
 
+@model
+def keras3_crossing(directory):
+    """Keras 3 HashedCrossing of a string and an integer (SparseCross), one_hot and as a key."""
+    k = keras3.layers
+    user = keras3.Input((1,), dtype="string", name="user")
+    hour = keras3.Input((1,), dtype="int64", name="hour")
+    crossed = k.HashedCrossing(num_bins=40)((user, hour))
+    hot = k.HashedCrossing(num_bins=5, output_mode="one_hot")((user, hour))
+    parts = [k.Flatten()(k.Embedding(40, 4)(crossed)), k.Flatten()(hot)]
+    score = k.Dense(1)(k.Concatenate()(parts))
+    keras3.Model({"user": user, "hour": hour}, score).export(directory, verbose=False)
+    rows = [("u01", 7), ("", 0), ("日本", -5), ("u01", 1 << 40)]
+    as_inputs = lambda rows: {"user": [[r[0]] for r in rows], "hour": [[r[1]] for r in rows]}
+    return [("known", as_inputs([r])) for r in rows] + [("batch", as_inputs(rows))]
+
+
 # --- recording -------------------------------------------------------------------------------------
 
 

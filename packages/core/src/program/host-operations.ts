@@ -15,6 +15,7 @@ import { assertionOperations } from "./operations/assertion.ts";
 import { comparisonOperations } from "./operations/comparison.ts";
 import { conversionOperations } from "./operations/conversion.ts";
 import { countingOperations } from "./operations/counting.ts";
+import { crossingOperations } from "./operations/crossing.ts";
 import { exampleOperations } from "./operations/example-parsing.ts";
 import { gatheringOperations } from "./operations/gathering.ts";
 import { lookupOperations } from "./operations/lookup.ts";
@@ -37,6 +38,7 @@ const THEMES: readonly HostOperations[] = [
   comparisonOperations,
   conversionOperations,
   countingOperations,
+  crossingOperations,
   exampleOperations,
   gatheringOperations,
   lookupOperations,
