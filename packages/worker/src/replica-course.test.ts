@@ -1,0 +1,163 @@
+// Random courses of events over several workers' replica control: whatever happens, coverage of the
+// serving version is never lost by the workers' own doing, and when all is calm everything is right.
+
+import { WinnowError } from "@winnow/core";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+
+import { FakeCluster } from "./fake-cluster.cases.ts";
+import type { FakeWorker } from "./fake-cluster.cases.ts";
+import { fakeTable } from "./fake-compute.cases.ts";
+
+type Step =
+  | { readonly kind: "join" | "leave" | "kill" | "publish" | "publishBroken" | "mend" }
+  | { readonly kind: "pass"; readonly passMs: number };
+
+const calm: fc.Arbitrary<Step> = fc.oneof(
+  fc.constantFrom<Step>({ kind: "join" }, { kind: "leave" }, { kind: "publish" }),
+  fc.constantFrom<Step>({ kind: "publishBroken" }, { kind: "mend" }),
+  fc.record({ kind: fc.constant("pass" as const), passMs: fc.integer({ min: 50, max: 900 }) }),
+);
+const rough: fc.Arbitrary<Step> = fc.oneof(calm, fc.constant<Step>({ kind: "kill" }));
+
+const TABLES = [fakeTable("movies", 8), fakeTable("users", 4)];
+
+/** A cluster to which steps happen, and what must always hold. */
+class Course {
+  readonly cluster = new FakeCluster({ loadRetryIntervalMs: 300 });
+  readonly #versions: Record<number, typeof TABLES> = { 1: TABLES };
+  readonly #leaving = new Map<FakeWorker, number>();
+  readonly #broken = new Set<number>();
+  #joined = 0;
+  #stamp = 0;
+
+  async begin(): Promise<void> {
+    this.cluster.setVersions(this.#versions);
+    this.#join();
+    this.#join();
+    this.#join();
+    await this.run(1500);
+  }
+
+  async take(step: Step): Promise<void> {
+    const workers = this.#staying();
+    if (step.kind === "join" && workers.length < 6) this.#join();
+    else if (step.kind === "leave" && workers.length > 2) this.#leave(workers[0]!);
+    else if (step.kind === "kill" && workers.length > 2) this.cluster.kill(workers.at(-1)!);
+    else if (step.kind === "publish") this.#publish(false);
+    else if (step.kind === "publishBroken") this.#publish(true);
+    else if (step.kind === "mend") this.#mend();
+    await this.run(step.kind === "pass" ? step.passMs : 50);
+  }
+
+  /** Time passes; workers in drain leave as soon as they may. */
+  async run(durationMs: number): Promise<void> {
+    await this.cluster.run(durationMs, () => {
+      for (const { compute } of this.cluster.workers.values()) {
+        expect(compute.pending).toBeLessThanOrEqual(1);
+      }
+      for (const [worker, sinceMs] of this.#leaving) {
+        const settings = { drainNoticeMs: 100, drainHoldMsMax: 1e9 };
+        if (!worker.control.drainHold(sinceMs, settings).isOver) continue;
+        this.#leaving.delete(worker);
+        this.cluster.kill(worker);
+      }
+    });
+  }
+
+  /** Fewest replicas of any partition of the version that the first worker takes for serving. */
+  servingReplicas(): number {
+    const [first] = this.#staying();
+    const version = first?.control.serving.get("m")?.version ?? 0;
+    return Math.min(...this.cluster.coverage(version, 0), ...this.cluster.coverage(version, 1));
+  }
+
+  get newestGood(): number {
+    const good = Object.keys(this.#versions).map(Number);
+    return Math.max(...good.filter((version) => !this.#broken.has(version)));
+  }
+
+  #staying(): FakeWorker[] {
+    return [...this.cluster.workers.values()].filter(({ isDraining }) => !isDraining);
+  }
+
+  #join(): void {
+    this.#joined += 1;
+    this.cluster.add(`w${this.#joined}`);
+  }
+
+  #leave(worker: FakeWorker): void {
+    this.cluster.drain(worker);
+    this.#leaving.set(worker, this.cluster.clock.nowMs());
+  }
+
+  #publish(isBroken: boolean): void {
+    const version = Math.max(...Object.keys(this.#versions).map(Number)) + 1;
+    if (version > 5) return;
+    this.#versions[version] = TABLES;
+    if (isBroken) {
+      this.#broken.add(version);
+      const error = new WinnowError("DATA_LOSS", "a data file is cut short");
+      this.cluster.plan.failures.set(`/m/${version}#0/3`, error);
+    }
+    this.#announce();
+  }
+
+  /** Every broken version is replaced by a good one. */
+  #mend(): void {
+    this.#broken.clear();
+    this.cluster.plan.failures.clear();
+    this.#stamp += 1;
+    this.#announce();
+  }
+
+  #announce(): void {
+    this.cluster.setVersions(this.#versions, `stamp ${this.#stamp}`);
+  }
+}
+
+describe("a random course of events", () => {
+  test("(I4, I5) joins, drains, swaps and broken versions never take a partition of the serving version away", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(calm, { maxLength: 12 }), async (steps) => {
+        const course = new Course();
+        await course.begin();
+
+        for (const step of steps) {
+          await course.take(step);
+          expect(course.servingReplicas()).toBeGreaterThanOrEqual(1);
+        }
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  test("(L3, L4) when all is calm again, the newest good version is whole everywhere and nothing else is held", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(rough, { maxLength: 12 }), async (steps) => {
+        const course = new Course();
+        await course.begin();
+        for (const step of steps) await course.take(step);
+
+        await course.run(12_000);
+
+        const workers = [...course.cluster.workers.values()];
+        for (const { control, compute } of workers) {
+          expect(control.serving.get("m")?.version).toBe(course.newestGood);
+          const directory = `/m/${course.newestGood}#`;
+          expect(compute.held.every((held) => held.startsWith(directory))).toBe(true);
+        }
+        expect(course.cluster.coverage(course.newestGood, 0)).toEqual(
+          TABLES[0]!.partitionBytes.map(() => 2),
+        );
+        expect(course.cluster.coverage(course.newestGood, 1)).toEqual(
+          TABLES[1]!.partitionBytes.map(() => 2),
+        );
+        for (const { control } of workers) control.close();
+        await course.cluster.clock.advanceSettled(1000);
+        expect(course.cluster.clock.pendingTimers).toBe(0);
+      }),
+      { numRuns: 25 },
+    );
+  });
+});
