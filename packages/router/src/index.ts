@@ -14,7 +14,7 @@ export type {
   VersionStatus,
 } from "./predictor.ts";
 export { createRouter } from "./router.ts";
-export type { Router, RouterCounters, RouterDependencies } from "./router.ts";
+export type { Router, RouterCounters, RouterDependencies, WorkerStanding } from "./router.ts";
 export type { RouterObserver, RouterStage, SecondAttempt } from "./router-observer.ts";
 export { resolveRouterOptions } from "./router-settings.ts";
 export type { RouterOptions, RouterSettings } from "./router-settings.ts";

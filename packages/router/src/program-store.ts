@@ -37,6 +37,12 @@ interface Entry {
   timer: Timer | undefined;
 }
 
+/** Where a program can be had. */
+interface Source {
+  readonly version: RoutedVersion;
+  readonly address: string;
+}
+
 const RETRY_FACTOR_MAX = 30;
 
 /** Programs by fingerprint. */
@@ -134,47 +140,65 @@ export class ProgramStore {
     });
   }
 
-  /** Never rejects: a failure is kept for the status and tried again later. */
+  /** Asks one holder after the other. Never rejects: a failure is kept and tried again later. */
   async #fetch(entry: Entry): Promise<void> {
-    const source = this.#sourceOf(entry);
-    if (source === undefined) return;
-    const { environment, settings, denseEngine } = this.#parts;
+    const { environment, settings } = this.#parts;
+    const sources = this.#sourcesOf(entry);
+    // With the first worker that can be asked comes another table, and with it the next try.
+    if (sources.length === 0) return;
     entry.fetching = true;
     entry.tries += 1;
-    try {
-      const bytes = await this.#bytesFrom(source);
-      const loaded = await loadProgram(denseEngine, { fingerprint: entry.fingerprint, bytes });
-      if (this.#entries.get(entry.fingerprint) !== entry) return await unloadProgram(loaded);
-      entry.loaded = loaded;
-      entry.error = undefined;
-      entry.tries = 0;
-    } catch (error) {
-      if (this.#abort.signal.aborted) return;
-      entry.error = toWinnowError(error);
-      const { model, version } = source.version.key;
-      environment.log.warn("program not loaded", { model, version, error: entry.error.message });
+    for (const source of sources) {
+      try {
+        await this.#load(entry, source);
+        break;
+      } catch (error) {
+        if (this.#abort.signal.aborted) return;
+        entry.error = toWinnowError(error);
+        const { model, version } = source.version.key;
+        const { message } = entry.error;
+        environment.log.warn("program not loaded", {
+          model,
+          version,
+          from: source.address,
+          message,
+        });
+      }
+    }
+    entry.fetching = false;
+    if (entry.loaded === undefined && entry.named) {
       const waitMs = settings.programRetryMs * Math.min(entry.tries, RETRY_FACTOR_MAX);
-      if (entry.named) this.#setTimer(entry, waitMs, () => void this.#fetch(entry));
-    } finally {
-      entry.fetching = false;
+      this.#setTimer(entry, waitMs, () => void this.#fetch(entry));
     }
     this.#onChange();
   }
 
-  /** The version and a worker to fetch from: each try takes the next holder. */
-  #sourceOf(entry: Entry): { version: RoutedVersion; address: string } | undefined {
+  async #load(entry: Entry, source: Source): Promise<void> {
+    const { fingerprint } = entry;
+    const bytes = await this.#bytesFrom(source);
+    const loaded = await loadProgram(this.#parts.denseEngine, { fingerprint, bytes });
+    if (this.#entries.get(fingerprint) !== entry) return await unloadProgram(loaded);
+    entry.loaded = loaded;
+    entry.error = undefined;
+    entry.tries = 0;
+  }
+
+  /** Workers that can be asked now, another one first at each try. */
+  #sourcesOf(entry: Entry): Source[] {
     const version = versionsOf(this.#table).find(
       ({ key }) => key.fingerprint === entry.fingerprint,
     );
-    const holders = (version?.holders ?? []).flatMap((id) => {
+    if (version === undefined) return [];
+    const sources = version.holders.flatMap((id): Source[] => {
       const peer = this.#parts.peers.get(id);
-      return peer?.askable === true ? (peer.address ?? []) : [];
+      const address = peer?.askable === true ? peer.address : undefined;
+      return address === undefined ? [] : [{ version, address }];
     });
-    const address = holders[entry.tries % Math.max(1, holders.length)];
-    return version === undefined || address === undefined ? undefined : { version, address };
+    const first = entry.tries % Math.max(1, sources.length);
+    return [...sources.slice(first), ...sources.slice(0, first)];
   }
 
-  async #bytesFrom(source: { version: RoutedVersion; address: string }): Promise<Uint8Array> {
+  async #bytesFrom(source: Source): Promise<Uint8Array> {
     const { environment, settings, connector } = this.#parts;
     const timeout = new AbortController();
     const timer = environment.clock.setTimer(settings.programTimeoutMs, () => {
@@ -205,6 +229,7 @@ export class ProgramStore {
 
   #drop(entry: Entry): void {
     this.#entries.delete(entry.fingerprint);
+    entry.named = false;
     this.#clearTimer(entry);
     const { loaded } = entry;
     entry.loaded = undefined;

@@ -7,7 +7,7 @@
 //                                    ├─ dense engine  ├── table-query ── scatter ── worker-peer ──▶
 //                                    └─ top-k-query ──┘        └─ gather
 
-import type { Environment } from "@winnow/core";
+import type { Environment, WorkerId } from "@winnow/core";
 import { runProgram, WinnowError } from "@winnow/core";
 import type { DenseEngine } from "@winnow/accelerator";
 import type { MembershipStore, RoutedVersion, WorkerConnector } from "@winnow/cluster";
@@ -52,10 +52,23 @@ export interface RouterCounters {
   readonly questions: number;
 }
 
+/** A worker as this router sees it now. */
+export interface WorkerStanding {
+  readonly id: WorkerId;
+  readonly address: string;
+  /** Whether it can be asked: a stream is open, and it neither drains nor is superseded. */
+  readonly askable: boolean;
+  /** False while it is suspect or ejected: then it is asked last. */
+  readonly trusted: boolean;
+  readonly questions: number;
+}
+
 /** Answers predictions by asking workers. */
 export interface Router extends Predictor {
   readonly settings: RouterSettings;
   readonly counters: RouterCounters;
+  /** Every known worker, by id. */
+  workers(): readonly WorkerStanding[];
   /** Stops being ready, and resolves when nothing is pinned and nothing runs. */
   drain(): Promise<void>;
   /** Ends all streams; requests still running fail. */
@@ -128,6 +141,17 @@ class ClusterRouter implements Router {
       requests: this.#running.size,
       questions: peers.reduce((sum, peer) => sum + peer.pending, 0),
     };
+  }
+
+  workers(): readonly WorkerStanding[] {
+    const standings = Array.from(this.#links.peers.values(), (peer) => ({
+      id: peer.id,
+      address: peer.address ?? "",
+      askable: peer.askable,
+      trusted: peer.trusted,
+      questions: peer.pending,
+    }));
+    return standings.toSorted((a, b) => (a.id < b.id ? -1 : 1));
   }
 
   models(): readonly string[] {

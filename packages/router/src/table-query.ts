@@ -68,8 +68,8 @@ export async function queryTable(
     const mayReplan = plans <= parts.settings.replansMax;
     const later = mayReplan ? await laterTable(parts, question, scope) : undefined;
     if (later === undefined) {
-      const reason = result.reason;
-      return await lastChance(parts, question, { scope, isReplan: true, reason });
+      const { lost, reason } = result;
+      return await lastChance(parts, question, { scope, isReplan: true, failed: { lost, reason } });
     }
     parts.observer.replan?.(scope.version.model);
     scope.table = later;
@@ -79,28 +79,28 @@ export async function queryTable(
 interface LastChance {
   readonly scope: RequestScope;
   readonly isReplan: boolean;
-  readonly reason?: string;
+  /** What the last attempt could not answer, and why. */
+  readonly failed?: { readonly lost: readonly number[]; readonly reason: string };
 }
 
 /** No table answers for everything: take what there is, where the client accepts that. */
 async function lastChance(
   parts: TableQueryParts,
   question: TableQuestion,
-  { scope, isReplan, reason = "no replica" }: LastChance,
+  { scope, isReplan, failed }: LastChance,
 ): Promise<TableAnswer> {
   const table = routedTable(scope.table, scope.version, question.tableNumber);
   const lost = question.partitions.filter(
     (partition) => (table?.replicas[partition] ?? []).length === 0,
   );
   if (!question.allowPartial || lost.length === question.partitions.length) {
-    const named = lost.length > 0 ? lost : question.partitions;
-    throw lostError(scope, question, { lost: named, reason });
+    throw lostError(scope, question, failed ?? { lost, reason: "no replica" });
   }
   const result = await ask(parts, question, { scope, isReplan, allowPartial: true });
   if (result.state === "answered" && result.parts.length > 0) {
     return accept(scope, question, result);
   }
-  throw lostError(scope, question, { lost: result.lost, reason });
+  throw lostError(scope, question, failed ?? { lost: result.lost, reason: "no replica" });
 }
 
 /** One scatter on the scope's table, which must have it. */

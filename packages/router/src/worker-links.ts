@@ -92,9 +92,10 @@ export class WorkerLinks {
     const isOld =
       known !== undefined && member.incarnation !== undefined && member.incarnation < known;
     if (isOld) return;
-    if (member.incarnation !== undefined) peer.supersede(member.incarnation);
-    const moved = peer.address !== member.address && !peer.askable;
-    if (moved || peer.superseded) this.#connect(peer, member.address);
+    const isNewLife = member.incarnation !== undefined && peer.supersede(member.incarnation);
+    if (peer.askable) return;
+    // A worker that is back is called at once, not after what is left of the wait for it.
+    if (isNewLife || peer.address !== member.address) this.#connect(peer, member.address);
   }
 
   #connect(peer: WorkerPeer, address: string): void {

@@ -120,14 +120,14 @@ export class WorkerPeer {
     return this.#misses;
   }
 
-  /** An incarnation was seen somewhere; lower ones are superseded and never asked again. */
-  supersede(incarnation: Incarnation): void {
-    if (incarnation > this.#incarnationMin) this.#incarnationMin = incarnation;
-  }
-
-  /** Whether its stream belongs to an incarnation that a newer one replaced. */
-  get superseded(): boolean {
-    return this.#connected && (this.#announcement?.incarnation ?? 0) < this.#incarnationMin;
+  /**
+   * An incarnation was seen somewhere; lower ones are superseded and never asked again. True if no
+   * other had seen it before.
+   */
+  supersede(incarnation: Incarnation): boolean {
+    const isNew = incarnation > this.#incarnationMin;
+    if (isNew) this.#incarnationMin = incarnation;
+    return isNew;
   }
 
   /** Asks, and hears of the reply or of doubts about it. */

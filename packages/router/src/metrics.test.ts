@@ -1,0 +1,78 @@
+// What the metrics page says after a few requests.
+
+import { expect, test } from "vitest";
+import type { AnsweredRequest } from "./http/http-observer.ts";
+import { createMetrics } from "./metrics.ts";
+
+const ANSWERED: AnsweredRequest = {
+  api: "predict",
+  model: "movies",
+  status: 200,
+  code: "OK",
+  instances: 3,
+  coverage: 1,
+  answerBytes: 100,
+  elapsedMs: 2,
+};
+const ROUTER = {
+  counters: { requests: 2, questions: 5 },
+  models: () => ["movies"],
+  workers: () => [
+    { askable: true, trusted: true },
+    { askable: true, trusted: false },
+    { askable: false, trusted: true },
+  ],
+};
+
+test("the page counts requests under Winnow's names and TensorFlow Serving's", async () => {
+  const metrics = createMetrics({ processMetrics: false });
+  metrics.watch(ROUTER);
+
+  metrics.http.answered(ANSWERED);
+  metrics.http.answered({ ...ANSWERED, coverage: 0.5 });
+  metrics.http.answered({ ...ANSWERED, code: "NOT_FOUND", status: 404, instances: 0 });
+  metrics.http.answered({ ...ANSWERED, api: "status", instances: 0 });
+  const page = await metrics.text();
+
+  expect(page).toContain('winnow_requests_total{model="movies",kind="predict",code="OK"} 2');
+  expect(page).toContain('winnow_requests_total{model="movies",kind="status",code="OK"} 1');
+  expect(page).toContain('winnow_instances_total{model="movies"} 6');
+  expect(page).toContain('winnow_partial_responses_total{model="movies"} 1');
+  expect(page).toMatch(/^# TYPE :tensorflow:serving:request_count counter$/m);
+  expect(page).toContain(':tensorflow:serving:request_count{model_name="movies",status="OK"} 2');
+  expect(page).toContain(
+    ':tensorflow:serving:request_latency_sum{model_name="movies",API="predict",entrypoint="REST"} 4000',
+  );
+});
+
+test("invented model names share one label", async () => {
+  const metrics = createMetrics({ processMetrics: false });
+  metrics.watch(ROUTER);
+
+  for (let index = 0; index < 100; index++) {
+    metrics.http.answered({ ...ANSWERED, model: `invented-${index}`, code: "NOT_FOUND" });
+  }
+  const page = await metrics.text();
+
+  expect(page).toContain('model="(unknown)",kind="predict",code="NOT_FOUND"} 100');
+  expect(page).not.toContain("invented");
+});
+
+test("the page tells of the watched router and its stages", async () => {
+  const metrics = createMetrics();
+  metrics.watch(ROUTER);
+
+  metrics.router.stage?.("topK", 20, "movies");
+  metrics.router.secondAttempt?.("hedge", "slow");
+  metrics.router.lateReply?.("worker-1");
+  const page = await metrics.text();
+
+  expect(page).toContain("winnow_inflight_requests 2");
+  expect(page).toContain("winnow_inflight_questions 5");
+  expect(page).toContain('winnow_membership_workers{state="suspect"} 1');
+  expect(page).toContain('winnow_membership_workers{state="unreachable"} 1');
+  expect(page).toContain('winnow_stage_duration_seconds_sum{stage="topK"} 0.02');
+  expect(page).toContain('winnow_second_attempts_total{kind="hedge",reason="slow"} 1');
+  expect(page).toContain("winnow_late_replies_total 1");
+  expect(page).toContain("nodejs_eventloop_lag_seconds");
+});

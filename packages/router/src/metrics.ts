@@ -1,0 +1,201 @@
+// What a router tells Prometheus. The names are Winnow's; two of TensorFlow Serving's stand beside
+// them (`:tensorflow:serving:request_count` and `request_latency`), because dashboards and alerts of
+// those who come from it are built on these. A model's name is a label only if the router knows the
+// model: names come from URLs, and a label per invented name would be memory for whoever asks.
+
+import {
+  Counter,
+  Gauge,
+  Histogram,
+  Registry,
+  collectDefaultMetrics,
+  exponentialBuckets,
+} from "prom-client";
+import type { AnsweredRequest, HttpObserver, MetricsPage } from "./http/http-observer.ts";
+import type { RouterObserver } from "./router-observer.ts";
+
+/** What is asked of a router when the page is read. */
+export interface WatchedRouter {
+  readonly counters: { readonly requests: number; readonly questions: number };
+  models(): readonly string[];
+  workers(): readonly { readonly askable: boolean; readonly trusted: boolean }[];
+}
+
+/** The metrics of one process. */
+export interface Metrics extends MetricsPage {
+  readonly http: HttpObserver;
+  readonly router: RouterObserver;
+  /** From now on the page tells of this router too. */
+  watch(router: WatchedRouter): void;
+}
+
+const UNKNOWN_MODEL = "(unknown)";
+const SECONDS_BUCKETS = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+];
+/** TensorFlow Serving's: 10 × 1.8^i microseconds. */
+const MICROSECONDS_BUCKETS = exponentialBuckets(10, 1.8, 33);
+
+/** Makes empty metrics; `processMetrics` adds memory, garbage collection and event loop. */
+export function createMetrics(options: { readonly processMetrics?: boolean } = {}): Metrics {
+  const registry = new Registry();
+  if (options.processMetrics ?? true) collectDefaultMetrics({ register: registry });
+  let watched: WatchedRouter | undefined;
+  const http = httpObserver(registry, (name) => watched?.models().includes(name) === true);
+  addWatchedGauges(registry, () => watched);
+  return {
+    http,
+    router: routerObserver(registry),
+    watch: (router) => {
+      watched = router;
+    },
+    text: () => registry.metrics(),
+  };
+}
+
+function httpObserver(registry: Registry, isKnown: (model: string) => boolean): HttpObserver {
+  const registers = [registry];
+  const requests = new Counter({
+    name: "winnow_requests_total",
+    help: "Requests answered",
+    labelNames: ["model", "kind", "code"],
+    registers,
+  });
+  const durations = new Histogram({
+    name: "winnow_request_duration_seconds",
+    help: "Time from a request's head to its answer",
+    labelNames: ["model", "kind"],
+    buckets: SECONDS_BUCKETS,
+    registers,
+  });
+  const instances = new Counter({
+    name: "winnow_instances_total",
+    help: "Instances predicted for",
+    labelNames: ["model"],
+    registers,
+  });
+  const partial = new Counter({
+    name: "winnow_partial_responses_total",
+    help: "Answers that lack lost partitions",
+    labelNames: ["model"],
+    registers,
+  });
+  const serving = servingObserver(registry);
+  return {
+    answered: (request) => {
+      const { model: name, api: kind, code } = request;
+      const model = name === undefined || isKnown(name) ? (name ?? "") : UNKNOWN_MODEL;
+      requests.inc({ model, kind, code });
+      durations.observe({ model, kind }, request.elapsedMs / 1000);
+      if (request.instances > 0) instances.inc({ model }, request.instances);
+      if (request.coverage < 1) partial.inc({ model });
+      serving(request, model);
+    },
+  };
+}
+
+/** TensorFlow Serving's own two, for predict requests. */
+function servingObserver(registry: Registry): (request: AnsweredRequest, model: string) => void {
+  const registers = [registry];
+  const counts = new Counter({
+    name: ":tensorflow:serving:request_count",
+    help: "Predict requests by canonical code",
+    labelNames: ["model_name", "status"],
+    registers,
+  });
+  const latencies = new Histogram({
+    name: ":tensorflow:serving:request_latency",
+    help: "Microseconds of successful requests",
+    labelNames: ["model_name", "API", "entrypoint"],
+    buckets: MICROSECONDS_BUCKETS,
+    registers,
+  });
+  return (request, model) => {
+    if (request.api !== "predict") return;
+    counts.inc({ model_name: model, status: request.code });
+    if (request.code !== "OK") return;
+    const labels = { model_name: model, API: "predict", entrypoint: "REST" };
+    latencies.observe(labels, request.elapsedMs * 1000);
+  };
+}
+
+function routerObserver(registry: Registry): RouterObserver {
+  const registers = [registry];
+  const stages = new Histogram({
+    name: "winnow_stage_duration_seconds",
+    help: "Time of one stage of a request",
+    labelNames: ["stage"],
+    buckets: SECONDS_BUCKETS,
+    registers,
+  });
+  const replies = new Histogram({
+    name: "winnow_rpc_duration_seconds",
+    help: "Time from a question to a worker until its reply",
+    labelNames: ["worker"],
+    buckets: SECONDS_BUCKETS,
+    registers,
+  });
+  const seconds = new Counter({
+    name: "winnow_second_attempts_total",
+    help: "Retries and hedges",
+    labelNames: ["kind", "reason"],
+    registers,
+  });
+  const spent = new Counter({
+    name: "winnow_attempt_budget_spent_total",
+    help: "Retries and hedges that the budget did not allow",
+    labelNames: ["kind"],
+    registers,
+  });
+  const replans = new Counter({
+    name: "winnow_replans_total",
+    help: "Queries planned again on another generation",
+    registers,
+  });
+  const late = new Counter({
+    name: "winnow_late_replies_total",
+    help: "Replies to questions that nobody asks any more",
+    registers,
+  });
+  return {
+    stage: (stage, elapsedMs) => stages.observe({ stage }, elapsedMs / 1000),
+    reply: ({ worker, elapsedMs }) => replies.observe({ worker }, elapsedMs / 1000),
+    secondAttempt: (kind, reason) => seconds.inc({ kind, reason }),
+    budgetSpent: (kind) => spent.inc({ kind }),
+    replan: () => replans.inc(),
+    lateReply: () => late.inc(),
+  };
+}
+
+/** Gauges that are read off the router when the page is. */
+function addWatchedGauges(registry: Registry, watched: () => WatchedRouter | undefined): void {
+  const registers = [registry];
+  const gauge = (name: string, help: string, read: (router: WatchedRouter) => number): Gauge =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        const router = watched();
+        if (router !== undefined) this.set(read(router));
+      },
+    });
+  gauge("winnow_inflight_requests", "Requests worked on", (router) => router.counters.requests);
+  gauge("winnow_inflight_questions", "Questions workers have not answered", (router) => {
+    return router.counters.questions;
+  });
+  const workers = new Gauge({
+    name: "winnow_membership_workers",
+    help: "Workers known, by what they are good for",
+    labelNames: ["state"],
+    registers,
+    collect() {
+      const all = watched()?.workers() ?? [];
+      const trusted = all.filter((worker) => worker.askable && worker.trusted).length;
+      const askable = all.filter((worker) => worker.askable).length;
+      workers.set({ state: "trusted" }, trusted);
+      workers.set({ state: "suspect" }, askable - trusted);
+      workers.set({ state: "unreachable" }, all.length - askable);
+    },
+  });
+}
