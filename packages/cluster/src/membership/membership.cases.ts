@@ -58,7 +58,7 @@ export class Watcher {
         if (this.ids === ids && this.last?.healthy === healthy) return;
         throw new Error(`sees "${this.ids}", healthy: ${String(this.last?.healthy)}`);
       },
-      { timeout: 5000, interval: 20 },
+      { timeout: 10_000, interval: 20 },
     );
   }
 }
@@ -100,7 +100,7 @@ export function membershipCases(name: string, setUp: () => Promise<MembershipSet
 
       await setup.announce({ id: "w0", versions: [{ version: 1 }, { version: 2 }] });
 
-      await vi.waitFor(() => expect(watcher.last!.workers[0]!.versions).toHaveLength(2), 5000);
+      await vi.waitFor(() => expect(watcher.last!.workers[0]!.versions).toHaveLength(2), 10_000);
     });
 
     test("lets a worker that left go", async () => {
@@ -164,7 +164,7 @@ export function membershipCases(name: string, setUp: () => Promise<MembershipSet
         5000,
       );
 
-      await vi.waitFor(() => expect(watcher.ids).toBe("w0"), 5000);
+      await vi.waitFor(() => expect(watcher.ids).toBe("w0"), 10_000);
     });
 
     test("tells a late watcher the view it has, and nobody after the end", async () => {
@@ -177,7 +177,7 @@ export function membershipCases(name: string, setUp: () => Promise<MembershipSet
       late.end();
       const told = late.views.length;
       await setup.announce({ id: "w0", versions: [{ version: 9 }] });
-      await vi.waitFor(() => expect(watcher.last!.workers[0]!.versions).toHaveLength(1), 5000);
+      await vi.waitFor(() => expect(watcher.last!.workers[0]!.versions).toHaveLength(1), 10_000);
 
       expect(late.views).toHaveLength(told);
     });

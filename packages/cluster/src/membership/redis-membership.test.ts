@@ -10,7 +10,7 @@ import { RedisMembership } from "./redis-membership.ts";
 import type { RedisMembershipSettings } from "./redis-membership.ts";
 import { RedisProcess, isRedisInstalled } from "./redis-server.cases.ts";
 
-const quick = { leaseMs: 400, renewMs: 100, pollMs: 40, forgottenMs: 500 };
+const quick = { leaseMs: 1000, renewMs: 100, pollMs: 40, forgottenMs: 500 };
 
 /** A Redis with workers in it. */
 class RedisStage {
@@ -118,7 +118,7 @@ describe.skipIf(!isRedisInstalled)("with redis-server installed", () => {
         await new Promise((resolve) => setTimeout(resolve, 150));
       }
       await stage.announce({ id: "w0", versions: [{ version: 1 }] });
-      await vi.waitFor(() => expect(watcher.last?.workers[0]?.versions).toHaveLength(1), 5000);
+      await vi.waitFor(() => expect(watcher.last?.workers[0]?.versions).toHaveLength(1), 10_000);
 
       expectNeverFewerThan(4);
     });
@@ -143,9 +143,9 @@ describe.skipIf(!isRedisInstalled)("with redis-server installed", () => {
         await redis.set("winnow:default:worker:x4", Buffer.alloc(100_000, 0xff));
         await redis.lpush("winnow:default:worker:\n", "not even a string");
       });
-      await vi.waitFor(() => expect(store.refusedRecords).toBe(4), 5000);
+      await vi.waitFor(() => expect(store.refusedRecords).toBe(4), 10_000);
       await stage.announce({ id: "w0", versions: [{ version: 1 }] });
-      await vi.waitFor(() => expect(watcher.last?.workers[0]?.versions).toHaveLength(1), 5000);
+      await vi.waitFor(() => expect(watcher.last?.workers[0]?.versions).toHaveLength(1), 10_000);
 
       expect(watcher.ids).toBe("w0 w1 w2 w3");
       expect(store.refusedRecords).toBe(4);
@@ -169,8 +169,8 @@ describe.skipIf(!isRedisInstalled)("with redis-server installed", () => {
       const open = new Watcher(stage.join({ secret: undefined }));
 
       await open.sees("w0 w1 w2 w3");
-      await vi.waitFor(() => expect(elsewhere.last?.healthy).toBe(true), 5000);
-      await vi.waitFor(() => expect(stranger.last?.healthy).toBe(true), 5000);
+      await vi.waitFor(() => expect(elsewhere.last?.healthy).toBe(true), 10_000);
+      await vi.waitFor(() => expect(stranger.last?.healthy).toBe(true), 10_000);
 
       expect([elsewhere.ids, stranger.ids]).toEqual(["", ""]);
     });

@@ -16,6 +16,9 @@ export interface ConnectorSetup {
   close(): void;
 }
 
+/** Waits for a condition; long enough for a busy machine. */
+const eventually = (assertion: () => void): Promise<void> => vi.waitFor(assertion, 10_000);
+
 interface Heard {
   readonly frames: WorkerFrame[];
   readonly closes: (string | undefined)[];
@@ -64,7 +67,7 @@ export function connectorCases(
     const greet = async (): Promise<{ stream: FrameChannel; heard: Heard }> => {
       const opened = open();
       opened.stream.send({ kind: "hello", routerId: "r1" });
-      await vi.waitFor(() => expect(opened.heard.frames).toHaveLength(1));
+      await eventually(() => expect(opened.heard.frames).toHaveLength(1));
       return opened;
     };
 
@@ -103,9 +106,9 @@ export function connectorCases(
 
       stream.send({ kind: "queries", queries });
       stream.send({ kind: "queries", queries: [query(3)] });
-      await vi.waitFor(() => expect(heard.frames.length).toBeGreaterThan(1));
+      await eventually(() => expect(heard.frames.length).toBeGreaterThan(1));
 
-      await vi.waitFor(() => expect(service.batches).toEqual([queries, [query(3)]]));
+      await eventually(() => expect(service.batches).toEqual([queries, [query(3)]]));
       const replies = heard.frames.flatMap((frame) => {
         return frame.kind === "replies" ? [frame.replies.map(({ id }) => id)] : [];
       });
@@ -121,7 +124,7 @@ export function connectorCases(
       ];
 
       for (const frame of frames) stream.send(frame);
-      await vi.waitFor(() => expect(heard.frames).toHaveLength(2));
+      await eventually(() => expect(heard.frames).toHaveLength(2));
 
       expect(service.cancelled).toEqual([5]);
       expect(heard.frames[1]).toEqual({
@@ -134,13 +137,13 @@ export function connectorCases(
       service.isHolding = true;
       const { stream, heard } = await greet();
       stream.send({ kind: "queries", queries: [query(1)] });
-      await vi.waitFor(() => expect(service.batches).toHaveLength(1));
+      await eventually(() => expect(service.batches).toHaveLength(1));
 
       service.links[0]!.drain();
       service.links[0]!.reply(rowReply(query(1)));
-      await vi.waitFor(() => expect(heard.frames).toHaveLength(3));
+      await eventually(() => expect(heard.frames).toHaveLength(3));
       stream.end();
-      await vi.waitFor(() => expect(heard.closes).toHaveLength(1));
+      await eventually(() => expect(heard.closes).toHaveLength(1));
 
       expect(heard.frames.map(({ kind }) => kind).toSorted()).toEqual([
         "drain",
@@ -156,7 +159,7 @@ export function connectorCases(
 
       stream.cancel();
       stream.cancel();
-      await vi.waitFor(() => expect(service.closed).toBe(1));
+      await eventually(() => expect(service.closed).toBe(1));
 
       expect(heard.closes).toEqual([]);
       expect(stream.send({ kind: "ping", sequence: 1 })).toBe(false);
@@ -167,7 +170,7 @@ export function connectorCases(
 
       service.links[0]!.close();
       service.links[0]!.reply(rowReply(query(1)));
-      await vi.waitFor(() => expect(heard.closes).toEqual([undefined]));
+      await eventually(() => expect(heard.closes).toEqual([undefined]));
 
       expect(service.closed).toBe(1);
     });
@@ -176,7 +179,7 @@ export function connectorCases(
       const { heard } = open(setup.vacantAddress);
 
       expect(heard.closes).toEqual([]);
-      await vi.waitFor(() => expect(heard.closes).toEqual(["UNAVAILABLE"]), { timeout: 3000 });
+      await eventually(() => expect(heard.closes).toEqual(["UNAVAILABLE"]));
       await expect(setup.connector.describe(setup.vacantAddress, 2000)).rejects.toMatchObject({
         code: "UNAVAILABLE",
       });

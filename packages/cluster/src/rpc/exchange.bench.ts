@@ -2,7 +2,7 @@
 // its core, so a figure holds both sides and the kernel; 64 questions in flight, 1 KB query vectors.
 
 import { ManualClock, fingerprint, silentLogger, systemClock } from "@winnow/core";
-import { afterAll, beforeAll, bench, describe } from "vitest";
+import { bench, describe } from "vitest";
 import { EchoWorker } from "./frames.cases.ts";
 import type { WorkerReply } from "./frames.ts";
 import { GrpcConnector } from "./grpc-connector.ts";
@@ -58,32 +58,22 @@ class TopKWorker extends EchoWorker {
   }
 }
 
+const server = await WorkerServer.listen({ service: new TopKWorker(), environment });
+const connector = new GrpcConnector(systemClock);
+const channel = await new Promise<WorkerChannel>((resolve) => {
+  const opening: WorkerChannel = new WorkerChannel(
+    { environment, connector, routerId: "r" },
+    {
+      onAnnouncement: () => resolve(opening),
+      onPong: () => undefined,
+      onDrain: () => undefined,
+      onDisconnect: () => undefined,
+    },
+    { address: `127.0.0.1:${server.port}` },
+  );
+});
+
 describe("What do 64 questions in flight cost on one stream, answers of 1 KB and 30 KB?", () => {
-  let server: WorkerServer;
-  let connector: GrpcConnector;
-  let channel: WorkerChannel;
-
-  beforeAll(async () => {
-    server = await WorkerServer.listen({ service: new TopKWorker(), environment });
-    connector = new GrpcConnector(systemClock);
-    await new Promise<void>((resolve) => {
-      channel = new WorkerChannel(
-        { environment, connector, routerId: "r" },
-        {
-          onAnnouncement: () => resolve(),
-          onPong: () => undefined,
-          onDrain: () => undefined,
-          onDisconnect: () => undefined,
-        },
-        { address: `127.0.0.1:${server.port}` },
-      );
-    });
-  });
-  afterAll(() => {
-    channel.close();
-    server.close();
-  });
-
   const askAll = (k: number): Promise<readonly WorkerReply[]> => {
     const question = questionOf(k);
     const replies = Array.from(

@@ -16,6 +16,9 @@ import { createClient } from "./shard-service.ts";
 
 const environment = { clock: systemClock, random: Math.random, log: silentLogger };
 
+/** Waits for a condition; long enough for a busy machine. */
+const eventually = (assertion: () => void): Promise<void> => vi.waitFor(assertion, 10_000);
+
 type RawStream = ClientDuplexStream<RouterFrame, WorkerFrame__Output>;
 interface HealthClient extends Client {
   Check(
@@ -60,7 +63,7 @@ describe("WorkerServer", () => {
       { address },
     );
     channels.push(channel);
-    await vi.waitFor(() => expect(channel.state).toBe("open"));
+    await eventually(() => expect(channel.state).toBe("open"));
     return channel;
   };
   const ask = (channel: WorkerChannel, row: number): Promise<WorkerReply> =>
@@ -106,7 +109,7 @@ describe("WorkerServer", () => {
     for (const frames of evil) {
       const { stream, codes } = rawStream();
       for (const frame of frames) stream.write(frame);
-      await vi.waitFor(() => expect(codes).toHaveLength(1));
+      await eventually(() => expect(codes).toHaveLength(1));
       expect([3, 9]).toContain(codes[0]);
     }
 
@@ -118,7 +121,7 @@ describe("WorkerServer", () => {
     const { stream } = rawStream();
     stream.pause();
     stream.write({ hello: { router_id: "slow" } });
-    await vi.waitFor(() => expect(worker.links).toHaveLength(1));
+    await eventually(() => expect(worker.links).toHaveLength(1));
     const vectors = new Float32Array(256 * 1024);
     const reply = { id: 1, queueUs: 0, computeUs: 0, answer: { kind: "lookup", vectors } } as const;
 
@@ -135,7 +138,7 @@ describe("WorkerServer", () => {
     const channel = await openChannel();
     worker.isHolding = true;
     const asked = ask(channel, 1);
-    await vi.waitFor(() => expect(worker.batches).toHaveLength(1));
+    await eventually(() => expect(worker.batches).toHaveLength(1));
 
     const vectors = new Float32Array(9 * 1024 * 1024);
     const { id } = worker.batches[0]![0]!;
@@ -173,10 +176,10 @@ describe("WorkerServer", () => {
     const channel = await openChannel();
     worker.isHolding = true;
     const asked = ask(channel, 5);
-    await vi.waitFor(() => expect(worker.batches).toHaveLength(1));
+    await eventually(() => expect(worker.batches).toHaveLength(1));
 
     const drained = server.drain(5000);
-    await vi.waitFor(() => expect(channel.state).toBe("draining"));
+    await eventually(() => expect(channel.state).toBe("draining"));
     await expect(ask(channel, 6)).rejects.toThrow("DRAINING");
     // Longer than the keepalive that kills calls after a GOAWAY.
     await new Promise((resolve) => setTimeout(resolve, 1800));
@@ -192,11 +195,11 @@ describe("WorkerServer", () => {
   test("a drain ends after its grace, whoever holds on", async () => {
     const { stream, codes } = rawStream();
     stream.write({ hello: { router_id: "clinging" } });
-    await vi.waitFor(() => expect(worker.links).toHaveLength(1));
+    await eventually(() => expect(worker.links).toHaveLength(1));
 
     await server.drain(50);
 
-    await vi.waitFor(() => expect(codes).toHaveLength(1));
+    await eventually(() => expect(codes).toHaveLength(1));
     expect(worker.closed).toBe(1);
   });
 });
