@@ -128,7 +128,7 @@ describe("a random course of events", () => {
           expect(course.servingReplicas()).toBeGreaterThanOrEqual(1);
         }
       }),
-      { numRuns: 40 },
+      { numRuns: 60 },
     );
   });
 
@@ -144,8 +144,9 @@ describe("a random course of events", () => {
         const workers = [...course.cluster.workers.values()];
         for (const { control, compute } of workers) {
           expect(control.serving.get("m")?.version).toBe(course.newestGood);
-          const directory = `/m/${course.newestGood}#`;
-          expect(compute.held.every((held) => held.startsWith(directory))).toBe(true);
+          // A worker may hold its share of a newer version that another one cannot load.
+          const versions = compute.held.map((held) => Number(/^\/m\/(\d+)#/.exec(held)?.[1]));
+          expect(Math.min(...versions)).toBe(course.newestGood);
         }
         expect(course.cluster.coverage(course.newestGood, 0)).toEqual(
           TABLES[0]!.partitionBytes.map(() => 2),
@@ -157,7 +158,7 @@ describe("a random course of events", () => {
         await course.cluster.clock.advanceSettled(1000);
         expect(course.cluster.clock.pendingTimers).toBe(0);
       }),
-      { numRuns: 25 },
+      { numRuns: 60 },
     );
   });
 });
