@@ -343,6 +343,24 @@ case("Assert", {"condition": c(True, b), "data": [c("fine", s)]}, summarize=3)
 case("Assert", {"condition": c(False, b), "data": [c("x must be", s), c([1, 2, 3, 4, 5], i32)]}, summarize=3)
 case("EnsureShape", {"input": m}, shape=[2, 3, 4])
 
+for name in ("Sum", "Max", "Min", "Prod"):
+    rows = c([[1, 2], [3, 4], [5, 6], [7, 8]], f32)
+    for ids, count in [([0, 2, 0, -1], 4), ([3, 3, 3, 1], 4), ([0, 4, 0, 0], 4)]:
+        case("UnsortedSegment" + name, {"data": rows, "segment_ids": c(ids, i64), "num_segments": c(count, i64)})
+    case("UnsortedSegment" + name, {"data": rows, "segment_ids": c([[0, 1], [1, 0], [0, 0], [2, 2]], i32), "num_segments": c(3, i32)})
+for name in ("Sum", "Mean", "SqrtN"):
+    rows = c([[1, 2], [3, 4], [5, 6]], f32)
+    for at, ids in [([0, 2, 1], [0, 0, 1]), ([2, 2], [1, 3]), ([0, 3], [0, 0]), ([0, 1], [1, 0])]:
+        case("SparseSegment" + name, {"data": rows, "indices": c(at, i32), "segment_ids": c(ids, i32)})
+case("RaggedTensorToSparse", {"rt_nested_splits": [c([0, 2, 2, 5], i64)], "rt_dense_values": c(["a", "b", "c", "d", "e"], s)})
+for axes in ([0], [1], [-1, 0], [0, 1], []):
+    for keep in (False, True):
+        case("ReduceJoin", {"inputs": c([["a", "b", "c"], ["d", "e", "f"]], s), "reduction_indices": c(axes, i32)}, keep_dims=keep, separator="-")
+case("Add", {"x": c(["a", "b"], s), "y": c("_x", s)})
+case("Add", {"x": c([1, 2], i64), "y": c(5, i64)})
+for op in ("Sin", "Cos"):
+    case(op, {"x": c([0.0, 0.5, -3.0], f32)})
+
 for buckets in (1000, 0, 2**40):
     columns = [c([["a", "b"], ["", "日"]], s), c([[1], [-3]], i64), c([["x", "y", "z"], ["p", "q", "r"]], s)]
     case("SparseCross", {"indices": [], "values": [], "shapes": [], "dense_inputs": columns}, hashed_output=True, num_buckets=buckets, hash_key=956888297470, out_type=i64, internal_type=i64)

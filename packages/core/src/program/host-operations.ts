@@ -22,6 +22,7 @@ import { lookupOperations } from "./operations/lookup.ts";
 import { raggedOperations } from "./operations/ragged.ts";
 import { reductionOperations } from "./operations/reduction.ts";
 import { checkRegex, regexOperations } from "./operations/regex.ts";
+import { segmentOperations } from "./operations/segments.ts";
 import { selectionOperations } from "./operations/selection.ts";
 import { shapeOperations } from "./operations/shape.ts";
 import { slicingOperations } from "./operations/slicing.ts";
@@ -45,6 +46,7 @@ const THEMES: readonly HostOperations[] = [
   raggedOperations,
   reductionOperations,
   regexOperations,
+  segmentOperations,
   selectionOperations,
   shapeOperations,
   slicingOperations,

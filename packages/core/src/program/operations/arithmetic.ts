@@ -5,8 +5,10 @@ import { broadcastShape, broadcastValues, numbersOf } from "../element-positions
 import { inputAt, numericAt, wrongDtype } from "../host-call.ts";
 import type { HostCall, HostOperation, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
+import type { Tensor } from "../../tensor.ts";
 import { isBigInts, tensorOf, zeros } from "../tensor-memory.ts";
 import type { BigIntArray, NumberArray } from "../tensor-memory.ts";
+import { concatenateStrings } from "./text.ts";
 
 interface Binary {
   readonly ofNumbers: (a: number, b: number) => number;
@@ -81,7 +83,6 @@ const smaller: Binary = {
 };
 
 const BINARY: Readonly<Record<string, Binary>> = {
-  Add: add,
   AddV2: add,
   Sub: { ofNumbers: (a, b) => a - b, ofBigInts: (a, b) => a - b },
   Mul: { ofNumbers: (a, b) => a * b, ofIntegers: wrapMultiply, ofBigInts: (a, b) => a * b },
@@ -130,6 +131,8 @@ const UNARY: Readonly<Record<string, Unary>> = {
   Exp: { ofNumbers: Math.exp },
   Log: { ofNumbers: Math.log },
   Log1p: { ofNumbers: Math.log1p },
+  Sin: { ofNumbers: Math.sin },
+  Cos: { ofNumbers: Math.cos },
   Tanh: { ofNumbers: Math.tanh },
   Sigmoid: { ofNumbers: (value) => 1 / (1 + Math.exp(-value)) },
   Relu: { ofNumbers: (value) => (value < 0 ? 0 : value), ofBigInts: (v) => (v < 0n ? 0n : v) },
@@ -139,11 +142,18 @@ const UNARY: Readonly<Record<string, Unary>> = {
 export const arithmeticOperations: HostOperations = Object.fromEntries([
   ...Object.entries(BINARY).map(([name, binary]) => [name, binaryOperation(binary)] as const),
   ...Object.entries(UNARY).map(([name, unary]) => [name, unaryOperation(unary)] as const),
+  ["Add", addOrConcatenate],
   ["AddN", addAll],
 ]);
 
 function binaryOperation(binary: Binary): HostOperation {
   return (call) => [combined(call, binary, [0, 1])];
+}
+
+/** `Add`, other than `AddV2`, takes strings too. */
+function addOrConcatenate(call: HostCall): readonly Tensor[] {
+  const isText = inputAt(call, 0).dtype === "string";
+  return [isText ? concatenateStrings(call) : combined(call, add, [0, 1])];
 }
 
 function addAll(call: HostCall): readonly [ReturnType<typeof combined>] {

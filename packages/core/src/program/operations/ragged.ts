@@ -5,13 +5,15 @@ import { broadcastValues, joined, reshaped, stridesOf, takeValues } from "../ele
 import { inputAt, integersAt, numericAt, textsAttribute } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
+import { WinnowError } from "../../errors.ts";
 import { elementCount } from "../../tensor.ts";
 import type { Tensor } from "../../tensor.ts";
-import { outputCount } from "../tensor-memory.ts";
+import { outputCount, tensorOf } from "../tensor-memory.ts";
 
 /** Ragged and sparse values made dense, by TensorFlow's name. */
 export const raggedOperations: HostOperations = {
   RaggedTensorToTensor: (call) => [raggedToTensor(call)],
+  RaggedTensorToSparse: raggedToSparse,
   SparseToDense: (call) => [sparseToDense(call)],
 };
 
@@ -111,6 +113,28 @@ function placesOf({ rows, levels }: RowLengths, shape: readonly number[]): Int32
     }
   }
   return places;
+}
+
+/** Ragged rank 1 (splits, values): a row and a column per value. */
+function raggedToSparse(call: HostCall): Tensor[] {
+  if (call.inputs.length !== 2) {
+    throw new WinnowError("UNIMPLEMENTED", `${call.op} of ragged rank ${call.inputs.length - 1}`);
+  }
+  const values = inputAt(call, 1);
+  const lengths = lengthsOf("ROW_SPLITS", integersAt(call, 0), 0);
+  const total = lengths.reduce((sum, length) => sum + length, 0);
+  if (values.shape.length !== 1 || total !== values.data.length) {
+    throw invalid(`The row splits hold ${total} values, not [${values.shape.join(",")}]`);
+  }
+  const indices = lengths.flatMap((length, row) =>
+    Array.from({ length }, (_, column) => [BigInt(row), BigInt(column)]).flat(),
+  );
+  const longest = lengths.reduce((a, b) => Math.max(a, b), 0);
+  return [
+    tensorOf("int64", [total, 2], BigInt64Array.from(indices)),
+    values,
+    tensorOf("int64", [2], BigInt64Array.of(BigInt(lengths.length), BigInt(longest))),
+  ];
 }
 
 function sparseToDense(call: HostCall): Tensor {

@@ -2,8 +2,15 @@
 // graph says UTF-8.
 
 import { WinnowError } from "../../errors.ts";
-import { broadcastPositions, broadcastShape, stringList } from "../element-positions.ts";
 import {
+  broadcastPositions,
+  broadcastShape,
+  stridesOf,
+  stringList,
+  walkPositions,
+} from "../element-positions.ts";
+import {
+  axisOf,
   booleanAttribute,
   inputAt,
   integersAt,
@@ -27,10 +34,12 @@ export const textOperations: HostOperations = {
   StringStrip: (call) => [mapStrings(call, strip)],
   StringLength: (call) => [lengths(call)],
   StringJoin: (call) => [join(call)],
+  ReduceJoin: (call) => [reduceJoin(call)],
   Substr: (call) => [substring(call)],
 };
 
 const encoder = new TextEncoder();
+const NOTHING = new Uint8Array();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 function mapStrings(call: HostCall, change: (bytes: Uint8Array) => Uint8Array): Tensor {
@@ -131,6 +140,44 @@ function join(call: HostCall): Tensor {
     ),
   );
   return stringsOf(shape, texts);
+}
+
+/** `Add` of two string tensors, broadcast. */
+export function concatenateStrings(call: HostCall): Tensor {
+  const a = stringsAt(call, 0);
+  const b = stringsAt(call, 1);
+  const shape = broadcastShape(a.shape, b.shape);
+  const placesB = broadcastPositions(b.shape, shape);
+  const texts = Array.from(broadcastPositions(a.shape, shape), (place, at) => {
+    return joinBytes([a.data.at(place), b.data.at(placesB[at]!)], NOTHING);
+  });
+  return stringsOf(shape, texts);
+}
+
+/** Joins along axes; of several axes the first named changes fastest. */
+function reduceJoin(call: HostCall): Tensor {
+  const { shape, data } = stringsAt(call, 0);
+  const axes = integersAt(call, 1).map((axis) => axisOf(axis, shape.length, call.op));
+  const kept = shape.map((_, axis) => axis).filter((axis) => !axes.includes(axis));
+  const strides = stridesOf(shape);
+  const order = [...kept, ...axes.toReversed()];
+  const positions = walkPositions({
+    shape: order.map((axis) => shape[axis]!),
+    strides: order.map((axis) => strides[axis]!),
+  });
+  const run = axes.reduce((product, axis) => product * shape[axis]!, 1);
+  const rows = kept.reduce((product, axis) => product * shape[axis]!, 1);
+  const separator = encoder.encode(textAttribute(call, "separator", ""));
+  const texts = Array.from({ length: rows }, (_, row) => {
+    const places = positions.subarray(row * run, (row + 1) * run);
+    return joinBytes(
+      Array.from(places, (at) => data.at(at)),
+      separator,
+    );
+  });
+  const isKeeping = booleanAttribute(call, "keep_dims", false);
+  const sizes = shape.map((size, axis) => (axes.includes(axis) ? 1 : size));
+  return stringsOf(isKeeping ? sizes : kept.map((axis) => shape[axis]!), texts);
 }
 
 /** Byte strings one after another with a separator between. */
