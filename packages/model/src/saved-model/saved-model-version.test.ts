@@ -151,3 +151,102 @@ test("a graph saved as text is refused with advice", () => {
 
   expect(() => openModelVersion(text)).toThrow(/save it as binary/);
 });
+
+describe("a real export, altered", () => {
+  /** Replaces text of one length everywhere in the graph file. */
+  function altered(name: string, from: string, to: string): string {
+    const directory = path.join(work, `altered-${name}-${to}`);
+    cpSync(path.join(EXPORTS, name, "1"), directory, { recursive: true });
+    const graph = path.join(directory, "saved_model.pb");
+    const text = readFileSync(graph, "latin1").replaceAll(from, to);
+    writeFileSync(graph, text, "latin1");
+    return directory;
+  }
+
+  test("is refused by the name of an operation nobody knows, its node and signature", () => {
+    const directory = altered("named_outputs", "Sigmoid", "Sigmund");
+
+    const open = (): unknown => openModelVersion(directory);
+
+    expect(open).toThrow(expect.objectContaining({ code: "UNIMPLEMENTED" }));
+    expect(open).toThrow(/signature ".*" of saved_model.pb: operation Sigmund \(node .*Sigmund/);
+  });
+
+  test("is refused when nothing is tagged for serving", () => {
+    const directory = altered("module_no_ids", "\u0005serve", "\u0005train");
+
+    expect(() => openModelVersion(directory)).toThrow(
+      /no graph tagged "serve"; its graphs: \[train\]/,
+    );
+  });
+
+  test("is refused when a variable is missing from the checkpoint", () => {
+    const directory = altered("module_no_ids", "candidates/.ATT", "candidatex/.ATT");
+
+    expect(() => openModelVersion(directory)).toThrow(
+      expect.objectContaining({
+        code: "NOT_FOUND",
+        message: expect.stringContaining("candidatex"),
+      }),
+    );
+  });
+
+  test("is refused when a dense weight does not match its checksum", () => {
+    const directory = altered("dense_only", "model", "model");
+    const data = path.join(directory, "variables/variables.data-00000-of-00001");
+    const bytes = readFileSync(data);
+    for (let at = 0; at < bytes.length; at += 16) bytes[at]! ^= 1;
+    writeFileSync(data, bytes);
+
+    expect(() => openModelVersion(directory)).toThrow(
+      expect.objectContaining({ code: "DATA_LOSS" }),
+    );
+  });
+
+  test("lists the initialiser among its signatures", () => {
+    const version = openModelVersion(path.join(EXPORTS, "module_no_ids", "1"));
+    version.close();
+
+    const [initialiser] = version.program.signatures;
+
+    expect(initialiser).toMatchObject({
+      name: "__saved_model_init_op",
+      methodName: "",
+      inputs: [],
+      outputs: [{ name: "__saved_model_init_op", graphTensor: "NoOp", shape: undefined }],
+      steps: [],
+    });
+  });
+});
+
+describe("what real exports become", () => {
+  const stepsOf = (name: string, signature = "serving_default"): string[] => {
+    const version = openModelVersion(path.join(EXPORTS, name, "1"));
+    version.close();
+    const found = version.program.signatures.find((program) => program.name === signature);
+    return (found?.steps ?? []).map((step) => (step.kind === "host" ? step.op : step.kind));
+  };
+
+  test.each([
+    ["lookup_mask_token", ["lookup", "lookup", "dense"]],
+    ["lookup_oov_buckets", ["lookup", "topK"]],
+    ["lookup_integer", ["lookup", "topK"]],
+    ["lookup_file_vocabulary", ["lookup", "topK"]],
+    ["keras3_two_tower", ["lookup", "lookup", "dense"]],
+    ["module_raw_query", ["topK"]],
+    ["streaming", ["lookup", "topK"]],
+    ["dense_only", ["dense"]],
+    ["tf_example", ["ParseExampleV2", "lookup", "Cast", "RealDiv", "dense"]],
+  ])("%s: %j", (name, steps) => {
+    expect(stepsOf(name)).toEqual(steps);
+  });
+
+  test("exclusions are handled after one search that both signatures share", () => {
+    const version = openModelVersion(path.join(EXPORTS, "exclusions", "1"));
+    version.close();
+
+    expect(version.program.tables.map(({ kind }) => kind)).toEqual(["keyed", "candidate"]);
+    expect(version.program.denseModels).toEqual([]);
+    expect(stepsOf("exclusions", "unseen").slice(0, 2)).toEqual(["lookup", "topK"]);
+  });
+});

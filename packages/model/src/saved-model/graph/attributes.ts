@@ -7,7 +7,7 @@ import type { ProtobufReader } from "../protobuf-reader.ts";
 import { readShape, readTensorProto } from "./tensor-proto.ts";
 
 /** A TensorProto that has not been read, and its reading once it has. */
-export interface StoredTensor {
+interface UnreadTensor {
   readonly bytes: Uint8Array;
   tensor: Tensor | undefined;
 }
@@ -18,7 +18,7 @@ export type AttributeValue =
   | { readonly kind: "bool"; readonly value: boolean }
   | { readonly kind: "bytes"; readonly value: Uint8Array }
   | { readonly kind: "shape"; readonly value: readonly number[] | undefined }
-  | { readonly kind: "tensor"; readonly value: StoredTensor }
+  | { readonly kind: "tensor"; readonly value: UnreadTensor }
   | { readonly kind: "function"; readonly value: string }
   | { readonly kind: "list"; readonly value: readonly AttributeValue[] };
 

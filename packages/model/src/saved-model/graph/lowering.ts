@@ -26,7 +26,7 @@ export interface Visit {
 }
 
 /** Outputs of a node, or `undefined` when the handler has nothing to say about it. */
-export type Handler = (lowering: Lowering, visit: Visit) => readonly GraphValue[] | undefined;
+type Handler = (lowering: Lowering, visit: Visit) => readonly GraphValue[] | undefined;
 
 const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ["ReadVariableOp", readVariable],

@@ -14,7 +14,7 @@ import type { GraphValue, LoweredNode, OperationNode } from "./graph-value.ts";
 import { refusalOfTranslation } from "./onnx/dense-translation.ts";
 
 /** Where a node runs: `remote` are lookups and searches. */
-export type Side = "host" | "dense" | "remote";
+type Side = "host" | "dense" | "remote";
 
 /** A node's side and turn. */
 export interface NodePlace {

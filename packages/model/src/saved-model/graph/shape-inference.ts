@@ -72,7 +72,7 @@ export function inferShape(node: ShapedNode, inputs: Inputs): InferredOutput {
 }
 
 /** The shape two operands broadcast to. @throws WinnowError INVALID_ARGUMENT when they cannot */
-export function broadcastShapes(a: Shape, b: Shape, node: string): Shape {
+function broadcastShapes(a: Shape, b: Shape, node: string): Shape {
   if (a === undefined || b === undefined) return undefined;
   const rank = Math.max(a.length, b.length);
   return Array.from({ length: rank }, (_, index) => {
@@ -136,12 +136,17 @@ function batchMatMulRule(inputs: Inputs, node: ShapedNode): InferredOutput {
   return { shape: batch === undefined ? undefined : [...batch, rows, columns] };
 }
 
+/** TensorFlow's own limit is 254; nothing real comes near. */
+const RANK_MAX = 254;
+
 /** Sizes that a shape tensor holds, -1 for those it computes. */
 function sizesOf(value: GraphValue | undefined): Shape {
   const sizes = integersOf(value) ?? value?.known;
   if (sizes !== undefined) return sizes;
   const count = value?.shape?.[0];
-  return count === undefined || count < 0 ? undefined : Array.from({ length: count }, () => -1);
+  return count === undefined || count < 0 || count > RANK_MAX
+    ? undefined
+    : Array.from({ length: count }, () => -1);
 }
 
 function reshapeRule(inputs: Inputs): InferredOutput {
@@ -155,7 +160,8 @@ function reshapeRule(inputs: Inputs): InferredOutput {
   if (sizes.filter((size) => size === -1).length > 1) return { shape: sizes, known };
   const rest = sizes.reduce((product, size) => (size === -1 ? product : product * size), 1);
   const total = from.reduce((product, size) => product * size, 1);
-  return { shape: rest > 0 ? sizes.with(open, total / rest) : sizes, known };
+  const fits = rest > 0 && total % rest === 0;
+  return { shape: fits ? sizes.with(open, total / rest) : sizes, known };
 }
 
 function expandDimsRule(inputs: Inputs): InferredOutput {
@@ -189,6 +195,7 @@ function concatRule(inputs: Inputs): InferredOutput {
   const first = parts[0]?.shape;
   if (first === undefined || axis === undefined) return { shape: undefined };
   const at = axis < 0 ? axis + first.length : axis;
+  if (at < 0 || at >= first.length) return { shape: undefined };
   const sizes = parts.map((part) => part.shape?.[at] ?? -1);
   const total = sizes.includes(-1) ? -1 : sizes.reduce((sum, size) => sum + size, 0);
   const isVector = first.length === 1 && parts.every((part) => part.known !== undefined);

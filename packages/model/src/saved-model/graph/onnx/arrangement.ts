@@ -70,9 +70,12 @@ function gather(t: Translation): string {
   return t.node("GatherElements", [t.name(0), t.name(1)], { axis });
 }
 
+const DEPTH_MAX = 1 << 20;
+
 /** By comparison with 0, 1, 2, …: an index outside gives no hot value, as in TensorFlow. */
 function oneHot(t: Translation): string {
   const depth = t.integer(1);
+  if (depth < 0 || depth > DEPTH_MAX) throw t.untranslatable(`has the depth ${depth}`);
   const axis = t.operation.attributes.int("axis", -1);
   if (axis !== -1 && axis !== t.value(0).shape?.length) {
     throw t.untranslatable(`puts the new axis at ${axis}`);
