@@ -4,6 +4,8 @@ export { createHttpServer } from "./http/http-server.ts";
 export type { HttpEnvironment, HttpServer } from "./http/http-server.ts";
 export type { HttpObserver, MetricsPage } from "./http/http-observer.ts";
 export type { HttpOptions, HttpSettings } from "./http/http-settings.ts";
+export { createMetrics } from "./metrics.ts";
+export type { Metrics, WatchedRouter } from "./metrics.ts";
 export type {
   ModelTarget,
   PinnedModel,

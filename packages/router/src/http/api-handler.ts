@@ -30,6 +30,7 @@ export interface ApiCall {
 export interface ApiAnswer {
   readonly answer: HttpAnswer;
   readonly instances?: number;
+  readonly coverage?: number;
 }
 
 /** What the handler asks of the process it runs in. */

@@ -11,6 +11,8 @@ export interface AnsweredRequest {
   readonly code: string;
   /** Instances predicted for; 0 otherwise. */
   readonly instances: number;
+  /** Partitions answered ÷ partitions asked; 1 where none were asked. */
+  readonly coverage: number;
   readonly answerBytes: number;
   readonly elapsedMs: number;
 }

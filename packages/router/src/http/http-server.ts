@@ -166,6 +166,7 @@ class FastifyServer implements HttpServer {
       status: given.answer.status,
       code,
       instances: given.instances ?? 0,
+      coverage: given.coverage ?? 1,
       answerBytes: given.answer.body.length,
       elapsedMs: clock.nowMs() - startMs,
     });

@@ -89,8 +89,8 @@ describe.each([1, 100, 1000])(
 describe.each([1, 100, 1000])("How much does an answer for %i users cost? k = 100", (instances) => {
   const answer = answerOf(instances);
 
-  bench("Winnow: tensors to bytes", () => {
-    writePrediction(answer, "row", LIMITS);
+  bench("Winnow: tensors to bytes", async () => {
+    await writePrediction(answer, "row", LIMITS);
   });
 
   bench("JSON.stringify: tensors to bytes", () => {

@@ -4,7 +4,7 @@
 //   body ─▶ pin ─▶ parse ─▶ signature ─▶ inputs, k, exclude ─▶ predict ─▶ write ─▶ answer
 //           └── released once, whatever happens behind it ───────────────┘
 //
-// Parsing, reading and writing run without a break in between, so one reader serves all requests.
+// Parsing and reading run without a break in between, so one reader serves all requests.
 
 import { WinnowError } from "@winnow/core";
 import type { PinnedModel, Prediction, PredictRequest, Predictor } from "../predictor.ts";
@@ -32,10 +32,11 @@ export interface PredictCall {
   readonly signal: AbortSignal;
 }
 
-/** An answer and how many instances it is for. */
+/** An answer, how many instances it is for and how much of the tables it saw. */
 export interface PredictAnswer {
   readonly answer: HttpAnswer;
   readonly instances: number;
+  readonly coverage: number;
 }
 
 /** Answers predict requests. */
@@ -58,8 +59,8 @@ export class PredictHandler {
       const pinned = pinnedOf(pinning);
       call.signal.throwIfAborted();
       const prediction = await this.#predictor.predict(pinned, request);
-      const answer = this.#write(pinned, prediction, format);
-      return { answer, instances };
+      const answer = await this.#write(pinned, prediction, format);
+      return { answer, instances, coverage: prediction.coverage };
     } finally {
       if (pinning.status === "fulfilled") pinning.value.release();
     }
@@ -97,8 +98,12 @@ export class PredictHandler {
     return { request, format, instances };
   }
 
-  #write(pinned: PinnedModel, prediction: Prediction, format: PredictFormat): HttpAnswer {
-    const body = writePrediction(prediction.outputs, format, this.#settings);
+  async #write(
+    pinned: PinnedModel,
+    prediction: Prediction,
+    format: PredictFormat,
+  ): Promise<HttpAnswer> {
+    const body = await writePrediction(prediction.outputs, format, this.#settings);
     return jsonAnswer(body, {
       "x-winnow-model-version": String(pinned.version),
       "x-winnow-coverage": coverageText(prediction.coverage),

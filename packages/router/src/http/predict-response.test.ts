@@ -7,26 +7,29 @@ import { errorBody } from "./http-answer.ts";
 import { writePrediction } from "./predict-response.ts";
 
 const LIMITS = { answerBytesMax: 1e6 };
-const written = (
+const written = async (
   outputs: Readonly<Record<string, Tensor>>,
   format: "row" | "column" = "row",
-): string => writePrediction(new Map(Object.entries(outputs)), format, LIMITS).toString("utf8");
+): Promise<string> => {
+  const body = await writePrediction(new Map(Object.entries(outputs)), format, LIMITS);
+  return body.toString("utf8");
+};
 
 const SCORES = tensor("float32", [2, 2], Float32Array.of(9e6, 0.5, -0, Infinity));
 const IDS = stringTensor(["a", 'q"\\/', "\u001f\n", "日\u007f"], [2, 2]);
 
 describe("writePrediction()", () => {
-  test("writes rows of one output side by side", () => {
-    expect(written({ x: tensor("float32", [2, 1], Float32Array.of(-2.25, 61_728.8945)) })).toBe(
-      '{\n    "predictions": [[-2.25], [61728.8945]\n    ]\n}',
-    );
-    expect(written({ x: tensor("float32", [2], Float32Array.of(1, 2)) })).toBe(
+  test("writes rows of one output side by side", async () => {
+    expect(
+      await written({ x: tensor("float32", [2, 1], Float32Array.of(-2.25, 61_728.8945)) }),
+    ).toBe('{\n    "predictions": [[-2.25], [61728.8945]\n    ]\n}');
+    expect(await written({ x: tensor("float32", [2], Float32Array.of(1, 2)) })).toBe(
       '{\n    "predictions": [1.0, 2.0\n    ]\n}',
     );
   });
 
-  test("writes rows of several outputs as objects, in the given order", () => {
-    expect(written({ z: SCORES, a: IDS })).toBe(
+  test("writes rows of several outputs as objects, in the given order", async () => {
+    expect(await written({ z: SCORES, a: IDS })).toBe(
       '{\n    "predictions": [\n        {\n            "z": [9e+06, 0.5],\n' +
         '            "a": ["a", "q\\"\\\\/"]\n        },\n        {\n' +
         '            "z": [-0.0, Infinity],\n            "a": ["\\u001F\\n", "日\u007f"]\n' +
@@ -34,49 +37,51 @@ describe("writePrediction()", () => {
     );
   });
 
-  test("writes columns one value a line", () => {
-    expect(written({ z: SCORES }, "column")).toBe(
+  test("writes columns one value a line", async () => {
+    expect(await written({ z: SCORES }, "column")).toBe(
       '{\n    "outputs": [\n        [\n            9e+06,\n            0.5\n        ],\n' +
         "        [\n            -0.0,\n            Infinity\n        ]\n    ]\n}",
     );
-    expect(written({ a: tensor("int32", [], Int32Array.of(7)), b: SCORES }, "column")).toContain(
+    expect(
+      await written({ a: tensor("int32", [], Int32Array.of(7)), b: SCORES }, "column"),
+    ).toContain(
       '"outputs": {\n        "a": 7,\n        "b": [\n            [\n                9e+06,',
     );
   });
 
-  test("writes nested values of a row on one line", () => {
+  test("writes nested values of a row on one line", async () => {
     const cube = tensor("int64", [1, 2, 2], BigInt64Array.of(1n, -2n, 3n, 2n ** 62n));
 
-    expect(written({ x: cube })).toBe(
+    expect(await written({ x: cube })).toBe(
       '{\n    "predictions": [[[1, -2], [3, 4611686018427387904]]\n    ]\n}',
     );
   });
 
-  test("writes empty batches and empty rows", () => {
+  test("writes empty batches and empty rows", async () => {
     const none = tensor("float32", [0, 5], new Float32Array(0));
     const empty = tensor("float32", [2, 0], new Float32Array(0));
 
-    expect(written({ x: none })).toBe('{\n    "predictions": []\n}');
-    expect(written({ x: none }, "column")).toBe('{\n    "outputs": []\n}');
-    expect(written({ x: empty })).toBe('{\n    "predictions": [[], []\n    ]\n}');
+    expect(await written({ x: none })).toBe('{\n    "predictions": []\n}');
+    expect(await written({ x: none }, "column")).toBe('{\n    "outputs": []\n}');
+    expect(await written({ x: empty })).toBe('{\n    "predictions": [[], []\n    ]\n}');
   });
 
-  test("writes strings of outputs named …_bytes as base64 objects", () => {
+  test("writes strings of outputs named …_bytes as base64 objects", async () => {
     const bytes = tensor(
       "string",
       [1, 2],
       StringColumn.fromBytes([Uint8Array.of(0, 255), Uint8Array.of()]),
     );
 
-    expect(written({ x_bytes: bytes })).toBe(
+    expect(await written({ x_bytes: bytes })).toBe(
       '{\n    "predictions": [[{\n                "b64": "AP8="\n            }, {\n' +
         '                "b64": ""\n            }]\n    ]\n}',
     );
   });
 
-  test("writes bool, float64 and unsigned values", () => {
+  test("writes bool, float64 and unsigned values", async () => {
     expect(
-      written({
+      await written({
         a: tensor("bool", [1], Uint8Array.of(1)),
         b: tensor("float64", [1], Float64Array.of(0.1 + 0.2)),
         c: tensor("uint64", [1], BigUint64Array.of(2n ** 64n - 1n)),
@@ -87,39 +92,63 @@ describe("writePrediction()", () => {
     );
   });
 
-  test("refuses rows that do not match", () => {
+  test("refuses rows that do not match", async () => {
     const scalar = tensor("float32", [], Float32Array.of(1));
 
-    expect(() => written({ x: scalar })).toThrow(
+    await expect(written({ x: scalar })).rejects.toThrow(
       new WinnowError("INVALID_ARGUMENT", "Tensor name: x has no shape information "),
     );
-    expect(() => written({ x: SCORES, y: tensor("float32", [1], Float32Array.of(1)) })).toThrow(
+    await expect(
+      written({ x: SCORES, y: tensor("float32", [1], Float32Array.of(1)) }),
+    ).rejects.toThrow(
       new WinnowError(
         "INVALID_ARGUMENT",
         "Tensor name: y has inconsistent batch size: 1 expecting: 2",
       ),
     );
-    expect(() => written({})).toThrow(
+    await expect(written({})).rejects.toThrow(
       new WinnowError("INVALID_ARGUMENT", "Cannot convert empty tensor map to JSON"),
     );
   });
 
-  test("refuses an answer longer than allowed", () => {
+  test.each(["row", "column"] as const)(
+    "lets other work run within a long %s answer",
+    async (format) => {
+      const scores = tensor("float32", [5000, 100], new Float32Array(500_000).fill(0.123));
+      let turns = 0;
+      let isWritten = false;
+      const turn = (): void => {
+        turns++;
+        if (!isWritten) setImmediate(turn);
+      };
+      setImmediate(turn);
+
+      const body = await writePrediction(new Map([["x", scores]]), format, { answerBytesMax: 1e8 });
+      isWritten = true;
+
+      expect(turns).toBeGreaterThan(5);
+      expect(JSON.parse(body.toString())).toHaveProperty(
+        format === "row" ? "predictions" : "outputs",
+      );
+    },
+  );
+
+  test("refuses an answer longer than allowed", async () => {
     const long = tensor("float32", [100_000], new Float32Array(100_000).fill(0.123));
 
-    expect(() => writePrediction(new Map([["x", long]]), "row", { answerBytesMax: 1000 })).toThrow(
-      "Cannot write an answer of more than 1000 bytes",
-    );
+    await expect(
+      writePrediction(new Map([["x", long]]), "row", { answerBytesMax: 1000 }),
+    ).rejects.toThrow("Cannot write an answer of more than 1000 bytes");
   });
 
-  test("writes what JSON.parse reads back, whatever the values", () => {
+  test("writes what JSON.parse reads back, whatever the values", async () => {
     const strings = fc.array(fc.string({ unit: "binary" }), { minLength: 1, maxLength: 30 });
-    fc.assert(
-      fc.property(strings, fc.constantFrom("row", "column"), (texts, format) => {
+    await fc.assert(
+      fc.asyncProperty(strings, fc.constantFrom("row", "column"), async (texts, format) => {
         const scores = Float32Array.from(texts, (_, index) => index / 7);
         const shape = [texts.length];
 
-        const text = written(
+        const text = await written(
           { ids: stringTensor(texts), scores: tensor("float32", shape, scores) },
           format,
         );

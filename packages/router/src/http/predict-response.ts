@@ -33,21 +33,30 @@ interface NamedOutput {
 }
 
 const BYTES_PER_VALUE_GUESS = 16;
+const PIECE_BYTES = 256 * 1024;
 
-/** @throws WinnowError INVALID_ARGUMENT where rows do not match, RESOURCE_EXHAUSTED if too long. */
-export function writePrediction(
+/**
+ * The body for these outputs. Long ones are written a piece at a time with other work in between.
+ * @throws WinnowError INVALID_ARGUMENT where rows do not match, RESOURCE_EXHAUSTED if too long.
+ */
+export async function writePrediction(
   outputs: ReadonlyMap<string, Tensor>,
   format: PredictFormat,
   limits: { readonly answerBytesMax: number },
-): Buffer {
+): Promise<Buffer> {
   if (outputs.size === 0) refuse("Cannot convert empty tensor map to JSON");
   const named = [...outputs].map(([name, tensor]) => namedOutput(name, tensor));
   const values = named.reduce((sum, output) => sum + output.tensor.data.length, 0);
   const bytes = Math.min(256 + values * BYTES_PER_VALUE_GUESS, limits.answerBytesMax);
   const writer = new JsonWriter({ bytes, bytesMax: limits.answerBytesMax });
-  if (format === "row") writeRows(writer, named, rowCountOf(outputs));
-  else writeColumns(writer, named);
+  if (format === "row") await writeRows(writer, named, rowCountOf(outputs));
+  else await writeColumns(writer, named);
   return writer.finish();
+}
+
+/** Lets other work run. */
+function pause(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve));
 }
 
 function namedOutput(name: string, tensor: Tensor): NamedOutput {
@@ -73,12 +82,21 @@ function rowCountOf(outputs: ReadonlyMap<string, Tensor>): number {
   return expected ?? 0;
 }
 
-function writeRows(writer: JsonWriter, outputs: readonly NamedOutput[], rows: number): void {
+async function writeRows(
+  writer: JsonWriter,
+  outputs: readonly NamedOutput[],
+  rows: number,
+): Promise<void> {
   const areObjects = outputs.length > 1;
   writer.open("{");
   writer.text("predictions");
   writer.open("[");
+  let pausedAt = writer.at;
   for (let row = 0; row < rows; row++) {
+    if (writer.at - pausedAt > PIECE_BYTES) {
+      pausedAt = writer.at;
+      await pause();
+    }
     if (areObjects) writer.open("{");
     writer.singleLine = true;
     for (const { name, tensor, asBase64, stride } of outputs) {
@@ -92,16 +110,34 @@ function writeRows(writer: JsonWriter, outputs: readonly NamedOutput[], rows: nu
   writer.close();
 }
 
-function writeColumns(writer: JsonWriter, outputs: readonly NamedOutput[]): void {
+async function writeColumns(writer: JsonWriter, outputs: readonly NamedOutput[]): Promise<void> {
   const areObjects = outputs.length > 1;
   writer.open("{");
   writer.text("outputs");
   if (areObjects) writer.open("{");
-  for (const { name, tensor, asBase64 } of outputs) {
-    if (areObjects) writer.string(name);
-    writeCell(writer, { tensor, asBase64, dimension: 0, offset: 0 });
+  for (const output of outputs) {
+    if (areObjects) writer.string(output.name);
+    await writeColumn(writer, output);
   }
   if (areObjects) writer.close();
+  writer.close();
+}
+
+async function writeColumn(writer: JsonWriter, output: NamedOutput): Promise<void> {
+  const { tensor, asBase64, stride } = output;
+  const rows = tensor.shape[0] ?? 0;
+  if (tensor.shape.length < 2) {
+    return writeCell(writer, { tensor, asBase64, dimension: 0, offset: 0 });
+  }
+  writer.open("[");
+  let pausedAt = writer.at;
+  for (let row = 0; row < rows; row++) {
+    if (writer.at - pausedAt > PIECE_BYTES) {
+      pausedAt = writer.at;
+      await pause();
+    }
+    writeCell(writer, { tensor, asBase64, dimension: 1, offset: row * stride });
+  }
   writer.close();
 }
 
