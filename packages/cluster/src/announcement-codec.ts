@@ -50,7 +50,8 @@ interface TableMessage {
   readonly sources: number;
 }
 
-const TEXT_CHARACTERS_MAX = 340;
+const TEXT_CHARACTERS_MAX = 256;
+const MESSAGE_CHARACTERS_MAX = 1024;
 const VERSIONS_MAX = 1024;
 const TABLES_MAX = 4096;
 const PARTITIONS_MAX = 65_536;
@@ -86,7 +87,7 @@ export function encodeAnnouncement(announcement: Announcement): AnnouncementMess
       fingerprint: holding.fingerprint ?? "",
       state: holding.state,
       error_code: holding.error === undefined ? 0 : grpcStatusOf(holding.error.code),
-      error_message: (holding.error?.message ?? "").slice(0, TEXT_CHARACTERS_MAX),
+      error_message: (holding.error?.message ?? "").slice(0, MESSAGE_CHARACTERS_MAX),
       tables: holding.tables.map(encodeTable),
       serving: holding.serving ?? false,
     })),
@@ -198,7 +199,7 @@ class Fields {
 
   text(field: string, pattern?: RegExp): string {
     const value = this.#values[field];
-    if (typeof value !== "string" || value.length > 4 * TEXT_CHARACTERS_MAX) {
+    if (typeof value !== "string" || value.length > MESSAGE_CHARACTERS_MAX) {
       throw this.refusal(field);
     }
     if (pattern !== undefined && !pattern.test(value)) throw this.refusal(field);

@@ -36,7 +36,7 @@ export class Ring {
 }
 
 /** The first 160 distinct places of a worker: words of sha256(`worker#0`), sha256(`worker#1`), … */
-export function controlPoints(worker: string): readonly number[] {
+function controlPoints(worker: string): readonly number[] {
   const points = new Set<number>();
   for (let round = 0; points.size < POINTS_PER_WORKER; round += 1) {
     const digest = createHash("sha256").update(`${worker}#${round}`).digest();
