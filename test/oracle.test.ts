@@ -2,8 +2,10 @@
 // the same SavedModels. Scores agree to 1e-5 of their size (TensorFlow itself is not exacter), ids in
 // order except among scores that close; where every score is an exact sum, to the bit.
 
+import { existsSync, readFileSync } from "node:fs";
+import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { WinnowError, type SignatureProgram, type Tensor } from "@winnow/core";
+import { WinnowError, stringTensor, type SignatureProgram, type Tensor } from "@winnow/core";
 import { openModelVersion } from "@winnow/model";
 import { ProgramMachine } from "./models/program-machine.ts";
 import {
@@ -143,6 +145,51 @@ function isClose(a: number, b: number, tolerance: number): boolean {
 function textAt(tensor: Tensor, at: number): string {
   return tensor.dtype === "string" ? tensor.data.textAt(at) : String(tensor.data[at]);
 }
+
+const floatsOf = (answer: ReadonlyMap<string, Tensor>): number[] => {
+  const scores = answer.get("output_1");
+  return scores?.dtype === "float32" ? [...scores.data] : [];
+};
+const numberOf = (text: string): number => Number(text.replace("inf", "Infinity"));
+
+const fixtures = path.resolve(import.meta.dirname, "../../shared/tfserving/fixtures");
+
+describe.skipIf(!existsSync(fixtures))("the fixtures of TensorFlow Serving's cases", () => {
+  const golden = JSON.parse(readFileSync(path.join(fixtures, "golden.json"), "utf8")) as {
+    readonly retrieval: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
+    readonly ranking: readonly (readonly [string, string, string])[];
+  };
+
+  test("retrieval gives the recorded scores and titles", async () => {
+    const version = openModelVersion(path.join(fixtures, "retrieval/1"));
+    const machine = await ProgramMachine.load(version);
+    const signature = machine.signature("serving_default");
+    for (const [user, outputs] of Object.entries(golden.retrieval)) {
+      const answer = await machine.run(signature, new Map([["input_1", stringTensor([user])]]));
+
+      expect(floatsOf(answer)).toEqual(outputs["output_1"]!.map(numberOf));
+      expect(answer.get("output_2")).toEqual(stringTensor(outputs["output_2"]!, [1, 5]));
+    }
+    version.close();
+  });
+
+  test("ranking gives the recorded score of each pair", async () => {
+    const version = openModelVersion(path.join(fixtures, "ranking/1"));
+    const machine = await ProgramMachine.load(version);
+    const inputs = new Map([
+      ["user_id", stringTensor(golden.ranking.map(([user]) => user))],
+      ["movie_title", stringTensor(golden.ranking.map(([, title]) => title))],
+    ]);
+    const answer = await machine.run(machine.signature("serving_default"), inputs);
+    version.close();
+
+    const scores = floatsOf(answer);
+    for (const [index, [, , score]] of golden.ranking.entries()) {
+      expect(scores[index]).toBeCloseTo(Number(score), 5);
+    }
+    expect(scores).toHaveLength(golden.ranking.length);
+  });
+});
 
 test("recorded strings are bytes", () => {
   expect([...bytesOf({ b64: "/w==" })]).toEqual([255]);

@@ -15,6 +15,8 @@ import { gatherIdentifiers } from "./retrieval.ts";
 import { storedRowsOf } from "./table-registry.ts";
 import type { StoredRows } from "./table-registry.ts";
 
+/** Rows taken by constant numbers from a matrix up to this size become a constant themselves. */
+const CONSTANT_VALUES_MAX = 1 << 20;
 const GUARD_STEPS_MAX = 16;
 
 /** A gather in its three spellings. */
@@ -35,7 +37,8 @@ export function visitGather(lowering: Lowering, visit: Visit): readonly GraphVal
     const identifiers = gatherIdentifiers(lowering, source, indices);
     if (identifiers !== undefined) return [identifiers];
     const rows = storedRowsOf(source);
-    if (rows !== undefined && indices.constant === undefined) {
+    const isSmall = rows !== undefined && rows.rows * rows.dim <= CONSTANT_VALUES_MAX;
+    if (rows !== undefined && (indices.constant === undefined || !isSmall)) {
       return [lookUp(lowering, visit, { rows, indices })];
     }
   }

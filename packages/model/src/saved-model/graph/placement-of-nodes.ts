@@ -24,6 +24,9 @@ export interface NodePlace {
 
 const FLOATS: ReadonlySet<string> = new Set(["float32", "float64"]);
 
+/** Not worth a dense part of their own: the integers they give may be keys, which need a turn. */
+const CHEAP: ReadonlySet<string> = new Set(["Cast", "Shape", "Size", "Reshape", "ExpandDims"]);
+
 /** Places nodes that stand in order. @throws WinnowError UNIMPLEMENTED naming operation and node */
 export function placeNodes(nodes: readonly LoweredNode[]): ReadonlyMap<LoweredNode, NodePlace> {
   const places = new Map<LoweredNode, NodePlace>();
@@ -49,12 +52,21 @@ function sideOf(
   const refusal = isNumeric(node) ? refusalOfTranslation(node) : unsupported(node);
   if (refusal !== undefined && !canHost) throw refusal;
   if (refusal !== undefined || !canHost) return canHost ? "host" : "dense";
+  return preferredSide(node, places);
+}
+
+/** The side for an operation that both sides can do. */
+function preferredSide(
+  node: OperationNode,
+  places: ReadonlyMap<LoweredNode, NodePlace>,
+): Exclude<Side, "remote"> {
   const computed = node.inputs.filter(({ constant, stored }) => !constant && !stored);
   const isOfDense = computed.some(({ producer }) => placeOf(producer, places)?.side === "dense");
   if (isOfDense) return "dense";
   const isAfterSearch =
     computed.length > 0 && computed.every((value) => isSearchResult(value, places));
   if (isAfterSearch) return "host";
+  if (CHEAP.has(node.op) && computed.every((value) => isOfHost(value, places))) return "host";
   const touchesFloats = [...computed, ...node.outputs].some(({ dtype }) => FLOATS.has(dtype));
   return touchesFloats ? "dense" : "host";
 }
@@ -64,6 +76,11 @@ function placeOf(
   places: ReadonlyMap<LoweredNode, NodePlace>,
 ): NodePlace | undefined {
   return node === undefined ? undefined : places.get(node);
+}
+
+/** A signature's input, or what the host made. */
+function isOfHost({ producer }: GraphValue, places: ReadonlyMap<LoweredNode, NodePlace>): boolean {
+  return producer === undefined || places.get(producer)?.side === "host";
 }
 
 /** Results of a search, integers and strings of the request, and what the host made of them. */

@@ -27,6 +27,11 @@ export function lowerSignature(
   sources: GraphSources,
   registry: TableRegistry,
 ): SignatureGraph {
+  for (const { name, graphTensor } of [...signature.inputs, ...signature.outputs]) {
+    if (graphTensor !== "") continue;
+    const message = `"${name}" is a sparse or composite tensor; only dense tensors are served`;
+    throw new WinnowError("UNIMPLEMENTED", message);
+  }
   const lowering = new Lowering(sources, registry);
   const inputs = signature.inputs.map(({ type, shape }): GraphValue => {
     return { dtype: graphDtypeOf(type), shape };
