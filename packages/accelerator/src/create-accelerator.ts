@@ -2,6 +2,8 @@
 
 import type { Accelerator, AcceleratorKind } from "./accelerator.ts";
 import type { AcceleratorOptions } from "./accelerator-options.ts";
+import { createCpuAccelerator } from "./cpu/accelerator.ts";
+import { loadNativeAddon } from "./cpu/native-addon.ts";
 import { createReferenceAccelerator } from "./reference/accelerator.ts";
 
 /** What was opened. */
@@ -11,12 +13,26 @@ export interface OpenedAccelerator {
   readonly fallbackReason: string | undefined;
 }
 
-/** Opens an accelerator of this kind; without the means for it, `reference` and the reason. */
+/** Opens an accelerator of this kind; without the means for it, the next best and the reason. */
 export async function createAccelerator(
   kind: AcceleratorKind,
   options: AcceleratorOptions,
 ): Promise<OpenedAccelerator> {
-  const accelerator = createReferenceAccelerator(options);
-  if (kind === "reference") return { accelerator, fallbackReason: undefined };
-  return { accelerator, fallbackReason: `No ${kind} accelerator is built here` };
+  switch (kind) {
+    case "reference":
+      return { accelerator: createReferenceAccelerator(options), fallbackReason: undefined };
+    case "cpu":
+      return openCpu(options);
+    case "gpu": {
+      const { accelerator } = openCpu(options);
+      return { accelerator, fallbackReason: "This version has no GPU accelerator" };
+    }
+  }
+}
+
+function openCpu(options: AcceleratorOptions): OpenedAccelerator {
+  const { addon, reason } = loadNativeAddon();
+  return addon === undefined
+    ? { accelerator: createReferenceAccelerator(options), fallbackReason: reason }
+    : { accelerator: createCpuAccelerator(addon, options), fallbackReason: undefined };
 }

@@ -124,9 +124,26 @@ export const EXACTNESS_FAMILIES: Readonly<Record<string, () => SearchProblem>> =
       (random, row) => normal(random) * scales[row]!,
     );
   },
+  "norms that decide": () => {
+    const scales = normalValues(seededRandom(6), 20_000).map((value) => Math.exp(0.3 * value));
+    const size = { ...SIZE, rows: 20_000, dim: 2, k: 300 };
+    return problem(size, (random, row) => normal(random) * scales[row]!);
+  },
   "one dominating dimension": () =>
     problem({ ...SIZE, rows: 9000 }, (random, _row, j) =>
       j === 3 ? 1000 + random() : normal(random),
+    ),
+  "one large dimension that queries weigh little": () =>
+    problem(
+      { ...SIZE, rows: 9000 },
+      (random, _row, j) => normal(random) * (j === 3 ? 1000 : 1),
+      (random, _query, j) => normal(random) * (j === 3 ? 0.001 : 1),
+    ),
+  "rows of signs, queries with one large value": () =>
+    problem(
+      { ...SIZE, rows: 9000 },
+      (random) => (random() < 0.5 ? -1 : 1),
+      (random, _query, j) => normal(random) * (j === 3 ? 100 : 2),
     ),
   "dimensions from 2^-60 to 2^60": () =>
     problem(

@@ -96,19 +96,31 @@ export interface LoadProgress {
  * @throws WinnowError INVALID_ARGUMENT
  */
 export function checkChunk(progress: LoadProgress, chunk: Float32Array): void {
-  const { rows, dim, firstRow } = progress.shape;
+  checkChunkShape(progress, chunk);
+  const fault = firstNotFinite(chunk);
+  if (fault >= 0) throw notFinite(progress, chunk, fault);
+  progress.taken += chunk.length;
+}
+
+/** Checks that a chunk is whole rows and that there is room. @throws WinnowError INVALID_ARGUMENT */
+export function checkChunkShape({ shape, taken }: LoadProgress, chunk: Float32Array): void {
+  const { rows, dim } = shape;
   if (chunk.length % dim !== 0) {
     throw invalid(`A chunk of ${chunk.length} values is not whole rows of dim ${dim}`);
   }
-  if (progress.taken + chunk.length > rows * dim) {
+  if (taken + chunk.length > rows * dim) {
     throw invalid(`More than the announced ${rows} rows of dim ${dim} arrived`);
   }
-  const fault = firstNotFinite(chunk);
-  if (fault >= 0) {
-    const row = firstRow + Math.floor((progress.taken + fault) / dim);
-    throw invalid(`Row ${row} holds ${chunk[fault]}: only finite values can be searched`);
-  }
-  progress.taken += chunk.length;
+}
+
+/** Why a chunk whose value at `position` is NaN or infinite is refused. */
+export function notFinite(
+  { shape, taken }: LoadProgress,
+  chunk: Float32Array,
+  position: number,
+): WinnowError {
+  const row = shape.firstRow + Math.floor((taken + position) / shape.dim);
+  return invalid(`Row ${row} holds ${chunk[position]}: only finite values can be searched`);
 }
 
 /** Checks that all rows have come. @throws WinnowError INVALID_ARGUMENT */

@@ -1,0 +1,54 @@
+// The survivors of one query on one thread: rows whose score is known only to lie in [lower, upper].
+// When the pool is full it raises the query's threshold to a value that k lower bounds reach, and
+// drops whoever cannot reach it. A pool that stays full tells that the filter is useless for this
+// query (a table of near ties), which is then answered by a dense scan: memory is bounded.
+
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace winnow {
+
+/** Bounds of a row's score, and where the row is. */
+struct Survivor {
+  float lower;
+  float upper;
+  uint32_t table;
+  uint32_t local;
+};
+
+/** A threshold all threads share; it only rises. */
+class SharedThreshold {
+ public:
+  SharedThreshold();
+  float get() const { return value_.load(std::memory_order_relaxed); }
+  void raiseTo(float value);
+
+ private:
+  std::atomic<float> value_;
+};
+
+class CandidatePool {
+ public:
+  /** For the best `k`, holding at most `limit` survivors. */
+  void reset(size_t k, size_t limit);
+
+  /** Takes a survivor. False: the pool cannot hold the query's survivors, which are all dropped. */
+  bool add(const Survivor& survivor, SharedThreshold& threshold);
+
+  std::vector<Survivor>& survivors() { return survivors_; }
+
+ private:
+  bool tighten(SharedThreshold& threshold);
+
+  std::vector<Survivor> survivors_;
+  std::vector<float> lowers_;
+  size_t k_ = 0;
+  size_t limit_ = 0;
+  size_t nextTightening_ = 0;
+};
+
+}  // namespace winnow

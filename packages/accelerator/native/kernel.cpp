@@ -1,0 +1,31 @@
+// Which kernel runs here.
+
+#include "kernel.h"
+
+#include <cstring>
+
+namespace winnow {
+
+const Kernel* selectKernel(const char* name) {
+#if defined(__x86_64__)
+  struct Choice {
+    const Kernel* kernel;
+    bool isSupported;
+  };
+  const bool hasAvx512 = __builtin_cpu_supports("avx512vnni") &&
+                         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+                         __builtin_cpu_supports("avx512dq");
+  const bool hasAvx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const Choice choices[] = {{&AVX512_KERNEL, hasAvx512}, {&AVX2_KERNEL, hasAvx2}};
+  bool isAllowed = name == nullptr;
+  for (const Choice& choice : choices) {
+    isAllowed = isAllowed || std::strcmp(choice.kernel->name, name) == 0;
+    if (isAllowed && choice.isSupported) return choice.kernel;
+  }
+#else
+  static_cast<void>(name);
+#endif
+  return &PORTABLE_KERNEL;
+}
+
+}  // namespace winnow

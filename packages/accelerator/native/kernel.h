@@ -1,0 +1,81 @@
+// The four inner loops that exist once per instruction set. All sets give the same survivors up to
+// the slack of the bounds, and exactly the same canonical scores, so answers never depend on them.
+
+#pragma once
+
+#include <cstdint>
+
+#include "table.h"
+
+namespace winnow {
+
+/** Queries one filter call can take, in any instruction set. */
+constexpr uint32_t GROUP_QUERIES_MAX = 16;
+
+/** One block of 64 coded rows against a group of coded queries. */
+struct FilterCall {
+  /** uint8 [groups][64 rows][4 dims]. */
+  const uint8_t* codes;
+  /** Groups of four dims. */
+  uint32_t groups;
+  /** Queries in the group, 1 to the kernel's `groupQueries`. */
+  uint32_t queries;
+  /** Four signed codes each: [groups][queries]. */
+  const uint32_t* words;
+  /** Per query, the least sum of products a row must have to survive. */
+  const int32_t* limits;
+  /** Where the next block's codes begin, and which of four stripes of it to prefetch. */
+  const uint8_t* ahead;
+  uint32_t firstStripe;
+  uint32_t stripeStep;
+  /** Out: per query, one bit per surviving row. Valid only if the call returns true. */
+  uint64_t* survivors;
+  /** Out: sum of products minus limit, [queries][64 rows]. Valid only if the call returns true. */
+  int32_t* margins;
+};
+
+/** The weight of each part of the bound: 1, unless a test weakens one to see that it is needed. */
+struct BoundWeights {
+  double rowError = 1;
+  double queryError = 1;
+  double norm = 1;
+};
+
+/** What the bound of one (block, query) needs to know of its queries; one array entry per query. */
+struct QueryLanes {
+  uint32_t count = 0;
+  /** A row with a score below it cannot be among the k best. */
+  double* threshold = nullptr;
+  /** |q| of the scaled query and |q − its codes' values|, rounded up. */
+  double* norm = nullptr;
+  double* error = nullptr;
+  /** 1 / query scale, and CODE_MIDDLE · Σ codes. */
+  double* inverseScale = nullptr;
+  double* offset = nullptr;
+};
+
+struct Kernel {
+  const char* name;
+  /** Queries per filter call at which it is fastest. */
+  uint32_t groupQueries;
+  /** Query codes lie in −codeMax…codeMax. */
+  int codeMax;
+  /** Whether any row survives. */
+  bool (*filter)(const FilterCall& call);
+  /** Per query, the least sum of products with which a row of the block could reach its threshold. */
+  void (*computeLimits)(const BlockBounds& block, const QueryLanes& lanes,
+                        const BoundWeights& weights, int32_t* limits);
+  /** The canonical score (canonical-score.ts) of a float64 query and a float32 row. */
+  float (*score)(const double* query, const float* row, uint32_t dim);
+};
+
+/** The best kernel this processor runs among those at most as demanding as `name`; null: any. */
+const Kernel* selectKernel(const char* name);
+
+extern const Kernel PORTABLE_KERNEL;
+#if defined(__x86_64__)
+extern const Kernel AVX2_KERNEL;
+extern const Kernel AVX512_KERNEL;
+#endif
+
+}  // namespace winnow

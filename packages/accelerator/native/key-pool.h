@@ -1,0 +1,45 @@
+// The best k of a stream of order keys, with room for as many again: a full pool is cut back to its
+// best k, so a key costs a comparison and, rarely, a share of one selection.
+
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace winnow {
+
+class KeyPool {
+ public:
+  explicit KeyPool(size_t k) : k_(k) {}
+
+  /** Whether a key can be among the best k. */
+  bool admits(uint64_t key) const { return key >= least_; }
+
+  void add(uint64_t key) {
+    keys_.push_back(key);
+    if (keys_.size() >= 2 * k_ + SPARE) cut();
+  }
+
+  /** Leaves the best k, in any order. */
+  void cut() {
+    if (keys_.size() <= k_) return;
+    const auto last = keys_.begin() + static_cast<std::ptrdiff_t>(k_ - 1);
+    std::nth_element(keys_.begin(), last, keys_.end(), std::greater<uint64_t>());
+    least_ = *last;
+    keys_.resize(k_);
+  }
+
+  std::vector<uint64_t>& keys() { return keys_; }
+
+ private:
+  static constexpr size_t SPARE = 64;
+
+  size_t k_;
+  uint64_t least_ = 0;
+  std::vector<uint64_t> keys_;
+};
+
+}  // namespace winnow

@@ -1,0 +1,163 @@
+// The filter phase: where almost all time of a search is spent. Rare events (a row survives, a
+// threshold rises) are kept out of the loop over blocks.
+
+#include <algorithm>
+#include <limits>
+
+#include "bound.h"
+#include "search.h"
+
+namespace winnow {
+
+namespace {
+
+/** Covers the rounding of a score to float32 against |q|·|x|, and subnormal scores. */
+constexpr double NORM_SLACK = 1 + 1e-6;
+/** How far ahead codes are fetched. */
+constexpr size_t AHEAD_BYTES = 4096;
+constexpr uint32_t STRIPES = 4;
+
+}  // namespace
+
+void Search::filterUnits(Scratch& scratch) {
+  for (;;) {
+    const uint32_t next = nextUnit_.fetch_add(1, std::memory_order_relaxed);
+    if (next >= units_.size() || isStopped()) return;
+    // Units come in descending norm and thresholds only rise: who is idle here stays idle.
+    if (!activate(units_[next], scratch)) return;
+    filterUnit(units_[next], scratch);
+  }
+}
+
+bool Search::activate(const Unit& unit, Scratch& scratch) {
+  scratch.active.clear();
+  for (uint32_t query = 0; query < request_.queries; ++query) {
+    if (isDense(query)) continue;
+    const double norm = request_.weights.norm * norms_[query];
+    const double reach = norm * unit.norm * NORM_SLACK + ABSOLUTE_SLACK;
+    if (reach >= thresholds_[query].get()) scratch.active.push_back(query);
+  }
+  return !scratch.active.empty();
+}
+
+QueryLanes Search::lanesOf(Scratch& scratch) const {
+  const size_t stride = scratch.lanes.size() / 5;
+  double* lanes = scratch.lanes.data();
+  return {static_cast<uint32_t>(scratch.active.size()),
+          lanes,
+          lanes + stride,
+          lanes + 2 * stride,
+          lanes + 3 * stride,
+          lanes + 4 * stride};
+}
+
+void Search::loadLanes(const Unit& unit, Scratch& scratch) {
+  const QueryLanes lanes = lanesOf(scratch);
+  const uint32_t groupMax = kernel_.groupQueries;
+  const uint32_t groupCount = (lanes.count + groupMax - 1) / groupMax;
+  uint32_t* words = scratch.words.data();
+  uint32_t lane = 0;
+  // Groups of even size: seven queries are 4 + 3, not 6 + 1.
+  for (uint32_t g = 0; g < groupCount; ++g) {
+    const uint32_t end = static_cast<uint32_t>(uint64_t{g + 1} * lanes.count / groupCount);
+    const uint32_t size = end - lane;
+    for (uint32_t i = 0; i < size; ++i, ++lane) {
+      const uint32_t query = scratch.active[lane];
+      const QueryCode& code = codeOf(unit.table, query);
+      lanes.threshold[lane] = thresholds_[query].get();
+      lanes.norm[lane] = code.norm;
+      lanes.error[lane] = code.error;
+      lanes.inverseScale[lane] = code.inverseScale;
+      lanes.offset[lane] = code.offset;
+      const uint32_t* source = wordsOf(unit.table, query);
+      for (uint32_t word = 0; word < groups_; ++word) words[size_t{word} * size + i] = source[word];
+    }
+    words += size_t{size} * groups_;
+  }
+}
+
+void Search::filterUnit(const Unit& unit, Scratch& scratch) {
+  const Table& table = *request_.tables[unit.table];
+  loadLanes(unit, scratch);
+  const uint32_t start = unit.unit * UNIT_BLOCKS;
+  const uint32_t end = std::min(start + UNIT_BLOCKS, table.blocks());
+  for (uint32_t block = start; block < end; ++block) filterBlock(unit, block, scratch);
+}
+
+void Search::filterBlock(const Unit& unit, uint32_t block, Scratch& scratch) {
+  const Table& table = *request_.tables[unit.table];
+  const uint64_t admitted = admittedOf(table, block);
+  if (admitted == 0) return;
+  const QueryLanes lanes = lanesOf(scratch);
+  kernel_.computeLimits(table.bounds(block), lanes, request_.weights, scratch.limits.data());
+  const size_t blockBytes = size_t{groups_} * 4 * BLOCK_ROWS;
+  const uint32_t blocksAhead = static_cast<uint32_t>((AHEAD_BYTES + blockBytes - 1) / blockBytes);
+  const uint32_t groupMax = kernel_.groupQueries;
+  const uint32_t groupCount = (lanes.count + groupMax - 1) / groupMax;
+  const uint32_t* words = scratch.words.data();
+  uint64_t survivors[GROUP_QUERIES_MAX];
+  alignas(64) int32_t margins[GROUP_QUERIES_MAX * BLOCK_ROWS];
+  uint32_t lane = 0;
+  for (uint32_t g = 0; g < groupCount; ++g) {
+    const uint32_t end = static_cast<uint32_t>(uint64_t{g + 1} * lanes.count / groupCount);
+    const uint32_t size = end - lane;
+    const FilterCall call{table.codes(block),
+                          groups_,
+                          size,
+                          words,
+                          scratch.limits.data() + lane,
+                          table.codes(std::min(block + blocksAhead, table.blocks() - 1)),
+                          g,
+                          std::min(groupCount, STRIPES),
+                          survivors,
+                          margins};
+    if (kernel_.filter(call)) {
+      for (uint32_t i = 0; i < size; ++i) {
+        const uint64_t rows = survivors[i] & admitted;
+        if (rows == 0) continue;
+        takeSurvivors(unit, {block, lane + i, rows, margins + size_t{i} * BLOCK_ROWS}, scratch);
+      }
+    }
+    words += size_t{size} * groups_;
+    lane = end;
+  }
+}
+
+void Search::takeSurvivors(const Unit& unit, const Passed& passed, Scratch& scratch) {
+  const Table& table = *request_.tables[unit.table];
+  const uint32_t query = scratch.active[passed.lane];
+  const BlockBounds& bounds = table.bounds(passed.block);
+  const QueryCode& code = codeOf(unit.table, query);
+  const double error = boundError(bounds, code.norm, code.error, request_.weights);
+  const double scale = bounds.scale * code.scale;
+  const double start = scratch.limits[passed.lane] - code.offset;
+  double& threshold = lanesOf(scratch).threshold[passed.lane];
+  for (uint64_t rows = passed.rows; rows != 0; rows &= rows - 1) {
+    const uint32_t r = static_cast<uint32_t>(__builtin_ctzll(rows));
+    const uint32_t local = table.order()[passed.block * BLOCK_ROWS + r];
+    if (isExcluded(query, table.shape().firstRow + local)) continue;
+    const double middle = scale * (passed.margins[r] + start);
+    const Survivor survivor{static_cast<float>(middle - error), static_cast<float>(middle + error),
+                            unit.table, local};
+    if (scratch.pools[query].add(survivor, thresholds_[query])) continue;
+    becomeDense(query);
+    threshold = std::numeric_limits<double>::max();
+    return;
+  }
+  threshold = thresholds_[query].get();
+}
+
+uint64_t Search::admittedOf(const Table& table, uint32_t block) const {
+  const uint32_t start = block * BLOCK_ROWS;
+  const uint32_t count = std::min(BLOCK_ROWS, table.shape().rows - start);
+  const uint64_t all = count == BLOCK_ROWS ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
+  if (!request_.hasAdmittedRows) return all;
+  uint64_t admitted = 0;
+  for (uint32_t r = 0; r < count; ++r) {
+    const uint32_t row = table.shape().firstRow + table.order()[start + r];
+    admitted |= static_cast<uint64_t>(isAdmitted(row) ? 1 : 0) << r;
+  }
+  return admitted;
+}
+
+}  // namespace winnow

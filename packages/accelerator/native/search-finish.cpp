@@ -1,0 +1,140 @@
+// The last two phases: dense scans for the queries the filter cannot serve, and the exact order of
+// whatever is left of the others.
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include "order-key.h"
+#include "search.h"
+
+namespace winnow {
+
+namespace {
+
+/** Rows whose memory is asked for before they are scored. */
+constexpr size_t ROWS_AHEAD = 12;
+/** Rows that stay in the first-level cache while all dense queries pass over them. */
+constexpr size_t DENSE_BLOCK_VALUES = 4096;
+
+void fetch(const float* row, uint32_t dim) {
+  for (uint32_t j = 0; j < dim; j += 16) __builtin_prefetch(row + j);
+}
+
+}  // namespace
+
+void Search::denseUnits(Scratch& scratch) {
+  if (denseQueries_.empty()) return;
+  scratch.keys.assign(denseQueries_.size(), KeyPool(request_.k));
+  for (;;) {
+    const uint32_t next = nextDenseUnit_.fetch_add(1, std::memory_order_relaxed);
+    if (next >= units_.size() || isStopped()) return;
+    denseUnit(units_[next], scratch);
+  }
+}
+
+void Search::denseUnit(const Unit& unit, Scratch& scratch) {
+  const Table& table = *request_.tables[unit.table];
+  const uint32_t dim = request_.dim;
+  const uint32_t start = unit.unit * UNIT_ROWS;
+  const uint32_t end = std::min(start + UNIT_ROWS, table.shape().rows);
+  const uint32_t step = static_cast<uint32_t>(std::max<size_t>(1, DENSE_BLOCK_VALUES / dim));
+  for (uint32_t from = start; from < end && !isStopped(); from += step) {
+    const uint32_t to = std::min(from + step, end);
+    for (size_t i = 0; i < denseQueries_.size(); ++i) {
+      const uint32_t query = denseQueries_[i];
+      const double* wide = wide_.data() + size_t{query} * dim;
+      KeyPool& keys = scratch.keys[i];
+      for (uint32_t local = from; local < to; ++local) {
+        const uint32_t row = table.shape().firstRow + local;
+        if (!isAdmitted(row)) continue;
+        const uint64_t key = orderKey(kernel_.score(wide, table.row(local), dim), row);
+        if (keys.admits(key) && !isExcluded(query, row)) keys.add(key);
+      }
+    }
+  }
+}
+
+void Search::finishQueries(std::vector<Scratch>& scratches) {
+  for (;;) {
+    const uint32_t query = nextFinish_.fetch_add(1, std::memory_order_relaxed);
+    if (query >= request_.queries || isStopped()) return;
+    if (isDense(query)) {
+      finishDense(query, scratches);
+    } else {
+      finishFiltered(query, scratches);
+    }
+  }
+}
+
+void Search::finishDense(uint32_t query, std::vector<Scratch>& scratches) {
+  const auto place = std::lower_bound(denseQueries_.begin(), denseQueries_.end(), query);
+  KeyPool keys(request_.k);
+  for (Scratch& scratch : scratches) {
+    if (scratch.keys.empty()) continue;
+    KeyPool& part = scratch.keys[static_cast<size_t>(place - denseQueries_.begin())];
+    for (const uint64_t key : part.keys()) keys.add(key);
+  }
+  write(query, keys);
+}
+
+void Search::finishFiltered(uint32_t query, std::vector<Scratch>& scratches) {
+  std::vector<Survivor> survivors;
+  for (Scratch& scratch : scratches) {
+    if (scratch.pools.empty()) continue;
+    const std::vector<Survivor>& part = scratch.pools[query].survivors();
+    survivors.insert(survivors.end(), part.begin(), part.end());
+  }
+  const size_t k = request_.k;
+  // The most promising first: their exact scores raise the threshold that spares most others.
+  const size_t first = std::min(survivors.size(), k + k / 8);
+  const auto end = survivors.begin() + static_cast<std::ptrdiff_t>(first);
+  if (end != survivors.end()) {
+    std::nth_element(survivors.begin(), end, survivors.end(),
+                     [](const Survivor& a, const Survivor& b) { return a.upper > b.upper; });
+  }
+  KeyPool keys(k);
+  scoreSurvivors(query, survivors.data(), first, keys);
+  if (first < survivors.size()) {
+    keys.cut();
+    const uint64_t last = *std::min_element(keys.keys().begin(), keys.keys().end());
+    const float least = std::max(scoreOfKey(last), thresholds_[query].get());
+    const auto rest = std::remove_if(end, survivors.end(),
+                                     [&](const Survivor& s) { return s.upper < least; });
+    scoreSurvivors(query, survivors.data() + first, static_cast<size_t>(rest - end), keys);
+  }
+  write(query, keys);
+}
+
+void Search::scoreSurvivors(uint32_t query, const Survivor* survivors, size_t count,
+                            KeyPool& keys) {
+  const uint32_t dim = request_.dim;
+  const double* wide = wide_.data() + size_t{query} * dim;
+  for (size_t i = 0; i < std::min(ROWS_AHEAD, count); ++i) {
+    fetch(request_.tables[survivors[i].table]->row(survivors[i].local), dim);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (i + ROWS_AHEAD < count) {
+      const Survivor& next = survivors[i + ROWS_AHEAD];
+      fetch(request_.tables[next.table]->row(next.local), dim);
+    }
+    const Table& table = *request_.tables[survivors[i].table];
+    const float score = kernel_.score(wide, table.row(survivors[i].local), dim);
+    const uint64_t key = orderKey(score, table.shape().firstRow + survivors[i].local);
+    if (keys.admits(key)) keys.add(key);
+  }
+  counters_.rescored.fetch_add(count, std::memory_order_relaxed);
+}
+
+void Search::write(uint32_t query, KeyPool& keys) {
+  keys.cut();
+  std::vector<uint64_t>& best = keys.keys();
+  std::sort(best.begin(), best.end(), std::greater<uint64_t>());
+  answer_.counts[query] = static_cast<uint32_t>(best.size());
+  for (size_t i = 0; i < best.size(); ++i) {
+    answer_.scores[query * request_.k + i] = scoreOfKey(best[i]);
+    answer_.rows[query * request_.k + i] = rowOfKey(best[i]);
+  }
+}
+
+}  // namespace winnow

@@ -1,0 +1,141 @@
+// The phases of a search, and what happens before any row is read.
+
+#include "search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <new>
+#include <utility>
+
+namespace winnow {
+
+namespace {
+
+constexpr double ROUND_UP = 1 + 1e-9;
+/** |q|·|x| from which a score might not be a finite float32. */
+constexpr double OVERFLOW_NORM = 1e37;
+/** Survivors of one query on one thread before a dense scan is the shorter way. */
+constexpr size_t POOL_LIMIT_MIN = 4096;
+constexpr size_t ROWS_PER_POOL_SLOT = 64;
+
+}  // namespace
+
+Search::Search(SearchRequest request, const Kernel& kernel)
+    : request_(std::move(request)), kernel_(kernel), groups_((request_.dim + 3) / 4) {}
+
+template <typename Phase>
+void Search::guarded(const Phase& phase) {
+  try {
+    if (!isStopped()) phase();
+  } catch (const std::bad_alloc&) {
+    isOutOfMemory_.store(true);
+    cancel();
+  }
+}
+
+bool Search::run(ThreadTeam& team) {
+  std::vector<Scratch> scratches(team.size());
+  guarded([&] {
+    const size_t queries = request_.queries;
+    orderUnits();
+    wide_.resize(queries * request_.dim);
+    norms_.resize(queries);
+    codes_.resize(request_.tables.size() * queries);
+    words_.resize(request_.tables.size() * queries * groups_);
+    thresholds_ = std::vector<SharedThreshold>(queries);
+    isDense_ = std::vector<std::atomic<uint8_t>>(queries);
+    answer_.counts.assign(queries, 0);
+    answer_.scores.assign(queries * request_.k, 0);
+    answer_.rows.assign(queries * request_.k, 0);
+  });
+  team.run([&](uint32_t thread) {
+    Scratch& scratch = scratches[thread];
+    guarded([&] {
+      prepareScratch(scratch);
+      for (uint32_t q; (q = nextQuery_.fetch_add(1)) < request_.queries && !isStopped();) {
+        prepareQuery(q);
+      }
+    });
+    team.meet();
+    guarded([&] { filterUnits(scratch); });
+    team.meet();
+    if (thread == 0) {
+      guarded([&] {
+        for (uint32_t q = 0; q < request_.queries; ++q) {
+          if (isDense(q)) denseQueries_.push_back(q);
+        }
+        counters_.denseQueries += denseQueries_.size();
+      });
+    }
+    team.meet();
+    guarded([&] { denseUnits(scratch); });
+    team.meet();
+    guarded([&] { finishQueries(scratches); });
+  });
+  return !isStopped();
+}
+
+void Search::orderUnits() {
+  uint64_t rows = 0;
+  for (uint32_t t = 0; t < request_.tables.size(); ++t) {
+    const Table& table = *request_.tables[t];
+    rows += table.shape().rows;
+    for (uint32_t unit = 0; unit < table.units(); ++unit) {
+      units_.push_back({table.unitNorm(unit), t, unit});
+    }
+  }
+  std::sort(units_.begin(), units_.end(), [](const Unit& a, const Unit& b) {
+    if (a.norm != b.norm) return a.norm > b.norm;
+    return a.table != b.table ? a.table < b.table : a.unit < b.unit;
+  });
+  poolLimit_ = std::max({POOL_LIMIT_MIN, 8 * request_.k, size_t(rows) / ROWS_PER_POOL_SLOT});
+}
+
+void Search::prepareScratch(Scratch& scratch) {
+  scratch.pools.resize(request_.queries);
+  for (CandidatePool& pool : scratch.pools) pool.reset(request_.k, poolLimit_);
+  // Lane arrays are read in whole vectors of eight.
+  const size_t lanes = (size_t{request_.queries} + 7) / 8 * 8;
+  scratch.lanes.resize(lanes * 5);
+  scratch.limits.resize(lanes + GROUP_QUERIES_MAX);
+  scratch.words.resize(lanes * groups_);
+}
+
+void Search::prepareQuery(uint32_t query) {
+  const float* vector = request_.vectors.data() + size_t{query} * request_.dim;
+  double* wide = wide_.data() + size_t{query} * request_.dim;
+  double squares = 0;
+  bool isFinite = true;
+  for (uint32_t j = 0; j < request_.dim; ++j) {
+    wide[j] = vector[j];
+    squares += wide[j] * wide[j];
+    isFinite = isFinite && std::isfinite(vector[j]);
+  }
+  const double norm = std::sqrt(squares) * ROUND_UP;
+  norms_[query] = norm;
+  const double greatest = units_.empty() ? 0 : units_[0].norm;
+  if (!isFinite || norm == 0 || norm * greatest > OVERFLOW_NORM) return becomeDense(query);
+  for (uint32_t t = 0; t < request_.tables.size(); ++t) {
+    const size_t at = size_t{t} * request_.queries + query;
+    codes_[at] = encodeQuery(*request_.tables[t], kernel_, wide, words_.data() + at * groups_);
+  }
+}
+
+void Search::becomeDense(uint32_t query) {
+  isDense_[query].store(1, std::memory_order_relaxed);
+}
+
+bool Search::isAdmitted(uint32_t row) const {
+  if (!request_.hasAdmittedRows) return true;
+  const size_t byte = row >> 3;
+  return byte < request_.admittedRows.size() && (request_.admittedRows[byte] >> (row & 7) & 1) != 0;
+}
+
+bool Search::isExcluded(uint32_t query, uint32_t row) const {
+  if (request_.excludedStarts.empty()) return false;
+  const auto rows = request_.excludedRows.begin();
+  return std::binary_search(rows + request_.excludedStarts[query],
+                            rows + request_.excludedStarts[query + 1], row);
+}
+
+}  // namespace winnow

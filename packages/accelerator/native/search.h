@@ -1,0 +1,163 @@
+// One batch of queries against some tables: the fused exact top-k.
+//
+//   prepare   code each query for each table; queries the filter cannot serve become dense
+//   filter    units of 2048 rows, greatest norms first, taken from one counter by all threads
+//   dense     the queries that need it: every admitted row scored canonically
+//   finish    per query: survivors scored canonically, best upper bounds first, sorted, cut at k
+//
+// A query is served densely if it is zero or not finite, if scores could overflow float32, or if the
+// filter lets too many rows pass. The answer is the same whichever way it was found.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "candidate-pool.h"
+#include "kernel.h"
+#include "key-pool.h"
+#include "query-code.h"
+#include "table.h"
+#include "thread-team.h"
+
+namespace winnow {
+
+using TablePointer = std::shared_ptr<const Table>;
+
+/** What is asked. Owns copies of everything that came from outside. */
+struct SearchRequest {
+  std::vector<TablePointer> tables;
+  uint32_t dim = 0;
+  uint32_t queries = 0;
+  /** At most the rows of all tables together; at least 1. */
+  size_t k = 0;
+  /** float32 [queries, dim]. */
+  std::vector<float> vectors;
+  /** Ascending rows; query i owns [excludedStarts[i], excludedStarts[i + 1]). Empty: none at all. */
+  std::vector<uint32_t> excludedRows;
+  std::vector<uint32_t> excludedStarts;
+  /** Bit per global row; rows past its end are not admitted. */
+  std::vector<uint8_t> admittedRows;
+  bool hasAdmittedRows = false;
+  BoundWeights weights;
+};
+
+/** What comes back: query i owns [i · k, i · k + counts[i]). */
+struct SearchAnswer {
+  std::vector<uint32_t> counts;
+  std::vector<float> scores;
+  std::vector<uint32_t> rows;
+};
+
+/** Figures of a search, for tests and benchmarks. */
+struct SearchCounters {
+  std::atomic<uint64_t> rescored{0};
+  std::atomic<uint64_t> denseQueries{0};
+};
+
+class Search {
+ public:
+  Search(SearchRequest request, const Kernel& kernel);
+
+  /** Runs on all threads of the team. Returns false if it was cancelled or memory ran out. */
+  bool run(ThreadTeam& team);
+  /** From any thread: ends a running search soon. */
+  void cancel() { isStopped_.store(true, std::memory_order_relaxed); }
+  bool isOutOfMemory() const { return isOutOfMemory_.load(); }
+
+  const SearchRequest& request() const { return request_; }
+  SearchAnswer& answer() { return answer_; }
+  const SearchCounters& counters() const { return counters_; }
+
+ private:
+  struct Unit {
+    double norm;
+    uint32_t table;
+    uint32_t unit;
+  };
+  /** A thread's own memory. */
+  struct Scratch {
+    std::vector<CandidatePool> pools;
+    /** One per dense query. */
+    std::vector<KeyPool> keys;
+    /** Queries that take part in the current unit; a query's place here is its lane. */
+    std::vector<uint32_t> active;
+    std::vector<double> lanes;
+    std::vector<int32_t> limits;
+    std::vector<uint32_t> words;
+  };
+  /** Rows of one block that one query's filter let pass. */
+  struct Passed {
+    uint32_t block;
+    uint32_t lane;
+    uint64_t rows;
+    const int32_t* margins;
+  };
+
+  template <typename Phase>
+  void guarded(const Phase& phase);
+  bool isStopped() const { return isStopped_.load(std::memory_order_relaxed); }
+
+  void orderUnits();
+  void prepareQuery(uint32_t query);
+  void prepareScratch(Scratch& scratch);
+
+  void filterUnits(Scratch& scratch);
+  bool activate(const Unit& unit, Scratch& scratch);
+  void filterUnit(const Unit& unit, Scratch& scratch);
+  void filterBlock(const Unit& unit, uint32_t block, Scratch& scratch);
+  void takeSurvivors(const Unit& unit, const Passed& passed, Scratch& scratch);
+  void loadLanes(const Unit& unit, Scratch& scratch);
+  QueryLanes lanesOf(Scratch& scratch) const;
+
+  void denseUnits(Scratch& scratch);
+  void denseUnit(const Unit& unit, Scratch& scratch);
+
+  void finishQueries(std::vector<Scratch>& scratches);
+  void finishFiltered(uint32_t query, std::vector<Scratch>& scratches);
+  void finishDense(uint32_t query, std::vector<Scratch>& scratches);
+  void scoreSurvivors(uint32_t query, const Survivor* survivors, size_t count, KeyPool& keys);
+  void write(uint32_t query, KeyPool& keys);
+
+  bool isAdmitted(uint32_t row) const;
+  bool isExcluded(uint32_t query, uint32_t row) const;
+  uint64_t admittedOf(const Table& table, uint32_t block) const;
+  bool isDense(uint32_t query) const {
+    return isDense_[query].load(std::memory_order_relaxed) != 0;
+  }
+  void becomeDense(uint32_t query);
+  const QueryCode& codeOf(uint32_t table, uint32_t query) const {
+    return codes_[size_t{table} * request_.queries + query];
+  }
+  const uint32_t* wordsOf(uint32_t table, uint32_t query) const {
+    return words_.data() + (size_t{table} * request_.queries + query) * groups_;
+  }
+
+  SearchRequest request_;
+  const Kernel& kernel_;
+  uint32_t groups_;
+  size_t poolLimit_ = 0;
+  SearchAnswer answer_;
+  SearchCounters counters_;
+  std::atomic<bool> isStopped_{false};
+  std::atomic<bool> isOutOfMemory_{false};
+
+  std::vector<Unit> units_;
+  /** float64 [queries, dim], and their norms rounded up. */
+  std::vector<double> wide_;
+  std::vector<double> norms_;
+  /** [tables, queries]. */
+  std::vector<QueryCode> codes_;
+  std::vector<uint32_t> words_;
+  std::vector<SharedThreshold> thresholds_;
+  std::vector<std::atomic<uint8_t>> isDense_;
+  std::vector<uint32_t> denseQueries_;
+  std::atomic<uint32_t> nextQuery_{0};
+  std::atomic<uint32_t> nextUnit_{0};
+  std::atomic<uint32_t> nextDenseUnit_{0};
+  std::atomic<uint32_t> nextFinish_{0};
+};
+
+}  // namespace winnow

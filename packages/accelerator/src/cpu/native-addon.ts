@@ -1,0 +1,100 @@
+// The compiled scan as TypeScript sees it. Handles are opaque; what they stand for is freed when it
+// is released or, if forgotten, when the handle is collected.
+
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+
+/** A team of threads with the instructions it uses. */
+export interface DeviceHandle {
+  readonly brand: "winnow-device";
+}
+
+/** Rows in native memory. */
+export interface TableHandle {
+  readonly brand: "winnow-table";
+}
+
+/** A search that can be cancelled. */
+export interface SearchHandle {
+  readonly brand: "winnow-search";
+}
+
+/** Rows, dim, first global row, and whether the rows are searched (or gathered only). */
+export type NativeTableShape = readonly [
+  rows: number,
+  dim: number,
+  firstRow: number,
+  isSearched: boolean,
+];
+
+/** What is asked of a search, in the order of the addon's parameters. */
+export type NativeQuery = readonly [
+  tables: readonly TableHandle[],
+  vectors: Float32Array,
+  /** At most the rows of all tables. */
+  k: number,
+  /** All excluded rows; query i owns those from `excludedStarts[i]` to `excludedStarts[i + 1]`. */
+  excludedRows: Uint32Array | undefined,
+  excludedStarts: Uint32Array | undefined,
+  admittedRows: Uint8Array | undefined,
+  /** Weights of the parts of the bound: row error, query error, norm. All 1 but in tests. */
+  boundWeights: Float64Array | undefined,
+];
+
+/** What a search found; query i owns positions [i · k, i · k + counts[i]). */
+export interface NativeAnswer {
+  readonly counts: Uint32Array;
+  readonly scores: Float32Array;
+  readonly rows: Uint32Array;
+  /** Rows that were scored canonically after the filter. */
+  readonly rescored: number;
+  /** Queries that the filter could not serve. */
+  readonly denseQueries: number;
+}
+
+/** The functions of the addon. Promises reject with `ENOMEM` or `ECANCELED` as the error's code. */
+export interface NativeAddon {
+  createDevice(
+    threads: number,
+    instructionSet: string | undefined,
+  ): { readonly handle: DeviceHandle; readonly kernel: string };
+  /** Ends the threads; no search may be running. */
+  releaseDevice(device: DeviceHandle): void;
+  /** Bytes a table occupies for good, and for a while more when it is built. */
+  tableBytes(...shape: NativeTableShape): { readonly occupied: number; readonly building: number };
+  createTable(...shape: NativeTableShape): TableHandle;
+  /** Copies values; gives the position of the first that is not finite, else their number. */
+  appendRows(table: TableHandle, values: Float32Array): number;
+  buildTable(table: TableHandle): Promise<void>;
+  gatherRows(table: TableHandle, localRows: Uint32Array, target: Float32Array): void;
+  /** Frees the rows when no search uses them any more. */
+  releaseTable(table: TableHandle): void;
+  startSearch(
+    device: DeviceHandle,
+    ...query: NativeQuery
+  ): { readonly handle: SearchHandle; readonly answer: Promise<NativeAnswer> };
+  cancelSearch(search: SearchHandle): void;
+}
+
+/** The addon, or why there is none. */
+export type LoadedAddon =
+  | { readonly addon: NativeAddon; readonly reason?: undefined }
+  | { readonly addon: undefined; readonly reason: string };
+
+/** Loads what `npm run build:native` compiled. */
+export function loadNativeAddon(): LoadedAddon {
+  const file = fileURLToPath(
+    new URL("../../build/release/winnow-accelerator.node", import.meta.url),
+  );
+  if (!existsSync(file)) {
+    const reason = "The native scan is not built (npm run build:native needs a C++ compiler)";
+    return { addon: undefined, reason };
+  }
+  try {
+    return { addon: createRequire(import.meta.url)(file) as NativeAddon };
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    return { addon: undefined, reason: `The native scan cannot be loaded: ${message}` };
+  }
+}
