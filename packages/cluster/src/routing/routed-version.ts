@@ -75,7 +75,7 @@ export function routeVersion(
     known: specs !== undefined,
     tables,
     holders: programHolders.map(({ worker }) => worker.workerId),
-    status: statusOf(holders, { refusal, coverage }),
+    status: statusOf(holders, { refusal, coverage, missing }),
     refusal,
     coverage: specs === undefined ? 0 : coverage,
     missing,
@@ -123,7 +123,7 @@ function refusalOf(
 
 function statusOf(
   holders: readonly VersionHolder[],
-  facts: { readonly refusal: WinnowError | undefined; readonly coverage: number },
+  facts: Pick<RoutedVersion, "refusal" | "coverage" | "missing">,
 ): RoutedStatus {
   const failure = failureOf(holders);
   const has = (state: VersionHolding["state"]): boolean =>
@@ -136,6 +136,10 @@ function statusOf(
     return { state: "AVAILABLE", error: undefined };
   }
   if (failure !== undefined) return { state: "END", error: failure };
+  if (facts.refusal === undefined && facts.missing !== undefined) {
+    // It was complete before: these partitions are lost, and have to be loaded again.
+    return { state: "LOADING", error: new WinnowError("UNAVAILABLE", facts.missing) };
+  }
   const isRead = holders.some(({ holding }) => holding.fingerprint !== undefined);
   return { state: isRead ? "LOADING" : "START", error: undefined };
 }

@@ -91,6 +91,10 @@ describe("buildRoutingTable()", () => {
       missing: "partitions 2–3 of movies/1 candidates have no replica",
       refusal: undefined,
     });
+    expect(movies(after).status).toMatchObject({
+      state: "LOADING",
+      error: { code: "UNAVAILABLE", message: movies(after).missing },
+    });
     expect(after.models.get("movies")!.serving).toEqual(key(1));
   });
 
