@@ -461,6 +461,74 @@ def streaming(directory):
     return string_cases("input_1")
 
 
+@model
+def list_features(directory):
+    """A padded list of watched items: StringLookup with mask, masked mean of rows, BruteForce."""
+    lookup = layers.StringLookup(vocabulary=ITEMS, mask_token="")
+    table = layers.Embedding(42, 8)
+
+    class History(tf.keras.Model):
+        def call(self, watched):
+            keys = lookup(watched)
+            weights = tf.cast(tf.not_equal(keys, 0), tf.float32)[:, :, tf.newaxis]
+            total = tf.reduce_sum(table(keys) * weights, axis=1)
+            return total / tf.maximum(tf.reduce_sum(weights, axis=1), 1.0)
+
+    tower = History()
+    tower.parts = [lookup, table]
+    saved_layer(directory, brute_force(tower), tf.constant([["item 01", "item 02", "", ""]]))
+    rows = [
+        ["item 01", "item 05", "item 07", ""],
+        ["", "", "", ""],
+        ["unheard of", "item 39", "", ""],
+        ["item 02"] * 4,
+    ]
+    return [("known", {"input_1": [r]}) for r in rows] + [("batch", {"input_1": rows})]
+
+
+@model
+def ragged_pooling(directory):
+    """A list in one string, cut at "|": ragged lookup, mean of rows, dense score."""
+    keys = tf.lookup.KeyValueTensorInitializer(ITEMS, np.arange(1, 41, dtype=np.int64))
+    module = tf.Module()
+    module.lookup = tf.lookup.StaticHashTable(keys, default_value=0)
+    module.table = tf.Variable(randoms(41, 6), name="items")
+    module.dense = layers.Dense(1)
+
+    @tf.function(input_signature=[spec(tf.string, None, name="watched")])
+    def serve(watched):
+        words = tf.strings.split(watched, sep="|")
+        keys = tf.ragged.map_flat_values(module.lookup.lookup, words)
+        rows = tf.ragged.map_flat_values(lambda k: tf.gather(module.table, k), keys)
+        return {"score": module.dense(tf.reduce_mean(rows, axis=1)), "count": words.row_lengths()}
+
+    tf.saved_model.save(module, directory, signatures=serve)
+    texts = ["item 01|item 05", "", "unheard of|item 39|item 00", "item 02|item 02|item 02"]
+    return [("known", {"watched": [t]}) for t in texts] + [("batch", {"watched": texts})]
+
+
+@model
+def encoded_lookup(directory):
+    """StringLookup as multi_hot and count, and the likeliest label by an inverse lookup."""
+    tags = ["red", "green", "blue"]
+    multi_hot = layers.StringLookup(vocabulary=tags, output_mode="multi_hot", num_oov_indices=2)
+    count = layers.StringLookup(vocabulary=tags, output_mode="count")
+    label = layers.StringLookup(vocabulary=["yes", "no", "maybe"], num_oov_indices=0, invert=True)
+    dense = layers.Dense(3)
+    module = tf.Module()
+    module.parts = [multi_hot, count, label, dense]
+
+    @tf.function(input_signature=[spec(tf.string, None, 3, name="tags")])
+    def serve(tags):
+        hot, counts = multi_hot(tags), count(tags)
+        scores = dense(tf.concat([hot, counts], axis=1))
+        return {"hot": hot, "counts": counts, "label": label(tf.argmax(scores, axis=1))}
+
+    tf.saved_model.save(module, directory, signatures=serve)
+    rows = [["red", "red", "blue"], ["pink", "green", "grey"], ["", "", ""]]
+    return [("known", {"tags": [r]}) for r in rows] + [("batch", {"tags": rows})]
+
+
 # --- plain tf.Module retrieval ---------------------------------------------------------------------
 
 
