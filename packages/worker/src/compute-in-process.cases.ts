@@ -11,7 +11,9 @@ import type { ModelVersion } from "@winnow/model";
 import { serveCompute } from "./compute/compute-channel.ts";
 import { ComputeClient } from "./compute/compute-client.ts";
 import { ComputeHost } from "./compute/compute-host.ts";
+import { LocalModelReader } from "./compute/model-reader.ts";
 import { ProgressCounter } from "./compute/progress-counter.ts";
+import { RemoteModelReader, serveReader } from "./compute/reader-channel.ts";
 
 /** What the compute side of a test is made of. */
 export interface InProcessParts {
@@ -28,7 +30,7 @@ export function computeInProcess(parts: InProcessParts): ComputeClient {
   const accelerator = parts.accelerator ?? createReferenceAccelerator({ capacityBytes });
   const host = new ComputeHost({
     accelerator,
-    openModel: parts.openModel,
+    reader: remoteReader(parts.openModel),
     progress,
     clock: systemClock,
     exclusionBytesMax: parts.exclusionBytesMax ?? 2 ** 20,
@@ -41,4 +43,11 @@ export function computeInProcess(parts: InProcessParts): ComputeClient {
     memory: host.memory,
     end: async () => port1.close(),
   });
+}
+
+/** Reading behind its channel as well. */
+function remoteReader(openModel: (directory: string) => ModelVersion): RemoteModelReader {
+  const { port1, port2 } = new MessageChannel();
+  serveReader(port1, new LocalModelReader(openModel));
+  return new RemoteModelReader(port2, async () => port1.close());
 }

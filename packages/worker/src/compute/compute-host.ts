@@ -1,18 +1,16 @@
-// The compute side itself, as it runs in the compute thread: owns the opened model versions and the
-// accelerator, and does what `Compute` asks for. Reading is synchronous here on purpose; scans start
-// in the order in which they arrive.
+// The compute side itself, as it runs in the compute thread: owns the accelerator and what is loaded
+// onto it, and does what `Compute` asks for. Scans start in the order in which they arrive; files are
+// read by a thread beside this one.
 
 import type { Accelerator } from "@winnow/accelerator";
 import { WinnowError } from "@winnow/core";
-import type { Clock, TableSpec } from "@winnow/core";
-import type { ModelVersion } from "@winnow/model";
+import type { Clock } from "@winnow/core";
 
 import type {
   ComputeMemory,
   LoadedReplica,
   LookupBatch,
   LookupBatchAnswer,
-  OpenedTable,
   OpenedVersion,
   ReplicaName,
   TopKBatch,
@@ -21,8 +19,8 @@ import type {
 } from "./compute.ts";
 import { ExclusionIndexes } from "./exclusion.ts";
 import { answerLookups } from "./lookup-batch.ts";
+import type { ModelReader } from "./model-reader.ts";
 import { loadPartition } from "./partition-load.ts";
-import { packProgram } from "./program-package.ts";
 import type { ProgressCounter } from "./progress-counter.ts";
 import { ResidentTable } from "./resident-table.ts";
 import { answerTopK } from "./top-k-batch.ts";
@@ -30,23 +28,18 @@ import { answerTopK } from "./top-k-batch.ts";
 /** What the compute side is made of. */
 export interface ComputeHostParts {
   readonly accelerator: Accelerator;
-  readonly openModel: (directory: string) => ModelVersion;
+  readonly reader: ModelReader;
   readonly progress: ProgressCounter;
   readonly clock: Clock;
   /** Bytes of id indexes for exclusions, kept at most. */
   readonly exclusionBytesMax: number;
 }
 
-interface OpenVersion {
-  readonly files: ModelVersion;
-  readonly tables: readonly ResidentTable[];
-}
-
 /** Opened versions and what is loaded of them. */
 export class ComputeHost {
   readonly #parts: ComputeHostParts;
   readonly #indexes: ExclusionIndexes;
-  readonly #versions = new Map<string, OpenVersion>();
+  readonly #versions = new Map<string, readonly ResidentTable[]>();
 
   constructor(parts: ComputeHostParts) {
     this.#parts = parts;
@@ -55,38 +48,39 @@ export class ComputeHost {
 
   get memory(): ComputeMemory {
     const { usedBytes, capacityBytes } = this.#parts.accelerator.memory();
-    const tables = [...this.#versions.values()].flatMap((version) => version.tables);
+    const tables = [...this.#versions.values()].flat();
     const hostBytes = tables.reduce((sum, table) => sum + table.hostBytes, this.#indexes.bytes);
     return { usedBytes: usedBytes + hostBytes, capacityBytes };
   }
 
-  open(name: VersionName, directory: string): OpenedVersion {
-    const key = keyOf(name);
-    if (this.#versions.has(key)) throw new RangeError(`${key} is open already`);
-    const files = this.#parts.openModel(directory);
-    const { program } = files;
-    const tables = program.tables.map((spec) => new ResidentTable(spec, this.#parts.accelerator));
-    this.#versions.set(key, { files, tables });
-    this.#parts.progress.raise();
+  async open(name: VersionName, directory: string): Promise<OpenedVersion> {
+    const { reader, accelerator, progress } = this.#parts;
+    const opened = await reader.open(name, directory);
+    const tables = opened.tables.map((spec) => new ResidentTable(spec, accelerator));
+    this.#versions.set(keyOf(name), tables);
+    progress.raise();
     return {
-      fingerprint: program.fingerprint,
-      tables: program.tables.map((spec, table) => describeTable(files, spec, table)),
+      fingerprint: opened.fingerprint,
+      tables: opened.tables.map(({ name: table, kind, rows, dim, partitions }, at) => {
+        const partitionBytes = opened.partitionBytes[at] ?? [];
+        return { name: table, kind, rows, dim, partitions, partitionBytes };
+      }),
     };
   }
 
   async load(name: ReplicaName): Promise<LoadedReplica> {
-    const { files } = this.#versionOf(name);
     const table = this.#tableOf(name);
-    const readBefore = files.bytesRead;
     const startedMs = this.#parts.clock.nowMs();
-    const loaded = await loadPartition(files, name, this.#parts);
-    const { resident, hostBytes } = table.add(name.partition, loaded);
+    const source = await this.#parts.reader.openPartition(name);
+    const resident = await loadPartition(source, table.spec.kind, this.#parts);
+    const { hostBytes } = table.add(name.partition, { resident, source });
     this.#parts.progress.raise();
+    const { shares, bytesRead } = source.end();
     return {
       bytes: resident.bytes + hostBytes,
-      bytesRead: files.bytesRead - readBefore,
+      bytesRead,
       elapsedMs: this.#parts.clock.nowMs() - startedMs,
-      shares: loaded.reader.checksumShares(),
+      shares,
     };
   }
 
@@ -97,21 +91,19 @@ export class ComputeHost {
   }
 
   async close(name: VersionName): Promise<void> {
-    const version = this.#versionOf(name);
+    const tables = this.#tablesOf(name);
     this.#versions.delete(keyOf(name));
-    for (const table of version.tables) {
+    for (const table of tables) {
       for (const held of table.held()) {
         this.#indexes.forget(held);
         await table.release(held.partition);
       }
     }
-    version.files.close();
+    await this.#parts.reader.close(name);
   }
 
-  program(name: VersionName, tableBytesMax: number): Uint8Array {
-    const bytes = packProgram(this.#versionOf(name).files, tableBytesMax);
-    this.#parts.progress.raise();
-    return bytes;
+  program(name: VersionName, tableBytesMax: number): Promise<Uint8Array> {
+    return this.#parts.reader.program(name, tableBytesMax);
   }
 
   async topK(batch: TopKBatch, signal: AbortSignal): Promise<TopKBatchAnswer> {
@@ -130,8 +122,8 @@ export class ComputeHost {
   }
 
   async shutdown(): Promise<void> {
-    for (const { files } of this.#versions.values()) files.close();
     this.#versions.clear();
+    await this.#parts.reader.shutdown();
     await this.#parts.accelerator.close();
   }
 
@@ -140,14 +132,14 @@ export class ComputeHost {
     return Math.round((this.#parts.clock.nowMs() - startedMs) * 1000);
   }
 
-  #versionOf(name: VersionName): OpenVersion {
-    const version = this.#versions.get(keyOf(name));
-    if (version !== undefined) return version;
+  #tablesOf(name: VersionName): readonly ResidentTable[] {
+    const tables = this.#versions.get(keyOf(name));
+    if (tables !== undefined) return tables;
     throw new WinnowError("NOT_FOUND", `Version ${name.version} of "${name.model}" is not open`);
   }
 
   #tableOf(name: VersionName & { readonly table: number }): ResidentTable {
-    const table = this.#versionOf(name).tables[name.table];
+    const table = this.#tablesOf(name)[name.table];
     if (table !== undefined) return table;
     const message = `Version ${name.version} of "${name.model}" has no table ${name.table}`;
     throw new WinnowError("NOT_FOUND", message);
@@ -155,11 +147,3 @@ export class ComputeHost {
 }
 
 const keyOf = (name: VersionName): string => `${name.model}/${name.version}`;
-
-function describeTable(files: ModelVersion, spec: TableSpec, table: number): OpenedTable {
-  const { name, kind, rows, dim, partitions } = spec;
-  const partitionBytes = Array.from({ length: partitions }, (_, partition) =>
-    files.partitionBytes(table, partition),
-  );
-  return { name, kind, rows, dim, partitions, partitionBytes };
-}

@@ -1,16 +1,16 @@
-// Entry of the compute thread: makes the accelerator, says hello, and serves requests until told to
-// stop. Runs for as long as its worker does.
+// Entry of the compute thread: makes the accelerator, starts the reader thread, says hello, and
+// serves requests until told to stop. Runs for as long as its worker does.
 
-import { parentPort, workerData } from "node:worker_threads";
+import { Worker, parentPort, workerData } from "node:worker_threads";
 
 import { createAccelerator } from "@winnow/accelerator";
 import { systemClock, toWinnowError } from "@winnow/core";
-import { openModelVersion } from "@winnow/model";
 
 import { serveCompute } from "./compute-channel.ts";
 import { ComputeHost } from "./compute-host.ts";
 import type { ComputeHello, ComputeThreadData } from "./compute-thread-data.ts";
 import { ProgressCounter } from "./progress-counter.ts";
+import { RemoteModelReader } from "./reader-channel.ts";
 
 async function run(data: ComputeThreadData): Promise<void> {
   const port = parentPort;
@@ -21,7 +21,7 @@ async function run(data: ComputeThreadData): Promise<void> {
     const { accelerator, fallbackReason } = await createAccelerator(wantedKind, limits);
     const host = new ComputeHost({
       accelerator,
-      openModel: openModelVersion,
+      reader: startReader(),
       progress: new ProgressCounter(data.progress),
       clock: systemClock,
       exclusionBytesMax: data.exclusionBytesMax,
@@ -33,6 +33,25 @@ async function run(data: ComputeThreadData): Promise<void> {
     const { code, message } = toWinnowError(error);
     greet({ problem: { code, message } });
   }
+}
+
+/** Starts the reader thread. If it dies, so does this thread: the worker cannot load any more. */
+function startReader(): RemoteModelReader {
+  const thread = new Worker(new URL("./reader-thread.js", import.meta.url), {
+    name: "winnow-reader",
+    execArgv: [],
+  });
+  let isEnding = false;
+  thread.on("error", (error) => {
+    throw error;
+  });
+  thread.on("exit", (code) => {
+    if (!isEnding) throw new Error(`The reader thread ended with exit code ${code}`);
+  });
+  return new RemoteModelReader(thread, async () => {
+    isEnding = true;
+    await thread.terminate();
+  });
 }
 
 await run(workerData as ComputeThreadData);

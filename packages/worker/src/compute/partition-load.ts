@@ -1,9 +1,10 @@
-// Reads one partition onto the device in bounded steps: one chunk, then a turn of the event loop, in
+// Puts one partition onto the device in bounded steps: one chunk, then a turn of the event loop, in
 // which waiting scans start first. A load therefore delays a scan by one chunk at most.
 
 import type { Accelerator, Resident } from "@winnow/accelerator";
-import type { ModelVersion, PartitionReader } from "@winnow/model";
+import type { TableSpec } from "@winnow/core";
 
+import type { PartitionSource } from "./model-reader.ts";
 import type { ProgressCounter } from "./progress-counter.ts";
 
 /** What loading needs. */
@@ -12,31 +13,22 @@ export interface LoadParts {
   readonly progress: ProgressCounter;
 }
 
-/** A partition on the device and the reader that knows the rest of it. */
-export interface LoadedPartition {
-  readonly resident: Resident;
-  readonly reader: PartitionReader;
-}
-
-/** Loads one partition. @throws WinnowError as `PartitionReader.chunks` and `Accelerator.load` do */
-export async function loadPartition(
-  version: ModelVersion,
-  at: { readonly table: number; readonly partition: number },
+/** Loads one partition. @throws WinnowError as the source's chunks and `Accelerator.load` do */
+export function loadPartition(
+  source: PartitionSource,
+  kind: TableSpec["kind"],
   { accelerator, progress }: LoadParts,
-): Promise<LoadedPartition> {
-  const reader = version.openPartition(at.table, at.partition);
-  const use = version.program.tables[at.table]?.kind === "candidate" ? "search" : "gather";
-  const { rows, dim, firstRow } = reader;
-  const chunks = inSteps(reader.chunks(), progress);
-  const resident = await accelerator.load({ rows, dim, firstRow, use }, chunks);
-  return { resident, reader };
+): Promise<Resident> {
+  const { rows, dim, firstRow } = source;
+  const use = kind === "candidate" ? "search" : "gather";
+  return accelerator.load({ rows, dim, firstRow, use }, inSteps(source.chunks(), progress));
 }
 
 async function* inSteps(
-  chunks: Iterable<Float32Array>,
+  chunks: AsyncIterable<Float32Array>,
   progress: ProgressCounter,
 ): AsyncGenerator<Float32Array, void, undefined> {
-  for (const chunk of chunks) {
+  for await (const chunk of chunks) {
     progress.raise();
     yield chunk;
     await eventLoopTurn();

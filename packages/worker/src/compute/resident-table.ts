@@ -4,7 +4,8 @@
 import type { Accelerator, Resident } from "@winnow/accelerator";
 import { WinnowError, createKeyIndex } from "@winnow/core";
 import type { KeyIndex, TableSpec, Tensor } from "@winnow/core";
-import type { PartitionReader } from "@winnow/model";
+
+import type { PartitionSource } from "./model-reader.ts";
 
 /** The open-addressing table of a vocabulary, at most (core/key-index). */
 const KEY_INDEX_BYTES_PER_KEY = 16;
@@ -41,9 +42,9 @@ export class ResidentTable {
   /** Makes a loaded partition answer. */
   add(
     partition: number,
-    parts: { resident: Resident; reader: PartitionReader },
+    parts: { resident: Resident; source: PartitionSource },
   ): ResidentPartition {
-    const { ids, keyed } = parts.reader;
+    const { ids, keyed } = parts.source;
     const { spec } = this;
     const keyIndex =
       spec.kind === "keyed" && keyed !== undefined ? createKeyIndex(spec, keyed) : undefined;

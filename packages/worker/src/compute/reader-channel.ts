@@ -1,0 +1,243 @@
+// The border between the compute thread and the reader thread: numbered requests, answers, chunks
+// fetched one by one and one ahead, so that the next is read while the last goes onto the device.
+// Arrays are transferred. Both ends live here.
+
+import { WinnowError, decodeProgram, encodeProgram, toWinnowError } from "@winnow/core";
+import type { KeyedPartition, ModelProgram } from "@winnow/core";
+
+import type { ComputePort } from "./compute-channel.ts";
+import type { ComputeProblem, PackedKeys, ReplicaName, VersionName } from "./compute.ts";
+import type { ModelReader, OpenedModel, PartitionEnd, PartitionSource } from "./model-reader.ts";
+import { buffersOf, packKeys, unpackKeys } from "./packed-keys.ts";
+
+/** What the reader thread can be asked. */
+type ReaderRequest =
+  | { readonly kind: "open"; readonly name: VersionName; readonly directory: string }
+  | { readonly kind: "openPartition"; readonly name: ReplicaName }
+  | { readonly kind: "chunk"; readonly handle: number }
+  | { readonly kind: "abandon"; readonly handle: number }
+  | { readonly kind: "program"; readonly name: VersionName; readonly tableBytesMax: number }
+  | { readonly kind: "close"; readonly name: VersionName };
+
+interface ToReader {
+  readonly id: number;
+  readonly request: ReaderRequest;
+}
+
+interface FromReader {
+  readonly id: number;
+  readonly value?: unknown;
+  readonly problem?: ComputeProblem;
+}
+
+/** A table of contents on its way: specifications hold columns, so they travel as a program. */
+interface PackedModel {
+  readonly program: Uint8Array;
+  readonly partitionBytes: readonly (readonly number[])[];
+}
+
+interface PackedPartition extends Pick<PartitionSource, "rows" | "dim" | "firstRow"> {
+  readonly handle: number;
+  readonly ids: PackedKeys | undefined;
+  readonly keyed: PackedKeyed | undefined;
+}
+
+interface PackedKeyed extends Omit<KeyedPartition, "keys"> {
+  readonly keys: PackedKeys | undefined;
+}
+
+type PackedChunk = { readonly chunk: Float32Array } | { readonly end: PartitionEnd };
+
+interface Answer {
+  readonly value: unknown;
+  readonly buffers: readonly ArrayBuffer[];
+}
+
+interface OpenPartition {
+  readonly source: PartitionSource;
+  readonly chunks: AsyncIterator<Float32Array>;
+}
+
+/** Answers a compute thread's requests from a reader, for as long as the port is open. */
+export function serveReader(port: ComputePort, reader: ModelReader): void {
+  const server = new ReaderServer(reader);
+  const answer = async ({ id, request }: ToReader): Promise<void> => {
+    try {
+      const { value, buffers } = await server.perform(request);
+      port.postMessage({ id, value }, buffers);
+    } catch (error) {
+      const { code, message } = toWinnowError(error);
+      port.postMessage({ id, problem: { code, message } }, []);
+    }
+  };
+  // Not awaited: it never rejects, failures are answers.
+  port.on("message", (message) => void answer(message as ToReader));
+}
+
+class ReaderServer {
+  readonly #reader: ModelReader;
+  readonly #partitions = new Map<number, OpenPartition>();
+  #lastHandle = 0;
+
+  constructor(reader: ModelReader) {
+    this.#reader = reader;
+  }
+
+  async perform(request: ReaderRequest): Promise<Answer> {
+    switch (request.kind) {
+      case "open":
+        return packModel(await this.#reader.open(request.name, request.directory));
+      case "openPartition":
+        return this.#openPartition(request.name);
+      case "chunk":
+        return this.#nextChunk(request.handle);
+      case "abandon":
+        this.#partitions.delete(request.handle);
+        return { value: undefined, buffers: [] };
+      case "program": {
+        const value = await this.#reader.program(request.name, request.tableBytesMax);
+        return { value, buffers: [value.buffer as ArrayBuffer] };
+      }
+      case "close":
+        await this.#reader.close(request.name);
+        return { value: undefined, buffers: [] };
+    }
+  }
+
+  async #openPartition(name: ReplicaName): Promise<Answer> {
+    const source = await this.#reader.openPartition(name);
+    this.#lastHandle += 1;
+    const handle = this.#lastHandle;
+    this.#partitions.set(handle, { source, chunks: source.chunks()[Symbol.asyncIterator]() });
+    const { rows, dim, firstRow, keyed } = source;
+    const ids = source.ids === undefined ? undefined : packKeys(source.ids);
+    const keys = keyed?.keys === undefined ? undefined : packKeys(keyed.keys);
+    const packed: PackedPartition = {
+      handle,
+      rows,
+      dim,
+      firstRow,
+      ids,
+      keyed: keyed === undefined ? undefined : { ...keyed, keys },
+    };
+    const buffers = [ids, keys].flatMap((each) => (each === undefined ? [] : buffersOf(each)));
+    return { value: packed, buffers };
+  }
+
+  async #nextChunk(handle: number): Promise<Answer> {
+    const open = this.#partitions.get(handle);
+    if (open === undefined) throw new RangeError(`partition ${handle} is not being read`);
+    const next = await open.chunks.next();
+    if (next.done !== true) {
+      const value: PackedChunk = { chunk: next.value };
+      return { value, buffers: [next.value.buffer as ArrayBuffer] };
+    }
+    this.#partitions.delete(handle);
+    const value: PackedChunk = { end: open.source.end() };
+    return { value, buffers: [] };
+  }
+}
+
+function packModel({ fingerprint, tables, partitionBytes }: OpenedModel): Answer {
+  const contents = { fingerprint, tables, vocabularies: [], denseModels: [], signatures: [] };
+  const value: PackedModel = {
+    program: encodeProgram(contents satisfies ModelProgram),
+    partitionBytes,
+  };
+  return { value, buffers: [] };
+}
+
+/** A reader in another thread. */
+export class RemoteModelReader implements ModelReader {
+  readonly #port: ComputePort;
+  readonly #end: () => Promise<void>;
+  readonly #requests = new Map<
+    number,
+    { resolve(value: never): void; reject(error: Error): void }
+  >();
+  #lastId = 0;
+
+  /** `end` lets go of the thread behind the port. */
+  constructor(port: ComputePort, end: () => Promise<void>) {
+    this.#port = port;
+    this.#end = end;
+    port.on("message", (message) => this.#receive(message as FromReader));
+  }
+
+  async open(name: VersionName, directory: string): Promise<OpenedModel> {
+    const packed = await this.#ask<PackedModel>({ kind: "open", name, directory });
+    const { fingerprint, tables } = decodeProgram(packed.program);
+    return { fingerprint, tables, partitionBytes: packed.partitionBytes };
+  }
+
+  async openPartition(name: ReplicaName): Promise<PartitionSource> {
+    const packed = await this.#ask<PackedPartition>({ kind: "openPartition", name });
+    const { rows, dim, firstRow, ids, keyed } = packed;
+    const keys = keyed?.keys === undefined ? undefined : unpackKeys(keyed.keys);
+    let end: PartitionEnd | undefined;
+    return {
+      rows,
+      dim,
+      firstRow,
+      ids: ids === undefined ? undefined : unpackKeys(ids),
+      keyed: keyed === undefined ? undefined : { ...keyed, keys },
+      chunks: () => this.#chunks(packed.handle, (last) => (end = last)),
+      end: () => {
+        if (end === undefined) throw new RangeError("the partition has not been read to its end");
+        return end;
+      },
+    };
+  }
+
+  program(name: VersionName, tableBytesMax: number): Promise<Uint8Array> {
+    return this.#ask({ kind: "program", name, tableBytesMax });
+  }
+
+  close(name: VersionName): Promise<void> {
+    return this.#ask({ kind: "close", name });
+  }
+
+  shutdown(): Promise<void> {
+    return this.#end();
+  }
+
+  async *#chunks(
+    handle: number,
+    onEnd: (end: PartitionEnd) => void,
+  ): AsyncGenerator<Float32Array, void, undefined> {
+    let isEnded = false;
+    try {
+      let ahead = this.#ask<PackedChunk>({ kind: "chunk", handle });
+      for (;;) {
+        const packed = await ahead;
+        if ("end" in packed) {
+          isEnded = true;
+          return onEnd(packed.end);
+        }
+        ahead = this.#ask<PackedChunk>({ kind: "chunk", handle });
+        // Awaited in the next turn of this loop; until then its failure must not count as unhandled.
+        ahead.catch(() => undefined);
+        yield packed.chunk;
+      }
+    } finally {
+      if (!isEnded) await this.#ask({ kind: "abandon", handle });
+    }
+  }
+
+  #ask<Value>(request: ReaderRequest): Promise<Value> {
+    this.#lastId += 1;
+    const id = this.#lastId;
+    return new Promise<Value>((resolve, reject) => {
+      this.#requests.set(id, { resolve, reject });
+      const sent: ToReader = { id, request };
+      this.#port.postMessage(sent, []);
+    });
+  }
+
+  #receive({ id, value, problem }: FromReader): void {
+    const request = this.#requests.get(id);
+    this.#requests.delete(id);
+    if (problem === undefined) request?.resolve(value as never);
+    else request?.reject(new WinnowError(problem.code, problem.message));
+  }
+}
