@@ -3,7 +3,7 @@
 
 import type { Announcement, MembershipView } from "@winnow/cluster";
 import { ManualClock, incarnation, silentLogger, workerId } from "@winnow/core";
-import type { Environment, WorkerId } from "@winnow/core";
+import type { Environment, Logger, WorkerId } from "@winnow/core";
 
 import type { OpenedTable } from "./compute/compute.ts";
 import { FakeCompute, fakePlan } from "./fake-compute.cases.ts";
@@ -45,10 +45,10 @@ export class FakeCluster {
     for (const worker of this.workers.values()) worker.control.setModels(this.#models());
   }
 
-  add(name: string, plan: Partial<FakePlan> = {}): FakeWorker {
+  add(name: string, plan: Partial<FakePlan> = {}, log: Logger = silentLogger): FakeWorker {
     const id = workerId(name);
     const compute = new FakeCompute({ ...this.plan, ...plan }, this.clock);
-    const environment: Environment = { clock: this.clock, random: () => 0.5, log: silentLogger };
+    const environment: Environment = { clock: this.clock, random: () => 0.5, log };
     const announcement = (): Announcement => ({
       workerId: id,
       incarnation: incarnation(1),

@@ -80,7 +80,9 @@ export class LoadLog {
         bytes: loaded.reduce((sum, { bytes }) => sum + bytes, 0),
         bytesRead: course.bytesRead,
         elapsedMs: Math.round(clock.nowMs() - course.startedAtMs),
-        gigabytesPerSecond: Number((course.bytesRead / 1e6 / course.loadMs).toFixed(3)),
+        gigabytesPerSecond: Number(
+          (course.bytesRead / 1e6 / Math.max(0.001, course.loadMs)).toFixed(3),
+        ),
       });
       this.#courses.set(event.key, { ...NO_COURSE, startedAtMs: clock.nowMs(), tenths: 10 });
     }

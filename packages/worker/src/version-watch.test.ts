@@ -98,6 +98,16 @@ describe("VersionWatch", () => {
     watch.close();
   });
 
+  test("model files without a version directory around them are named", async () => {
+    const { storage, warnings, watch } = watching();
+    storage.tree.set("/models/movies", "a");
+
+    await watch.run();
+
+    expect(warnings).toEqual([expect.stringMatching(/model files lie in \/models\/movies itself/)]);
+    watch.close();
+  });
+
   test("a version is gone only after two looks, and one short listing changes nothing", async () => {
     const { storage, clock, watch, versions, findings } = watching();
     storage.tree.set("/models/movies/1", "a").set("/models/movies/2", "b");

@@ -149,7 +149,7 @@ export class VersionWatch {
       const versions = stamped.filter((each): each is FoundVersion => each.stamp !== undefined);
       const waiting = stamped.filter((each) => each.stamp === undefined);
       const problems = [
-        ...(index.names.size === 0 ? [noVersions(model, basePath)] : []),
+        ...(index.names.size === 0 ? [await this.#noVersions(model, basePath)] : []),
         ...index.duplicates.map(
           ({ version, ignored }) =>
             `Duplicate directories of version ${version}: ${ignored} ignored`,
@@ -162,6 +162,16 @@ export class VersionWatch {
       const versions = this.#models.get(model)?.versions ?? [];
       return { model, policy, versions, problem: `Cannot read ${basePath}: ${reason}` };
     }
+  }
+
+  /** TensorFlow Serving's own words, which people search for; and the likeliest mistake by name. */
+  async #noVersions(model: string, basePath: string): Promise<string> {
+    const { storage } = this.#dependencies;
+    const text =
+      `No versions of servable ${model} found under base path ${basePath}. ` +
+      "Did you forget to name your leaf directory as a number (eg. '/1/')?";
+    const holdsModel = (await storage.stamp(basePath)) !== undefined;
+    return holdsModel ? `${text} The model files lie in ${basePath} itself` : text;
   }
 
   /** Puts back what this look misses for the first time. */
@@ -199,11 +209,3 @@ export class VersionWatch {
 
 /** Names that can stand in a URL; hidden folders such as `.snapshot` are no models. */
 const MODEL_NAME = /^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}$/;
-
-/** TensorFlow Serving's own words, which people search for. */
-function noVersions(model: string, basePath: string): string {
-  return (
-    `No versions of servable ${model} found under base path ${basePath}. ` +
-    "Did you forget to name your leaf directory as a number (eg. '/1/')?"
-  );
-}

@@ -82,6 +82,7 @@ export class Worker implements WorkerService {
   #address = "";
   #isStarted = false;
   #isDraining = false;
+  #drained: Promise<void> | undefined;
   #isClosed = false;
 
   constructor(
@@ -200,8 +201,12 @@ export class Worker implements WorkerService {
    * Leaves without losing a request: announces the drain, answers until others cover its partitions
    * (bounded), sends routers away, finishes, leaves membership, closes.
    */
-  async drain(): Promise<void> {
-    if (this.#isDraining || this.#isClosed) return;
+  drain(): Promise<void> {
+    this.#drained ??= this.#isClosed ? Promise.resolve() : this.#drain();
+    return this.#drained;
+  }
+
+  async #drain(): Promise<void> {
     const { clock, log } = this.#environment;
     const startedAtMs = clock.nowMs();
     this.#isDraining = true;
@@ -215,7 +220,7 @@ export class Worker implements WorkerService {
       hold = this.#control.drainHold(startedAtMs, this.#settings.drain);
     }
     if (hold.uncovered > 0) log.warn("drained uncovered partitions", { count: hold.uncovered });
-    await this.#server?.drain(this.#settings.drain.drainGraceMs);
+    if (!this.#isClosed) await this.#server?.drain(this.#settings.drain.drainGraceMs);
     await this.close();
     log.info("drain ended", { elapsedMs: Math.round(clock.nowMs() - startedAtMs) });
   }

@@ -1,5 +1,6 @@
 // Loading and endings of the compute side, through its message channel.
 
+import { createReferenceAccelerator } from "@winnow/accelerator";
 import { WinnowError } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 
@@ -45,6 +46,48 @@ describe("the compute side", () => {
     await client.close(NAME);
     expect(client.memory.usedBytes).toBe(0);
     expect(model.isClosed).toBe(true);
+  });
+
+  test("(S7) a file that ends too early fails the load, gives the memory back, and harms nothing else", async () => {
+    const model = new MemoryModel([candidates(640, undefined)]);
+    const whole = model.openPartition.bind(model);
+    const broken = new WinnowError("DATA_LOSS", "variables.data-00000-of-00001 is cut short");
+    model.openPartition = (table, partition) => {
+      const reader = whole(table, partition);
+      const chunks = reader.chunks();
+      function* cutShort(): Generator<Float32Array, void, undefined> {
+        yield* [
+          chunks.next().value ?? new Float32Array(),
+          chunks.next().value ?? new Float32Array(),
+        ];
+        throw broken;
+      }
+      return partition === 1 ? { ...reader, chunks: cutShort } : reader;
+    };
+    const client = computeOf(model);
+    await client.open(NAME, "memory");
+
+    const cut = client.load({ ...NAME, table: 0, partition: 1 });
+
+    await expect(cut).rejects.toMatchObject({ code: "DATA_LOSS", message: broken.message });
+    expect(client.memory.usedBytes).toBe(0);
+    const good = await client.load({ ...NAME, table: 0, partition: 2 });
+    expect(client.memory.usedBytes).toBe(good.bytes);
+  });
+
+  test("a device without room lets go of the file, and takes a smaller share afterwards", async () => {
+    const model = new MemoryModel([candidates(640, undefined)]);
+    const accelerator = createReferenceAccelerator({ capacityBytes: 40 * DIM * 4 });
+    const client = computeInProcess({ openModel: () => model, accelerator });
+    await client.open(NAME, "memory");
+    await client.load({ ...NAME, table: 0, partition: 0 });
+
+    const second = client.load({ ...NAME, table: 0, partition: 1 });
+
+    await expect(second).rejects.toMatchObject({ code: "RESOURCE_EXHAUSTED" });
+    await client.release({ ...NAME, table: 0, partition: 0 });
+    await client.load({ ...NAME, table: 0, partition: 1 });
+    await client.shutdown();
   });
 
   test("what a model's reader throws comes back with its code", async () => {
