@@ -66,6 +66,44 @@ describe("a channel whose stream takes no more", () => {
   });
 });
 
+test("S8: a stream that speaks after it was given up is not heard", async () => {
+  const clock = new ManualClock();
+  const opened: FrameHandlers[] = [];
+  const connector: Pick<WorkerConnector, "open" | "forget"> = {
+    open: (_, handlers) => {
+      opened.push(handlers);
+      return { send: () => true, end: () => undefined, cancel: () => undefined };
+    },
+    forget: () => undefined,
+  };
+  const heard: string[] = [];
+  const channel = new WorkerChannel(
+    {
+      environment: { clock, random: () => 1, log: silentLogger },
+      connector: connector as WorkerConnector,
+      routerId: "r1",
+    },
+    {
+      onAnnouncement: ({ workerId }) => heard.push(workerId),
+      onPong: () => undefined,
+      onDrain: () => heard.push("drain"),
+      onDisconnect: () => heard.push("over"),
+    },
+    { address: "w0:1" },
+  );
+  opened[0]!.onFrame({ kind: "state", announcement: announced({ id: "first" }) });
+  opened[0]!.onClose(undefined);
+  clock.advance(1000);
+
+  opened[0]!.onFrame({ kind: "state", announcement: announced({ id: "late" }) });
+  opened[0]!.onFrame({ kind: "drain" });
+  opened[0]!.onClose(new WinnowError("UNAVAILABLE", "again"));
+  opened[1]!.onFrame({ kind: "state", announcement: announced({ id: "second" }) });
+
+  expect(heard).toEqual(["first", "over", "second"]);
+  expect(channel.state).toBe("open");
+});
+
 describe("QueryWindow", () => {
   const limits = { pendingMax: 4, unsentBytesMax: 10_000 };
 
