@@ -25,9 +25,7 @@ const MIDDLE_MARGIN = 1e-5;
 /** Enough to tell a value exactly in the middle from all others. */
 const EXACT_DIGITS = 100;
 
-/** The longest text of a float32, `-1.23456789e-38`, and then some. */
-export const FLOAT32_BYTES_MAX = 20;
-/** The longest text of a float64, `-1.2345678901234567e-308`, and then some. */
+/** Longer than any text of a float32 or a float64, `-1.2345678901234567e-308`. */
 export const FLOAT64_BYTES_MAX = 28;
 
 const POWERS_OF_TEN: Float64Array = Float64Array.from({ length: 64 }, (_, power) =>
@@ -181,7 +179,7 @@ function writeFixed(buffer: Uint8Array, from: number, used: number): number {
 }
 
 /** C's `%.<count>g`, slowly and exactly: halves go to even. */
-export function printf(value: number, count: number): string {
+function printf(value: number, count: number): string {
   if (Number.isNaN(value)) return "NaN";
   if (!Number.isFinite(value)) return value < 0 ? "-Infinity" : "Infinity";
   if (value === 0) return Object.is(value, -0) ? "-0" : "0";

@@ -43,6 +43,10 @@ export function readExclusions(
   if (document.kinds[value] !== KIND.array) {
     refuse(`"exclude" is ${dumpValue(document, value)}; it must be a list of item ids`);
   }
+  const elements = document.from[value]!;
+  if (elements > Math.max(limits.excludedIdsMax, instances)) {
+    refuse(`"exclude" has ${elements} entries; at most ${limits.excludedIdsMax} ids are allowed`);
+  }
   const lists = listsOf(document, value);
   if (lists[0] !== value && lists.length !== instances) {
     refuse(`"exclude" has ${lists.length} lists for ${instances} instances; give one for each`);
