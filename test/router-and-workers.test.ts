@@ -128,10 +128,15 @@ async function freePort(): Promise<number> {
   return port;
 }
 
+function listedMembers(connector: GrpcConnector): StaticMembership {
+  const describe = connector.describe.bind(connector);
+  return new StaticMembership({ environment, describe }, { members: addresses });
+}
+
 async function startMember(name: string): Promise<void> {
   const { address } = addresses.find((member) => member.workerId === name)!;
   const connector = new GrpcConnector(systemClock);
-  const membership = new StaticMembership({ environment, connector }, { members: addresses });
+  const membership = listedMembers(connector);
   const worker = await startWorker(
     {
       workerId: name,
@@ -158,7 +163,7 @@ beforeAll(async () => {
   }
   for (const { workerId: name } of addresses) await startMember(name);
   const connector = new GrpcConnector(systemClock);
-  const membership = new StaticMembership({ environment, connector }, { members: addresses });
+  const membership = listedMembers(connector);
   const denseEngine = createDenseEngine({});
   // No small tables here: the lookup goes to workers too.
   router = createRouter(

@@ -75,13 +75,8 @@ function gatherIds(
 ): Tensor {
   const count = shape[0]! * shape[1]!;
   switch (table.idDtype) {
-    case "string": {
-      const found: Uint8Array[] = [];
-      eachWinner(slices, shape[1]!, ({ ids, position }) => {
-        if (ids?.dtype === "string") found.push(ids.data.at(position));
-      });
-      return tensor("string", shape, StringColumn.fromBytes(found));
-    }
+    case "string":
+      return tensor("string", shape, gatherStrings(slices, shape));
     case "int64": {
       const found = new BigInt64Array(count);
       eachWinner(slices, shape[1]!, ({ ids, position, at }) => {
@@ -106,30 +101,55 @@ function gatherIds(
   }
 }
 
-interface Winner {
-  /** Where it stands in the answer. */
-  readonly at: number;
-  readonly row: number;
-  /** The ids of the reply it came in, and its place among them. */
-  readonly ids: Tensor | undefined;
-  readonly position: number;
+/** Two passes over the winners, lengths then bytes: no object per id. */
+function gatherStrings(slices: readonly GatheredTopK[], shape: readonly number[]): StringColumn {
+  const offsets = new Uint32Array(shape[0]! * shape[1]! + 1);
+  eachWinner(slices, shape[1]!, ({ ids, position, at }) => {
+    const length = ids?.dtype === "string" ? lengthAt(ids.data, position) : 0;
+    offsets[at + 1] = offsets[at]! + length;
+  });
+  const bytes = new Uint8Array(offsets.at(-1)!);
+  eachWinner(slices, shape[1]!, ({ ids, position, at }) => {
+    if (ids?.dtype !== "string") return;
+    const from = ids.data.offsets[position]! - offsets[at]!;
+    for (let to = offsets[at]!; to < offsets[at + 1]!; to += 1) {
+      bytes[to] = ids.data.bytes[from + to]!;
+    }
+  });
+  return new StringColumn(offsets, bytes);
 }
 
+const lengthAt = (column: StringColumn, position: number): number =>
+  column.offsets[position + 1]! - column.offsets[position]!;
+
+interface Winner {
+  /** Where it stands in the answer. */
+  at: number;
+  row: number;
+  /** The ids of the reply it came in, and its place among them. */
+  ids: Tensor | undefined;
+  position: number;
+}
+
+/** Visits the winners in order; the object is the same one every time. */
 function eachWinner(
   slices: readonly GatheredTopK[],
   width: number,
   visit: (winner: Winner) => void,
 ): void {
-  let at = 0;
+  const winner: Winner = { at: 0, row: 0, ids: undefined, position: 0 };
   for (const { merged, replies } of slices) {
     const starts = replies.map((reply) => filledBefore(reply.block));
     for (let query = 0; query < merged.queries; query += 1) {
-      for (let rank = 0; rank < width; rank += 1, at += 1) {
+      for (let rank = 0; rank < width; rank += 1, winner.at += 1) {
         const index = query * merged.k + rank;
         const part = merged.parts[index]!;
         const { block, ids } = replies[part]!;
         const inQuery = merged.positions[index]! - query * block.k;
-        visit({ at, row: merged.rows[index]!, ids, position: starts[part]![query]! + inQuery });
+        winner.row = merged.rows[index]!;
+        winner.ids = ids;
+        winner.position = starts[part]![query]! + inQuery;
+        visit(winner);
       }
     }
   }

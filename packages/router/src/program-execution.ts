@@ -1,6 +1,7 @@
 // The steps of a program that need more than this process's arithmetic: lookups and searches go to
 // workers (or to tables at hand), dense parts to the dense engine.
 
+import { setMaxListeners } from "node:events";
 import type { ProgramExecutors, Tensor } from "@winnow/core";
 import { WinnowError } from "@winnow/core";
 import type { LoadedProgram } from "./loaded-program.ts";
@@ -38,6 +39,7 @@ export function executorsOf(
       if (local !== undefined) return local.lookup(keys);
       const table = program.tables[step.table];
       if (table?.kind !== "keyed") throw broken(step.node);
+      allowListeners(signal);
       const question = { tableNumber: step.table, table, keys, signal };
       return await timed("lookup", queryLookup(parts, question, scope));
     },
@@ -50,10 +52,16 @@ export function executorsOf(
     topK: async (step, { query, k }, signal) => {
       const table = program.tables[step.table];
       if (table?.kind !== "candidate" || query.dtype !== "float32") throw broken(step.node);
+      allowListeners(signal);
       const question = { step, table, vectors: query.data, k, exclude, signal };
       return await timed("topK", queryTopK(parts, question, scope));
     },
   };
+}
+
+/** Every frame under way listens to the request's signal; their number is bounded elsewhere. */
+function allowListeners(signal: AbortSignal): void {
+  setMaxListeners(0, signal);
 }
 
 function broken(what: string): WinnowError {

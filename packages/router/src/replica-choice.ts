@@ -29,7 +29,7 @@ export interface ReplicaChoiceQuestion {
 /** Who is asked for what. */
 export interface ReplicaChoice {
   /** Ascending partitions by worker. */
-  readonly groups: ReadonlyMap<WorkerPeer, number[]>;
+  readonly groups: ReadonlyMap<WorkerPeer, readonly number[]>;
   /** Partitions no worker can be asked for. */
   readonly lost: readonly number[];
 }
@@ -41,23 +41,52 @@ export function chooseReplicas(
 ): ReplicaChoice {
   const groups = new Map<WorkerPeer, number[]>();
   const lost: number[] = [];
-  const trusted = new Map<WorkerPeer, boolean>();
+  const state: ChoiceState = { parts, question, groups, trusted: new Map() };
+  if (followsPlan(state)) return { groups, lost };
+  groups.clear();
   for (const partition of question.partitions) {
-    const peer = chooseReplica(partition, { ...parts, question, groups, trusted });
-    if (peer === undefined) {
-      lost.push(partition);
-      continue;
-    }
-    const group = groups.get(peer);
-    if (group === undefined) groups.set(peer, [partition]);
-    else group.push(partition);
+    const peer = chooseReplica(partition, state);
+    if (peer === undefined) lost.push(partition);
+    else add(groups, peer, partition);
   }
   return { groups, lost };
 }
 
-interface ChoiceState extends ReplicaChoiceParts {
+/** The partitions of each worker by a table's plan, made once per table. */
+const plans = new WeakMap<RoutedTable, ReadonlyMap<WorkerId | undefined, number[]>>();
+
+function planOf(table: RoutedTable): ReadonlyMap<WorkerId | undefined, number[]> {
+  let plan = plans.get(table);
+  if (plan === undefined) {
+    const groups = new Map<WorkerId | undefined, number[]>();
+    for (const [partition, id] of table.plan.entries()) add(groups, id, partition);
+    plans.set(table, (plan = groups));
+  }
+  return plan;
+}
+
+/** The usual case: the whole table is wanted, and every worker of its plan is trusted. */
+function followsPlan(state: ChoiceState): boolean {
+  const { table, partitions, planned, avoided } = state.question;
+  if (!planned || avoided.size > 0 || partitions.length !== table.plan.length) return false;
+  for (const [id, group] of planOf(table)) {
+    const peer = askable(id, state);
+    if (peer === undefined || !isTrusted(peer, state)) return false;
+    state.groups.set(peer, group);
+  }
+  return true;
+}
+
+function add<Key>(groups: Map<Key, number[]>, key: Key, partition: number): void {
+  const group = groups.get(key);
+  if (group === undefined) groups.set(key, [partition]);
+  else group.push(partition);
+}
+
+interface ChoiceState {
+  readonly parts: ReplicaChoiceParts;
   readonly question: ReplicaChoiceQuestion;
-  readonly groups: ReadonlyMap<WorkerPeer, number[]>;
+  readonly groups: Map<WorkerPeer, number[]>;
   /** Trust, asked once per worker and query. */
   readonly trusted: Map<WorkerPeer, boolean>;
 }
@@ -80,14 +109,14 @@ function leastBusy(peers: readonly WorkerPeer[], state: ChoiceState): WorkerPeer
     const order = compare(peer, best!, state);
     if (order > 0) continue;
     ties = order === 0 ? ties + 1 : 1;
-    if (order < 0 || state.random() * ties < 1) best = peer;
+    if (order < 0 || state.parts.random() * ties < 1) best = peer;
   }
   return best;
 }
 
 function askable(id: WorkerId | undefined, state: ChoiceState): WorkerPeer | undefined {
   if (id === undefined || state.question.avoided.has(id)) return undefined;
-  const peer = state.peers.get(id);
+  const peer = state.parts.peers.get(id);
   return peer?.askable === true ? peer : undefined;
 }
 

@@ -43,20 +43,12 @@ export class RouterBench {
   readonly membership = new FakeMembership();
   readonly workers: NetworkWorker[];
   readonly router: Router;
-  readonly signature: SignatureProgram;
 
   constructor(words: RouterBenchWords) {
     const { partitions = 4, rows = 40 } = words;
     const random = generator(3);
     this.data = fakeData({ rows, dim: 3, partitions }, random);
-    this.signature = signature(5);
-    const program: ModelProgram = {
-      fingerprint: version.fingerprint,
-      tables: [this.data.keyed, this.data.candidates],
-      vocabularies: [],
-      denseModels: words.denseModels ?? [],
-      signatures: [this.signature],
-    };
+    const program = { ...benchProgram(this.data, 5), denseModels: words.denseModels ?? [] };
     const inlineTables = new Map(words.inline === true ? [[0, inlineUsers(this.data)]] : []);
     this.network = new FakeNetwork(this.clock, this.data, { program, inlineTables });
     this.workers = words.held.map((held, index) => this.network.add(`w${index}`, held));
@@ -141,6 +133,17 @@ export function plainOutputs({ outputs }: Prediction): { scores: number[]; ids: 
   return {
     scores: scores?.dtype === "float32" ? [...scores.data] : [],
     ids: ids?.dtype === "string" ? ids.data.toText() : [],
+  };
+}
+
+/** The program of the tests' retrieval model. */
+export function benchProgram(data: FakeData, k: number): ModelProgram {
+  return {
+    fingerprint: version.fingerprint,
+    tables: [data.keyed, data.candidates],
+    vocabularies: [],
+    denseModels: [],
+    signatures: [signature(k)],
   };
 }
 

@@ -2,11 +2,12 @@
 // queries, or a large k, are cut into frames of bounded size.
 
 import type { CandidateTable, RowRange, Tensor, TopKAnswer, TopKStep } from "@winnow/core";
-import { rowRangeOf, WinnowError } from "@winnow/core";
-import type { WorkerAnswer } from "@winnow/cluster";
+import { WinnowError } from "@winnow/core";
+import type { TopKAsk } from "@winnow/cluster";
 import { runBounded } from "./bounded-run.ts";
 import type { GatheredTopK } from "./gather.ts";
 import { gatherTopK, joinTopK } from "./gather.ts";
+import { topKFault } from "./top-k-fault.ts";
 import type { RequestScope, TableQueryParts } from "./table-query.ts";
 import { queryTable } from "./table-query.ts";
 
@@ -73,7 +74,7 @@ async function querySlice(
   const excluded =
     question.excluded.length > 1 ? question.excluded.slice(first, end) : question.excluded;
   const rowsOnly = step.ids === undefined || table.idDtype === undefined;
-  const ask = { kind: "topK", k, queries: end - first, vectors, excluded, rowsOnly } as const;
+  const ask: TopKAsk = { kind: "topK", k, queries: end - first, vectors, excluded, rowsOnly };
   const answer = await queryTable(
     parts,
     {
@@ -82,7 +83,7 @@ async function querySlice(
       planned: true,
       countsCoverage: true,
       askFor: () => ask,
-      faultOf: (given, partitions) => faultOf(given, ask, { table, partitions }),
+      faultOf: (given, partitions) => topKFault(given, ask, { table, partitions }),
       allowPartial: scope.allowPartial,
       signal: question.signal,
     },
@@ -145,29 +146,4 @@ function excludedIds({ exclude, table }: TopKQuestionOfTable, queries: number): 
       `Cannot exclude ${ids.dtype} ids: the ids of table "${table.name}" are ${wanted}`,
     );
   });
-}
-
-interface AskedOf {
-  readonly table: CandidateTable;
-  readonly partitions: readonly number[];
-}
-
-/** Why an answer is none to this question (S10): another shape, or fewer candidates than exist. */
-function faultOf(
-  answer: WorkerAnswer,
-  ask: { readonly k: number; readonly queries: number; readonly excluded: readonly Tensor[] },
-  { table, partitions }: AskedOf,
-): string | undefined {
-  if (answer.kind !== "topK") return `a search was answered with ${answer.kind}`;
-  const { block } = answer;
-  if (block.queries !== ask.queries) return `${block.queries} queries instead of ${ask.queries}`;
-  let rows = 0;
-  for (const partition of partitions) {
-    const { firstRow, endRow } = rowRangeOf(partition, table);
-    rows += endRow - firstRow;
-  }
-  // An excluded id may belong to several rows, so only a question without exclusions has a count.
-  const least = ask.excluded.length === 0 ? Math.min(ask.k, rows) : 0;
-  const poorest = block.counts.find((count) => count < least || count > Math.min(ask.k, block.k));
-  return poorest === undefined ? undefined : `${poorest} candidates instead of ${least}`;
 }
