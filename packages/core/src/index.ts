@@ -55,7 +55,11 @@ export {
 } from "./program/program-codec.ts";
 export type { InlineTable, ProgramPackage } from "./program/program-codec.ts";
 export { runProgram } from "./program/program-run.ts";
-export { HOST_OUTPUT_BYTES_MAX, HOST_OUTPUT_VALUES_MAX } from "./program/tensor-memory.ts";
+export {
+  HOST_OUTPUT_BYTES_MAX,
+  HOST_OUTPUT_STRINGS_MAX,
+  HOST_OUTPUT_VALUES_MAX,
+} from "./program/tensor-memory.ts";
 export type {
   ProgramExecutors,
   ProgramRequest,

@@ -5,7 +5,7 @@
 import { StringColumn } from "../string-column.ts";
 import type { Tensor } from "../tensor.ts";
 import { invalid } from "./node-error.ts";
-import { outputCount, stringsOf, tensorOf, zeros } from "./tensor-memory.ts";
+import { outputCount, stringCount, stringsOf, tensorOf, zeros } from "./tensor-memory.ts";
 import type { NumericArray } from "./tensor-memory.ts";
 
 /** Position of no value: `takeValues` puts the fill there. */
@@ -66,6 +66,7 @@ function takeStrings(
   positions: Int32Array,
   shape: readonly number[],
 ): Tensor {
+  stringCount(shape);
   const strings = Array.from(positions, (at) => (at === NOWHERE ? NO_BYTES : column.at(at)));
   return stringsOf(shape, strings);
 }

@@ -64,6 +64,13 @@ export function integerAt(call: HostCall, position: number): number {
   return value;
 }
 
+/** An input of one value, of any dtype. @throws WinnowError INVALID_ARGUMENT */
+export function scalarAt(call: HostCall, position: number): Tensor {
+  const tensor = inputAt(call, position);
+  if (tensor.data.length === 1) return { ...tensor, shape: [] };
+  throw invalid(`${call.op} needs a scalar as input ${position}, not [${tensor.shape.join(",")}]`);
+}
+
 /** The bytes of a scalar string input. @throws WinnowError INVALID_ARGUMENT */
 export function bytesAt(call: HostCall, position: number): Uint8Array {
   const { data, shape } = stringsAt(call, position);

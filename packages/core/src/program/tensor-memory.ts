@@ -8,6 +8,8 @@ import { elementCount } from "../tensor.ts";
 
 /** Values one host operation may give in one output. */
 export const HOST_OUTPUT_VALUES_MAX: number = 2 ** 24;
+/** Strings one host operation may give in one output: each is an object for a while. */
+export const HOST_OUTPUT_STRINGS_MAX: number = 2 ** 20;
 /** Bytes of text one host operation may give in one output. */
 export const HOST_OUTPUT_BYTES_MAX: number = 2 ** 28;
 
@@ -34,8 +36,15 @@ const CONSTRUCTORS: { readonly [D in NumericDtype]: new (length: number) => Dtyp
   bool: Uint8Array,
 };
 
-/** Number of values of a shape, refused over the limit. @throws WinnowError RESOURCE_EXHAUSTED */
+/**
+ * Number of values of a shape that a request may have chosen.
+ * @throws WinnowError INVALID_ARGUMENT for a size that is none, RESOURCE_EXHAUSTED over the limit
+ */
 export function outputCount(shape: readonly number[]): number {
+  const wrong = shape.findIndex((size) => !Number.isInteger(size) || size < 0);
+  if (wrong >= 0) {
+    throw new WinnowError("INVALID_ARGUMENT", `Dimension ${shape[wrong]} must be >= 0`);
+  }
   const count = elementCount(shape);
   if (count > HOST_OUTPUT_VALUES_MAX) {
     const text = `A host operation may give ${HOST_OUTPUT_VALUES_MAX} values`;
@@ -57,9 +66,17 @@ export function tensorOf(dtype: Dtype, shape: readonly number[], data: DtypeArra
   return { dtype, shape, data } as Tensor;
 }
 
+/** As `outputCount`, for strings. */
+export function stringCount(shape: readonly number[]): number {
+  const count = outputCount(shape);
+  if (count <= HOST_OUTPUT_STRINGS_MAX) return count;
+  const text = `A host operation may give ${HOST_OUTPUT_STRINGS_MAX} strings`;
+  throw new WinnowError("RESOURCE_EXHAUSTED", `${text}; shape [${shape.join(",")}] has ${count}`);
+}
+
 /** A string tensor of these strings. @throws WinnowError RESOURCE_EXHAUSTED */
 export function stringsOf(shape: readonly number[], strings: readonly Uint8Array[]): Tensor {
-  outputCount(shape);
+  stringCount(shape);
   const bytes = strings.reduce((sum, string) => sum + string.length, 0);
   if (bytes > HOST_OUTPUT_BYTES_MAX) {
     const text = `A host operation may give ${HOST_OUTPUT_BYTES_MAX} bytes of text, not ${bytes}`;

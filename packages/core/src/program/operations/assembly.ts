@@ -18,6 +18,7 @@ import {
   integersAt,
   numberAttribute,
   numericAt,
+  scalarAt,
 } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
@@ -29,7 +30,7 @@ import { isBigInts, outputCount, tensorOf, zeros } from "../tensor-memory.ts";
 export const assemblyOperations: HostOperations = {
   ConcatV2: (call) => [concatenate(call)],
   Pack: (call) => [pack(call)],
-  Fill: (call) => [spread(inputAt(call, 1), integersAt(call, 0))],
+  Fill: (call) => [spread(scalarAt(call, 1), integersAt(call, 0))],
   BroadcastTo: (call) => [broadcastTo(call)],
   Tile: (call) => [tile(call)],
   Transpose: (call) => [transpose(call)],
@@ -102,7 +103,6 @@ function pack(call: HostCall): Tensor {
 }
 
 function spread(scalar: Tensor, shape: readonly number[]): Tensor {
-  if (scalar.data.length !== 1) throw invalid("value must be a scalar");
   if (shape.some((size) => size < 0))
     throw invalid(`Dimension of shape [${shape.join(",")}] must be >= 0`);
   return takeValues(scalar, new Int32Array(outputCount(shape)), shape);
@@ -163,7 +163,7 @@ function pad(call: HostCall): Tensor {
   const strides = stridesOf(shape);
   const start = input.shape.reduce((sum, _, axis) => sum + paddings[axis * 2]! * strides[axis]!, 0);
   const hasFill = call.inputs.length > 2;
-  const source = hasFill ? joined([input, inputAt(call, 2)]) : input;
+  const source = hasFill ? joined([input, scalarAt(call, 2)]) : input;
   const fill = hasFill ? input.data.length : NOWHERE;
   const positions = new Int32Array(outputCount(shape)).fill(fill);
   const inner = walkPositions({ shape: input.shape, strides, start });
@@ -197,7 +197,7 @@ function oneHot(call: HostCall): Tensor {
   const { shape: size } = indices;
   const axis = axisOf(numberAttribute(call, "axis", -1), size.length + 1, call.op);
   const shape = size.toSpliced(axis, 0, depth);
-  const values = joined([reshaped(inputAt(call, 3), [1]), reshaped(inputAt(call, 2), [1])]);
+  const values = joined([scalarAt(call, 3), scalarAt(call, 2)]);
   const positions = new Int32Array(outputCount(shape));
   const inner = elementCount(size.slice(axis));
   for (let at = 0; at < indices.data.length; at += 1) {

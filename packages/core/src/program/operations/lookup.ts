@@ -1,6 +1,6 @@
 // Keys to numbers: hash tables that travel with the program, and the hashes that stand in for one.
 
-import { inputAt, stringsAt } from "../host-call.ts";
+import { inputAt, scalarAt, stringsAt } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { hashBucketFast } from "../farm-hash.ts";
 import { invalid } from "../node-error.ts";
@@ -30,7 +30,7 @@ function find(call: HostCall): Tensor {
   const keys = inputAt(call, 0);
   const missing = index.vocabulary.values.data.length;
   const positions = index.positionsOf(keys).map((at) => (at < 0 ? missing : at));
-  return takeValues(joined([index.vocabulary.values, inputAt(call, 1)]), positions, keys.shape);
+  return takeValues(joined([index.vocabulary.values, scalarAt(call, 1)]), positions, keys.shape);
 }
 
 function size(call: HostCall): Tensor {

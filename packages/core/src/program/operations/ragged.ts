@@ -1,8 +1,15 @@
 // Ragged and sparse values made dense. A ragged tensor is flat values and, per level, a partition that
 // says which row each belongs to (tensorflow/core/kernels/ragged_tensor_to_tensor_op.cc).
 
-import { broadcastValues, joined, reshaped, stridesOf, takeValues } from "../element-positions.ts";
-import { inputAt, integersAt, numericAt, textsAttribute } from "../host-call.ts";
+import {
+  broadcastShape,
+  broadcastValues,
+  joined,
+  reshaped,
+  stridesOf,
+  takeValues,
+} from "../element-positions.ts";
+import { inputAt, integersAt, numericAt, scalarAt, textsAttribute } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
 import { WinnowError } from "../../errors.ts";
@@ -33,7 +40,11 @@ function raggedToTensor(call: HostCall): Tensor {
   if (shape.slice(levels.length + 1).join() !== inner.join()) {
     throw invalid(`Cannot put values [${values.shape.join(",")}] into shape [${shape.join(",")}]`);
   }
-  const fill = reshaped(broadcastValues(inputAt(call, 2), inner), [block]);
+  const fallback = inputAt(call, 2);
+  if (broadcastShape(fallback.shape, inner).join() !== inner.join()) {
+    throw invalid(`default_value [${fallback.shape.join(",")}] does not fit [${inner.join(",")}]`);
+  }
+  const fill = reshaped(broadcastValues(fallback, inner), [block]);
   const source = joined([values, fill]);
   const positions = new Int32Array(outputCount(shape));
   for (let at = 0; at < positions.length; at += 1)
@@ -161,5 +172,5 @@ function sparseToDense(call: HostCall): Tensor {
     const to = place.reduce((sum, index, axis) => sum + index * strides[axis]!, 0);
     positions[to] = values.data.length === 1 ? 0 : at;
   }
-  return takeValues(joined([values, inputAt(call, 3)]), positions, shape);
+  return takeValues(joined([values, scalarAt(call, 3)]), positions, shape);
 }

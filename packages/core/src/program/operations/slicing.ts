@@ -224,6 +224,8 @@ function reverse(call: HostCall): Tensor {
 }
 
 function reversed(input: Tensor, axes: readonly number[]): Tensor {
+  const twice = axes.find((axis, at) => axes.indexOf(axis) !== at);
+  if (twice !== undefined) throw invalid(`axis ${twice} specified more than once.`);
   const strides = stridesOf(input.shape);
   const start = axes.reduce((sum, axis) => sum + (input.shape[axis]! - 1) * strides[axis]!, 0);
   for (const axis of axes) strides[axis] = -strides[axis]!;

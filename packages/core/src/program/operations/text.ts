@@ -158,6 +158,8 @@ export function concatenateStrings(call: HostCall): Tensor {
 function reduceJoin(call: HostCall): Tensor {
   const { shape, data } = stringsAt(call, 0);
   const axes = integersAt(call, 1).map((axis) => axisOf(axis, shape.length, call.op));
+  if (new Set(axes).size < axes.length)
+    throw invalid(`Duplicate reduction dimension in [${axes.join(",")}]`);
   const kept = shape.map((_, axis) => axis).filter((axis) => !axes.includes(axis));
   const strides = stridesOf(shape);
   const order = [...kept, ...axes.toReversed()];
