@@ -176,18 +176,21 @@ describe("runProgram()", () => {
     expect(aborted).toEqual(["gather_3"]);
   });
 
-  test("keeps the code and text of failures that are not the request's", async () => {
-    const lost = new WinnowError("UNAVAILABLE", "no replica of partition 3");
-    const signature = signatureOf([lookup(0, 2)], { rows: 2 });
+  test.each(["UNAVAILABLE", "RESOURCE_EXHAUSTED"] as const)(
+    "passes %s on as it is",
+    async (code) => {
+      const lost = new WinnowError(code, "no replica of partition 3");
+      const signature = signatureOf([lookup(0, 2)], { rows: 2 });
 
-    const run = runProgram(
-      signature,
-      { inputs },
-      executorsOf({ lookup: () => Promise.reject(lost) }),
-    );
+      const run = runProgram(
+        signature,
+        { inputs },
+        executorsOf({ lookup: () => Promise.reject(lost) }),
+      );
 
-    await expect(run).rejects.toBe(lost);
-  });
+      await expect(run).rejects.toBe(lost);
+    },
+  );
 
   test("ends with the signal's reason when the request is aborted", async () => {
     const controller = new AbortController();

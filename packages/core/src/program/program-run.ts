@@ -171,7 +171,7 @@ class ProgramRun {
         }
         return undefined;
       },
-      (error: unknown) => this.#fail("node" in step ? errorAtNode(error, step.node) : error),
+      (error: unknown) => this.#fail(failureOf(step, error)),
     );
   }
 
@@ -250,6 +250,12 @@ class ProgramRun {
     this.#abort.abort(error);
     this.#reject(error);
   }
+}
+
+/** A refusal of the request gets the node's name; overload and lost workers stay as they are. */
+function failureOf(step: Step, error: unknown): unknown {
+  const isRefusal = error instanceof WinnowError && error.code === "INVALID_ARGUMENT";
+  return isRefusal && "node" in step ? errorAtNode(error, step.node) : error;
 }
 
 type StepOutput = readonly [ValueId, Tensor];
