@@ -52,7 +52,7 @@ describe("Batcher", () => {
     expect(namesOf(batcher.next(0)?.queries)).toEqual(["b"]);
   });
 
-  test("(R2) a full queue refuses at once", () => {
+  test("(R1) a full queue refuses at once", () => {
     const batcher = new Batcher<Named>({ queueRowsMax: 4, batchRowsMax: 4 });
 
     expect(batcher.offer(query("a", { rows: 3 }))).toBe(true);
@@ -61,7 +61,7 @@ describe("Batcher", () => {
     expect(batcher.rows).toBe(4);
   });
 
-  test("(R4) expired and cancelled queries never start", () => {
+  test("expired and cancelled queries never start", () => {
     const batcher = new Batcher<Named>({ queueRowsMax: 10, batchRowsMax: 10 });
     const gone = query("gone");
     batcher.offer(query("old", { deadlineMs: 50 }));

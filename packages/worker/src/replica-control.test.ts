@@ -103,7 +103,7 @@ describe("replica control", () => {
     );
   });
 
-  test("(L3) a worker that dies is replaced on the others", async () => {
+  test("a worker that dies is replaced on the others", async () => {
     const cluster = new FakeCluster();
     cluster.setVersions({ 1: [fakeTable("movies", 16)] });
     const [first] = ["w0", "w1", "w2", "w3"].map((name) => cluster.add(name));
@@ -115,7 +115,7 @@ describe("replica control", () => {
     expect(cluster.coverage(1)).toEqual(Array.from({ length: 16 }, () => 2));
   });
 
-  test("(L4) a newer version loads beside the old one, serves once whole, and the old one is freed", async () => {
+  test("a newer version loads beside the old one, serves once whole, and the old one is freed", async () => {
     const cluster = new FakeCluster();
     const tables = [fakeTable("movies", 8)];
     cluster.setVersions({ 1: tables });

@@ -132,7 +132,7 @@ describe("a random course of events", () => {
     );
   });
 
-  test("(L3, L4) when all is calm again, the newest good version is whole everywhere and nothing else is held", async () => {
+  test("when all is calm again, the newest good version is whole everywhere and nothing else is held", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(rough, { maxLength: 12 }), async (steps) => {
         const course = new Course();

@@ -33,7 +33,7 @@ export type Replica =
   | { readonly phase: "releasing" };
 
 /** What went wrong last, and when to try again. */
-export interface Trouble {
+interface Trouble {
   readonly error: WinnowError;
   /** Failures in a row. */
   readonly attempts: number;
@@ -42,7 +42,7 @@ export interface Trouble {
 }
 
 /** Where a version is in its life here. */
-export type VersionPhase =
+type VersionPhase =
   | { readonly phase: "found" }
   | { readonly phase: "opening" }
   | { readonly phase: "open"; readonly opened: OpenedVersion }

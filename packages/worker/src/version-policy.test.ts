@@ -3,11 +3,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { indexVersions, versionOfName, wantedVersions } from "./version-policy.ts";
+import { indexVersions, wantedVersions } from "./version-policy.ts";
 
 const none: ReadonlySet<number> = new Set();
 
-describe("versionOfName()", () => {
+describe("names of version directories", () => {
   test.each([
     ["1", 1],
     ["00000123", 123],
@@ -15,13 +15,13 @@ describe("versionOfName()", () => {
     ["1609459200", 1_609_459_200],
     ["0", 0],
   ])("%j is version %d", (name, version) => {
-    expect(versionOfName(name)).toBe(version);
+    expect([...indexVersions([name]).names.keys()]).toEqual([version]);
   });
 
   test.each(["v1", "", "1.0", "-3", "1e3", "0x10", "9223372036854775807", "1 2", "一"])(
     "%j is no version",
     (name) => {
-      expect(versionOfName(name)).toBeUndefined();
+      expect(indexVersions([name]).names.size).toBe(0);
     },
   );
 });

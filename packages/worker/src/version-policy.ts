@@ -19,7 +19,7 @@ export interface VersionIndex {
 }
 
 /** The number a directory name stands for, or `undefined` if it stands for none. */
-export function versionOfName(name: string): number | undefined {
+function versionOfName(name: string): number | undefined {
   const text = name.trim();
   if (!/^\+?\d{1,19}$/.test(text)) return undefined;
   const version = Number(text);

@@ -5,7 +5,7 @@ import type { Announcement, TopKAsk } from "@winnow/cluster";
 import { StringColumn, decodeProgramPackage, sleep, systemClock } from "@winnow/core";
 import type { Tensor, VersionKey } from "@winnow/core";
 
-import type { Found, ShardClient } from "./shard-client.cases.ts";
+import type { Found, TestRouter } from "./test-router.cases.ts";
 
 /** Candidates of the tests' one model. */
 export const ROWS = 700;
@@ -74,7 +74,7 @@ export function isWhole(announcement: Announcement | undefined, version = 1): bo
 }
 
 /** The identity of a version as workers announce it. */
-export function keyOf(client: ShardClient, version = 1): VersionKey {
+export function keyOf(client: TestRouter, version = 1): VersionKey {
   const holding = client.announcements
     .flatMap((each) => each?.versions ?? [])
     .find((each) => each.version === version);
@@ -84,7 +84,7 @@ export function keyOf(client: ShardClient, version = 1): VersionKey {
 
 /** Position of the table of this kind in a version's program, as the worker at `address` gives it. */
 export async function tableOf(
-  client: ShardClient,
+  client: TestRouter,
   address: string,
   kind: "candidate" | "keyed",
 ): Promise<number> {

@@ -10,7 +10,7 @@ import { writeRetrievalModel } from "@winnow/model";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import { MembershipHub } from "./membership-hub.cases.ts";
-import { ShardClient } from "./shard-client.cases.ts";
+import { TestRouter } from "./test-router.cases.ts";
 import {
   DIM,
   ROWS,
@@ -35,7 +35,7 @@ const entry = path.resolve(import.meta.dirname, "../dist/compute/compute-thread.
 describe.skipIf(!existsSync(entry))("a worker in its own threads (needs a build)", () => {
   let base = "";
   let worker: Worker;
-  let client: ShardClient;
+  let client: TestRouter;
 
   beforeAll(async () => {
     base = await mkdtemp(path.join(tmpdir(), "winnow-worker-"));
@@ -66,7 +66,7 @@ describe.skipIf(!existsSync(entry))("a worker in its own threads (needs a build)
         membership: new MembershipHub().store(),
       },
     );
-    client = new ShardClient([worker.address]);
+    client = new TestRouter([worker.address]);
     await until(() => isWhole(client.announcements[0]));
   });
 

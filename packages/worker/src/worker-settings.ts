@@ -11,7 +11,7 @@ import type { DeviceSettings } from "./compute/compute-thread-data.ts";
 import type { DrainSettings } from "./drain-hold.ts";
 import type { ProgressWatchSettings } from "./progress-watch.ts";
 import type { ReplicaSettings } from "./replica-control.ts";
-import type { AnswerLimits } from "./shard-answer.ts";
+import type { AnswerLimits } from "./query-answer.ts";
 import type { VersionPolicy } from "./version-policy.ts";
 import type { ModelLocation, WatchSettings } from "./version-watch.ts";
 

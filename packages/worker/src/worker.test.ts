@@ -9,7 +9,7 @@ import { computeInProcess } from "./compute-in-process.cases.ts";
 import type { ComputeClient } from "./compute/compute-client.ts";
 import { MembershipHub } from "./membership-hub.cases.ts";
 import { MemoryModel } from "./memory-model.cases.ts";
-import { ShardClient } from "./shard-client.cases.ts";
+import { TestRouter } from "./test-router.cases.ts";
 import type { ModelStorage } from "./version-watch.ts";
 import {
   DIM,
@@ -81,14 +81,14 @@ async function start(hub: MembershipHub, name: string): Promise<Started> {
   return { worker, compute };
 }
 
-function connect(started: readonly Started[]): ShardClient {
-  const client = new ShardClient(started.map(({ worker }) => worker.address));
+function connect(started: readonly Started[]): TestRouter {
+  const client = new TestRouter(started.map(({ worker }) => worker.address));
   cleanups.push(() => client.close());
   return client;
 }
 
 describe.each([1, 3])("%d worker(s)", (count) => {
-  test("(S1, S5) answers over gRPC equal brute force, bit by bit, with and without exclusions", async () => {
+  test("(I2, S1) answers over gRPC equal brute force, bit by bit, with and without exclusions", async () => {
     const hub = new MembershipHub();
     const names = ["w0", "w1", "w2"].slice(0, count);
     const started = await Promise.all(names.map((name) => start(hub, name)));

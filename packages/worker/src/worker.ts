@@ -2,7 +2,7 @@
 // each decides in a file of its own.
 //
 //   model directories ─▶ version watch ─┐
-//   membership view ────────────────────┼─▶ replica control ─▶ compute (thread) ◀─ shard answer ◀─ routers
+//   membership view ────────────────────┼─▶ replica control ─▶ compute (thread) ◀─ query answer ◀─ routers
 //                                       │         │
 //   membership, routers ◀── announcer ◀─┴─────────┘            progress watch ─▶ pongs, lease
 //
@@ -29,7 +29,7 @@ import type { Compute } from "./compute/compute.ts";
 import { fileStorage } from "./model-storage.ts";
 import { ProgressWatch } from "./progress-watch.ts";
 import { ReplicaControl } from "./replica-control.ts";
-import { ShardAnswer } from "./shard-answer.ts";
+import { QueryAnswer } from "./query-answer.ts";
 import { VersionWatch } from "./version-watch.ts";
 import type { ModelStorage } from "./version-watch.ts";
 import { advertisedAddressOf, resolveWorkerOptions } from "./worker-settings.ts";
@@ -71,7 +71,7 @@ export class Worker implements WorkerService {
   readonly #membership: MembershipStore;
   readonly #compute: Compute;
   readonly #control: ReplicaControl;
-  readonly #answers: ShardAnswer;
+  readonly #answers: QueryAnswer;
   readonly #announcer: Announcer;
   readonly #progress: ProgressWatch;
   readonly #watch: VersionWatch;
@@ -106,7 +106,7 @@ export class Worker implements WorkerService {
       settings.replicas,
     );
     const find = this.#control.find.bind(this.#control);
-    this.#answers = new ShardAnswer({ clock, compute, find }, settings.answers);
+    this.#answers = new QueryAnswer({ clock, compute, find }, settings.answers);
     this.#progress = new ProgressWatch(
       {
         clock,

@@ -36,7 +36,7 @@ export type ComputeRequest =
   | { readonly kind: "shutdown" };
 
 /** From the event loop: a request, or that its answer is not wanted any more. */
-export type ToCompute =
+type ToCompute =
   { readonly id: number; readonly request: ComputeRequest } | { readonly cancel: number };
 
 /** From the compute thread. */

@@ -46,7 +46,7 @@ export interface LoadedReplica {
 }
 
 /** Byte strings as two arrays that can be transferred, see `StringColumn`. */
-export interface PackedStrings {
+interface PackedStrings {
   /** `count + 1` ascending positions, the first 0. */
   readonly offsets: Uint32Array;
   readonly bytes: Uint8Array;
@@ -59,7 +59,7 @@ export type PackedKeys =
   | { readonly dtype: "int64"; readonly values: BigInt64Array };
 
 /** What a scan or a gather is done on. */
-export interface TableTarget extends VersionName {
+interface TableTarget extends VersionName {
   readonly table: number;
   /** Ascending; each must be held. */
   readonly partitions: Uint16Array;

@@ -87,8 +87,7 @@ export class ResidentTable {
   }
 }
 
-/** Bytes of the values of a tensor. */
-export function tensorBytes(tensor: Tensor | undefined): number {
+function tensorBytes(tensor: Tensor | undefined): number {
   if (tensor === undefined) return 0;
   if (tensor.dtype === "string") return tensor.data.byteLength + tensor.data.offsets.byteLength;
   return tensor.data.byteLength;

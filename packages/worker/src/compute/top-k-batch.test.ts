@@ -33,7 +33,7 @@ function bruteForce(table: MemoryTable, query: Float32Array, isExcluded: (row: n
 }
 
 describe("topK", () => {
-  test("(S1, S5) each ask of a batch gets its own k, exclusions and ids, as brute force says", async () => {
+  test("(I2, S1) each ask of a batch gets its own k, exclusions and ids, as brute force says", async () => {
     const rows = 40;
     const names = Array.from({ length: rows }, (_, row) => `item ${row % 30}`);
     const table = candidates(rows, strings(names));
@@ -111,7 +111,7 @@ describe("topK", () => {
     expect(answer.parts[0]?.ids).toBeUndefined();
   });
 
-  test("(S3) only the partitions asked for are searched", async () => {
+  test("(I2) only the partitions asked for are searched", async () => {
     const table = candidates(32, undefined);
     const client = await loaded(table);
 

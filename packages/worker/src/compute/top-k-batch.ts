@@ -52,7 +52,7 @@ export async function answerTopK(
 }
 
 /** Some queries of a block, each with at most `k` candidates, in arrays of their own. */
-export function cutBlock(
+function cutBlock(
   block: TopKBlock,
   cut: { readonly firstQuery: number; readonly queries: number; readonly k: number },
 ): TopKBlock {

@@ -10,8 +10,8 @@ import type { TopKBatch, TopKBatchAnswer } from "./compute/compute.ts";
 import { FakeCompute, fakePlan, fakeTable } from "./fake-compute.cases.ts";
 import { foundVersion, replicaKey } from "./replica-set.ts";
 import type { HeldVersion, Replica } from "./replica-set.ts";
-import { ShardAnswer } from "./shard-answer.ts";
-import type { AnswerLimits } from "./shard-answer.ts";
+import { QueryAnswer } from "./query-answer.ts";
+import type { AnswerLimits } from "./query-answer.ts";
 
 const KEY: VersionKey = { model: "m", version: 1, fingerprint: fingerprint("abc") };
 const LIMITS: AnswerLimits = {
@@ -63,7 +63,7 @@ function answering(limits: Partial<AnswerLimits> = {}) {
   const held = heldVersion();
   const find = (key: VersionKey): HeldVersion | undefined =>
     key.fingerprint === KEY.fingerprint ? held : undefined;
-  const answers = new ShardAnswer({ clock, compute, find }, { ...LIMITS, ...limits });
+  const answers = new QueryAnswer({ clock, compute, find }, { ...LIMITS, ...limits });
   const replies: WorkerReply[] = [];
   const link = { routerId: "r", reply: (reply: WorkerReply) => replies.push(reply) };
   const handlers = answers.serve(link as unknown as WorkerLink);
@@ -122,7 +122,7 @@ describe("checks", () => {
     ["(S10) other content under the same number", { version: other }, "1 NO_VERSION"],
     ["(S10) a partition that is still loading", { partitions: [0, 2] }, "1 NOT_OWNER"],
     ["(S10) a partition that was never held", { partitions: [3] }, "1 NOT_OWNER"],
-    ["(R4) no time left", { remainingMs: 0 }, "1 EXPIRED"],
+    ["no time left", { remainingMs: 0 }, "1 EXPIRED"],
     ["no partitions", { partitions: [] }, "1 INTERNAL"],
     ["a table that does not exist", { table: 9 }, "1 INTERNAL"],
     ["a search in a keyed table", { table: 1, partitions: [0] }, "1 INTERNAL"],
@@ -188,7 +188,7 @@ describe("batching", () => {
     ]);
   });
 
-  test("(R2) a full queue answers OVERLOADED at once", () => {
+  test("(R1) a full queue answers OVERLOADED at once", () => {
     const { handlers, reasons } = answering({ queueRowsMax: 4 });
 
     handlers.onQueries([query({ id: 1, queries: 4 })]);
@@ -197,7 +197,7 @@ describe("batching", () => {
     expect(reasons()).toEqual(["3 OVERLOADED"]);
   });
 
-  test("(R4) what expires while it waits is never scanned", async () => {
+  test("what expires while it waits is never scanned", async () => {
     const { handlers, reasons, scans, clock } = answering();
     handlers.onQueries([query({ id: 1 })]);
     handlers.onQueries([query({ id: 2, remainingMs: 10 }), query({ id: 3, remainingMs: 100 })]);
@@ -241,7 +241,7 @@ describe("endings", () => {
     expect(scans).toHaveLength(1);
   });
 
-  test("(R5) when a router goes, its queries go", async () => {
+  test("when a router goes, its queries go", async () => {
     const { handlers, reasons, scans, answers, clock } = answering();
     handlers.onQueries([query({ id: 1 })]);
     handlers.onQueries([query({ id: 2, queries: 3 })]);

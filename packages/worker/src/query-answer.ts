@@ -44,7 +44,7 @@ export interface AnswerDependencies {
 type Lane = QueryLane<BatchedQuery, BatchedAnswer>;
 
 /** Takes queries from links and replies to them. */
-export class ShardAnswer {
+export class QueryAnswer {
   readonly #dependencies: AnswerDependencies;
   readonly #limits: AnswerLimits;
   readonly #scans: Lane;

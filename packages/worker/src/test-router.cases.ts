@@ -23,7 +23,7 @@ export interface Found {
 }
 
 /** Streams to workers. */
-export class ShardClient {
+export class TestRouter {
   readonly connector = new GrpcConnector(systemClock);
   readonly #workers: readonly Reached[];
 
