@@ -87,6 +87,7 @@ function arrayOf(dtype: Dtype, values: readonly Recorded[]): Tensor["data"] {
   if (dtype === "int32") return Int32Array.from(values as number[]);
   if (dtype === "bool") return Uint8Array.from(values, Number);
   if (dtype === "float32") return Float32Array.from(values, Number);
+  if (dtype === "float64") return Float64Array.from(values, Number);
   throw new Error(`no case has ${dtype} values`);
 }
 

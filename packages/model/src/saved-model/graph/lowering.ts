@@ -14,7 +14,7 @@ import type { GraphValue, LoweredNode, OperationNode } from "./graph-value.ts";
 import type { GraphNode, GraphWalk } from "./graph-walk.ts";
 import { visitTopK } from "./retrieval.ts";
 import { inferShape } from "./shape-inference.ts";
-import type { InferredOutput } from "./shape-inference.ts";
+import type { InferredOutput } from "./shape-rule.ts";
 import { visitSource } from "./source-nodes.ts";
 import type { TableRegistry } from "./table-registry.ts";
 
@@ -42,6 +42,9 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ["Rank", rankOf],
   ["Assert", assertion],
 ]);
+
+/** Operations whose outputs all have one shape. */
+const ALIKE: ReadonlySet<string> = new Set(["TopKV2", "Unpack", "Split", "SplitV"]);
 
 /** Collects the nodes of one signature. */
 export class Lowering {
@@ -84,7 +87,7 @@ export class Lowering {
     };
     const inferred = inferShape(node, inputs);
     lowered.outputs = node.outputDtypes.map((dtype, index) =>
-      index === 0 || op === "TopKV2" || op === "Unpack"
+      index === 0 || ALIKE.has(op)
         ? { dtype, ...inferred, producer: lowered }
         : { dtype, shape: undefined, producer: lowered },
     );

@@ -3,25 +3,10 @@
 // rank; a wrong guess would be worse than none.
 
 import { WinnowError } from "@winnow/core";
-import type { Attributes } from "./attributes.ts";
 import { integerOf, integersOf } from "./graph-value.ts";
 import type { GraphValue, Shape } from "./graph-value.ts";
-
-/** A node as far as its shapes depend on it. */
-export interface ShapedNode {
-  readonly op: string;
-  readonly name: string;
-  readonly attributes: Attributes;
-}
-
-/** What is inferred of one output. */
-export interface InferredOutput {
-  readonly shape: Shape;
-  readonly known?: readonly number[] | undefined;
-}
-
-type Inputs = readonly GraphValue[];
-type Rule = (inputs: Inputs, node: ShapedNode) => InferredOutput;
+import type { InferredOutput, Inputs, ShapeRule, ShapedNode } from "./shape-rule.ts";
+import { SLICING_RULES } from "./slicing-shapes.ts";
 
 const SAME_SHAPE: readonly string[] = [
   ..."Abs,BiasAdd,Bucketize,Cast,Ceil,Elu,Erf,Erfc,Exp,Expm1,FloorDiv,Floor,Gelu,LeakyRelu".split(
@@ -40,10 +25,10 @@ const BROADCAST: readonly string[] = [
 ];
 const REDUCTIONS: readonly string[] = "All,Any,Max,Mean,Min,Prod,Sum".split(",");
 
-const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
-  ...SAME_SHAPE.map((op): [string, Rule] => [op, (inputs, node) => sameShape(inputs, node)]),
-  ...BROADCAST.map((op): [string, Rule] => [op, broadcastRule]),
-  ...REDUCTIONS.map((op): [string, Rule] => [op, reductionRule]),
+const RULES: ReadonlyMap<string, ShapeRule> = new Map<string, ShapeRule>([
+  ...SAME_SHAPE.map((op): [string, ShapeRule] => [op, (inputs, node) => sameShape(inputs, node)]),
+  ...BROADCAST.map((op): [string, ShapeRule] => [op, broadcastRule]),
+  ...REDUCTIONS.map((op): [string, ShapeRule] => [op, reductionRule]),
   ["AddN", (inputs) => ({ shape: inputs[0]?.shape })],
   ["Select", (inputs) => ({ shape: inputs[1]?.shape })],
   ["MatMul", matMulRule],
@@ -59,11 +44,12 @@ const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ["Shape", (inputs) => shapeRule(inputs[0]?.shape)],
   ["Size", () => ({ shape: [] })],
   ["Rank", () => ({ shape: [] })],
-  ["StridedSlice", stridedSliceRule],
   ["GatherV2", gatherRule],
   ["OneHot", oneHotRule],
   ["TopKV2", topKRule],
   ["ArgMax", argMaxRule],
+  ["ArgMin", argMaxRule],
+  ...SLICING_RULES,
 ]);
 
 /** Shapes of a node's outputs; all outputs of a node with one rule share it. */
@@ -214,25 +200,6 @@ function packRule(inputs: Inputs, node: ShapedNode): InferredOutput {
 
 function shapeRule(shape: Shape): InferredOutput {
   return shape === undefined ? { shape: [-1] } : { shape: [shape.length], known: shape };
-}
-
-/** Only slices of shape vectors and plain leading slices matter here. */
-function stridedSliceRule(inputs: Inputs, node: ShapedNode): InferredOutput {
-  const [value, ...bounds] = inputs;
-  const [from, to, step] = bounds.map((input) => integersOf(input)?.[0]);
-  const isPlain = ["begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask"].every(
-    (mask) => node.attributes.int(mask, 0) === 0,
-  );
-  const isVector = value?.shape?.length === 1 && from !== undefined && step === 1;
-  if (!isVector || !isPlain) return { shape: undefined };
-  const isElement = node.attributes.int("shrink_axis_mask", 0) === 1;
-  const known = isElement ? elementAt(value, from) : value.known?.slice(from, to);
-  return { shape: isElement ? [] : [known?.length ?? -1], known };
-}
-
-function elementAt({ known }: GraphValue, index: number): readonly number[] | undefined {
-  const element = known?.at(index);
-  return element === undefined ? undefined : [element];
 }
 
 function gatherRule(inputs: Inputs, node: ShapedNode): InferredOutput {
