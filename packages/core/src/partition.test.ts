@@ -1,3 +1,5 @@
+// The cut of tables must never change: every process, and every model already placed, relies on it.
+
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { partitionCountOf, partitionOfBytes, partitionOfInteger, rowRangeOf } from "./partition.ts";

@@ -1,3 +1,5 @@
+// Byte strings survive packing, slicing and taking; tensors hold exactly what their shape says.
+
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { StringColumn } from "./string-column.ts";

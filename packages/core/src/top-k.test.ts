@@ -1,3 +1,5 @@
+// The order of candidates and the merge, against sorting everything (invariant I2).
+
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type TopKBlock, compareCandidates, mergeTopK } from "./top-k.ts";
