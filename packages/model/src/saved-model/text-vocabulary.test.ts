@@ -108,7 +108,7 @@ describe("a text vocabulary", () => {
         [1, "y"],
       ],
     ],
-  ] as const)("%s", (_, content, ...[changes, expected]) => {
+  ] as const)("%s", (...[, content, changes, expected]) => {
     expect(parse(content, changes)).toEqual(expected);
   });
 
