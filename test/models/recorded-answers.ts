@@ -7,7 +7,11 @@ import { StringColumn, type Dtype, type SignatureProgram, type Tensor } from "@w
 const root = path.resolve(import.meta.dirname, "../..");
 
 /** Folders searched, relative to the repository. */
-export const ANSWER_FOLDERS: readonly string[] = ["test/data/savedmodels", "../shared/savedmodels"];
+export const ANSWER_FOLDERS: readonly string[] = [
+  "test/data/savedmodels",
+  "test/data/operations",
+  "../shared/savedmodels",
+];
 
 /** A value of a recorded tensor: nested lists by row. */
 export type Recorded = number | string | boolean | { readonly b64: string } | readonly Recorded[];
