@@ -24,13 +24,15 @@ export interface TranslatedRegex {
   readonly source: string;
   /** `i`, `s` and `m` as the pattern's own leading `(?…)` asks. */
   readonly flags: string;
-  /** Bytes of text one match may run over. */
+  /** Whether the work may grow with the square of the text (it repeats something without bound). */
+  readonly isRepeating: boolean;
+  /** Bytes of one string it may be matched against. */
   readonly textBytesMax: number;
 }
 
-/** Longest text by the number of unbounded repeats: the work grows with its power. */
-const TEXT_BYTES_MAX: readonly number[] = [2 ** 24, 2 ** 13, 2 ** 11, 2 ** 11];
-const TEXT_BYTES_MAX_MANY_REPEATS = 2 ** 9;
+/** Longest text by the repeats of one alternative: the work may grow with their power of it. */
+const TEXT_BYTES_MAX: readonly number[] = [2 ** 24, 2 ** 13, 2 ** 10, 2 ** 9];
+const TEXT_BYTES_MAX_MANY_REPEATS = 2 ** 8;
 const PATTERN_CHARACTERS_MAX = 4096;
 
 /** Translates a pattern. @throws WinnowError INVALID_ARGUMENT, UNIMPLEMENTED */
@@ -46,13 +48,20 @@ export function translateRegex(pattern: string): TranslatedRegex {
     out: [],
     groups: [],
     repeats: 0,
+    repeatsMost: 0,
     atom: undefined,
     isDotAll: flags.includes("s"),
   };
   while (state.at < pattern.length) readNext(state);
   if (state.groups.length > 0) throw wrongPattern(pattern, "missing ): ");
-  const textBytesMax = TEXT_BYTES_MAX[state.repeats] ?? TEXT_BYTES_MAX_MANY_REPEATS;
-  return { source: state.out.join(""), flags: flags.replace("s", ""), textBytesMax };
+  const repeats = Math.max(state.repeats, state.repeatsMost);
+  const textBytesMax = TEXT_BYTES_MAX[repeats] ?? TEXT_BYTES_MAX_MANY_REPEATS;
+  return {
+    source: state.out.join(""),
+    flags: flags.replace("s", ""),
+    isRepeating: repeats > 0,
+    textBytesMax,
+  };
 }
 
 /** What the last atom was: a repeat may follow it, unless it is a group that branches or repeats. */
@@ -66,7 +75,9 @@ interface Reader {
   readonly out: string[];
   /** Whether each open group holds a repeat or a branch so far. */
   readonly groups: { isComplex: boolean }[];
+  /** Repeats in this alternative of the whole pattern, and the most in any before it. */
   repeats: number;
+  repeatsMost: number;
   atom: Atom | undefined;
   readonly isDotAll: boolean;
 }
@@ -89,6 +100,7 @@ const SYNTAX: Readonly<Record<string, ((state: Reader) => void) | undefined>> = 
   "|": (state) => {
     const group = state.groups.at(-1);
     if (group !== undefined) group.isComplex = true;
+    else startAlternative(state);
     emit(state, one("|"), undefined);
   },
   ".": (state) => {
@@ -101,6 +113,11 @@ const SYNTAX: Readonly<Record<string, ((state: Reader) => void) | undefined>> = 
   "?": (state) => readRepeat(state, { text: "?", least: 0, most: 1 }),
   "{": readCount,
 };
+
+function startAlternative(state: Reader): void {
+  state.repeatsMost = Math.max(state.repeatsMost, state.repeats);
+  state.repeats = 0;
+}
 
 const one = (text: string): Translated => ({ text, length: 1 });
 

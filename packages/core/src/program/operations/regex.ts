@@ -31,6 +31,7 @@ interface Compiled {
   /** Matches the whole text, from `lastIndex` 0. */
   readonly full: RegExp;
   readonly groups: number;
+  readonly isRepeating: boolean;
   readonly textBytesMax: number;
 }
 
@@ -40,12 +41,13 @@ const patterns = new Map<string, Compiled>();
 function compiled(pattern: string): Compiled {
   const known = patterns.get(pattern);
   if (known !== undefined) return known;
-  const { source, flags, textBytesMax } = translateRegex(pattern);
+  const { source, flags, isRepeating, textBytesMax } = translateRegex(pattern);
   const groups = new RegExp(`${source}|`, `u${flags}`).exec("")!.length - 1;
   const made = {
     find: new RegExp(source, `gu${flags}`),
     full: new RegExp(`(?:${source})${flags.includes("m") ? "(?![\\s\\S])" : "$"}`, `uy${flags}`),
     groups,
+    isRepeating,
     textBytesMax,
   };
   if (patterns.size >= PATTERNS_KEPT) patterns.clear();
@@ -105,11 +107,13 @@ function bytesOf(text: string): Uint8Array {
 
 function replaceIn(call: HostCall, pattern: string, rewrite: string): Tensor {
   const { data, shape } = stringsAt(call, 0);
-  const { find, groups, textBytesMax } = compiled(pattern);
-  const parts = rewriteParts(rewrite, groups);
+  const regex = compiled(pattern);
+  const { find } = regex;
+  const parts = rewriteParts(rewrite, regex.groups);
+  const strings = stringList(data);
+  checkWork(strings, regex);
   const isGlobal = booleanAttribute(call, "replace_global", true);
-  const replaced = stringList(data).map((bytes) => {
-    checkLength(bytes, textBytesMax);
+  const replaced = strings.map((bytes) => {
     return bytesOf(replaceText(characters(bytes), find, { parts, isGlobal }));
   });
   return stringsOf(shape, replaced);
@@ -160,18 +164,33 @@ function rewriteParts(rewrite: string, groups: number): (string | number)[] {
 
 function fullMatch(call: HostCall, pattern: string): Tensor {
   const { data, shape } = stringsAt(call, 0);
-  const { full, textBytesMax } = compiled(pattern);
+  const regex = compiled(pattern);
+  const { full } = regex;
+  const strings = stringList(data);
+  checkWork(strings, regex);
   const out = zeros("bool", shape);
-  for (const [at, bytes] of stringList(data).entries()) {
-    checkLength(bytes, textBytesMax);
+  for (const [at, bytes] of strings.entries()) {
     full.lastIndex = 0;
     out[at] = Number(full.test(characters(bytes)));
   }
   return tensorOf("bool", shape, out);
 }
 
-function checkLength(bytes: Uint8Array, textBytesMax: number): void {
-  if (bytes.length <= textBytesMax) return;
-  const limit = `this regular expression is matched against at most ${textBytesMax} bytes`;
-  throw new WinnowError("RESOURCE_EXHAUSTED", `A string of ${bytes.length} bytes: ${limit}`);
+/** Steps one operation may be expected to take: about a second on one core at worst. */
+const STEPS_MAX = 2 ** 28;
+
+/** Refuses text that could hold the event loop. @throws WinnowError RESOURCE_EXHAUSTED */
+function checkWork(strings: readonly Uint8Array[], { isRepeating, textBytesMax }: Compiled): void {
+  let steps = 0;
+  for (const { length } of strings) {
+    steps += isRepeating ? length ** 2 : length;
+    if (length > textBytesMax) {
+      const limit = `this regular expression is matched against at most ${textBytesMax} bytes`;
+      throw new WinnowError("RESOURCE_EXHAUSTED", `A string of ${length} bytes: ${limit}`);
+    }
+  }
+  if (steps > STEPS_MAX) {
+    const reason = `${strings.length} strings are too much text for one regular expression`;
+    throw new WinnowError("RESOURCE_EXHAUSTED", `${reason}; send fewer or shorter ones`);
+  }
 }
