@@ -10,9 +10,15 @@ const limits = { secondAttemptRatio: 0.1, secondAttemptsPerSecond: 2 };
 test("second attempts stay within 10 % of the first plus the floor, over any ten seconds", () => {
   fc.assert(
     fc.property(
-      fc.array(fc.record({ waitMs: fc.integer({ min: 0, max: 900 }), second: fc.boolean() }), {
-        maxLength: 400,
-      }),
+      fc.array(
+        fc.record({
+          waitMs: fc.integer({ min: 0, max: 900 }),
+          attempt: fc.constantFrom("first", "hedge", "retry"),
+        }),
+        {
+          maxLength: 400,
+        },
+      ),
       (steps) => {
         const clock = new ManualClock();
         const budget = new AttemptBudget(clock, limits);
@@ -20,10 +26,10 @@ test("second attempts stay within 10 % of the first plus the floor, over any ten
         const second: number[] = [];
         for (const step of steps) {
           clock.advance(step.waitMs);
-          if (!step.second) {
+          if (step.attempt === "first") {
             budget.countFirst();
             first.push(clock.nowMs());
-          } else if (budget.takeSecond()) second.push(clock.nowMs());
+          } else if (budget.takeSecond(step.attempt)) second.push(clock.nowMs());
           // Slots are whole seconds: the window is the current one and the nine before.
           const since = (Math.floor(clock.nowMs() / 1000) - 9) * 1000;
           const within = (times: readonly number[]): number =>
@@ -40,10 +46,20 @@ test("the floor is there without any traffic, and comes back with time", () => {
   const clock = new ManualClock();
   const budget = new AttemptBudget(clock, limits);
 
-  const taken = Array.from({ length: 25 }, () => budget.takeSecond());
+  const taken = Array.from({ length: 25 }, () => budget.takeSecond("retry"));
   clock.advance(10_000);
-  const later = budget.takeSecond();
+  const later = budget.takeSecond("retry");
 
   expect(taken.filter(Boolean)).toHaveLength(20);
   expect(later).toBe(true);
+});
+
+test("hedges stop at half of the budget, so that retries find the other half", () => {
+  const budget = new AttemptBudget(new ManualClock(), limits);
+
+  const hedges = Array.from({ length: 25 }, () => budget.takeSecond("hedge"));
+  const retries = Array.from({ length: 25 }, () => budget.takeSecond("retry"));
+
+  expect(hedges.filter(Boolean)).toHaveLength(10);
+  expect(retries.filter(Boolean)).toHaveLength(10);
 });

@@ -4,12 +4,15 @@
 //
 //   second attempts ≤ ratio × first attempts + perSecond × 10
 //
+// Hedges may take half of it: they only save time, and must leave the retries that save a request.
 // (Finagle and Envoy budget retries alike, at 20 %.)
 
 import type { Clock } from "@winnow/core";
+import type { SecondAttempt } from "./router-observer.ts";
 
 const SLOTS = 10;
 const SLOT_MS = 1000;
+const HEDGE_SHARE = 0.5;
 
 /** How many second attempts there may be. */
 export interface AttemptBudgetLimits {
@@ -40,12 +43,13 @@ export class AttemptBudget {
   }
 
   /** Takes the right to one second attempt, or says no. */
-  takeSecond(): boolean {
+  takeSecond(kind: SecondAttempt): boolean {
     this.#turn();
     const allowed =
       this.#limits.secondAttemptRatio * sum(this.#first) +
       this.#limits.secondAttemptsPerSecond * SLOTS;
-    if (sum(this.#second) + 1 > allowed) return false;
+    const share = kind === "hedge" ? HEDGE_SHARE : 1;
+    if (sum(this.#second) + 1 > share * allowed) return false;
     this.#second[this.#slot % SLOTS]! += 1;
     return true;
   }

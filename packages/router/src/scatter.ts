@@ -117,7 +117,7 @@ class Scatter {
     const { budget, observer } = this.#parts;
     const isFirst = kind === "first" && !this.#question.isReplan;
     if (isFirst) budget.countFirst();
-    else if (!budget.takeSecond()) {
+    else if (!budget.takeSecond(kind === "hedge" ? "hedge" : "retry")) {
       observer.budgetSpent?.(kind === "hedge" ? "hedge" : "retry");
       this.#reason = "the budget for second attempts is spent";
       return false;
