@@ -2,7 +2,7 @@
 // (util/json_tensor.cc, FillClassifyRegressRequestFromJson). Winnow does not run such signatures;
 // the checks are here so that a faulty request gets the error it always got.
 
-import { WinnowError } from "@winnow/core";
+import { WinnowError, excerpt } from "@winnow/core";
 import type { ModelProgram } from "@winnow/core";
 import { dumpValue } from "./json-dump.ts";
 import { KIND } from "./json-reader.ts";
@@ -39,7 +39,7 @@ export function examplesError(
   const wanted = signatureName === "" ? "serving_default" : signatureName;
   const signature = program.signatures.find((candidate) => candidate.name === wanted);
   if (signature === undefined) {
-    return invalid(`No signature was found with the name: ${wanted}`);
+    return invalid(`No signature was found with the name: ${excerpt(wanted)}`);
   }
   const methodName = `tensorflow/serving/${method}`;
   const noun = method === "classify" ? "classification" : "regression";
@@ -58,7 +58,7 @@ function checkExample(document: JsonReader, example: ValueIndex): void {
   }
   const end = document.to[example]!;
   for (let key = example + 1; key < end; key = document.next(key + 1)) {
-    const name = Buffer.from(document.bytesOf(key)).toString("utf8");
+    const name = excerpt(Buffer.from(document.bytesOf(key)).toString("utf8"));
     const isList = document.kinds[key + 1] === KIND.array;
     const values = isList ? childrenOf(document, key + 1) : [key + 1];
     checkFeature(document, name, values);

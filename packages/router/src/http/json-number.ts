@@ -182,6 +182,7 @@ export class NumberScanner {
 
   #exceeds64Bits(from: number, to: number, minus: boolean): boolean {
     if (to - from <= 18) return false;
+    if (to - from > 20) return true;
     return BigInt(this.#text(from, to)) > (minus ? INT64_MIN_MAGNITUDE : UINT64_MAX);
   }
 

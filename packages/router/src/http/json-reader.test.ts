@@ -201,6 +201,20 @@ describe("JsonReader", () => {
     expect(errorOf("[".repeat(depth))).toBe(`Invalid value.@${depth}`);
   });
 
+  test.each([
+    ["one number of a million digits", "9".repeat(1e6)],
+    ["a fraction of a million digits", `0.${"9".repeat(1e6)}`],
+    ["an exponent of a million digits", `1e-${"9".repeat(1e6)}`],
+    ["a million escapes", `"${String.raw`\n`.repeat(1e6)}"`],
+    ["a million spaces", `${" ".repeat(1e6)}0`],
+  ])("is done with %s in less than a second", (_, text) => {
+    const startMs = performance.now();
+
+    errorOf(text);
+
+    expect(performance.now() - startMs).toBeLessThan(1000);
+  });
+
   test("refuses more values than allowed, and then reads on", () => {
     const reader = new JsonReader({ valuesMax: 10 });
 

@@ -234,6 +234,12 @@ describe("readPredictInputs()", () => {
     expect(data.toText()).toEqual(["first", "b"]);
   });
 
+  test("refuses a long name with a short message", () => {
+    const body = `{"instances": [{"${"y".repeat(1e6)}": 1}]}`;
+
+    expect(() => inputsOf(body)).toThrow(/^[^]{1,1000}$/);
+  });
+
   test("refuses nesting beyond the dimensions of any tensor", () => {
     const body = `{"inputs": ${"[".repeat(100_000)}1${"]".repeat(100_000)}}`;
 

@@ -9,7 +9,7 @@
 // The order decides which error a faulty request gets: JSON, type of signature_name, model and
 // signature, then instances or inputs, then the number of inputs, then Winnow's own keys.
 
-import { WinnowError } from "@winnow/core";
+import { WinnowError, excerpt } from "@winnow/core";
 import type { ModelProgram, SignatureProgram, Tensor } from "@winnow/core";
 import { dumpValue } from "./json-dump.ts";
 import { KIND } from "./json-reader.ts";
@@ -69,7 +69,7 @@ export function signatureNamed(program: ModelProgram, name: string): SignaturePr
   const wanted = name === "" ? DEFAULT_SIGNATURE : name;
   const signature = program.signatures.find((candidate) => candidate.name === wanted);
   if (signature === undefined) {
-    refuse(`Serving signature name: "${wanted}" not found in signature def`);
+    refuse(`Serving signature name: "${excerpt(wanted)}" not found in signature def`);
   }
   if (signature.inputs.length === 0) {
     refuse(`Failed to get input map for signature: ${name === "" ? "DEFAULT" : name}`);
@@ -197,7 +197,7 @@ function inputAt(target: Target, key: ValueIndex): number {
 }
 
 function refuseForeignKey(document: JsonReader, key: ValueIndex, element: number): never {
-  const name = Buffer.from(document.bytesOf(key)).toString("utf8");
+  const name = excerpt(Buffer.from(document.bytesOf(key)).toString("utf8"));
   refuse(
     `Failed to process element: ${element} key: ${name} of 'instances' list. Error: ` +
       `INVALID_ARGUMENT: JSON object: does not have named input: ${name}`,
