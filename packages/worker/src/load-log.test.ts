@@ -60,3 +60,17 @@ test("a failure is told with code, message and when it is tried again", async ()
     },
   ]);
 });
+
+test("a worker that no partition is placed on says so once", async () => {
+  const cluster = new FakeCluster();
+  const { log, of } = logged();
+  cluster.setVersions({ 1: [fakeTable("movies", 4)] });
+  const worker = cluster.add("w0", {}, log);
+  worker.control.setView({ ...cluster.view(), placementWorkers: [] });
+
+  await cluster.clock.advanceSettled(60_000);
+
+  expect(of("no partitions are placed on this worker: is its id in the list?")).toEqual([
+    { workerId: "w0" },
+  ]);
+});

@@ -2,7 +2,6 @@
 // finished work), plan, effects out to the compute side. Level-triggered: every change leads to a
 // new plan from the whole state, so no missed or repeated event can leave it stuck.
 
-import { toWinnowError } from "@winnow/core";
 import type { Clock, Environment, Timer, VersionKey, WorkerId } from "@winnow/core";
 import type { Announcement, MembershipView, VersionHolding } from "@winnow/cluster";
 
@@ -20,9 +19,10 @@ import type {
   ReplicaPlan,
   WantedVersion,
 } from "./replica-plan.ts";
-import { applyEvent, openedOf, replicaOfKey, versionKey } from "./replica-set.ts";
-import type { HeldVersion, ReplicaEvent, ReplicaSet, RetrySettings } from "./replica-set.ts";
+import { applyEvent, openedOf, versionKey } from "./replica-set.ts";
+import type { HeldVersion, ReplicaSet, RetrySettings } from "./replica-set.ts";
 import type { Intent } from "./replica-share.ts";
+import { performEffect } from "./replica-work.ts";
 import { wantedVersions } from "./version-policy.ts";
 import type { FoundModel } from "./version-watch.ts";
 
@@ -46,6 +46,7 @@ export interface ReplicaDependencies {
 }
 
 const SERVING_INTERVAL_MS = 100;
+const UNPLACED_PATIENCE_MS = 5000;
 
 /** Holds replicas until closed. */
 export class ReplicaControl {
@@ -59,6 +60,8 @@ export class ReplicaControl {
   #serving: ReadonlyMap<string, VersionKey> = new Map();
   #servingUntilMs = 0;
   #quietAtMs = 0;
+  /** Until then nobody wonders why no partition is placed here; `Infinity` once it has been said. */
+  #unplacedUntilMs: number;
   #isDraining = false;
   #isClosed = false;
   #wake: Timer | undefined;
@@ -67,6 +70,7 @@ export class ReplicaControl {
     this.#dependencies = dependencies;
     this.#settings = settings;
     this.#clock = dependencies.environment.clock;
+    this.#unplacedUntilMs = this.#clock.nowMs() + UNPLACED_PATIENCE_MS;
     this.#cluster = new ClusterView(settings);
     this.#loadLog = new LoadLog(dependencies.environment);
   }
@@ -150,6 +154,7 @@ export class ReplicaControl {
     this.#set = plan.set;
     this.#wakeAt(plan.wakeAtMs);
     for (const effect of plan.effects) void this.#run(effect);
+    this.#warnUnplaced();
     this.#dependencies.onChange();
   }
 
@@ -168,10 +173,21 @@ export class ReplicaControl {
 
   #wakeAt(timeMs: number): void {
     const nowMs = this.#clock.nowMs();
-    const dueMs = this.#quietAtMs > nowMs ? Math.min(timeMs, this.#quietAtMs) : timeMs;
+    const others = [this.#quietAtMs, this.#unplacedUntilMs].filter((each) => each > nowMs);
+    const dueMs = Math.min(timeMs, ...others);
     if (this.#wake !== undefined) this.#clock.clearTimer(this.#wake);
     this.#wake =
       dueMs === Infinity ? undefined : this.#clock.setTimer(dueMs - nowMs, () => this.#step());
+  }
+
+  /** A name that is missing in the list of members is a common slip, and this worker would idle. */
+  #warnUnplaced(): void {
+    if (this.#cluster.isPlaced || this.#isDraining) this.#unplacedUntilMs = Infinity;
+    if (this.#clock.nowMs() < this.#unplacedUntilMs) return;
+    this.#unplacedUntilMs = Infinity;
+    const { workerId } = this.#settings;
+    const { log } = this.#dependencies.environment;
+    log.warn("no partitions are placed on this worker: is its id in the list?", { workerId });
   }
 
   #facts(models: readonly FoundModel[]): ReplicaFacts {
@@ -250,39 +266,11 @@ export class ReplicaControl {
   async #run(effect: ReplicaEffect): Promise<void> {
     const held = this.#set.versions.get(effect.key);
     if (held === undefined) return;
-    const event = await this.#perform(effect, held);
+    const event = await performEffect(this.#dependencies.compute, effect, held);
     if (this.#isClosed) return;
     const context = { nowMs: this.#clock.nowMs(), settings: this.#settings };
     this.#set = applyEvent(this.#set, event, context);
     this.#loadLog.note(event, this.#set.versions.get(effect.key) ?? held, this.#intent());
     this.#step();
-  }
-
-  /** Does the work and tells how it ended; never rejects. */
-  async #perform(effect: ReplicaEffect, held: HeldVersion): Promise<ReplicaEvent> {
-    const { compute } = this.#dependencies;
-    const { key } = effect;
-    const name = { model: held.model, version: held.version };
-    const replicaName = (replica: number) => ({ ...name, ...replicaOfKey(replica) });
-    try {
-      if (effect.kind === "open") {
-        return { kind: "opened", key, opened: await compute.open(name, effect.directory) };
-      }
-      if (effect.kind === "load") {
-        const loaded = await compute.load(replicaName(effect.replica));
-        return { kind: "loaded", key, replica: effect.replica, loaded };
-      }
-      if (effect.kind === "release") await compute.release(replicaName(effect.replica));
-      else await compute.close(name);
-    } catch (error) {
-      const reason = toWinnowError(error);
-      if (effect.kind === "open") return { kind: "openFailed", key, error: reason };
-      if (effect.kind === "load") {
-        return { kind: "loadFailed", key, replica: effect.replica, error: reason };
-      }
-      // What cannot be released is gone with its thread; the worker ends then.
-    }
-    if (effect.kind === "release") return { kind: "released", key, replica: effect.replica };
-    return { kind: "closed", key };
   }
 }

@@ -25,6 +25,12 @@ test("a worker without models, and limits below one, are refused by name", () =>
   );
 });
 
+test("a worker without a name is called by its address, as lists of members call it", () => {
+  const settings = resolveWorkerOptions({ modelsPath: "/m", host: "10.0.0.7", port: 7601 });
+
+  expect(settings.workerId).toBe("10.0.0.7:7601");
+});
+
 test("a worker on all interfaces is advertised under the machine's name", () => {
   const everywhere = resolveWorkerOptions({ modelsPath: "/m", host: "0.0.0.0" });
   const named = resolveWorkerOptions({ modelsPath: "/m", advertisedAddress: "w-3.shards:7600" });

@@ -17,7 +17,7 @@ import type { ModelLocation, WatchSettings } from "./version-watch.ts";
 
 /** What a caller may say; everything else has a default. */
 export interface WorkerOptions {
-  /** Stable name, keeps this worker's partitions across restarts. Default `<hostname>:<port>`. */
+  /** Stable name, keeps this worker's partitions across restarts. Default: the advertised address. */
   readonly workerId?: string | undefined;
   /** Number of this process's life; must grow. Default: milliseconds since 1970. */
   readonly incarnation?: number | undefined;
@@ -113,13 +113,15 @@ const PROGRESS_CHECK_INTERVAL_MS = 100;
 /** Fills in the defaults. @throws WinnowError INVALID_ARGUMENT for what cannot work */
 export function resolveWorkerOptions(options: WorkerOptions): WorkerSettings {
   const port = options.port ?? 7600;
-  const id = workerId(options.workerId ?? `${hostname()}:${port}`);
+  const host = options.host ?? "127.0.0.1";
+  const { advertisedAddress } = options;
+  const id = workerId(options.workerId ?? advertisedAddressOf({ host, advertisedAddress }, port));
   return {
     workerId: id,
     incarnation: incarnation(options.incarnation ?? Date.now()),
-    host: options.host ?? "127.0.0.1",
+    host,
     port,
-    advertisedAddress: options.advertisedAddress,
+    advertisedAddress,
     watch: watchSettings(options),
     replicas: replicaSettings(options, id),
     answers: answerLimits(options),
@@ -164,7 +166,10 @@ function drainSettings(options: WorkerOptions): WorkerSettings["drain"] {
 }
 
 /** host:port that others reach this worker at; an address for all interfaces becomes a name. */
-export function advertisedAddressOf(settings: WorkerSettings, port: number): string {
+export function advertisedAddressOf(
+  settings: Pick<WorkerSettings, "host" | "advertisedAddress">,
+  port: number,
+): string {
   if (settings.advertisedAddress !== undefined) return settings.advertisedAddress;
   const isWildcard = ["0.0.0.0", "::", "[::]"].includes(settings.host);
   return `${isWildcard ? hostname() : settings.host}:${port}`;
