@@ -39,6 +39,7 @@ export function computeInProcess(parts: InProcessParts): ComputeClient {
   return new ComputeClient({
     port: port2,
     progress,
+    clock: systemClock,
     device: { accelerator: accelerator.kind, device: accelerator.device },
     memory: host.memory,
     end: async () => port1.close(),

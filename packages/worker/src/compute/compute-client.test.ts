@@ -1,11 +1,13 @@
 // Loading and endings of the compute side, through its message channel.
 
 import { createReferenceAccelerator } from "@winnow/accelerator";
-import { WinnowError } from "@winnow/core";
+import { ManualClock, WinnowError } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 
 import { computeInProcess } from "../compute-in-process.cases.ts";
 import { MemoryModel } from "../memory-model.cases.ts";
+import { ComputeClient } from "./compute-client.ts";
+import { ProgressCounter } from "./progress-counter.ts";
 import { DIM, NAME, candidates, computeOf, loaded } from "./loaded-tables.cases.ts";
 
 describe("the compute side", () => {
@@ -101,6 +103,29 @@ describe("the compute side", () => {
       code: "DATA_LOSS",
       message: "variables.index is cut short",
     });
+  });
+
+  test("a thread that stands still is ended all the same, and what waits for it fails", async () => {
+    const clock = new ManualClock();
+    let isEnded = false;
+    const client = new ComputeClient({
+      port: { postMessage: () => undefined, on: () => undefined },
+      progress: new ProgressCounter(),
+      device: { accelerator: "cpu", device: "wedged" },
+      memory: { usedBytes: 0, capacityBytes: 1 },
+      clock,
+      end: async () => void (isEnded = true),
+    });
+    const waiting = client.open(NAME, "memory").catch((error: unknown) => error);
+
+    const ended = client.shutdown();
+    await clock.advanceSettled(1999);
+    expect(isEnded).toBe(false);
+    await clock.advanceSettled(1);
+    await ended;
+
+    expect(isEnded).toBe(true);
+    expect(await waiting).toMatchObject({ code: "UNAVAILABLE" });
   });
 
   test("when the thread dies, what waits for it fails with UNAVAILABLE, and so does what follows", async () => {

@@ -1,7 +1,8 @@
 // The compute side as the event loop sees it: `Compute` over a message port. When the thread behind
 // the port ends unasked, everything that waits for it fails with UNAVAILABLE.
 
-import { WinnowError } from "@winnow/core";
+import { WinnowError, sleep } from "@winnow/core";
+import type { Clock } from "@winnow/core";
 
 import { requestBuffers } from "./compute-channel.ts";
 import type { ComputePort, ComputeRequest, FromCompute } from "./compute-channel.ts";
@@ -32,9 +33,12 @@ export interface ComputeClientParts {
   readonly progress: ProgressCounter;
   readonly device: ComputeDevice;
   readonly memory: ComputeMemory;
+  readonly clock: Clock;
   /** Ends the thread once it has shut down. */
   readonly end: () => Promise<void>;
 }
+
+const SHUTDOWN_MS_MAX = 2000;
 
 /** Asks the compute thread. */
 export class ComputeClient implements Compute {
@@ -102,7 +106,11 @@ export class ComputeClient implements Compute {
   async shutdown(): Promise<void> {
     if (this.#isEnding) return;
     this.#isEnding = true;
-    if (this.#failure === undefined) await this.#ask({ kind: "shutdown" });
+    if (this.#failure === undefined) {
+      // A thread that stands still is ended all the same.
+      const timeout = sleep(this.#parts.clock, SHUTDOWN_MS_MAX);
+      await Promise.race([this.#ask({ kind: "shutdown" }).catch(() => undefined), timeout]);
+    }
     await this.#parts.end();
     this.#rejectAll(new WinnowError("UNAVAILABLE", "The worker is closing"));
   }

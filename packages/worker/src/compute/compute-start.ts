@@ -3,7 +3,7 @@
 
 import { Worker } from "node:worker_threads";
 
-import { WinnowError } from "@winnow/core";
+import { WinnowError, systemClock } from "@winnow/core";
 import type { Logger } from "@winnow/core";
 
 import { ComputeClient } from "./compute-client.ts";
@@ -49,6 +49,7 @@ export async function startComputeThread(settings: ComputeSettings, log: Logger)
   const client = new ComputeClient({
     port: thread,
     progress,
+    clock: systemClock,
     ...hello,
     end: async () => {
       await thread.terminate();
