@@ -29,12 +29,20 @@ export interface FakePlan {
   /** Thrown by open of a directory, or by load of `directory#table/partition`. */
   readonly failures: Map<string, WinnowError>;
   loadMs: number;
+  /** What a replica occupies ÷ what its table says. */
+  overheadRatio: number;
   capacityBytes: number;
 }
 
 /** A new plan with nothing in it. */
 export function fakePlan(): FakePlan {
-  return { directories: new Map(), failures: new Map(), loadMs: 10, capacityBytes: 1e9 };
+  return {
+    directories: new Map(),
+    failures: new Map(),
+    loadMs: 10,
+    overheadRatio: 1,
+    capacityBytes: 1e9,
+  };
 }
 
 /** Counts what it holds and tells what it was asked for. */
@@ -78,7 +86,8 @@ export class FakeCompute implements Compute {
     const replica = this.#replicaOf(name);
     await this.#work(`load ${replica}`, replica);
     const tables = this.plan.directories.get(this.#directories.get(keyOf(name)) ?? "") ?? [];
-    const bytes = tables[name.table]?.partitionBytes[name.partition] ?? 0;
+    const statedBytes = tables[name.table]?.partitionBytes[name.partition] ?? 0;
+    const bytes = statedBytes * this.plan.overheadRatio;
     this.#held.set(replica, bytes);
     return { bytes, bytesRead: bytes, elapsedMs: this.plan.loadMs, shares: [name.partition] };
   }

@@ -203,46 +203,6 @@ describe("replica control", () => {
     expect(workers.map((worker) => worker.control.serving.get("m")?.version)).toEqual([2, 2]);
   });
 
-  test("(R1) a share that does not fit is refused with figures before anything is read", async () => {
-    const cluster = new FakeCluster();
-    cluster.setVersions({ 1: [fakeTable("movies", 8, 100)] });
-    const worker = cluster.add("w0", { capacityBytes: 799 });
-
-    await cluster.run(500);
-
-    expect(worker.compute.requests).toEqual(["open /m/1"]);
-    expect(worker.announcement().versions[0]).toMatchObject({
-      state: "failed",
-      error: { code: "RESOURCE_EXHAUSTED" },
-    });
-    const message = worker.announcement().versions[0]?.error?.message;
-    expect(message).toMatch(/"w0".*800 bytes.*799 are free/);
-    expect(worker.control.isSettled).toBe(true);
-
-    cluster.add("w1", { capacityBytes: 10_000 });
-    cluster.add("w2", { capacityBytes: 10_000 });
-    await cluster.run(2000);
-    expect(worker.announcement().versions[0]?.state).toBe("ready");
-  });
-
-  test("a target that does not fit beside the serving version never displaces it", async () => {
-    const cluster = new FakeCluster();
-    const tables = [fakeTable("movies", 8, 100)];
-    cluster.setVersions({ 1: tables });
-    const worker = cluster.add("w0", { capacityBytes: 1500 });
-    await cluster.run(500);
-
-    cluster.setVersions({ 1: tables, 2: tables });
-    await cluster.run(5000);
-
-    expect(cluster.coverage(1)).toEqual([1, 1, 1, 1, 1, 1, 1, 1]);
-    expect(worker.control.serving.get("m")?.version).toBe(1);
-    expect(worker.announcement().versions[1]).toMatchObject({
-      state: "failed",
-      error: { code: "RESOURCE_EXHAUSTED" },
-    });
-  });
-
   test("a directory that disappears is unloaded after a grace", async () => {
     const cluster = new FakeCluster();
     cluster.setVersions({ 1: [fakeTable("movies", 2)] });

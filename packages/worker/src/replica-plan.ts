@@ -22,7 +22,7 @@ import {
   withoutVersion,
 } from "./replica-set.ts";
 import type { AfterClose, HeldVersion, Replica, ReplicaSet } from "./replica-set.ts";
-import { VersionShare, isBusy, isLoading, refusalOf } from "./replica-share.ts";
+import { VersionShare, isBusy, isLoading, overheadRatioOf, refusalOf } from "./replica-share.ts";
 import type { Intent } from "./replica-share.ts";
 import type { FoundVersion } from "./version-watch.ts";
 
@@ -220,7 +220,7 @@ class Planner {
       if (held.wasComplete && held.refusal === undefined && held.trouble === undefined) return held;
       return { ...held, refusal: undefined, trouble: undefined, wasComplete: true };
     }
-    const neededBytes = share.bytesOf(missing);
+    const neededBytes = Math.ceil(share.bytesOf(missing) * overheadRatioOf(this.set));
     const { freeBytes, workerId } = this.#facts;
     if (neededBytes > freeBytes) {
       return { ...held, refusal: refusalOf(held, { neededBytes, freeBytes, workerId }) };

@@ -4,8 +4,8 @@ import { WinnowError } from "@winnow/core";
 import type { VersionKey, WorkerId } from "@winnow/core";
 
 import type { OpenedVersion } from "./compute/compute.ts";
-import { openedOf, replicaOfKey } from "./replica-set.ts";
-import type { HeldVersion } from "./replica-set.ts";
+import { loadedOf, openedOf, replicaOfKey } from "./replica-set.ts";
+import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
 
 /** Who is to hold what. */
 export interface Intent {
@@ -63,6 +63,26 @@ export class VersionShare {
     this.#owners.set(table, owners);
     return owners;
   }
+}
+
+/**
+ * What replicas occupy ÷ what their versions said they would, ≥ 1: a device keeps more than rows
+ * (filter codes), and how much more shows with the first replica.
+ */
+export function overheadRatioOf(set: ReplicaSet): number {
+  let occupiedBytes = 0;
+  let statedBytes = 0;
+  for (const held of set.versions.values()) {
+    const opened = openedOf(held);
+    for (const [key, replica] of held.replicas) {
+      const { table, partition } = replicaOfKey(key);
+      const loaded = loadedOf(replica);
+      if (loaded === undefined) continue;
+      occupiedBytes += loaded.bytes;
+      statedBytes += opened?.tables[table]?.partitionBytes[partition] ?? 0;
+    }
+  }
+  return statedBytes === 0 ? 1 : Math.max(1, occupiedBytes / statedBytes);
 }
 
 /** Whether one of its replicas is being loaded. */
