@@ -63,3 +63,11 @@ test("hedges stop at half of the budget, so that retries find the other half", (
   expect(hedges.filter(Boolean)).toHaveLength(10);
   expect(retries.filter(Boolean)).toHaveLength(10);
 });
+
+test("a retry spread over three workers costs what one on a single worker does", () => {
+  const budget = new AttemptBudget(new ManualClock(), limits);
+
+  const thirds = Array.from({ length: 75 }, () => budget.takeSecond("retry", 1 / 3));
+
+  expect(thirds.filter(Boolean)).toHaveLength(60);
+});

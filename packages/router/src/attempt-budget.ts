@@ -13,6 +13,8 @@ import type { SecondAttempt } from "./router-observer.ts";
 const SLOTS = 10;
 const SLOT_MS = 1000;
 const HEDGE_SHARE = 0.5;
+/** Thirds do not add up to ones exactly. */
+const ROUNDING = 1e-6;
 
 /** How many second attempts there may be. */
 export interface AttemptBudgetLimits {
@@ -42,15 +44,18 @@ export class AttemptBudget {
     this.#first[this.#slot % SLOTS]! += 1;
   }
 
-  /** Takes the right to one second attempt, or says no. */
-  takeSecond(kind: SecondAttempt): boolean {
+  /**
+   * Takes the right to a second attempt, or says no. `weight` is its share of the first attempt's
+   * work: a retry that is spread over two workers costs as much as one that is not.
+   */
+  takeSecond(kind: SecondAttempt, weight = 1): boolean {
     this.#turn();
     const allowed =
       this.#limits.secondAttemptRatio * sum(this.#first) +
       this.#limits.secondAttemptsPerSecond * SLOTS;
     const share = kind === "hedge" ? HEDGE_SHARE : 1;
-    if (sum(this.#second) + 1 > share * allowed) return false;
-    this.#second[this.#slot % SLOTS]! += 1;
+    if (sum(this.#second) + weight > share * allowed + ROUNDING) return false;
+    this.#second[this.#slot % SLOTS]! += weight;
     return true;
   }
 

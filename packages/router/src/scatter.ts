@@ -117,7 +117,7 @@ class Scatter {
     const { budget, observer } = this.#parts;
     const isFirst = kind === "first" && !this.#question.isReplan;
     if (isFirst) budget.countFirst();
-    else if (!budget.takeSecond(kind === "hedge" ? "hedge" : "retry")) {
+    else if (!budget.takeSecond(kind === "hedge" ? "hedge" : "retry", shareOfWork(slot))) {
       observer.budgetSpent?.(kind === "hedge" ? "hedge" : "retry");
       this.#reason = "the budget for second attempts is spent";
       return false;
@@ -273,4 +273,9 @@ class Scatter {
     this.drop();
     this.#resolve(result);
   }
+}
+
+/** What part of the attempt it stands in for this slot is. */
+function shareOfWork({ parent, partitions }: Slot): number {
+  return parent === undefined ? 1 : partitions.length / parent.partitions.length;
 }
