@@ -68,7 +68,7 @@ describe.each(["static membership", "Redis membership"])("with %s", (membership)
       const answers = await start(3);
 
       await expectUnharmed(answers, async () => {
-        await pause(700);
+        await pause(1500);
         cluster!.signal("w1", "SIGKILL");
         await pause(2500);
         cluster!.restart("w1");
@@ -84,7 +84,7 @@ describe.each(["static membership", "Redis membership"])("with %s", (membership)
       const answers = await start(3);
 
       await expectUnharmed(answers, async () => {
-        await pause(700);
+        await pause(1500);
         cluster!.signal("w2", "SIGSTOP");
         await pause(2500);
         cluster!.signal("w2", "SIGCONT");
@@ -100,7 +100,7 @@ describe.each(["static membership", "Redis membership"])("with %s", (membership)
       const answers = await start(3);
 
       await expectUnharmed(answers, async () => {
-        await pause(700);
+        await pause(1500);
         cluster!.signal("w0", "SIGTERM");
         await pause(3000);
       });
@@ -126,7 +126,7 @@ describe.skipIf(!hasRedisServer)("with Redis stopped", () => {
     const answers = await recordAnswers(cluster.url, requests());
 
     await expectUnharmed(answers, async () => {
-      await pause(700);
+      await pause(1500);
       await redis!.kill();
       await pause(4000);
       await redis!.restart();
