@@ -3,7 +3,7 @@
 
 import { createDenseEngine } from "@winnow/accelerator";
 import { type Environment, systemClock } from "@winnow/core";
-import { createHttpServer, createRouter } from "@winnow/router";
+import { createHttpServer, createMetrics, createRouter } from "@winnow/router";
 import { openCluster } from "../cluster-access.ts";
 import { endOnSignals, reportListening } from "../process-life.ts";
 import { type LogLevel, processLog } from "../process-log.ts";
@@ -36,6 +36,7 @@ export async function runRouter(options: RouterRoleOptions): Promise<void> {
   const environment: Environment = { clock: systemClock, random: Math.random, log };
   const cluster = openCluster(options, environment);
   const denseEngine = createDenseEngine({});
+  const metrics = createMetrics();
   const requestTimeoutMs = options.rest_api_timeout_in_ms || UNLIMITED_TIMEOUT_MS;
   const router = createRouter(
     {
@@ -43,12 +44,19 @@ export async function runRouter(options: RouterRoleOptions): Promise<void> {
       routerTableBytesMax: options.routerTableBytes,
       requestTimeoutMs,
     },
-    { environment, connector: cluster.connector, membership: cluster.membership, denseEngine },
+    {
+      environment,
+      connector: cluster.connector,
+      membership: cluster.membership,
+      denseEngine,
+      observer: metrics.router,
+    },
   );
+  metrics.watch(router);
   const http = createHttpServer(
     router,
     { requestTimeoutMs, cors: options.rest_api_enable_cors_support === true },
-    environment,
+    { ...environment, observer: metrics.http, metrics },
   );
   const port = options.rest_api_port ?? options.port;
   const listening = await http.listen({ host: options.host, port });
