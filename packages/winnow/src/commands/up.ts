@@ -1,6 +1,7 @@
 // `winnow up`: starts a cluster on this machine, says when it answers and how to ask it, and stops
 // everything on Ctrl-C. For trying and testing; in production Kubernetes starts the same roles.
 
+import { availableParallelism } from "node:os";
 import { WinnowError, systemClock, toWinnowError } from "@winnow/core";
 import picocolors from "picocolors";
 import {
@@ -94,7 +95,11 @@ function clusterShape(options: UpOptions, source: ModelSource, script: string): 
     port: options.rest_api_port ?? options.port,
     redis: options.redis,
     routerArgs: common,
-    workerArgs: [...common, ...models, "--accelerator", options.accelerator],
+    workerArgs: [
+      ...[...common, ...models, "--accelerator", options.accelerator],
+      // The workers share this machine's cores; each with all of them would fight the others.
+      ...["--threads", String(Math.max(1, Math.floor(availableParallelism() / options.workers)))],
+    ],
     script,
   };
 }

@@ -1,0 +1,34 @@
+// TensorFlow Serving's monitoring configuration file (`--monitoring_config_file`): whether and where
+// metrics are shown. Winnow shows them without a file as well.
+
+import type { MessageShape } from "../text-proto/text-message.ts";
+import { readMessage } from "../text-proto/text-message.ts";
+
+/** Where metrics are shown; `undefined`: nowhere. */
+export interface MonitoringConfig {
+  readonly metricsPath: string | undefined;
+}
+
+const DEFAULT_PATH = "/monitoring/prometheus/metrics";
+
+const CONFIG: MessageShape = {
+  name: "MonitoringConfig",
+  fields: {
+    prometheus_config: {
+      kind: "message",
+      shape: {
+        name: "PrometheusConfig",
+        fields: { enable: { kind: "bool" }, path: { kind: "string" } },
+      },
+    },
+  },
+};
+
+/** Reads the file's text; `source` names it in errors. @throws WinnowError INVALID_ARGUMENT */
+export function readMonitoringConfig(text: string, source: string): MonitoringConfig {
+  const prometheus = readMessage(text, CONFIG, source).message("prometheus_config");
+  if (prometheus?.flag("enable") !== true) return { metricsPath: undefined };
+  const metricsPath = prometheus.text("path") || DEFAULT_PATH;
+  if (/^\/[\x21-\x7E]*$/.test(metricsPath)) return { metricsPath };
+  throw prometheus.fault(`path is a URL's path, as in ${DEFAULT_PATH}`, "path");
+}
