@@ -10,14 +10,16 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernel.h"
+
 namespace winnow {
 
-/** Bounds of a row's score, and where the row is. */
+/** Bounds of a row's score, and where the row is: the table's number and the sorted position. */
 struct Survivor {
   float lower;
   float upper;
   uint32_t table;
-  uint32_t local;
+  uint32_t position;
 };
 
 /** A threshold all threads share; it only rises. */
@@ -34,17 +36,20 @@ class SharedThreshold {
 class CandidatePool {
  public:
   /** For the best `k`, holding at most `limit` survivors. */
-  void reset(size_t k, size_t limit);
+  void reset(const Kernel& kernel, size_t k, size_t limit);
 
   /** Takes a survivor. False: the pool cannot hold the query's survivors, which are all dropped. */
   bool add(const Survivor& survivor, SharedThreshold& threshold);
 
-  std::vector<Survivor>& survivors() { return survivors_; }
+  const std::vector<Survivor>& survivors() const { return survivors_; }
 
  private:
   bool tighten(SharedThreshold& threshold);
+  float reachedByK() const;
 
+  const Kernel* kernel_ = nullptr;
   std::vector<Survivor> survivors_;
+  /** The survivors' lower bounds once more, side by side for counting. */
   std::vector<float> lowers_;
   size_t k_ = 0;
   size_t limit_ = 0;

@@ -10,7 +10,7 @@
 #include <immintrin.h>
 
 #define WINNOW_AVX512 \
-  __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma")))
+  __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,popcnt")))
 
 namespace winnow {
 
@@ -26,22 +26,29 @@ constexpr uint32_t ROW_VECTORS = BLOCK_ROWS / 16;
 template <uint32_t QUERIES>
 WINNOW_AVX512 bool filterGroup(const FilterCall& call) {
   __m512i sums[QUERIES][ROW_VECTORS];
+  // Unrolled by order, because an accumulator in an array that is looped over stays in memory.
+#pragma GCC unroll 8
   for (uint32_t q = 0; q < QUERIES; ++q) {
     const __m512i start = _mm512_set1_epi32(-call.limits[q]);
+#pragma GCC unroll 4
     for (uint32_t v = 0; v < ROW_VECTORS; ++v) sums[q][v] = start;
   }
   const uint8_t* codes = call.codes;
   const uint32_t* words = call.words;
   const size_t stripe = size_t{call.groups} * 64;
-  const uint8_t* ahead = call.ahead;
+  const size_t step = call.stripeStep * stripe;
+  const size_t ends = 4 * stripe;
+  size_t ahead = call.firstStripe * stripe;
   for (uint32_t group = 0; group < call.groups; ++group) {
     const __m512i rows0 = _mm512_load_si512(codes);
     const __m512i rows1 = _mm512_load_si512(codes + 64);
     const __m512i rows2 = _mm512_load_si512(codes + 128);
     const __m512i rows3 = _mm512_load_si512(codes + 192);
-    for (uint32_t s = call.firstStripe; s < 4; s += call.stripeStep) {
-      _mm_prefetch(reinterpret_cast<const char*>(ahead + s * stripe), _MM_HINT_T0);
+    const size_t offset = size_t{group} * 64;
+    for (size_t at = ahead; at < ends; at += step) {
+      _mm_prefetch(reinterpret_cast<const char*>(call.ahead + at + offset), _MM_HINT_T0);
     }
+#pragma GCC unroll 8
     for (uint32_t q = 0; q < QUERIES; ++q) {
       const __m512i query = _mm512_set1_epi32(static_cast<int32_t>(words[q]));
       WINNOW_DOT(sums[q][0], rows0, query);
@@ -50,16 +57,21 @@ WINNOW_AVX512 bool filterGroup(const FilterCall& call) {
       WINNOW_DOT(sums[q][3], rows3, query);
     }
     codes += 256;
-    ahead += 64;
     words += QUERIES;
   }
   __m512i all = sums[0][0];
+#pragma GCC unroll 8
   for (uint32_t q = 0; q < QUERIES; ++q) {
+#pragma GCC unroll 4
     for (uint32_t v = 0; v < ROW_VECTORS; ++v) all = _mm512_and_si512(all, sums[q][v]);
   }
   if (_mm512_movepi32_mask(all) == 0xffff) return false;
+  // Compilers would hoist the stores of this rare path into the loop above.
+  __asm__ volatile("" ::: "memory");
+#pragma GCC unroll 8
   for (uint32_t q = 0; q < QUERIES; ++q) {
     uint64_t negative = 0;
+#pragma GCC unroll 4
     for (uint32_t v = 0; v < ROW_VECTORS; ++v) {
       negative |= static_cast<uint64_t>(_mm512_movepi32_mask(sums[q][v])) << (16 * v);
       _mm512_storeu_si512(call.margins + q * BLOCK_ROWS + 16 * v, sums[q][v]);
@@ -105,6 +117,18 @@ WINNOW_AVX512 void computeLimits(const BlockBounds& block, const QueryLanes& lan
   }
 }
 
+WINNOW_AVX512 size_t countFrom(const float* values, size_t count, float least) {
+  const __m512 bound = _mm512_set1_ps(least);
+  size_t found = 0;
+  for (size_t i = 0; i < count; i += 16) {
+    const __mmask16 some = count - i >= 16 ? 0xffff : (1u << (count - i)) - 1;
+    const __m512 part = _mm512_maskz_loadu_ps(some, values + i);
+    found += static_cast<size_t>(
+        __builtin_popcount(_mm512_mask_cmp_ps_mask(some, part, bound, _CMP_GE_OQ)));
+  }
+  return found;
+}
+
 WINNOW_AVX512 float score(const double* query, const float* row, uint32_t dim) {
   __m512d sums = _mm512_setzero_pd();
   const uint32_t whole = dim - dim % 8;
@@ -129,7 +153,8 @@ WINNOW_AVX512 float score(const double* query, const float* row, uint32_t dim) {
 
 }  // namespace
 
-const Kernel AVX512_KERNEL{"avx512-vnni", GROUP_QUERIES, 127, filter, computeLimits, score};
+const Kernel AVX512_KERNEL{"avx512-vnni", GROUP_QUERIES, 127,  filter,
+                           computeLimits, countFrom,     score};
 
 }  // namespace winnow
 

@@ -47,6 +47,12 @@ void computeLimits(const BlockBounds& block, const QueryLanes& lanes, const Boun
   }
 }
 
+size_t countFrom(const float* values, size_t count, float least) {
+  uint32_t found = 0;
+  for (size_t i = 0; i < count; ++i) found += values[i] >= least ? 1 : 0;
+  return found;
+}
+
 float score(const double* query, const float* row, uint32_t dim) {
   double lanes[8] = {0, 0, 0, 0, 0, 0, 0, 0};
   const uint32_t whole = dim - dim % 8;
@@ -63,6 +69,6 @@ float score(const double* query, const float* row, uint32_t dim) {
 
 }  // namespace
 
-const Kernel PORTABLE_KERNEL{"portable", 4, 127, filter, computeLimits, score};
+const Kernel PORTABLE_KERNEL{"portable", 4, 127, filter, computeLimits, countFrom, score};
 
 }  // namespace winnow

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "table.h"
@@ -20,7 +21,7 @@ struct FilterCall {
   uint32_t groups;
   /** Queries in the group, 1 to the kernel's `groupQueries`. */
   uint32_t queries;
-  /** Four signed codes each: [groups][queries]. */
+  /** Four signed codes each: [groups][queries], or [queries][groups padded to `wordGroups`]. */
   const uint32_t* words;
   /** Per query, the least sum of products a row must have to survive. */
   const int32_t* limits;
@@ -65,8 +66,19 @@ struct Kernel {
   /** Per query, the least sum of products with which a row of the block could reach its threshold. */
   void (*computeLimits)(const BlockBounds& block, const QueryLanes& lanes,
                         const BoundWeights& weights, int32_t* limits);
+  /** How many of the values are at least `least`. */
+  size_t (*countFrom)(const float* values, size_t count, float least);
   /** The canonical score (canonical-score.ts) of a float64 query and a float32 row. */
   float (*score)(const double* query, const float* row, uint32_t dim);
+
+  /** 0: a word of every query of a call, then the next; else each query's words, so padded. */
+  uint32_t wordGroups = 0;
+  /** Called by a thread before its first filter call and after its last; may be null. */
+  void (*enter)() = nullptr;
+  void (*leave)() = nullptr;
+  /** With fewer queries than `queriesMin`, this kernel is faster; it codes queries alike. */
+  const Kernel* few = nullptr;
+  uint32_t queriesMin = 0;
 };
 
 /** The best kernel this processor runs among those at most as demanding as `name`; null: any. */
@@ -77,5 +89,9 @@ extern const Kernel PORTABLE_KERNEL;
 extern const Kernel AVX2_KERNEL;
 extern const Kernel AVX512_KERNEL;
 #endif
+/** Whether this process may use AMX; asks the system for it. */
+bool hasAmx();
+/** To be called only once AVX512_KERNEL is initialised. */
+Kernel amxKernel();
 
 }  // namespace winnow

@@ -14,7 +14,7 @@ namespace {
 /** Covers the rounding of a score to float32 against |q|·|x|, and subnormal scores. */
 constexpr double NORM_SLACK = 1 + 1e-6;
 /** How far ahead codes are fetched. */
-constexpr size_t AHEAD_BYTES = 4096;
+constexpr size_t AHEAD_BYTES = 8192;
 constexpr uint32_t STRIPES = 4;
 
 }  // namespace
@@ -53,35 +53,52 @@ QueryLanes Search::lanesOf(Scratch& scratch) const {
 
 void Search::loadLanes(const Unit& unit, Scratch& scratch) {
   const QueryLanes lanes = lanesOf(scratch);
-  const uint32_t groupMax = kernel_.groupQueries;
-  const uint32_t groupCount = (lanes.count + groupMax - 1) / groupMax;
-  uint32_t* words = scratch.words.data();
+  for (uint32_t lane = 0; lane < lanes.count; ++lane) {
+    const uint32_t query = scratch.active[lane];
+    const QueryCode& code = codeOf(unit.table, query);
+    lanes.threshold[lane] = thresholds_[query].get();
+    lanes.norm[lane] = code.norm;
+    lanes.error[lane] = code.error;
+    lanes.inverseScale[lane] = code.inverseScale;
+    lanes.offset[lane] = code.offset;
+  }
+}
+
+void Search::packWords(const Unit& unit, Scratch& scratch) {
+  const Kernel& kernel = *scratch.kernel;
+  const uint32_t count = static_cast<uint32_t>(scratch.active.size());
+  const uint32_t groupCount = (count + kernel.groupQueries - 1) / kernel.groupQueries;
+  const bool isByQuery = kernel.wordGroups > 0;
+  const uint32_t padding = std::max(kernel.wordGroups, 1u);
+  const uint32_t width = (groups_ + padding - 1) / padding * padding;
+  scratch.groups.clear();
   uint32_t lane = 0;
-  // Groups of even size: seven queries are 4 + 3, not 6 + 1.
   for (uint32_t g = 0; g < groupCount; ++g) {
-    const uint32_t end = static_cast<uint32_t>(uint64_t{g + 1} * lanes.count / groupCount);
-    const uint32_t size = end - lane;
-    for (uint32_t i = 0; i < size; ++i, ++lane) {
-      const uint32_t query = scratch.active[lane];
-      const QueryCode& code = codeOf(unit.table, query);
-      lanes.threshold[lane] = thresholds_[query].get();
-      lanes.norm[lane] = code.norm;
-      lanes.error[lane] = code.error;
-      lanes.inverseScale[lane] = code.inverseScale;
-      lanes.offset[lane] = code.offset;
-      const uint32_t* source = wordsOf(unit.table, query);
-      for (uint32_t word = 0; word < groups_; ++word) words[size_t{word} * size + i] = source[word];
+    const uint32_t end = static_cast<uint32_t>(uint64_t{g + 1} * count / groupCount);
+    const Group group{lane, end - lane, size_t{lane} * width};
+    uint32_t* words = scratch.words.data() + group.firstWord;
+    for (uint32_t i = 0; lane < end; ++i, ++lane) {
+      const uint32_t* source = wordsOf(unit.table, scratch.active[lane]);
+      for (uint32_t word = 0; word < groups_; ++word) {
+        words[isByQuery ? size_t{i} * width + word : size_t{word} * group.size + i] = source[word];
+      }
+      for (uint32_t word = groups_; word < width; ++word) words[size_t{i} * width + word] = 0;
     }
-    words += size_t{size} * groups_;
+    scratch.groups.push_back(group);
   }
 }
 
 void Search::filterUnit(const Unit& unit, Scratch& scratch) {
   const Table& table = *request_.tables[unit.table];
+  const bool isFew = scratch.active.size() < kernel_.queriesMin;
+  scratch.kernel = isFew ? kernel_.few : &kernel_;
   loadLanes(unit, scratch);
+  packWords(unit, scratch);
   const uint32_t start = unit.unit * UNIT_BLOCKS;
   const uint32_t end = std::min(start + UNIT_BLOCKS, table.blocks());
+  if (scratch.kernel->enter != nullptr) scratch.kernel->enter();
   for (uint32_t block = start; block < end; ++block) filterBlock(unit, block, scratch);
+  if (scratch.kernel->leave != nullptr) scratch.kernel->leave();
 }
 
 void Search::filterBlock(const Unit& unit, uint32_t block, Scratch& scratch) {
@@ -89,37 +106,33 @@ void Search::filterBlock(const Unit& unit, uint32_t block, Scratch& scratch) {
   const uint64_t admitted = admittedOf(table, block);
   if (admitted == 0) return;
   const QueryLanes lanes = lanesOf(scratch);
-  kernel_.computeLimits(table.bounds(block), lanes, request_.weights, scratch.limits.data());
+  const Kernel& kernel = *scratch.kernel;
+  kernel.computeLimits(table.bounds(block), lanes, request_.weights, scratch.limits.data());
   const size_t blockBytes = size_t{groups_} * 4 * BLOCK_ROWS;
   const uint32_t blocksAhead = static_cast<uint32_t>((AHEAD_BYTES + blockBytes - 1) / blockBytes);
-  const uint32_t groupMax = kernel_.groupQueries;
-  const uint32_t groupCount = (lanes.count + groupMax - 1) / groupMax;
-  const uint32_t* words = scratch.words.data();
+  const uint8_t* ahead = table.codes(std::min(block + blocksAhead, table.blocks() - 1));
+  const uint32_t stripeStep = std::min(static_cast<uint32_t>(scratch.groups.size()), STRIPES);
   uint64_t survivors[GROUP_QUERIES_MAX];
   alignas(64) int32_t margins[GROUP_QUERIES_MAX * BLOCK_ROWS];
-  uint32_t lane = 0;
-  for (uint32_t g = 0; g < groupCount; ++g) {
-    const uint32_t end = static_cast<uint32_t>(uint64_t{g + 1} * lanes.count / groupCount);
-    const uint32_t size = end - lane;
+  uint32_t stripe = 0;
+  for (const Group& group : scratch.groups) {
     const FilterCall call{table.codes(block),
                           groups_,
-                          size,
-                          words,
-                          scratch.limits.data() + lane,
-                          table.codes(std::min(block + blocksAhead, table.blocks() - 1)),
-                          g,
-                          std::min(groupCount, STRIPES),
+                          group.size,
+                          scratch.words.data() + group.firstWord,
+                          scratch.limits.data() + group.firstLane,
+                          ahead,
+                          stripe++,
+                          stripeStep,
                           survivors,
                           margins};
-    if (kernel_.filter(call)) {
-      for (uint32_t i = 0; i < size; ++i) {
-        const uint64_t rows = survivors[i] & admitted;
-        if (rows == 0) continue;
-        takeSurvivors(unit, {block, lane + i, rows, margins + size_t{i} * BLOCK_ROWS}, scratch);
-      }
+    if (!kernel.filter(call)) continue;
+    for (uint32_t i = 0; i < group.size; ++i) {
+      const uint64_t rows = survivors[i] & admitted;
+      if (rows == 0) continue;
+      const int32_t* rowMargins = margins + size_t{i} * BLOCK_ROWS;
+      takeSurvivors(unit, {block, group.firstLane + i, rows, rowMargins}, scratch);
     }
-    words += size_t{size} * groups_;
-    lane = end;
   }
 }
 
@@ -131,14 +144,17 @@ void Search::takeSurvivors(const Unit& unit, const Passed& passed, Scratch& scra
   const double error = boundError(bounds, code.norm, code.error, request_.weights);
   const double scale = bounds.scale * code.scale;
   const double start = scratch.limits[passed.lane] - code.offset;
+  const bool hasExcluded = !request_.excludedStarts.empty();
   double& threshold = lanesOf(scratch).threshold[passed.lane];
   for (uint64_t rows = passed.rows; rows != 0; rows &= rows - 1) {
     const uint32_t r = static_cast<uint32_t>(__builtin_ctzll(rows));
-    const uint32_t local = table.order()[passed.block * BLOCK_ROWS + r];
-    if (isExcluded(query, table.shape().firstRow + local)) continue;
+    const uint32_t position = passed.block * BLOCK_ROWS + r;
+    if (hasExcluded && isExcluded(query, table.shape().firstRow + table.order()[position])) {
+      continue;
+    }
     const double middle = scale * (passed.margins[r] + start);
     const Survivor survivor{static_cast<float>(middle - error), static_cast<float>(middle + error),
-                            unit.table, local};
+                            unit.table, position};
     if (scratch.pools[query].add(survivor, thresholds_[query])) continue;
     becomeDense(query);
     threshold = std::numeric_limits<double>::max();

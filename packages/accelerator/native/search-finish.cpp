@@ -110,17 +110,22 @@ void Search::scoreSurvivors(uint32_t query, const Survivor* survivors, size_t co
                             KeyPool& keys) {
   const uint32_t dim = request_.dim;
   const double* wide = wide_.data() + size_t{query} * dim;
-  for (size_t i = 0; i < std::min(ROWS_AHEAD, count); ++i) {
-    fetch(request_.tables[survivors[i].table]->row(survivors[i].local), dim);
-  }
-  for (size_t i = 0; i < count; ++i) {
-    if (i + ROWS_AHEAD < count) {
-      const Survivor& next = survivors[i + ROWS_AHEAD];
-      fetch(request_.tables[next.table]->row(next.local), dim);
+  // Two steps ahead: first the number of the row is fetched, then the row.
+  for (size_t i = 0; i < count + 2 * ROWS_AHEAD; ++i) {
+    if (i < count) {
+      const Survivor& far = survivors[i];
+      __builtin_prefetch(request_.tables[far.table]->order() + far.position);
     }
-    const Table& table = *request_.tables[survivors[i].table];
-    const float score = kernel_.score(wide, table.row(survivors[i].local), dim);
-    const uint64_t key = orderKey(score, table.shape().firstRow + survivors[i].local);
+    if (i >= ROWS_AHEAD && i - ROWS_AHEAD < count) {
+      const Survivor& near = survivors[i - ROWS_AHEAD];
+      fetch(request_.tables[near.table]->row(localOf(near)), dim);
+    }
+    if (i < 2 * ROWS_AHEAD) continue;
+    const Survivor& survivor = survivors[i - 2 * ROWS_AHEAD];
+    const Table& table = *request_.tables[survivor.table];
+    const uint32_t local = localOf(survivor);
+    const float score = kernel_.score(wide, table.row(local), dim);
+    const uint64_t key = orderKey(score, table.shape().firstRow + local);
     if (keys.admits(key)) keys.add(key);
   }
   counters_.rescored.fetch_add(count, std::memory_order_relaxed);

@@ -93,12 +93,15 @@ void Search::orderUnits() {
 
 void Search::prepareScratch(Scratch& scratch) {
   scratch.pools.resize(request_.queries);
-  for (CandidatePool& pool : scratch.pools) pool.reset(request_.k, poolLimit_);
+  for (CandidatePool& pool : scratch.pools) pool.reset(kernel_, request_.k, poolLimit_);
   // Lane arrays are read in whole vectors of eight.
   const size_t lanes = (size_t{request_.queries} + 7) / 8 * 8;
   scratch.lanes.resize(lanes * 5);
   scratch.limits.resize(lanes + GROUP_QUERIES_MAX);
-  scratch.words.resize(lanes * groups_);
+  const uint32_t padding = std::max(kernel_.wordGroups, 1u);
+  const size_t words = (groups_ + padding - 1) / padding * padding;
+  // A group may be read as if it were full.
+  scratch.words.resize((lanes + GROUP_QUERIES_MAX) * words);
 }
 
 void Search::prepareQuery(uint32_t query) {

@@ -77,6 +77,12 @@ class Search {
     uint32_t table;
     uint32_t unit;
   };
+  /** Lanes that go into one filter call, and where their words begin. */
+  struct Group {
+    uint32_t firstLane;
+    uint32_t size;
+    size_t firstWord;
+  };
   /** A thread's own memory. */
   struct Scratch {
     std::vector<CandidatePool> pools;
@@ -87,6 +93,10 @@ class Search {
     std::vector<double> lanes;
     std::vector<int32_t> limits;
     std::vector<uint32_t> words;
+    /** The active queries in groups as even as possible: seven are 4 + 3, not 6 + 1. */
+    std::vector<Group> groups;
+    /** Which kernel filters the current unit. */
+    const Kernel* kernel = nullptr;
   };
   /** Rows of one block that one query's filter let pass. */
   struct Passed {
@@ -110,6 +120,7 @@ class Search {
   void filterBlock(const Unit& unit, uint32_t block, Scratch& scratch);
   void takeSurvivors(const Unit& unit, const Passed& passed, Scratch& scratch);
   void loadLanes(const Unit& unit, Scratch& scratch);
+  void packWords(const Unit& unit, Scratch& scratch);
   QueryLanes lanesOf(Scratch& scratch) const;
 
   void denseUnits(Scratch& scratch);
@@ -118,6 +129,9 @@ class Search {
   void finishQueries(std::vector<Scratch>& scratches);
   void finishFiltered(uint32_t query, std::vector<Scratch>& scratches);
   void finishDense(uint32_t query, std::vector<Scratch>& scratches);
+  uint32_t localOf(const Survivor& survivor) const {
+    return request_.tables[survivor.table]->order()[survivor.position];
+  }
   void scoreSurvivors(uint32_t query, const Survivor* survivors, size_t count, KeyPool& keys);
   void write(uint32_t query, KeyPool& keys);
 

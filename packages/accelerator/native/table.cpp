@@ -15,16 +15,32 @@ namespace {
 constexpr double ROUND_UP = 1 + 1e-9;
 /** Scale of a block that holds zeros only; any positive number serves. */
 constexpr double SMALLEST_SCALE = 1e-60;
+/** A kernel may read 16 groups of dims at once, also where fewer are left, and multiply them by 0. */
+constexpr size_t CODE_MARGIN_BYTES = 16 * 4 * BLOCK_ROWS;
 
 size_t codeBytes(const TableShape& shape) {
   const size_t blocks = (size_t{shape.rows} + BLOCK_ROWS - 1) / BLOCK_ROWS;
-  return blocks * ((shape.dim + 3) / 4 * 4) * BLOCK_ROWS;
+  return blocks * ((shape.dim + 3) / 4 * 4) * BLOCK_ROWS + CODE_MARGIN_BYTES;
 }
 
+/** |row| rounded up; in four sums, because one would wait for itself. */
 double normOf(const float* row, uint32_t dim) {
-  double sum = 0;
-  for (uint32_t j = 0; j < dim; ++j) sum += static_cast<double>(row[j]) * row[j];
-  return std::sqrt(sum) * ROUND_UP;
+  double sums[4] = {0, 0, 0, 0};
+  uint32_t j = 0;
+  for (; j + 4 <= dim; j += 4) {
+    for (uint32_t lane = 0; lane < 4; ++lane) {
+      sums[lane] += static_cast<double>(row[j + lane]) * row[j + lane];
+    }
+  }
+  for (; j < dim; ++j) sums[0] += static_cast<double>(row[j]) * row[j];
+  return std::sqrt((sums[0] + sums[1]) + (sums[2] + sums[3])) * ROUND_UP;
+}
+
+/** A key that sorts non-negative values in descending order and equal ones by row. */
+uint64_t descendingKey(float value, uint32_t local) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return static_cast<uint64_t>(~bits) << 32 | local;
 }
 
 }  // namespace
@@ -37,7 +53,7 @@ size_t Table::occupiedBytes(const TableShape& shape) {
   bytes += MemoryRegion::occupiedBytes(size_t{shape.rows} * sizeof(uint32_t));
   const size_t blocks = (size_t{shape.rows} + BLOCK_ROWS - 1) / BLOCK_ROWS;
   const size_t units = (size_t{shape.rows} + UNIT_ROWS - 1) / UNIT_ROWS;
-  return bytes + blocks * sizeof(BlockBounds) + (units + shape.dim) * sizeof(double);
+  return bytes + blocks * sizeof(BlockBounds) + (units + 2 * size_t{shape.dim}) * sizeof(double);
 }
 
 size_t Table::buildBytes(const TableShape& shape) {
@@ -91,20 +107,18 @@ void Table::scaleDimensions() {
     }
   }
   dimScales_.resize(shape_.dim);
+  inverseDimScales_.resize(shape_.dim);
   for (uint32_t j = 0; j < shape_.dim; ++j) {
     const double mean = squares[j] / shape_.rows;
     dimScales_[j] = mean > 0 ? std::exp2(std::round(0.5 * std::log2(mean))) : 1;
+    inverseDimScales_[j] = 1 / dimScales_[j];
   }
 }
 
 void Table::sortRows() {
-  // Norms are positive, so the bits of a float order them; the row below makes the sort stable.
   std::vector<uint64_t> keys(shape_.rows);
   for (uint32_t local = 0; local < shape_.rows; ++local) {
-    const float norm = static_cast<float>(normOf(row(local), shape_.dim));
-    uint32_t bits;
-    std::memcpy(&bits, &norm, sizeof bits);
-    keys[local] = static_cast<uint64_t>(~bits) << 32 | local;
+    keys[local] = descendingKey(static_cast<float>(normOf(row(local), shape_.dim)), local);
   }
   std::sort(keys.begin(), keys.end());
   uint32_t* order = order_.as<uint32_t>();
@@ -112,27 +126,27 @@ void Table::sortRows() {
   for (uint32_t unit = 0; unit < units(); ++unit) {
     const uint32_t start = unit * UNIT_ROWS;
     const uint32_t end = std::min(start + UNIT_ROWS, shape_.rows);
-    double greatest = 0;
     for (uint32_t at = start; at < end; ++at) {
       const uint32_t local = static_cast<uint32_t>(keys[at]);
-      const float* values = row(local);
-      greatest = std::max(greatest, normOf(values, shape_.dim));
-      float peak = 0;
-      for (uint32_t j = 0; j < shape_.dim; ++j) {
-        peak = std::max(peak, static_cast<float>(std::fabs(values[j] / dimScales_[j])));
-      }
-      uint32_t bits;
-      std::memcpy(&bits, &peak, sizeof bits);
-      keys[at] = static_cast<uint64_t>(~bits) << 32 | local;
+      unitNorms_[unit] = std::max(unitNorms_[unit], normOf(row(local), shape_.dim));
+      keys[at] = descendingKey(peakOf(local), local);
     }
     std::sort(keys.begin() + start, keys.begin() + end);
     for (uint32_t at = start; at < end; ++at) order[at] = static_cast<uint32_t>(keys[at]);
-    unitNorms_[unit] = greatest;
   }
   // Norms that differ by less than a float can are in row order: make the sequence monotone.
   for (uint32_t unit = units(); unit-- > 1;) {
     unitNorms_[unit - 1] = std::max(unitNorms_[unit - 1], unitNorms_[unit]);
   }
+}
+
+float Table::peakOf(uint32_t local) const {
+  const float* values = row(local);
+  double peak = 0;
+  for (uint32_t j = 0; j < shape_.dim; ++j) {
+    peak = std::max(peak, std::fabs(values[j] * inverseDimScales_[j]));
+  }
+  return static_cast<float>(peak);
 }
 
 void Table::encodeBlock(uint32_t block, double* scratch) {
@@ -146,7 +160,7 @@ void Table::encodeBlock(uint32_t block, double* scratch) {
     const float* values = row(order[r]);
     double* scaled = scratch + size_t{r} * width;
     for (uint32_t j = 0; j < dim; ++j) {
-      scaled[j] = values[j] / dimScales_[j];
+      scaled[j] = values[j] * inverseDimScales_[j];
       peak = std::max(peak, std::fabs(scaled[j]));
     }
   }

@@ -83,6 +83,8 @@ class Table {
  private:
   void scaleDimensions();
   void sortRows();
+  /** The greatest scaled value of a row. */
+  float peakOf(uint32_t local) const;
   void encodeBlock(uint32_t block, double* scratch);
 
   TableShape shape_;
@@ -92,6 +94,7 @@ class Table {
   std::vector<BlockBounds> bounds_;
   std::vector<double> unitNorms_;
   std::vector<double> dimScales_;
+  std::vector<double> inverseDimScales_;
   size_t taken_ = 0;
 };
 
