@@ -183,8 +183,7 @@ export class TextMessage {
 
   #wrong(field: TextField, wanted: string): Error {
     const { value } = field;
-    const found =
-      value.kind === "message" ? "a message" : JSON.stringify(excerpt(value.text));
+    const found = value.kind === "message" ? "a message" : JSON.stringify(excerpt(value.text));
     return this.#faultAt(field, `"${field.name}" is ${wanted}, not ${found}`);
   }
 

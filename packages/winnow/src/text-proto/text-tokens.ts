@@ -18,10 +18,7 @@ export interface TextToken extends TextPlace {
 
 /** A fault in a text: `models.config:3:7: …`. */
 export function textFault(source: string, place: TextPlace, message: string): WinnowError {
-  return new WinnowError(
-    "INVALID_ARGUMENT",
-    `${source}:${place.line}:${place.column}: ${message}`,
-  );
+  return new WinnowError("INVALID_ARGUMENT", `${source}:${place.line}:${place.column}: ${message}`);
 }
 
 /** All tokens, an `end` last. @throws WinnowError INVALID_ARGUMENT naming the place */
@@ -127,10 +124,7 @@ class TokenReader {
   #isStop(quote: string): boolean {
     const character = this.#text[this.#at];
     return (
-      character === undefined ||
-      character === quote ||
-      character === "\\" ||
-      character === "\n"
+      character === undefined || character === quote || character === "\\" || character === "\n"
     );
   }
 
