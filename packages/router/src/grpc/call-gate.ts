@@ -1,0 +1,74 @@
+// What every call passes, health checks and watches included: it is known from its first byte to its
+// last, refused above the limit before its message is read, cut when the server must end, and whatever
+// text it ends with is short.
+
+import { ServerInterceptingCall, ServerListenerBuilder, status } from "@grpc/grpc-js";
+import type { ServerInterceptor } from "@grpc/grpc-js";
+import { cutDetails } from "./status-details.ts";
+
+type Intercepted = Parameters<ServerInterceptor>[1];
+type Method = Parameters<ServerInterceptor>[0];
+
+/** Counts, refuses and cuts calls. */
+export class CallGate {
+  readonly #callsMax: number;
+  readonly #idle: (() => void)[] = [];
+  readonly #calls = new Set<Intercepted>();
+  #unaryCalls = 0;
+
+  constructor(callsMax: number) {
+    this.#callsMax = callsMax;
+  }
+
+  /** Whether no call is open but streams, which end when their client likes. */
+  get isIdle(): boolean {
+    return this.#unaryCalls === 0;
+  }
+
+  /** Resolves when it is idle. */
+  idle(): Promise<void> {
+    if (this.isIdle) return Promise.resolve();
+    return new Promise((resolve) => this.#idle.push(resolve));
+  }
+
+  /** Ends every call that is open. `Server.forceShutdown()` does not, without channelz. */
+  cut(): void {
+    for (const call of this.#calls) {
+      call.sendStatus({ code: status.UNAVAILABLE, details: "The server is closing" });
+    }
+  }
+
+  /** For the server's options. */
+  readonly interceptor: ServerInterceptor = (method, call) =>
+    new ServerInterceptingCall(call, {
+      start: (next) => next(this.#listener(method, call)),
+      sendStatus: (status, next) =>
+        next(
+          status.details === undefined || status.details === null
+            ? status
+            : { ...status, details: cutDetails(status.details) },
+        ),
+    });
+
+  #listener(method: Method, call: Intercepted): ReturnType<ServerListenerBuilder["build"]> {
+    const unary = method.responseStream ? 0 : 1;
+    return new ServerListenerBuilder()
+      .withOnReceiveMetadata((metadata, next) => {
+        if (this.#calls.size >= this.#callsMax) {
+          const details = `All ${this.#callsMax} places for calls are taken; try again`;
+          call.sendStatus({ code: status.UNAVAILABLE, details });
+          return;
+        }
+        this.#calls.add(call);
+        this.#unaryCalls += unary;
+        next(metadata);
+      })
+      .withOnCancel(() => {
+        if (!this.#calls.delete(call)) return;
+        this.#unaryCalls -= unary;
+        if (!this.isIdle) return;
+        for (const resolve of this.#idle.splice(0)) resolve();
+      })
+      .build();
+  }
+}

@@ -1,0 +1,21 @@
+// What the gRPC side tells whoever keeps metrics. It is told, not asked, and must not throw.
+
+/** One call that has been answered. */
+export interface AnsweredCall {
+  /** As TensorFlow Serving's metrics name it: `Predict`, `GetModelMetadata`, … */
+  readonly api: string;
+  /** The model that answered; `undefined` for failures, which may name any. */
+  readonly model: string | undefined;
+  /** Canonical code name; `OK` for success. */
+  readonly code: string;
+  /** Instances predicted for; 0 otherwise. */
+  readonly instances: number;
+  readonly answerBytes: number;
+  readonly elapsedMs: number;
+}
+
+/** Hears of calls. */
+export interface GrpcObserver {
+  /** A call was answered, whatever the answer. */
+  answered(call: AnsweredCall): void;
+}

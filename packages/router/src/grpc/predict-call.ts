@@ -1,0 +1,137 @@
+// One Predict call from bytes to bytes, with TensorFlow Serving's checks in their order
+// (servables/tensorflow/predict_util.cc):
+//
+//   message ─▶ spec ─▶ pin ─▶ signature ─▶ inputs ─▶ output_filter ─▶ predict ─▶ answer
+//                      └── released once, whatever happens behind it ──────────┘
+//
+// `k`, exclusions and partial answers are headers and fields of the REST API; TensorFlow's messages
+// have no place for them.
+
+import { WinnowError } from "@winnow/core";
+import type { SignatureProgram, Tensor } from "@winnow/core";
+import type { Predictor } from "../predictor.ts";
+import type { GrpcSettings } from "./grpc-settings.ts";
+import { predictSignature, requiredSpec, targetOf } from "./model-target.ts";
+import { writePredictAnswer } from "./predict-answer.ts";
+import { readPredictRequest } from "./request-messages.ts";
+import type { PredictMessage } from "./request-messages.ts";
+import { TensorBudget } from "./tensor-budget.ts";
+import { readTensorProto } from "./tensor-proto-reader.ts";
+
+/** One call as handlers see it. */
+export interface GrpcCall {
+  readonly bytes: Uint8Array;
+  readonly deadlineMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** An answer and what there is to tell of it. */
+export interface GrpcAnswer {
+  readonly bytes: Buffer;
+  readonly model: string;
+  readonly instances: number;
+}
+
+/** @throws WinnowError as the request or the cluster is at fault */
+export async function predict(
+  predictor: Predictor,
+  call: GrpcCall,
+  settings: GrpcSettings,
+): Promise<GrpcAnswer> {
+  const message = readPredictRequest(call.bytes, settings.namesMax);
+  const spec = requiredSpec(message.spec);
+  const pinned = await predictor.pin(targetOf(spec));
+  try {
+    const signature = predictSignature(pinned.program, spec.signatureName);
+    const inputs = readInputs(signature, message, settings);
+    const names = wantedOutputs(signature, message.outputFilter);
+    const { deadlineMs, signal } = call;
+    signal.throwIfAborted();
+    const request = { signature, inputs, deadlineMs, signal };
+    const { outputs } = await predictor.predict(pinned, request);
+    const { model, version } = pinned;
+    const answer = {
+      model,
+      version,
+      signatureName: signature.name,
+      outputs: new Map(names.map((name) => [name, outputNamed(outputs, name)])),
+    };
+    const [first] = inputs.values();
+    const bytes = writePredictAnswer(answer, settings.messageBytesMax);
+    return { bytes, model, instances: first?.shape[0] ?? 1 };
+  } finally {
+    pinned.release();
+  }
+}
+
+function readInputs(
+  signature: SignatureProgram,
+  { inputs }: PredictMessage,
+  settings: GrpcSettings,
+): Map<string, Tensor> {
+  checkNames(signature, inputs);
+  const budget = new TensorBudget(settings.tensorBytesMax);
+  return new Map(
+    signature.inputs.map((input) => {
+      const proto = inputs.get(input.name);
+      if (proto === undefined) throw missing(signature, inputs, input.name);
+      return [input.name, readTensorProto(proto, input, budget)] as const;
+    }),
+  );
+}
+
+/** As many as the signature has; which ones is found out when they are read. */
+function checkNames(signature: SignatureProgram, inputs: ReadonlyMap<string, unknown>): void {
+  const declared = signature.inputs.map(({ name }) => name).toSorted();
+  const sent = [...inputs.keys()].toSorted();
+  if (sent.length === declared.length) return;
+  const extra = sent.filter((name) => !declared.includes(name));
+  const lacking = declared.filter((name) => !inputs.has(name));
+  throw new WinnowError(
+    "INVALID_ARGUMENT",
+    `input size does not match signature: ${sent.length}!=${declared.length} ` +
+      `len({${sent.join(",")}}) != len({${declared.join(",")}}). ` +
+      `Sent extra: {${extra.join(",")}}. Missing but required: {${lacking.join(",")}}.`,
+  );
+}
+
+function missing(
+  signature: SignatureProgram,
+  inputs: ReadonlyMap<string, unknown>,
+  name: string,
+): WinnowError {
+  const feed = signature.inputs.find((input) => input.name === name)?.graphTensor ?? "";
+  const sent = [...inputs.keys()].toSorted().join(",");
+  return new WinnowError(
+    "INVALID_ARGUMENT",
+    `Signature input alias: ${name}(feed name: ${feed}) not found in request and no default value ` +
+      `provided. Inputs expected to be in the request {${sent}}, or default input alias set: `,
+  );
+}
+
+/** Names of the outputs to send: the filter, or all. */
+function wantedOutputs(signature: SignatureProgram, filter: readonly string[]): readonly string[] {
+  const known = signature.outputs.map(({ name }) => name);
+  if (filter.length === 0) return known;
+  const seen = new Set<string>();
+  for (const name of filter) {
+    if (!known.includes(name)) {
+      throw new WinnowError(
+        "INVALID_ARGUMENT",
+        `output tensor alias not found in signature: ${name} Outputs expected to be in the set ` +
+          `{${known.toSorted().join(",")}}.`,
+      );
+    }
+    if (seen.has(name)) {
+      throw new WinnowError("INVALID_ARGUMENT", `duplicate output tensor alias: ${name}`);
+    }
+    seen.add(name);
+  }
+  return filter;
+}
+
+function outputNamed(outputs: ReadonlyMap<string, Tensor>, name: string): Tensor {
+  const found = outputs.get(name);
+  if (found === undefined) throw new RangeError(`prediction without output "${name}"`);
+  return found;
+}

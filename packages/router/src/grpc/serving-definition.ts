@@ -1,0 +1,55 @@
+// TensorFlow Serving's two services as grpc-js wants them, from the embedded descriptor: no file is
+// read at run time. Requests reach the handlers as bytes: they are counted and refused before they
+// are decoded, and a faulty one gets a sentence instead of "Error deserializing request".
+
+import type { MethodDefinition, ServiceDefinition } from "@grpc/grpc-js";
+import { fromJSON } from "@grpc/proto-loader";
+import { servingDescriptor } from "./generated/serving-descriptor.ts";
+
+/** Names of the services, as health checks and clients say them. */
+export const PREDICTION_SERVICE = "tensorflow.serving.PredictionService";
+/** @see PREDICTION_SERVICE */
+export const MODEL_SERVICE = "tensorflow.serving.ModelService";
+
+const definitions = fromJSON(servingDescriptor as Parameters<typeof fromJSON>[0], {
+  keepCase: true,
+  longs: String,
+  enums: String,
+  defaults: true,
+  oneofs: true,
+});
+
+/** The methods of a service, their requests left as they came. */
+export function serviceOf(name: string): ServiceDefinition {
+  const methods = Object.entries(definitions[name] as ServiceDefinition);
+  return Object.fromEntries(
+    methods.map(([method, definition]) => [method, withRawRequest(definition)]),
+  );
+}
+
+/** Encodes an answer that is data; `Predict` gives bytes itself. */
+export function encodeMessage(type: string, message: object): Buffer {
+  return messageType(type).serialize(message);
+}
+
+/** Decodes a request of a method. @throws Error as protobufjs does */
+export function decodeMessage(type: string, bytes: Uint8Array): unknown {
+  return messageType(type).deserialize(Buffer.from(bytes));
+}
+
+interface MessageType {
+  serialize(message: object): Buffer;
+  deserialize(bytes: Buffer): unknown;
+}
+
+function messageType(name: string): MessageType {
+  return definitions[name] as unknown as MessageType;
+}
+
+function withRawRequest<Method extends MethodDefinition<unknown, unknown>>(method: Method): Method {
+  return { ...method, requestDeserialize: asIs, responseSerialize: asIs };
+}
+
+function asIs(bytes: Buffer): Buffer {
+  return bytes;
+}

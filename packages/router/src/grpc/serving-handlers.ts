@@ -1,0 +1,150 @@
+// From a call of grpc-js to its answer: admission, patience, the method's own work, status. Nothing in
+// here knows servers or sockets.
+
+import { WinnowError } from "@winnow/core";
+import type { Environment } from "@winnow/core";
+import type { Predictor } from "../predictor.ts";
+import { CallPatience } from "./call-patience.ts";
+import type { ImpatientCall } from "./call-patience.ts";
+import type { AnsweredCall, GrpcObserver } from "./grpc-observer.ts";
+import type { GrpcSettings } from "./grpc-settings.ts";
+import { getModelMetadata } from "./metadata-call.ts";
+import { predict } from "./predict-call.ts";
+import type { GrpcAnswer, GrpcCall } from "./predict-call.ts";
+import { reloadConfig } from "./reload-call.ts";
+import type { ReloadModels } from "./reload-call.ts";
+import { getModelStatus } from "./status-call.ts";
+import { failureStatus } from "./status-details.ts";
+import type { FailureStatus } from "./status-details.ts";
+
+/** What the handlers need of their process. */
+export interface GrpcEnvironment extends Environment {
+  readonly observer?: GrpcObserver | undefined;
+  /** What HandleReloadConfigRequest does; without it, it is UNIMPLEMENTED. */
+  readonly reload?: ReloadModels | undefined;
+}
+
+/** A call of grpc-js with its request as bytes. */
+export interface RawCall extends ImpatientCall {
+  readonly request: Uint8Array;
+}
+
+/** grpc-js's way to be answered. */
+export type RawReply = (failure: FailureStatus | null, answer?: Buffer) => void;
+
+/** Answers one method. */
+export type RawHandler = (call: RawCall, reply: RawReply) => void;
+
+type Work = (call: GrpcCall) => GrpcAnswer | Promise<GrpcAnswer>;
+
+/** Handlers of both services, by method. */
+export class ServingHandlers {
+  readonly #settings: GrpcSettings;
+  readonly #environment: GrpcEnvironment;
+  readonly #predictor: Predictor;
+  #heldBytes = 0;
+
+  constructor(predictor: Predictor, settings: GrpcSettings, environment: GrpcEnvironment) {
+    this.#predictor = predictor;
+    this.#settings = settings;
+    this.#environment = environment;
+  }
+
+  /** Bytes of requests being worked on. */
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  /** `PredictionService`. */
+  predictionService(): Record<string, RawHandler> {
+    return {
+      ...this.#method("Predict", (call) => predict(this.#predictor, call, this.#settings)),
+      ...this.#method("GetModelMetadata", (call) =>
+        getModelMetadata(this.#predictor, call, this.#settings),
+      ),
+      ...this.#method("Classify", () => notRun("Classify")),
+      ...this.#method("Regress", () => notRun("Regress")),
+      ...this.#method("MultiInference", () => notRun("MultiInference")),
+    };
+  }
+
+  /** `ModelService`. */
+  modelService(): Record<string, RawHandler> {
+    return {
+      ...this.#method("GetModelStatus", (call) => getModelStatus(this.#predictor, call)),
+      ...this.#method("HandleReloadConfigRequest", (call) =>
+        reloadConfig(this.#environment.reload, call),
+      ),
+    };
+  }
+
+  #method(api: string, work: Work): Record<string, RawHandler> {
+    return { [api]: (call, reply) => void this.#answer({ api, work }, call, reply) };
+  }
+
+  /** Answers one call; never rejects. */
+  async #answer(
+    method: { readonly api: string; readonly work: Work },
+    call: RawCall,
+    reply: RawReply,
+  ): Promise<void> {
+    const { clock, observer } = this.#environment;
+    const startMs = clock.nowMs();
+    const patience = new CallPatience(clock, call, this.#settings.requestTimeoutMs);
+    const { request: bytes } = call;
+    const outcome = await this.#outcome(method.work, patience, bytes);
+    patience.end();
+    if (outcome instanceof WinnowError) reply(failureStatus(outcome));
+    else reply(null, outcome.bytes);
+    const elapsedMs = clock.nowMs() - startMs;
+    observer?.answered({ api: method.api, ...tellingsOf(outcome), elapsedMs });
+  }
+
+  /** An answer, or what is told instead of one. */
+  async #outcome(
+    work: Work,
+    { deadlineMs, signal, exhausted }: CallPatience,
+    bytes: Uint8Array,
+  ): Promise<GrpcAnswer | WinnowError> {
+    this.#heldBytes += bytes.length;
+    try {
+      this.#admit();
+      const answer = work({ bytes, deadlineMs, signal });
+      return answer instanceof Promise ? await Promise.race([answer, exhausted]) : answer;
+    } catch (error) {
+      return this.#known(error);
+    } finally {
+      this.#heldBytes -= bytes.length;
+    }
+  }
+
+  #admit(): void {
+    const { requestBytesInFlightMax } = this.#settings;
+    if (this.#heldBytes <= requestBytesInFlightMax) return;
+    throw new WinnowError(
+      "UNAVAILABLE",
+      `Requests of ${requestBytesInFlightMax} bytes are being worked on; try again`,
+    );
+  }
+
+  #known(error: unknown): WinnowError {
+    if (error instanceof WinnowError) return error;
+    this.#environment.log.error("request failed by a fault of the router", { error });
+    return new WinnowError("INTERNAL", "The router failed to answer; its log says why");
+  }
+}
+
+function tellingsOf(outcome: GrpcAnswer | WinnowError): Omit<AnsweredCall, "api" | "elapsedMs"> {
+  if (outcome instanceof WinnowError) {
+    return { model: undefined, code: outcome.code, instances: 0, answerBytes: 0 };
+  }
+  const { model, instances, bytes } = outcome;
+  return { model, code: "OK", instances, answerBytes: bytes.length };
+}
+
+function notRun(api: string): never {
+  throw new WinnowError(
+    "UNIMPLEMENTED",
+    `Cannot run ${api}: Winnow answers Predict, GetModelMetadata and GetModelStatus`,
+  );
+}

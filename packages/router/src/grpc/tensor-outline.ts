@@ -1,0 +1,69 @@
+// What is known of a TensorProto before its values are read: enough to refuse it without having
+// allocated anything for it.
+
+import { elementCount } from "@winnow/core";
+import { WireReader } from "./wire-reader.ts";
+
+/** A TensorProto without its values. */
+export interface TensorOutline {
+  readonly proto: Uint8Array;
+  /** Number of `DataType`; 0 if the message has none. */
+  readonly dataType: number;
+  readonly shape: readonly number[];
+  /** Values the shape holds. */
+  readonly count: number;
+  /** `tensor_content`, if it is not empty. */
+  readonly content: Uint8Array | undefined;
+}
+
+/** Why a TensorProto is none, to be told with the name of its input. */
+export class MisfitError extends Error {}
+
+const RANK_MAX = 254;
+
+/** Reads everything but values. @throws MisfitError, WinnowError INVALID_ARGUMENT */
+export function outlineOf(proto: Uint8Array): TensorOutline {
+  const reader = new WireReader(proto);
+  const shape: number[] = [];
+  let dataType = 0;
+  let content: Uint8Array | undefined;
+  while (reader.next()) {
+    if (reader.field === 1) dataType = reader.int32();
+    else if (reader.field === 2) readShape(reader.message(), shape);
+    else if (reader.field === 4) content = reader.view();
+  }
+  const count = elementCount(shape);
+  if (!Number.isSafeInteger(count)) throw new MisfitError("its shape is too large");
+  return { proto, dataType, shape, count, content: content?.length === 0 ? undefined : content };
+}
+
+/** Adds the sizes of a TensorShapeProto. */
+function readShape(reader: WireReader, shape: number[]): void {
+  while (reader.next()) {
+    if (reader.field === 2) {
+      if (shape.length === RANK_MAX) throw new MisfitError(`its rank is above ${RANK_MAX}`);
+      shape.push(sizeOf(reader.message()));
+    } else if (reader.field === 3 && reader.int32() !== 0) {
+      throw new MisfitError("its rank is unknown");
+    }
+  }
+}
+
+function sizeOf(dim: WireReader): number {
+  let size = 0n;
+  while (dim.next()) if (dim.field === 1) size = dim.int64();
+  if (size < 0n) throw new MisfitError(`a size in its shape is ${size}`);
+  return Number(size);
+}
+
+/** Calls `found` with every occurrence of a field, packed or not. */
+export function eachOccurrence(
+  proto: Uint8Array,
+  field: number,
+  found: (reader: WireReader) => void,
+): void {
+  const reader = new WireReader(proto);
+  while (reader.next()) {
+    if (reader.field === field) found(reader);
+  }
+}

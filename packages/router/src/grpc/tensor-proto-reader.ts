@@ -1,0 +1,59 @@
+// TensorProto → tensor, straight from the message's bytes, by TensorFlow's rules
+// (tensorflow/core/framework/tensor.cc, Tensor::FromProto): values stand in `tensor_content` or in the
+// field of their type; surplus values are ignored; the last one fills what is missing; no value at
+// all means zeros.
+//
+//   tensor-outline   dtype, shape, where the content is; nothing is allocated yet
+//   ──▶ does it fit the signature and the budget?
+//   number-values, string-values   values → typed arrays
+
+import { WinnowError } from "@winnow/core";
+import type { Dtype, Tensor } from "@winnow/core";
+import { WIRE_TYPES, dataTypeName } from "./data-type.ts";
+import { readNumbers } from "./number-values.ts";
+import { readStrings } from "./string-values.ts";
+import type { TensorBudget } from "./tensor-budget.ts";
+import { MisfitError, outlineOf } from "./tensor-outline.ts";
+
+/** Which input a tensor is for. */
+export interface ExpectedInput {
+  readonly name: string;
+  readonly dtype: Dtype;
+}
+
+/**
+ * Reads a tensor for an input. It owns its memory.
+ * @throws WinnowError INVALID_ARGUMENT for damage, another dtype, or more than the budget
+ */
+export function readTensorProto(
+  proto: Uint8Array,
+  expected: ExpectedInput,
+  budget: TensorBudget,
+): Tensor {
+  try {
+    return readTensor(proto, expected, budget);
+  } catch (error) {
+    if (!(error instanceof MisfitError)) throw error;
+    throw new WinnowError(
+      "INVALID_ARGUMENT",
+      `tensor parsing error: ${expected.name}: ${error.message}`,
+    );
+  }
+}
+
+function readTensor(
+  proto: Uint8Array,
+  { name, dtype }: ExpectedInput,
+  budget: TensorBudget,
+): Tensor {
+  const outline = outlineOf(proto);
+  const { dataType, shape, count } = outline;
+  if (dataType === 0) throw new MisfitError("it has no dtype");
+  if (dataType !== WIRE_TYPES[dtype].number) {
+    const given = dataTypeName(dataType);
+    throw new WinnowError("INVALID_ARGUMENT", `Input "${name}" must be ${dtype}, not ${given}`);
+  }
+  if (dtype === "string") return { dtype, shape, data: readStrings(outline, budget) };
+  budget.take(count * WIRE_TYPES[dtype].bytes);
+  return { dtype, shape, data: readNumbers(outline, dtype) } as Tensor;
+}
