@@ -2,7 +2,7 @@
 // package `node-api-headers`. Runs only when sources changed. Without a compiler it says so in one
 // line and succeeds: the reference accelerator answers then, slowly.
 
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   existsSync,
@@ -13,39 +13,28 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { createRequire } from "node:module";
 import path from "node:path";
 import process from "node:process";
+import {
+  FLAGS,
+  buildFolder,
+  compile,
+  findCompiler,
+  headerFolder,
+  nativeFolder,
+  sourcesWhere,
+} from "./native-compiler.mjs";
 
-const packageFolder = path.resolve(import.meta.dirname, "..");
-const nativeFolder = path.join(packageFolder, "native");
-const outputFolder = path.join(packageFolder, "build", "release");
+const outputFolder = path.join(buildFolder, "release");
 const addonFile = path.join(outputFolder, "winnow-accelerator.node");
 const stampFile = path.join(outputFolder, "stamp.txt");
 
-const FLAGS = ["-std=c++17", "-O3", "-fPIC", "-pthread", "-fvisibility=hidden", "-DNAPI_VERSION=8"];
-const LINK_FLAGS =
-  process.platform === "darwin" ? ["-undefined", "dynamic_lookup", "-bundle"] : ["-shared", "-s"];
-
-const sources = readdirSync(nativeFolder)
-  .filter((file) => file.endsWith(".cpp") && !file.startsWith("self-test"))
-  .toSorted();
-
-/** The first C++ compiler that answers, or undefined. */
-function findCompiler() {
-  const candidates = [process.env.CXX, "g++", "c++", "clang++"].filter(Boolean);
-  return candidates.find((name) => spawnSync(name, ["--version"]).status === 0);
-}
-
-/** Where node_api.h is: the package, else the Node installation. */
-function headerFolder() {
-  try {
-    const require = createRequire(import.meta.url);
-    return require("node-api-headers").include_dir;
-  } catch {
-    return path.resolve(path.dirname(process.execPath), "..", "include", "node");
-  }
-}
+const ADDON_FLAGS = [
+  "-fvisibility=hidden",
+  ...(process.platform === "darwin"
+    ? ["-undefined", "dynamic_lookup", "-bundle"]
+    : ["-shared", "-s"]),
+];
 
 /** Changes when anything the addon is made of changes. */
 function stampOf(compiler) {
@@ -53,21 +42,19 @@ function stampOf(compiler) {
   for (const file of readdirSync(nativeFolder).toSorted()) {
     hash.update(file).update(readFileSync(path.join(nativeFolder, file)));
   }
-  hash.update([...FLAGS, ...LINK_FLAGS, process.arch, process.platform].join(" "));
+  hash.update([...FLAGS, ...ADDON_FLAGS, process.arch, process.platform].join(" "));
   return hash.update(execFileSync(compiler, ["--version"])).digest("hex");
 }
 
-function compile(compiler) {
+/** Compiles beside the old addon and then takes its place, as another process may have it open. */
+function build(compiler) {
   mkdirSync(outputFolder, { recursive: true });
   const draft = `${addonFile}.${process.pid}`;
-  const files = sources.map((file) => path.join(nativeFolder, file));
-  const include = [`-I${headerFolder()}`];
-  const result = spawnSync(compiler, [...FLAGS, ...LINK_FLAGS, ...include, "-o", draft, ...files], {
-    encoding: "utf8",
-  });
-  if (result.status !== 0) return result.stderr;
-  renameSync(draft, addonFile);
-  return undefined;
+  const sources = sourcesWhere((file) => !file.startsWith("self-test"));
+  const args = [...ADDON_FLAGS, `-I${headerFolder()}`, "-o", draft, ...sources];
+  const problem = compile(compiler, args);
+  if (problem === undefined) renameSync(draft, addonFile);
+  return problem;
 }
 
 function main() {
@@ -77,9 +64,9 @@ function main() {
     return;
   }
   const stamp = stampOf(compiler);
-  const isFresh = existsSync(addonFile) && existsSync(stampFile);
-  if (isFresh && readFileSync(stampFile, "utf8") === stamp) return;
-  const problem = compile(compiler);
+  const isBuilt = existsSync(addonFile) && existsSync(stampFile);
+  if (isBuilt && readFileSync(stampFile, "utf8") === stamp) return;
+  const problem = build(compiler);
   if (problem !== undefined) {
     rmSync(addonFile, { force: true });
     console.log(`native: ${compiler} failed; searches will run in JavaScript\n${problem}`);
