@@ -45,6 +45,25 @@ test("the page counts requests under Winnow's names and TensorFlow Serving's", a
   );
 });
 
+test("gRPC calls count beside REST requests, told apart", async () => {
+  const metrics = createMetrics({ processMetrics: false });
+  metrics.watch(ROUTER);
+  const call = { ...ANSWERED, api: "Predict" };
+
+  metrics.http.answered(ANSWERED);
+  metrics.grpc.answered(call);
+  metrics.grpc.answered({ ...call, model: "invented", code: "NOT_FOUND", instances: 0 });
+  const page = await metrics.text();
+
+  expect(page).toContain('winnow_requests_total{model="movies",kind="grpc:Predict",code="OK"} 1');
+  expect(page).toContain('winnow_instances_total{model="movies"} 6');
+  expect(page).toContain(':tensorflow:serving:request_count{model_name="movies",status="OK"} 2');
+  expect(page).toContain(
+    ':tensorflow:serving:request_latency_sum{model_name="movies",API="Predict",entrypoint="GRPC"} 2000',
+  );
+  expect(page).not.toContain("invented");
+});
+
 test("invented model names share one label", async () => {
   const metrics = createMetrics({ processMetrics: false });
   metrics.watch(ROUTER);

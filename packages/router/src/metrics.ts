@@ -11,7 +11,8 @@ import {
   collectDefaultMetrics,
   exponentialBuckets,
 } from "prom-client";
-import type { AnsweredRequest, HttpObserver, MetricsPage } from "./http/http-observer.ts";
+import type { GrpcObserver } from "./grpc/grpc-observer.ts";
+import type { HttpObserver, MetricsPage } from "./http/http-observer.ts";
 import type { RouterObserver } from "./router-observer.ts";
 
 /** What is asked of a router when the page is read. */
@@ -24,6 +25,7 @@ export interface WatchedRouter {
 /** The metrics of one process. */
 export interface Metrics extends MetricsPage {
   readonly http: HttpObserver;
+  readonly grpc: GrpcObserver;
   readonly router: RouterObserver;
   /** From now on the page tells of this router too. */
   watch(router: WatchedRouter): void;
@@ -41,10 +43,16 @@ export function createMetrics(options: { readonly processMetrics?: boolean } = {
   const registry = new Registry();
   if (options.processMetrics ?? true) collectDefaultMetrics({ register: registry });
   let watched: WatchedRouter | undefined;
-  const http = httpObserver(registry, (name) => watched?.models().includes(name) === true);
+  const record = requestRecorder(registry, (name) => watched?.models().includes(name) === true);
   addWatchedGauges(registry, () => watched);
   return {
-    http,
+    http: {
+      answered: (request) => record({ ...request, kind: request.api, entrypoint: "REST" }),
+    },
+    grpc: {
+      answered: (call) =>
+        record({ ...call, kind: `grpc:${call.api}`, coverage: 1, entrypoint: "GRPC" }),
+    },
     router: routerObserver(registry),
     watch: (router) => {
       watched = router;
@@ -53,7 +61,21 @@ export function createMetrics(options: { readonly processMetrics?: boolean } = {
   };
 }
 
-function httpObserver(registry: Registry, isKnown: (model: string) => boolean): HttpObserver {
+/** What both doors tell of a request. */
+interface RecordedRequest {
+  readonly api: string;
+  readonly kind: string;
+  readonly entrypoint: "REST" | "GRPC";
+  readonly model: string | undefined;
+  readonly code: string;
+  readonly instances: number;
+  readonly coverage: number;
+  readonly elapsedMs: number;
+}
+
+type Recorder = (request: RecordedRequest) => void;
+
+function requestRecorder(registry: Registry, isKnown: (model: string) => boolean): Recorder {
   const registers = [registry];
   const requests = new Counter({
     name: "winnow_requests_total",
@@ -80,22 +102,20 @@ function httpObserver(registry: Registry, isKnown: (model: string) => boolean): 
     labelNames: ["model"],
     registers,
   });
-  const serving = servingObserver(registry);
-  return {
-    answered: (request) => {
-      const { model: name, api: kind, code } = request;
-      const model = name === undefined || isKnown(name) ? (name ?? "") : UNKNOWN_MODEL;
-      requests.inc({ model, kind, code });
-      durations.observe({ model, kind }, request.elapsedMs / 1000);
-      if (request.instances > 0) instances.inc({ model }, request.instances);
-      if (request.coverage < 1) partial.inc({ model });
-      serving(request, model);
-    },
+  const recordServing = servingRecorder(registry);
+  return (request) => {
+    const { model: name, kind, code } = request;
+    const model = name === undefined || isKnown(name) ? (name ?? "") : UNKNOWN_MODEL;
+    requests.inc({ model, kind, code });
+    durations.observe({ model, kind }, request.elapsedMs / 1000);
+    if (request.instances > 0) instances.inc({ model }, request.instances);
+    if (request.coverage < 1) partial.inc({ model });
+    recordServing({ ...request, model });
   };
 }
 
-/** TensorFlow Serving's own two, for predict requests. */
-function servingObserver(registry: Registry): (request: AnsweredRequest, model: string) => void {
+/** TensorFlow Serving's own two, for predict requests; it writes the API as each door calls it. */
+function servingRecorder(registry: Registry): Recorder {
   const registers = [registry];
   const counts = new Counter({
     name: ":tensorflow:serving:request_count",
@@ -110,12 +130,11 @@ function servingObserver(registry: Registry): (request: AnsweredRequest, model: 
     buckets: MICROSECONDS_BUCKETS,
     registers,
   });
-  return (request, model) => {
-    if (request.api !== "predict") return;
-    counts.inc({ model_name: model, status: request.code });
-    if (request.code !== "OK") return;
-    const labels = { model_name: model, API: "predict", entrypoint: "REST" };
-    latencies.observe(labels, request.elapsedMs * 1000);
+  return ({ api, model = "", code, entrypoint, elapsedMs }) => {
+    if (api.toLowerCase() !== "predict") return;
+    counts.inc({ model_name: model, status: code });
+    if (code !== "OK") return;
+    latencies.observe({ model_name: model, API: api, entrypoint }, elapsedMs * 1000);
   };
 }
 

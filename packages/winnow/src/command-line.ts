@@ -69,9 +69,22 @@ function up(): Command {
 
 function router(): Command {
   const command = new Command("router")
-    .description("run a router: the REST API, scatter and gather")
-    .addOption(portOption("--port <port>", "REST port", "WINNOW_PORT").default(REST_PORT))
-    .addOption(portOption("--rest_api_port <port>", "the same, TensorFlow Serving's name", ""))
+    .description("run a router: the REST API, gRPC, scatter and gather")
+    .addOption(
+      portOption(
+        "--port <port>",
+        "REST port; beside --rest_api_port the gRPC port, as in TensorFlow Serving",
+        "WINNOW_PORT",
+      ).default(REST_PORT),
+    )
+    .addOption(portOption("--rest_api_port <port>", "REST port, TensorFlow Serving's name", ""))
+    .addOption(
+      portOption(
+        "--grpc-port <port>",
+        "port of TensorFlow Serving's gRPC services (default: off)",
+        "WINNOW_GRPC_PORT",
+      ),
+    )
     .addOption(
       option("--host <address>", "address to listen on", "WINNOW_HOST").default("127.0.0.1"),
     )
@@ -96,7 +109,9 @@ function router(): Command {
     )
     .option("--rest_api_enable_cors_support", "answer CORS requests from any origin")
     .addOption(logLevelOption());
-  return addMembershipOptions(command).action((options: RouterRoleOptions) => runRouter(options));
+  return addMembershipOptions(command).action((options: RouterRoleOptions) =>
+    runRouter(options, command.getOptionValueSource("port") === "cli"),
+  );
 }
 
 function worker(): Command {

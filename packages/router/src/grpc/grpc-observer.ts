@@ -4,7 +4,7 @@
 export interface AnsweredCall {
   /** As TensorFlow Serving's metrics name it: `Predict`, `GetModelMetadata`, … */
   readonly api: string;
-  /** The model that answered; `undefined` for failures, which may name any. */
+  /** As the request names it, known or not; `undefined` where it names none. */
   readonly model: string | undefined;
   /** Canonical code name; `OK` for success. */
   readonly code: string;

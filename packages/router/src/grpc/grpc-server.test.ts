@@ -201,7 +201,7 @@ test("the observer hears of every call once", async () => {
     },
     {
       api: "GetModelStatus",
-      model: undefined,
+      model: "x",
       code: "NOT_FOUND",
       instances: 0,
       answerBytes: 0,

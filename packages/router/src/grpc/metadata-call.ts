@@ -21,6 +21,7 @@ export async function getModelMetadata(
 ): Promise<GrpcAnswer> {
   const message = readMetadataRequest(call.bytes, settings.namesMax);
   const spec = requiredSpec(message.spec);
+  call.names(spec.name);
   checkFields(message.fields);
   const pinned = await predictor.pin(targetOf(spec));
   try {
@@ -34,7 +35,7 @@ export async function getModelMetadata(
         },
       },
     });
-    return { bytes, model, instances: 0 };
+    return { bytes, instances: 0 };
   } finally {
     pinned.release();
   }

@@ -23,12 +23,13 @@ export interface GrpcCall {
   readonly bytes: Uint8Array;
   readonly deadlineMs: number;
   readonly signal: AbortSignal;
+  /** To be told which model the request names, known or not, as soon as that is read. */
+  readonly names: (model: string) => void;
 }
 
 /** An answer and what there is to tell of it. */
 export interface GrpcAnswer {
   readonly bytes: Buffer;
-  readonly model: string;
   readonly instances: number;
 }
 
@@ -40,6 +41,7 @@ export async function predict(
 ): Promise<GrpcAnswer> {
   const message = readPredictRequest(call.bytes, settings.namesMax);
   const spec = requiredSpec(message.spec);
+  call.names(spec.name);
   const pinned = await predictor.pin(targetOf(spec));
   try {
     const signature = predictSignature(pinned.program, spec.signatureName);
@@ -58,7 +60,7 @@ export async function predict(
     };
     const [first] = inputs.values();
     const bytes = writePredictAnswer(answer, settings.messageBytesMax);
-    return { bytes, model, instances: first?.shape[0] ?? 1 };
+    return { bytes, instances: first?.shape[0] ?? 1 };
   } finally {
     pinned.release();
   }

@@ -40,7 +40,7 @@ export async function reloadConfig(
   const bytes = encodeMessage("tensorflow.serving.ReloadConfigResponse", {
     status: { error_code: "OK", error_message: "" },
   });
-  return { bytes, model: "", instances: 0 };
+  return { bytes, instances: 0 };
 }
 
 interface ModelConfig {

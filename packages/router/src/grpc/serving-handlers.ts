@@ -92,29 +92,37 @@ export class ServingHandlers {
     const startMs = clock.nowMs();
     const patience = new CallPatience(clock, call, this.#settings.requestTimeoutMs);
     const { request: bytes } = call;
-    const outcome = await this.#outcome(method.work, patience, bytes);
+    const { deadlineMs, signal } = patience;
+    let model: string | undefined;
+    const names = (name: string): void => void (model = name);
+    const outcome = await this.#outcome(method.work, patience.exhausted, {
+      bytes,
+      deadlineMs,
+      signal,
+      names,
+    });
     patience.end();
     if (outcome instanceof WinnowError) reply(failureStatus(outcome));
     else reply(null, outcome.bytes);
     const elapsedMs = clock.nowMs() - startMs;
-    observer?.answered({ api: method.api, ...tellingsOf(outcome), elapsedMs });
+    observer?.answered({ api: method.api, model, ...tellingsOf(outcome), elapsedMs });
   }
 
   /** An answer, or what is told instead of one. */
   async #outcome(
     work: Work,
-    { deadlineMs, signal, exhausted }: CallPatience,
-    bytes: Uint8Array,
+    exhausted: Promise<never>,
+    call: GrpcCall,
   ): Promise<GrpcAnswer | WinnowError> {
-    this.#heldBytes += bytes.length;
+    this.#heldBytes += call.bytes.length;
     try {
       this.#admit();
-      const answer = work({ bytes, deadlineMs, signal });
+      const answer = work(call);
       return answer instanceof Promise ? await Promise.race([answer, exhausted]) : answer;
     } catch (error) {
       return this.#known(error);
     } finally {
-      this.#heldBytes -= bytes.length;
+      this.#heldBytes -= call.bytes.length;
     }
   }
 
@@ -134,12 +142,11 @@ export class ServingHandlers {
   }
 }
 
-function tellingsOf(outcome: GrpcAnswer | WinnowError): Omit<AnsweredCall, "api" | "elapsedMs"> {
-  if (outcome instanceof WinnowError) {
-    return { model: undefined, code: outcome.code, instances: 0, answerBytes: 0 };
-  }
-  const { model, instances, bytes } = outcome;
-  return { model, code: "OK", instances, answerBytes: bytes.length };
+function tellingsOf(
+  outcome: GrpcAnswer | WinnowError,
+): Pick<AnsweredCall, "code" | "instances" | "answerBytes"> {
+  if (outcome instanceof WinnowError) return { code: outcome.code, instances: 0, answerBytes: 0 };
+  return { code: "OK", instances: outcome.instances, answerBytes: outcome.bytes.length };
 }
 
 function notRun(api: string): never {

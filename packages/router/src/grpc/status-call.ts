@@ -11,6 +11,7 @@ import { encodeMessage } from "./serving-definition.ts";
 /** @throws WinnowError INVALID_ARGUMENT, NOT_FOUND */
 export function getModelStatus(predictor: Predictor, call: GrpcCall): GrpcAnswer {
   const { name, version } = requiredSpec(readStatusRequest(call.bytes));
+  call.names(name);
   const known = predictor.status(name);
   const versions = version === undefined ? (known ?? []) : (known ?? []).filter(isOf(version));
   if (versions.length === 0) {
@@ -24,7 +25,7 @@ export function getModelStatus(predictor: Predictor, call: GrpcCall): GrpcAnswer
       status: { error_code: status.errorCode, error_message: status.errorMessage },
     })),
   });
-  return { bytes, model: name, instances: 0 };
+  return { bytes, instances: 0 };
 }
 
 function isOf(version: bigint): (status: VersionStatus) => boolean {

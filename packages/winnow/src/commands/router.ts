@@ -1,9 +1,9 @@
-// The router role: one process that speaks HTTP, scatters and gathers. This file is its edge: it reads
-// flags, makes clock, log, network and membership, and starts router and HTTP server with them.
+// The router role: one process that speaks HTTP and gRPC, scatters and gathers. This file is its edge:
+// it reads flags, makes clock, log, network and membership, and starts router and servers with them.
 
 import { createDenseEngine } from "@winnow/accelerator";
 import { type Environment, systemClock } from "@winnow/core";
-import { createHttpServer, createMetrics, createRouter } from "@winnow/router";
+import { createGrpcServer, createHttpServer, createMetrics, createRouter } from "@winnow/router";
 import { openCluster } from "../cluster-access.ts";
 import { endOnSignals, reportListening } from "../process-life.ts";
 import { type LogLevel, processLog } from "../process-log.ts";
@@ -12,6 +12,7 @@ import { type LogLevel, processLog } from "../process-log.ts";
 export interface RouterRoleOptions {
   readonly port: number;
   readonly rest_api_port?: number;
+  readonly grpcPort?: number;
   readonly host: string;
   readonly replication: number;
   readonly rest_api_timeout_in_ms: number;
@@ -26,8 +27,28 @@ export interface RouterRoleOptions {
 /** TensorFlow Serving reads 0 as "no limit"; Winnow bounds every wait, so that is one day. */
 const UNLIMITED_TIMEOUT_MS = 24 * 3600 * 1000;
 
+/** Where a router listens; without `grpc` it speaks REST alone. */
+export interface RouterPorts {
+  readonly rest: number;
+  readonly grpc: number | undefined;
+}
+
+/**
+ * The ports flags mean. TensorFlow Serving's `--port=8500 --rest_api_port=8501` names the gRPC port
+ * first; Winnow's own are `--port` for REST and `--grpc-port`, where 0 is off.
+ */
+export function routerPorts(
+  options: Pick<RouterRoleOptions, "port" | "rest_api_port" | "grpcPort">,
+  isPortTyped: boolean,
+): RouterPorts {
+  const { port, rest_api_port: restApiPort } = options;
+  const typedPort = isPortTyped && restApiPort !== undefined ? port : undefined;
+  const grpc = options.grpcPort ?? typedPort ?? 0;
+  return { rest: restApiPort ?? port, grpc: grpc === 0 ? undefined : grpc };
+}
+
 /** Runs a router until a signal ends it. */
-export async function runRouter(options: RouterRoleOptions): Promise<void> {
+export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean): Promise<void> {
   const log = processLog({
     level: options.logLevel,
     process: "router",
@@ -58,11 +79,21 @@ export async function runRouter(options: RouterRoleOptions): Promise<void> {
     { requestTimeoutMs, cors: options.rest_api_enable_cors_support === true },
     { ...environment, observer: metrics.http, metrics },
   );
-  const port = options.rest_api_port ?? options.port;
-  const listening = await http.listen({ host: options.host, port });
-  log.info("router listening", { host: options.host, port: listening.port });
+  const grpc = createGrpcServer(
+    router,
+    { requestTimeoutMs },
+    { ...environment, observer: metrics.grpc },
+  );
+  const { host } = options;
+  const ports = routerPorts(options, isPortTyped);
+  const { port } = await http.listen({ host, port: ports.rest });
+  log.info("router listening", { host, port });
+  if (ports.grpc !== undefined) {
+    const taken = await grpc.listen({ host, port: ports.grpc });
+    log.info("router listening for gRPC", { host, port: taken.port });
+  }
   const close = async (): Promise<void> => {
-    await http.close();
+    await Promise.all([http.close(), grpc.close()]);
     router.close();
     await denseEngine.close();
     await cluster.close();
@@ -70,7 +101,7 @@ export async function runRouter(options: RouterRoleOptions): Promise<void> {
   endOnSignals(
     {
       drain: async () => {
-        await http.drain();
+        await Promise.all([http.drain(), grpc.drain()]);
         await router.drain();
         await close();
       },
