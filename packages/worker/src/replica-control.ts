@@ -23,7 +23,7 @@ import { applyEvent, openedOf, versionKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaSet, RetrySettings } from "./replica-set.ts";
 import type { Intent } from "./replica-share.ts";
 import { performEffect } from "./replica-work.ts";
-import { wantedVersions } from "./version-policy.ts";
+import { isServingLeft, wantedVersions } from "./version-policy.ts";
 import type { FoundModel } from "./version-watch.ts";
 
 /** How this worker keeps replicas. */
@@ -228,10 +228,14 @@ export class ReplicaControl {
     const wanted = models.flatMap(({ model, policy, versions }) => {
       const serving = this.#serving.get(model)?.version;
       const byNumber = new Map(versions.map((found) => [found.version, found]));
-      const choice = { available: byNumber.keys(), failed: this.#failed(model), serving };
+      const choice = { available: [...byNumber.keys()], failed: this.#failed(model), serving };
+      const isLeft = isServingLeft(policy, choice);
       return wantedVersions(policy, choice).flatMap((version) => {
         const found = byNumber.get(version);
-        return found === undefined ? [] : [{ model, found, isServing: version === serving }];
+        const isServing = version === serving;
+        return found === undefined
+          ? []
+          : [{ model, found, isServing, isLeft: isServing && isLeft }];
       });
     });
     return wanted.toSorted((a, b) => Number(b.isServing) - Number(a.isServing));

@@ -32,6 +32,8 @@ export interface WantedVersion {
   readonly found: FoundVersion;
   /** The version the cluster answers with by default. */
   readonly isServing: boolean;
+  /** It serves until an older one, which the policy names instead, is ready everywhere. */
+  readonly isLeft: boolean;
 }
 
 /** What is known of the world when deciding. */
@@ -104,12 +106,14 @@ class Planner {
 
   /** Takes a wanted version up, or notices that its files have changed. */
   meet(wanted: WantedVersion): void {
-    const { model, found, isServing } = wanted;
-    const held = this.set.versions.get(versionKey({ model, version: found.version }));
-    if (held === undefined) {
+    const { model, found, isServing, isLeft } = wanted;
+    const known = this.set.versions.get(versionKey({ model, version: found.version }));
+    if (known === undefined) {
       if (!this.#facts.draining) this.#put(foundVersion(model, found));
       return;
     }
+    const held = known.isLeft === isLeft ? known : { ...known, isLeft };
+    this.#put(held);
     if (held.stamp === found.stamp) return;
     const fresh = foundVersion(model, found);
     if (held.life.phase === "failed" || held.life.phase === "found") this.#put(fresh);

@@ -68,6 +68,8 @@ export interface HeldVersion {
   readonly refusal: WinnowError | undefined;
   /** Whether the whole intended share has been ready at some time. */
   readonly wasComplete: boolean;
+  /** Announced as unloading, and kept all the same while it serves: an older one is to follow. */
+  readonly isLeft: boolean;
 }
 
 /** All versions, by `versionKey`. */
@@ -104,6 +106,7 @@ export function foundVersion(model: string, found: FoundVersion): HeldVersion {
     trouble: undefined,
     refusal: undefined,
     wasComplete: false,
+    isLeft: false,
   };
 }
 

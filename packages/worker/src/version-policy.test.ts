@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { indexVersions, wantedVersions } from "./version-policy.ts";
+import { indexVersions, isServingLeft, wantedVersions } from "./version-policy.ts";
 
 const none: ReadonlySet<number> = new Set();
 
@@ -81,5 +81,34 @@ describe("wantedVersions()", () => {
         expect(wanted.slice(0, 1)).toEqual(available.slice(0, 1));
       }),
     );
+  });
+});
+
+describe("going back", () => {
+  const choice = { available: [5, 6, 7], failed: none, serving: 7 };
+
+  test.each([
+    ["a specific policy names older versions alone", [5, 6], { ...choice, expected: true }],
+    ["it names the serving version too", [5, 7], { ...choice, expected: false }],
+    ["it names nothing that is there", [3], { ...choice, expected: false }],
+    ["what it names cannot be loaded", [6], { ...choice, failed: new Set([6]), expected: false }],
+    [
+      "it names a newer one, which takes over anyway",
+      [5, 7],
+      { ...choice, serving: 6, expected: false },
+    ],
+    [
+      "the newer one cannot be loaded",
+      [5, 7],
+      { ...choice, serving: 6, failed: new Set([7]), expected: true },
+    ],
+    ["nothing serves", [5], { ...choice, serving: undefined, expected: false }],
+  ])("when %s: %j", (_when, versions, { expected, ...known }) => {
+    expect(isServingLeft({ kind: "specific", versions }, known)).toBe(expected);
+  });
+
+  test("no other policy goes back", () => {
+    expect(isServingLeft({ kind: "all" }, choice)).toBe(false);
+    expect(isServingLeft({ kind: "latest", count: 1 }, { ...choice, serving: 6 })).toBe(false);
   });
 });

@@ -43,7 +43,7 @@ export function indexVersions(directoryNames: readonly string[]): VersionIndex {
 /** What is known of a model's versions when choosing among them. */
 export interface VersionChoice {
   /** Complete version directories on disk. */
-  readonly available: Iterable<number>;
+  readonly available: readonly number[];
   /** Versions that failed to load, here or on another worker. */
   readonly failed: ReadonlySet<number>;
   /** The version the cluster answers with by default, if there is one. */
@@ -60,6 +60,20 @@ export function wantedVersions(policy: VersionPolicy, choice: VersionChoice): nu
   const { serving } = choice;
   const others = descending.filter((version) => byPolicy.has(version) && version !== serving);
   return serving !== undefined && descending.includes(serving) ? [serving, ...others] : others;
+}
+
+/**
+ * Whether the serving version is to be left for an older one: it is outside the policy, and of what
+ * the policy names nothing newer can be loaded, but something can. It answers until that is ready
+ * everywhere. Only a `specific` policy goes back.
+ */
+export function isServingLeft(policy: VersionPolicy, choice: VersionChoice): boolean {
+  const { available, failed, serving } = choice;
+  if (serving === undefined) return false;
+  const descending = [...available].toSorted((a, b) => b - a);
+  const byPolicy = versionsOfPolicy(policy, { descending, failed });
+  const newest = descending.find((version) => byPolicy.has(version) && !failed.has(version));
+  return newest !== undefined && newest < serving && !byPolicy.has(serving);
 }
 
 interface OrderedVersions {

@@ -170,6 +170,69 @@ describe("VersionWatch", () => {
   });
 });
 
+describe("the named models of a VersionWatch", () => {
+  const movies = { model: "movies", basePath: "/m", policy: latest };
+  const books = { model: "books", basePath: "/b", policy: latest };
+
+  test("can be replaced: a new one is looked for at once, a missing one is gone at once", async () => {
+    const { storage, clock, watch, versions } = watching({
+      modelsPath: undefined,
+      models: [movies],
+    });
+    storage.tree.set("/m/1", "a").set("/b/7", "b");
+    await watch.run();
+
+    watch.setModels([books]);
+    await clock.advanceSettled(0);
+    expect(versions()).toEqual(["books/7@b"]);
+
+    watch.setModels([]);
+    await clock.advanceSettled(0);
+    expect(versions()).toEqual([]);
+  });
+
+  test("keep their policy until it is replaced, also when no look is due", async () => {
+    const settings = { modelsPath: undefined, models: [movies], pollIntervalMs: 0 };
+    const { storage, clock, watch, findings } = watching(settings);
+    storage.tree.set("/m/1", "a");
+    await watch.run();
+    expect(clock.pendingTimers).toBe(0);
+
+    watch.setModels([{ ...movies, policy: { kind: "all" } }]);
+    await clock.advanceSettled(0);
+
+    expect(findings.at(-1)?.[0]?.policy).toEqual({ kind: "all" });
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  test("that were replaced during a look are not told of any more", async () => {
+    const { storage, clock, watch, findings } = watching({
+      modelsPath: undefined,
+      models: [movies],
+    });
+    storage.tree.set("/m/1", "a").set("/b/7", "b");
+
+    const look = watch.run();
+    watch.setModels([books]);
+    await look;
+    await clock.advanceSettled(0);
+
+    expect(findings.map((found) => found.map(({ model }) => model))).toEqual([["books"]]);
+    expect(clock.pendingTimers).toBe(1);
+  });
+
+  test("warn of versions that their policy names and nobody has", async () => {
+    const policy = { kind: "specific", versions: [1, 9] } as const;
+    const models = [{ ...movies, policy }];
+    const { storage, watch, warnings } = watching({ modelsPath: undefined, models });
+    storage.tree.set("/m/1", "a");
+
+    await watch.run();
+
+    expect(warnings).toEqual(["Version 9 of the version policy is not in /m"]);
+  });
+});
+
 test("on a real file system: stamps follow the files, links to directories count", async () => {
   const base = await mkdtemp(path.join(tmpdir(), "winnow-watch-"));
   await mkdir(path.join(base, "1", "variables"), { recursive: true });

@@ -7,7 +7,7 @@
 import type { Clock, Logger, Timer } from "@winnow/core";
 
 import { indexVersions } from "./version-policy.ts";
-import type { VersionPolicy } from "./version-policy.ts";
+import type { VersionIndex, VersionPolicy } from "./version-policy.ts";
 
 /** What the watch needs of a file system. */
 export interface ModelStorage {
@@ -35,6 +35,7 @@ export interface WatchSettings {
   readonly modelsPath: string | undefined;
   /** Policy of the models found in `modelsPath`. */
   readonly policy: VersionPolicy;
+  /** 0: look once, and again only when the models change. */
   readonly pollIntervalMs: number;
 }
 
@@ -67,9 +68,14 @@ export class VersionWatch {
   readonly #dependencies: WatchDependencies;
   readonly #settings: WatchSettings;
   readonly #listener: (models: readonly FoundModel[]) => void;
+  #named: readonly ModelLocation[];
+  /** Grows when the named models change: a look that began before says nothing any more. */
+  #revision = 0;
   #models: ReadonlyMap<string, FoundModel> = new Map();
   /** Versions missed by the last look alone, `model/version`. */
   #missedOnce: ReadonlySet<string> = new Set();
+  /** What the listener was told last, as text. */
+  #told: string | undefined;
   #timer: Timer | undefined;
   #closed = false;
 
@@ -81,27 +87,45 @@ export class VersionWatch {
     this.#dependencies = dependencies;
     this.#settings = settings;
     this.#listener = listener;
+    this.#named = settings.models;
   }
 
   /** Looks now, and from then on every `pollIntervalMs` after the last look ended. */
   async run(): Promise<void> {
+    const revision = this.#revision;
     await this.poll();
-    if (this.#closed) return;
-    this.#timer = this.#dependencies.clock.setTimer(this.#settings.pollIntervalMs, () => {
+    const { pollIntervalMs } = this.#settings;
+    if (this.#closed || revision !== this.#revision || pollIntervalMs === 0) return;
+    this.#timer = this.#dependencies.clock.setTimer(pollIntervalMs, () => {
       void this.run(); // Never rejects: a look that fails keeps the last finding.
     });
   }
 
+  /** Replaces the named models; those that are missing now are gone at once. Looks again. */
+  setModels(models: readonly ModelLocation[]): void {
+    this.#named = models;
+    this.#revision += 1;
+    if (this.#settings.modelsPath === undefined) {
+      const names = new Set(models.map(({ model }) => model));
+      this.#models = new Map([...this.#models].filter(([name]) => names.has(name)));
+    }
+    if (this.#timer !== undefined) this.#dependencies.clock.clearTimer(this.#timer);
+    void this.run(); // Never rejects: a look that fails keeps the last finding.
+  }
+
   /** Looks once and tells the listener if something changed (always the first time). */
   async poll(): Promise<void> {
+    const revision = this.#revision;
     const locations = await this.#locations();
     const found = await Promise.all(locations.map((location) => this.#look(location)));
-    if (this.#closed) return;
+    if (this.#closed || revision !== this.#revision) return;
     const models = new Map(this.#confirmed(found).map((model) => [model.model, model]));
-    const isSame = JSON.stringify([...models]) === JSON.stringify([...this.#models]);
+    const finding = JSON.stringify([...models]);
+    const isSame = finding === this.#told;
     this.#report(models);
     this.#models = models;
-    if (!isSame || models.size === 0) this.#listener([...models.values()]);
+    this.#told = finding;
+    if (!isSame) this.#listener([...models.values()]);
   }
 
   close(): void {
@@ -111,8 +135,8 @@ export class VersionWatch {
 
   /** The named models and those of `modelsPath`; a named one wins over a folder of its name. */
   async #locations(): Promise<ModelLocation[]> {
-    const { models, modelsPath, policy } = this.#settings;
-    const byName = new Map(models.map((location) => [location.model, location]));
+    const { modelsPath, policy } = this.#settings;
+    const byName = new Map(this.#named.map((location) => [location.model, location]));
     for (const model of await this.#folders(modelsPath)) {
       if (modelsPath === undefined || byName.has(model)) continue;
       const basePath = this.#dependencies.storage.join(modelsPath, model);
@@ -150,6 +174,9 @@ export class VersionWatch {
       const waiting = stamped.filter((each) => each.stamp === undefined);
       const problems = [
         ...(index.names.size === 0 ? [await this.#noVersions(model, basePath)] : []),
+        ...absentVersions(policy, index).map(
+          (version) => `Version ${version} of the version policy is not in ${basePath}`,
+        ),
         ...index.duplicates.map(
           ({ version, ignored }) =>
             `Duplicate directories of version ${version}: ${ignored} ignored`,
@@ -205,6 +232,12 @@ export class VersionWatch {
       this.#dependencies.log.warn("model directory incomplete", { model, problem });
     }
   }
+}
+
+/** Versions that a policy names and no directory has. */
+function absentVersions(policy: VersionPolicy, { names }: VersionIndex): readonly number[] {
+  if (policy.kind !== "specific" || names.size === 0) return [];
+  return policy.versions.filter((version) => !names.has(version));
 }
 
 /** Names that can stand in a URL; hidden folders such as `.snapshot` are no models. */

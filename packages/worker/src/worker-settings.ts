@@ -15,6 +15,13 @@ import type { AnswerLimits } from "./query-answer.ts";
 import type { VersionPolicy } from "./version-policy.ts";
 import type { ModelLocation, WatchSettings } from "./version-watch.ts";
 
+/** A model by name and the directory of its versions. */
+export interface NamedModel {
+  readonly model: string;
+  readonly basePath: string;
+  readonly policy?: VersionPolicy;
+}
+
 /** What a caller may say; everything else has a default. */
 export interface WorkerOptions {
   /** Stable name, keeps this worker's partitions across restarts. Default: the advertised address. */
@@ -30,16 +37,10 @@ export interface WorkerOptions {
   /** A directory in which every subdirectory is a model. No default. */
   readonly modelsPath?: string | undefined;
   /** Models by name and base path; the policy defaults to `versionPolicy`. */
-  readonly models?:
-    | readonly {
-        readonly model: string;
-        readonly basePath: string;
-        readonly policy?: VersionPolicy;
-      }[]
-    | undefined;
+  readonly models?: readonly NamedModel[] | undefined;
   /** Which versions to hold. Default: the latest one (and the serving one while it is another). */
   readonly versionPolicy?: VersionPolicy | undefined;
-  /** Between two looks at the model directories. Default 1000 ms. */
+  /** Between two looks at the model directories; 0: look once. Default 1000 ms. */
   readonly pollIntervalMs?: number | undefined;
   /** Intended replicas of each partition, equal on all processes. Default 2. */
   readonly replication?: number | undefined;
@@ -191,16 +192,24 @@ function answerLimits(options: WorkerOptions): AnswerLimits {
 
 function watchSettings(options: WorkerOptions): WatchSettings {
   const policy = options.versionPolicy ?? { kind: "latest", count: 1 };
-  const models: ModelLocation[] = (options.models ?? []).map((location) => ({
-    model: location.model,
-    basePath: location.basePath,
-    policy: location.policy ?? policy,
-  }));
-  if (models.length === 0 && options.modelsPath === undefined) {
+  if (options.models === undefined && options.modelsPath === undefined) {
     throw new WinnowError("INVALID_ARGUMENT", "A worker needs a models directory or a model");
   }
+  const models = modelLocations(options.models ?? [], policy);
   const pollIntervalMs = options.pollIntervalMs ?? 1000;
   return { models, modelsPath: options.modelsPath, policy, pollIntervalMs };
+}
+
+/** Models with the policy that holds for them. */
+export function modelLocations(
+  models: readonly NamedModel[],
+  policy: VersionPolicy,
+): ModelLocation[] {
+  return models.map((named) => ({
+    model: named.model,
+    basePath: named.basePath,
+    policy: named.policy ?? policy,
+  }));
 }
 
 function atLeastOne(name: string, value: number): number {

@@ -32,8 +32,8 @@ import { ReplicaControl } from "./replica-control.ts";
 import { QueryAnswer } from "./query-answer.ts";
 import { VersionWatch } from "./version-watch.ts";
 import type { ModelStorage } from "./version-watch.ts";
-import { advertisedAddressOf, resolveWorkerOptions } from "./worker-settings.ts";
-import type { WorkerOptions, WorkerSettings } from "./worker-settings.ts";
+import { advertisedAddressOf, modelLocations, resolveWorkerOptions } from "./worker-settings.ts";
+import type { NamedModel, WorkerOptions, WorkerSettings } from "./worker-settings.ts";
 
 /** What a worker needs from outside. */
 export interface WorkerDependencies {
@@ -151,6 +151,14 @@ export class Worker implements WorkerService {
       memoryCapacityBytes: memory.capacityBytes,
       versions: this.#control.holdings(),
     };
+  }
+
+  /**
+   * Replaces the models this worker was given by name: new ones are loaded, missing ones unloaded,
+   * policies change. Nothing that answers is given up before its successor does.
+   */
+  setModels(models: readonly NamedModel[]): void {
+    this.#watch.setModels(modelLocations(models, this.#settings.watch.policy));
   }
 
   /** Listens, announces itself and begins to load. */
