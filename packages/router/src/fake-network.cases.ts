@@ -27,6 +27,8 @@ export interface NetworkWorker {
   held: Set<number>;
   /** Versions of the model it announces; their content is the same. */
   versions: number[];
+  /** Says of all of them that they are on their way out. */
+  unloading: boolean;
   delayMs: number;
   /** Nothing gets in or out, and nobody is told. */
   frozen: boolean;
@@ -69,6 +71,7 @@ export class FakeNetwork implements WorkerConnector {
       state: "ready",
       held: new Set(held),
       versions: [...versions],
+      unloading: false,
       delayMs: 1,
       frozen: false,
       down: false,
@@ -106,7 +109,7 @@ export class FakeNetwork implements WorkerConnector {
         model: version.model,
         version: number,
         fingerprint: version.fingerprint,
-        state: "ready",
+        state: worker.unloading ? "unloading" : "ready",
         error: undefined,
         tables,
       })),

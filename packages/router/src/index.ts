@@ -21,6 +21,7 @@ export type {
   ServingState,
   VersionStatus,
 } from "./predictor.ts";
+export type { VersionLabels } from "./label-book.ts";
 export { createRouter } from "./router.ts";
 export type { Router, RouterCounters, RouterDependencies, WorkerStanding } from "./router.ts";
 export type { RouterObserver, RouterStage, SecondAttempt } from "./router-observer.ts";

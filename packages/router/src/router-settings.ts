@@ -1,6 +1,8 @@
 // Every limit and every wait of a router, in one place. Outside everything is optional
 // (`RouterOptions`); inside everything is there (`RouterSettings`).
 
+import type { VersionLabels } from "./label-book.ts";
+
 /** What an operator may set; each field is described at `RouterSettings`. */
 export type RouterOptions = Partial<RouterSettings>;
 
@@ -10,8 +12,10 @@ export interface RouterSettings {
   readonly routerId: string;
   /** Replicas a partition should have before its version becomes the default. Default 2. */
   readonly replication: number;
-  /** Label → version per model. Default none. */
-  readonly labels: ReadonlyMap<string, ReadonlyMap<string, number>>;
+  /** Labels at the start, label → version per model; `setLabels` replaces them. Default none. */
+  readonly labels: VersionLabels;
+  /** Default false. A new label may mean a version that is not available. */
+  readonly allowUnavailableLabels: boolean;
 
   /** Default 30 000 ms. Longer keeps slow clients; shorter frees what they hold. */
   readonly requestTimeoutMs: number;
@@ -92,6 +96,7 @@ const DEFAULTS: RouterSettings = {
   routerId: "router",
   replication: 2,
   labels: new Map(),
+  allowUnavailableLabels: false,
   requestTimeoutMs: 30_000,
   attemptTimeoutMs: 500,
   hedge: true,

@@ -13,6 +13,8 @@ import type { DenseEngine } from "@winnow/accelerator";
 import type { MembershipStore, RoutedVersion, WorkerConnector } from "@winnow/cluster";
 import { isServable } from "@winnow/cluster";
 import { AttemptBudget } from "./attempt-budget.ts";
+import { KnownModels } from "./known-models.ts";
+import type { VersionLabels } from "./label-book.ts";
 import type { LoadedProgram } from "./loaded-program.ts";
 import type {
   ModelTarget,
@@ -24,13 +26,13 @@ import type {
 } from "./predictor.ts";
 import { executorsOf } from "./program-execution.ts";
 import { ProgramStore } from "./program-store.ts";
+import { runWithin } from "./request-life.ts";
 import { checkRequest } from "./request-limits.ts";
 import type { RouterObserver } from "./router-observer.ts";
 import type { RouterOptions, RouterSettings } from "./router-settings.ts";
 import { resolveRouterOptions } from "./router-settings.ts";
 import { Routing } from "./routing.ts";
 import type { RequestScope, TableQueryParts } from "./table-query.ts";
-import { resolveVersion, statusesOf } from "./version-resolution.ts";
 import { WorkerLinks } from "./worker-links.ts";
 
 /** What a router needs of the world. It ends none of these; whoever made them does. */
@@ -69,6 +71,8 @@ export interface Router extends Predictor {
   readonly counters: RouterCounters;
   /** Every known worker, by id. */
   workers(): readonly WorkerStanding[];
+  /** Replaces all labels; each is set when its version is available (see `LabelBook`). */
+  setLabels(labels: VersionLabels): void;
   /** Stops being ready, and resolves when nothing is pinned and nothing runs. */
   drain(): Promise<void>;
   /** Ends all streams; requests still running fail. */
@@ -91,6 +95,7 @@ class ClusterRouter implements Router {
   readonly #links: WorkerLinks;
   readonly #programs: ProgramStore;
   readonly #routing: Routing;
+  readonly #known: KnownModels;
   readonly #parts: TableQueryParts;
   readonly #pins = new Set<PinnedModel>();
   readonly #running = new Set<AbortController>();
@@ -121,8 +126,16 @@ class ClusterRouter implements Router {
       tables: () => this.#programs.tables(),
       onTable: (table) => {
         this.#programs.follow(table);
+        this.#known.follow(table);
         this.#seenComplete ||= this.#isComplete();
       },
+    });
+    this.#known = new KnownModels({
+      log: environment.log,
+      settings,
+      table: () => this.#routing.table,
+      unreachable: () => this.#links.unreachable(),
+      programErrorOf: (fingerprint) => this.#programs.errorOf(fingerprint),
     });
     const budget = new AttemptBudget(environment.clock, settings);
     const { nextTable } = this.#routing;
@@ -155,22 +168,20 @@ class ClusterRouter implements Router {
   }
 
   models(): readonly string[] {
-    return [...this.#routing.table.models.keys()].toSorted();
+    return this.#known.names();
+  }
+
+  setLabels(labels: VersionLabels): void {
+    this.#known.setLabels(labels);
   }
 
   status(model: string): readonly VersionStatus[] | undefined {
-    const routed = this.#routing.table.models.get(model);
-    if (routed === undefined) return undefined;
-    return statusesOf(routed, ({ key }) => this.#programs.errorOf(key.fingerprint));
+    return this.#known.status(model);
   }
 
   async pin(target: ModelTarget): Promise<PinnedModel> {
     if (this.#closed) throw new WinnowError("UNAVAILABLE", "The router is closed");
-    const routed = resolveVersion(target, {
-      table: this.#routing.table,
-      labels: this.settings.labels,
-      unreachable: this.#links.unreachable(),
-    });
+    const routed = this.#known.resolve(target);
     const { model, version, fingerprint } = routed.key;
     const loaded = this.#programs.pin(fingerprint);
     if (loaded === undefined) {
@@ -208,13 +219,16 @@ class ClusterRouter implements Router {
       partitionsAsked: 0,
       partitionsAnswered: 0,
     };
-    const outputs = await this.#within(request.signal, scope.deadlineMs, (signal) =>
+    const { clock } = this.#environment;
+    const { deadlineMs } = scope;
+    const bounds = { client: request.signal, deadlineMs, running: this.#running };
+    const outputs = await runWithin(clock, bounds, (signal) =>
       runProgram(
         request.signature,
         { inputs: request.inputs, signal, k },
         executorsOf(this.#parts, { loaded, scope, exclude }),
       ),
-    );
+    ).finally(() => this.#tellIfIdle());
     const { partitionsAsked, partitionsAnswered } = scope;
     return { outputs, coverage: partitionsAsked === 0 ? 1 : partitionsAnswered / partitionsAsked };
   }
@@ -226,35 +240,6 @@ class ClusterRouter implements Router {
       "UNAVAILABLE",
       `This router is busy with ${inFlightRequestsMax} requests; try again later`,
     );
-  }
-
-  /** Runs work that ends when its client leaves, its deadline passes or the router closes (L2). */
-  async #within<Result>(
-    client: AbortSignal,
-    deadlineMs: number,
-    work: (signal: AbortSignal) => Promise<Result>,
-  ): Promise<Result> {
-    const { clock } = this.#environment;
-    const abort = new AbortController();
-    const leave = (): void =>
-      abort.abort(new WinnowError("CANCELLED", "The client has left", { cause: client.reason }));
-    const timer = clock.setTimer(deadlineMs - clock.nowMs(), () =>
-      abort.abort(new WinnowError("DEADLINE_EXCEEDED", "The deadline passed before the answer")),
-    );
-    client.addEventListener("abort", leave, { once: true });
-    this.#running.add(abort);
-    try {
-      if (client.aborted) leave();
-      abort.signal.throwIfAborted();
-      return await work(abort.signal);
-    } catch (error) {
-      throw abort.signal.aborted ? abort.signal.reason : error;
-    } finally {
-      clock.clearTimer(timer);
-      client.removeEventListener("abort", leave);
-      this.#running.delete(abort);
-      this.#tellIfIdle();
-    }
   }
 
   /** Whether some model answers by default and none that could is still being loaded. */

@@ -10,26 +10,29 @@ import type { ModelTarget, VersionStatus } from "./predictor.ts";
 /** What is known when a URL is resolved. */
 export interface ResolutionContext {
   readonly table: RoutingTable;
-  /** Label → version, by model. */
-  readonly labels: ReadonlyMap<string, ReadonlyMap<string, number>>;
   /** Last words of workers that cannot be asked now. */
   readonly unreachable: readonly Announcement[];
+  /** @throws WinnowError for a label that means nothing (yet) */
+  readonly versionOfLabel: (model: string, label: string) => number;
+  /** Whether all versions of the model have been unloaded. */
+  readonly isOver: (model: RoutedModel) => boolean;
 }
 
 /**
- * The version a target means; it may be asked. @throws WinnowError INVALID_ARGUMENT for an unknown
+ * The version a target means; it may be asked. @throws WinnowError what `versionOfLabel` says of a
  * label; NOT_FOUND for a model or version that no worker knows or none could load; UNAVAILABLE for
  * one that is loading or whose workers cannot be reached
  */
 export function resolveVersion(target: ModelTarget, context: ResolutionContext): RoutedVersion {
-  const number = target.label === undefined ? target.version : labelled(target, context);
+  const { label, version } = target;
+  const number = label === undefined ? version : context.versionOfLabel(target.model, label);
   const model = context.table.models.get(target.model);
   const isEmpty = model === undefined || model.versions.length === 0;
   if (isEmpty && isUnreachable(target.model, undefined, context)) throw unreachable(target.model);
   if (context.table.workers.size === 0 && isEmpty) {
     throw new WinnowError("UNAVAILABLE", "No worker has been reached yet; try again");
   }
-  if (model === undefined) throw notFound(target.model, number);
+  if (model === undefined || context.isOver(model)) throw notFound(target.model, number);
   return number === undefined ? defaultVersion(model) : namedVersion(model, number, context);
 }
 
@@ -47,16 +50,6 @@ export function statusesOf(
       errorMessage: error?.message ?? "",
     };
   });
-}
-
-function labelled(target: ModelTarget, context: ResolutionContext): number {
-  const label = target.label ?? "";
-  const version = context.labels.get(target.model)?.get(label);
-  if (version !== undefined) return version;
-  throw new WinnowError(
-    "INVALID_ARGUMENT",
-    `Unrecognized servable version label: ${excerpt(label)}`,
-  );
 }
 
 function namedVersion(

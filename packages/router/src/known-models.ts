@@ -1,0 +1,86 @@
+// What this router tells of models: their names, the states of their versions, the version a URL
+// means. Three things come together: the routing table (what lives), the history (what has ended) and
+// the label book (what labels mean).
+
+import type { Fingerprint, Logger, WinnowError } from "@winnow/core";
+import type { Announcement, RoutedVersion, RoutingTable } from "@winnow/cluster";
+import { LabelBook } from "./label-book.ts";
+import type { VersionLabels } from "./label-book.ts";
+import type { ModelTarget, VersionStatus } from "./predictor.ts";
+import type { RouterSettings } from "./router-settings.ts";
+import { VersionHistory } from "./version-history.ts";
+import { resolveVersion, statusesOf } from "./version-resolution.ts";
+
+/** What is known of the cluster, asked anew each time. */
+export interface KnownModelsParts {
+  readonly log: Logger;
+  readonly settings: Pick<RouterSettings, "labels" | "allowUnavailableLabels">;
+  readonly table: () => RoutingTable;
+  /** Last words of workers that cannot be asked now. */
+  readonly unreachable: () => readonly Announcement[];
+  /** Why a program is not here. */
+  readonly programErrorOf: (fingerprint: Fingerprint) => WinnowError | undefined;
+}
+
+/** Models, versions and labels by name. */
+export class KnownModels {
+  readonly #parts: KnownModelsParts;
+  readonly #history = new VersionHistory();
+  readonly #labels: LabelBook;
+
+  constructor(parts: KnownModelsParts) {
+    this.#parts = parts;
+    const { log, settings, table } = parts;
+    this.#labels = new LabelBook({
+      log,
+      isAvailable: (model, number) => {
+        const versions = table().models.get(model)?.versions ?? [];
+        const version = versions.find(({ key }) => key.version === number);
+        return version?.status.state === "AVAILABLE";
+      },
+      allowUnavailable: settings.allowUnavailableLabels,
+    });
+    this.#labels.configure(settings.labels);
+  }
+
+  /** Replaces all labels; each is set when its version is available. */
+  setLabels(labels: VersionLabels): void {
+    this.#labels.configure(labels);
+  }
+
+  /** Takes note of a new table. */
+  follow(table: RoutingTable): void {
+    this.#history.follow(table);
+    this.#labels.settle();
+  }
+
+  /** Names of models that are not over, ascending. */
+  names(): readonly string[] {
+    const models = [...this.#parts.table().models.values()];
+    return models
+      .filter((model) => !this.#history.isOver(model))
+      .map(({ name }) => name)
+      .toSorted();
+  }
+
+  /** Versions of a model, descending, with those that have ended; `undefined` if there never were any. */
+  status(model: string): readonly VersionStatus[] | undefined {
+    const routed = this.#parts.table().models.get(model);
+    const living =
+      routed === undefined
+        ? []
+        : statusesOf(routed, ({ key }) => this.#parts.programErrorOf(key.fingerprint));
+    const all = this.#history.with(model, living);
+    return routed === undefined && all.length === 0 ? undefined : all;
+  }
+
+  /** The version a target means. @throws WinnowError as `resolveVersion` does */
+  resolve(target: ModelTarget): RoutedVersion {
+    return resolveVersion(target, {
+      table: this.#parts.table(),
+      unreachable: this.#parts.unreachable(),
+      versionOfLabel: (model, label) => this.#labels.versionOf(model, label),
+      isOver: (model) => this.#history.isOver(model),
+    });
+  }
+}
