@@ -2,6 +2,7 @@
 // or in `tensor_content` as TensorFlow lists strings: the lengths of all, then the bytes of all.
 
 import { StringColumn } from "@winnow/core";
+import { copyBytes } from "./byte-copy.ts";
 import { WIRE_TYPES } from "./data-type.ts";
 import type { TensorBudget } from "./tensor-budget.ts";
 import { MisfitError, eachOccurrence } from "./tensor-outline.ts";
@@ -38,8 +39,7 @@ function readField({ proto, count }: TensorOutline, budget: TensorBudget): Strin
   let at = 0;
   eachOccurrence(proto, STRING_VAL, (reader) => {
     if (filled === given) return;
-    bytes.set(reader.bytes.subarray(reader.from, reader.to), at);
-    at += reader.to - reader.from;
+    at = copyBytes(bytes, at, reader);
     offsets[++filled] = at;
   });
   for (const repeatTo = given + repeated; filled < repeatTo; filled++) {

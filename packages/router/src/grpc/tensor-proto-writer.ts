@@ -100,7 +100,7 @@ function sizeOfStrings({ offsets, length }: StringColumn): number {
 function writeStrings(writer: WireWriter, field: number, column: StringColumn): void {
   const { offsets, bytes, length } = column;
   for (let index = 0; index < length; index++) {
-    writer.field(field, bytes.subarray(offsets[index], offsets[index + 1]));
+    writer.span(field, { bytes, from: offsets[index]!, to: offsets[index + 1]! });
   }
 }
 

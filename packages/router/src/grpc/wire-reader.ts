@@ -137,6 +137,11 @@ export class WireReader {
 
   /** A tag or length: an unsigned number of 32 bits. */
   #smallVarint(): number {
+    const first = this.bytes[this.#position]!;
+    if (first < 0x80 && this.#position < this.#end) {
+      this.#position++;
+      return first;
+    }
     const length = varintBytes(this.bytes, this.#position, this.#end);
     const value = varint32(this.bytes, this.#position) >>> 0;
     const isLarger = length > 5 || (length === 5 && this.bytes[this.#position + 4]! > 0x0f);

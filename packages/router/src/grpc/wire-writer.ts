@@ -1,6 +1,9 @@
 // Writes protobuf fields into memory whose size was computed before, so that an answer of megabytes
 // is allocated once and its floats are copied once.
 
+import { copyBytes } from "./byte-copy.ts";
+import type { ByteSpan } from "./byte-copy.ts";
+
 /** Layouts used in answers. */
 const VARINT = 0;
 const BYTES = 2;
@@ -31,6 +34,12 @@ export class WireWriter {
   field(field: number, bytes: Uint8Array): void {
     this.open(field, bytes.length);
     this.raw(bytes);
+  }
+
+  /** A field of a part of some bytes. */
+  span(field: number, span: ByteSpan): void {
+    this.open(field, span.to - span.from);
+    this.#at = copyBytes(this.bytes, this.#at, span);
   }
 
   /** Bytes as they are. */

@@ -1,0 +1,21 @@
+// Copying bytes: for the few bytes of an id, a loop is several times as fast as a view and `set`.
+
+const LOOP_BYTES_MAX = 48;
+
+/** Bytes of a larger array. */
+export interface ByteSpan {
+  readonly bytes: Uint8Array;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Copies a span to position `at` of `target`, which has room for it; gives the position behind. */
+export function copyBytes(target: Uint8Array, at: number, { bytes, from, to }: ByteSpan): number {
+  if (to - from > LOOP_BYTES_MAX) {
+    target.set(bytes.subarray(from, to), at);
+    return at + to - from;
+  }
+  let position = at;
+  for (let index = from; index < to; index++) target[position++] = bytes[index]!;
+  return position;
+}
