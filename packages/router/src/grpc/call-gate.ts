@@ -31,7 +31,7 @@ export class CallGate {
     return new Promise((resolve) => this.#idle.push(resolve));
   }
 
-  /** Ends every call that is open. `Server.forceShutdown()` does not, without channelz. */
+  /** Ends every call that is open, so that its client hears why before its connection is cut. */
   cut(): void {
     for (const call of this.#calls) {
       call.sendStatus({ code: status.UNAVAILABLE, details: "The server is closing" });

@@ -1,5 +1,6 @@
 // How the server ends, what its health service says on the way, and that no bytes bring it down.
 
+import { connect } from "node:http2";
 import { credentials, loadPackageDefinition, status } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 import { silentLogger, systemClock } from "@winnow/core";
@@ -130,6 +131,26 @@ describe("drain", () => {
     expect(await failure).toMatchObject(CUT);
     open();
     await until(() => predictor.pins === 0);
+  });
+
+  test("a client that never ends its request is cut in the end", async () => {
+    const { server, port } = await start({ drainTimeoutMs: 20 });
+    const session = connect(`http://127.0.0.1:${port}`);
+    const closed = new Promise((resolve) => session.once("close", resolve));
+    const stream = session.request({
+      ":method": "POST",
+      ":path": "/tensorflow.serving.PredictionService/Predict",
+      "content-type": "application/grpc",
+      te: "trailers",
+    });
+    for (const each of [session, stream]) each.on("error", () => undefined);
+    stream.write(Buffer.from([0, 0, 0, 0, 9, 1]));
+    await new Promise((resolve) => session.once("remoteSettings", resolve));
+
+    await server.drain();
+
+    await closed;
+    expect(session.destroyed).toBe(true);
   });
 
   test("close cuts at once", async () => {
