@@ -1,25 +1,21 @@
 // Every answer TensorFlow gave and somebody recorded, asked again of the programs that Winnow makes of
-// the same SavedModels. Scores agree to 1e-5 of their size (TensorFlow itself is not exacter), ids in
-// order except among scores that close; where every score is an exact sum, to the bit.
+// the same SavedModels.
 
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { WinnowError, stringTensor, type SignatureProgram, type Tensor } from "@winnow/core";
+import { WinnowError, stringTensor, type Tensor } from "@winnow/core";
 import { openModelVersion } from "@winnow/model";
+import { differenceOf } from "./models/answer-difference.ts";
 import { ProgramMachine } from "./models/program-machine.ts";
 import {
   ANSWER_FOLDERS,
   bytesOf,
   inputTensors,
   recordedModels,
-  recordedTensor,
   type RecordedCase,
   type RecordedModel,
 } from "./models/recorded-answers.ts";
-
-const RELATIVE_ERROR = 1e-5;
-const EXACT_MODELS = new Set(["retrieval_ties"]);
 
 describe.each(ANSWER_FOLDERS)("models of %s", (folder) => {
   const models = recordedModels(folder);
@@ -61,89 +57,7 @@ async function faultOf(
     return isExpected ? undefined : `refused with ${error.code}: ${error.message}`;
   }
   if (recorded.error !== undefined) return `answered instead of ${recorded.error.code}`;
-  return differenceOf(signature, answer, {
-    recorded,
-    tolerance: EXACT_MODELS.has(model.name) ? 0 : RELATIVE_ERROR,
-  });
-}
-
-interface Expectation {
-  readonly recorded: RecordedCase;
-  readonly tolerance: number;
-}
-
-function differenceOf(
-  signature: SignatureProgram,
-  answer: ReadonlyMap<string, Tensor>,
-  { recorded, tolerance }: Expectation,
-): string | undefined {
-  const ranking = rankingOf(signature, answer);
-  for (const { name, dtype } of signature.outputs) {
-    const got = answer.get(name)!;
-    const wanted = recordedTensor(recorded.outputs![name]!, { dtype, rank: got.shape.length });
-    if (got.dtype !== wanted.dtype || got.shape.join() !== wanted.shape.join()) {
-      const [given, expected] = [got.shape.join(), wanted.shape.join()];
-      return `${name} is ${got.dtype} [${given}], not ${wanted.dtype} [${expected}]`;
-    }
-    for (let at = 0; at < got.data.length; at += 1) {
-      const fault = isSameAt(got, wanted, { at, tolerance })
-        ? undefined
-        : `${name}[${at}] is ${textAt(got, at)}, not ${textAt(wanted, at)}`;
-      const isTie =
-        ranking !== undefined && isIdOf(got, ranking) && isNearTie(ranking, at, recorded);
-      if (fault !== undefined && !isTie) return fault;
-    }
-  }
-  return undefined;
-}
-
-/** The scores of a retrieval answer: the one float output beside one output of ids. */
-function rankingOf(
-  signature: SignatureProgram,
-  answer: ReadonlyMap<string, Tensor>,
-): Tensor | undefined {
-  if (!signature.steps.some(({ kind }) => kind === "topK")) return undefined;
-  return [...answer.values()].find(({ dtype, shape }) => dtype === "float32" && shape.length === 2);
-}
-
-function isIdOf(tensor: Tensor, ranking: Tensor): boolean {
-  return tensor !== ranking && tensor.shape.join() === ranking.shape.join();
-}
-
-/** Whether the score at a place is within tolerance of a neighbour's, or of the first left out. */
-function isNearTie(ranking: Tensor, at: number, { next_score }: RecordedCase): boolean {
-  const k = ranking.shape[1]!;
-  const row = Math.floor(at / k);
-  const scores = ranking.data as Float32Array;
-  const score = scores[at]!;
-  const neighbours = [
-    at % k > 0 ? scores[at - 1] : undefined,
-    at % k < k - 1 ? scores[at + 1] : next_score?.[row],
-  ];
-  return neighbours.some(
-    (other) => other !== undefined && score !== other && isClose(score, other, RELATIVE_ERROR),
-  );
-}
-
-function isSameAt(
-  got: Tensor,
-  wanted: Tensor,
-  { at, tolerance }: { readonly at: number; readonly tolerance: number },
-): boolean {
-  if (got.dtype === "string" && wanted.dtype === "string") {
-    return Buffer.compare(got.data.at(at), wanted.data.at(at)) === 0;
-  }
-  const [a, b] = [got.data, wanted.data] as unknown as readonly [number[], number[]];
-  if (got.dtype !== "float32") return a[at] === b[at];
-  return Object.is(a[at], b[at]) || isClose(a[at]!, b[at]!, tolerance);
-}
-
-function isClose(a: number, b: number, tolerance: number): boolean {
-  return a === b || Math.abs(a - b) <= tolerance * Math.max(1, Math.abs(b));
-}
-
-function textAt(tensor: Tensor, at: number): string {
-  return tensor.dtype === "string" ? tensor.data.textAt(at) : String(tensor.data[at]);
+  return differenceOf(signature, answer, { model, recorded });
 }
 
 const floatsOf = (answer: ReadonlyMap<string, Tensor>): number[] => {
