@@ -2,7 +2,7 @@
 // is true. A member that a healthy store no longer names is let go only when its stream is dead too,
 // so an empty, failed or flushed store takes nothing away from a cluster that answers.
 
-import type { Environment, Incarnation, WorkerId } from "@winnow/core";
+import type { Environment, Incarnation, WinnowError, WorkerId } from "@winnow/core";
 import { WorkerChannel } from "@winnow/cluster";
 import type {
   Announcement,
@@ -107,12 +107,14 @@ export class WorkerLinks {
       {
         onAnnouncement: (announcement) => {
           if (!isCurrent() || !this.#isHimself(peer, announcement)) return;
+          if (!peer.connected)
+            environment.log.info("worker connected", { worker: peer.id, address });
           peer.onAnnouncement(announcement);
           this.#onChange();
         },
         onPong: (pong) => isCurrent() && peer.onPong(pong),
         onDrain: () => isCurrent() && this.#onChange(),
-        onDisconnect: () => isCurrent() && this.#onDisconnect(peer),
+        onDisconnect: (error) => isCurrent() && this.#onDisconnect(peer, error),
       },
       {
         address,
@@ -136,8 +138,12 @@ export class WorkerLinks {
     return false;
   }
 
-  #onDisconnect(peer: WorkerPeer): void {
+  #onDisconnect(peer: WorkerPeer, error: WinnowError | undefined): void {
     if (this.#closed) return;
+    if (peer.connected) {
+      const { code, message } = error ?? { code: "OK", message: "The worker ended the stream" };
+      this.#parts.environment.log.warn("worker disconnected", { worker: peer.id, code, message });
+    }
     peer.onDisconnect();
     this.#letGoIfGone(peer);
     this.#onChange();
