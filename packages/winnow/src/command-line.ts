@@ -14,6 +14,11 @@ import {
   replicationOption,
   wholeNumber,
 } from "./command-options.ts";
+import {
+  addLoadOptions,
+  addModelConfigOptions,
+  addRequestOptions,
+} from "./model-config/config-flags.ts";
 import { demo } from "./commands/demo.ts";
 import { inspect, reportText } from "./commands/inspect.ts";
 import { curlLine, predict, predictionTable } from "./commands/predict.ts";
@@ -64,7 +69,8 @@ function up(): Command {
     .addOption(option("--redis <url>", "membership through Redis", "WINNOW_REDIS"))
     .addOption(acceleratorOption())
     .addOption(logLevelOption().default("warn"));
-  return addModelOptions(command).action((options: UpOptions) => runUp(options, winnowScript));
+  addRequestOptions(addLoadOptions(addModelConfigOptions(addModelOptions(command))));
+  return command.action((options: UpOptions) => runUp(options, winnowScript));
 }
 
 function router(): Command {
@@ -109,6 +115,7 @@ function router(): Command {
     )
     .option("--rest_api_enable_cors_support", "answer CORS requests from any origin")
     .addOption(logLevelOption());
+  addRequestOptions(addModelConfigOptions(command));
   return addMembershipOptions(command).action((options: RouterRoleOptions) =>
     runRouter(options, command.getOptionValueSource("port") === "cli"),
   );
@@ -144,7 +151,7 @@ function worker(): Command {
       ).argParser(wholeNumber(1, Number.MAX_SAFE_INTEGER)),
     )
     .addOption(logLevelOption());
-  addModelOptions(command);
+  addLoadOptions(addModelConfigOptions(addModelOptions(command)));
   return addMembershipOptions(command).action((options: WorkerRoleOptions) => runWorker(options));
 }
 

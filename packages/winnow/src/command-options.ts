@@ -87,7 +87,6 @@ const IDLE_FLAGS = new Set([
   "--per_process_gpu_memory_fraction",
   "--grpc_channel_arguments",
   "--flush_filesystem_caches",
-  "--file_system_poll_wait_seconds",
   "--saved_model_tags",
 ]);
 

@@ -3,10 +3,13 @@
 //   --models DIR                      every model below DIR: DIR/<name>/<version>/
 //   --model_name, --model_base_path   one model; the path is the one that holds its versions
 //   MODEL_NAME, MODEL_BASE_PATH       as in TensorFlow Serving's image: MODEL_BASE_PATH/MODEL_NAME
+//
+// `--model_config_file` wins over all of these (`model-config/`).
 
 import { existsSync, readdirSync, statSync } from "node:fs";
 import path from "node:path";
 import { WinnowError } from "@winnow/core";
+import type { ConfiguredModel } from "./model-config/model-config.ts";
 
 /** Flags and environment that say where models are. */
 export interface ModelSourceOptions {
@@ -79,11 +82,32 @@ export function newestVersions(directory: string): VersionDirectory[] {
   throw new WinnowError("NOT_FOUND", adviceFor(absolute));
 }
 
+/**
+ * The newest version of each configured model that its policy allows.
+ * @throws WinnowError NOT_FOUND for a model without one
+ */
+export function configuredVersions(models: readonly ConfiguredModel[]): VersionDirectory[] {
+  return models.flatMap(({ model, basePath, policy }) => {
+    if (policy.kind !== "specific") {
+      return newestVersions(basePath).map((found) => ({ ...found, model }));
+    }
+    const there = existsSync(basePath) ? versionsBelow(model, basePath) : [];
+    const found = there.filter(({ version }) => policy.versions.includes(version));
+    const newest = found.toSorted((a, b) => b.version - a.version).slice(0, 1);
+    if (newest.length > 0) return newest;
+    const wanted = policy.versions.join(", ");
+    throw new WinnowError("NOT_FOUND", `Model ${model}: ${basePath} has no version ${wanted}`);
+  });
+}
+
 function newestOf(model: string, basePath: string): VersionDirectory | undefined {
-  const versions = subdirectories(basePath)
+  return versionsBelow(model, basePath).toSorted((a, b) => b.version - a.version)[0];
+}
+
+function versionsBelow(model: string, basePath: string): VersionDirectory[] {
+  return subdirectories(basePath)
     .filter((name) => VERSION_NAME.test(name))
     .map((name) => ({ model, version: Number(name), directory: path.join(basePath, name) }));
-  return versions.toSorted((a, b) => b.version - a.version)[0];
 }
 
 function adviceFor(directory: string): string {

@@ -3,13 +3,22 @@
 
 import { createDenseEngine } from "@winnow/accelerator";
 import { type Environment, systemClock } from "@winnow/core";
+import type { RouterOptions } from "@winnow/router";
 import { createGrpcServer, createHttpServer, createMetrics, createRouter } from "@winnow/router";
 import { openCluster } from "../cluster-access.ts";
+import {
+  type ModelConfigFlags,
+  type RequestFlags,
+  labelsOf,
+  monitoringOf,
+  openModelConfig,
+} from "../model-config/config-flags.ts";
+import type { ModelConfig } from "../model-config/model-config.ts";
 import { endOnSignals, reportListening } from "../process-life.ts";
 import { type LogLevel, processLog } from "../process-log.ts";
 
 /** Flags of `winnow router`. */
-export interface RouterRoleOptions {
+export interface RouterRoleOptions extends ModelConfigFlags, RequestFlags {
   readonly port: number;
   readonly rest_api_port?: number;
   readonly grpcPort?: number;
@@ -55,16 +64,14 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     readable: process.stderr.isTTY,
   });
   const environment: Environment = { clock: systemClock, random: Math.random, log };
+  const config = await openModelConfig(options, environment);
+  const { metricsPath } = await monitoringOf(options, environment);
   const cluster = openCluster(options, environment);
   const denseEngine = createDenseEngine({});
   const metrics = createMetrics();
   const requestTimeoutMs = options.rest_api_timeout_in_ms || UNLIMITED_TIMEOUT_MS;
   const router = createRouter(
-    {
-      replication: options.replication,
-      routerTableBytesMax: options.routerTableBytes,
-      requestTimeoutMs,
-    },
+    { ...routerOptions(options, config?.initial), requestTimeoutMs },
     {
       environment,
       connector: cluster.connector,
@@ -73,11 +80,16 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
       observer: metrics.router,
     },
   );
+  config?.follow((changed) => router.setLabels(labelsOf(changed)));
   metrics.watch(router);
   const http = createHttpServer(
     router,
-    { requestTimeoutMs, cors: options.rest_api_enable_cors_support === true },
-    { ...environment, observer: metrics.http, metrics },
+    {
+      requestTimeoutMs,
+      cors: options.rest_api_enable_cors_support === true,
+      ...(metricsPath !== undefined && { metricsPath }),
+    },
+    { ...environment, observer: metrics.http, ...(metricsPath !== undefined && { metrics }) },
   );
   const grpc = createGrpcServer(
     router,
@@ -93,6 +105,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     log.info("router listening for gRPC", { host, port: taken.port });
   }
   const close = async (): Promise<void> => {
+    config?.close();
     await Promise.all([http.close(), grpc.close()]);
     router.close();
     await denseEngine.close();
@@ -110,4 +123,13 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     log,
   );
   reportListening();
+}
+
+function routerOptions(options: RouterRoleOptions, config: ModelConfig | undefined): RouterOptions {
+  return {
+    replication: options.replication,
+    routerTableBytesMax: options.routerTableBytes,
+    labels: config === undefined ? new Map() : labelsOf(config),
+    allowUnavailableLabels: options.allow_version_labels_for_unavailable_models,
+  };
 }

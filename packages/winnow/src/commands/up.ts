@@ -13,8 +13,16 @@ import {
 } from "../local-cluster.ts";
 import { assertPortFree } from "../local-ports.ts";
 import {
+  type LoadFlags,
+  type ModelConfigFlags,
+  type RequestFlags,
+  argumentsOf,
+  openModelConfig,
+} from "../model-config/config-flags.ts";
+import {
   type ModelSource,
   type VersionDirectory,
+  configuredVersions,
   modelSource,
   newestVersions,
 } from "../model-source.ts";
@@ -23,7 +31,7 @@ import { type LogLevel, processLog } from "../process-log.ts";
 import { exampleInstances } from "./example.ts";
 
 /** Flags of `winnow up`. */
-export interface UpOptions {
+export interface UpOptions extends ModelConfigFlags, LoadFlags, RequestFlags {
   readonly workers: number;
   readonly replication: number;
   readonly port: number;
@@ -48,7 +56,9 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
     },
     process.env,
   );
-  const versions = versionsOf(source);
+  const config = await openModelConfig(options, { clock: systemClock, log });
+  const versions =
+    config === undefined ? versionsOf(source) : configuredVersions(config.initial.models);
   const shape = clusterShape(options, source, script);
   await assertPortFree(shape.port, shape.host, "--port");
   const startedMs = systemClock.nowMs();
@@ -94,15 +104,30 @@ function clusterShape(options: UpOptions, source: ModelSource, script: string): 
     host: options.host,
     port: options.rest_api_port ?? options.port,
     redis: options.redis,
-    routerArgs: common,
+    routerArgs: [...common, ...argumentsOf(options, ROUTER_FLAGS)],
     workerArgs: [
       ...[...common, ...models, "--accelerator", options.accelerator],
+      ...argumentsOf(options, WORKER_FLAGS),
       // The workers share this machine's cores; each with all of them would fight the others.
       ...["--threads", String(Math.max(1, Math.floor(availableParallelism() / options.workers)))],
     ],
     script,
   };
 }
+
+/** Flags that mean to a worker, or to the router, what they mean to the whole cluster. */
+const CONFIG_FLAGS = ["model_config_file", "model_config_file_poll_wait_seconds"] as const;
+const WORKER_FLAGS = [
+  ...CONFIG_FLAGS,
+  "file_system_poll_wait_seconds",
+  "max_num_load_retries",
+  "load_retry_interval_micros",
+] as const;
+const ROUTER_FLAGS = [
+  ...CONFIG_FLAGS,
+  "monitoring_config_file",
+  "allow_version_labels_for_unavailable_models",
+] as const;
 
 function readyText(
   cluster: LocalCluster,

@@ -4,12 +4,17 @@
 import { systemClock } from "@winnow/core";
 import { type WorkerOptions, startWorker } from "@winnow/worker";
 import { openCluster } from "../cluster-access.ts";
+import {
+  type LoadFlags,
+  type ModelConfigFlags,
+  openModelConfig,
+} from "../model-config/config-flags.ts";
 import { type ModelSource, modelSource } from "../model-source.ts";
 import { endOnSignals, reportListening } from "../process-life.ts";
 import { type LogLevel, processLog } from "../process-log.ts";
 
 /** Flags of `winnow worker`. */
-export interface WorkerRoleOptions {
+export interface WorkerRoleOptions extends ModelConfigFlags, LoadFlags {
   readonly id?: string;
   readonly port: number;
   readonly host: string;
@@ -37,11 +42,15 @@ export async function runWorker(options: WorkerRoleOptions): Promise<void> {
   });
   const environment = { clock: systemClock, random: Math.random, log };
   const cluster = openCluster(options, environment);
-  const worker = await startWorker(workerOptions(options), {
-    environment,
-    membership: cluster.membership,
-  });
+  const config = await openModelConfig(options, environment);
+  const models = config === undefined ? locationsOf(options) : { models: config.initial.models };
+  const worker = await startWorker(
+    { ...workerOptions(options), ...models },
+    { environment, membership: cluster.membership },
+  );
+  config?.follow((changed) => worker.setModels(changed.models));
   const close = async (): Promise<void> => {
+    config?.close();
     await worker.close();
     await cluster.close();
   };
@@ -71,20 +80,15 @@ function workerOptions(options: WorkerRoleOptions): WorkerOptions {
     accelerator: options.accelerator,
     threads: options.threads,
     memoryBytesMax: options.memoryBytes,
-    ...locationsOf(
-      modelSource(
-        {
-          models: options.models,
-          modelName: options.model_name,
-          modelBasePath: options.model_base_path,
-        },
-        process.env,
-      ),
-    ),
+    pollIntervalMs: options.file_system_poll_wait_seconds * 1000,
+    maxLoadRetries: options.max_num_load_retries,
+    loadRetryIntervalMs: options.load_retry_interval_micros / 1000,
   };
 }
 
-function locationsOf(source: ModelSource): Pick<WorkerOptions, "models" | "modelsPath"> {
+function locationsOf(options: WorkerRoleOptions): Pick<WorkerOptions, "models" | "modelsPath"> {
+  const { models, model_name: modelName, model_base_path: modelBasePath } = options;
+  const source: ModelSource = modelSource({ models, modelName, modelBasePath }, process.env);
   return source.kind === "directory"
     ? { modelsPath: source.directory }
     : { models: [{ model: source.model, basePath: source.basePath }] };

@@ -24,6 +24,9 @@ const CONFIG: MessageShape = {
   },
 };
 
+/** What holds without a file. */
+export const defaultMonitoring: MonitoringConfig = { metricsPath: DEFAULT_PATH };
+
 /** Reads the file's text; `source` names it in errors. @throws WinnowError INVALID_ARGUMENT */
 export function readMonitoringConfig(text: string, source: string): MonitoringConfig {
   const prometheus = readMessage(text, CONFIG, source).message("prometheus_config");

@@ -36,10 +36,9 @@ const SKIPPED = /(?:[ \t\r\n\f\v]|#[^\n]*)+/y;
 const NAME = /[A-Za-z_]\w*/y;
 const NUMBER = /(?:0[xX][\dA-Fa-f]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fF]?)/y;
 const SYMBOLS = new Set("{}<>[]:;,-/.");
-const SIMPLE_ESCAPES: Readonly<Record<string, number>> = {
-  ...{ a: 7, b: 8, t: 9, n: 10, v: 11, f: 12, r: 13 },
-  ...{ "?": 63, "\\": 92, "'": 39, '"': 34 },
-};
+/** Each character means the byte at its place in the next string. */
+const SIMPLE_ESCAPES = "abtnvfr?\\'\"";
+const SIMPLE_ESCAPED = "\u0007\b\t\n\v\f\r?\\'\"";
 const CODE_POINT_MAX = 0x10_ff_ff;
 
 /** Reads token after token; lives within `tokensOf`. */
@@ -129,10 +128,10 @@ class TokenReader {
   }
 
   #escape(): Uint8Array {
-    const simple = SIMPLE_ESCAPES[this.#text[this.#at] ?? ""];
-    if (simple !== undefined) {
+    const simple = SIMPLE_ESCAPES.indexOf(this.#text[this.#at] ?? "\0");
+    if (simple >= 0) {
       this.#at += 1;
-      return Uint8Array.of(simple);
+      return Uint8Array.of(SIMPLE_ESCAPED.charCodeAt(simple));
     }
     const octal = this.#match(/[0-7]{1,3}/y);
     if (octal !== undefined) return this.#byte(Number.parseInt(octal, 8));

@@ -1,0 +1,102 @@
+// A configuration file that is read at the start and, if wished, again and again. At the start a
+// faulty file is an error; later it is logged once and the old configuration stays, as does everything
+// that is served.
+
+import { readFile, stat } from "node:fs/promises";
+import { WinnowError, toWinnowError } from "@winnow/core";
+import type { Clock, Logger, Timer } from "@winnow/core";
+
+/** How a file is read and how often. */
+export interface ConfigFileSettings<Config> {
+  readonly file: string;
+  /** Its text as a configuration; `source` names the file in errors. */
+  readonly read: (text: string, source: string) => Config;
+  /** Between two looks; 0: only once. */
+  readonly pollMs: number;
+}
+
+/** What the file lives on. */
+export interface ConfigFileParts {
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Default: the file system. */
+  readonly readText?: (file: string) => Promise<string>;
+}
+
+const CONFIG_BYTES_MAX = 4 * 2 ** 20;
+
+/** Opens and reads it. @throws WinnowError NOT_FOUND when it cannot be read, or what `read` says */
+export async function openConfigFile<Config>(
+  settings: ConfigFileSettings<Config>,
+  parts: ConfigFileParts,
+): Promise<ConfigFile<Config>> {
+  const text = await (parts.readText ?? readText)(settings.file);
+  return new ConfigFile(settings, parts, text);
+}
+
+/** A read file; `follow` it to hear of changes. */
+export class ConfigFile<Config> {
+  /** As read when it was opened. */
+  readonly initial: Config;
+  readonly #settings: ConfigFileSettings<Config>;
+  readonly #parts: ConfigFileParts;
+  /** The text looked at last, or why there was none. */
+  #seen: string;
+  #apply: ((config: Config) => void) | undefined;
+  #timer: Timer | undefined;
+
+  constructor(settings: ConfigFileSettings<Config>, parts: ConfigFileParts, text: string) {
+    this.#settings = settings;
+    this.#parts = parts;
+    this.initial = settings.read(text, settings.file);
+    this.#seen = text;
+  }
+
+  /** Calls `apply` with every new configuration that makes sense, until closed. */
+  follow(apply: (config: Config) => void): void {
+    this.#apply = apply;
+    this.#wait();
+  }
+
+  close(): void {
+    this.#apply = undefined;
+    if (this.#timer !== undefined) this.#parts.clock.clearTimer(this.#timer);
+  }
+
+  #wait(): void {
+    if (this.#settings.pollMs === 0 || this.#apply === undefined) return;
+    this.#timer = this.#parts.clock.setTimer(this.#settings.pollMs, () => {
+      void this.#look().then(() => this.#wait()); // Never rejects: faults are logged.
+    });
+  }
+
+  async #look(): Promise<void> {
+    const { file, read } = this.#settings;
+    const { log } = this.#parts;
+    try {
+      const text = await (this.#parts.readText ?? readText)(file);
+      if (text === this.#seen) return;
+      this.#seen = text;
+      const config = read(text, file);
+      this.#apply?.(config);
+      log.info("configuration changed", { file });
+    } catch (error) {
+      const { code, message } = toWinnowError(error);
+      if (code === "NOT_FOUND" && this.#seen === message) return;
+      if (code === "NOT_FOUND") this.#seen = message;
+      log.error("configuration refused, the old one stays", { file, code, message });
+    }
+  }
+}
+
+async function readText(file: string): Promise<string> {
+  try {
+    const { size } = await stat(file);
+    if (size <= CONFIG_BYTES_MAX) return await readFile(file, "utf8");
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new WinnowError("NOT_FOUND", `Cannot read the configuration ${file}: ${reason}`);
+  }
+  const text = `Cannot read the configuration ${file}: it has more than ${CONFIG_BYTES_MAX} bytes`;
+  throw new WinnowError("INVALID_ARGUMENT", text);
+}

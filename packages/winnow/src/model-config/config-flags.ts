@@ -1,0 +1,162 @@
+// TensorFlow Serving's flags for configuration files and for loading: what they are called, what they
+// default to, and how `winnow up` hands them to the processes it starts.
+
+import type { Clock, Logger } from "@winnow/core";
+import type { VersionLabels } from "@winnow/router";
+import { type Command, InvalidArgumentError } from "commander";
+import { option, wholeNumber } from "../command-options.ts";
+import type { ConfigFile } from "./config-file.ts";
+import { openConfigFile } from "./config-file.ts";
+import { type ModelConfig, readModelConfig } from "./model-config.ts";
+import type { MonitoringConfig } from "./monitoring-config.ts";
+import { defaultMonitoring, readMonitoringConfig } from "./monitoring-config.ts";
+
+/** Flags of every role that reads the model configuration. */
+export interface ModelConfigFlags {
+  readonly model_config_file?: string;
+  readonly model_config_file_poll_wait_seconds: number;
+}
+
+/** Flags of roles that load models. */
+export interface LoadFlags {
+  readonly file_system_poll_wait_seconds: number;
+  readonly max_num_load_retries: number;
+  readonly load_retry_interval_micros: number;
+}
+
+/** Flags of roles that answer requests. */
+export interface RequestFlags {
+  readonly monitoring_config_file?: string;
+  readonly allow_version_labels_for_unavailable_models: boolean;
+}
+
+const DAY_SECONDS = 86_400;
+
+/** Adds the flags of `ModelConfigFlags`. */
+export function addModelConfigOptions(command: Command): Command {
+  return command
+    .addOption(
+      option(
+        "--model_config_file <file>",
+        "models, version policies and labels, in TensorFlow Serving's format",
+        "WINNOW_MODEL_CONFIG_FILE",
+      ),
+    )
+    .addOption(
+      option(
+        "--model_config_file_poll_wait_seconds <n>",
+        "read that file again so often; 0: never",
+        "WINNOW_MODEL_CONFIG_POLL_SECONDS",
+      )
+        .argParser(wholeNumber(0, DAY_SECONDS))
+        .default(0),
+    );
+}
+
+/** Adds the flags of `LoadFlags`. */
+export function addLoadOptions(command: Command): Command {
+  return command
+    .addOption(
+      option(
+        "--file_system_poll_wait_seconds <n>",
+        "look for new versions so often; 0: once",
+        "WINNOW_FILE_SYSTEM_POLL_SECONDS",
+      )
+        .argParser(wholeNumber(0, DAY_SECONDS))
+        .default(1),
+    )
+    .addOption(
+      option(
+        "--max_num_load_retries <n>",
+        "tries of a version that failed to load, beyond the first",
+        "WINNOW_MAX_LOAD_RETRIES",
+      )
+        .argParser(wholeNumber(0, 1_000_000))
+        .default(5),
+    )
+    .addOption(
+      option(
+        "--load_retry_interval_micros <n>",
+        "microseconds between two such tries",
+        "WINNOW_LOAD_RETRY_INTERVAL_MICROS",
+      )
+        .argParser(wholeNumber(0, DAY_SECONDS * 1_000_000))
+        .default(10_000_000),
+    );
+}
+
+/** Adds the flags of `RequestFlags`. */
+export function addRequestOptions(command: Command): Command {
+  return command
+    .addOption(
+      option(
+        "--monitoring_config_file <file>",
+        "where metrics are shown, in TensorFlow Serving's format",
+        "WINNOW_MONITORING_CONFIG_FILE",
+      ),
+    )
+    .addOption(
+      option(
+        "--allow_version_labels_for_unavailable_models [yes]",
+        "set new labels before their version is available",
+        "WINNOW_ALLOW_UNAVAILABLE_LABELS",
+      )
+        .preset("true")
+        .argParser(booleanValue)
+        .default(false),
+    );
+}
+
+function booleanValue(text: string): boolean {
+  if (["true", "1"].includes(text)) return true;
+  if (["false", "0"].includes(text)) return false;
+  throw new InvalidArgumentError("It must be true or false.");
+}
+
+/** The flags as arguments, for `winnow up`'s processes. */
+export function argumentsOf(
+  flags: Partial<ModelConfigFlags & LoadFlags & RequestFlags>,
+  names: readonly (keyof (ModelConfigFlags & LoadFlags & RequestFlags))[],
+): string[] {
+  return names.flatMap((name) =>
+    flags[name] === undefined ? [] : [`--${name}=${String(flags[name])}`],
+  );
+}
+
+interface ConfigParts {
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Opens the model configuration; `undefined` without the flag. @throws WinnowError as `openConfigFile` */
+export async function openModelConfig(
+  flags: ModelConfigFlags,
+  parts: ConfigParts,
+): Promise<ConfigFile<ModelConfig> | undefined> {
+  const { model_config_file: file, model_config_file_poll_wait_seconds: seconds } = flags;
+  if (file === undefined || file === "") return undefined;
+  const read = (text: string, source: string): ModelConfig => {
+    const config = readModelConfig(text, source);
+    for (const field of config.idle) {
+      parts.log.warn("a field of the model configuration has no meaning here", { field });
+    }
+    return config;
+  };
+  return openConfigFile({ file, read, pollMs: seconds * 1000 }, parts);
+}
+
+/** Where metrics are shown. @throws WinnowError as `openConfigFile` */
+export async function monitoringOf(
+  flags: RequestFlags,
+  parts: ConfigParts,
+): Promise<MonitoringConfig> {
+  const file = flags.monitoring_config_file;
+  if (file === undefined || file === "") return defaultMonitoring;
+  const settings = { file, read: readMonitoringConfig, pollMs: 0 };
+  return (await openConfigFile(settings, parts)).initial;
+}
+
+/** All labels of a configuration, as a router takes them. */
+export function labelsOf({ models }: ModelConfig): VersionLabels {
+  return new Map(models.map(({ model, labels }) => [model, labels]));
+}
