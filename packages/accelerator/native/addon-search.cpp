@@ -155,7 +155,8 @@ napi_value startSearch(napi_env env, napi_callback_info info) {
     const auto search = std::make_shared<Search>(std::move(request), *device->kernel);
     napi_value started = nullptr;
     check(env, napi_create_object(env, &started));
-    const napi_value handle = makeHandle<Search>(env, SEARCH_TAG, search);
+    // The handle may live until JavaScript collects it, so it must not hold the tables.
+    const napi_value handle = makeHandle(env, SEARCH_TAG, search->stopFlag());
     check(env, napi_set_named_property(env, started, "handle", handle));
     const napi_value promise = AsyncWork::start(env, new SearchWork(device, search));
     check(env, napi_set_named_property(env, started, "answer", promise));
@@ -166,7 +167,7 @@ napi_value startSearch(napi_env env, napi_callback_info info) {
 napi_value cancelSearch(napi_env env, napi_callback_info info) {
   return guardCall(env, [&] {
     const Arguments<1> arguments(env, info);
-    fromHandle<Search>(env, SEARCH_TAG, arguments.values[0])->cancel();
+    fromHandle<std::atomic<bool>>(env, SEARCH_TAG, arguments.values[0])->store(true);
     return makeUndefined(env);
   });
 }

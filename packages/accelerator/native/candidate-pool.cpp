@@ -28,26 +28,27 @@ void CandidatePool::reset(const Kernel& kernel, size_t k, size_t limit) {
   kernel_ = &kernel;
   k_ = k;
   limit_ = limit;
-  nextTightening_ = std::max(FIRST_TIGHTENING, k + std::min<size_t>(64, k));
-  survivors_.clear();
-  lowers_.clear();
+  count_ = 0;
+  makeRoom(std::max(FIRST_TIGHTENING, k + std::min<size_t>(64, k)));
 }
 
-bool CandidatePool::add(const Survivor& survivor, SharedThreshold& threshold) {
-  survivors_.push_back(survivor);
-  lowers_.push_back(survivor.lower);
-  return survivors_.size() < nextTightening_ || tighten(threshold);
+void CandidatePool::makeRoom(size_t room) {
+  survivors_.resize(room);
+  lowers_.resize(room);
 }
 
-/** A value that at least k lower bounds reach, near the greatest such. There are at least k. */
-float CandidatePool::reachedByK() const {
-  const auto ends = std::minmax_element(lowers_.begin(), lowers_.end());
-  float low = std::max(*ends.first, -std::numeric_limits<float>::max());
-  float high = *ends.second;
+/** A value that at least k lower bounds reach, near the greatest such, given one that k reach. */
+float CandidatePool::reachedByK(float reached) const {
+  const auto lowers = lowers_.begin();
+  const auto end = lowers + static_cast<std::ptrdiff_t>(count_);
+  float low = reached;
+  if (low < -std::numeric_limits<float>::max()) low = *std::min_element(lowers, end);
+  low = std::max(low, -std::numeric_limits<float>::max());
+  float high = *std::max_element(lowers, end);
   for (int halving = 0; halving < HALVINGS_MAX; ++halving) {
     const float middle = low * 0.5f + high * 0.5f;
     if (!(middle > low && middle < high)) break;
-    const size_t count = kernel_->countFrom(lowers_.data(), lowers_.size(), middle);
+    const size_t count = kernel_->countFrom(lowers_.data(), count_, middle);
     if (count < k_) {
       high = middle;
       continue;
@@ -60,24 +61,22 @@ float CandidatePool::reachedByK() const {
 
 bool CandidatePool::tighten(SharedThreshold& threshold) {
   const float seen = threshold.get();
-  if (kernel_->countFrom(lowers_.data(), lowers_.size(), seen) >= k_) {
-    threshold.raiseTo(reachedByK());
+  if (kernel_->countFrom(lowers_.data(), count_, seen) >= k_) {
+    threshold.raiseTo(reachedByK(seen));
   }
   const float least = threshold.get();
   size_t kept = 0;
-  for (const Survivor& survivor : survivors_) {
-    survivors_[kept] = survivor;
-    lowers_[kept] = survivor.lower;
-    kept += survivor.upper >= least ? 1 : 0;
+  for (size_t i = 0; i < count_; ++i) {
+    survivors_[kept] = survivors_[i];
+    lowers_[kept] = lowers_[i];
+    kept += survivors_[i].upper >= least ? 1 : 0;
   }
-  survivors_.resize(kept);
-  lowers_.resize(kept);
+  count_ = kept;
   if (kept >= limit_) {
-    survivors_.clear();
-    lowers_.clear();
+    count_ = 0;
     return false;
   }
-  nextTightening_ = kept + std::max(TIGHTENING_STEP_MIN, k_ / 2);
+  makeRoom(kept + std::max(TIGHTENING_STEP_MIN, k_ / 2));
   return true;
 }
 

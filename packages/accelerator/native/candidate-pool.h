@@ -39,21 +39,28 @@ class CandidatePool {
   void reset(const Kernel& kernel, size_t k, size_t limit);
 
   /** Takes a survivor. False: the pool cannot hold the query's survivors, which are all dropped. */
-  bool add(const Survivor& survivor, SharedThreshold& threshold);
+  bool add(const Survivor& survivor, SharedThreshold& threshold) {
+    survivors_[count_] = survivor;
+    lowers_[count_] = survivor.lower;
+    return ++count_ < survivors_.size() || tighten(threshold);
+  }
 
-  const std::vector<Survivor>& survivors() const { return survivors_; }
+  const Survivor* begin() const { return survivors_.data(); }
+  const Survivor* end() const { return survivors_.data() + count_; }
 
  private:
   bool tighten(SharedThreshold& threshold);
-  float reachedByK() const;
+  float reachedByK(float reached) const;
+  void makeRoom(size_t room);
 
   const Kernel* kernel_ = nullptr;
+  /** The first `count_` are taken; the pool is tightened when all are. */
   std::vector<Survivor> survivors_;
   /** The survivors' lower bounds once more, side by side for counting. */
   std::vector<float> lowers_;
+  size_t count_ = 0;
   size_t k_ = 0;
   size_t limit_ = 0;
-  size_t nextTightening_ = 0;
 };
 
 }  // namespace winnow

@@ -25,7 +25,8 @@ QueryCode encodeQuery(const Table& table, const Kernel& kernel, const double* qu
     uint32_t word = 0;
     for (uint32_t j = group * 4; j < std::min(group * 4 + 4, dim); ++j) {
       const double value = query[j] * dimScales[j];
-      int32_t rounded = static_cast<int32_t>(std::nearbyint(value * code.inverseScale));
+      const double steps = value * code.inverseScale;
+      int32_t rounded = static_cast<int32_t>(steps < 0 ? steps - 0.5 : steps + 0.5);
       rounded = std::min(std::max(rounded, -kernel.codeMax), kernel.codeMax);
       const double rest = value - code.scale * rounded;
       norm += value * value;

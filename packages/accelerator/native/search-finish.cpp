@@ -82,7 +82,7 @@ void Search::finishFiltered(uint32_t query, std::vector<Scratch>& scratches) {
   std::vector<Survivor> survivors;
   for (Scratch& scratch : scratches) {
     if (scratch.pools.empty()) continue;
-    const std::vector<Survivor>& part = scratch.pools[query].survivors();
+    const CandidatePool& part = scratch.pools[query];
     survivors.insert(survivors.end(), part.begin(), part.end());
   }
   const size_t k = request_.k;

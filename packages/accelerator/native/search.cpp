@@ -17,6 +17,8 @@ constexpr double OVERFLOW_NORM = 1e37;
 /** Survivors of one query on one thread before a dense scan is the shorter way. */
 constexpr size_t POOL_LIMIT_MIN = 4096;
 constexpr size_t ROWS_PER_POOL_SLOT = 64;
+/** Bytes of codes to read, weighed by queries, that are worth more than one thread. */
+constexpr size_t BYTES_PER_TEAM = size_t{2} << 20;
 
 }  // namespace
 
@@ -29,50 +31,62 @@ void Search::guarded(const Phase& phase) {
     if (!isStopped()) phase();
   } catch (const std::bad_alloc&) {
     isOutOfMemory_.store(true);
-    cancel();
+    stopFlag_->store(true);
   }
 }
 
 bool Search::run(ThreadTeam& team) {
-  std::vector<Scratch> scratches(team.size());
-  guarded([&] {
-    const size_t queries = request_.queries;
-    orderUnits();
-    wide_.resize(queries * request_.dim);
-    norms_.resize(queries);
-    codes_.resize(request_.tables.size() * queries);
-    words_.resize(request_.tables.size() * queries * groups_);
-    thresholds_ = std::vector<SharedThreshold>(queries);
-    isDense_ = std::vector<std::atomic<uint8_t>>(queries);
-    answer_.counts.assign(queries, 0);
-    answer_.scores.assign(queries * request_.k, 0);
-    answer_.rows.assign(queries * request_.k, 0);
-  });
-  team.run([&](uint32_t thread) {
-    Scratch& scratch = scratches[thread];
-    guarded([&] {
-      prepareScratch(scratch);
-      for (uint32_t q; (q = nextQuery_.fetch_add(1)) < request_.queries && !isStopped();) {
-        prepareQuery(q);
-      }
-    });
-    team.meet();
-    guarded([&] { filterUnits(scratch); });
-    team.meet();
-    if (thread == 0) {
-      guarded([&] {
-        for (uint32_t q = 0; q < request_.queries; ++q) {
-          if (isDense(q)) denseQueries_.push_back(q);
-        }
-        counters_.denseQueries += denseQueries_.size();
-      });
-    }
-    team.meet();
-    guarded([&] { denseUnits(scratch); });
-    team.meet();
-    guarded([&] { finishQueries(scratches); });
-  });
+  guarded([&] { prepare(); });
+  const size_t bytes = size_t{groups_} * 4 * units_.size() * UNIT_ROWS;
+  // Below some hundred microseconds of work, waking other threads takes longer than it saves.
+  const bool isSmall = bytes * std::max(1u, request_.queries / 8) < BYTES_PER_TEAM;
+  std::vector<Scratch> scratches(isSmall ? 1 : team.size());
+  if (isSmall) {
+    work(0, scratches, [] {});
+  } else {
+    team.run([&](uint32_t thread) { work(thread, scratches, [&] { team.meet(); }); });
+  }
   return !isStopped();
+}
+
+void Search::prepare() {
+  const size_t queries = request_.queries;
+  orderUnits();
+  wide_.resize(queries * request_.dim);
+  norms_.resize(queries);
+  codes_.resize(request_.tables.size() * queries);
+  words_.resize(request_.tables.size() * queries * groups_);
+  thresholds_ = std::vector<SharedThreshold>(queries);
+  isDense_ = std::vector<std::atomic<uint8_t>>(queries);
+  answer_.counts.assign(queries, 0);
+  answer_.scores.assign(queries * request_.k, 0);
+  answer_.rows.assign(queries * request_.k, 0);
+}
+
+void Search::work(uint32_t thread, std::vector<Scratch>& scratches,
+                  const std::function<void()>& meet) {
+  Scratch& scratch = scratches[thread];
+  guarded([&] {
+    prepareScratch(scratch);
+    for (uint32_t q; (q = nextQuery_.fetch_add(1)) < request_.queries && !isStopped();) {
+      prepareQuery(q);
+    }
+  });
+  meet();
+  guarded([&] { filterUnits(scratch); });
+  meet();
+  if (thread == 0) guarded([&] { listDenseQueries(); });
+  meet();
+  guarded([&] { denseUnits(scratch); });
+  meet();
+  guarded([&] { finishQueries(scratches); });
+}
+
+void Search::listDenseQueries() {
+  for (uint32_t q = 0; q < request_.queries; ++q) {
+    if (isDense(q)) denseQueries_.push_back(q);
+  }
+  counters_.denseQueries += denseQueries_.size();
 }
 
 void Search::orderUnits() {

@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -25,6 +26,7 @@
 namespace winnow {
 
 using TablePointer = std::shared_ptr<const Table>;
+using StopFlag = std::shared_ptr<std::atomic<bool>>;
 
 /** What is asked. Owns copies of everything that came from outside. */
 struct SearchRequest {
@@ -63,8 +65,8 @@ class Search {
 
   /** Runs on all threads of the team. Returns false if it was cancelled or memory ran out. */
   bool run(ThreadTeam& team);
-  /** From any thread: ends a running search soon. */
-  void cancel() { isStopped_.store(true, std::memory_order_relaxed); }
+  /** Raised from any thread, it ends the search soon; it outlives the search. */
+  const StopFlag& stopFlag() const { return stopFlag_; }
   bool isOutOfMemory() const { return isOutOfMemory_.load(); }
 
   const SearchRequest& request() const { return request_; }
@@ -108,8 +110,11 @@ class Search {
 
   template <typename Phase>
   void guarded(const Phase& phase);
-  bool isStopped() const { return isStopped_.load(std::memory_order_relaxed); }
+  bool isStopped() const { return stopFlag_->load(std::memory_order_relaxed); }
 
+  void prepare();
+  void work(uint32_t thread, std::vector<Scratch>& scratches, const std::function<void()>& meet);
+  void listDenseQueries();
   void orderUnits();
   void prepareQuery(uint32_t query);
   void prepareScratch(Scratch& scratch);
@@ -155,7 +160,7 @@ class Search {
   size_t poolLimit_ = 0;
   SearchAnswer answer_;
   SearchCounters counters_;
-  std::atomic<bool> isStopped_{false};
+  StopFlag stopFlag_ = std::make_shared<std::atomic<bool>>(false);
   std::atomic<bool> isOutOfMemory_{false};
 
   std::vector<Unit> units_;

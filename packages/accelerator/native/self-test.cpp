@@ -145,7 +145,7 @@ void checkCancellation(const Kernel& kernel, ThreadTeam& team) {
     Search search(requestOf(problem, tables), kernel);
     std::thread other([&] {
       std::this_thread::sleep_for(std::chrono::microseconds(delayUs));
-      search.cancel();
+      search.stopFlag()->store(true);
     });
     const bool isComplete = search.run(team);
     other.join();

@@ -108,6 +108,24 @@ function describeFilter(native: NativeAddon): void {
     });
   });
 
+  test("released rows are given back to the system at once", async () => {
+    const [rows, dim] = [500_000, 64];
+    const accelerator = createCpuAccelerator(native, { capacityBytes: CAPACITY_BYTES });
+    function* chunks(): Generator<Float32Array> {
+      for (let done = 0; done < rows; done += 10_000)
+        yield new Float32Array(10_000 * dim).fill(done);
+    }
+    const shape = { rows, dim, firstRow: 0, use: "search" } as const;
+    const resident = await accelerator.load(shape, chunks());
+    await accelerator.topK({ residents: [resident], vectors: new Float32Array(dim).fill(1), k: 5 });
+    const before = process.memoryUsage.rss();
+
+    await accelerator.release(resident);
+
+    expect(before - process.memoryUsage.rss()).toBeGreaterThan(0.8 * resident.bytes);
+    await accelerator.close();
+  });
+
   describe("the bound", () => {
     // A part of the bound that could be left out would not be needed; a suite that does not notice
     // would not test it.

@@ -59,6 +59,8 @@ class CpuAccelerator implements Accelerator {
   readonly #handle: DeviceHandle;
   readonly #budget: MemoryBudget;
   readonly #queue = new WorkQueue();
+  /** One build at a time: each takes a thread of Node's pool, which files need too. */
+  readonly #builds = new WorkQueue();
   readonly #tables = new Map<Resident, TableHandle>();
   #closing: Promise<void> | undefined;
 
@@ -93,7 +95,7 @@ class CpuAccelerator implements Accelerator {
     try {
       table = this.#addon.createTable(...native);
       await this.#fill(table, { shape, chunks, signal });
-      await this.#addon.buildTable(table);
+      await this.#build(table, signal);
       signal?.throwIfAborted();
       this.#checkOpen();
     } catch (error) {
@@ -164,6 +166,14 @@ class CpuAccelerator implements Accelerator {
     }
     signal?.throwIfAborted();
     checkComplete(progress);
+  }
+
+  /** Also after an abort, the table stays untouched until its build has ended. */
+  async #build(table: TableHandle, signal: AbortSignal | undefined): Promise<void> {
+    await this.#builds.run(async () => {
+      signal?.throwIfAborted();
+      await this.#addon.buildTable(table);
+    });
   }
 
   async #search(query: NativeQuery, signal: AbortSignal | undefined): Promise<NativeAnswer> {

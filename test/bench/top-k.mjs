@@ -1,0 +1,169 @@
+// How much faster is the filtered scan than the fastest exact rival that is installed, on the same
+// data in the same minutes? Writes docs/benchmarks/top-k.md and top-k.svg.
+//
+//   WINNOW_BENCH_PYTHON=/path/to/python npm run bench:top-k            rivals: ONNX Runtime, FAISS
+//   … -- --rows 100000 --rounds 3 --output /tmp                         a quick look
+//
+// The machine may be shared and noisy: contenders take turns, medians are compared, ratios count.
+
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import process from "node:process";
+import { parseArgs } from "node:util";
+import { createContenders } from "./contenders.mjs";
+import { searchData } from "./search-data.mjs";
+import { fastestRival, toMarkdown, toSvg } from "./top-k-report.mjs";
+
+const root = path.resolve(import.meta.dirname, "..", "..");
+const { values: options } = parseArgs({
+  options: {
+    rows: { type: "string", default: "1000000" },
+    rounds: { type: "string", default: "5" },
+    threads: { type: "string", default: String(os.availableParallelism()) },
+    output: { type: "string", default: path.join(root, "docs", "benchmarks") },
+  },
+});
+const rounds = Number(options.rounds);
+const threads = Number(options.threads);
+const QUERIES = 512;
+const CELLS = [
+  { batch: 1, k: 100 },
+  { batch: 8, k: 100 },
+  { batch: 64, k: 100 },
+  { batch: 256, k: 100 },
+  { batch: 1, k: 10 },
+  { batch: 1, k: 1000 },
+];
+/** Repetitions per round: short searches are asked several times. */
+const repetitionsOf = (batch) => (batch === 1 ? 8 : batch === 8 ? 4 : 1);
+
+const folder = mkdtempSync(path.join(os.tmpdir(), "winnow-bench-"));
+const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
+
+/** Compiled for this machine; without a compiler the addon would not exist either. */
+function compileLimits() {
+  const program = path.join(folder, "machine-limits");
+  const source = path.join(import.meta.dirname, "machine-limits.cpp");
+  execFileSync(process.env.CXX ?? "g++", [
+    "-O3",
+    "-march=native",
+    "-pthread",
+    "-o",
+    program,
+    source,
+  ]);
+  return () => {
+    const words = execFileSync(program, [String(threads)], { encoding: "utf8" }).split(" ");
+    return { readGigabytes: Number(words[0]), int8Gigaops: Number(words[1]) };
+  };
+}
+
+const pause = () => new Promise((resolve) => setTimeout(resolve, 20));
+
+/** Median milliseconds of a few searches; queries differ from one to the next. */
+async function timeOf(contender, { batch, k }, round) {
+  const times = [];
+  let rows;
+  for (let repetition = 0; repetition < repetitionsOf(batch); repetition += 1) {
+    const from = ((round * 8 + repetition) * batch) % (QUERIES - batch + 1);
+    const answer = await contender.search({ from, queries: batch, k });
+    times.push(answer.elapsedMs);
+    rows = answer.rows;
+  }
+  return { ms: median(times), rows };
+}
+
+async function runCell(cell, { ours, rivals }) {
+  const all = [ours, ...rivals];
+  const times = all.map(() => []);
+  for (let round = 0; round < rounds; round += 1) {
+    let expected;
+    for (const [place, contender] of all.entries()) {
+      await pause();
+      const { ms, rows } = await timeOf(contender, cell, round);
+      times[place].push(ms);
+      expected ??= new Set(rows);
+      const common = rows.filter((row) => expected.has(row)).length;
+      if (common < 0.98 * cell.k) {
+        throw new Error(`${contender.name}: only ${common} of ${cell.k} rows agree`);
+      }
+    }
+  }
+  const [oursMs, ...rivalMs] = times.map((list) => median(list));
+  return {
+    oursMs,
+    rivals: rivals.map(({ name }, place) => ({ name, ms: rivalMs[place] })),
+  };
+}
+
+async function runTable(kind, { rows, dim }, cells) {
+  const { table, vectors } = searchData(kind, { rows, dim, queries: QUERIES });
+  const file = path.join(folder, "table.f32");
+  writeFileSync(file, table);
+  writeFileSync(file, vectors, { flag: "a" });
+  const contenders = createContenders(threads);
+  const { ours, rivals, obvious } = contenders;
+  const data = { file, table, vectors, rows, dim };
+  for (const contender of [ours, ...rivals]) await contender.load(data);
+  const results = [];
+  const limits = [readLimits()];
+  for (const cell of cells) {
+    const result = { kind, dim, rows, ...cell, ...(await runCell(cell, contenders)) };
+    results.push(result);
+    const best = fastestRival(result);
+    const ratio = (best.ms / result.oursMs).toFixed(1);
+    console.log(
+      `${kind} dim ${dim} k ${cell.k} batch ${cell.batch}: ${result.oursMs.toFixed(2)} ms; ${best.name} ${best.ms.toFixed(1)} ms; ${ratio} x`,
+    );
+  }
+  limits.push(readLimits());
+  let jsMs;
+  if (kind === "normal" && dim === 64 && rows >= 1e6) {
+    await obvious.load(data);
+    jsMs = (await timeOf(obvious, { batch: 1, k: 100 }, 0)).ms;
+  }
+  for (const contender of [ours, ...rivals, obvious]) await contender.close();
+  return {
+    kind,
+    dim,
+    rows,
+    cells: results,
+    device: contenders.device,
+    loadMs: ours.loadMs,
+    residentBytes: ours.residentBytes,
+    jsMs,
+    limits: {
+      readGigabytes: Math.max(...limits.map((limit) => limit.readGigabytes)),
+      int8Gigaops: Math.max(...limits.map((limit) => limit.int8Gigaops)),
+    },
+  };
+}
+
+const readLimits = compileLimits();
+const rows = Number(options.rows);
+const tables = [];
+try {
+  for (const dim of [64, 128]) {
+    for (const kind of ["normal", "skewed"]) {
+      tables.push(await runTable(kind, { rows, dim }, CELLS));
+      globalThis.gc?.();
+    }
+  }
+  const small = await runTable("normal", { rows: rows / 10, dim: 64 }, CELLS.slice(0, 3));
+  const report = {
+    machine: tables[0].device,
+    tables,
+    small,
+    rounds,
+    threads,
+    jsMs: tables[0].jsMs,
+    date: new Date().toISOString().slice(0, 10),
+  };
+  mkdirSync(options.output, { recursive: true });
+  writeFileSync(path.join(options.output, "top-k.md"), toMarkdown(report));
+  writeFileSync(path.join(options.output, "top-k.svg"), toSvg(report));
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
