@@ -1,0 +1,184 @@
+// TensorFlow Serving's model configuration file over a cluster of real processes: policies, labels,
+// and what a reload does to requests that run meanwhile: nothing.
+
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { writeDemo } from "@winnow/model";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { RunningCluster, pause } from "./running-cluster.ts";
+
+const directory = mkdtempSync(path.join(tmpdir(), "winnow-config-"));
+const file = path.join(directory, "models.config");
+const BODY = JSON.stringify({ instances: ["42", "7"] });
+const RATING = JSON.stringify({ instances: [{ user_id: "42", movie_title: "none" }] });
+let cluster: RunningCluster;
+
+/** Writes a configuration; entries are `name`, folder, the rest of `config { … }`. */
+function configure(...entries: readonly (readonly [string, string, string])[]): void {
+  const configs = entries.map(
+    ([name, folder, rest]) =>
+      `config { name: "${name}" base_path: "${path.join(directory, folder)}" ${rest} }`,
+  );
+  writeFileSync(file, `model_config_list {\n${configs.join("\n")}\n}\n`);
+}
+
+const specific = (...versions: readonly number[]): string =>
+  `model_version_policy { specific { ${versions.map((v) => `versions: ${v}`).join(" ")} } }`;
+const label = (key: string, value: number): string =>
+  `version_labels { key: "${key}" value: ${value} }`;
+
+interface Answer {
+  readonly status: number;
+  readonly version: string | null;
+  readonly text: string;
+}
+
+async function ask(target: string, body = BODY): Promise<Answer> {
+  const url = `${cluster.url}/v1/models/${target}:predict`;
+  const response = await fetch(url, { method: "POST", body });
+  const version = response.headers.get("x-winnow-model-version");
+  return { status: response.status, version, text: await response.text() };
+}
+
+async function states(model: string): Promise<Record<string, string>> {
+  const response = await fetch(`${cluster.url}/v1/models/${model}`);
+  const document = (await response.json()) as {
+    model_version_status?: { version: string; state: string }[];
+  };
+  const statuses = document.model_version_status ?? [];
+  return Object.fromEntries(statuses.map(({ version, state }) => [version, state]));
+}
+
+async function until(isTrue: () => Promise<boolean>, what: string): Promise<void> {
+  const endMs = Date.now() + 20_000;
+  while (!(await isTrue())) {
+    if (Date.now() > endMs) throw new Error(`${what}: waited in vain\n${cluster.log()}`);
+    await pause(50);
+  }
+}
+
+/** Asks all targets round and round while `change` goes on; every answer is checked. */
+async function underLoad(targets: readonly string[], change: () => Promise<void>): Promise<number> {
+  const state = { isOver: false, answered: 0 };
+  const faults: string[] = [];
+  const client = async (offset: number): Promise<void> => {
+    for (let turn = offset; !state.isOver; turn += 1) {
+      const target = targets[turn % targets.length]!;
+      const { status, version, text } = await ask(target);
+      if (status !== 200) faults.push(`${target}: ${status} ${text}`);
+      else if (text !== known.get(version ?? "")) faults.push(`${target}: not version ${version}`);
+      else state.answered += 1;
+      await pause(5);
+    }
+  };
+  const clients = [client(0), client(1), client(2)];
+  try {
+    await change();
+  } finally {
+    state.isOver = true;
+    await Promise.all(clients);
+  }
+  expect(faults.slice(0, 5)).toEqual([]);
+  return state.answered;
+}
+
+/** The body of each version of movies. */
+const known = new Map<string, string>();
+
+beforeAll(async () => {
+  for (const version of [1, 2, 3]) {
+    const demo = path.join(directory, `demo-${version}`);
+    await writeDemo(demo, { items: 600, dim: 8, users: 100, k: 5, seed: version });
+    cpSync(path.join(demo, "movies", "1"), path.join(directory, `movies/${version}`), {
+      recursive: true,
+    });
+  }
+  cpSync(path.join(directory, "demo-1/movies-ranking"), path.join(directory, "ranking"), {
+    recursive: true,
+  });
+  configure(
+    ["movies", "movies", `${specific(1, 2)} ${label("stable", 1)} ${label("canary", 2)}`],
+    ["ranking", "ranking", ""],
+  );
+  const config = [`--model_config_file=${file}`, "--model_config_file_poll_wait_seconds=1"];
+  cluster = await RunningCluster.start({
+    models: path.join(directory, "not-looked-at"),
+    workers: 2,
+    routerArgs: [...config, "--router-table-bytes", "0"],
+    workerArgs: config,
+  });
+  await cluster.loaded(["movies", "ranking"]);
+  await until(async () => {
+    const { 1: first, 2: second } = await states("movies");
+    return first === "AVAILABLE" && second === "AVAILABLE";
+  }, "versions 1 and 2");
+}, 90_000);
+afterAll(async () => {
+  await cluster?.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+describe("a model configuration file", () => {
+  test("(S4) loads the versions of the policy side by side, by number, by label, and by default", async () => {
+    await until(async () => (await ask("movies")).version === "2", "the default");
+    for (const version of ["1", "2"]) {
+      const answer = await ask(`movies/versions/${version}`);
+      expect(answer).toMatchObject({ status: 200, version });
+      known.set(version, answer.text);
+    }
+
+    expect(known.get("1")).not.toBe(known.get("2"));
+    expect(await ask("movies/labels/stable")).toMatchObject({ version: "1", text: known.get("1") });
+    expect(await ask("movies/labels/canary")).toMatchObject({ version: "2", text: known.get("2") });
+    expect(await ask("movies/versions/3")).toMatchObject({ status: 404 });
+    expect(await ask("movies/labels/none")).toMatchObject({ status: 400 });
+    expect(await ask("ranking", RATING)).toMatchObject({ status: 200, version: "1" });
+    expect(await states("movies")).toEqual({ 1: "AVAILABLE", 2: "AVAILABLE" });
+  });
+
+  test("(L1) a reload adds a model, removes one and moves a label; no request fails", async () => {
+    const targets = ["movies", "movies/versions/2", "movies/labels/stable", "movies/labels/canary"];
+
+    const answered = await underLoad(targets, async () => {
+      await pause(300);
+      configure(
+        ["movies", "movies", `${specific(2)} ${label("stable", 2)} ${label("canary", 2)}`],
+        ["films", "movies", `${specific(3)} ${label("new", 3)}`],
+      );
+      await until(async () => (await states("films"))["3"] === "AVAILABLE", "films");
+      await until(async () => (await ask("movies/labels/stable")).version === "2", "stable");
+      await until(async () => (await states("ranking"))["1"] !== "AVAILABLE", "ranking goes");
+      await until(async () => (await states("movies"))["1"] !== "AVAILABLE", "version 1 goes");
+    });
+
+    expect(answered).toBeGreaterThan(50);
+    await until(async () => (await ask("films/labels/new")).version === "3", "label new");
+    expect((await ask("films")).version).toBe("3");
+  }, 60_000);
+
+  test("a broken file changes nothing and is told of", async () => {
+    const answered = await underLoad(["movies", "movies/labels/stable"], async () => {
+      writeFileSync(file, 'model_config_list { config { name: "movies" base_pth: "/m" } }');
+      await until(
+        async () => (cluster.log().match(/did you mean \\"base_path\\"/g) ?? []).length >= 3,
+        "three refusals",
+      );
+    });
+
+    expect(answered).toBeGreaterThan(10);
+    expect(await states("movies")).toMatchObject({ 2: "AVAILABLE" });
+    expect(await states("films")).toMatchObject({ 3: "AVAILABLE" });
+  }, 60_000);
+
+  test("(L1) a policy that names an older version alone goes back to it; no request fails", async () => {
+    await underLoad(["movies", "movies/labels/stable"], async () => {
+      configure(["movies", "movies", `${specific(1)} ${label("stable", 1)}`]);
+      await until(async () => (await ask("movies")).version === "1", "the way back");
+      await until(async () => (await ask("movies/labels/stable")).version === "1", "stable");
+      await pause(300);
+    });
+
+    expect((await states("movies"))["2"]).toBe("UNLOADING");
+  }, 60_000);
+});
