@@ -1,6 +1,7 @@
-/* oxlint-disable max-lines -- one suite, read from top to bottom as the specification of a device */
 // What every accelerator must do, whatever it is made of. Each implementation runs this suite; the
 // answers are compared bit for bit with a sort of all canonical scores.
+
+/* oxlint-disable max-lines -- one suite, read from top to bottom as the specification of a device */
 
 import { afterEach, describe, expect, test } from "vitest";
 import type { Accelerator, LoadShape, Resident } from "./accelerator.ts";
