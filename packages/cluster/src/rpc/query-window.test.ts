@@ -1,10 +1,11 @@
 // A worker that reads too slowly costs a bounded amount of memory, and nothing is lost or doubled.
 
 import { ManualClock, WinnowError, silentLogger } from "@winnow/core";
+import type { TopKBlock } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { announced } from "../announcement.cases.ts";
 import { lookupOf, rowReply } from "./frames.cases.ts";
-import type { RouterFrame } from "./frames.ts";
+import type { RouterFrame, WorkerReply } from "./frames.ts";
 import { QueryWindow } from "./query-window.ts";
 import { WorkerChannel } from "./shard-channel.ts";
 import type { FrameChannel, FrameHandlers, WorkerConnector } from "./worker-connector.ts";
@@ -146,4 +147,33 @@ describe("QueryWindow", () => {
     expect(heard).toEqual([1]);
     expect(window.pending).toBe(0);
   });
+});
+
+test("takes a search's answer with less room than k: the worker held fewer rows than that", () => {
+  const window = new QueryWindow({ pendingMax: 4, unsentBytesMax: 2 ** 20 });
+  const heard: WorkerReply[] = [];
+  const ask = { k: 10, queries: 1, vectors: new Float32Array(2), excluded: [], rowsOnly: true };
+  const question = { ...lookupOf(1), ask: { kind: "topK", ...ask } as const };
+  const id = window.add(question, (reply) => heard.push(reply))!;
+  window.takeUnsent(0);
+  const blockOf = (k: number): TopKBlock => ({
+    queries: 1,
+    k,
+    counts: Uint32Array.of(0),
+    scores: new Float32Array(k),
+    rows: new Uint32Array(k),
+  });
+  const replyOf = (k: number): WorkerReply => ({
+    id,
+    queueUs: 0,
+    computeUs: 0,
+    answer: { kind: "topK", block: blockOf(k), ids: undefined },
+  });
+
+  const tooMuch = window.settle(replyOf(11));
+  const fault = window.settle(replyOf(3));
+
+  expect(tooMuch?.code).toBe("INTERNAL");
+  expect(fault).toBeUndefined();
+  expect(heard).toHaveLength(1);
 });

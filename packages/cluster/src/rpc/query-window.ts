@@ -124,9 +124,7 @@ export class QueryWindow {
 function answers({ answer }: WorkerReply, ask: WorkerAsk): boolean {
   switch (answer.kind) {
     case "topK":
-      return (
-        ask.kind === "topK" && answer.block.k === ask.k && answer.block.queries === ask.queries
-      );
+      return ask.kind === "topK" && answer.block.k <= ask.k && answer.block.queries === ask.queries;
     case "lookup": {
       if (ask.kind !== "lookup") return false;
       const keys = ask.keys.data.length;
