@@ -60,6 +60,8 @@ function onnxRuntime(threads) {
   };
   return {
     name: "ONNX Runtime 1.30 MatMul + TopK",
+    pid: child.pid,
+    batchMax: Infinity,
     load: ({ file, rows, dim }) => ask({ kind: "load", file, rows, dim, threads }),
     search: (query) => ask({ kind: "search", ...query }),
     close: async () => child.kill(),
@@ -79,6 +81,9 @@ function faiss(python, { threads, isBlasForced }) {
   };
   return {
     name: `FAISS IndexFlatIP${isBlasForced ? ", BLAS forced" : ""}`,
+    pid: child.pid,
+    // By default it answers large batches query by query, which takes seconds.
+    batchMax: isBlasForced ? Infinity : 64,
     load: ({ file, rows, dim }) =>
       ask(`load ${file} ${rows} ${dim} ${threads} ${isBlasForced ? 1 : 0}`),
     async search({ from, queries, k }) {

@@ -5,15 +5,16 @@ const percent = (value) => `${Math.round(100 * value)} %`;
 
 /** The fastest rival of a cell. */
 export function fastestRival(cell) {
-  return cell.rivals.reduce((best, rival) => (rival.ms < best.ms ? rival : best));
+  const timed = cell.rivals.filter(({ ms }) => ms !== undefined);
+  return timed.reduce((best, rival) => (rival.ms < best.ms ? rival : best));
 }
 
 const ratioOf = (cell) => fastestRival(cell).ms / cell.oursMs;
 
 function cellLine(cell) {
   const best = fastestRival(cell);
-  const others = cell.rivals.map((rival) => number(rival.ms)).join(" | ");
-  return `| ${cell.kind} | ${cell.dim} | ${cell.k} | ${cell.batch} | **${number(cell.oursMs)}** | ${others} | **${ratioOf(cell).toFixed(1)} ×** | ${best.name} |`;
+  const others = cell.rivals.map(({ ms }) => (ms === undefined ? "–" : number(ms))).join(" | ");
+  return `| ${cell.kind} | ${cell.dim} | ${cell.k} | ${cell.batch} | **${number(cell.oursMs)}** | ${others} | **${ratioOf(cell).toFixed(1)} ×** | ${best.name} | ${cell.foreign.toFixed(2)} |`;
 }
 
 function limitsLine(table) {
@@ -31,14 +32,25 @@ function limitsLine(table) {
 export function toMarkdown({ machine, tables, small, date, rounds, threads, jsMs }) {
   const cells = tables.flatMap((table) => table.cells);
   const rivalNames = cells[0].rivals.map((rival) => rival.name);
-  const head = ["data", "dim", "k", "batch", "Winnow", ...rivalNames, "ratio", "fastest rival"];
+  const head = [
+    "data",
+    "dim",
+    "k",
+    "batch",
+    "Winnow",
+    ...rivalNames,
+    "ratio",
+    "fastest rival",
+    "others",
+  ];
   const lines = [
     "# How much faster is the filtered scan than the fastest exact rival?",
     "",
     `${date}, ${machine}, ${threads} threads for everybody, Node ${process.versions.node}. Tables of`,
     `${tables[0].rows.toLocaleString("en")} float32 rows in 16 partitions; milliseconds per batch of queries, the median of`,
     `${rounds} rounds in which all contenders take turns on the same data. All answers are exact; only`,
-    "Winnow's are the same bits on every machine. Made by `npm run bench:top-k`.",
+    "Winnow's are the same bits on every machine. `others`: how many of the processors other",
+    "programs kept busy meanwhile (0 is a quiet machine). Made by `npm run bench:top-k`.",
     "",
     "![Winnow against the fastest exact rival](top-k.svg)",
     "",
