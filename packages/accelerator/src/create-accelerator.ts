@@ -1,9 +1,13 @@
 // Opens the device a worker was told to use, or the next best one that exists here.
 
+import { WinnowError } from "@winnow/core";
 import type { Accelerator, AcceleratorKind } from "./accelerator.ts";
 import type { AcceleratorOptions } from "./accelerator-options.ts";
 import { createCpuAccelerator } from "./cpu/accelerator.ts";
 import { loadNativeAddon } from "./cpu/native-addon.ts";
+import { createGpuAccelerator } from "./gpu/accelerator.ts";
+import { openGpuDevice } from "./gpu/device.ts";
+import { gpuOptionsFromEnvironment, resolveGpuOptions } from "./gpu/gpu-settings.ts";
 import { createReferenceAccelerator } from "./reference/accelerator.ts";
 
 /** What was opened. */
@@ -23,10 +27,20 @@ export async function createAccelerator(
       return { accelerator: createReferenceAccelerator(options), fallbackReason: undefined };
     case "cpu":
       return openCpu(options);
-    case "gpu": {
-      const { accelerator } = openCpu(options);
-      return { accelerator, fallbackReason: "This version has no GPU accelerator" };
-    }
+    case "gpu":
+      return openGpu(options);
+  }
+}
+
+async function openGpu(options: AcceleratorOptions): Promise<OpenedAccelerator> {
+  try {
+    const settings = { ...gpuOptionsFromEnvironment(), ...options, ownsDevice: true };
+    const device = await openGpuDevice(resolveGpuOptions(settings));
+    const accelerator = createGpuAccelerator(device, settings);
+    return { accelerator, fallbackReason: undefined };
+  } catch (error) {
+    if (!(error instanceof WinnowError)) throw error;
+    return { ...openCpu(options), fallbackReason: error.message };
   }
 }
 

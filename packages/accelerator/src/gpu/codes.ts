@@ -1,0 +1,196 @@
+// Rows and queries as int8 codes with what is needed to bound the error of their products.
+//
+// A group of rows: y = step · code + rest, the step shared by its 128 rows; a query likewise. Then
+//   |x·y − step·step'·(code·code')| ≤ ‖x‖ · max‖rest of y‖ + ‖rest of x‖ · max‖step·code of y‖
+// by Cauchy and Schwarz. Everything is computed in float64 and rounded up to float32. A group keeps
+// its own power of two, so no magnitude is lost and no row needs to be seen twice.
+
+import { GROUP_ROWS } from "./shaders/prelude.ts";
+
+const CODE_MAX = 127;
+/** Covers the roundings of a float64 norm. */
+const NORM_MARGIN = 1 + 2 ** -30;
+
+/** How rows of one dim lie in buffers, in quads (16 bytes). */
+export interface RowLayout {
+  readonly dim: number;
+  /** Quads of a row's int8 codes. */
+  readonly codeQuads: number;
+  /** Quads of a row's float32 values; rows are padded with zeros. */
+  readonly valueQuads: number;
+  /** Quads of a group's codes with their head. */
+  readonly groupQuads: number;
+  /** Quads of an encoded query. */
+  readonly queryQuads: number;
+}
+
+/** The layout of rows of `dim` values. */
+export function rowLayout(dim: number): RowLayout {
+  const codeQuads = Math.ceil(dim / 16);
+  const valueQuads = Math.ceil(dim / 4);
+  return {
+    dim,
+    codeQuads,
+    valueQuads,
+    groupQuads: 1 + codeQuads * GROUP_ROWS,
+    queryQuads: 1 + codeQuads + 2 * valueQuads,
+  };
+}
+
+/** What is known of the size of rows. */
+export interface RowScale {
+  /** No value reaches 2 to the power of this, plus one; -Infinity for zeros alone. */
+  exponentMax: number;
+  /** No row's Euclidean norm is above this. */
+  normMax: number;
+}
+
+/** The greatest integer e with 2^e ≤ value, which is positive. */
+function exponentOf(value: number): number {
+  let exponent = Math.floor(Math.log2(value));
+  if (2 ** exponent > value) exponent -= 1;
+  if (2 ** (exponent + 1) <= value) exponent += 1;
+  return exponent;
+}
+
+const float = new Float32Array(1);
+const floatBits = new Int32Array(float.buffer);
+
+/** The least float32 that is not below a number from 0 on. */
+function roundUp(value: number): number {
+  float[0] = value;
+  if (float[0] < value) floatBits[0]! += 1;
+  return float[0];
+}
+
+/** Rows of a group as they are to be encoded, and where the codes go. */
+export interface GroupSource {
+  /** float32, rows padded to `valueQuads` quads. */
+  readonly values: Float32Array;
+  /** First value of the group in `values`. */
+  readonly at: number;
+  /** From 1 to 128. */
+  readonly rows: number;
+}
+
+/** Writes a group's head and codes into `target`, from byte `byte` on; widens `scale`. */
+export function encodeGroup(
+  source: GroupSource,
+  target: { readonly codes: Int8Array; readonly byte: number; readonly scale: RowScale },
+  layout: RowLayout,
+): void {
+  const { codes, byte, scale } = target;
+  const head = new DataView(codes.buffer, codes.byteOffset + byte, 16);
+  codes.fill(0, byte, byte + layout.groupQuads * 16);
+  const largest = largestMagnitude(source, layout);
+  if (largest === 0) return;
+  const exponent = exponentOf(largest);
+  const unit = 2 ** -exponent;
+  const step = roundUp((largest * unit) / CODE_MAX);
+  let restMax = 0;
+  let codeMax = 0;
+  for (let row = 0; row < source.rows; row += 1) {
+    const at = source.at + row * layout.valueQuads * 4;
+    const first = byte + 16 + row * 16;
+    let rest = 0;
+    let squares = 0;
+    for (let j = 0; j < layout.dim; j += 1) {
+      const value = source.values[at + j]! * unit;
+      const code = Math.round(value / step);
+      const left = value - code * step;
+      rest += left * left;
+      squares += code * code;
+      codes[first + (j >> 4) * GROUP_ROWS * 16 + (j & 15)] = code;
+    }
+    if (rest > restMax) restMax = rest;
+    if (squares > codeMax) codeMax = squares;
+  }
+  const restNorm = roundUp(Math.sqrt(restMax) * NORM_MARGIN);
+  const codeNorm = roundUp(step * Math.sqrt(codeMax) * NORM_MARGIN);
+  head.setFloat32(0, step, true);
+  head.setFloat32(4, restNorm, true);
+  head.setFloat32(8, codeNorm, true);
+  head.setInt32(12, exponent, true);
+  scale.exponentMax = Math.max(scale.exponentMax, exponent);
+  scale.normMax = Math.max(scale.normMax, (restNorm + codeNorm) * 2 ** exponent);
+}
+
+function largestMagnitude({ values, at, rows }: GroupSource, { valueQuads }: RowLayout): number {
+  let largest = 0;
+  const end = at + rows * valueQuads * 4;
+  for (let index = at; index < end; index += 1) {
+    const magnitude = Math.abs(values[index]!);
+    if (magnitude > largest) largest = magnitude;
+  }
+  return largest;
+}
+
+/** What the size of a query and of the rows says about the way to answer it. */
+export type QueryRoute = "filter" | "exact" | "host" | "zero";
+
+/** Beyond this, a float32 sum could overflow, and many scores may be the same infinity. */
+const PRODUCT_MAX = 1e37;
+/** Beyond this, the slack would admit every row anyway. */
+const SLACK_MAX = 1e30;
+
+/** The power of two that brings rows of this size near 1. */
+export function rowExponent({ exponentMax }: RowScale): number {
+  return Math.min(126, Math.max(-126, -exponentMax));
+}
+
+/**
+ * Writes an encoded query into `target`, which is one query long, and says how to answer it.
+ * Only for "filter" are the codes and the scaled values there; the values as they are always are.
+ */
+export function encodeQuery(
+  vector: Float32Array,
+  target: Uint32Array,
+  { layout, scale }: { readonly layout: RowLayout; readonly scale: RowScale },
+): QueryRoute {
+  const { dim, codeQuads, valueQuads } = layout;
+  const floats = new Float32Array(target.buffer, target.byteOffset, target.length);
+  floats.set(vector, (1 + codeQuads + valueQuads) * 4);
+  let largest = 0;
+  let squares = 0;
+  for (const value of vector) {
+    if (!Number.isFinite(value)) return "host";
+    largest = Math.max(largest, Math.abs(value));
+    squares += value * value;
+  }
+  if (largest === 0) return "zero";
+  if (Math.sqrt(squares) * scale.normMax > PRODUCT_MAX) return "exact";
+  const exponent = exponentOf(largest);
+  const slack = slackOf(dim, exponent, rowExponent(scale));
+  if (slack > SLACK_MAX) return "exact";
+  const unit = 2 ** -exponent;
+  const step = roundUp((largest * unit) / CODE_MAX);
+  const bytes = new Int8Array(target.buffer, target.byteOffset + 16, codeQuads * 16);
+  let rest = 0;
+  for (let j = 0; j < dim; j += 1) {
+    const value = vector[j]! * unit;
+    const code = Math.round(value / step);
+    const left = value - code * step;
+    rest += left * left;
+    bytes[j] = code;
+    floats[(1 + codeQuads) * 4 + j] = value;
+  }
+  floats[0] = step;
+  floats[1] = roundUp(Math.sqrt(squares) * unit * NORM_MARGIN);
+  floats[2] = roundUp(Math.sqrt(rest) * NORM_MARGIN);
+  floats[3] = roundUp(slack);
+  return "filter";
+}
+
+/**
+ * An absolute error, in scaled units, for what a device may do with numbers below 2^-126 (take them
+ * as zero): row values before they are scaled, query values, products, sums, a group's head; and for
+ * a canonical score that is rounded to a subnormal float32.
+ */
+function slackOf(dim: number, queryExponent: number, rowsExponent: number): number {
+  return (
+    2 ** -100 +
+    8 * dim * 2 ** (rowsExponent - 126) +
+    dim * 2 ** -108 +
+    2 ** (rowsExponent - queryExponent - 148)
+  );
+}

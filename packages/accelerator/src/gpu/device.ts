@@ -1,0 +1,175 @@
+// One opened GPU. It tells in plain words what is missing when there is none, and it notices when
+// the GPU is lost: after a loss WebGPU accepts work silently and never does it, so everything that
+// waits on the device also waits on this news.
+//
+// The object that `create` of the package `webgpu` gives must never be collected while anything is
+// pending (the process would crash), so it is held by `globalThis` for life.
+
+import { WinnowError } from "@winnow/core";
+import { nextLoopTurn } from "../loop-turn.ts";
+import type { GpuSettings } from "./gpu-settings.ts";
+import { compileKernels } from "./kernels.ts";
+import type { Kernels } from "./kernels.ts";
+import type { Gpu, GpuAdapter, GpuBuffer, GpuConnection, GpuLimits } from "./webgpu-api.ts";
+
+/** The version of the package `webgpu` this is written for. */
+const WEBGPU_VERSION = "0.6.2";
+
+const ANCHOR = Symbol.for("winnow.gpu");
+/** Storage buffers that a kernel binds. */
+const STORAGE_BUFFERS = 8;
+const INVOCATIONS = 256;
+
+/** An opened GPU with its kernels. */
+export class GpuDevice {
+  /** The GPU in words. */
+  readonly name: string;
+  readonly connection: GpuConnection;
+  readonly kernels: Kernels;
+  readonly #failed: Promise<never>;
+  #failure: WinnowError | undefined;
+  #fail: (error: WinnowError) => void = () => undefined;
+
+  constructor(name: string, connection: GpuConnection, kernels: Kernels) {
+    this.name = name;
+    this.connection = connection;
+    this.kernels = kernels;
+    this.#failed = new Promise((_resolve, reject) => {
+      this.#fail = reject;
+    });
+    this.#failed.catch(() => undefined);
+    connection.onuncapturederror = (event) => this.#end("reported an error", event.error.message);
+    void connection.lost.then(({ message }) => this.#end("is lost", message));
+  }
+
+  get limits(): GpuLimits {
+    return this.connection.limits;
+  }
+
+  /** @throws WinnowError UNAVAILABLE once the GPU is lost, closed, or has reported an error */
+  checkAlive(): void {
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  /** What `work` gives. @throws WinnowError UNAVAILABLE as soon as the GPU is lost */
+  async settled<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await Promise.race([work, this.#failed]);
+    } catch (cause) {
+      // The news of a loss may come a little later than what it breaks.
+      await nextLoopTurn();
+      this.checkAlive();
+      throw new WinnowError("UNAVAILABLE", `The GPU ${this.name} gave work up`, { cause });
+    }
+  }
+
+  /** A buffer of `size` bytes. @throws WinnowError RESOURCE_EXHAUSTED when the device has no room */
+  async allocate(size: number, usage: number): Promise<GpuBuffer> {
+    this.checkAlive();
+    const { connection } = this;
+    connection.pushErrorScope("out-of-memory");
+    connection.pushErrorScope("validation");
+    const buffer = connection.createBuffer({ size, usage });
+    const scopes = Promise.all([connection.popErrorScope(), connection.popErrorScope()]);
+    const fault = (await this.settled(scopes)).find((error) => error !== null);
+    if (fault === undefined) return buffer;
+    buffer.destroy();
+    const message = `The GPU has no room for ${size} bytes more`;
+    throw new WinnowError("RESOURCE_EXHAUSTED", message, { cause: new Error(fault.message) });
+  }
+
+  /** Gives the GPU back; what is pending rejects. */
+  async close(): Promise<void> {
+    this.#end("is closed", "");
+    this.connection.destroy();
+    await this.connection.lost;
+  }
+
+  #end(what: string, detail: string): void {
+    if (this.#failure !== undefined) return;
+    this.#failure = new WinnowError("UNAVAILABLE", `The GPU ${this.name} ${what}`, {
+      cause: new Error(detail),
+    });
+    this.#fail(this.#failure);
+  }
+}
+
+/**
+ * Opens a GPU.
+ * @throws WinnowError FAILED_PRECONDITION that says what is missing and how to get it
+ */
+export async function openGpuDevice(settings: GpuSettings): Promise<GpuDevice> {
+  const gpu = await startWebGpu(settings.adapterName);
+  const adapter = await gpu.requestAdapter({ powerPreference: "high-performance" });
+  if (adapter === null) throw noAdapter(settings.adapterName);
+  checkAdapter(adapter, settings);
+  const { limits } = adapter;
+  const hasSubgroups = adapter.features.has("subgroups");
+  const connection = await adapter.requestDevice({
+    requiredFeatures: hasSubgroups ? ["subgroups"] : [],
+    requiredLimits: {
+      maxBufferSize: limits.maxBufferSize,
+      maxStorageBufferBindingSize: limits.maxStorageBufferBindingSize,
+    },
+  });
+  const { description, device, vendor } = adapter.info;
+  const name = [device || vendor, description].filter((word) => word !== "").join(", ");
+  return new GpuDevice(name, connection, await compileKernels(connection, hasSubgroups));
+}
+
+async function startWebGpu(adapterName: string | undefined): Promise<Gpu> {
+  const holder = globalThis as { [ANCHOR]?: Map<string, Gpu> };
+  const started = (holder[ANCHOR] ??= new Map());
+  const flags = adapterName === undefined ? [] : [`adapter=${adapterName}`];
+  const key = flags.join(" ");
+  const known = started.get(key);
+  if (known !== undefined) return known;
+  const { create } = await importWebGpu();
+  const gpu = create(flags);
+  started.set(key, gpu);
+  return gpu;
+}
+
+async function importWebGpu(): Promise<{ create: (flags: readonly string[]) => Gpu }> {
+  // A name the compiler does not look up: the package may be absent, with its types.
+  const name: string = "webgpu";
+  try {
+    return (await import(name)) as { create: (flags: readonly string[]) => Gpu };
+  } catch (cause) {
+    const code = (cause as { readonly code?: unknown }).code;
+    const isAbsent = code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND";
+    throw missing(
+      isAbsent
+        ? `the package webgpu is not installed (npm install --no-save webgpu@${WEBGPU_VERSION})`
+        : "the package webgpu cannot be loaded: it has binaries for glibc 2.34 or newer on x86-64 and arm64, macOS and Windows",
+      cause,
+    );
+  }
+}
+
+function noAdapter(adapterName: string | undefined): WinnowError {
+  if (adapterName !== undefined) {
+    return missing(`no GPU has "${adapterName.slice(0, 256)}" in its name`);
+  }
+  return missing(
+    "Vulkan finds no GPU. It needs the loader (Debian: libvulkan1), a driver's ICD file " +
+      "(/usr/share/vulkan/icd.d or VK_DRIVER_FILES) and, in a container, " +
+      "NVIDIA_DRIVER_CAPABILITIES=compute,utility,graphics with libx11-6, libxext6 and libegl1",
+  );
+}
+
+function checkAdapter({ info, limits }: GpuAdapter, { allowSoftware }: GpuSettings): void {
+  if (info.isFallbackAdapter && !allowSoftware) {
+    throw missing(
+      `the only device is software (${info.description}); WINNOW_GPU_ALLOW_SOFTWARE=1 takes it, for tests`,
+    );
+  }
+  const isSmall =
+    limits.maxStorageBuffersPerShaderStage < STORAGE_BUFFERS ||
+    limits.maxComputeInvocationsPerWorkgroup < INVOCATIONS;
+  if (isSmall) throw missing(`the device is too small (${info.description})`);
+}
+
+function missing(what: string, cause?: unknown): WinnowError {
+  return new WinnowError("FAILED_PRECONDITION", `Cannot open a GPU: ${what}`, { cause });
+}

@@ -1,0 +1,88 @@
+// What the GPU accelerator can be told, and the two settings that the environment may give: whether
+// a software device will do (tests), and which GPU to take where there are several.
+
+import type { AcceleratorOptions } from "../accelerator-options.ts";
+
+/** Options of the GPU accelerator beyond those of every accelerator. */
+export interface GpuOptions {
+  /** Whether a device that only pretends to be a GPU is taken. Default: no; it is for tests. */
+  readonly allowSoftware?: boolean | undefined;
+  /** Takes the first GPU whose name holds this. Default: the first GPU. */
+  readonly adapterName?: string | undefined;
+  /** Bytes of one buffer of rows at most; default 1 GiB. Smaller ones cost more dispatches. */
+  readonly slabBytesMax?: number | undefined;
+  /** Bytes that searches under way use beside the rows, at most; default 512 MiB. */
+  readonly scratchBytesMax?: number | undefined;
+  /** Bytes on their way to the device at most while rows are loaded; default 64 MiB. */
+  readonly uploadBytesMax?: number | undefined;
+  /** Batches on the device at once; default 2: one computes while another is prepared or read. */
+  readonly lanes?: number | undefined;
+  /** Multiplications per step of the exact path; default 2^24. Smaller steps can be aborted sooner. */
+  readonly exactStepProducts?: number | undefined;
+  /** Whether closing the accelerator gives the GPU back; default: it stays open. */
+  readonly ownsDevice?: boolean | undefined;
+  /** Is told how each search was answered; for tests. */
+  readonly onSearch?: ((cost: GpuSearchCost) => void) | undefined;
+}
+
+/** How the queries of one search were answered. */
+export interface GpuSearchCost {
+  readonly queries: number;
+  /** Queries answered by bounds and finalists. */
+  readonly filteredQueries: number;
+  /** Queries whose every row was scored on the device. */
+  readonly exactQueries: number;
+  /** Queries with values that are not finite, answered on the host. */
+  readonly hostQueries: number;
+  /** Groups kept and finalists scored, over all filtered queries. */
+  readonly keptGroups: number;
+  readonly finalists: number;
+}
+
+/** `GpuOptions` with every default filled in. */
+export interface GpuSettings {
+  readonly allowSoftware: boolean;
+  readonly adapterName: string | undefined;
+  readonly slabBytesMax: number;
+  readonly scratchBytesMax: number;
+  readonly uploadBytesMax: number;
+  readonly lanes: number;
+  readonly exactStepProducts: number;
+  readonly ownsDevice: boolean;
+  readonly onSearch: ((cost: GpuSearchCost) => void) | undefined;
+}
+
+/** Everything `createGpuAccelerator` can be told. */
+export interface GpuAcceleratorOptions extends AcceleratorOptions, GpuOptions {}
+
+/** The one place of defaults. @throws RangeError for a number that is none of its kind */
+export function resolveGpuOptions(options: GpuOptions): GpuSettings {
+  const settings: GpuSettings = {
+    allowSoftware: options.allowSoftware ?? false,
+    adapterName: options.adapterName,
+    slabBytesMax: options.slabBytesMax ?? 2 ** 30,
+    scratchBytesMax: options.scratchBytesMax ?? 2 ** 29,
+    uploadBytesMax: options.uploadBytesMax ?? 2 ** 26,
+    lanes: options.lanes ?? 2,
+    exactStepProducts: options.exactStepProducts ?? 2 ** 24,
+    ownsDevice: options.ownsDevice ?? false,
+    onSearch: options.onSearch,
+  };
+  for (const [name, value] of Object.entries(settings)) {
+    if (typeof value === "number" && !(Number.isInteger(value) && value >= 1)) {
+      throw new RangeError(`${name} is ${value}; it must be an integer from 1`);
+    }
+  }
+  return settings;
+}
+
+/** `WINNOW_GPU_ALLOW_SOFTWARE=1` and `WINNOW_GPU_ADAPTER=<part of a name>`. */
+export function gpuOptionsFromEnvironment(
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): Pick<GpuOptions, "allowSoftware" | "adapterName"> {
+  const name = environment["WINNOW_GPU_ADAPTER"];
+  return {
+    allowSoftware: environment["WINNOW_GPU_ALLOW_SOFTWARE"] === "1",
+    adapterName: name === "" ? undefined : name,
+  };
+}

@@ -1,0 +1,109 @@
+// The kernels that bound the best score of each group: `scan` and `exclude` (see prelude.ts).
+
+import { GROUP_ROWS, PRELUDE, ROW_THREADS } from "./prelude.ts";
+
+/** `text` for each number from 0 to `count` - 1. */
+function times(count: number, text: (index: number) => string): string {
+  return Array.from({ length: count }, (_, index) => text(index)).join("\n");
+}
+
+/** Adds the products of 16 codes with those of a query of the tile. */
+function addProducts(index: number): string {
+  return `{
+    let p = query[at + ${index}u * queryQuads()];
+    best${index} += dot4I8Packed(c.x, p.x) + dot4I8Packed(c.y, p.y)
+      + dot4I8Packed(c.z, p.z) + dot4I8Packed(c.w, p.w);
+  }`;
+}
+
+/** Offers a row's product to the group's largest. */
+function offerBest(index: number, hasSubgroups: boolean): string {
+  const own = `select(NOTHING, best${index}, admitted)`;
+  return hasSubgroups
+    ? `{ let m = subgroupMax(${own}); if (subgroupLane == 0u) { atomicMax(&best[${index}], m); } }`
+    : `atomicMax(&best[${index}], ${own});`;
+}
+
+const GROUP_BOUNDS = /* wgsl */ `
+const NOTHING = -0x7fffffff;
+/** Zero where a float cannot hold it; the slack covers what is lost. */
+fn powerOfTwo(exponent: i32) -> f32 {
+  return select(0.0, bitcast<f32>(u32(exponent + 127) << 23u), exponent >= -126);
+}
+
+/** Bounds of the best score in a group from the largest product of codes. */
+fn writeBounds(queryIndex: u32, group: u32, product: i32) {
+  let slot = params.firstSlot + group;
+  let lowerAt = queryIndex * params.slots + slot;
+  let upperAt = lowerAt + params.queries * params.slots;
+  if (product == NOTHING) {
+    bounds[lowerAt] = 0u;
+    bounds[upperAt] = 0u;
+    return;
+  }
+  let q = bitcast<vec4<f32>>(query[queryIndex * queryQuads()]);
+  let head = codes[group * (1u + params.codeQuads * ${GROUP_ROWS}u)];
+  let g = bitcast<vec3<f32>>(head.xyz) * powerOfTwo(bitcast<i32>(head.w) + params.exponent);
+  let estimate = q.x * g.x * f32(product);
+  // Cauchy-Schwarz for what the codes leave out; 2^-30 covers the order of the float64 sums.
+  let error = q.y * g.y + q.z * g.z + q.y * (g.y + g.z) * 0x1p-30;
+  // 2^-19 covers the roundings of these lines and that of the canonical score.
+  let reach = error + (abs(estimate) + error) * 0x1p-19 + q.w;
+  bounds[lowerAt] = ordered(estimate - reach);
+  bounds[upperAt] = ordered(estimate + reach);
+}
+`;
+
+/** The scan for `tile` queries at a time, with or without subgroup operations. */
+export function scanShader(tile: number, hasSubgroups: boolean): string {
+  const offer = (index: number): string => offerBest(index, hasSubgroups);
+  return /* wgsl */ `
+${hasSubgroups ? "enable subgroups;" : ""}
+${PRELUDE}
+${GROUP_BOUNDS}
+var<workgroup> best: array<atomic<i32>, ${tile}>;
+
+@compute @workgroup_size(${GROUP_ROWS})
+fn main(
+  @builtin(local_invocation_index) lane: u32,
+  @builtin(workgroup_id) workgroup: vec3<u32>,
+  ${hasSubgroups ? "@builtin(subgroup_invocation_id) subgroupLane: u32," : ""}
+) {
+  let group = groupOf(workgroup);
+  if (group >= params.groups) { return; }
+  let base = group * (1u + params.codeQuads * ${GROUP_ROWS}u) + 1u + lane;
+  let admitted = isAdmitted(group, lane);
+  if (lane < ${tile}u) { atomicStore(&best[lane], NOTHING); }
+  workgroupBarrier();
+  for (var first = 0u; first < params.queries; first += ${tile}u) {
+    ${times(tile, (index) => `var best${index} = 0;`)}
+    for (var quad = 0u; quad < params.codeQuads; quad += 1u) {
+      let c = codes[base + quad * ${GROUP_ROWS}u];
+      let at = first * queryQuads() + 1u + quad;
+      ${times(tile, addProducts)}
+    }
+    ${times(tile, offer)}
+    workgroupBarrier();
+    if (lane < ${tile}u) {
+      if (first + lane < params.queries) {
+        writeBounds(first + lane, group, atomicLoad(&best[lane]));
+      }
+      atomicStore(&best[lane], NOTHING);
+    }
+    workgroupBarrier();
+  }
+}
+`;
+}
+
+/** Takes the promise from groups with excluded rows: one thread per excluded row and query. */
+export const EXCLUDE_SHADER: string = /* wgsl */ `
+${PRELUDE}
+@compute @workgroup_size(${ROW_THREADS})
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  let at = filter_words[params.exclusions + id.y] + id.x;
+  if (at >= filter_words[params.exclusions + id.y + 1u]) { return; }
+  let position = filter_words[params.exclusions + params.queries + 1u + at];
+  bounds[id.y * params.slots + position / ${GROUP_ROWS}u] = 0u;
+}
+`;
