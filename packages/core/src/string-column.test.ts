@@ -25,7 +25,7 @@ describe("StringColumn", () => {
         }
         expect(sliced.length).toBe(to - from);
         expect(Array.from({ length: to - from }, (_, index) => [...sliced.at(index)])).toEqual(
-          strings.slice(from, to).map((string) => [...string]),
+          strings.slice(from, to).map((string) => Array.from(string)),
         );
         expect(sliced.byteLength).toBe(
           strings.slice(from, to).reduce((sum, string) => sum + string.length, 0),

@@ -1,7 +1,7 @@
 // The flags that several commands share, declared once. A flag wins over its WINNOW_* variable, which
 // wins over the default; `--help` shows all three.
 
-import { Command, InvalidArgumentError, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { compactCount } from "./progress-line.ts";
 
 /** Parses a whole number from `min` to `max`. */

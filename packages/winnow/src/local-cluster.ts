@@ -57,8 +57,11 @@ function workerPrograms(shape: LocalClusterShape, ports: readonly number[]): Pro
   return ports.map((port, index) => ({
     name: `worker w${index}`,
     args: [
-      ...[shape.script, "worker", "--id", `w${index}`],
-      ...["--host", "127.0.0.1", "--port", String(port)],
+      shape.script,
+      "worker",
+      `--id=w${index}`,
+      "--host=127.0.0.1",
+      `--port=${port}`,
       ...membershipArgs(shape, ports),
       ...shape.workerArgs,
     ],
@@ -69,7 +72,10 @@ function routerProgram(shape: LocalClusterShape, ports: readonly number[]): Prog
   return {
     name: "router",
     args: [
-      ...[shape.script, "router", "--host", shape.host, "--port", String(shape.port)],
+      shape.script,
+      "router",
+      `--host=${shape.host}`,
+      `--port=${shape.port}`,
       ...membershipArgs(shape, ports),
       ...shape.routerArgs,
     ],

@@ -2,6 +2,7 @@
 // exit code (1 failed, 2 usage). Stack traces only with WINNOW_DEBUG=1.
 
 import { readFileSync } from "node:fs";
+import { inspect } from "node:util";
 import { WinnowError } from "@winnow/core";
 import { CommanderError } from "commander";
 import picocolors from "picocolors";
@@ -30,7 +31,7 @@ function report(error: unknown): number {
     process.stderr.write(`${picocolors.red("unexpected")}: ${String(error)}\n`);
   }
   if (process.env["WINNOW_DEBUG"] === "1" && error instanceof Error) {
-    process.stderr.write(`${error.stack ?? ""}\n${String(error.cause ?? "")}\n`);
+    process.stderr.write(`${inspect(error)}\n`);
   }
   return 1;
 }

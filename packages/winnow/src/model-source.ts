@@ -82,6 +82,11 @@ export function newestVersions(directory: string): VersionDirectory[] {
   throw new WinnowError("NOT_FOUND", adviceFor(absolute));
 }
 
+/** The newest version in a model's directory, under the name it is served by. */
+export function namedVersions(model: string, basePath: string): VersionDirectory[] {
+  return newestVersions(basePath).map(({ version, directory }) => ({ model, version, directory }));
+}
+
 /**
  * The newest version of each configured model that its policy allows.
  * @throws WinnowError NOT_FOUND for a model without one
@@ -89,7 +94,7 @@ export function newestVersions(directory: string): VersionDirectory[] {
 export function configuredVersions(models: readonly ConfiguredModel[]): VersionDirectory[] {
   return models.flatMap(({ model, basePath, policy }) => {
     if (policy.kind !== "specific") {
-      return newestVersions(basePath).map((found) => ({ ...found, model }));
+      return namedVersions(model, basePath);
     }
     const there = existsSync(basePath) ? versionsBelow(model, basePath) : [];
     const found = there.filter(({ version }) => policy.versions.includes(version));

@@ -8,6 +8,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { type Clock, type Logger, WinnowError } from "@winnow/core";
 import { LISTENING_MESSAGE, STOP_MESSAGE } from "./process-life.ts";
+import { processVariables } from "./process-settings.ts";
 
 /** One process to keep running. */
 export interface Program {
@@ -61,7 +62,7 @@ export class Supervisor {
   #launch(program: Program): Promise<void> {
     const child = spawn(process.execPath, program.args, {
       stdio: ["ignore", "inherit", "inherit", "ipc"],
-      env: { ...process.env, ...program.env },
+      env: { ...processVariables, ...program.env },
     });
     this.#children.set(program.name, child);
     return new Promise((resolve, reject) => {

@@ -1,7 +1,7 @@
 // A request that works, for the line `winnow up` prints: built from the signature's inputs with keys
 // the model really knows.
 
-import type { SignatureProgram, SignatureTensor, StringColumn, Tensor } from "@winnow/core";
+import type { SignatureProgram, SignatureTensor, Tensor } from "@winnow/core";
 import { type ModelVersion, openModelVersion } from "@winnow/model";
 import { type VersionDirectory } from "../model-source.ts";
 
@@ -60,6 +60,6 @@ function knownKey(
 }
 
 function firstValue(keys: Tensor): unknown {
-  if (keys.dtype === "string") return (keys.data as StringColumn).textAt(0);
+  if (keys.dtype === "string") return keys.data.textAt(0);
   return Number(keys.data[0]);
 }

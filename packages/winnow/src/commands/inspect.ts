@@ -131,7 +131,7 @@ function workerLoads(
   { workers, replication }: InspectCommand,
 ): ModelReport["workers"] {
   const ids = Array.from({ length: workers }, (_, index) => workerId(`w${index}`));
-  const loads = new Map(ids.map((id) => [id, { worker: id as string, partitions: 0, bytes: 0 }]));
+  const loads = new Map(ids.map((id) => [id, { worker: id, partitions: 0, bytes: 0 }]));
   for (const [index, table] of version.program.tables.entries()) {
     const owners = place(partitionNames(model, table), ids, { replication });
     for (const [partition, replicas] of owners.entries()) {
@@ -149,7 +149,9 @@ function workerLoads(
 /** The report for a person. */
 export function reportText(report: ModelReport): string {
   const heading = `${report.model}, version ${report.version}  (${report.directory})\nfingerprint ${report.fingerprint.slice(0, 16)}…, dense parts ${byteText(report.denseBytes)}\n`;
-  const signatures = report.signatures.map(
+  // A signature without inputs only initialises tables; nobody calls it.
+  const called = report.signatures.filter(({ inputs }) => inputs.length > 0);
+  const signatures = called.map(
     (signature) =>
       `signature ${signature.name}\n  in    ${signature.inputs.join(", ") || "nothing"}\n  out   ${signature.outputs.join(", ") || "nothing"}\n  flow  ${signature.flow || "nothing"}\n`,
   );

@@ -2,7 +2,6 @@
 // it reads flags, makes clock, log, network and membership, and starts router and servers with them.
 
 import { createDenseEngine } from "@winnow/accelerator";
-import { type Environment, systemClock } from "@winnow/core";
 import type { RouterOptions } from "@winnow/router";
 import { createGrpcServer, createHttpServer, createMetrics, createRouter } from "@winnow/router";
 import { openCluster } from "../cluster-access.ts";
@@ -16,6 +15,7 @@ import {
 import type { ModelConfig } from "../model-config/model-config.ts";
 import { endOnSignals, reportListening } from "../process-life.ts";
 import { type LogLevel, processLog } from "../process-log.ts";
+import { processEnvironment } from "../process-settings.ts";
 
 /** Flags of `winnow router`. */
 export interface RouterRoleOptions extends ModelConfigFlags, RequestFlags {
@@ -63,7 +63,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     process: "router",
     readable: process.stderr.isTTY,
   });
-  const environment: Environment = { clock: systemClock, random: Math.random, log };
+  const environment = processEnvironment(log);
   const config = await openModelConfig(options, environment);
   const { metricsPath } = await monitoringOf(options, environment);
   const cluster = openCluster(options, environment);

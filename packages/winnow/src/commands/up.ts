@@ -24,10 +24,12 @@ import {
   type VersionDirectory,
   configuredVersions,
   modelSource,
+  namedVersions,
   newestVersions,
 } from "../model-source.ts";
 import { endOnSignals } from "../process-life.ts";
 import { type LogLevel, processLog } from "../process-log.ts";
+import { processVariables } from "../process-settings.ts";
 import { exampleInstances } from "./example.ts";
 
 /** Flags of `winnow up`. */
@@ -54,7 +56,7 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
       modelName: options.model_name,
       modelBasePath: options.model_base_path,
     },
-    process.env,
+    processVariables,
   );
   const config = await openModelConfig(options, { clock: systemClock, log });
   const versions =
@@ -89,7 +91,7 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
 
 function versionsOf(source: ModelSource): VersionDirectory[] {
   if (source.kind === "directory") return newestVersions(source.directory);
-  return newestVersions(source.basePath).map((found) => ({ ...found, model: source.model }));
+  return namedVersions(source.model, source.basePath);
 }
 
 function clusterShape(options: UpOptions, source: ModelSource, script: string): LocalClusterShape {
@@ -106,10 +108,14 @@ function clusterShape(options: UpOptions, source: ModelSource, script: string): 
     redis: options.redis,
     routerArgs: [...common, ...argumentsOf(options, ROUTER_FLAGS)],
     workerArgs: [
-      ...[...common, ...models, "--accelerator", options.accelerator],
-      ...argumentsOf(options, WORKER_FLAGS),
+      ...common,
+      ...models,
+      "--accelerator",
+      options.accelerator,
       // The workers share this machine's cores; each with all of them would fight the others.
-      ...["--threads", String(Math.max(1, Math.floor(availableParallelism() / options.workers)))],
+      "--threads",
+      String(Math.max(1, Math.floor(availableParallelism() / options.workers))),
+      ...argumentsOf(options, WORKER_FLAGS),
     ],
     script,
   };

@@ -1,7 +1,6 @@
 // The worker role: one process that holds partitions and answers routers. This file is its edge: it
 // reads flags, makes clock, log and membership, and starts the worker with them.
 
-import { systemClock } from "@winnow/core";
 import { type WorkerOptions, startWorker } from "@winnow/worker";
 import { openCluster } from "../cluster-access.ts";
 import {
@@ -12,6 +11,7 @@ import {
 import { type ModelSource, modelSource } from "../model-source.ts";
 import { endOnSignals, reportListening } from "../process-life.ts";
 import { type LogLevel, processLog } from "../process-log.ts";
+import { processEnvironment, processVariables } from "../process-settings.ts";
 
 /** Flags of `winnow worker`. */
 export interface WorkerRoleOptions extends ModelConfigFlags, LoadFlags {
@@ -40,7 +40,7 @@ export async function runWorker(options: WorkerRoleOptions): Promise<void> {
     process: name,
     readable: process.stderr.isTTY,
   });
-  const environment = { clock: systemClock, random: Math.random, log };
+  const environment = processEnvironment(log);
   const cluster = openCluster(options, environment);
   const config = await openModelConfig(options, environment);
   const models = config === undefined ? locationsOf(options) : { models: config.initial.models };
@@ -88,7 +88,7 @@ function workerOptions(options: WorkerRoleOptions): WorkerOptions {
 
 function locationsOf(options: WorkerRoleOptions): Pick<WorkerOptions, "models" | "modelsPath"> {
   const { models, model_name: modelName, model_base_path: modelBasePath } = options;
-  const source: ModelSource = modelSource({ models, modelName, modelBasePath }, process.env);
+  const source: ModelSource = modelSource({ models, modelName, modelBasePath }, processVariables);
   return source.kind === "directory"
     ? { modelsPath: source.directory }
     : { models: [{ model: source.model, basePath: source.basePath }] };
