@@ -15,6 +15,10 @@ import type { Gpu, GpuAdapter, GpuBuffer, GpuConnection, GpuLimits } from "./web
 /** The version of the package `webgpu` this is written for. */
 const WEBGPU_VERSION = "0.6.2";
 
+const ABSENT = `the package webgpu is not installed (npm install --no-save webgpu@${WEBGPU_VERSION})`;
+const UNLOADABLE =
+  "the package webgpu does not load here; on Linux it needs glibc 2.34 or newer on x86-64 or arm64";
+
 const ANCHOR = Symbol.for("winnow.gpu");
 /** Storage buffers that a kernel binds. */
 const STORAGE_BUFFERS = 8;
@@ -98,10 +102,12 @@ export class GpuDevice {
  * Opens a GPU.
  * @throws WinnowError FAILED_PRECONDITION that says what is missing and how to get it
  */
-export async function openGpuDevice(settings: GpuSettings): Promise<GpuDevice> {
-  const gpu = await startWebGpu(settings.adapterName);
-  const adapter = await gpu.requestAdapter({ powerPreference: "high-performance" });
-  if (adapter === null) throw noAdapter(settings.adapterName);
+export async function openGpuDevice(
+  settings: GpuSettings,
+  load: () => Promise<WebGpuModule> = importWebGpu,
+): Promise<GpuDevice> {
+  const gpu = await startWebGpu(settings.adapterName, load);
+  const adapter = await requestAdapter(gpu, settings.adapterName);
   checkAdapter(adapter, settings);
   const { limits } = adapter;
   const hasSubgroups = adapter.features.has("subgroups");
@@ -117,41 +123,52 @@ export async function openGpuDevice(settings: GpuSettings): Promise<GpuDevice> {
   return new GpuDevice(name, connection, await compileKernels(connection, hasSubgroups));
 }
 
-async function startWebGpu(adapterName: string | undefined): Promise<Gpu> {
-  const holder = globalThis as { [ANCHOR]?: Map<string, Gpu> };
-  const started = (holder[ANCHOR] ??= new Map());
-  const flags = adapterName === undefined ? [] : [`adapter=${adapterName}`];
-  const key = flags.join(" ");
-  const known = started.get(key);
-  if (known !== undefined) return known;
-  const { create } = await importWebGpu();
-  const gpu = create(flags);
-  started.set(key, gpu);
-  return gpu;
+/** The package `webgpu`. */
+interface WebGpuModule {
+  create(flags: readonly string[]): Gpu;
 }
 
-async function importWebGpu(): Promise<{ create: (flags: readonly string[]) => Gpu }> {
+/** The package, whose GPUs stay for the life of this thread: one per choice of adapter. */
+async function importWebGpu(): Promise<WebGpuModule> {
   // A name the compiler does not look up: the package may be absent, with its types.
   const name: string = "webgpu";
+  const webGpu = (await import(name)) as WebGpuModule;
+  const holder = globalThis as { [ANCHOR]?: Map<string, Gpu> };
+  const started = (holder[ANCHOR] ??= new Map());
+  return {
+    create: (flags) => {
+      const key = flags.join(" ");
+      const gpu = started.get(key) ?? webGpu.create(flags);
+      started.set(key, gpu);
+      return gpu;
+    },
+  };
+}
+
+async function startWebGpu(
+  adapterName: string | undefined,
+  load: () => Promise<WebGpuModule>,
+): Promise<Gpu> {
   try {
-    return (await import(name)) as { create: (flags: readonly string[]) => Gpu };
+    const webGpu = await load();
+    return webGpu.create(adapterName === undefined ? [] : [`adapter=${adapterName}`]);
   } catch (cause) {
     const code = (cause as { readonly code?: unknown }).code;
     const isAbsent = code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND";
-    throw missing(
-      isAbsent
-        ? `the package webgpu is not installed (npm install --no-save webgpu@${WEBGPU_VERSION})`
-        : "the package webgpu cannot be loaded: it has binaries for glibc 2.34 or newer on x86-64 and arm64, macOS and Windows",
-      cause,
-    );
+    throw missing(isAbsent ? ABSENT : UNLOADABLE, cause);
   }
 }
 
-function noAdapter(adapterName: string | undefined): WinnowError {
-  if (adapterName !== undefined) {
-    return missing(`no GPU has "${adapterName.slice(0, 256)}" in its name`);
-  }
-  return missing(
+/** The adapter. With a name that no GPU has, Dawn rejects with a list of those that are there. */
+async function requestAdapter(gpu: Gpu, adapterName: string | undefined): Promise<GpuAdapter> {
+  const request = gpu.requestAdapter({ powerPreference: "high-performance" });
+  const adapter = await request.catch((cause: unknown) => {
+    const present = cause instanceof Error ? cause.message : String(cause);
+    const wanted = (adapterName ?? "").slice(0, 256);
+    throw missing(`no GPU has "${wanted}" in its name: ${present.slice(0, 1024)}`, cause);
+  });
+  if (adapter !== null) return adapter;
+  throw missing(
     "Vulkan finds no GPU. It needs the loader (Debian: libvulkan1), a driver's ICD file " +
       "(/usr/share/vulkan/icd.d or VK_DRIVER_FILES) and, in a container, " +
       "NVIDIA_DRIVER_CAPABILITIES=compute,utility,graphics with libx11-6, libxext6 and libegl1",
