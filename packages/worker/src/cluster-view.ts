@@ -1,9 +1,10 @@
 // The cluster as this worker's replica control sees it: the membership view, with the answers that
 // planning asks of it again and again kept until the view changes.
 
-import { partitionNames, place, servingVersion } from "@winnow/cluster";
-import type { Announcement, MembershipView } from "@winnow/cluster";
-import type { VersionKey, WorkerId } from "@winnow/core";
+import { partitionNames, place, proveTable, servingVersion } from "@winnow/cluster";
+import type { Announcement, MembershipView, VersionHolding } from "@winnow/cluster";
+import { WinnowError } from "@winnow/core";
+import type { TableSource, VersionKey, WorkerId } from "@winnow/core";
 
 import type { OpenedTable, OpenedVersion } from "./compute/compute.ts";
 import { replicaKey } from "./replica-set.ts";
@@ -103,6 +104,32 @@ export class ClusterView {
     return servingVersion(model, announcements, { current, replication: this.#replication });
   }
 
+  /**
+   * Whether what all workers read of a version gives the stored checksums (S7): `undefined` while
+   * partitions are missing, else yes, or why not.
+   */
+  proofOf(
+    version: VersionKey,
+    opened: OpenedVersion,
+    own: Announcement,
+  ): true | WinnowError | undefined {
+    const holders = [...this.others, own].flatMap((worker) => {
+      const holding = holdingOf(worker, version);
+      return holding === undefined ? [] : [{ worker, tables: holding.tables }];
+    });
+    const proofs = opened.tables.map((spec, table) =>
+      proveTable(
+        spec,
+        holders.flatMap(({ worker, tables }) =>
+          tables.filter((each) => each.table === table).map((holding) => ({ worker, holding })),
+        ),
+      ),
+    );
+    const corrupt = proofs.find((proof) => proof.kind === "corrupt");
+    if (corrupt !== undefined) return notAddingUp(version, corrupt.source);
+    return proofs.every(({ kind }) => kind === "proven") ? true : undefined;
+  }
+
   /** Versions of a model that another worker could not load. */
   failedElsewhere(model: string): number[] {
     return this.others.flatMap(({ versions }) =>
@@ -114,13 +141,26 @@ export class ClusterView {
 }
 
 function heldPartitions(worker: Announcement, version: VersionKey, table: number): number[] {
-  const holding = worker.versions.find(
+  const holding = holdingOf(worker, version);
+  const answers = holding?.state === "loading" || holding?.state === "ready";
+  if (!answers) return [];
+  const held = holding.tables.find((each) => each.table === table)?.held ?? [];
+  return held.map(({ partition }) => partition);
+}
+
+function holdingOf(worker: Announcement, version: VersionKey): VersionHolding | undefined {
+  return worker.versions.find(
     (each) =>
       each.model === version.model &&
       each.version === version.version &&
-      each.fingerprint === version.fingerprint &&
-      (each.state === "loading" || each.state === "ready"),
+      each.fingerprint === version.fingerprint,
   );
-  const held = holding?.tables.find((each) => each.table === table)?.held ?? [];
-  return held.map(({ partition }) => partition);
+}
+
+function notAddingUp({ model, version }: VersionKey, source: TableSource): WinnowError {
+  return new WinnowError(
+    "DATA_LOSS",
+    `Refused ${model}/${version}: what workers read of "${source.tensor}" does not give the ` +
+      `checksum stored for it in ${source.file}`,
+  );
 }

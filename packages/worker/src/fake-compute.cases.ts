@@ -19,7 +19,17 @@ import type {
 /** A table of `partitions` partitions of `bytes` each. */
 export function fakeTable(name: string, partitions: number, bytes = 100): OpenedTable {
   const partitionBytes = Array.from({ length: partitions }, () => bytes);
-  return { name, kind: "candidate", rows: partitions * 10, dim: 2, partitions, partitionBytes };
+  const checksum = partitionBytes.reduce((sum, _, partition) => sum ^ partition, 0);
+  const sources = [{ tensor: name, file: "variables.data-00000-of-00001", checksum }];
+  return {
+    name,
+    kind: "candidate",
+    rows: partitions * 10,
+    dim: 2,
+    partitions,
+    partitionBytes,
+    sources,
+  };
 }
 
 /** What a test may set. */
@@ -28,9 +38,13 @@ export interface FakePlan {
   readonly directories: Map<string, readonly OpenedTable[]>;
   /** Thrown by open of a directory, or by load of `directory#table/partition`. */
   readonly failures: Map<string, WinnowError>;
+  /** `directory#table/partition` that are read as something else than was written. */
+  readonly corrupt: Set<string>;
   loadMs: number;
   /** What a replica occupies ÷ what its table says. */
   overheadRatio: number;
+  /** What a replica occupies at least. */
+  leastBytes: number;
   capacityBytes: number;
 }
 
@@ -39,8 +53,10 @@ export function fakePlan(): FakePlan {
   return {
     directories: new Map(),
     failures: new Map(),
+    corrupt: new Set(),
     loadMs: 10,
     overheadRatio: 1,
+    leastBytes: 0,
     capacityBytes: 1e9,
   };
 }
@@ -87,9 +103,10 @@ export class FakeCompute implements Compute {
     await this.#work(`load ${replica}`, replica);
     const tables = this.plan.directories.get(this.#directories.get(keyOf(name)) ?? "") ?? [];
     const statedBytes = tables[name.table]?.partitionBytes[name.partition] ?? 0;
-    const bytes = statedBytes * this.plan.overheadRatio;
+    const bytes = Math.max(this.plan.leastBytes, statedBytes * this.plan.overheadRatio);
     this.#held.set(replica, bytes);
-    return { bytes, bytesRead: bytes, elapsedMs: this.plan.loadMs, shares: [name.partition] };
+    const shares = [name.partition ^ Number(this.plan.corrupt.has(replica))];
+    return { bytes, bytesRead: bytes, elapsedMs: this.plan.loadMs, shares };
   }
 
   async release(name: ReplicaName): Promise<void> {

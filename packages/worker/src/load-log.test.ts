@@ -16,6 +16,20 @@ function logged() {
   return { log, of };
 }
 
+test("a share that does not fit is told once, with figures", async () => {
+  const cluster = new FakeCluster();
+  const { log, of } = logged();
+  cluster.setVersions({ 1: [fakeTable("movies", 4, 1000)] });
+  cluster.add("w0", { capacityBytes: 3999 }, log);
+
+  await cluster.run(3000);
+
+  const message = expect.stringMatching(/4000 bytes are still to load, 3999 are free/) as string;
+  expect(of("version refused")).toEqual([
+    { model: "m", version: 1, code: "RESOURCE_EXHAUSTED", message },
+  ]);
+});
+
 test("a load is told in tenths, and its end with bytes, time and rate", async () => {
   const cluster = new FakeCluster();
   const { log, of } = logged();

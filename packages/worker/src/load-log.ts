@@ -4,7 +4,7 @@
 import type { Environment } from "@winnow/core";
 
 import { loadedOf, openedOf, versionKey } from "./replica-set.ts";
-import type { HeldVersion, ReplicaEvent } from "./replica-set.ts";
+import type { HeldVersion, ReplicaEvent, ReplicaSet } from "./replica-set.ts";
 import { VersionShare } from "./replica-share.ts";
 import type { Intent } from "./replica-share.ts";
 
@@ -40,7 +40,7 @@ export class LoadLog {
       }));
       this.#courses.set(key, { ...NO_COURSE, startedAtMs: clock.nowMs() });
       log.info("version opened", { ...name, fingerprint: event.opened.fingerprint, tables });
-    } else if (event.kind === "openFailed" || event.kind === "loadFailed") {
+    } else if ("error" in event) {
       const { code, message } = event.error;
       const retryInMs = Math.max(0, (held.trouble?.retryAtMs ?? Infinity) - clock.nowMs());
       log.error("version failed", { ...name, code, message, retryInMs });
@@ -49,6 +49,15 @@ export class LoadLog {
     } else if (event.kind === "closed") {
       this.#courses.delete(key);
       log.info("version unloaded", name);
+    }
+  }
+
+  /** Reports shares that the plan refuses, each reason once. */
+  noteRefusals(before: ReplicaSet, now: ReplicaSet): void {
+    for (const [key, { model, version, refusal }] of now.versions) {
+      if (refusal === undefined || before.versions.get(key)?.refusal !== undefined) continue;
+      const { code, message } = refusal;
+      this.#environment.log.error("version refused", { model, version, code, message });
     }
   }
 

@@ -58,6 +58,7 @@ function stateOf(held: HeldVersion, intent: Intent | undefined): VersionHolding[
   if (life.phase === "unloading" || life.phase === "closing") return "unloading";
   if (life.phase === "failed") return "failed";
   if (life.phase !== "open") return "loading";
+  if (held.isDoubted) return "failed";
   if (held.isLeft) return "unloading";
   const hasReplicas = held.replicas.size > 0;
   if (held.refusal !== undefined) return hasReplicas ? "loading" : "failed";

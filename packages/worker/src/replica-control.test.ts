@@ -175,6 +175,25 @@ describe("replica control", () => {
     }
   });
 
+  test("a serving version whose directory is gone answers until its successor is whole", async () => {
+    const cluster = new FakeCluster();
+    const tables = [fakeTable("movies", 8)];
+    cluster.setVersions({ 1: tables, 2: tables });
+    const workers = ["w0", "w1"].map((name) => cluster.add(name));
+    await cluster.run(1500);
+    expect(workers[0]?.control.serving.get("m")?.version).toBe(2);
+    cluster.plan.loadMs = 400;
+
+    cluster.setVersions({ 1: tables });
+    await cluster.run(8000, () => {
+      const serving = workers[0]?.control.serving.get("m")?.version ?? 0;
+      expect(least(cluster.coverage(serving))).toBe(2);
+    });
+
+    expect(workers.map((worker) => worker.control.serving.get("m")?.version)).toEqual([1, 1]);
+    expect(workers[0]?.compute.held.some((each) => each.startsWith("/m/2"))).toBe(false);
+  });
+
   test("a failed version is tried maxLoadRetries times, and again when its files change", async () => {
     const cluster = new FakeCluster();
     cluster.plan.failures.set("/m/1", new WinnowError("UNIMPLEMENTED", "op Frobnicate"));

@@ -20,10 +20,11 @@ import type {
   WantedVersion,
 } from "./replica-plan.ts";
 import { applyEvent, openedOf, versionKey } from "./replica-set.ts";
-import type { HeldVersion, ReplicaSet, RetrySettings } from "./replica-set.ts";
+import type { HeldVersion, ReplicaEvent, ReplicaSet, RetrySettings } from "./replica-set.ts";
 import type { Intent } from "./replica-share.ts";
 import { performEffect } from "./replica-work.ts";
 import { isServingLeft, wantedVersions } from "./version-policy.ts";
+import { VersionProof } from "./version-proof.ts";
 import type { FoundModel } from "./version-watch.ts";
 
 /** How this worker keeps replicas. */
@@ -56,6 +57,7 @@ export class ReplicaControl {
   readonly #cluster: ClusterView;
   readonly #loadLog: LoadLog;
   #set: ReplicaSet = { versions: new Map() };
+  readonly #proof = new VersionProof();
   #models: readonly FoundModel[] | undefined;
   #serving: ReadonlyMap<string, VersionKey> = new Map();
   #servingUntilMs = 0;
@@ -150,12 +152,21 @@ export class ReplicaControl {
   #step(): void {
     if (this.#isClosed) return;
     const models = this.#models ?? [];
+    this.#prove();
     const plan = this.#plan(models);
+    this.#loadLog.noteRefusals(this.#set, plan.set);
     this.#set = plan.set;
     this.#wakeAt(plan.wakeAtMs);
     for (const effect of plan.effects) void this.#run(effect);
     this.#warnUnplaced();
     this.#dependencies.onChange();
+  }
+
+  /** Judges what is complete here, before anything rests on it. */
+  #prove(): void {
+    const { announcement } = this.#dependencies;
+    const facts = { cluster: this.#cluster, intent: this.#intent(), announcement };
+    for (const event of this.#proof.judge(this.#set, facts)) this.#apply(event);
   }
 
   /**
@@ -197,6 +208,7 @@ export class ReplicaControl {
       nowMs,
       ...this.#intentions(),
       wanted: this.#wanted(models),
+      serving: this.#serving,
       announcedHolders: (version, table) => this.#cluster.holdersOf(version, table),
       placed: this.#cluster.isPlaced && nowMs >= this.#quietAtMs,
       freeBytes: capacityBytes - usedBytes,
@@ -243,7 +255,7 @@ export class ReplicaControl {
 
   #failed(model: string): ReadonlySet<number> {
     const here = [...this.#set.versions.values()].filter(
-      (held) => held.model === model && held.life.phase === "failed",
+      (held) => held.model === model && (held.life.phase === "failed" || held.isDoubted),
     );
     return new Set([
       ...here.map(({ version }) => version),
@@ -272,9 +284,15 @@ export class ReplicaControl {
     if (held === undefined) return;
     const event = await performEffect(this.#dependencies.compute, effect, held);
     if (this.#isClosed) return;
+    this.#apply(event);
+    this.#step();
+  }
+
+  #apply(event: ReplicaEvent): void {
+    const before = this.#set.versions.get(event.key);
     const context = { nowMs: this.#clock.nowMs(), settings: this.#settings };
     this.#set = applyEvent(this.#set, event, context);
-    this.#loadLog.note(event, this.#set.versions.get(effect.key) ?? held, this.#intent());
-    this.#step();
+    const held = this.#set.versions.get(event.key) ?? before;
+    if (held !== undefined) this.#loadLog.note(event, held, this.#intent());
   }
 }

@@ -44,6 +44,18 @@ describe("memory of a worker", () => {
     expect(worker.announcement().versions[1]?.error?.message).toMatch(/600 bytes.*599 are free/);
   });
 
+  test("what one table's replicas take beside rows is not expected of another table's", async () => {
+    const cluster = new FakeCluster();
+    // The device takes 300 bytes at least: thrice what a partition of users says, and no more for movies.
+    cluster.plan.leastBytes = 300;
+    cluster.setVersions({ 1: [fakeTable("users", 4, 100), fakeTable("movies", 4, 1000)] });
+    const worker = cluster.add("w0", { capacityBytes: 5200 });
+
+    await cluster.run(1000);
+
+    expect(worker.announcement().versions[0]?.state).toBe("ready");
+  });
+
   test("a target that does not fit beside the serving version never displaces it", async () => {
     const cluster = new FakeCluster();
     const tables = [fakeTable("movies", 8, 100)];

@@ -8,6 +8,7 @@
 //  - a share that does not fit into memory is refused before anything is read;
 //  - a replica is given up only when it is not intended here and every intended owner announces it,
 //    and freed only when no router can still have it in its table;
+//  - a version that does not add up is let go once the others have seen its shares;
 //  - a version is given up only when it is neither wanted nor serving, and freed after a grace.
 
 import type { VersionKey, WorkerId } from "@winnow/core";
@@ -22,8 +23,9 @@ import {
   withoutVersion,
 } from "./replica-set.ts";
 import type { AfterClose, HeldVersion, Replica, ReplicaSet } from "./replica-set.ts";
-import { VersionShare, isBusy, isLoading, overheadRatioOf, refusalOf } from "./replica-share.ts";
+import { VersionShare, isBusy, isLoading, occupiedBytesOf, refusalOf } from "./replica-share.ts";
 import type { Intent } from "./replica-share.ts";
+import { hasComingSuccessor } from "./version-succession.ts";
 import type { FoundVersion } from "./version-watch.ts";
 
 /** A version to hold, in the order of importance. */
@@ -42,6 +44,8 @@ export interface ReplicaFacts extends Intent {
   readonly wanted: readonly WantedVersion[];
   /** Other workers, not in drain, that announce each partition of a table as ready. */
   announcedHolders(version: VersionKey, table: number): ReadonlyMap<number, ReadonlySet<WorkerId>>;
+  /** The default version of each model. */
+  readonly serving: ReadonlyMap<string, VersionKey>;
   /** False until this worker is among those that partitions are placed on: nothing is decided. */
   readonly placed: boolean;
   /** Bytes that may still be loaded. */
@@ -140,7 +144,8 @@ class Planner {
         return;
       case "unloading":
         if (isWanted) this.#put({ ...held, life: { phase: "open", opened: held.life.opened } });
-        else this.#endUnload(held, held.life.sinceMs);
+        else if (!hasComingSuccessor(held, this.set, this.#facts))
+          this.#endUnload(held, held.life.sinceMs);
     }
   }
 
@@ -175,7 +180,11 @@ class Planner {
   }
 
   #followOpen(held: HeldVersion, opened: OpenedVersion): void {
-    const { trouble } = held;
+    const { trouble, corruptSinceMs } = held;
+    if (corruptSinceMs !== undefined) {
+      this.#whenDue(corruptSinceMs + CORRUPT_KEPT_MS, () => this.#close(held, "failed"));
+      return;
+    }
     if (trouble !== undefined && !held.wasComplete && trouble.retryAtMs > this.#facts.nowMs) {
       this.#close(held, "failed");
       return;
@@ -221,10 +230,11 @@ class Planner {
     if (this.#isBusy || !this.#facts.placed) return held;
     const missing = share.missing(held);
     if (missing.length === 0) {
+      if (held.isDoubted) return held;
       if (held.wasComplete && held.refusal === undefined && held.trouble === undefined) return held;
       return { ...held, refusal: undefined, trouble: undefined, wasComplete: true };
     }
-    const neededBytes = Math.ceil(share.bytesOf(missing) * overheadRatioOf(this.set));
+    const neededBytes = occupiedBytesOf(this.set, held, missing);
     const { freeBytes, workerId } = this.#facts;
     if (neededBytes > freeBytes) {
       return { ...held, refusal: refusalOf(held, { neededBytes, freeBytes, workerId }) };
@@ -283,6 +293,9 @@ interface ReplicaAt {
   readonly replica: Replica;
   readonly share: VersionShare;
 }
+
+/** Longer than the slowest membership store takes to tell of an announcement. */
+const CORRUPT_KEPT_MS = 5000;
 
 /** More intended owners than any partition has. */
 const CHOICES_MAX = 4096;

@@ -68,6 +68,10 @@ export interface HeldVersion {
   readonly refusal: WinnowError | undefined;
   /** Whether the whole intended share has been ready at some time. */
   readonly wasComplete: boolean;
+  /** What all workers read did not give the stored checksums, and has not given them since. */
+  readonly isDoubted: boolean;
+  /** When what is held now was found not to add up. */
+  readonly corruptSinceMs: number | undefined;
   /** Announced as unloading, and kept all the same while it serves: an older one is to follow. */
   readonly isLeft: boolean;
 }
@@ -106,6 +110,8 @@ export function foundVersion(model: string, found: FoundVersion): HeldVersion {
     trouble: undefined,
     refusal: undefined,
     wasComplete: false,
+    isDoubted: false,
+    corruptSinceMs: undefined,
     isLeft: false,
   };
 }
@@ -151,6 +157,8 @@ export type ReplicaEvent = { readonly key: string } & (
   | { readonly kind: "openFailed"; readonly error: WinnowError }
   | { readonly kind: "loaded"; readonly replica: number; readonly loaded: LoadedReplica }
   | { readonly kind: "loadFailed"; readonly replica: number; readonly error: WinnowError }
+  | { readonly kind: "proven" }
+  | { readonly kind: "corrupt"; readonly error: WinnowError }
   | { readonly kind: "released"; readonly replica: number }
   | { readonly kind: "closed" }
 );
@@ -185,6 +193,10 @@ export function applyEvent(
       const trouble = troubleAfter(held, event.error, context);
       return withVersion(set, { ...withReplica(held, event.replica, undefined), trouble });
     }
+    case "proven":
+      return withVersion(set, { ...held, isDoubted: false, trouble: undefined });
+    case "corrupt":
+      return withVersion(set, corrupted(held, event.error, context));
     case "released":
       // Taken up again in the meantime: what is being loaded now is another copy.
       if (held.replicas.get(event.replica)?.phase !== "releasing") return set;
@@ -197,7 +209,18 @@ export function applyEvent(
 function afterClose(set: ReplicaSet, held: HeldVersion): ReplicaSet {
   const next = held.life.phase === "closing" ? held.life.next : "gone";
   if (next === "gone") return withoutVersion(set, versionKey(held));
-  return withVersion(set, { ...held, life: { phase: next }, replicas: new Map() });
+  const life = { phase: next };
+  return withVersion(set, { ...held, life, replicas: new Map(), corruptSinceMs: undefined });
+}
+
+/** Its shares stay announced for a while: the others must see that the set does not add up. */
+function corrupted(
+  held: HeldVersion,
+  error: WinnowError,
+  context: { readonly nowMs: number; readonly settings: RetrySettings },
+): HeldVersion {
+  const doubted = { ...held, wasComplete: false, isDoubted: true, corruptSinceMs: context.nowMs };
+  return { ...doubted, trouble: troubleAfter(doubted, error, context) };
 }
 
 function troubleAfter(

@@ -66,20 +66,41 @@ export class VersionShare {
 }
 
 /**
- * What replicas occupy ÷ what their versions said they would, ≥ 1: a device keeps more than rows
- * (filter codes), and how much more shows with the first replica.
+ * Bytes that these replicas will occupy on the device, which keeps more than rows (filter codes,
+ * whole blocks of rows). How much more differs between tables and shows with the first replica of
+ * one, of whichever version.
  */
-export function overheadRatioOf(set: ReplicaSet): number {
+export function occupiedBytesOf(
+  set: ReplicaSet,
+  held: HeldVersion,
+  replicas: readonly number[],
+): number {
+  const tables = openedOf(held)?.tables ?? [];
+  const ratios = tables.map(({ name }) => overheadRatioOf(set, { model: held.model, name }));
+  const bytes = replicas.map((key) => {
+    const { table, partition } = replicaOfKey(key);
+    return (tables[table]?.partitionBytes[partition] ?? 0) * (ratios[table] ?? 1);
+  });
+  return Math.ceil(bytes.reduce((sum, each) => sum + each, 0));
+}
+
+/** What replicas of a table occupy ÷ what their versions said they would, ≥ 1; 1 while unknown. */
+function overheadRatioOf(
+  set: ReplicaSet,
+  at: { readonly model: string; readonly name: string },
+): number {
   let occupiedBytes = 0;
   let statedBytes = 0;
   for (const held of set.versions.values()) {
+    if (held.model !== at.model) continue;
     const opened = openedOf(held);
     for (const [key, replica] of held.replicas) {
       const { table, partition } = replicaOfKey(key);
       const loaded = loadedOf(replica);
-      if (loaded === undefined) continue;
+      const spec = opened?.tables[table];
+      if (loaded === undefined || spec?.name !== at.name) continue;
       occupiedBytes += loaded.bytes;
-      statedBytes += opened?.tables[table]?.partitionBytes[partition] ?? 0;
+      statedBytes += spec.partitionBytes[partition] ?? 0;
     }
   }
   return statedBytes === 0 ? 1 : Math.max(1, occupiedBytes / statedBytes);

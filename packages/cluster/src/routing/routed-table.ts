@@ -3,7 +3,7 @@
 // is refused (S7). Two replicas that differ are never merged: the checksum tells which is right, and
 // once a table has added up, its shares are law for as long as the version lives.
 
-import type { TableSpec, WorkerId } from "@winnow/core";
+import type { TableSource, TableSpec, WorkerId } from "@winnow/core";
 import type { Announcement, TableHolding } from "../announcement.ts";
 import { planQueries } from "../query-plan.ts";
 
@@ -45,6 +45,9 @@ export interface TableQuestion {
   readonly previous: RoutedTable | undefined;
 }
 
+/** What of a table decides whether shares add up. */
+type StoredShape = Pick<TableSpec, "partitions" | "sources">;
+
 /** Replicas that tell the same shares. */
 interface ReplicaGroup {
   readonly shares: readonly number[];
@@ -79,8 +82,24 @@ export function routeTable(
   };
 }
 
+/** Whether what replicas tell of a table gives the checksums stored for it. */
+export type TableProof =
+  | { readonly kind: "proven" | "incomplete" }
+  | { readonly kind: "corrupt"; readonly source: TableSource };
+
+/** Judges a table as `routeTable` does; of replicas that differ, some choice may be sound. */
+export function proveTable(spec: StoredShape, holders: readonly TableHolder[]): TableProof {
+  const groups = groupReplicas(spec, holders);
+  const chosen = chooseGroups(spec, groups, undefined);
+  const shares = chosen.flatMap((group) => (group === undefined ? [] : [group.shares]));
+  if (shares.length < spec.partitions) return { kind: "incomplete" };
+  const position = sourceThatDiffers(spec, shares);
+  const source = position === undefined ? undefined : spec.sources[position];
+  return source === undefined ? { kind: "proven" } : { kind: "corrupt", source };
+}
+
 /** Holders of each partition, replicas with equal shares together, the largest group first. */
-function groupReplicas(spec: TableSpec, holders: readonly TableHolder[]): ReplicaGroup[][] {
+function groupReplicas(spec: StoredShape, holders: readonly TableHolder[]): ReplicaGroup[][] {
   const groups: ReplicaGroup[][] = Array.from({ length: spec.partitions }, () => []);
   for (const { worker, holding } of holders) {
     if (holding.partitions !== spec.partitions) continue;
@@ -102,7 +121,7 @@ function groupReplicas(spec: TableSpec, holders: readonly TableHolder[]): Replic
  * everything is there yet), what was in use before, else the larger group.
  */
 function chooseGroups(
-  spec: TableSpec,
+  spec: StoredShape,
   groups: readonly (readonly ReplicaGroup[])[],
   previous: RoutedTable | undefined,
 ): readonly (ReplicaGroup | undefined)[] {
@@ -118,7 +137,7 @@ function chooseGroups(
 }
 
 function combinationThatAddsUp(
-  spec: TableSpec,
+  spec: StoredShape,
   groups: readonly (readonly ReplicaGroup[])[],
   disputed: readonly number[],
 ): readonly ReplicaGroup[] | undefined {
@@ -141,7 +160,7 @@ function combinationThatAddsUp(
 
 /** The first source whose shares do not add up to its stored checksum. */
 function sourceThatDiffers(
-  spec: TableSpec,
+  spec: StoredShape,
   shares: readonly (readonly number[])[],
 ): number | undefined {
   const position = spec.sources.findIndex(({ checksum }, source) => {

@@ -133,7 +133,8 @@ function statusOf(
     return { state: "UNLOADING", error: undefined };
   }
   if (facts.refusal === undefined && facts.coverage === 1) {
-    return { state: "AVAILABLE", error: undefined };
+    // It can be asked; what failed somewhere keeps it from full replication, and from taking over.
+    return { state: "AVAILABLE", error: failure };
   }
   if (failure !== undefined) return { state: "END", error: failure };
   if (facts.refusal === undefined && facts.missing !== undefined) {

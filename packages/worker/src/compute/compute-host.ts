@@ -61,9 +61,9 @@ export class ComputeHost {
     progress.raise();
     return {
       fingerprint: opened.fingerprint,
-      tables: opened.tables.map(({ name: table, kind, rows, dim, partitions }, at) => {
+      tables: opened.tables.map(({ name: table, kind, rows, dim, partitions, sources }, at) => {
         const partitionBytes = opened.partitionBytes[at] ?? [];
-        return { name: table, kind, rows, dim, partitions, partitionBytes };
+        return { name: table, kind, rows, dim, partitions, partitionBytes, sources };
       }),
     };
   }

@@ -3,7 +3,7 @@
 // interface; the event loop only moves frames. Arrays handed over are transferred, not copied: the
 // sender gives them up.
 
-import type { ErrorCode, Fingerprint, TopKBlock } from "@winnow/core";
+import type { ErrorCode, Fingerprint, TableSource, TopKBlock } from "@winnow/core";
 
 /** A version directory by name; one directory per name is open at a time. */
 export interface VersionName {
@@ -20,6 +20,8 @@ export interface OpenedTable {
   readonly partitions: number;
   /** Bytes each partition will occupy, known before reading. */
   readonly partitionBytes: readonly number[];
+  /** The stored tensors, with the checksums that all partitions' shares must give. */
+  readonly sources: readonly TableSource[];
 }
 
 /** An opened version: enough to place it, nothing read yet. */
