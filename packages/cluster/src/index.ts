@@ -22,7 +22,7 @@ export type { RolloutContext, VersionRollout } from "./rollout.ts";
 export { partitionRanges } from "./routing/partition-ranges.ts";
 export { proveTable } from "./routing/routed-table.ts";
 export type { ReplicaConflict, RoutedTable, TableProof } from "./routing/routed-table.ts";
-export { isServable } from "./routing/routed-version.ts";
+export { isComplete, isServable } from "./routing/routed-version.ts";
 export type { RoutedStatus, RoutedVersion } from "./routing/routed-version.ts";
 export { buildRoutingTable, routedVersion } from "./routing/routing-table.ts";
 export type {

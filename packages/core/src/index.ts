@@ -87,6 +87,8 @@ export type {
 } from "./program/program.ts";
 export { indexVocabularies } from "./program/vocabulary-index.ts";
 export type { VocabularyIndex } from "./program/vocabulary-index.ts";
+export { signatureOf } from "./program/warm-up.ts";
+export type { WarmUpRequest } from "./program/warm-up.ts";
 export { StringColumn } from "./string-column.ts";
 export { elementCount, stringTensor, tensor } from "./tensor.ts";
 export type { Dtype, DtypeArrays, Tensor, TensorOf, TensorSpec } from "./tensor.ts";

@@ -5,12 +5,14 @@
 // Reading is synchronous on purpose: it happens on a thread of its own, where a system call costs
 // two microseconds and a promise ten times that.
 
-import type { KeyedPartition, ModelProgram, Tensor } from "@winnow/core";
+import type { KeyedPartition, ModelProgram, Tensor, WarmUpRequest } from "@winnow/core";
 
 /** An opened version directory. Every method throws WinnowError naming the file, tensor or row. */
 export interface ModelVersion {
   readonly directory: string;
   readonly program: ModelProgram;
+  /** Requests to replay before the version answers; absent where the format has none. */
+  readonly warmUp?: readonly WarmUpRequest[];
   /** Bytes one partition will occupy as float32 rows, ids and keys: known before reading. */
   partitionBytes(table: number, partition: number): number;
   /** Prepares to read one partition. @throws WinnowError DATA_LOSS, NOT_FOUND */

@@ -4,6 +4,7 @@
 
 import type { Fingerprint, Logger, WinnowError } from "@winnow/core";
 import type { Announcement, RoutedVersion, RoutingTable } from "@winnow/cluster";
+import { isServable } from "@winnow/cluster";
 import { LabelBook } from "./label-book.ts";
 import type { VersionLabels } from "./label-book.ts";
 import type { ModelTarget, VersionStatus } from "./predictor.ts";
@@ -83,4 +84,14 @@ export class KnownModels {
       isOver: (model) => this.#history.isOver(model),
     });
   }
+}
+
+/** Whether some model answers by default and none that could is still being loaded. */
+export function isSettled(table: RoutingTable): boolean {
+  const models = [...table.models.values()];
+  const answering = models.filter(({ versions }) => versions.some(isServable));
+  const failed = models.filter(({ versions }) =>
+    versions.every(({ status }) => status.state === "END"),
+  );
+  return answering.length > 0 && answering.length + failed.length >= models.length;
 }

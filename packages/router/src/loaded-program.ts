@@ -1,7 +1,13 @@
 // A version's program, ready to run: decoded, its vocabularies indexed, its dense models loaded, its
 // small tables at hand. All of it happens before the version may be asked, never during a request.
 
-import type { Fingerprint, InlineTable, ModelProgram, VocabularyIndex } from "@winnow/core";
+import type {
+  Fingerprint,
+  InlineTable,
+  ModelProgram,
+  VocabularyIndex,
+  WarmUpRequest,
+} from "@winnow/core";
 import { decodeProgramPackage, indexVocabularies, WinnowError } from "@winnow/core";
 import type { DenseEngine, DenseModel } from "@winnow/accelerator";
 import type { LocalTable } from "./local-table.ts";
@@ -15,6 +21,8 @@ export interface LoadedProgram {
   readonly denseModels: readonly DenseModel[];
   /** By position in `program.tables`; tables that are not here are the workers'. */
   readonly localTables: ReadonlyMap<number, LocalTable>;
+  /** Requests to replay before anybody else asks. */
+  readonly warmUp: readonly WarmUpRequest[];
 }
 
 /** What is being loaded. */
@@ -29,7 +37,7 @@ export async function loadProgram(
   engine: DenseEngine,
   { fingerprint, bytes }: ProgramBytes,
 ): Promise<LoadedProgram> {
-  const { program, inlineTables } = decodeProgramPackage(bytes);
+  const { program, inlineTables, warmUp = [] } = decodeProgramPackage(bytes);
   if (program.fingerprint !== fingerprint) {
     throw new WinnowError(
       "DATA_LOSS",
@@ -47,7 +55,7 @@ export async function loadProgram(
     await releaseAll(denseModels);
     throw error;
   }
-  return { program, vocabularies, denseModels, localTables };
+  return { program, vocabularies, denseModels, localTables, warmUp };
 }
 
 /** Gives back what the dense engine holds for a program. */

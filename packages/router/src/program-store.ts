@@ -61,13 +61,19 @@ export class ProgramStore {
 
   /** The tables of every program that is ready to run. */
   tables(): ReadonlyMap<Fingerprint, readonly TableSpec[]> {
-    const ready = [...this.#entries.values()].filter((entry) => entry.loaded !== undefined);
-    return new Map(ready.map((entry) => [entry.fingerprint, entry.loaded!.program.tables]));
+    return new Map(this.ready().map(([print, loaded]) => [print, loaded.program.tables]));
   }
 
   /** Whether the program is ready to run. */
   isReady(fingerprint: Fingerprint): boolean {
     return this.#entries.get(fingerprint)?.loaded !== undefined;
+  }
+
+  /** The programs that are ready to run, by content. */
+  ready(): readonly (readonly [Fingerprint, LoadedProgram])[] {
+    return [...this.#entries.values()].flatMap(({ fingerprint, loaded }) =>
+      loaded === undefined ? [] : [[fingerprint, loaded] as const],
+    );
   }
 
   /** Why the program could not be had at the last try. */

@@ -69,6 +69,7 @@ export class QueryBench {
       announcements: () => this.workers.flatMap((worker) => this.#wordOf(worker)),
       members: () => [],
       tables: () => new Map([[version.fingerprint, [this.data.keyed, this.data.candidates]]]),
+      warming: () => new Set(),
       onTable: () => undefined,
     });
     this.parts = {

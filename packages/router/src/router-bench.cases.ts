@@ -1,7 +1,13 @@
 // A whole router over pretended workers, on a manual clock: the retrieval model of the tests is
 // `user (row number) → Lookup users → TopK candidates → scores, ids`.
 
-import type { InlineTable, ModelProgram, SignatureProgram, Tensor } from "@winnow/core";
+import type {
+  InlineTable,
+  ModelProgram,
+  SignatureProgram,
+  Tensor,
+  WarmUpRequest,
+} from "@winnow/core";
 import { ManualClock, silentLogger, tensor } from "@winnow/core";
 import type { DenseEngine } from "@winnow/accelerator";
 import type { FakeData } from "./fake-cluster.cases.ts";
@@ -28,6 +34,8 @@ export interface RouterBenchWords {
   readonly denseEngine?: DenseEngine;
   /** ONNX models of the program; the tests' engines do not read them. */
   readonly denseModels?: readonly Uint8Array[];
+  /** Requests that come along with the program. */
+  readonly warmUp?: readonly WarmUpRequest[];
 }
 
 const noDense: DenseEngine = {
@@ -50,7 +58,8 @@ export class RouterBench {
     this.data = fakeData({ rows, dim: 3, partitions }, random);
     const program = { ...benchProgram(this.data, 5), denseModels: words.denseModels ?? [] };
     const inlineTables = new Map(words.inline === true ? [[0, inlineUsers(this.data)]] : []);
-    this.network = new FakeNetwork(this.clock, this.data, { program, inlineTables });
+    const warmUp = words.warmUp ?? [];
+    this.network = new FakeNetwork(this.clock, this.data, { program, inlineTables, warmUp });
     this.workers = words.held.map((held, index) => this.network.add(`w${index}`, held));
     this.router = createRouter(
       { hedge: false, ...words.options },

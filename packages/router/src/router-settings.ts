@@ -88,6 +88,11 @@ export interface RouterSettings {
   readonly programTimeoutMs: number;
   /** Default 1000 ms. Wait before a program that could not be fetched is asked for again. */
   readonly programRetryMs: number;
+  /**
+   * Default 10 000 ms. How long a version's warm-up requests may keep it from answering; 0: they are
+   * not replayed. Must stay below the time for which workers keep the version before it (20 s).
+   */
+  readonly warmUpMsMax: number;
   /** Default 60 000 ms. How long a program stays after the last worker stopped announcing it. */
   readonly programKeepMs: number;
 }
@@ -131,6 +136,7 @@ const DEFAULTS: RouterSettings = {
   routerTableBytesMax: 4 * 2 ** 20,
   programTimeoutMs: 30_000,
   programRetryMs: 1000,
+  warmUpMsMax: 10_000,
   programKeepMs: 60_000,
 };
 

@@ -2,18 +2,17 @@
 // on them. Start reading here to follow one request down:
 //
 //   pin() ── version-resolution ── program-store (pinned)
-//   predict() ── request-limits ── core/runProgram ── program-execution
+//   predict() ── request-limits ── version-run ── core/runProgram ── program-execution
 //                                    ├─ lookup-query ─┐
 //                                    ├─ dense engine  ├── table-query ── scatter ── worker-peer ──▶
 //                                    └─ top-k-query ──┘        └─ gather
 
 import type { Environment, WorkerId } from "@winnow/core";
-import { runProgram, WinnowError } from "@winnow/core";
+import { signatureOf, WinnowError } from "@winnow/core";
 import type { DenseEngine } from "@winnow/accelerator";
 import type { MembershipStore, RoutedVersion, WorkerConnector } from "@winnow/cluster";
-import { isServable } from "@winnow/cluster";
 import { AttemptBudget } from "./attempt-budget.ts";
-import { KnownModels } from "./known-models.ts";
+import { isSettled, KnownModels } from "./known-models.ts";
 import type { VersionLabels } from "./label-book.ts";
 import type { LoadedProgram } from "./loaded-program.ts";
 import type {
@@ -24,15 +23,16 @@ import type {
   Predictor,
   VersionStatus,
 } from "./predictor.ts";
-import { executorsOf } from "./program-execution.ts";
 import { ProgramStore } from "./program-store.ts";
-import { runWithin } from "./request-life.ts";
 import { checkRequest } from "./request-limits.ts";
 import type { RouterObserver } from "./router-observer.ts";
 import type { RouterOptions, RouterSettings } from "./router-settings.ts";
 import { resolveRouterOptions } from "./router-settings.ts";
 import { Routing } from "./routing.ts";
-import type { RequestScope, TableQueryParts } from "./table-query.ts";
+import type { TableQueryParts } from "./table-query.ts";
+import { runOnVersion } from "./version-run.ts";
+import type { Replay } from "./warm-up.ts";
+import { WarmUp } from "./warm-up.ts";
 import { WorkerLinks } from "./worker-links.ts";
 
 /** What a router needs of the world. It ends none of these; whoever made them does. */
@@ -96,6 +96,7 @@ class ClusterRouter implements Router {
   readonly #programs: ProgramStore;
   readonly #routing: Routing;
   readonly #known: KnownModels;
+  readonly #warmUp: WarmUp;
   readonly #parts: TableQueryParts;
   readonly #pins = new Set<PinnedModel>();
   readonly #running = new Set<AbortController>();
@@ -118,16 +119,26 @@ class ClusterRouter implements Router {
       { environment, settings, connector, denseEngine, peers },
       invalidate,
     );
+    this.#warmUp = new WarmUp({
+      clock: environment.clock,
+      log: environment.log,
+      warmUpMsMax: settings.warmUpMsMax,
+      programs: () => this.#programs.ready(),
+      replay: (run) => this.#replay(run),
+      onChange: invalidate,
+    });
     this.#routing = new Routing({
       environment,
       settings,
       announcements: () => this.#links.announcements(),
       members: () => this.#links.members(),
       tables: () => this.#programs.tables(),
+      warming: () => this.#warmUp.warming(),
       onTable: (table) => {
         this.#programs.follow(table);
+        this.#warmUp.follow(table);
         this.#known.follow(table);
-        this.#seenComplete ||= this.#isComplete();
+        this.#seenComplete ||= isSettled(table);
       },
     });
     this.#known = new KnownModels({
@@ -210,27 +221,40 @@ class ClusterRouter implements Router {
     this.#admit();
     const { k, exclude } = checkRequest(pinned.program, request, this.settings);
     const { loaded, routed } = pinned as Pin;
-    const nowMs = this.#environment.clock.nowMs();
-    const scope: RequestScope = {
+    const latestMs = this.#environment.clock.nowMs() + this.settings.requestTimeoutMs;
+    const deadlineMs = Math.min(request.deadlineMs, latestMs);
+    return await runOnVersion(this.#parts, {
+      loaded,
       version: routed.key,
-      deadlineMs: Math.min(request.deadlineMs, nowMs + this.settings.requestTimeoutMs),
-      allowPartial: request.allowPartial === true,
       table: this.#routing.table,
-      partitionsAsked: 0,
-      partitionsAnswered: 0,
-    };
-    const { clock } = this.#environment;
-    const { deadlineMs } = scope;
-    const bounds = { client: request.signal, deadlineMs, running: this.#running };
-    const outputs = await runWithin(clock, bounds, (signal) =>
-      runProgram(
-        request.signature,
-        { inputs: request.inputs, signal, k },
-        executorsOf(this.#parts, { loaded, scope, exclude }),
-      ),
-    ).finally(() => this.#tellIfIdle());
-    const { partitionsAsked, partitionsAnswered } = scope;
-    return { outputs, coverage: partitionsAsked === 0 ? 1 : partitionsAnswered / partitionsAsked };
+      signature: request.signature,
+      inputs: request.inputs,
+      k,
+      exclude,
+      allowPartial: request.allowPartial === true,
+      bounds: { client: request.signal, deadlineMs, running: this.#running },
+    }).finally(() => this.#tellIfIdle());
+  }
+
+  async #replay({ version, request, deadlineMs, signal }: Replay): Promise<void> {
+    const { key } = version;
+    const loaded = this.#programs.pin(key.fingerprint);
+    if (loaded === undefined) return;
+    try {
+      const signature = signatureOf(request, loaded.program.signatures);
+      if (signature === undefined) return;
+      await runOnVersion(this.#parts, {
+        loaded,
+        version: key,
+        table: this.#routing.table,
+        signature,
+        inputs: request.inputs,
+        bounds: { client: signal, deadlineMs, running: this.#running },
+      });
+    } finally {
+      this.#programs.release(key.fingerprint);
+      this.#tellIfIdle();
+    }
   }
 
   #admit(): void {
@@ -240,16 +264,6 @@ class ClusterRouter implements Router {
       "UNAVAILABLE",
       `This router is busy with ${inFlightRequestsMax} requests; try again later`,
     );
-  }
-
-  /** Whether some model answers by default and none that could is still being loaded. */
-  #isComplete(): boolean {
-    const models = [...this.#routing.table.models.values()];
-    const answering = models.filter(({ versions }) => versions.some(isServable));
-    const failed = models.filter(({ versions }) =>
-      versions.every(({ status }) => status.state === "END"),
-    );
-    return answering.length > 0 && answering.length + failed.length >= models.length;
   }
 
   drain(): Promise<void> {
@@ -273,6 +287,7 @@ class ClusterRouter implements Router {
     for (const abort of this.#running) {
       abort.abort(new WinnowError("UNAVAILABLE", "The router is closing"));
     }
+    this.#warmUp.close();
     this.#routing.close();
     this.#programs.close();
     this.#links.close();

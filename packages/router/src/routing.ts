@@ -17,6 +17,8 @@ export interface RoutingParts {
   /** Of members of the cluster, connected or not. */
   readonly members: () => readonly Announcement[];
   readonly tables: () => ReadonlyMap<Fingerprint, readonly TableSpec[]>;
+  /** Versions that are not warmed up yet. */
+  readonly warming: () => ReadonlySet<Fingerprint>;
   readonly onTable: (table: RoutingTable) => void;
 }
 
@@ -86,9 +88,9 @@ export class Routing {
     });
 
   #build(previous: RoutingTable | undefined): RoutingTable {
-    const { announcements, members, tables, settings } = this.#parts;
+    const { announcements, members, tables, warming, settings } = this.#parts;
     const { replication } = settings;
-    const context = { tables: tables(), members: members(), replication };
+    const context = { tables: tables(), members: members(), warming: warming(), replication };
     return buildRoutingTable(announcements(), context, previous);
   }
 

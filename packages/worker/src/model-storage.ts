@@ -35,7 +35,7 @@ async function stampOf(directory: string): Promise<string | undefined> {
   const names = await readdir(directory);
   if (!MODEL_FILES.some((name) => names.includes(name))) return undefined;
   const nested = await Promise.all(
-    ["variables", "assets"].map(async (folder) => {
+    ["variables", "assets", "assets.extra"].map(async (folder) => {
       const children = await readdir(path.join(directory, folder)).catch(() => []);
       return children.map((name) => path.join(folder, name));
     }),

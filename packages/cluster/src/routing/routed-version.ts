@@ -47,12 +47,14 @@ export interface VersionHolder {
 export interface VersionQuestion {
   readonly key: VersionKey;
   readonly tables: readonly TableSpec[] | undefined;
+  /** Requests are being replayed on it here: nobody else may ask yet. */
+  readonly warming: boolean;
   readonly previous: RoutedVersion | undefined;
 }
 
 /** Routes one version by what its holders (ascending by worker id) announce. */
 export function routeVersion(
-  { key, tables: specs, previous }: VersionQuestion,
+  { key, tables: specs, warming, previous }: VersionQuestion,
   holders: readonly VersionHolder[],
 ): RoutedVersion {
   const tables = (specs ?? []).map((spec, table) =>
@@ -69,7 +71,7 @@ export function routeVersion(
   const programHolders = holders.filter(({ holding }) => holding.state !== "failed");
   const coverage = partitions.length === 0 ? 1 : answerable / partitions.length;
   const missing = missingText(key, tables);
-  const refusal = refusalOf(key, { known: specs !== undefined, tables, missing });
+  const refusal = refusalOf(key, { known: specs !== undefined, tables, missing, warming });
   return {
     key,
     known: specs !== undefined,
@@ -86,6 +88,12 @@ export function routeVersion(
 /** Whether requests may be sent: it may be asked, and all of it can be answered. */
 export function isServable(version: RoutedVersion | undefined): version is RoutedVersion {
   return version?.refusal === undefined && version?.coverage === 1;
+}
+
+/** Whether all of it is here and adds up, whether or not it may be asked already. */
+export function isComplete(version: RoutedVersion): boolean {
+  const isVerified = version.tables.every((table) => table.verified);
+  return version.known && isVerified && version.coverage === 1;
 }
 
 /** How messages name a version: `movies/7`. */
@@ -105,7 +113,7 @@ function missingText(key: VersionKey, tables: readonly RoutedTable[]): string | 
 
 function refusalOf(
   key: VersionKey,
-  facts: Pick<RoutedVersion, "known" | "tables" | "missing">,
+  facts: Pick<RoutedVersion, "known" | "tables" | "missing"> & { readonly warming: boolean },
 ): WinnowError | undefined {
   const name = versionText(key);
   if (!facts.known) return new WinnowError("UNAVAILABLE", `The program of ${name} is not here yet`);
@@ -117,8 +125,11 @@ function refusalOf(
       `Refused ${name}: what workers read of "${source.tensor}" does not give the checksum stored for it in ${source.file}`,
     );
   }
-  if (facts.tables.every((table) => table.verified)) return undefined;
-  return new WinnowError("UNAVAILABLE", `${name} is not complete: ${facts.missing ?? "loading"}`);
+  if (!facts.tables.every((table) => table.verified)) {
+    return new WinnowError("UNAVAILABLE", `${name} is not complete: ${facts.missing ?? "loading"}`);
+  }
+  if (facts.warming) return new WinnowError("UNAVAILABLE", `${name} is being warmed up`);
+  return undefined;
 }
 
 function statusOf(

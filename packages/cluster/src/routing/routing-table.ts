@@ -48,6 +48,8 @@ export interface RoutingContext {
   /** Tables of the versions whose programs have been fetched. */
   readonly tables: ReadonlyMap<Fingerprint, readonly TableSpec[]>;
   readonly replication: number;
+  /** Versions on which requests are being replayed, or will be: not to be asked yet. */
+  readonly warming?: ReadonlySet<Fingerprint>;
   /** Members of the cluster, connected or not: a default is changed only when these agree too. */
   readonly members?: readonly Announcement[];
   /** The versions that served before a restart, by model, where they were saved. */
@@ -132,6 +134,7 @@ function routeContents(name: string, question: ModelQuestion): readonly RoutedVe
         {
           key,
           tables: context.tables.get(key.fingerprint),
+          warming: context.warming?.has(key.fingerprint) === true,
           previous: known.find((version) => isSameVersion(version.key, key)),
         },
         [...holders.get(text)!, ...unreadHolders(key, holders)],

@@ -13,6 +13,8 @@ import { encodeStep, stepReader } from "./step-codec.ts";
 import type { StepSurroundings } from "./step-codec.ts";
 import { encodeInlineTable, encodeTable, inlineTableReader, tableReader } from "./table-codec.ts";
 import { blob, dtype, encodeTensor, tensorReader } from "./tensor-codec.ts";
+import { encodeWarmUp, warmUpReader } from "./warm-up.ts";
+import type { WarmUpRequest } from "./warm-up.ts";
 
 /** A small keyed table that travels with the program: its one partition holds every row. */
 export interface InlineTable {
@@ -25,6 +27,8 @@ export interface InlineTable {
 export interface ProgramPackage {
   readonly program: ModelProgram;
   readonly inlineTables: ReadonlyMap<number, InlineTable>;
+  /** Requests to replay before the version answers; absent without any. */
+  readonly warmUp?: readonly WarmUpRequest[];
 }
 
 /** Packs a program alone. */
@@ -38,7 +42,8 @@ export function decodeProgram(bytes: Uint8Array): ModelProgram {
 }
 
 /** Packs a program with its inline tables. */
-export function encodeProgramPackage({ program, inlineTables }: ProgramPackage): Uint8Array {
+export function encodeProgramPackage(contents: ProgramPackage): Uint8Array {
+  const { program, inlineTables, warmUp } = contents;
   const blobs = new BlobWriter();
   const header = {
     fingerprint: program.fingerprint,
@@ -51,6 +56,7 @@ export function encodeProgramPackage({ program, inlineTables }: ProgramPackage):
     denseModels: program.denseModels.map((onnx) => blobs.add(onnx)),
     signatures: program.signatures.map((signature) => encodeSignature(signature, blobs)),
     inlineTables: Array.from(inlineTables, (table) => encodeInlineTable(table, blobs)),
+    warmUp: warmUp?.map((request) => encodeWarmUp(request, blobs)),
   };
   return blobs.finish(header);
 }
@@ -77,7 +83,8 @@ export function decodeProgramPackage(bytes: Uint8Array): ProgramPackage {
     signatures: read(header, "signatures", listOf(signatureReader(blobs, around))),
   };
   const inline = read(header, "inlineTables", listOf(inlineTableReader(blobs, tables)));
-  return { program, inlineTables: new Map(inline) };
+  const warmUp = read(header, "warmUp", warmUpReader(blobs, program.signatures));
+  return { program, inlineTables: new Map(inline), ...(warmUp.length > 0 && { warmUp }) };
 }
 
 function vocabularyReader(blobs: BlobReader): HeaderReader<Vocabulary> {

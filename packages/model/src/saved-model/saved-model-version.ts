@@ -3,7 +3,7 @@
 // be served, because a client would find out too late.
 
 import { WinnowError } from "@winnow/core";
-import type { ModelProgram, SignatureProgram, Vocabulary } from "@winnow/core";
+import type { ModelProgram, SignatureProgram, Vocabulary, WarmUpRequest } from "@winnow/core";
 import type { ModelVersion, PartitionReader } from "../model-version.ts";
 import { openGraphSources } from "./graph/graph-sources.ts";
 import type { GraphSources } from "./graph/graph-sources.ts";
@@ -92,12 +92,14 @@ function within<Result>(what: string, run: () => Result): Result {
 class SavedModelVersion implements ModelVersion {
   readonly directory: string;
   readonly program: ModelProgram;
+  readonly warmUp: readonly WarmUpRequest[];
   readonly #files: VersionFiles;
   readonly #tables: readonly StoredTable[];
 
   constructor(files: VersionFiles, { program, tables }: ReadProgram) {
     this.directory = files.directory;
     this.program = program;
+    this.warmUp = files.readWarmUp(program.signatures);
     this.#files = files;
     this.#tables = tables;
   }

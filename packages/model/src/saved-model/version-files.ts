@@ -2,7 +2,14 @@
 // tensors and vocabularies; the worker's reading of partitions goes through it too, so that one
 // account knows every byte that was read.
 
-import { type Fingerprint, type TableSource, type Tensor, WinnowError } from "@winnow/core";
+import { WinnowError } from "@winnow/core";
+import type {
+  Fingerprint,
+  SignatureProgram,
+  TableSource,
+  Tensor,
+  WarmUpRequest,
+} from "@winnow/core";
 import type { PartitionReader } from "../model-version.ts";
 import { type TableReading, readTable } from "./partition-reading.ts";
 import type { ReadAccount } from "./region.ts";
@@ -17,6 +24,7 @@ import {
   readAsset,
   readGraphFile,
 } from "./version-directory.ts";
+import { readWarmUp } from "./warm-up.ts";
 
 /** An opened SavedModel directory. Owns file handles until `close()`. */
 export class VersionFiles {
@@ -45,6 +53,11 @@ export class VersionFiles {
   /** Bytes read from files so far. */
   get bytesRead(): number {
     return this.#account.bytesRead;
+  }
+
+  /** Requests to replay before the version answers. @throws WinnowError DATA_LOSS, INVALID_ARGUMENT */
+  readWarmUp(signatures: readonly SignatureProgram[]): readonly WarmUpRequest[] {
+    return readWarmUp(this.directory, signatures, this.#account);
   }
 
   /** Lets the graph's bytes go once the program is made. */

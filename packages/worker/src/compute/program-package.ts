@@ -15,7 +15,8 @@ export function packProgram(version: ModelVersion, tableBytesMax: number): Uint8
     if (spec.kind !== "keyed" || spec.rows * spec.dim * FLOAT_BYTES > tableBytesMax) continue;
     inlineTables.set(table, readWhole(version, table, spec));
   }
-  return encodeProgramPackage({ program: version.program, inlineTables });
+  const { program, warmUp = [] } = version;
+  return encodeProgramPackage({ program, inlineTables, warmUp });
 }
 
 function readWhole(version: ModelVersion, table: number, spec: KeyedTable): InlineTable {

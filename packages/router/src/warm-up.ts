@@ -1,0 +1,102 @@
+// Replays the requests a version brings along, as soon as all of it can be asked and before anybody
+// else may. What is made at first use (dense models' buffers, connections, devices' kernels) is made
+// then. Requests that do not fit the model never come here: the worker refuses such a version. One
+// that fails here is told of and keeps nobody waiting, for workers unload the version before this one
+// once this one is ready everywhere, whatever a router thinks of it.
+//
+//   program ready, has requests ─▶ waits for all partitions ─▶ replays ─▶ may be asked
+//                                                                 └── time is up ──▶
+
+import type { Clock, Fingerprint, Logger, WarmUpRequest } from "@winnow/core";
+import { WinnowError, toWinnowError } from "@winnow/core";
+import type { RoutedVersion, RoutingTable } from "@winnow/cluster";
+import { isComplete } from "@winnow/cluster";
+import type { LoadedProgram } from "./loaded-program.ts";
+
+/** What warming up needs of the router. */
+export interface WarmUpParts {
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** 0: nothing is replayed. */
+  readonly warmUpMsMax: number;
+  readonly programs: () => readonly (readonly [Fingerprint, LoadedProgram])[];
+  /** Runs one request on a version that may not be asked yet. */
+  readonly replay: (run: Replay) => Promise<void>;
+  /** Called when a version may be asked. */
+  readonly onChange: () => void;
+}
+
+/** One request to run. */
+export interface Replay {
+  readonly version: RoutedVersion;
+  readonly request: WarmUpRequest;
+  readonly deadlineMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** Warms versions up, each content once while its program is held. */
+export class WarmUp {
+  readonly #parts: WarmUpParts;
+  readonly #started = new WeakSet<LoadedProgram>();
+  readonly #done = new WeakSet<LoadedProgram>();
+  readonly #closed = new AbortController();
+
+  constructor(parts: WarmUpParts) {
+    this.#parts = parts;
+  }
+
+  /** Versions that may not be asked yet. */
+  warming(): ReadonlySet<Fingerprint> {
+    const cold = this.#parts.programs().filter(([, loaded]) => this.#isCold(loaded));
+    return new Set(cold.map(([fingerprint]) => fingerprint));
+  }
+
+  /** Begins with what a new table shows to be complete. */
+  follow(table: RoutingTable): void {
+    for (const [fingerprint, loaded] of this.#parts.programs()) {
+      if (!this.#isCold(loaded) || this.#started.has(loaded)) continue;
+      const version = completeVersion(table, fingerprint);
+      if (version === undefined) continue;
+      this.#started.add(loaded);
+      void this.#run(version, loaded); // Never rejects: failures are logged.
+    }
+  }
+
+  close(): void {
+    this.#closed.abort(new WinnowError("CANCELLED", "The router is closing"));
+  }
+
+  #isCold(loaded: LoadedProgram): boolean {
+    if (this.#parts.warmUpMsMax === 0 || loaded.warmUp.length === 0) return false;
+    return !this.#done.has(loaded);
+  }
+
+  async #run(version: RoutedVersion, loaded: LoadedProgram): Promise<void> {
+    const { clock, log, warmUpMsMax, onChange } = this.#parts;
+    const { model, version: number } = version.key;
+    const startMs = clock.nowMs();
+    const deadlineMs = startMs + warmUpMsMax;
+    let replayed = 0;
+    try {
+      for (const request of loaded.warmUp) {
+        if (this.#closed.signal.aborted || clock.nowMs() >= deadlineMs) break;
+        await this.#parts.replay({ version, request, deadlineMs, signal: this.#closed.signal });
+        replayed += 1;
+      }
+    } catch (error) {
+      const { code, message } = toWinnowError(error);
+      const fields = { model, version: number, record: replayed, code, message };
+      if (!this.#closed.signal.aborted) log.warn("warm-up request failed", fields);
+    }
+    this.#done.add(loaded);
+    const elapsedMs = Math.round(clock.nowMs() - startMs);
+    const asked = loaded.warmUp.length;
+    log.info("version warmed up", { model, version: number, replayed, asked, elapsedMs });
+    onChange();
+  }
+}
+
+function completeVersion(table: RoutingTable, fingerprint: Fingerprint): RoutedVersion | undefined {
+  const versions = [...table.models.values()].flatMap((model) => model.versions);
+  return versions.find((each) => each.key.fingerprint === fingerprint && isComplete(each));
+}
