@@ -1,9 +1,10 @@
 // TensorFlow Serving's model configuration file over a cluster of real processes: policies, labels,
 // and what a reload does to requests that run meanwhile: nothing.
 
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { crc32c, maskChecksum } from "@winnow/core";
 import { writeDemo } from "@winnow/model";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RunningCluster, pause } from "./running-cluster.ts";
@@ -87,7 +88,7 @@ async function underLoad(targets: readonly string[], change: () => Promise<void>
 const known = new Map<string, string>();
 
 beforeAll(async () => {
-  for (const version of [1, 2, 3]) {
+  for (const version of [1, 2, 3, 4, 5]) {
     const demo = path.join(directory, `demo-${version}`);
     await writeDemo(demo, { items: 600, dim: 8, users: 100, k: 5, seed: version });
     cpSync(path.join(demo, "movies", "1"), path.join(directory, `movies/${version}`), {
@@ -118,6 +119,41 @@ afterAll(async () => {
   await cluster?.stop();
   rmSync(directory, { recursive: true, force: true });
 });
+
+/** One field of a protobuf message, length-delimited; short ones only. */
+const field = (number: number, ...parts: readonly Uint8Array[]): Uint8Array => {
+  const bytes = Buffer.concat(parts);
+  return Buffer.concat([Buffer.from([number * 8 + 2, bytes.length]), bytes]);
+};
+const varint = (number: number, value: number): Uint8Array => Buffer.from([number * 8, value]);
+
+/** A TFRecord file of one PredictionLog that asks a signature for user "42". */
+function writeWarmUp(version: string, signature: string, input: string): void {
+  const shape = field(2, field(2, varint(1, 1)));
+  const tensor = field(2, varint(1, 7), shape, field(8, Buffer.from("42")));
+  const spec = field(1, field(3, Buffer.from(signature)));
+  const entry = field(2, field(1, Buffer.from(input)), tensor);
+  const record = field(6, field(1, spec, entry));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(record.length));
+  const checksumOf = (bytes: Uint8Array): Buffer => {
+    const checksum = Buffer.alloc(4);
+    checksum.writeUInt32LE(maskChecksum(crc32c(bytes)));
+    return checksum;
+  };
+  const folder = path.join(directory, version, "assets.extra");
+  mkdirSync(folder, { recursive: true });
+  const content = [length, checksumOf(length), record, checksumOf(record)];
+  writeFileSync(path.join(folder, "tf_serving_warmup_requests"), Buffer.concat(content));
+}
+
+/** The one input of movies, found in its graph. */
+function inputName(): string {
+  const graph = readFileSync(path.join(directory, "movies/3/saved_model.pb"), "latin1");
+  const name = /serving_default_(\w+)/.exec(graph)?.[1];
+  if (name === undefined) throw new Error("movies has no input");
+  return name;
+}
 
 describe("a model configuration file", () => {
   test("(S4) loads the versions of the policy side by side, by number, by label, and by default", async () => {
@@ -180,5 +216,31 @@ describe("a model configuration file", () => {
     });
 
     expect((await states("movies"))["2"]).toBe("UNLOADING");
+  }, 60_000);
+
+  test("(L1) warm-up requests are replayed before a version answers; one that does not fit fails it", async () => {
+    for (const version of [4, 5]) {
+      cpSync(
+        path.join(directory, `demo-${version}/movies/1`),
+        path.join(directory, `warm/${version}`),
+        {
+          recursive: true,
+        },
+      );
+    }
+    writeWarmUp("warm/4", "serving_default", inputName());
+    writeWarmUp("warm/5", "serving_default", "no_such_input");
+    const movies: [string, string, string] = ["movies", "movies", specific(1)];
+
+    configure(movies, ["warm", "warm", specific(4)]);
+    await until(async () => (await states("warm"))["4"] === "AVAILABLE", "version 4");
+    expect(cluster.log()).toMatch(/"replayed":1.*"asked":1.*version warmed up/);
+    expect((await ask("warm")).version).toBe("4");
+
+    configure(movies, ["warm", "warm", specific(4, 5)]);
+    await until(async () => (await states("warm"))["5"] === "END", "version 5 is refused");
+    const document = await (await fetch(`${cluster.url}/v1/models/warm/versions/5`)).text();
+    expect(document).toContain("Cannot run warm-up record 0: Missing input");
+    expect(await ask("warm")).toMatchObject({ status: 200, version: "4" });
   }, 60_000);
 });

@@ -81,7 +81,6 @@ const IDLE_FLAGS = new Set([
   "--tensorflow_session_parallelism",
   "--tensorflow_intra_op_parallelism",
   "--tensorflow_inter_op_parallelism",
-  "--enable_model_warmup",
   "--num_load_threads",
   "--num_unload_threads",
   "--per_process_gpu_memory_fraction",

@@ -131,5 +131,6 @@ function routerOptions(options: RouterRoleOptions, config: ModelConfig | undefin
     routerTableBytesMax: options.routerTableBytes,
     labels: config === undefined ? new Map() : labelsOf(config),
     allowUnavailableLabels: options.allow_version_labels_for_unavailable_models,
+    ...(!options.enable_model_warmup && { warmUpMsMax: 0 }),
   };
 }

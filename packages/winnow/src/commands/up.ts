@@ -122,7 +122,11 @@ function clusterShape(options: UpOptions, source: ModelSource, script: string): 
 }
 
 /** Flags that mean to a worker, or to the router, what they mean to the whole cluster. */
-const CONFIG_FLAGS = ["model_config_file", "model_config_file_poll_wait_seconds"] as const;
+const CONFIG_FLAGS = [
+  "model_config_file",
+  "model_config_file_poll_wait_seconds",
+  "enable_model_warmup",
+] as const;
 const WORKER_FLAGS = [
   ...CONFIG_FLAGS,
   "file_system_poll_wait_seconds",

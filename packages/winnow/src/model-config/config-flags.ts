@@ -15,6 +15,8 @@ import { defaultMonitoring, readMonitoringConfig } from "./monitoring-config.ts"
 export interface ModelConfigFlags {
   readonly model_config_file?: string;
   readonly model_config_file_poll_wait_seconds: number;
+  /** Read by routers: workers check warm-up requests in any case. */
+  readonly enable_model_warmup: boolean;
 }
 
 /** Flags of roles that load models. */
@@ -50,6 +52,16 @@ export function addModelConfigOptions(command: Command): Command {
       )
         .argParser(wholeNumber(0, DAY_SECONDS))
         .default(0),
+    )
+    .addOption(
+      option(
+        "--enable_model_warmup [yes]",
+        "replay a version's warm-up requests before it answers",
+        "WINNOW_ENABLE_MODEL_WARMUP",
+      )
+        .preset("true")
+        .argParser(booleanValue)
+        .default(true),
     );
 }
 

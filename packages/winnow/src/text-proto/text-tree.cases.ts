@@ -9,7 +9,7 @@ export interface PlainField {
 }
 
 /** A value without a place. */
-export type PlainValue =
+type PlainValue =
   | { readonly kind: "string" | "number" | "word"; readonly text: string }
   | { readonly kind: "message"; readonly fields: readonly PlainField[] };
 
