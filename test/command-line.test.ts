@@ -1,0 +1,137 @@
+// The command as a person types it: help, errors that say what would work, exit codes, data on stdout
+// and everything else on stderr. The real process runs from `dist/`.
+
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+
+const script = path.resolve(import.meta.dirname, "../packages/winnow/bin/winnow.js");
+const directory = mkdtempSync(path.join(tmpdir(), "winnow-command-"));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function winnow(args: readonly string[], env: Readonly<Record<string, string>> = {}): Ended {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...args], {
+    encoding: "utf8",
+    env: { ...process.env, NO_COLOR: "1", ...env },
+  });
+  return { code: status, stdout, stderr };
+}
+
+describe("winnow", () => {
+  test("--help lists the commands, and a command's --help its flags with their variables", () => {
+    const root = winnow(["--help"]);
+    const up = winnow(["up", "--help"]);
+
+    expect(root.code).toBe(0);
+    for (const command of ["up", "router", "worker", "inspect", "predict", "demo"]) {
+      expect(root.stdout).toMatch(new RegExp(`^ {2}${command} `, "m"));
+    }
+    expect(up.stdout).toContain("--replication");
+    expect(up.stdout.replaceAll(/\s+/g, " ")).toContain("env: WINNOW_REPLICATION");
+  });
+
+  test("an unknown flag or a value out of range is a usage error, exit code 2", () => {
+    const unknown = winnow(["up", "--wrokers", "3"]);
+    const range = winnow(["up", "--workers", "0"]);
+
+    expect([unknown.code, range.code]).toEqual([2, 2]);
+    expect(unknown.stderr).toContain("Did you mean --workers?");
+    expect(range.stderr).toContain("a whole number from 1 to 64");
+  });
+
+  test("a flag of TensorFlow Serving without a meaning here gives a warning and goes on", () => {
+    const ended = winnow(["inspect", directory, "--enable_batching=true"]);
+
+    expect(ended.stderr).toContain("--enable_batching is a flag of TensorFlow Serving");
+    expect(ended.stderr).toContain("There is no model in");
+  });
+
+  test("a role without a way to find the others says which flags give one", () => {
+    const ended = winnow(["router", "--port", "0"]);
+
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toContain("--redis URL (WINNOW_REDIS) or --members");
+  });
+});
+
+describe("winnow demo and inspect", () => {
+  test("writes models that inspect describes, on stdout and as JSON", () => {
+    const models = path.join(directory, "demo");
+    const demo = winnow(["demo", models, "--items", "300", "--users", "20", "--dim", "8"]);
+    const text = winnow(["inspect", models, "--workers", "4", "--replication", "1"]);
+    const json = winnow(["inspect", path.join(models, "movies/1"), "--json"]);
+    const [report] = JSON.parse(json.stdout) as [{ model: string; tables: { rows: number }[] }];
+
+    expect(demo.stdout).toBe(`${models}\n`);
+    expect(demo.stderr).toContain("Serve them with: winnow up --models");
+    expect(text.stdout).toContain("Lookup(variables/0) → TopK(candidates, k=10)");
+    expect(text.stdout).toMatch(/^w3 /m);
+    expect(report.model).toBe("movies");
+    expect(report.tables.map(({ rows }) => rows)).toEqual([21, 300]);
+  });
+
+  test("never writes over models that are there", () => {
+    const models = path.join(directory, "twice");
+    winnow(["demo", models, "--items", "20", "--users", "2"]);
+    const again = winnow(["demo", models, "--items", "20", "--users", "2"]);
+
+    expect(again.code).toBe(1);
+    expect(again.stderr).toContain("ALREADY_EXISTS");
+  });
+
+  test("a SavedModel without a version number gets advice where to move it", () => {
+    const base = path.join(directory, "unversioned");
+    mkdirSync(path.join(base, "movies"), { recursive: true });
+    writeFileSync(path.join(base, "movies/saved_model.pb"), "");
+    const ended = winnow(["up", "--models", base]);
+
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toContain("holds a SavedModel but no version number");
+    expect(ended.stderr).toContain(path.join(base, "movies", "1"));
+  });
+
+  test("MODEL_NAME and MODEL_BASE_PATH name a model as in TensorFlow Serving's image", () => {
+    const ended = winnow(["up"], { MODEL_NAME: "absent", MODEL_BASE_PATH: directory });
+
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toContain(path.join(directory, "absent"));
+  });
+
+  test("a damaged model is named with its file", () => {
+    const version = path.join(directory, "damaged/m/1");
+    mkdirSync(version, { recursive: true });
+    writeFileSync(path.join(version, "saved_model.pb"), "not a graph");
+    const ended = winnow(["inspect", path.join(directory, "damaged")]);
+
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toMatch(/DATA_LOSS|INVALID_ARGUMENT/);
+    expect(ended.stderr).toContain("saved_model.pb");
+    expect(ended.stderr).not.toContain("    at ");
+  });
+});
+
+describe("winnow predict", () => {
+  test("says what to do when nothing answers, and when the instances are no JSON", () => {
+    const silent = winnow(["predict", "movies", '["1"]', "--url", "http://127.0.0.1:1"]);
+    const broken = winnow(["predict", "movies", "[1"]);
+
+    expect([silent.code, broken.code]).toEqual([1, 1]);
+    expect(silent.stderr).toContain("winnow up --models DIR");
+    expect(broken.stderr).toContain("write for example '[\"42\"]'");
+  });
+});
+
+test("the command is installed as a bin of the workspace", () => {
+  const root = path.resolve(import.meta.dirname, "..");
+  const version = execFileSync("npx", ["winnow", "--version"], { cwd: root, encoding: "utf8" });
+
+  expect(version.trim()).toMatch(/^\d+\.\d+\.\d+$/);
+});
