@@ -13,7 +13,7 @@ import { recordsOf } from "./record-file.ts";
 import { type ReadAccount, RegionFile } from "./region.ts";
 
 /** Relative to the version directory. */
-export const WARM_UP_FILE = "assets.extra/tf_serving_warmup_requests";
+const WARM_UP_FILE = "assets.extra/tf_serving_warmup_requests";
 const RECORDS_MAX = 1000;
 const FILE_BYTES_MAX = 64 * 2 ** 20;
 const ELEMENTS_MAX = 2 ** 24;
