@@ -1,5 +1,5 @@
 // The subcommands and their flags. What each does lies in `commands/`; here is only what a person
-// types and what it defaults to.
+// types and what it defaults to. A command is imported when it runs: help and predict answer at once.
 
 import { fileURLToPath } from "node:url";
 import { WinnowError } from "@winnow/core";
@@ -19,12 +19,10 @@ import {
   addModelConfigOptions,
   addRequestOptions,
 } from "./model-config/config-flags.ts";
-import { demo } from "./commands/demo.ts";
-import { inspect, reportText } from "./commands/inspect.ts";
 import { curlLine, predict, predictionTable } from "./commands/predict.ts";
-import { type RouterRoleOptions, runRouter } from "./commands/router.ts";
-import { type UpOptions, runUp } from "./commands/up.ts";
-import { type WorkerRoleOptions, runWorker } from "./commands/worker.ts";
+import type { RouterRoleOptions } from "./commands/router.ts";
+import type { UpOptions } from "./commands/up.ts";
+import type { WorkerRoleOptions } from "./commands/worker.ts";
 
 const REST_PORT = 8501;
 const WORKER_PORT = 7600;
@@ -70,7 +68,10 @@ function up(): Command {
     .addOption(acceleratorOption())
     .addOption(logLevelOption().default("warn"));
   addRequestOptions(addLoadOptions(addModelConfigOptions(addModelOptions(command))));
-  return command.action((options: UpOptions) => runUp(options, winnowScript));
+  return command.action(async (options: UpOptions) => {
+    const { runUp } = await import("./commands/up.ts");
+    await runUp(options, winnowScript);
+  });
 }
 
 function router(): Command {
@@ -116,9 +117,10 @@ function router(): Command {
     .option("--rest_api_enable_cors_support", "answer CORS requests from any origin")
     .addOption(logLevelOption());
   addRequestOptions(addModelConfigOptions(command));
-  return addMembershipOptions(command).action((options: RouterRoleOptions) =>
-    runRouter(options, command.getOptionValueSource("port") === "cli"),
-  );
+  return addMembershipOptions(command).action(async (options: RouterRoleOptions) => {
+    const { runRouter } = await import("./commands/router.ts");
+    await runRouter(options, command.getOptionValueSource("port") === "cli");
+  });
 }
 
 function worker(): Command {
@@ -146,13 +148,22 @@ function worker(): Command {
     .addOption(
       option(
         "--memory-bytes <n>",
-        "memory rows may use (default: three quarters of the machine)",
+        "memory rows may use (default: 70 % of this process's limit)",
         "WINNOW_MEMORY_BYTES",
       ).argParser(wholeNumber(1, Number.MAX_SAFE_INTEGER)),
     )
     .addOption(logLevelOption());
   addLoadOptions(addModelConfigOptions(addModelOptions(command)));
-  return addMembershipOptions(command).action((options: WorkerRoleOptions) => runWorker(options));
+  return addMembershipOptions(command).action(async (options: WorkerRoleOptions) => {
+    const { runWorker } = await import("./commands/worker.ts");
+    await runWorker(options);
+  });
+}
+
+interface InspectOptions {
+  readonly workers: number;
+  readonly replication: number;
+  readonly json?: true;
 }
 
 function inspectCommand(): Command {
@@ -166,7 +177,8 @@ function inspectCommand(): Command {
     )
     .addOption(replicationOption())
     .option("--json", "machine-readable")
-    .action((directory: string, options: { workers: number; replication: number; json?: true }) => {
+    .action(async (directory: string, options: InspectOptions) => {
+      const { inspect, reportText } = await import("./commands/inspect.ts");
       const reports = inspect({ directory, ...options });
       const text =
         options.json === true
@@ -237,6 +249,7 @@ function demoCommand(): Command {
           `-k ${options.k} asks for more than --items ${options.items}`,
         );
       }
+      const { demo } = await import("./commands/demo.ts");
       const written = await demo({ directory, ...options });
       process.stdout.write(`${written}\n`);
       process.stderr.write(`Serve them with: winnow up --models ${written}\n`);
