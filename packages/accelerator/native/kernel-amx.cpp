@@ -29,6 +29,8 @@ constexpr uint32_t TILE_BYTES = 1024;
 constexpr uint32_t TILE_GROUPS = 16;
 /** Below this many queries AVX-512 is faster. */
 constexpr uint32_t QUERIES_MIN = 24;
+/** A start from which no sum of products gets to zero. */
+constexpr int32_t NO_QUERY = -static_cast<int32_t>(LIMIT_MAX);
 
 struct alignas(64) TileConfiguration {
   uint8_t palette = 1;
@@ -54,7 +56,7 @@ WINNOW_AMX void leave() { _tile_release(); }
 /** Row i of a tile full of −limit i; queries that do not exist can have no survivor. */
 WINNOW_AMX void fillStart(const FilterCall& call, int32_t* start) {
   for (uint32_t q = 0; q < TILE_QUERIES; ++q) {
-    const int32_t value = q < call.queries ? -call.limits[q] : -1;
+    const int32_t value = q < call.queries ? -call.limits[q] : NO_QUERY;
     _mm512_store_si512(start + q * TILE_ROWS, _mm512_set1_epi32(value));
   }
   // The tile loads below do not tell the compiler that they read memory.

@@ -19,14 +19,12 @@ constexpr uint32_t STRIPES = 4;
 
 }  // namespace
 
-void Search::filterUnits(Scratch& scratch) {
-  for (;;) {
-    const uint32_t next = nextUnit_.fetch_add(1, std::memory_order_relaxed);
-    if (next >= units_.size() || isStopped()) return;
-    // Units come in descending norm and thresholds only rise: who is idle here stays idle.
-    if (!activate(units_[next], scratch)) return;
-    filterUnit(units_[next], scratch);
-  }
+bool Search::filterItem(const Unit& unit, Scratch& scratch) {
+  if (!activate(unit, scratch)) return false;
+  // Not before there is something to do: whoever comes too late must leave no trace.
+  if (scratch.pools.empty()) prepareScratch(scratch);
+  filterUnit(unit, scratch);
+  return true;
 }
 
 bool Search::activate(const Unit& unit, Scratch& scratch) {

@@ -23,17 +23,8 @@ void fetch(const float* row, uint32_t dim) {
 
 }  // namespace
 
-void Search::denseUnits(Scratch& scratch) {
-  if (denseQueries_.empty()) return;
-  scratch.keys.assign(denseQueries_.size(), KeyPool(request_.k));
-  for (;;) {
-    const uint32_t next = nextDenseUnit_.fetch_add(1, std::memory_order_relaxed);
-    if (next >= units_.size() || isStopped()) return;
-    denseUnit(units_[next], scratch);
-  }
-}
-
 void Search::denseUnit(const Unit& unit, Scratch& scratch) {
+  if (scratch.keys.empty()) scratch.keys.assign(denseQueries_.size(), KeyPool(request_.k));
   const Table& table = *request_.tables[unit.table];
   const uint32_t dim = request_.dim;
   const uint32_t start = unit.unit * UNIT_ROWS;
@@ -55,15 +46,11 @@ void Search::denseUnit(const Unit& unit, Scratch& scratch) {
   }
 }
 
-void Search::finishQueries(std::vector<Scratch>& scratches) {
-  for (;;) {
-    const uint32_t query = nextFinish_.fetch_add(1, std::memory_order_relaxed);
-    if (query >= request_.queries || isStopped()) return;
-    if (isDense(query)) {
-      finishDense(query, scratches);
-    } else {
-      finishFiltered(query, scratches);
-    }
+void Search::finishQuery(uint32_t query, std::vector<Scratch>& scratches) {
+  if (isDense(query)) {
+    finishDense(query, scratches);
+  } else {
+    finishFiltered(query, scratches);
   }
 }
 

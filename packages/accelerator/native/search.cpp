@@ -16,6 +16,7 @@ constexpr double ROUND_UP = 1 + 1e-9;
 constexpr double OVERFLOW_NORM = 1e37;
 /** Survivors of one query on one thread before a dense scan is the shorter way. */
 constexpr size_t POOL_LIMIT_MIN = 4096;
+constexpr size_t POOL_LIMIT_MAX = 16384;
 constexpr size_t ROWS_PER_POOL_SLOT = 64;
 /** Bytes of codes to read, weighed by queries, that are worth more than one thread. */
 constexpr size_t BYTES_PER_TEAM = size_t{2} << 20;
@@ -25,14 +26,29 @@ constexpr size_t BYTES_PER_TEAM = size_t{2} << 20;
 Search::Search(SearchRequest request, const Kernel& kernel)
     : request_(std::move(request)), kernel_(kernel), groups_((request_.dim + 3) / 4) {}
 
-template <typename Phase>
-void Search::guarded(const Phase& phase) {
+template <typename Part>
+void Search::guarded(const Part& part) {
   try {
-    if (!isStopped()) phase();
+    if (!isStopped()) part();
   } catch (const std::bad_alloc&) {
     isOutOfMemory_.store(true);
     stopFlag_->store(true);
   }
+}
+
+/** Takes items until none is left, then waits for those that other threads have taken. */
+template <typename Item>
+void Search::forEach(WorkItems& items, const Item& item) {
+  guarded([&] {
+    for (uint32_t taken; !isStopped() && items.take(taken);) {
+      if (item(taken)) {
+        items.finish();
+      } else {
+        items.finishRest();
+      }
+    }
+  });
+  waitUntil([&] { return items.areDone() || isStopped(); });
 }
 
 bool Search::run(ThreadTeam& team) {
@@ -42,11 +58,34 @@ bool Search::run(ThreadTeam& team) {
   const bool isSmall = bytes * std::max(1u, request_.queries / 8) < BYTES_PER_TEAM;
   std::vector<Scratch> scratches(isSmall ? 1 : team.size());
   if (isSmall) {
-    work(0, scratches, [] {});
+    work(0, scratches);
   } else {
-    team.run([&](uint32_t thread) { work(thread, scratches, [&] { team.meet(); }); });
+    team.run([&](uint32_t thread) { work(thread, scratches); });
   }
   return !isStopped();
+}
+
+void Search::work(uint32_t thread, std::vector<Scratch>& scratches) {
+  Scratch& scratch = scratches[thread];
+  forEach(preparing_, [&](uint32_t query) {
+    prepareQuery(query);
+    return true;
+  });
+  // Units come in descending norm and thresholds only rise: where no query is left, none comes back.
+  forEach(filtering_, [&](uint32_t unit) { return filterItem(units_[unit], scratch); });
+  forEach(listing_, [&](uint32_t) {
+    listDenseQueries();
+    return true;
+  });
+  forEach(scanning_, [&](uint32_t unit) {
+    if (denseQueries_.empty()) return false;
+    denseUnit(units_[unit], scratch);
+    return true;
+  });
+  forEach(finishing_, [&](uint32_t query) {
+    finishQuery(query, scratches);
+    return true;
+  });
 }
 
 void Search::prepare() {
@@ -58,28 +97,15 @@ void Search::prepare() {
   words_.resize(request_.tables.size() * queries * groups_);
   thresholds_ = std::vector<SharedThreshold>(queries);
   isDense_ = std::vector<std::atomic<uint8_t>>(queries);
+  const uint32_t units = static_cast<uint32_t>(units_.size());
+  preparing_.reset(request_.queries);
+  filtering_.reset(units);
+  listing_.reset(1);
+  scanning_.reset(units);
+  finishing_.reset(request_.queries);
   answer_.counts.assign(queries, 0);
   answer_.scores.assign(queries * request_.k, 0);
   answer_.rows.assign(queries * request_.k, 0);
-}
-
-void Search::work(uint32_t thread, std::vector<Scratch>& scratches,
-                  const std::function<void()>& meet) {
-  Scratch& scratch = scratches[thread];
-  guarded([&] {
-    prepareScratch(scratch);
-    for (uint32_t q; (q = nextQuery_.fetch_add(1)) < request_.queries && !isStopped();) {
-      prepareQuery(q);
-    }
-  });
-  meet();
-  guarded([&] { filterUnits(scratch); });
-  meet();
-  if (thread == 0) guarded([&] { listDenseQueries(); });
-  meet();
-  guarded([&] { denseUnits(scratch); });
-  meet();
-  guarded([&] { finishQueries(scratches); });
 }
 
 void Search::listDenseQueries() {
@@ -102,7 +128,8 @@ void Search::orderUnits() {
     if (a.norm != b.norm) return a.norm > b.norm;
     return a.table != b.table ? a.table < b.table : a.unit < b.unit;
   });
-  poolLimit_ = std::max({POOL_LIMIT_MIN, 8 * request_.k, size_t(rows) / ROWS_PER_POOL_SLOT});
+  const size_t share = static_cast<size_t>(rows) / ROWS_PER_POOL_SLOT;
+  poolLimit_ = std::max(4 * request_.k, std::min(std::max(share, POOL_LIMIT_MIN), POOL_LIMIT_MAX));
 }
 
 void Search::prepareScratch(Scratch& scratch) {

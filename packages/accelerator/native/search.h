@@ -12,7 +12,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -87,6 +86,7 @@ class Search {
   };
   /** A thread's own memory. */
   struct Scratch {
+    /** One per query; none if this thread filtered nothing. */
     std::vector<CandidatePool> pools;
     /** One per dense query. */
     std::vector<KeyPool> keys;
@@ -108,18 +108,20 @@ class Search {
     const int32_t* margins;
   };
 
-  template <typename Phase>
-  void guarded(const Phase& phase);
+  template <typename Part>
+  void guarded(const Part& part);
   bool isStopped() const { return stopFlag_->load(std::memory_order_relaxed); }
 
   void prepare();
-  void work(uint32_t thread, std::vector<Scratch>& scratches, const std::function<void()>& meet);
+  void work(uint32_t thread, std::vector<Scratch>& scratches);
+  template <typename Item>
+  void forEach(WorkItems& items, const Item& item);
   void listDenseQueries();
   void orderUnits();
   void prepareQuery(uint32_t query);
   void prepareScratch(Scratch& scratch);
 
-  void filterUnits(Scratch& scratch);
+  bool filterItem(const Unit& unit, Scratch& scratch);
   bool activate(const Unit& unit, Scratch& scratch);
   void filterUnit(const Unit& unit, Scratch& scratch);
   void filterBlock(const Unit& unit, uint32_t block, Scratch& scratch);
@@ -128,10 +130,9 @@ class Search {
   void packWords(const Unit& unit, Scratch& scratch);
   QueryLanes lanesOf(Scratch& scratch) const;
 
-  void denseUnits(Scratch& scratch);
   void denseUnit(const Unit& unit, Scratch& scratch);
 
-  void finishQueries(std::vector<Scratch>& scratches);
+  void finishQuery(uint32_t query, std::vector<Scratch>& scratches);
   void finishFiltered(uint32_t query, std::vector<Scratch>& scratches);
   void finishDense(uint32_t query, std::vector<Scratch>& scratches);
   uint32_t localOf(const Survivor& survivor) const {
@@ -173,10 +174,11 @@ class Search {
   std::vector<SharedThreshold> thresholds_;
   std::vector<std::atomic<uint8_t>> isDense_;
   std::vector<uint32_t> denseQueries_;
-  std::atomic<uint32_t> nextQuery_{0};
-  std::atomic<uint32_t> nextUnit_{0};
-  std::atomic<uint32_t> nextDenseUnit_{0};
-  std::atomic<uint32_t> nextFinish_{0};
+  WorkItems preparing_;
+  WorkItems filtering_;
+  WorkItems listing_;
+  WorkItems scanning_;
+  WorkItems finishing_;
 };
 
 }  // namespace winnow

@@ -3,6 +3,8 @@
 
 #include "thread-team.h"
 
+#include <system_error>
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -10,11 +12,10 @@
 namespace winnow {
 
 namespace {
-
 constexpr int LOOKS_BEFORE_YIELD = 2000;
+}
 
-template <typename Condition>
-void waitUntil(const Condition& isMet) {
+void waitUntil(const std::function<bool()>& isMet) {
   for (int looks = 0; !isMet(); ++looks) {
     if (looks >= LOOKS_BEFORE_YIELD) {
       std::this_thread::yield();
@@ -26,11 +27,13 @@ void waitUntil(const Condition& isMet) {
   }
 }
 
-}  // namespace
-
 ThreadTeam::ThreadTeam(uint32_t threads) {
-  for (uint32_t thread = 1; thread < threads; ++thread) {
-    helpers_.emplace_back([this, thread] { help(thread); });
+  try {
+    for (uint32_t thread = 1; thread < threads; ++thread) {
+      helpers_.emplace_back([this, thread] { help(thread); });
+    }
+  } catch (const std::system_error&) {
+    // The system grants no more threads: those there are do the work.
   }
 }
 
@@ -45,25 +48,18 @@ ThreadTeam::~ThreadTeam() {
 
 void ThreadTeam::run(const std::function<void(uint32_t)>& work) {
   const std::lock_guard<std::mutex> onlyOne(one_);
-  if (!helpers_.empty()) {
+  {
     const std::lock_guard<std::mutex> lock(mutex_);
-    running_.store(static_cast<uint32_t>(helpers_.size()), std::memory_order_relaxed);
     work_ = &work;
     ++round_;
-    wake_.notify_all();
   }
+  wake_.notify_all();
   work(0);
-  waitUntil([this] { return running_.load(std::memory_order_acquire) == 0; });
-}
-
-void ThreadTeam::meet() {
-  const uint32_t meeting = meeting_.load(std::memory_order_acquire);
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size()) {
-    arrived_.store(0, std::memory_order_relaxed);
-    meeting_.fetch_add(1, std::memory_order_acq_rel);
-    return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    work_ = nullptr;
   }
-  waitUntil([&] { return meeting_.load(std::memory_order_acquire) != meeting; });
+  waitUntil([this] { return inside_.load(std::memory_order_acquire) == 0; });
 }
 
 void ThreadTeam::help(uint32_t thread) {
@@ -72,13 +68,14 @@ void ThreadTeam::help(uint32_t thread) {
     const std::function<void(uint32_t)>* work = nullptr;
     {
       std::unique_lock<std::mutex> lock(mutex_);
-      wake_.wait(lock, [&] { return isEnding_ || round_ != seen; });
+      wake_.wait(lock, [&] { return isEnding_ || (work_ != nullptr && round_ != seen); });
       if (isEnding_) return;
       seen = round_;
       work = work_;
+      inside_.fetch_add(1, std::memory_order_relaxed);
     }
     (*work)(thread);
-    running_.fetch_sub(1, std::memory_order_acq_rel);
+    inside_.fetch_sub(1, std::memory_order_release);
   }
 }
 

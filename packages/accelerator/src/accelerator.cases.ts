@@ -407,6 +407,16 @@ function describeLife(open: Open): void {
     await expect(ask([resident, other])).rejects.toThrow(RangeError);
   });
 
+  test("rows loaded for gathering only cannot be searched", async () => {
+    const accelerator = open();
+    const shape = { ...searchShape(2, 8), use: "gather" } as const;
+    const resident = await accelerator.load(shape, [new Float32Array(16)]);
+
+    const search = accelerator.topK({ residents: [resident], vectors: new Float32Array(8), k: 1 });
+
+    await expect(search).rejects.toThrow(RangeError);
+  });
+
   test("a released resident is gone, and releasing it again is a bug of the caller", async () => {
     const [accelerator, resident] = await withResident();
     await accelerator.release(resident);

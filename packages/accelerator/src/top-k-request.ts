@@ -2,7 +2,7 @@
 // in the same words everywhere, and the inner loops need no checks of their own.
 
 import { WinnowError } from "@winnow/core";
-import type { LoadShape, TopKQuery } from "./accelerator.ts";
+import type { LoadShape, Resident, TopKQuery } from "./accelerator.ts";
 
 /** Values per row at most; beyond it a sum of the filter scan could leave 32 bits. */
 export const DIM_MAX = 32_768;
@@ -49,6 +49,16 @@ function checkResidents({ residents }: TopKQuery): number {
     throw new RangeError("a query must not name a resident twice");
   }
   return first.dim;
+}
+
+/** Checks that no resident was loaded for gathering only. @throws RangeError */
+export function checkSearched(
+  residents: readonly Resident[],
+  gathered: { has(resident: Resident): boolean },
+): void {
+  if (residents.some((resident) => gathered.has(resident))) {
+    throw new RangeError("a resident was loaded for gathering only");
+  }
 }
 
 function checkExclusions({ excludedRows }: TopKQuery, queries: number): void {

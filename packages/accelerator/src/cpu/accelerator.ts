@@ -19,6 +19,7 @@ import {
   checkChunkShape,
   checkComplete,
   checkLoadShape,
+  checkSearched,
   checkTopKQuery,
   notFinite,
 } from "../top-k-request.ts";
@@ -62,6 +63,8 @@ class CpuAccelerator implements Accelerator {
   /** One build at a time: each takes a thread of Node's pool, which files need too. */
   readonly #builds = new WorkQueue();
   readonly #tables = new Map<Resident, TableHandle>();
+  /** Those loaded for gathering only. */
+  readonly #gathered = new WeakSet<Resident>();
   #closing: Promise<void> | undefined;
 
   constructor(addon: NativeAddon, settings: CpuSettings) {
@@ -106,6 +109,7 @@ class CpuAccelerator implements Accelerator {
     this.#budget.giveBack(building);
     const resident: Resident = Object.freeze({ rows, dim, firstRow, bytes: occupied });
     this.#tables.set(resident, table);
+    if (shape.use === "gather") this.#gathered.add(resident);
     return resident;
   }
 
@@ -113,6 +117,7 @@ class CpuAccelerator implements Accelerator {
     this.#checkOpen();
     const checked = checkTopKQuery(query);
     const tables = query.residents.map((resident) => this.#tableOf(resident));
+    checkSearched(query.residents, this.#gathered);
     const { queries, room } = checked;
     if (queries === 0 || room === 0) return emptyBlock(queries);
     const native = nativeQuery(checked, tables, this.#settings.boundWeights);

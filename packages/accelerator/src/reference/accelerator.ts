@@ -14,7 +14,13 @@ import { resolveAcceleratorOptions } from "../accelerator-options.ts";
 import type { AcceleratorOptions } from "../accelerator-options.ts";
 import { nextLoopTurn } from "../loop-turn.ts";
 import { MemoryBudget } from "../memory-budget.ts";
-import { checkChunk, checkComplete, checkLoadShape, checkTopKQuery } from "../top-k-request.ts";
+import {
+  checkChunk,
+  checkComplete,
+  checkLoadShape,
+  checkSearched,
+  checkTopKQuery,
+} from "../top-k-request.ts";
 import { WorkQueue } from "../work-queue.ts";
 import { scanTopK } from "./scan.ts";
 
@@ -30,6 +36,8 @@ class ReferenceAccelerator implements Accelerator {
   readonly #queue = new WorkQueue();
   /** float32 `[rows, dim]` of each resident. */
   readonly #values = new Map<Resident, Float32Array>();
+  /** Those loaded for gathering only. */
+  readonly #gathered = new WeakSet<Resident>();
   #isClosed = false;
 
   constructor(capacityBytes: number) {
@@ -57,6 +65,7 @@ class ReferenceAccelerator implements Accelerator {
       const { rows, dim, firstRow } = shape;
       const resident: Resident = Object.freeze({ rows, dim, firstRow, bytes });
       this.#values.set(resident, values);
+      if (shape.use === "gather") this.#gathered.add(resident);
       return resident;
     } catch (error) {
       this.#budget.giveBack(bytes);
@@ -72,6 +81,7 @@ class ReferenceAccelerator implements Accelerator {
       rows: resident.rows,
       firstRow: resident.firstRow,
     }));
+    checkSearched(query.residents, this.#gathered);
     return this.#queue.run(() => scanTopK(checked, parts, signal), signal);
   }
 
