@@ -52,6 +52,12 @@ export class ClusterView {
     return this.#workers.filter((worker) => worker.workerId !== this.#workerId);
   }
 
+  /** Other workers that partitions are placed on and that do not announce themselves. */
+  get absent(): ReadonlySet<WorkerId> {
+    const heard = new Set([this.#workerId, ...this.#workers.map(({ workerId }) => workerId)]);
+    return new Set(this.#placementWorkers.filter((id) => !heard.has(id)));
+  }
+
   /** Intended owners of each partition of a table, most important first. */
   ownersOf(model: string, table: Pick<OpenedTable, "name" | "partitions">): Owners {
     const key = `${model}\n${table.name}\n${table.partitions}`;

@@ -1,6 +1,10 @@
 // How long a worker in drain keeps answering before it sends its routers away: until every partition
 // it holds, and that somebody else is to hold, is held by another worker that is not in drain. This,
 // not a PodDisruptionBudget, protects coverage when several workers are stopped at once.
+//
+// What others announce may be the last words of a life that is over: a worker that was killed stays
+// announced until its lease runs out. Coverage therefore counts once it has held without a break for
+// longer than that, which is also the time in which routers connect to a worker that has just come.
 
 import type { Announcement } from "@winnow/cluster";
 import type { VersionHolding } from "@winnow/cluster";
@@ -13,6 +17,10 @@ export interface DrainFacts {
   readonly settings: DrainSettings;
   /** Announcements of the other workers. */
   readonly others: readonly Announcement[];
+  /** Workers that partitions are placed on and that nobody hears: they may be on their way back. */
+  readonly absent: ReadonlySet<WorkerId>;
+  /** Since when every look has found all covered; `undefined`: the last one did not. */
+  readonly coveredSinceMs: number | undefined;
   /** What this worker holds. */
   readonly holdings: readonly VersionHolding[];
   /** Intended owners of each partition of a table, as of now. */
@@ -23,26 +31,37 @@ export interface DrainFacts {
 
 /** Bounds of the hold. */
 export interface DrainSettings {
-  /** The others get this long to notice the drain before coverage is judged. */
-  readonly drainNoticeMs: number;
+  /** Coverage must have held for so long; longer than a dead worker stays announced. */
+  readonly drainSettleMs: number;
   /** The hold ends then, covered or not. */
   readonly drainHoldMsMax: number;
 }
 
-/** Whether the hold is over, and how many partitions are not covered yet. */
-export function drainHold(facts: DrainFacts): {
+/** A look at the hold. */
+export interface DrainHold {
   readonly isOver: boolean;
+  /** Partitions that are not covered yet. */
   readonly uncovered: number;
-} {
+  /** For the next look. */
+  readonly coveredSinceMs: number | undefined;
+}
+
+/** Whether the hold is over, and how many partitions are not covered yet. */
+export function drainHold(facts: DrainFacts): DrainHold {
+  const { nowMs, startedAtMs, settings, absent } = facts;
+  const { drainSettleMs, drainHoldMsMax } = settings;
   const heirs = new Set(
     facts.others.filter(({ state }) => state !== "draining").map(({ workerId }) => workerId),
   );
-  // Nobody could take over (the only worker, or all of them stop): waiting would cover nothing.
-  if (heirs.size === 0) return { isOver: true, uncovered: 0 };
-  const uncovered = uncoveredPartitions(facts, heirs);
-  const elapsedMs = facts.nowMs - facts.startedAtMs;
-  const isCovered = uncovered === 0 && elapsedMs >= facts.settings.drainNoticeMs;
-  return { isOver: isCovered || elapsedMs >= facts.settings.drainHoldMsMax, uncovered };
+  if (heirs.size === 0) {
+    // Nobody could take over (the only worker, or all of them stop): waiting would cover nothing.
+    const isOver = absent.size === 0 || nowMs >= startedAtMs + drainSettleMs;
+    return { isOver, uncovered: 0, coveredSinceMs: undefined };
+  }
+  const uncovered = uncoveredPartitions(facts, new Set([...heirs, ...absent]));
+  const coveredSinceMs = uncovered === 0 ? (facts.coveredSinceMs ?? nowMs) : undefined;
+  const isCovered = coveredSinceMs !== undefined && nowMs >= coveredSinceMs + drainSettleMs;
+  return { isOver: isCovered || nowMs >= startedAtMs + drainHoldMsMax, uncovered, coveredSinceMs };
 }
 
 function uncoveredPartitions(facts: DrainFacts, heirs: ReadonlySet<WorkerId>): number {

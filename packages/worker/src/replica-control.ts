@@ -8,7 +8,7 @@ import type { Announcement, MembershipView, VersionHolding } from "@winnow/clust
 import { ClusterView } from "./cluster-view.ts";
 import type { Compute } from "./compute/compute.ts";
 import { drainHold } from "./drain-hold.ts";
-import type { DrainSettings } from "./drain-hold.ts";
+import type { DrainHold, DrainSettings } from "./drain-hold.ts";
 import { LoadLog } from "./load-log.ts";
 import { holdingsOf, isSettled } from "./replica-announcement.ts";
 import { planReplicas } from "./replica-plan.ts";
@@ -65,6 +65,7 @@ export class ReplicaControl {
   /** Until then nobody wonders why no partition is placed here; `Infinity` once it has been said. */
   #unplacedUntilMs: number;
   #isDraining = false;
+  #coveredSinceMs: number | undefined;
   #isClosed = false;
   #wake: Timer | undefined;
 
@@ -109,19 +110,20 @@ export class ReplicaControl {
   }
 
   /** Whether a drain that began then may go on to send routers away. */
-  drainHold(
-    startedAtMs: number,
-    settings: DrainSettings,
-  ): { readonly isOver: boolean; readonly uncovered: number } {
-    return drainHold({
+  drainHold(startedAtMs: number, settings: DrainSettings): DrainHold {
+    const hold = drainHold({
       nowMs: this.#clock.nowMs(),
       startedAtMs,
       settings,
       others: this.#cluster.others,
+      absent: this.#cluster.absent,
+      coveredSinceMs: this.#coveredSinceMs,
       holdings: this.holdings(),
       ownersOf: (version, table) => this.#ownersOf(version, table),
       holdersOf: (version, table) => this.#cluster.holdersOf(version, table),
     });
+    this.#coveredSinceMs = hold.coveredSinceMs;
+    return hold;
   }
 
   setModels(models: readonly FoundModel[]): void {

@@ -57,7 +57,7 @@ class Course {
         if (compute.pending > 1) throw new Error(`${id} does ${compute.pending} things at once`);
       }
       for (const [worker, sinceMs] of this.#leaving) {
-        const settings = { drainNoticeMs: 100, drainHoldMsMax: 1e9 };
+        const settings = { drainSettleMs: 100, drainHoldMsMax: 1e9 };
         if (!worker.control.drainHold(sinceMs, settings).isOver) continue;
         this.#leaving.delete(worker);
         this.cluster.kill(worker);

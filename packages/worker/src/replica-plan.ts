@@ -264,9 +264,8 @@ class Planner {
   }
 
   #endUnload(held: HeldVersion, sinceMs: number): void {
-    this.#whenDue(sinceMs + this.#facts.grace.versionGraceMs, () => {
-      if (!isLoading(held)) this.#close(held, "gone");
-    });
+    if (isLoading(held)) return;
+    this.#whenDue(sinceMs + this.#facts.grace.versionGraceMs, () => this.#close(held, "gone"));
   }
 
   #close(held: HeldVersion, next: AfterClose): void {

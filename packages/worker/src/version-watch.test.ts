@@ -14,6 +14,7 @@ import type { FoundModel, ModelStorage, WatchSettings } from "./version-watch.ts
 /** Directories by path; the value of a version directory is its stamp, or undefined. */
 class MapStorage implements ModelStorage {
   readonly tree = new Map<string, string | undefined>();
+  readonly unreadable = new Set<string>();
   broken = false;
 
   async directories(parent: string): Promise<string[]> {
@@ -25,6 +26,7 @@ class MapStorage implements ModelStorage {
   }
 
   async stamp(directory: string): Promise<string | undefined> {
+    if (this.unreadable.has(directory)) throw new Error(`EACCES ${directory}`);
     return this.tree.get(directory);
   }
 
@@ -68,6 +70,23 @@ describe("VersionWatch", () => {
     await watch.run();
 
     expect(versions()).toEqual(["movies/1@a", "movies/2@b", "books/7@c"]);
+    watch.close();
+  });
+
+  test("a version directory that cannot be read hides no other; what was read before stays", async () => {
+    const { storage, clock, watch, versions } = watching();
+    storage.tree.set("/models/movies/1", "a").set("/models/movies/2", "b");
+    storage.unreadable.add("/models/movies/2");
+    await watch.run();
+    expect(versions()).toEqual(["movies/1@a", "movies/2@unreadable: EACCES /models/movies/2"]);
+
+    storage.unreadable.clear();
+    await clock.advanceSettled(1000);
+    storage.unreadable.add("/models/movies/1");
+    storage.tree.set("/models/movies/3", "c");
+    await clock.advanceSettled(1000);
+
+    expect(versions()).toEqual(["movies/1@a", "movies/2@b", "movies/3@c"]);
     watch.close();
   });
 

@@ -166,7 +166,7 @@ export class VersionWatch {
       }));
       const stamped = await Promise.all(
         directories.map(async ({ version, directory }) => {
-          const stamp = await storage.stamp(directory);
+          const stamp = await this.#stampOf(model, { version, directory });
           return { version, directory, stamp };
         }),
       );
@@ -188,6 +188,24 @@ export class VersionWatch {
       const reason = error instanceof Error ? error.message : String(error);
       const versions = this.#models.get(model)?.versions ?? [];
       return { model, policy, versions, problem: `Cannot read ${basePath}: ${reason}` };
+    }
+  }
+
+  /**
+   * One directory that cannot be read must not hide its neighbours: one that was read before stays
+   * as it was; a new one is found, so that opening it tells everybody what is wrong with it.
+   */
+  async #stampOf(
+    model: string,
+    { version, directory }: Omit<FoundVersion, "stamp">,
+  ): Promise<string | undefined> {
+    try {
+      return await this.#dependencies.storage.stamp(directory);
+    } catch (error) {
+      const before = this.#models.get(model)?.versions.find((each) => each.version === version);
+      return (
+        before?.stamp ?? `unreadable: ${error instanceof Error ? error.message : String(error)}`
+      );
     }
   }
 

@@ -84,8 +84,11 @@ export interface WorkerOptions {
   readonly announceIntervalMs?: number | undefined;
   /** Work waits and nothing moves for so long: the worker calls itself stalled. Default 1000 ms. */
   readonly stallMs?: number | undefined;
-  /** A worker in drain gives the others so long to notice. Default 1000 ms. */
-  readonly drainNoticeMs?: number | undefined;
+  /**
+   * A worker in drain leaves once others have covered its partitions for so long. Default 5000 ms:
+   * a worker that was killed may stay announced for 4.6 s, and must not count.
+   */
+  readonly drainSettleMs?: number | undefined;
   /** A worker in drain waits for coverage at most so long: grace period − 15 s. Default 285 000 ms. */
   readonly drainHoldMsMax?: number | undefined;
   /** Routers get so long to end their streams. Default 10 000 ms. */
@@ -160,7 +163,7 @@ function replicaSettings(options: WorkerOptions, id: WorkerId): ReplicaSettings 
 
 function drainSettings(options: WorkerOptions): WorkerSettings["drain"] {
   return {
-    drainNoticeMs: options.drainNoticeMs ?? 1000,
+    drainSettleMs: options.drainSettleMs ?? 5000,
     drainHoldMsMax: options.drainHoldMsMax ?? 285_000,
     drainGraceMs: options.drainGraceMs ?? 10_000,
   };

@@ -68,7 +68,7 @@ async function start(hub: MembershipHub, name: string): Promise<Started> {
       placementQuietMs: 50,
       announceIntervalMs: 10,
       requestDeadlineMsMax: 100,
-      drainNoticeMs: 100,
+      drainSettleMs: 100,
     },
     {
       environment: { clock: systemClock, random: () => 0.5, log: silentLogger },

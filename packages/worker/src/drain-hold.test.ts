@@ -1,0 +1,95 @@
+// When a worker in drain may send its routers away: never on the word of a life that is over.
+
+import type { Announcement, VersionHolding } from "@winnow/cluster";
+import { fingerprint, incarnation, workerId } from "@winnow/core";
+import type { WorkerId } from "@winnow/core";
+import { describe, expect, test } from "vitest";
+
+import { drainHold } from "./drain-hold.ts";
+import type { DrainHold } from "./drain-hold.ts";
+
+const [w0, w1, w2] = ["w0", "w1", "w2"].map(workerId) as [WorkerId, WorkerId, WorkerId];
+const holding: VersionHolding = {
+  model: "m",
+  version: 1,
+  fingerprint: fingerprint("a"),
+  state: "ready",
+  error: undefined,
+  tables: [{ table: 0, partitions: 1, held: [{ partition: 0, shares: [] }] }],
+};
+
+function announcement(id: WorkerId, life: number, isHolding: boolean): Announcement {
+  return {
+    workerId: id,
+    incarnation: incarnation(life),
+    address: id,
+    state: "ready",
+    accelerator: "",
+    device: "",
+    memoryUsedBytes: 0,
+    memoryCapacityBytes: 0,
+    versions: isHolding ? [holding] : [],
+  };
+}
+
+/** Looks at the hold of w0, whose one partition w1 is to have too, every 50 ms; when is it over? */
+function endOfHold(
+  othersAt: (nowMs: number) => readonly Announcement[],
+  placed: readonly WorkerId[] = [w0, w1],
+): number {
+  let hold: DrainHold = { isOver: false, uncovered: 0, coveredSinceMs: undefined };
+  for (let nowMs = 0; ; nowMs += 50) {
+    const others = othersAt(nowMs);
+    const holders = others.filter(({ versions }) => versions.length > 0);
+    const heard = new Set(others.map(({ workerId: id }) => id));
+    hold = drainHold({
+      nowMs,
+      startedAtMs: 0,
+      settings: { drainSettleMs: 2000, drainHoldMsMax: 60_000 },
+      others,
+      absent: new Set(placed.filter((id) => id !== w0 && !heard.has(id))),
+      coveredSinceMs: hold.coveredSinceMs,
+      holdings: [holding],
+      ownersOf: () => [[w0, w1]],
+      holdersOf: () =>
+        new Map([[0, new Set(holders.map(({ workerId: id }) => id))]].slice(0, holders.length)),
+    });
+    if (hold.isOver) return nowMs;
+  }
+}
+
+describe("I5: the hold of a drain", () => {
+  test("lasts for the settle time even when everything is covered at once", () => {
+    expect(endOfHold(() => [announcement(w1, 1, true)])).toBe(2000);
+  });
+
+  test("does not end on the announcement of a life that turns out to be over", () => {
+    const end = endOfHold((nowMs) => {
+      if (nowMs < 1500) return [announcement(w1, 1, true)];
+      return [announcement(w1, 2, nowMs >= 9000)];
+    });
+
+    expect(end).toBe(11_000);
+  });
+
+  test("waits for the other owner of a partition that is away, while somebody else is there", () => {
+    const end = endOfHold(
+      (nowMs) => [
+        announcement(w2, 1, false),
+        ...(nowMs < 5000 ? [] : [announcement(w1, 2, nowMs >= 7000)]),
+      ],
+      [w0, w1, w2],
+    );
+
+    expect(end).toBe(9000);
+  });
+
+  test("lasts for the settle time where the only other worker is away, and no time where there is none", () => {
+    expect(endOfHold(() => [])).toBe(2000);
+    expect(endOfHold(() => [], [w0])).toBe(0);
+  });
+
+  test("ends at its limit, covered or not", () => {
+    expect(endOfHold(() => [announcement(w1, 1, false)])).toBe(60_000);
+  });
+});
