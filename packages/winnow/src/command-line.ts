@@ -257,4 +257,4 @@ function demoCommand(): Command {
 }
 
 /** The script that starts this command: what `winnow up` starts its processes with. */
-export const winnowScript: string = fileURLToPath(new URL("../bin/winnow.js", import.meta.url));
+const winnowScript: string = fileURLToPath(new URL("../bin/winnow.js", import.meta.url));

@@ -16,7 +16,7 @@ export interface TableHandle {
 }
 
 /** A search that can be cancelled. */
-export interface SearchHandle {
+interface SearchHandle {
   readonly brand: "winnow-search";
 }
 

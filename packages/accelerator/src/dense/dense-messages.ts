@@ -24,7 +24,7 @@ export interface DenseRequestFrame {
 }
 
 /** An error as it crosses the thread border. */
-export interface DenseProblem {
+interface DenseProblem {
   readonly code: ErrorCode;
   readonly message: string;
 }

@@ -4,7 +4,7 @@
 import type { Dtype } from "@winnow/core";
 
 /** How the values of a field are laid out, besides strings. */
-export type ValueLayout = "varint" | "fixed";
+type ValueLayout = "varint" | "fixed";
 
 /** A dtype on the wire. */
 export interface WireType {

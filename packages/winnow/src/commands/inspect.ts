@@ -22,7 +22,7 @@ export interface InspectCommand {
 }
 
 /** One table, as people and programs see it. */
-export interface TableReport {
+interface TableReport {
   readonly name: string;
   readonly kind: string;
   readonly keys: string;
