@@ -3,6 +3,7 @@
 //
 //   WINNOW_BENCH_PYTHON=/path/to/python npm run bench:top-k            rivals: ONNX Runtime, FAISS
 //   … -- --rows 100000 --rounds 3 --output /tmp                         a quick look
+//   … -- --attempts 1                                                   whatever others do
 //
 // The machine may be shared and noisy: contenders take turns, medians are compared, ratios count.
 
@@ -22,16 +23,17 @@ const { values: options } = parseArgs({
   options: {
     rows: { type: "string", default: "1000000" },
     rounds: { type: "string", default: "5" },
+    attempts: { type: "string", default: "6" },
     threads: { type: "string", default: String(os.availableParallelism()) },
     output: { type: "string", default: path.join(root, "docs", "benchmarks") },
   },
 });
 const rounds = Number(options.rounds);
 const threads = Number(options.threads);
+const attemptsMax = Number(options.attempts);
 const QUERIES = 512;
 /** Processors others may keep busy during a round; beyond it the round is tried again. */
 const FOREIGN_MAX = 0.25;
-const ATTEMPTS_MAX = 6;
 const CELLS = [
   { batch: 1, k: 100 },
   { batch: 8, k: 100 },
@@ -100,7 +102,7 @@ async function runRound(cell, all, round) {
 /** A round during which others left the machine alone, or the best of some. */
 async function runQuietRound(cell, all, round) {
   let best;
-  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
+  for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
     const foreignSince = watchForeignLoad(all.flatMap(({ pid }) => pid ?? []));
     const times = await runRound(cell, all, round);
     const foreign = foreignSince();
