@@ -24,18 +24,26 @@ const ANCHOR = Symbol.for("winnow.gpu");
 const STORAGE_BUFFERS = 8;
 const INVOCATIONS = 256;
 
+interface GpuTraits {
+  readonly name: string;
+  readonly isTimed: boolean;
+}
+
 /** An opened GPU with its kernels. */
 export class GpuDevice {
   /** The GPU in words. */
   readonly name: string;
   readonly connection: GpuConnection;
   readonly kernels: Kernels;
+  /** Whether it tells how long stages take. */
+  readonly isTimed: boolean;
   readonly #failed: Promise<never>;
   #failure: WinnowError | undefined;
   #fail: (error: WinnowError) => void = () => undefined;
 
-  constructor(name: string, connection: GpuConnection, kernels: Kernels) {
+  constructor({ name, isTimed }: GpuTraits, connection: GpuConnection, kernels: Kernels) {
     this.name = name;
+    this.isTimed = isTimed;
     this.connection = connection;
     this.kernels = kernels;
     this.#failed = new Promise((_resolve, reject) => {
@@ -106,13 +114,14 @@ export async function openGpuDevice(
   settings: GpuSettings,
   load: () => Promise<WebGpuModule> = importWebGpu,
 ): Promise<GpuDevice> {
-  const gpu = await startWebGpu(settings.adapterName, load);
+  const gpu = await startWebGpu(settings, load);
   const adapter = await requestAdapter(gpu, settings.adapterName);
   checkAdapter(adapter, settings);
-  const { limits } = adapter;
-  const hasSubgroups = adapter.features.has("subgroups");
+  const { limits, features } = adapter;
+  const hasSubgroups = features.has("subgroups");
+  const isTimed = settings.isTimed && features.has("timestamp-query");
   const connection = await adapter.requestDevice({
-    requiredFeatures: hasSubgroups ? ["subgroups"] : [],
+    requiredFeatures: ["subgroups", "timestamp-query"].filter((name) => features.has(name)),
     requiredLimits: {
       maxBufferSize: limits.maxBufferSize,
       maxStorageBufferBindingSize: limits.maxStorageBufferBindingSize,
@@ -120,7 +129,11 @@ export async function openGpuDevice(
   });
   const { description, device, vendor } = adapter.info;
   const name = [device || vendor, description].filter((word) => word !== "").join(", ");
-  return new GpuDevice(name, connection, await compileKernels(connection, hasSubgroups));
+  return new GpuDevice(
+    { name, isTimed },
+    connection,
+    await compileKernels(connection, hasSubgroups),
+  );
 }
 
 /** The package `webgpu`. */
@@ -146,12 +159,15 @@ async function importWebGpu(): Promise<WebGpuModule> {
 }
 
 async function startWebGpu(
-  adapterName: string | undefined,
+  { adapterName, isTimed }: GpuSettings,
   load: () => Promise<WebGpuModule>,
 ): Promise<Gpu> {
+  const flags = adapterName === undefined ? [] : [`adapter=${adapterName}`];
+  // Browsers round timestamps so that pages cannot spy by them.
+  if (isTimed) flags.push("disable-dawn-features=timestamp_quantization");
   try {
     const webGpu = await load();
-    return webGpu.create(adapterName === undefined ? [] : [`adapter=${adapterName}`]);
+    return webGpu.create(flags);
   } catch (cause) {
     const code = (cause as { readonly code?: unknown }).code;
     const isAbsent = code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND";

@@ -18,7 +18,11 @@ import type { SearchProblem } from "../exactness.cases.ts";
 import { createReferenceAccelerator } from "../reference/accelerator.ts";
 import { createAccelerator } from "../create-accelerator.ts";
 import { createGpuAccelerator } from "./accelerator.ts";
+import { openGpuDevice } from "./device.ts";
+import { resolveGpuOptions } from "./gpu-settings.ts";
 import type { GpuAcceleratorOptions, GpuSearchCost } from "./gpu-settings.ts";
+import { HIDDEN_FAMILIES } from "./hidden-families.cases.ts";
+import { STAGES } from "./stage-timer.ts";
 import { openSoftwareGpu } from "./software-gpu.cases.ts";
 
 const { device, reason } = await openSoftwareGpu();
@@ -83,71 +87,8 @@ describe.skipIf(device === undefined)(`the GPU's filter ${reason}`, () => {
   });
 });
 
-/** Values from functions of row (or query) and dimension. */
-function madeProblem(
-  size: { readonly rows: number; readonly dim: number; readonly k: number },
-  tableValue: (row: number, j: number) => number,
-  queryValue: (query: number, j: number) => number,
-): SearchProblem {
-  const { rows, dim, k } = size;
-  const fill = (count: number, value: typeof tableValue): Float32Array =>
-    Float32Array.from({ length: count * dim }, (_, at) => value(Math.floor(at / dim), at % dim));
-  return { dim, k, table: fill(rows, tableValue), vectors: fill(4, queryValue) };
-}
-
-const SIZE = { rows: 4000, dim: 20, k: 10 };
-const sign = (query: number, j: number): number => ((query + j * j) % 3 === 0 ? -1 : 1);
-const isHidden = (row: number): boolean => Math.floor(row / 128) % 4 === 1;
-
-// Each of these is answered wrongly by bounds that lack one of their parts.
-const HIDDEN: Readonly<Record<string, () => SearchProblem>> = {
-  "the best rows are in the rest of their codes": () => {
-    const random = seededRandom(11);
-    return madeProblem(
-      SIZE,
-      (row, j) => {
-        if (!isHidden(row)) return j === 0 ? 0 : random() - 0.5;
-        return j === 0 ? 1000 : sign(row % 4, j) * (1 + random());
-      },
-      (query, j) => (j === 0 ? 0 : sign(query, j)),
-    );
-  },
-  "the best rows are in the rest of the query's codes": () => {
-    const random = seededRandom(12);
-    return madeProblem(
-      SIZE,
-      (row, j) => {
-        if (j === 0) return 0;
-        return random() < (isHidden(row) ? 0.05 : 0.5) ? -sign(row % 4, j) : sign(row % 4, j);
-      },
-      (query, j) => (j === 0 ? 1000 : sign(query, j) * 3),
-    );
-  },
-  "scores differ by less than float32 tells, after cancellation": () => {
-    const random = seededRandom(13);
-    return madeProblem(
-      { ...SIZE, rows: 2000 },
-      (_row, j) => (j < 18 ? 1000 + j : 1e-5 * (random() - 0.5)),
-      (query, j) => (j < 18 ? sign(0, j >> 1) * (j % 2 === 0 ? 1 + j : -j) : 1 + query),
-    );
-  },
-  "rows are too small for a float that a device may flush": () => {
-    const random = seededRandom(14);
-    return madeProblem(
-      SIZE,
-      (row, j) => (j === 0 ? 2 ** -120 * (row % 2) : 2 ** -128 * (random() - 0.5)),
-      (_query, j) => (j === 0 ? 2 ** -20 : 1),
-    );
-  },
-  "scores are rounded to a subnormal float32": () => {
-    const random = seededRandom(15);
-    const small = (): number => (random() - 0.5) * 2 ** -73;
-    return madeProblem(SIZE, small, small);
-  },
-};
-
 describe.skipIf(device === undefined)(`what codes hide ${reason}`, () => {
-  test.each(Object.entries(HIDDEN))("%s", async (_name, family) => {
+  test.each(Object.entries(HIDDEN_FAMILIES))("%s", async (_name, family) => {
     const problem = family();
 
     const { block } = await searched(problem);
@@ -280,4 +221,23 @@ describe.skipIf(device === undefined)(`large tables on a GPU ${reason}`, () => {
     expect(firstDifference(mergeTopK(blocks, k), bruteForce(problem))).toBeUndefined();
     await Promise.all([gpu, ...others].map((accelerator) => accelerator.close()));
   });
+});
+
+test.skipIf(device === undefined)("a timed device tells how long each stage took", async () => {
+  const problem = normalProblem(4000, 16, { queries: 70, k: 10 });
+  const timed = await openGpuDevice(resolveGpuOptions({ allowSoftware: true, isTimed: true }));
+  const costs: GpuSearchCost[] = [];
+  const options = { capacityBytes: CAPACITY_BYTES, ownsDevice: true };
+  const accelerator = createGpuAccelerator(timed, {
+    ...options,
+    onSearch: (cost) => costs.push(cost),
+  });
+
+  const block = await answer(accelerator, problem, 2);
+
+  expect(firstDifference(block, bruteForce(problem))).toBeUndefined();
+  const stageNs = costs[0]!.stageNs ?? [];
+  expect(stageNs).toHaveLength(STAGES.length);
+  expect(Math.min(...stageNs)).toBeGreaterThan(0);
+  await accelerator.close();
 });

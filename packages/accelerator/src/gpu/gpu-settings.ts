@@ -21,6 +21,8 @@ export interface GpuOptions {
   readonly exactStepProducts?: number | undefined;
   /** Whether closing the accelerator gives the GPU back; default: it stays open. */
   readonly ownsDevice?: boolean | undefined;
+  /** Whether the device tells how long each stage took, where it can; default: no. For measurements. */
+  readonly isTimed?: boolean | undefined;
   /** Is told how each search was answered; for tests. */
   readonly onSearch?: ((cost: GpuSearchCost) => void) | undefined;
 }
@@ -37,6 +39,8 @@ export interface GpuSearchCost {
   /** Groups kept and finalists scored, over all filtered queries. */
   readonly keptGroups: number;
   readonly finalists: number;
+  /** Nanoseconds on the device by stage of the fast path (stage-timer.ts); absent if not timed. */
+  readonly stageNs?: readonly number[] | undefined;
 }
 
 /** `GpuOptions` with every default filled in. */
@@ -49,27 +53,41 @@ export interface GpuSettings {
   readonly lanes: number;
   readonly exactStepProducts: number;
   readonly ownsDevice: boolean;
+  readonly isTimed: boolean;
   readonly onSearch: ((cost: GpuSearchCost) => void) | undefined;
 }
 
 /** Everything `createGpuAccelerator` can be told. */
 export interface GpuAcceleratorOptions extends AcceleratorOptions, GpuOptions {}
 
-/** The one place of defaults. @throws RangeError for a number that is none of its kind */
+const COUNTS = [
+  "slabBytesMax",
+  "scratchBytesMax",
+  "uploadBytesMax",
+  "lanes",
+  "exactStepProducts",
+] as const;
+
+const DEFAULTS: GpuSettings = {
+  allowSoftware: false,
+  adapterName: undefined,
+  slabBytesMax: 2 ** 30,
+  scratchBytesMax: 2 ** 29,
+  uploadBytesMax: 2 ** 26,
+  lanes: 2,
+  exactStepProducts: 2 ** 24,
+  ownsDevice: false,
+  isTimed: false,
+  onSearch: undefined,
+};
+
+/** Fills in the defaults. @throws RangeError for a number that is none of its kind */
 export function resolveGpuOptions(options: GpuOptions): GpuSettings {
-  const settings: GpuSettings = {
-    allowSoftware: options.allowSoftware ?? false,
-    adapterName: options.adapterName,
-    slabBytesMax: options.slabBytesMax ?? 2 ** 30,
-    scratchBytesMax: options.scratchBytesMax ?? 2 ** 29,
-    uploadBytesMax: options.uploadBytesMax ?? 2 ** 26,
-    lanes: options.lanes ?? 2,
-    exactStepProducts: options.exactStepProducts ?? 2 ** 24,
-    ownsDevice: options.ownsDevice ?? false,
-    onSearch: options.onSearch,
-  };
-  for (const [name, value] of Object.entries(settings)) {
-    if (typeof value === "number" && !(Number.isInteger(value) && value >= 1)) {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  const settings: GpuSettings = { ...DEFAULTS, ...Object.fromEntries(given) };
+  for (const name of COUNTS) {
+    const value = settings[name];
+    if (!(Number.isInteger(value) && value >= 1)) {
       throw new RangeError(`${name} is ${value}; it must be an integer from 1`);
     }
   }

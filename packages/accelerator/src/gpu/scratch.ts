@@ -5,6 +5,7 @@ import type { GpuDevice } from "./device.ts";
 import { BUFFER_USAGE, MAP_MODE_READ } from "./webgpu-api.ts";
 import type { GpuBindGroup, GpuBuffer } from "./webgpu-api.ts";
 import { PARAMS_BYTES } from "./kernels.ts";
+import { StageTimer } from "./stage-timer.ts";
 
 const { copySource, copyTarget, mapRead, storage, uniform } = BUFFER_USAGE;
 
@@ -30,12 +31,15 @@ const BYTES_MIN = 256;
 
 /** The working memory of one lane. */
 export class Scratch {
+  /** Present if the device is to tell how long stages take. */
+  readonly timer: StageTimer | undefined;
   readonly #device: GpuDevice;
   readonly #buffers = new Map<ScratchName, GpuBuffer>();
   #bindGroup: GpuBindGroup | undefined;
 
   constructor(device: GpuDevice) {
     this.#device = device;
+    this.timer = device.isTimed ? new StageTimer(device.connection) : undefined;
   }
 
   /** Makes each buffer at least as large as asked, in bytes. @throws WinnowError RESOURCE_EXHAUSTED */
@@ -85,5 +89,6 @@ export class Scratch {
     for (const buffer of this.#buffers.values()) buffer.destroy();
     this.#buffers.clear();
     this.#bindGroup = undefined;
+    this.timer?.close();
   }
 }

@@ -7,6 +7,8 @@ import { rowExponent } from "./codes.ts";
 import type { GpuDevice } from "./device.ts";
 import { PARAMS_STRIDE } from "./kernels.ts";
 import type { Scratch } from "./scratch.ts";
+import { untimed } from "./stage-timer.ts";
+import type { StageRecorder } from "./stage-timer.ts";
 import type { SearchScope } from "./search-scope.ts";
 import {
   FINALIST_WORDS,
@@ -119,10 +121,9 @@ export async function runPass(
   queue.writeBuffer(scratch.buffer("params"), 0, passParams(call));
   const encoder = device.connection.createCommandEncoder();
   encoder.clearBuffer(scratch.buffer("kept"), 0, count * 8);
-  const pass = encoder.beginComputePass();
-  pass.setBindGroup(1, scope.slabs[0]!.slab.bindGroup);
-  dispatchAll(pass, device, { ...call, group: scratch.bindGroup(), excludedMax });
-  pass.end();
+  const recorder = scratch.timer?.record(encoder) ?? untimed(encoder);
+  dispatchAll(recorder, device, { ...call, group: scratch.bindGroup(), excludedMax });
+  recorder.end();
   encoder.copyBufferToBuffer(
     scratch.buffer("result"),
     0,
@@ -131,7 +132,9 @@ export async function runPass(
     resultBytes,
   );
   queue.submit([encoder.finish()]);
-  return readAnswers(await scratch.read(resultBytes), call);
+  const result = await scratch.read(resultBytes);
+  await scratch.timer?.add();
+  return readAnswers(result, call);
 }
 
 interface PassCall {
@@ -179,12 +182,16 @@ function passParams({ scope, queries, rooms, token, exclusionsAt }: PassCall): U
 }
 
 function dispatchAll(
-  pass: GpuComputePass,
+  recorder: StageRecorder,
   { kernels }: GpuDevice,
   call: PassCall & { readonly group: GpuBindGroup; readonly excludedMax: number },
 ): void {
   const { scope, queries, rooms, group, excludedMax } = call;
-  const perSlab = (pipeline: GpuPipeline, dispatch: (groups: number) => void): void => {
+  const perSlab = (
+    pass: GpuComputePass,
+    pipeline: GpuPipeline,
+    dispatch: (groups: number) => void,
+  ): void => {
     pass.setPipeline(pipeline);
     for (const [index, { slab }] of scope.slabs.entries()) {
       pass.setBindGroup(0, group, [index * PARAMS_STRIDE]);
@@ -192,22 +199,24 @@ function dispatchAll(
       dispatch(slab.groups);
     }
   };
-  const overGroups = (groups: number): void => dispatchGrid(pass, groups);
-  perSlab(queries.count === 1 ? kernels.scanOne : kernels.scanTile, overGroups);
-  pass.setBindGroup(0, group, [0]);
-  if (excludedMax > 0) {
-    pass.setPipeline(kernels.exclude);
-    pass.dispatchWorkgroups(Math.ceil(excludedMax / ROW_THREADS), queries.count);
-  }
-  pass.setPipeline(kernels.select);
-  pass.dispatchWorkgroups(queries.count);
-  perSlab(kernels.rescore, overGroups);
-  pass.setBindGroup(0, group, [0]);
-  pass.setPipeline(kernels.finish);
-  pass.dispatchWorkgroups(queries.count);
-  perSlab(kernels.score, () => {
-    pass.dispatchWorkgroups(Math.ceil(rooms.final / ROW_THREADS), queries.count);
-  });
+  const perQuery = (pass: GpuComputePass, pipeline: GpuPipeline, workgroups: number): void => {
+    pass.setPipeline(pipeline);
+    pass.setBindGroup(0, group, [0]);
+    pass.setBindGroup(1, scope.slabs[0]!.slab.bindGroup);
+    pass.dispatchWorkgroups(workgroups, queries.count);
+  };
+  const scan = recorder.stage("scan");
+  const scanKernel = queries.count === 1 ? kernels.scanOne : kernels.scanTile;
+  perSlab(scan, scanKernel, (groups) => dispatchGrid(scan, groups));
+  const select = recorder.stage("select");
+  if (excludedMax > 0) perQuery(select, kernels.exclude, Math.ceil(excludedMax / ROW_THREADS));
+  perQuery(select, kernels.select, 1);
+  const rescore = recorder.stage("rescore");
+  perSlab(rescore, kernels.rescore, (groups) => dispatchGrid(rescore, groups));
+  perQuery(recorder.stage("finish"), kernels.finish, 1);
+  const score = recorder.stage("score");
+  const finalGroups = Math.ceil(rooms.final / ROW_THREADS);
+  perSlab(score, kernels.score, () => score.dispatchWorkgroups(finalGroups, queries.count));
 }
 
 /** Dispatches `workgroups` in a grid of a fixed width. */

@@ -86,6 +86,7 @@ class Search {
       hostQueries: routes.host.length,
       keptGroups: this.#keptGroups,
       finalists: this.#finalists,
+      stageNs: this.#means.scratch.timer?.take(),
     };
     return { block: this.#block, cost };
   }

@@ -69,6 +69,7 @@ export interface GpuConnection {
     }[];
   }): GpuBindGroup;
   createCommandEncoder(): GpuEncoder;
+  createQuerySet(descriptor: { readonly type: "timestamp"; readonly count: number }): GpuQuerySet;
   pushErrorScope(filter: "validation" | "out-of-memory" | "internal"): void;
   popErrorScope(): Promise<{ readonly message: string } | null>;
   destroy(): void;
@@ -86,6 +87,11 @@ export type GpuBindGroup = Brand<"bind group">;
 /** A compiled kernel (`GPUComputePipeline`). */
 export interface GpuPipeline {
   getBindGroupLayout(index: number): GpuBindGroupLayout;
+}
+
+/** Room for timestamps (`GPUQuerySet`). */
+export interface GpuQuerySet {
+  destroy(): void;
 }
 
 /** Memory of a GPU. */
@@ -111,7 +117,7 @@ interface GpuQueue {
 }
 
 /** Collects commands (`GPUCommandEncoder`). */
-interface GpuEncoder {
+export interface GpuEncoder {
   // oxlint-disable-next-line max-params -- the standard's signature
   copyBufferToBuffer(
     source: GpuBuffer,
@@ -121,7 +127,21 @@ interface GpuEncoder {
     size: number,
   ): void;
   clearBuffer(buffer: GpuBuffer, offset: number, size: number): void;
-  beginComputePass(): GpuComputePass;
+  beginComputePass(descriptor?: {
+    readonly timestampWrites: {
+      readonly querySet: GpuQuerySet;
+      readonly beginningOfPassWriteIndex: number;
+      readonly endOfPassWriteIndex: number;
+    };
+  }): GpuComputePass;
+  // oxlint-disable-next-line max-params -- the standard's signature
+  resolveQuerySet(
+    querySet: GpuQuerySet,
+    first: number,
+    count: number,
+    target: GpuBuffer,
+    offset: number,
+  ): void;
   finish(): Brand<"command buffer">;
 }
 
@@ -139,6 +159,7 @@ export const BUFFER_USAGE = {
   copySource: 0x04,
   copyTarget: 0x08,
   uniform: 0x40,
+  queryResolve: 0x200,
   storage: 0x80,
 } as const;
 

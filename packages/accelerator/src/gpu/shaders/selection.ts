@@ -61,8 +61,8 @@ fn main(
   @builtin(local_invocation_index) lane: u32,
   @builtin(workgroup_id) workgroup: vec3<u32>,
 ) {
-  let threshold = kthLargest(lane, workgroup.x, params.slots);
-  if (lane == 0u) { atomicStore(&kept[workgroup.x * 2u], threshold); }
+  let threshold = kthLargest(lane, workgroup.y, params.slots);
+  if (lane == 0u) { atomicStore(&kept[workgroup.y * 2u], threshold); }
 }
 `;
 
@@ -77,7 +77,7 @@ fn main(
   @builtin(local_invocation_index) lane: u32,
   @builtin(workgroup_id) workgroup: vec3<u32>,
 ) {
-  let queryIndex = workgroup.x;
+  let queryIndex = workgroup.y;
   let groups = atomicLoad(&kept[queryIndex * 2u + 1u]);
   let count = min(groups, params.keptRoom) * ${GROUP_ROWS}u;
   let threshold = kthLargest(lane, queryIndex, count);

@@ -1,0 +1,96 @@
+// How long each stage of a pass takes on the device, by its own timestamps. Only for measurements:
+// each stage is then a compute pass of its own, which costs a little.
+
+import { BUFFER_USAGE, MAP_MODE_READ } from "./webgpu-api.ts";
+import type {
+  GpuBuffer,
+  GpuComputePass,
+  GpuConnection,
+  GpuEncoder,
+  GpuQuerySet,
+} from "./webgpu-api.ts";
+
+/** The stages of a pass, in order. */
+export const STAGES = ["scan", "select", "rescore", "finish", "score"] as const;
+
+/** A stage of a pass. */
+export type Stage = (typeof STAGES)[number];
+
+/** Opens the compute pass of each stage. */
+export interface StageRecorder {
+  stage(name: Stage): GpuComputePass;
+  end(): void;
+}
+
+/** All stages in one compute pass. */
+export function untimed(encoder: GpuEncoder): StageRecorder {
+  const pass = encoder.beginComputePass();
+  return { stage: () => pass, end: () => pass.end() };
+}
+
+/** Timestamps around each stage, summed over passes until they are taken. */
+export class StageTimer {
+  readonly #querySet: GpuQuerySet;
+  readonly #resolved: GpuBuffer;
+  readonly #staging: GpuBuffer;
+  #sums: number[] = STAGES.map(() => 0);
+
+  constructor(connection: GpuConnection) {
+    const count = STAGES.length * 2;
+    const size = count * 8;
+    const { queryResolve, copySource, copyTarget, mapRead } = BUFFER_USAGE;
+    this.#querySet = connection.createQuerySet({ type: "timestamp", count });
+    this.#resolved = connection.createBuffer({ size, usage: queryResolve | copySource });
+    this.#staging = connection.createBuffer({ size, usage: mapRead | copyTarget });
+  }
+
+  /** Records a pass stage by stage; the timestamps are resolved at its end. */
+  record(encoder: GpuEncoder): StageRecorder {
+    let open: GpuComputePass | undefined;
+    const querySet = this.#querySet;
+    return {
+      stage: (name) => {
+        open?.end();
+        const first = STAGES.indexOf(name) * 2;
+        open = encoder.beginComputePass({
+          timestampWrites: {
+            querySet,
+            beginningOfPassWriteIndex: first,
+            endOfPassWriteIndex: first + 1,
+          },
+        });
+        return open;
+      },
+      end: () => {
+        open?.end();
+        const size = STAGES.length * 16;
+        encoder.resolveQuerySet(querySet, 0, STAGES.length * 2, this.#resolved, 0);
+        encoder.copyBufferToBuffer(this.#resolved, 0, this.#staging, 0, size);
+      },
+    };
+  }
+
+  /** Adds the timestamps of the pass that was submitted last. */
+  async add(): Promise<void> {
+    await this.#staging.mapAsync(MAP_MODE_READ);
+    const times = new BigUint64Array(this.#staging.getMappedRange().slice(0));
+    this.#staging.unmap();
+    for (const index of STAGES.keys()) {
+      this.#sums[index]! += Number(times[index * 2 + 1]! - times[index * 2]!);
+    }
+  }
+
+  /** Nanoseconds by stage since the last time. */
+  take(): readonly number[] {
+    const sums = this.#sums;
+    this.#sums = STAGES.map(() => 0);
+    return sums;
+  }
+
+  /** Frees the buffers. */
+  close(): void {
+    this.#querySet.destroy();
+    this.#resolved.destroy();
+    this.#staging.destroy();
+  }
+}
