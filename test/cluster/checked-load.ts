@@ -1,14 +1,28 @@
 // Load with an oracle: fixed arrival times, every answer compared byte for byte with the one recorded
-// from the same cluster before anything went wrong. Latency counts from the intended start, so a
-// stall is seen by every request that should have been sent during it.
+// from the same cluster before anything went wrong, or judged by what its version must say. Latency
+// counts from the intended start, so a stall is seen by every request that should have been sent
+// during it.
 
 import { Agent, request } from "node:http";
 
-/** One request and the only body it may be answered with. */
+/** One request and the only body it may be answered with, or whether a reply is right. */
 export interface KnownAnswer {
   readonly model: string;
   readonly body: string;
-  readonly expected: string;
+  readonly expected: string | ((reply: VersionedReply) => boolean);
+}
+
+/** A body and the version that its header names. */
+export interface VersionedReply {
+  readonly version: string;
+  readonly text: string;
+}
+
+/** Which version answered, and when. */
+export interface AnsweredVersion {
+  readonly version: string;
+  readonly sentMs: number;
+  readonly answeredMs: number;
 }
 
 /** What became of the requests. */
@@ -19,6 +33,8 @@ export interface LoadOutcome {
   /** Answers with 200 and another body. */
   readonly wrong: readonly string[];
   readonly latenciesMs: readonly number[];
+  /** One per answer with 200. */
+  readonly versions: readonly AnsweredVersion[];
 }
 
 /** Sends `perSecond` requests a second until `until` resolves, and waits for every answer. */
@@ -33,6 +49,7 @@ export async function runLoad(
     failed: [] as string[],
     wrong: [] as string[],
     latenciesMs: [] as number[],
+    versions: [] as AnsweredVersion[],
   };
   const pending = new Set<Promise<void>>();
   const startedMs = performance.now();
@@ -53,12 +70,17 @@ export async function runLoad(
     const answer = answers[sent % answers.length]!;
     const url = urls[sent % urls.length]!;
     sent += 1;
-    const one = ask(url, answer, agent).then((reply) => {
-      outcome.latenciesMs.push(performance.now() - dueMs);
-      if (reply.status !== 200) outcome.failed.push(`${reply.status} ${reply.text.slice(0, 200)}`);
-      else if (reply.text !== answer.expected) outcome.wrong.push(reply.text.slice(0, 200));
-      else outcome.exact += 1;
-    });
+    const sentMs = performance.now();
+    const note = (reply: Reply): void => {
+      const answeredMs = performance.now();
+      outcome.latenciesMs.push(answeredMs - dueMs);
+      const text = reply.text.slice(0, 200);
+      if (reply.status !== 200) return void outcome.failed.push(`${reply.status} ${text}`);
+      outcome.versions.push({ version: reply.version, sentMs, answeredMs });
+      if (isExpected(answer, reply)) outcome.exact += 1;
+      else outcome.wrong.push(`version ${reply.version}: ${text}`);
+    };
+    const one = ask(url, answer, agent).then((reply) => note(reply));
     pending.add(one);
     void one.finally(() => pending.delete(one));
   }
@@ -83,10 +105,13 @@ export async function recordAnswers(
   return answers;
 }
 
-interface Reply {
+interface Reply extends VersionedReply {
   /** HTTP status, or 0 when the connection failed. */
   readonly status: number;
-  readonly text: string;
+}
+
+function isExpected({ expected }: KnownAnswer, reply: Reply): boolean {
+  return typeof expected === "string" ? reply.text === expected : expected(reply);
 }
 
 function ask(url: string, one: Omit<KnownAnswer, "expected">, agent: Agent): Promise<Reply> {
@@ -96,13 +121,19 @@ function ask(url: string, one: Omit<KnownAnswer, "expected">, agent: Agent): Pro
       const chunks: Buffer[] = [];
       response.on("data", (chunk: Buffer) => chunks.push(chunk));
       response.on("end", () => {
-        resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString("utf8") });
+        const text = Buffer.concat(chunks).toString("utf8");
+        const version = String(response.headers["x-winnow-model-version"] ?? "");
+        resolve({ status: response.statusCode ?? 0, version, text });
       });
-      response.on("error", (error) => resolve({ status: 0, text: String(error) }));
+      response.on("error", (error) => resolve(brokenReply(error)));
     });
-    outgoing.on("error", (error) => resolve({ status: 0, text: String(error) }));
+    outgoing.on("error", (error) => resolve(brokenReply(error)));
     outgoing.end(one.body);
   });
+}
+
+function brokenReply(error: Error): Reply {
+  return { status: 0, version: "", text: String(error) };
 }
 
 /** The value below which `ratio` of the values lie. */

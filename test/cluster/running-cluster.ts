@@ -5,6 +5,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createServer } from "node:net";
 import path from "node:path";
+import { type Announcement, GrpcConnector } from "@winnow/cluster";
+import { systemClock } from "@winnow/core";
 
 /** The repository's root. */
 export const repositoryRoot: string = path.resolve(import.meta.dirname, "../..");
@@ -23,6 +25,13 @@ export interface ClusterShape {
   readonly accelerator?: string;
   readonly routerArgs?: readonly string[];
   readonly workerArgs?: readonly string[];
+  /** Further arguments of single workers, by name: `w1`. */
+  readonly argsOf?: Readonly<Record<string, readonly string[]>>;
+}
+
+/** One line of a log. */
+export interface LoggedEvent extends Readonly<Record<string, unknown>> {
+  readonly msg: string;
 }
 
 interface Role {
@@ -30,18 +39,27 @@ interface Role {
   readonly args: readonly string[];
   child: ChildProcess;
   readonly log: string[];
+  readonly port: number;
 }
 
 const LOADED_WITHIN_MS = 60_000;
+const DESCRIBED_WITHIN_MS = 3000;
 
 /** A started cluster. */
 export class RunningCluster {
   readonly urls: readonly string[];
-  readonly #roles: ReadonlyMap<string, Role>;
+  readonly #roles: Map<string, Role>;
+  /** Arguments of a worker of this cluster, by name and port. */
+  readonly #workerArgs: (name: string, port: number) => readonly string[];
 
-  private constructor(urls: readonly string[], roles: ReadonlyMap<string, Role>) {
+  private constructor(
+    urls: readonly string[],
+    roles: Map<string, Role>,
+    workerArgs: (name: string, port: number) => readonly string[],
+  ) {
     this.urls = urls;
     this.#roles = roles;
+    this.#workerArgs = workerArgs;
   }
 
   /** Starts the processes; does not wait for models. */
@@ -56,20 +74,24 @@ export class RunningCluster {
       ...["--log-level", "info"],
     ];
     const roles = new Map<string, Role>();
-    for (const [index, port] of workerPorts.entries()) {
-      const own = ["--id", `w${index}`, "--port", String(port), "--models", shape.models];
+    const workerArgs = (name: string, port: number): readonly string[] => {
+      const own = ["--id", name, "--port", String(port), "--models", shape.models];
       const device = ["--accelerator", shape.accelerator ?? "cpu", "--threads", "1"];
-      const args = ["worker", ...own, ...device, ...shared, ...(shape.workerArgs ?? [])];
-      roles.set(`w${index}`, launch(`w${index}`, args));
+      const further = [...(shape.workerArgs ?? []), ...(shape.argsOf?.[name] ?? [])];
+      return ["worker", ...own, ...device, ...shared, ...further];
+    };
+    for (const [index, port] of workerPorts.entries()) {
+      roles.set(`w${index}`, launch(`w${index}`, port, workerArgs(`w${index}`, port)));
     }
     const routerPorts = ports.slice(shape.workers);
     for (const [index, port] of routerPorts.entries()) {
       const args = ["router", "--port", String(port), ...shared, ...(shape.routerArgs ?? [])];
-      roles.set(`router${index}`, launch(`router${index}`, args));
+      roles.set(`router${index}`, launch(`router${index}`, port, args));
     }
     return new RunningCluster(
       routerPorts.map((port) => `http://127.0.0.1:${port}`),
       roles,
+      workerArgs,
     );
   }
 
@@ -91,6 +113,24 @@ export class RunningCluster {
     }
   }
 
+  /** What a worker says of itself, asked over gRPC; `undefined` while it does not answer. */
+  async announcement(name: string): Promise<Announcement | undefined> {
+    const connector = new GrpcConnector(systemClock);
+    try {
+      return await connector.describe(`127.0.0.1:${this.#role(name).port}`, DESCRIBED_WITHIN_MS);
+    } catch {
+      return undefined;
+    } finally {
+      connector.close();
+    }
+  }
+
+  /** Starts one more worker; only where membership is in Redis will the others find it. */
+  async addWorker(name: string): Promise<void> {
+    const [port] = (await freePorts(1)) as [number];
+    this.#roles.set(name, launch(name, port, this.#workerArgs(name, port)));
+  }
+
   /** Sends a signal to one process: `w1`, `router0`. */
   signal(name: string, signal: NodeJS.Signals): void {
     this.#role(name).child.kill(signal);
@@ -109,6 +149,16 @@ export class RunningCluster {
   restart(name: string): void {
     const role = this.#role(name);
     role.child = spawnRole(role.name, role.args, role.log);
+  }
+
+  /** What one process logged under these names in all its lives, as far as it is kept. */
+  events(name: string, ...names: readonly string[]): LoggedEvent[] {
+    const { log } = this.#role(name);
+    const lines = log.flatMap((chunk) => chunk.split("\n"));
+    return lines.flatMap((line) => {
+      const event = loggedEvent(line);
+      return event !== undefined && names.includes(event.msg) ? [event] : [];
+    });
   }
 
   /** The last lines all processes logged. */
@@ -139,9 +189,9 @@ export class RunningCluster {
   }
 }
 
-function launch(name: string, args: readonly string[]): Role {
+function launch(name: string, port: number, args: readonly string[]): Role {
   const log: string[] = [];
-  return { name, args, log, child: spawnRole(name, args, log) };
+  return { name, port, args, log, child: spawnRole(name, args, log) };
 }
 
 const LOG_LINES_MAX = 400;
@@ -155,6 +205,17 @@ function spawnRole(name: string, args: readonly string[], log: string[]): ChildP
   child.stdout.on("data", keep);
   child.stderr.on("data", keep);
   return child;
+}
+
+/** A line as it was logged, after the name of its process; `undefined` for anything else. */
+function loggedEvent(line: string): LoggedEvent | undefined {
+  const start = line.indexOf("{");
+  if (start < 0 || !line.endsWith("}")) return undefined;
+  try {
+    return JSON.parse(line.slice(start)) as LoggedEvent;
+  } catch {
+    return undefined;
+  }
 }
 
 async function isAvailable(url: string, model: string): Promise<boolean> {

@@ -52,7 +52,7 @@ function endOfHold(
       holdings: [holding],
       ownersOf: () => [[w0, w1]],
       holdersOf: () =>
-        new Map([[0, new Set(holders.map(({ workerId: id }) => id))]].slice(0, holders.length)),
+        new Map(holders.length === 0 ? [] : [[0, new Set(holders.map((each) => each.workerId))]]),
     });
     if (hold.isOver) return nowMs;
   }

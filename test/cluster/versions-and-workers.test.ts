@@ -1,0 +1,194 @@
+// Model versions while workers die, return, join, leave, or are too small: no request fails, and no
+// answer is of another version than it says.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { RedisProcess, hasRedisServer } from "./redis-process.ts";
+import { RunningCluster, pause } from "./running-cluster.ts";
+import {
+  eventually,
+  predict,
+  expectExact,
+  untilDefault,
+  untilReplicated,
+  versionOf,
+} from "./served-model.ts";
+import { publishVersion, versionedRequests } from "./written-versions.ts";
+
+const WORKERS = ["w0", "w1", "w2"];
+const routerArgs = ["--router-table-bytes", "0"];
+const answers = versionedRequests("movies", [1, 2]);
+
+let base = "";
+let cluster: RunningCluster;
+let redis: RedisProcess | undefined;
+
+function newBase(): void {
+  base = mkdtempSync(path.join(tmpdir(), "winnow-versions-"));
+}
+
+async function end(): Promise<void> {
+  await cluster?.stop();
+  await redis?.kill();
+  redis = undefined;
+  rmSync(base, { recursive: true, force: true });
+}
+
+describe("versions while workers die and return", () => {
+  beforeEach(async () => {
+    newBase();
+    publishVersion(base, { model: "movies", version: 1 });
+    cluster = await RunningCluster.start({
+      models: base,
+      workers: 3,
+      replication: 2,
+      routerArgs,
+    });
+    await cluster.loaded(["movies"]);
+    await untilReplicated(cluster, WORKERS, { model: "movies", version: 1 });
+  }, 90_000);
+  afterEach(end);
+
+  test("L1: a worker killed in the middle of a roll-out fails no request, and the roll-out ends", async () => {
+    await expectExact(cluster, answers, async () => {
+      await pause(500);
+      publishVersion(base, { model: "movies", version: 2 });
+      while (!cluster.events("w1", "version opened").some(({ version }) => version === 2)) {
+        await pause(2);
+      }
+      cluster.signal("w1", "SIGKILL");
+      await cluster.ended("w1");
+      await pause(500);
+      cluster.restart("w1");
+      await untilDefault(cluster, { model: "movies", version: 2 });
+      await untilReplicated(cluster, WORKERS, { model: "movies", version: 2 });
+      await pause(500);
+    });
+  }, 90_000);
+
+  test("a worker that was away for the roll-out loads what serves first; only then the newer one takes over", async () => {
+    await expectExact(cluster, answers, async () => {
+      await pause(1000);
+      cluster.signal("w1", "SIGKILL");
+      await cluster.ended("w1");
+      publishVersion(base, { model: "movies", version: 2 });
+      await eventually(
+        cluster,
+        () => versionOf(cluster.url, "movies", 2),
+        (told) => told?.state === "AVAILABLE",
+      );
+      await pause(4000);
+      expect((await predict(cluster.url, { model: "movies" })).version).toBe("1");
+      expect((await predict(cluster.url, { model: "movies", version: 2 })).version).toBe("2");
+
+      cluster.restart("w1");
+      await untilDefault(cluster, { model: "movies", version: 2 });
+      await untilReplicated(cluster, WORKERS, { model: "movies", version: 2 });
+    });
+
+    const events = cluster.events("w1", "worker listening", "share loaded");
+    const life = events.slice(events.findLastIndex(({ msg }) => msg === "worker listening"));
+    expect(life.slice(1).map(({ version }) => version)).toEqual([1, 2]);
+  }, 90_000);
+});
+
+describe.skipIf(!hasRedisServer)("versions while workers join and leave", () => {
+  beforeEach(async () => {
+    newBase();
+    publishVersion(base, { model: "movies", version: 1 });
+    redis = await RedisProcess.start();
+    cluster = await RunningCluster.start({
+      models: base,
+      workers: 3,
+      replication: 2,
+      redis: redis.url,
+      routerArgs,
+    });
+    await cluster.loaded(["movies"]);
+    await untilReplicated(cluster, WORKERS, { model: "movies", version: 1 });
+  }, 90_000);
+  afterEach(end);
+
+  test("L1: a fourth worker takes its share, another leaves, a version takes over, and no request fails", async () => {
+    await expectExact(cluster, answers, async () => {
+      await cluster.addWorker("w3");
+      await eventually(
+        cluster,
+        () => cluster.announcement("w3"),
+        (told) =>
+          told?.versions.some(
+            ({ state, tables }) => state === "ready" && tables.some(({ held }) => held.length > 0),
+          ) === true,
+      );
+      await untilReplicated(cluster, [...WORKERS, "w3"], { model: "movies", version: 1 });
+      cluster.signal("w0", "SIGTERM");
+      expect(await cluster.ended("w0")).toBe(0);
+      await untilReplicated(cluster, ["w1", "w2", "w3"], { model: "movies", version: 1 });
+      publishVersion(base, { model: "movies", version: 2 });
+      await untilDefault(cluster, { model: "movies", version: 2 });
+      await untilReplicated(cluster, ["w1", "w2", "w3"], { model: "movies", version: 2 });
+      await pause(500);
+    });
+  }, 90_000);
+});
+
+describe("a worker whose memory is too small for its share", () => {
+  beforeEach(newBase);
+  afterEach(end);
+
+  test("(R1) refuses it with a reason that names bytes, and the others keep every partition", async () => {
+    publishVersion(base, { model: "movies", version: 1 });
+    cluster = await RunningCluster.start({
+      models: base,
+      workers: 3,
+      replication: 2,
+      routerArgs,
+      argsOf: { w0: ["--memory-bytes", "20000"] },
+    });
+    await cluster.loaded(["movies"]);
+
+    const told = await eventually(
+      cluster,
+      () => cluster.announcement("w0"),
+      (each) => each?.versions[0]?.error !== undefined,
+    );
+
+    expect(told?.versions[0]?.error).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
+    expect(told?.versions[0]?.error?.message).toMatch(/\d+ bytes are still to load, \d+ are free/);
+    expect(cluster.events("w0", "version refused")).toMatchObject([
+      { message: expect.stringMatching(/bytes are still to load/) as string },
+    ]);
+    expect(await versionOf(cluster.url, "movies", 1)).toMatchObject({
+      state: "AVAILABLE",
+      message: expect.stringMatching(/w0.*bytes are still to load/) as string,
+    });
+    await expectExact(cluster, answers, () => pause(1500));
+  }, 60_000);
+
+  test("keeps the version that serves when a newer one does not fit beside it, and the status says so", async () => {
+    publishVersion(base, { model: "movies", version: 1 });
+    cluster = await RunningCluster.start({
+      models: base,
+      workers: 3,
+      replication: 2,
+      routerArgs,
+      argsOf: { w0: ["--memory-bytes", "450000"] },
+    });
+    await cluster.loaded(["movies"]);
+    await untilReplicated(cluster, WORKERS, { model: "movies", version: 1 });
+
+    await expectExact(cluster, answers, async () => {
+      publishVersion(base, { model: "movies", version: 2 });
+      await eventually(
+        cluster,
+        () => versionOf(cluster.url, "movies", 2),
+        (told) => /w0.*bytes are still to load/.test(told?.message ?? ""),
+      );
+      await pause(1500);
+    });
+
+    expect((await predict(cluster.url, { model: "movies" })).version).toBe("1");
+  }, 60_000);
+});

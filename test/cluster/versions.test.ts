@@ -1,0 +1,203 @@
+// The life of model versions on a cluster of real processes: they appear, take over, are spoiled,
+// deleted, do not fit; workers die, return, join and leave meanwhile. Two versions differ in every
+// item, so that an answer made of both could not be missed.
+
+import { cpSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { RunningCluster, pause } from "./running-cluster.ts";
+import {
+  eventually,
+  memoryOf,
+  predict,
+  expectExact,
+  untilDefault,
+  untilReplicated,
+  versionOf,
+  versionsOf,
+} from "./served-model.ts";
+import {
+  DATA_FILE,
+  type Spoil,
+  cut,
+  flip,
+  notANumber,
+  publishVersion,
+  remove,
+  rename,
+  unreadable,
+  versionedRequests,
+} from "./written-versions.ts";
+
+const WORKERS = ["w0", "w1", "w2"];
+const routerArgs = ["--router-table-bytes", "0"];
+const answers = versionedRequests("movies", [1, 2]);
+
+/** Ways to spoil versions of `movies`, by number, and what the status must name. */
+const SPOILT: ReadonlyMap<number, { readonly spoil: Spoil; readonly names: RegExp }> = new Map([
+  [3, { spoil: cut(DATA_FILE, 0.5), names: /variables\.data-00000-of-00001/ }],
+  [4, { spoil: flip(DATA_FILE, 0.3), names: /candidates.*variables\.data-00000-of-00001/ }],
+  [5, { spoil: flip("variables/variables.index", 0.4), names: /variables\.index/ }],
+  [6, { spoil: notANumber(6, 700), names: /candidates.*row 700|row 700.*candidates/ }],
+  [7, { spoil: cut("saved_model.pb", 0.6), names: /saved_model\.pb/ }],
+  [8, { spoil: remove("assets"), names: /assets|vocab/ }],
+  [9, { spoil: rename("TopKV2", "TopKV9"), names: /TopKV9/ }],
+  [10, { spoil: unreadable("saved_model.pb"), names: /saved_model\.pb/ }],
+]);
+
+let base = "";
+let cluster: RunningCluster;
+
+function newBase(): void {
+  base = mkdtempSync(path.join(tmpdir(), "winnow-versions-"));
+}
+
+async function end(): Promise<void> {
+  await cluster?.stop();
+  rmSync(base, { recursive: true, force: true });
+}
+
+describe("versions of a cluster that nothing else happens to", () => {
+  let memoryBefore: (number | undefined)[] = [];
+
+  beforeAll(async () => {
+    newBase();
+    publishVersion(base, { model: "movies", version: 1 });
+    publishVersion(base, { model: "films", version: 1 });
+    mkdirSync(path.join(base, "empty"));
+    cluster = await RunningCluster.start({
+      models: base,
+      workers: 3,
+      replication: 2,
+      routerArgs,
+    });
+    await cluster.loaded(["movies", "films"]);
+    for (const model of ["movies", "films"]) {
+      await untilReplicated(cluster, WORKERS, { model, version: 1 });
+    }
+    memoryBefore = await memoryOf(cluster, WORKERS);
+  }, 90_000);
+  afterAll(end);
+
+  test("S2: version 2 takes over under load; every answer is one version's, and no old one follows a new one", async () => {
+    const { versions } = await expectExact(cluster, answers, async () => {
+      await pause(1000);
+      publishVersion(base, { model: "movies", version: 2 });
+      await untilDefault(cluster, { model: "movies", version: 2 });
+      await pause(1500);
+    });
+
+    const told = new Set(versions.map(({ version }) => version));
+    expect([...told].toSorted()).toEqual(["1", "2"]);
+    const flipMs = Math.min(
+      ...versions.filter(({ version }) => version === "2").map(({ answeredMs }) => answeredMs),
+    );
+    const late = versions.filter(({ version, sentMs }) => version === "1" && sentMs > flipMs);
+    expect(late).toEqual([]);
+  }, 60_000);
+
+  test("S4: the old version answers where it is pinned until it is unloaded; others are not touched", async () => {
+    const pinned = await predict(cluster.url, { model: "movies", version: 1 });
+
+    expect(pinned.status).toBe(200);
+    expect(pinned.version).toBe("1");
+    expect(pinned.text).toContain("v01 item");
+    expect((await predict(cluster.url, { model: "movies", version: 11 })).status).toBe(404);
+    expect(await versionsOf(cluster.url, "films")).toMatchObject([
+      { version: "1", state: "AVAILABLE", code: "OK" },
+    ]);
+  });
+
+  test("S7: spoilt versions are never asked, and the status says what is wrong with each", async () => {
+    const { versions } = await expectExact(cluster, answers, async () => {
+      for (const [version, { spoil }] of SPOILT) {
+        publishVersion(base, { model: "movies", version, spoil });
+      }
+      for (const [version, { names }] of SPOILT) {
+        await eventually(
+          cluster,
+          () => versionOf(cluster.url, "movies", version),
+          (told) => told?.state === "END" && names.test(told.message),
+        );
+        const pinned = await predict(cluster.url, { model: "movies", version });
+        expect(pinned.status).toBe(404);
+      }
+      await pause(2000);
+    });
+    expect(new Set(versions.map(({ version }) => version))).toEqual(new Set(["2"]));
+
+    for (const [version] of SPOILT) {
+      const told = await versionOf(cluster.url, "movies", version);
+      expect(told).toMatchObject({ state: "END" });
+      expect(told?.code).not.toBe("OK");
+    }
+    expect(await versionOf(cluster.url, "movies", 2)).toMatchObject({ state: "AVAILABLE" });
+    expect((await predict(cluster.url, { model: "films" })).version).toBe("1");
+  }, 90_000);
+
+  test("S7: a good version after spoilt ones takes over", async () => {
+    publishVersion(base, { model: "movies", version: 12 });
+
+    await untilDefault(cluster, { model: "movies", version: 12 });
+
+    expect((await predict(cluster.url, { model: "movies" })).text).toContain("v12 item");
+  }, 60_000);
+
+  test("L4: what is not served is unloaded in the end, spoilt versions too, and all memory returns", async () => {
+    await eventually(
+      cluster,
+      () => predict(cluster.url, { model: "movies", version: 1 }),
+      ({ status }) => status === 404,
+    );
+    const told = await versionOf(cluster.url, "movies", 1);
+    expect(told === undefined || told.state === "END").toBe(true);
+    await eventually(
+      cluster,
+      async () => [await memoryOf(cluster, WORKERS), memoryBefore],
+      ([bytes, before]) => JSON.stringify(bytes) === JSON.stringify(before),
+    );
+  }, 60_000);
+
+  test("a model without any version is a 404 with a reason in the log", async () => {
+    const status = await fetch(`${cluster.url}/v1/models/empty`);
+
+    expect(status.status).toBe(404);
+    expect(await status.text()).toContain("empty");
+    expect((await predict(cluster.url, { model: "empty" })).status).toBe(404);
+    expect(cluster.events("w0", "model directory incomplete")).toContainEqual(
+      expect.objectContaining({
+        model: "empty",
+        problem: expect.stringContaining("No versions of servable empty found") as string,
+      }),
+    );
+  });
+
+  test("a version that is copied file by file is taken up once it is complete", async () => {
+    const files = ["saved_model.pb", "variables/variables.index", DATA_FILE, "assets"];
+    publishVersion(base, { model: ".aside", version: 1 });
+    const from = path.join(base, ".aside", "1");
+    const to = path.join(base, "late", "1");
+    mkdirSync(path.join(to, "variables"), { recursive: true });
+    await pause(1500);
+    for (const file of files) {
+      cpSync(path.join(from, file), path.join(to, file), { recursive: true });
+      await pause(1500);
+    }
+
+    await untilDefault(cluster, { model: "late", version: 1 });
+    expect((await predict(cluster.url, { model: "late" })).status).toBe(200);
+  }, 60_000);
+
+  test("a version deleted while it serves gives way to the one before it, without a failed request", async () => {
+    publishVersion(base, { model: "films", version: 2 });
+    await untilDefault(cluster, { model: "films", version: 2 });
+
+    await expectExact(cluster, versionedRequests("films", [1, 2]), async () => {
+      await pause(500);
+      renameSync(path.join(base, "films", "2"), path.join(base, ".gone"));
+      await untilDefault(cluster, { model: "films", version: 1 });
+      await pause(1000);
+    });
+  }, 60_000);
+});

@@ -1,0 +1,166 @@
+// Versions of one retrieval model whose every item, row and user differs from every other version's,
+// with the answers each must give by brute force, and ways to spoil a version directory. A version
+// is written beside the model and then renamed into it, as a training job should do it.
+
+import {
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import path from "node:path";
+import { canonicalScore, widenQueries } from "@winnow/accelerator";
+import { StringColumn } from "@winnow/core";
+import { writeRetrievalModel } from "@winnow/model";
+import type { KnownAnswer, VersionedReply } from "./checked-load.ts";
+
+const ROWS = 1600;
+const DIM = 16;
+const USERS = 120;
+const K = 10;
+const ASKED_USERS = 30;
+
+/** Numbers as uneven as float32 can be, the same in every run. */
+function noise(count: number, seed: number): Float32Array {
+  return Float32Array.from({ length: count }, (_, index) => Math.sin(index * 12.9898 + seed) * 3);
+}
+
+const itemRows = (version: number): Float32Array => noise(ROWS * DIM, version);
+const userRows = (version: number): Float32Array => noise((USERS + 1) * DIM, 100 + version);
+
+/** As long in every version, so that all versions occupy the same memory. */
+const itemId = (version: number, row: number): string =>
+  `v${String(version).padStart(2, "0")} item ${row}`;
+
+/** Changes a complete version directory before it appears under its number. */
+export type Spoil = (directory: string) => void;
+
+/** Puts a version of `model` into `base`, complete or as `spoil` leaves it, in one step. */
+export function publishVersion(
+  base: string,
+  { model, version, spoil }: { model: string; version: number; spoil?: Spoil },
+): void {
+  const beside = path.join(base, `.${model}-${version}`);
+  writeVersion(beside, version, itemRows(version));
+  spoil?.(beside);
+  mkdirSync(path.join(base, model), { recursive: true });
+  renameSync(beside, path.join(base, model, String(version)));
+}
+
+function writeVersion(directory: string, version: number, rows: Float32Array): void {
+  writeRetrievalModel(directory, {
+    users: {
+      vocabulary: StringColumn.fromText(Array.from({ length: USERS }, (_, user) => `user ${user}`)),
+      embedding: { rows: USERS + 1, dim: DIM, pieces: () => [userRows(version)] },
+      place: "asset",
+    },
+    candidates: { rows: ROWS, dim: DIM, pieces: () => [rows] },
+    identifiers: StringColumn.fromText(
+      Array.from({ length: ROWS }, (_, row) => itemId(version, row)),
+    ),
+    k: K,
+  });
+}
+
+/** The data file of a version directory. */
+export const DATA_FILE = "variables/variables.data-00000-of-00001";
+
+/** Cuts a file to a part of its bytes. */
+export const cut =
+  (file: string, ratio: number): Spoil =>
+  (directory) => {
+    const name = path.join(directory, file);
+    truncateSync(name, Math.floor(readFileSync(name).length * ratio));
+  };
+
+/** Flips one bit of the byte at this part of a file. */
+export const flip =
+  (file: string, ratio: number): Spoil =>
+  (directory) => {
+    const name = path.join(directory, file);
+    const bytes = readFileSync(name);
+    bytes[Math.floor(bytes.length * ratio)]! ^= 1;
+    writeFileSync(name, bytes);
+  };
+
+/** Takes a file or folder away. */
+export const remove =
+  (file: string): Spoil =>
+  (directory) =>
+    rmSync(path.join(directory, file), { recursive: true });
+
+/** Writes the version with NaN as the first value of one candidate row. */
+export const notANumber =
+  (version: number, row: number): Spoil =>
+  (directory) => {
+    const rows = itemRows(version);
+    rows[row * DIM] = NaN;
+    rmSync(directory, { recursive: true });
+    writeVersion(directory, version, rows);
+  };
+
+/** Replaces a text of the graph by another one of the same length, everywhere. */
+export const rename =
+  (from: string, to: string): Spoil =>
+  (directory) => {
+    const name = path.join(directory, "saved_model.pb");
+    writeFileSync(name, readFileSync(name, "latin1").replaceAll(from, to), "latin1");
+  };
+
+/** Makes a file a link to itself: it is listed, and nobody can open it. */
+export const unreadable =
+  (file: string): Spoil =>
+  (directory) => {
+    const name = path.join(directory, file);
+    rmSync(name);
+    symlinkSync(name, name);
+  };
+
+/** Requests with the answers that each of these versions must give, and no other version may. */
+export function versionedRequests(model: string, versions: readonly number[]): KnownAnswer[] {
+  return Array.from({ length: ASKED_USERS }, (_, index) => {
+    const users = index % 2 === 0 ? [index * 4] : [index * 4, USERS, index];
+    const expected = new Map(
+      versions.map((version) => [String(version), users.map((user) => bestItems(version, user))]),
+    );
+    return {
+      model,
+      body: JSON.stringify({ instances: users.map((user) => `user ${user}`) }),
+      expected: ({ version, text }: VersionedReply) => isAnswer(text, expected.get(version)),
+    };
+  });
+}
+
+interface BestItems {
+  readonly output_1: readonly number[];
+  readonly output_2: readonly string[];
+}
+
+function isAnswer(text: string, expected: readonly BestItems[] | undefined): boolean {
+  const { predictions } = JSON.parse(text) as { readonly predictions: readonly BestItems[] };
+  const read = predictions.map(({ output_1: scores, output_2: ids }) => ({
+    output_1: scores.map(Math.fround),
+    output_2: ids,
+  }));
+  return JSON.stringify(read) === JSON.stringify(expected);
+}
+
+/** What one process with the whole table would answer; `USERS` is a user nobody knows. */
+function bestItems(version: number, user: number): BestItems {
+  const row = user === USERS ? 0 : user + 1;
+  const [query] = widenQueries(userRows(version).slice(row * DIM, (row + 1) * DIM), DIM);
+  const rows = itemRows(version);
+  const best = Array.from({ length: ROWS }, (_, item) => ({
+    item,
+    score: canonicalScore(query!, rows, item * DIM),
+  }))
+    .toSorted((a, b) => b.score - a.score || a.item - b.item)
+    .slice(0, K);
+  return {
+    output_1: best.map(({ score }) => score),
+    output_2: best.map(({ item }) => itemId(version, item)),
+  };
+}
