@@ -13,11 +13,11 @@ import { Ring } from "./ring.ts";
 export interface PlacementOptions {
   /** Replicas of each partition; at most one per worker. */
   readonly replication: number;
-  /** Most replicas of one worker ÷ the mean. Default 1.25: less evens out, but moves more rows. */
+  /** Most replicas of one worker ÷ the mean. Default 1.1: less moves more rows. */
   readonly loadRatioMax?: number;
 }
 
-const LOAD_RATIO_MAX = 1.25;
+const LOAD_RATIO_MAX = 1.1;
 
 /**
  * The name a partition is placed by. Without the version: a newer version of the same table lies
@@ -52,7 +52,10 @@ export function place(
   const preferences = partitions.map((name) => ring.preferenceOf(name));
   const replication = Math.min(options.replication, distinct.length);
   const mean = (partitions.length * replication) / distinct.length;
-  const loadMax = Math.ceil((options.loadRatioMax ?? LOAD_RATIO_MAX) * mean);
+  const loadMax = Math.max(
+    Math.ceil(mean),
+    Math.floor((options.loadRatioMax ?? LOAD_RATIO_MAX) * mean),
+  );
   const loads = new Map<WorkerId, number>();
   const owners: WorkerId[][] = partitions.map(() => []);
   for (let replica = 0; replica < replication; replica += 1) {
