@@ -60,7 +60,7 @@ function up(): Command {
     )
     .addOption(replicationOption())
     .addOption(portOption("--port <port>", "REST port", "WINNOW_PORT").default(REST_PORT))
-    .addOption(portOption("--rest_api_port <port>", "the same, TensorFlow Serving's name", ""))
+    .addOption(portOption("--rest_api_port <port>", "the same, TensorFlow Serving's name"))
     .addOption(
       option("--host <address>", "address to listen on", "WINNOW_HOST").default("127.0.0.1"),
     )

@@ -17,13 +17,14 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
 
 const PORT_MAX = 65_535;
 
-/** An option that `variable` can set as well. */
-export function option(flags: string, description: string, variable: string): Option {
-  return new Option(flags, description).env(variable);
+/** An option that `variable` can set as well, where it has one. */
+export function option(flags: string, description: string, variable?: string): Option {
+  const made = new Option(flags, description);
+  return variable === undefined ? made : made.env(variable);
 }
 
 /** A port option. */
-export function portOption(flags: string, description: string, variable: string): Option {
+export function portOption(flags: string, description: string, variable?: string): Option {
   return option(flags, description, variable).argParser(wholeNumber(0, PORT_MAX));
 }
 
