@@ -84,7 +84,7 @@ function router(): Command {
         "WINNOW_PORT",
       ).default(REST_PORT),
     )
-    .addOption(portOption("--rest_api_port <port>", "REST port, TensorFlow Serving's name", ""))
+    .addOption(portOption("--rest_api_port <port>", "REST port, TensorFlow Serving's name"))
     .addOption(
       portOption(
         "--grpc-port <port>",
