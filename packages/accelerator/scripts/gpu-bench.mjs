@@ -30,7 +30,6 @@ const dist = new URL("../dist/", import.meta.url);
 const { openGpuDevice } = await import(new URL("gpu/device.js", dist).href);
 const { createGpuAccelerator } = await import(new URL("gpu/accelerator.js", dist).href);
 const { resolveGpuOptions } = await import(new URL("gpu/gpu-settings.js", dist).href);
-const { STAGES } = await import(new URL("gpu/stage-timer.js", dist).href);
 const { canonicalScore, widenQueries } = await import(new URL("canonical-score.js", dist).href);
 
 const { values: argument } = parseArgs({
@@ -131,13 +130,13 @@ async function measure(accelerator, resident, { batch, costs }) {
     const start = performance.now();
     await search();
     wall.push(performance.now() - start);
-    stages.push(costs[0]?.stageNs ?? []);
+    stages.push(costs[0].stageNs ?? {});
     if (wall.length >= 1000) break;
   }
   const stageMs = Object.fromEntries(
-    STAGES.map((stage, index) => [
+    Object.keys(stages[0]).map((stage) => [
       stage,
-      rounded(median(stages.map((ns) => ns[index] ?? 0)) / 1e6),
+      rounded(median(stages.map((ns) => ns[stage])) / 1e6),
     ]),
   );
   const { keptGroups, finalists, filteredQueries } = costs[0];

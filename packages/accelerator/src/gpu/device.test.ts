@@ -1,6 +1,6 @@
 // What happens to an accelerator when its GPU is not there, is not a real one, is lost, or is full.
 
-import { afterEach, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { loadParts, normalValues, seededRandom } from "../exactness.cases.ts";
 import type { SearchProblem } from "../exactness.cases.ts";
 import { createGpuAccelerator } from "./accelerator.ts";
@@ -14,8 +14,8 @@ const CAPACITY_BYTES = 2 ** 30;
 const { device: first, reason } = await openSoftwareGpu();
 const opened: GpuDevice[] = first === undefined ? [] : [first];
 
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((device) => device.close()));
+afterAll(async () => {
+  await Promise.all(opened.map((device) => device.close()));
 });
 
 async function openOne(): Promise<GpuDevice> {
@@ -84,7 +84,7 @@ describe.skipIf(first === undefined)(`the life of a GPU ${reason}`, () => {
   });
 
   test("rows of a dim beyond the kernels are refused by name", async () => {
-    const accelerator = createGpuAccelerator(await openOne(), { capacityBytes: CAPACITY_BYTES });
+    const accelerator = createGpuAccelerator(first!, { capacityBytes: CAPACITY_BYTES });
 
     const load = accelerator.load({ rows: 1, dim: 4097, firstRow: 0, use: "search" }, []);
 
@@ -93,12 +93,10 @@ describe.skipIf(first === undefined)(`the life of a GPU ${reason}`, () => {
   });
 
   test("what the device has no room for is refused", async () => {
-    const device = await openOne();
-
-    const allocation = device.allocate(2 ** 50, BUFFER_USAGE.storage);
+    const allocation = first!.allocate(2 ** 50, BUFFER_USAGE.storage);
 
     await expect(allocation).rejects.toMatchObject({ code: "RESOURCE_EXHAUSTED" });
-    device.checkAlive();
+    first!.checkAlive();
   });
 
   test("a lost GPU fails what is pending and everything after, and hangs nothing", async () => {
@@ -140,7 +138,7 @@ describe.skipIf(first === undefined)(`the life of a GPU ${reason}`, () => {
   });
 
   test("rows that are only gathered stay off the device and are not searched", async () => {
-    const accelerator = createGpuAccelerator(await openOne(), { capacityBytes: CAPACITY_BYTES });
+    const accelerator = createGpuAccelerator(first!, { capacityBytes: CAPACITY_BYTES });
     const shape = { rows: 100, dim: 8, firstRow: 0, use: "gather" } as const;
 
     const resident = await accelerator.load(shape, [new Float32Array(800)]);

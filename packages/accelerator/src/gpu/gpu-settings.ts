@@ -2,6 +2,7 @@
 // a software device will do (tests), and which GPU to take where there are several.
 
 import type { AcceleratorOptions } from "../accelerator-options.ts";
+import type { StageNs } from "./stage-timer.ts";
 
 /** Options of the GPU accelerator beyond those of every accelerator. */
 export interface GpuOptions {
@@ -39,8 +40,8 @@ export interface GpuSearchCost {
   /** Groups kept and finalists scored, over all filtered queries. */
   readonly keptGroups: number;
   readonly finalists: number;
-  /** Nanoseconds on the device by stage of the fast path (stage-timer.ts); absent if not timed. */
-  readonly stageNs?: readonly number[] | undefined;
+  /** Nanoseconds on the device by stage of the fast path; absent if not timed. */
+  readonly stageNs?: Readonly<StageNs> | undefined;
 }
 
 /** `GpuOptions` with every default filled in. */

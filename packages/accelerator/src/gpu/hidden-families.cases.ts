@@ -28,7 +28,7 @@ export const HIDDEN_FAMILIES: Readonly<Record<string, () => SearchProblem>> = {
     return madeProblem(
       SIZE,
       (row, j) => {
-        if (!isHidden(row)) return j === 0 ? 0 : random() - 0.5;
+        if (!isHidden(row)) return j === 0 ? 0 : sign(row % 4, j) * (0.8 + 0.2 * random());
         return j === 0 ? 1000 : sign(row % 4, j) * (1 + random());
       },
       (query, j) => (j === 0 ? 0 : sign(query, j)),

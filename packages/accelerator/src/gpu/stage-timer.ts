@@ -11,10 +11,17 @@ import type {
 } from "./webgpu-api.ts";
 
 /** The stages of a pass, in order. */
-export const STAGES = ["scan", "select", "rescore", "finish", "score"] as const;
+const STAGES = ["scan", "select", "rescore", "finish", "score"] as const;
 
 /** A stage of a pass. */
-export type Stage = (typeof STAGES)[number];
+type Stage = (typeof STAGES)[number];
+
+/** Nanoseconds on the device by stage. */
+export type StageNs = Record<Stage, number>;
+
+function noTime(): StageNs {
+  return { scan: 0, select: 0, rescore: 0, finish: 0, score: 0 };
+}
 
 /** Opens the compute pass of each stage. */
 export interface StageRecorder {
@@ -33,7 +40,7 @@ export class StageTimer {
   readonly #querySet: GpuQuerySet;
   readonly #resolved: GpuBuffer;
   readonly #staging: GpuBuffer;
-  #sums: number[] = STAGES.map(() => 0);
+  #sums: StageNs = noTime();
 
   constructor(connection: GpuConnection) {
     const count = STAGES.length * 2;
@@ -75,15 +82,15 @@ export class StageTimer {
     await this.#staging.mapAsync(MAP_MODE_READ);
     const times = new BigUint64Array(this.#staging.getMappedRange().slice(0));
     this.#staging.unmap();
-    for (const index of STAGES.keys()) {
-      this.#sums[index]! += Number(times[index * 2 + 1]! - times[index * 2]!);
+    for (const [index, stage] of STAGES.entries()) {
+      this.#sums[stage] += Number(times[index * 2 + 1]! - times[index * 2]!);
     }
   }
 
   /** Nanoseconds by stage since the last time. */
-  take(): readonly number[] {
+  take(): Readonly<StageNs> {
     const sums = this.#sums;
-    this.#sums = STAGES.map(() => 0);
+    this.#sums = noTime();
     return sums;
   }
 
