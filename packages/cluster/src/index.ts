@@ -45,6 +45,7 @@ export type {
 } from "./rpc/frames.ts";
 export type { Question } from "./rpc/query-window.ts";
 export { GrpcConnector } from "./rpc/grpc-connector.ts";
+export type { ModelsOrder, OrderedModel } from "./rpc/models-order.ts";
 export { MemoryNetwork } from "./rpc/memory-network.ts";
 export { WorkerChannel } from "./rpc/shard-channel.ts";
 export type {

@@ -179,6 +179,10 @@ export class FakeNetwork implements WorkerConnector {
     return this.damage === undefined ? bytes : this.damage(bytes);
   }
 
+  setModels(): Promise<void> {
+    return Promise.reject(new WinnowError("FAILED_PRECONDITION", "Pretended workers keep theirs"));
+  }
+
   forget(): void {}
 
   close(): void {}

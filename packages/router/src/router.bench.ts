@@ -55,6 +55,10 @@ class RememberingNetwork implements WorkerConnector {
     return Promise.resolve(encodeProgramPackage({ program, inlineTables: new Map() }));
   }
 
+  setModels(): Promise<void> {
+    return Promise.reject(new Error("not asked here"));
+  }
+
   forget(): void {}
 
   close(): void {}

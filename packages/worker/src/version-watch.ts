@@ -103,6 +103,8 @@ export class VersionWatch {
 
   /** Replaces the named models; those that are missing now are gone at once. Looks again. */
   setModels(models: readonly ModelLocation[]): void {
+    const told = models.map(({ model, basePath }) => ({ model, basePath }));
+    this.#dependencies.log.info("models replaced", { models: told });
     this.#named = models;
     this.#revision += 1;
     if (this.#settings.modelsPath === undefined) {

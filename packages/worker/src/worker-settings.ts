@@ -9,6 +9,7 @@ import type { Incarnation, WorkerId } from "@winnow/core";
 
 import type { DeviceSettings } from "./compute/compute-thread-data.ts";
 import type { DrainSettings } from "./drain-hold.ts";
+import type { ReplacementSettings } from "./model-replacement.ts";
 import type { ProgressWatchSettings } from "./progress-watch.ts";
 import type { ReplicaSettings } from "./replica-control.ts";
 import type { AnswerLimits } from "./query-answer.ts";
@@ -38,6 +39,8 @@ export interface WorkerOptions {
   readonly modelsPath?: string | undefined;
   /** Models by name and base path; the policy defaults to `versionPolicy`. */
   readonly models?: readonly NamedModel[] | undefined;
+  /** Routers may replace `models` by others whose base paths lie in here. Default: they may not. */
+  readonly modelReloadRoot?: string | undefined;
   /** Which versions to hold. Default: the latest one (and the serving one while it is another). */
   readonly versionPolicy?: VersionPolicy | undefined;
   /** Between two looks at the model directories; 0: look once. Default 1000 ms. */
@@ -103,6 +106,7 @@ export interface WorkerSettings {
   readonly port: number;
   readonly advertisedAddress: string | undefined;
   readonly watch: WatchSettings;
+  readonly replacement: ReplacementSettings;
   readonly replicas: ReplicaSettings;
   readonly answers: AnswerLimits;
   readonly progress: ProgressWatchSettings;
@@ -127,6 +131,10 @@ export function resolveWorkerOptions(options: WorkerOptions): WorkerSettings {
     port,
     advertisedAddress,
     watch: watchSettings(options),
+    replacement: {
+      reloadRoot: options.modelReloadRoot,
+      isWholeDirectory: options.modelsPath !== undefined,
+    },
     replicas: replicaSettings(options, id),
     answers: answerLimits(options),
     progress: { stallMs: options.stallMs ?? 1000, checkIntervalMs: PROGRESS_CHECK_INTERVAL_MS },

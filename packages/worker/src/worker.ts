@@ -15,6 +15,7 @@ import type {
   Announcement,
   LinkHandlers,
   MembershipStore,
+  ModelsOrder,
   ProgramQuery,
   WorkerLink,
   WorkerService,
@@ -23,15 +24,14 @@ import { WinnowError, sleep, toWinnowError } from "@winnow/core";
 import type { Environment } from "@winnow/core";
 
 import { Announcer } from "./announcer.ts";
-import { startComputeThread } from "./compute/compute-start.ts";
-import type { StartCompute } from "./compute/compute-start.ts";
+import { type StartCompute, startComputeThread } from "./compute/compute-start.ts";
 import type { Compute } from "./compute/compute.ts";
+import { acceptedModels } from "./model-replacement.ts";
 import { fileStorage } from "./model-storage.ts";
 import { ProgressWatch } from "./progress-watch.ts";
 import { ReplicaControl } from "./replica-control.ts";
 import { QueryAnswer } from "./query-answer.ts";
-import { VersionWatch } from "./version-watch.ts";
-import type { ModelStorage } from "./version-watch.ts";
+import { type ModelStorage, VersionWatch } from "./version-watch.ts";
 import { advertisedAddressOf, modelLocations, resolveWorkerOptions } from "./worker-settings.ts";
 import type { NamedModel, WorkerOptions, WorkerSettings } from "./worker-settings.ts";
 
@@ -161,6 +161,12 @@ export class Worker implements WorkerService {
     this.#watch.setModels(modelLocations(models, this.#settings.watch.policy));
   }
 
+  /** A router's order to do so. @throws WinnowError as `acceptedModels` */
+  async orderModels(order: ModelsOrder): Promise<void> {
+    const models = await acceptedModels(order.models, this.#settings.replacement);
+    if (!order.checkOnly && !this.#isClosed) this.setModels(models);
+  }
+
   /** Listens, announces itself and begins to load. */
   async listen(): Promise<void> {
     const { host, port } = this.#settings;
@@ -172,9 +178,8 @@ export class Worker implements WorkerService {
     this.#stopWatching = this.#membership.watch((view) => this.#control.setView(view));
     this.#progress.run();
     void this.#watch.run(); // Never rejects: a look that fails keeps the last finding.
-    const { workerId, incarnation } = this.#settings;
-    const { accelerator, device } = this.#compute.device;
-    const fields = { workerId, incarnation, address: this.#address, accelerator, device };
+    const { workerId, incarnation, address, accelerator, device } = this.announcement();
+    const fields = { workerId, incarnation, address, accelerator, device };
     environment.log.info("worker listening", fields);
   }
 

@@ -5,6 +5,7 @@ import { fingerprint } from "@winnow/core";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { EchoWorker, rowReply } from "./frames.cases.ts";
 import type { RouterFrame, WorkerFrame, WorkerQuery } from "./frames.ts";
+import type { ModelsOrder } from "./models-order.ts";
 import type { FrameChannel, WorkerConnector } from "./worker-connector.ts";
 
 /** A network with one worker in it. */
@@ -98,6 +99,40 @@ export function connectorCases(
         code: "NOT_FOUND",
         message: expect.stringContaining("Nobody here holds movies/1") as string,
       });
+    });
+
+    test("an order of models arrives unchanged", async () => {
+      const order: ModelsOrder = {
+        models: [
+          { model: "a", basePath: "/m/a", policy: { kind: "latest", count: 2 } },
+          { model: "b", basePath: "/m/b", policy: { kind: "all" } },
+          { model: "c", basePath: "/m/ü", policy: { kind: "specific", versions: [0, 2 ** 40] } },
+        ],
+        checkOnly: true,
+      };
+
+      await setup.connector.setModels(setup.address, order, 2000);
+      await setup.connector.setModels(setup.address, { models: [], checkOnly: false }, 2000);
+
+      expect(service.orders).toEqual([order, { models: [], checkOnly: false }]);
+    });
+
+    test("an order of models is refused in the worker's words, or by nobody being there", async () => {
+      const order = (model: string): ModelsOrder => ({
+        models: [{ model, basePath: "/m", policy: { kind: "all" } }],
+        checkOnly: false,
+      });
+
+      const refused = setup.connector.setModels(setup.address, order("never"), 2000);
+      await expect(refused).rejects.toMatchObject({
+        code: "FAILED_PRECONDITION",
+        message: expect.stringContaining("This worker never holds that") as string,
+      });
+      const malformed = setup.connector.setModels(setup.address, order(""), 2000);
+      await expect(malformed).rejects.toMatchObject({ code: "INVALID_ARGUMENT" });
+      const lost = setup.connector.setModels(setup.vacantAddress, order("a"), 2000);
+      await expect(lost).rejects.toMatchObject({ code: "UNAVAILABLE" });
+      expect(service.orders).toEqual([]);
     });
 
     test("queries arrive in order and unchanged, replies of one turn share a frame", async () => {

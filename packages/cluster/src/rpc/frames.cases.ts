@@ -6,6 +6,7 @@ import { StringColumn } from "@winnow/core";
 import fc from "fast-check";
 import { announced } from "../announcement.cases.ts";
 import type { FailureReason, WorkerQuery, WorkerReply } from "./frames.ts";
+import type { ModelsOrder } from "./models-order.ts";
 import type { Question } from "./query-window.ts";
 import type { LinkHandlers, WorkerLink, WorkerService } from "./worker-link.ts";
 
@@ -133,6 +134,8 @@ export class EchoWorker implements WorkerService {
   readonly cancelled: number[] = [];
   isHolding = false;
   closed = 0;
+  /** Model orders taken; one for a model named "never" is refused. */
+  readonly orders: ModelsOrder[] = [];
   programBytes: Uint8Array = new Uint8Array(0);
   readonly #id: string;
 
@@ -162,5 +165,12 @@ export class EchoWorker implements WorkerService {
   program(): Promise<Uint8Array> {
     if (this.programBytes.length > 0) return Promise.resolve(this.programBytes);
     return Promise.reject(new WinnowError("NOT_FOUND", "Nobody here holds movies/1"));
+  }
+
+  async orderModels(order: ModelsOrder): Promise<void> {
+    if (order.models.some(({ model }) => model === "never")) {
+      throw new WinnowError("FAILED_PRECONDITION", "This worker never holds that");
+    }
+    this.orders.push(order);
   }
 }

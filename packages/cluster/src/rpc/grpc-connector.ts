@@ -1,16 +1,19 @@
 // The network of a router in production: one gRPC connection per worker for as long as the worker is
 // a member, one long-lived stream on it (a unary call costs ten times the CPU).
 
-import type { ClientDuplexStream } from "@grpc/grpc-js";
+import type { ClientDuplexStream, ClientUnaryCall, ServiceError } from "@grpc/grpc-js";
 import { WinnowError } from "@winnow/core";
 import type { Clock } from "@winnow/core";
 import type { Announcement } from "../announcement.ts";
 import { decodeAnnouncement } from "../announcement-codec.ts";
 import { decodeWorkerFrame, encodeRouterFrame } from "./frame-codec.ts";
 import type { RouterFrame } from "./frames.ts";
+import type { Announcement__Output } from "./generated/winnow/shard/v1/Announcement.ts";
 import type { RouterFrame as RouterFrameMessage } from "./generated/winnow/shard/v1/RouterFrame.ts";
 import type { ShardClient } from "./generated/winnow/shard/v1/Shard.ts";
 import type { WorkerFrame__Output } from "./generated/winnow/shard/v1/WorkerFrame.ts";
+import { encodeModelsOrder } from "./models-order.ts";
+import type { ModelsOrder } from "./models-order.ts";
 import { createClient, fromServiceError } from "./shard-service.ts";
 import type {
   FrameChannel,
@@ -40,24 +43,24 @@ export class GrpcConnector implements WorkerConnector {
     }
   }
 
-  describe(address: string, timeoutMs: number): Promise<Announcement> {
-    return new Promise((resolve, reject) => {
-      const call = this.#clientOf(address).Describe({}, (error, message) => {
-        this.#clock.clearTimer(timer);
-        if (error !== null) return reject(fromServiceError(error, "The worker does not answer"));
-        try {
-          resolve(decodeAnnouncement(message));
-        } catch (malformed) {
-          reject(malformed);
-        }
-      });
-      const timer = this.#clock.setTimer(timeoutMs, () => {
-        reject(
-          new WinnowError("DEADLINE_EXCEEDED", `No answer from the worker in ${timeoutMs} ms`),
-        );
-        call.cancel();
-      });
-    });
+  async describe(address: string, timeoutMs: number): Promise<Announcement> {
+    const client = this.#clientOf(address);
+    const message = await this.#answer<Announcement__Output>(
+      (reply) => client.Describe({}, reply),
+      timeoutMs,
+      "The worker does not answer",
+    );
+    return decodeAnnouncement(message);
+  }
+
+  async setModels(address: string, order: ModelsOrder, timeoutMs: number): Promise<void> {
+    const message = encodeModelsOrder(order);
+    const client = this.#clientOf(address);
+    await this.#answer(
+      (reply) => client.SetModels(message, reply),
+      timeoutMs,
+      "The worker does not take the models",
+    );
   }
 
   async program(
@@ -93,6 +96,27 @@ export class GrpcConnector implements WorkerConnector {
   close(): void {
     for (const client of this.#clients.values()) client.close();
     this.#clients.clear();
+  }
+
+  /** The answer to a unary call, for which it waits so long at most. */
+  #answer<Answer>(
+    begin: (reply: (error: ServiceError | null, answer?: Answer) => void) => ClientUnaryCall,
+    timeoutMs: number,
+    failing: string,
+  ): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const call = begin((error, answer) => {
+        this.#clock.clearTimer(timer);
+        if (error !== null) reject(fromServiceError(error, failing));
+        else resolve(answer as Answer);
+      });
+      const timer = this.#clock.setTimer(timeoutMs, () => {
+        reject(
+          new WinnowError("DEADLINE_EXCEEDED", `No answer from the worker in ${timeoutMs} ms`),
+        );
+        call.cancel();
+      });
+    });
   }
 
   #clientOf(address: string): ShardClient {

@@ -6,6 +6,8 @@ import { WinnowError, toWinnowError } from "@winnow/core";
 import type { Clock } from "@winnow/core";
 import type { Announcement } from "../announcement.ts";
 import type { Pong, RouterFrame, WorkerFrame, WorkerReply } from "./frames.ts";
+import { checkModelsOrder } from "./models-order.ts";
+import type { ModelsOrder } from "./models-order.ts";
 import type {
   FrameChannel,
   FrameHandlers,
@@ -79,6 +81,12 @@ export class MemoryNetwork implements WorkerConnector {
   async program(address: string, query: ProgramQuery): Promise<Uint8Array> {
     const service = await this.#reach(address, Infinity);
     return service.program(query);
+  }
+
+  async setModels(address: string, order: ModelsOrder, timeoutMs: number): Promise<void> {
+    checkModelsOrder(order);
+    const service = await this.#reach(address, timeoutMs);
+    await service.orderModels(order);
   }
 
   forget(address: string): void {

@@ -1,4 +1,5 @@
-// The worker's gRPC server: streams of routers, Describe, GetProgram, health. Its drain is the order
+// The worker's gRPC server: streams of routers, Describe, GetProgram, SetModels,
+// health. Its drain is the order
 // that loses nothing: DRAIN frame, routers end their streams, and only then the listener closes (a
 // GOAWAY before that, with client keepalive, kills calls in flight: grpc-node #3068).
 
@@ -10,7 +11,9 @@ import { HealthImplementation } from "grpc-health-check";
 import { encodeAnnouncement } from "../announcement-codec.ts";
 import type { ProgramChunk } from "./generated/winnow/shard/v1/ProgramChunk.ts";
 import type { ProgramRequest__Output } from "./generated/winnow/shard/v1/ProgramRequest.ts";
+import type { SetModelsRequest__Output } from "./generated/winnow/shard/v1/SetModelsRequest.ts";
 import type { ShardHandlers } from "./generated/winnow/shard/v1/Shard.ts";
+import { decodeModelsOrder } from "./models-order.ts";
 import { cutDetails } from "./packed-bytes.ts";
 import { RouterLink } from "./router-link.ts";
 import { MESSAGE_BYTES_MAX, SERVER_OPTIONS, shardService } from "./shard-service.ts";
@@ -151,6 +154,12 @@ export class WorkerServer {
     return {
       Describe: (_, reply) => reply(null, encodeAnnouncement(service.announcement())),
       GetProgram: (call) => void sendProgram(call, service),
+      SetModels: ({ request }, reply) => {
+        setModels(request, service).then(
+          () => reply(null, {}),
+          (error: unknown) => reply(failureOf(error)),
+        );
+      },
       Exchange: (call) => {
         if (this.#isDraining) {
           call.emit("error", { code: status.UNAVAILABLE, details: "The worker is draining" });
@@ -195,13 +204,17 @@ async function sendProgram(call: ProgramCall, service: WorkerService): Promise<v
     }
     call.end();
   } catch (error) {
-    const { code, message } = toWinnowError(error);
-    const failure: Partial<ServiceError> = {
-      code: grpcStatusOf(code),
-      details: cutDetails(message),
-    };
-    call.emit("error", failure);
+    call.emit("error", failureOf(error));
   }
+}
+
+async function setModels(request: SetModelsRequest__Output, service: WorkerService): Promise<void> {
+  await service.orderModels(decodeModelsOrder(request));
+}
+
+function failureOf(error: unknown): Partial<ServiceError> {
+  const { code, message } = toWinnowError(error);
+  return { code: grpcStatusOf(code), details: cutDetails(message) };
 }
 
 function drained(call: ProgramCall): Promise<void> {

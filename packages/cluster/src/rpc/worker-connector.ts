@@ -4,6 +4,7 @@
 import type { VersionKey, WinnowError } from "@winnow/core";
 import type { Announcement } from "../announcement.ts";
 import type { RouterFrame, WorkerFrame } from "./frames.ts";
+import type { ModelsOrder } from "./models-order.ts";
 
 /** One stream to one worker, for one life of that stream. */
 export interface FrameChannel {
@@ -42,6 +43,12 @@ export interface WorkerConnector {
   describe(address: string, timeoutMs: number): Promise<Announcement>;
   /** The bytes of `encodeProgramPackage`. @throws WinnowError NOT_FOUND, UNAVAILABLE, … */
   program(address: string, query: ProgramQuery, signal?: AbortSignal): Promise<Uint8Array>;
+  /**
+   * Has a worker replace its named models, or only say whether it would. @throws WinnowError
+   * FAILED_PRECONDITION, PERMISSION_DENIED, INVALID_ARGUMENT in the worker's words; UNAVAILABLE,
+   * DEADLINE_EXCEEDED, after which it may have done so
+   */
+  setModels(address: string, order: ModelsOrder, timeoutMs: number): Promise<void>;
   /** Lets go of the connection to an address that is not needed any more. */
   forget(address: string): void;
   close(): void;

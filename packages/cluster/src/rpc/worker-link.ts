@@ -3,6 +3,7 @@
 
 import type { Announcement } from "../announcement.ts";
 import type { Pong, WorkerQuery, WorkerReply } from "./frames.ts";
+import type { ModelsOrder } from "./models-order.ts";
 import type { ProgramQuery } from "./worker-connector.ts";
 
 /** One router's stream. Sending never fails and never blocks; what a closed link is given is dropped. */
@@ -38,4 +39,6 @@ export interface WorkerService {
   accept(link: WorkerLink): LinkHandlers;
   /** The bytes of `encodeProgramPackage`. @throws WinnowError NOT_FOUND */
   program(query: ProgramQuery): Promise<Uint8Array>;
+  /** Replaces the named models, or only says whether it would. @throws WinnowError why it will not */
+  orderModels(order: ModelsOrder): Promise<void>;
 }

@@ -23,6 +23,7 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                       responseType: "ProgramChunk",
                       responseStream: true,
                     },
+                    SetModels: { requestType: "SetModelsRequest", responseType: "SetModelsReply" },
                   },
                 },
                 RouterFrame: {
@@ -132,6 +133,26 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                   },
                 },
                 ProgramChunk: { fields: { data: { type: "bytes", id: 1 } } },
+                SetModelsRequest: {
+                  fields: {
+                    models: { rule: "repeated", type: "OrderedModel", id: 1 },
+                    check_only: { type: "bool", id: 2 },
+                  },
+                },
+                OrderedModel: {
+                  oneofs: { policy: { oneof: ["latest", "all", "specific"] } },
+                  fields: {
+                    name: { type: "string", id: 1 },
+                    base_path: { type: "string", id: 2 },
+                    latest: { type: "uint32", id: 3 },
+                    all: { type: "bool", id: 4 },
+                    specific: { type: "VersionNumbers", id: 5 },
+                  },
+                },
+                VersionNumbers: {
+                  fields: { versions: { rule: "repeated", type: "uint64", id: 1 } },
+                },
+                SetModelsReply: { fields: {} },
                 Announcement: {
                   fields: {
                     worker_id: { type: "string", id: 1 },

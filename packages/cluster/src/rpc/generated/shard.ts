@@ -34,6 +34,10 @@ import type {
   LookupAsk__Output as _winnow_shard_v1_LookupAsk__Output,
 } from "./winnow/shard/v1/LookupAsk.ts";
 import type {
+  OrderedModel as _winnow_shard_v1_OrderedModel,
+  OrderedModel__Output as _winnow_shard_v1_OrderedModel__Output,
+} from "./winnow/shard/v1/OrderedModel.ts";
+import type {
   Ping as _winnow_shard_v1_Ping,
   Ping__Output as _winnow_shard_v1_Ping__Output,
 } from "./winnow/shard/v1/Ping.ts";
@@ -74,6 +78,14 @@ import type {
   RouterHello__Output as _winnow_shard_v1_RouterHello__Output,
 } from "./winnow/shard/v1/RouterHello.ts";
 import type {
+  SetModelsReply as _winnow_shard_v1_SetModelsReply,
+  SetModelsReply__Output as _winnow_shard_v1_SetModelsReply__Output,
+} from "./winnow/shard/v1/SetModelsReply.ts";
+import type {
+  SetModelsRequest as _winnow_shard_v1_SetModelsRequest,
+  SetModelsRequest__Output as _winnow_shard_v1_SetModelsRequest__Output,
+} from "./winnow/shard/v1/SetModelsRequest.ts";
+import type {
   ShardClient as _winnow_shard_v1_ShardClient,
   ShardDefinition as _winnow_shard_v1_ShardDefinition,
 } from "./winnow/shard/v1/Shard.ts";
@@ -97,6 +109,10 @@ import type {
   VersionHolding as _winnow_shard_v1_VersionHolding,
   VersionHolding__Output as _winnow_shard_v1_VersionHolding__Output,
 } from "./winnow/shard/v1/VersionHolding.ts";
+import type {
+  VersionNumbers as _winnow_shard_v1_VersionNumbers,
+  VersionNumbers__Output as _winnow_shard_v1_VersionNumbers__Output,
+} from "./winnow/shard/v1/VersionNumbers.ts";
 import type {
   WorkerFrame as _winnow_shard_v1_WorkerFrame,
   WorkerFrame__Output as _winnow_shard_v1_WorkerFrame__Output,
@@ -130,6 +146,10 @@ export interface ProtoGrpcType {
           _winnow_shard_v1_LookupAsk,
           _winnow_shard_v1_LookupAsk__Output
         >;
+        OrderedModel: MessageTypeDefinition<
+          _winnow_shard_v1_OrderedModel,
+          _winnow_shard_v1_OrderedModel__Output
+        >;
         Ping: MessageTypeDefinition<_winnow_shard_v1_Ping, _winnow_shard_v1_Ping__Output>;
         Pong: MessageTypeDefinition<_winnow_shard_v1_Pong, _winnow_shard_v1_Pong__Output>;
         ProgramChunk: MessageTypeDefinition<
@@ -158,6 +178,14 @@ export interface ProtoGrpcType {
           _winnow_shard_v1_RouterHello,
           _winnow_shard_v1_RouterHello__Output
         >;
+        SetModelsReply: MessageTypeDefinition<
+          _winnow_shard_v1_SetModelsReply,
+          _winnow_shard_v1_SetModelsReply__Output
+        >;
+        SetModelsRequest: MessageTypeDefinition<
+          _winnow_shard_v1_SetModelsRequest,
+          _winnow_shard_v1_SetModelsRequest__Output
+        >;
         Shard: SubtypeConstructor<typeof grpc.Client, _winnow_shard_v1_ShardClient> & {
           service: _winnow_shard_v1_ShardDefinition;
         };
@@ -174,6 +202,10 @@ export interface ProtoGrpcType {
         VersionHolding: MessageTypeDefinition<
           _winnow_shard_v1_VersionHolding,
           _winnow_shard_v1_VersionHolding__Output
+        >;
+        VersionNumbers: MessageTypeDefinition<
+          _winnow_shard_v1_VersionNumbers,
+          _winnow_shard_v1_VersionNumbers__Output
         >;
         WorkerFrame: MessageTypeDefinition<
           _winnow_shard_v1_WorkerFrame,

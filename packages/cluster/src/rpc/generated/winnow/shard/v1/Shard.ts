@@ -23,6 +23,14 @@ import type {
   RouterFrame__Output as _winnow_shard_v1_RouterFrame__Output,
 } from "../../../winnow/shard/v1/RouterFrame.ts";
 import type {
+  SetModelsReply as _winnow_shard_v1_SetModelsReply,
+  SetModelsReply__Output as _winnow_shard_v1_SetModelsReply__Output,
+} from "../../../winnow/shard/v1/SetModelsReply.ts";
+import type {
+  SetModelsRequest as _winnow_shard_v1_SetModelsRequest,
+  SetModelsRequest__Output as _winnow_shard_v1_SetModelsRequest__Output,
+} from "../../../winnow/shard/v1/SetModelsRequest.ts";
+import type {
   WorkerFrame as _winnow_shard_v1_WorkerFrame,
   WorkerFrame__Output as _winnow_shard_v1_WorkerFrame__Output,
 } from "../../../winnow/shard/v1/WorkerFrame.ts";
@@ -120,6 +128,53 @@ export interface ShardClient extends grpc.Client {
     argument: _winnow_shard_v1_ProgramRequest,
     options?: grpc.CallOptions,
   ): grpc.ClientReadableStream<_winnow_shard_v1_ProgramChunk__Output>;
+
+  /**
+   * Replaces the models this worker was given by name. Refused unless it was started to allow that.
+   */
+  SetModels(
+    argument: _winnow_shard_v1_SetModelsRequest,
+    metadata: grpc.Metadata,
+    options: grpc.CallOptions,
+    callback: grpc.requestCallback<_winnow_shard_v1_SetModelsReply__Output>,
+  ): grpc.ClientUnaryCall;
+  SetModels(
+    argument: _winnow_shard_v1_SetModelsRequest,
+    metadata: grpc.Metadata,
+    callback: grpc.requestCallback<_winnow_shard_v1_SetModelsReply__Output>,
+  ): grpc.ClientUnaryCall;
+  SetModels(
+    argument: _winnow_shard_v1_SetModelsRequest,
+    options: grpc.CallOptions,
+    callback: grpc.requestCallback<_winnow_shard_v1_SetModelsReply__Output>,
+  ): grpc.ClientUnaryCall;
+  SetModels(
+    argument: _winnow_shard_v1_SetModelsRequest,
+    callback: grpc.requestCallback<_winnow_shard_v1_SetModelsReply__Output>,
+  ): grpc.ClientUnaryCall;
+  /**
+   * Replaces the models this worker was given by name. Refused unless it was started to allow that.
+   */
+  setModels(
+    argument: _winnow_shard_v1_SetModelsRequest,
+    metadata: grpc.Metadata,
+    options: grpc.CallOptions,
+    callback: grpc.requestCallback<_winnow_shard_v1_SetModelsReply__Output>,
+  ): grpc.ClientUnaryCall;
+  setModels(
+    argument: _winnow_shard_v1_SetModelsRequest,
+    metadata: grpc.Metadata,
+    callback: grpc.requestCallback<_winnow_shard_v1_SetModelsReply__Output>,
+  ): grpc.ClientUnaryCall;
+  setModels(
+    argument: _winnow_shard_v1_SetModelsRequest,
+    options: grpc.CallOptions,
+    callback: grpc.requestCallback<_winnow_shard_v1_SetModelsReply__Output>,
+  ): grpc.ClientUnaryCall;
+  setModels(
+    argument: _winnow_shard_v1_SetModelsRequest,
+    callback: grpc.requestCallback<_winnow_shard_v1_SetModelsReply__Output>,
+  ): grpc.ClientUnaryCall;
 }
 
 export interface ShardHandlers extends grpc.UntypedServiceImplementation {
@@ -146,6 +201,14 @@ export interface ShardHandlers extends grpc.UntypedServiceImplementation {
     _winnow_shard_v1_ProgramRequest__Output,
     _winnow_shard_v1_ProgramChunk
   >;
+
+  /**
+   * Replaces the models this worker was given by name. Refused unless it was started to allow that.
+   */
+  SetModels: grpc.handleUnaryCall<
+    _winnow_shard_v1_SetModelsRequest__Output,
+    _winnow_shard_v1_SetModelsReply
+  >;
 }
 
 export interface ShardDefinition extends grpc.ServiceDefinition {
@@ -166,5 +229,11 @@ export interface ShardDefinition extends grpc.ServiceDefinition {
     _winnow_shard_v1_ProgramChunk,
     _winnow_shard_v1_ProgramRequest__Output,
     _winnow_shard_v1_ProgramChunk__Output
+  >;
+  SetModels: MethodDefinition<
+    _winnow_shard_v1_SetModelsRequest,
+    _winnow_shard_v1_SetModelsReply,
+    _winnow_shard_v1_SetModelsRequest__Output,
+    _winnow_shard_v1_SetModelsReply__Output
   >;
 }

@@ -1,0 +1,71 @@
+// Whether a worker takes an order to replace its models. The order comes from the network and names
+// directories that this worker would read, so it takes none unless it was started with a directory in
+// which all of them must lie, links resolved. Links inside a model's directory are followed as ever:
+// whoever may write there decides what is served.
+
+import { realpath } from "node:fs/promises";
+import path from "node:path";
+
+import type { OrderedModel } from "@winnow/cluster";
+import { WinnowError, excerpt } from "@winnow/core";
+
+import type { NamedModel } from "./worker-settings.ts";
+
+/** What a worker was started with. */
+export interface ReplacementSettings {
+  /** Ordered base paths lie in here; `undefined`: no order is taken. */
+  readonly reloadRoot: string | undefined;
+  /** It serves whatever lies in a directory: no list could replace that. */
+  readonly isWholeDirectory: boolean;
+}
+
+/** A path with its links resolved; rejects if it does not exist. */
+type RealPath = (name: string) => Promise<string>;
+
+/**
+ * The models as they are to be watched, by their real paths. @throws WinnowError FAILED_PRECONDITION
+ * where no order is taken, PERMISSION_DENIED for a path outside the root, NOT_FOUND for none
+ */
+export async function acceptedModels(
+  models: readonly OrderedModel[],
+  { reloadRoot, isWholeDirectory }: ReplacementSettings,
+  realPath: RealPath = realpath,
+): Promise<NamedModel[]> {
+  if (reloadRoot === undefined) {
+    throw refusal("it takes no models over the network; start workers with --model_reload_root");
+  }
+  if (isWholeDirectory) {
+    const advice = "start workers with --model_config_file or --model_name to have a list of them";
+    throw refusal(`it serves every model of a directory; ${advice}`);
+  }
+  const realRoot = await realPath(reloadRoot).catch(() => {
+    throw refusal(`its --model_reload_root ${reloadRoot} cannot be read`);
+  });
+  const roots = [path.resolve(reloadRoot), realRoot];
+  return Promise.all(
+    models.map(async ({ model, basePath, policy }) => {
+      // What lies outside is not even looked at: the answer would tell what exists there.
+      if (!roots.some((root) => isInside(root, path.resolve(basePath)))) throw outside(model);
+      const found = await realPath(basePath).catch(() => {
+        const text = `Model "${excerpt(model)}": ${excerpt(basePath)} cannot be read`;
+        throw new WinnowError("NOT_FOUND", text);
+      });
+      if (!isInside(realRoot, found)) throw outside(model);
+      return { model, basePath: found, policy };
+    }),
+  );
+
+  function outside(model: string): WinnowError {
+    const text = `Model "${excerpt(model)}": its base path lies outside of --model_reload_root`;
+    return new WinnowError("PERMISSION_DENIED", `${text} ${reloadRoot}`);
+  }
+}
+
+function isInside(root: string, name: string): boolean {
+  const relative = path.relative(root, name);
+  return relative !== ".." && !relative.startsWith(`..${path.sep}`) && !path.isAbsolute(relative);
+}
+
+function refusal(why: string): WinnowError {
+  return new WinnowError("FAILED_PRECONDITION", `This worker's models stay: ${why}`);
+}
