@@ -63,16 +63,11 @@ function decodeModel(message: OrderedModel__Output): OrderedModel {
 }
 
 function policyOf(message: OrderedModel__Output): OrderedModel["policy"] {
-  switch (message.policy) {
-    case "latest":
-      return { kind: "latest", count: message.latest ?? 0 };
-    case "all":
-      return { kind: "all" };
-    case "specific":
-      return { kind: "specific", versions: message.specific?.versions ?? [] };
-    case undefined:
-      throw refused(message.name, "has no version policy");
-  }
+  const { policy, latest, specific } = message;
+  if (policy === "latest") return { kind: "latest", count: latest ?? 0 };
+  if (policy === "all") return { kind: "all" };
+  if (policy === "specific") return { kind: "specific", versions: specific?.versions ?? [] };
+  throw refused(message.name, "has no version policy");
 }
 
 /** @throws WinnowError INVALID_ARGUMENT for what is out of bounds */
