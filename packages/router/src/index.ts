@@ -4,7 +4,12 @@ export type { AnsweredCall, GrpcObserver } from "./grpc/grpc-observer.ts";
 export { createGrpcServer } from "./grpc/grpc-server.ts";
 export type { GrpcServer } from "./grpc/grpc-server.ts";
 export type { GrpcOptions, GrpcSettings } from "./grpc/grpc-settings.ts";
-export type { ReloadModels, ReloadedModel, VersionPolicy } from "./grpc/reload-call.ts";
+export type {
+  ReloadModels,
+  ReloadPatience,
+  ReloadedModel,
+  VersionPolicy,
+} from "./grpc/reload-call.ts";
 export type { GrpcEnvironment } from "./grpc/serving-handlers.ts";
 export { createHttpServer } from "./http/http-server.ts";
 export type { HttpEnvironment, HttpServer } from "./http/http-server.ts";

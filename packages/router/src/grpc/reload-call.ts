@@ -1,5 +1,5 @@
-// HandleReloadConfigRequest: a new list of models for a running server. Winnow's workers find models
-// themselves, so this is UNIMPLEMENTED unless whoever runs the router says what a reload does.
+// HandleReloadConfigRequest: a new list of models for a running server. The lists are the workers', so
+// this is UNIMPLEMENTED unless whoever runs the router says what a reload does.
 
 import { WinnowError, excerpt } from "@winnow/core";
 import type { GrpcAnswer, GrpcCall } from "./predict-call.ts";
@@ -22,8 +22,20 @@ export type VersionPolicy =
   | { readonly kind: "all" }
   | { readonly kind: "specific"; readonly versions: readonly number[] };
 
-/** Replaces the list of models. @throws WinnowError when it cannot */
-export type ReloadModels = (models: readonly ReloadedModel[]) => Promise<void>;
+/** How long a reload may take: until its deadline, and while its client is there. */
+export interface ReloadPatience {
+  readonly deadlineMs: number;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Replaces the list of models; what the client should know of a reload that succeeded is its result.
+ * @throws WinnowError when it cannot
+ */
+export type ReloadModels = (
+  models: readonly ReloadedModel[],
+  patience: ReloadPatience,
+) => Promise<string | undefined>;
 
 /** @throws WinnowError UNIMPLEMENTED, INVALID_ARGUMENT, or as `reload` */
 export async function reloadConfig(
@@ -36,9 +48,9 @@ export async function reloadConfig(
       "Cannot reload: Winnow's workers watch their model directories and load what appears there",
     );
   }
-  await reload(readModels(call.bytes));
+  const notice = await reload(readModels(call.bytes), call);
   const bytes = encodeMessage("tensorflow.serving.ReloadConfigResponse", {
-    status: { error_code: "OK", error_message: "" },
+    status: { error_code: "OK", error_message: notice ?? "" },
   });
   return { bytes, instances: 0 };
 }

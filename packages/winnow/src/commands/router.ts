@@ -2,7 +2,7 @@
 // it reads flags, makes clock, log, network and membership, and starts router and servers with them.
 
 import { createDenseEngine } from "@winnow/accelerator";
-import type { RouterOptions } from "@winnow/router";
+import type { ReloadModels, RouterOptions } from "@winnow/router";
 import { createGrpcServer, createHttpServer, createMetrics, createRouter } from "@winnow/router";
 import { openCluster } from "../cluster-access.ts";
 import {
@@ -13,6 +13,7 @@ import {
   openModelConfig,
 } from "../model-config/config-flags.ts";
 import type { ModelConfig } from "../model-config/model-config.ts";
+import { ModelReload, type ModelReloadParts } from "../model-config/model-reload.ts";
 import { endOnSignals, reportListening } from "../process-life.ts";
 import { type LogLevel, processLog } from "../process-log.ts";
 import { processEnvironment } from "../process-settings.ts";
@@ -67,6 +68,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   const config = await openModelConfig(options, environment);
   const { metricsPath } = await monitoringOf(options, environment);
   const cluster = openCluster(options, environment);
+  const { connector } = cluster;
   const denseEngine = createDenseEngine({});
   const metrics = createMetrics();
   const requestTimeoutMs = options.rest_api_timeout_in_ms || UNLIMITED_TIMEOUT_MS;
@@ -74,7 +76,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     { ...routerOptions(options, config?.initial), requestTimeoutMs },
     {
       environment,
-      connector: cluster.connector,
+      connector,
       membership: cluster.membership,
       denseEngine,
       observer: metrics.router,
@@ -91,10 +93,11 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     },
     { ...environment, observer: metrics.http, ...(metricsPath !== undefined && { metrics }) },
   );
+  const reload = reloadOf(options, { ...environment, router, connector });
   const grpc = createGrpcServer(
     router,
     { requestTimeoutMs },
-    { ...environment, observer: metrics.grpc },
+    { ...environment, observer: metrics.grpc, reload },
   );
   const { host } = options;
   const ports = routerPorts(options, isPortTyped);
@@ -123,6 +126,15 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     log,
   );
   reportListening();
+}
+
+function reloadOf(
+  options: RouterRoleOptions,
+  parts: Omit<ModelReloadParts, "allowUnavailableLabels">,
+): ReloadModels {
+  const allowUnavailableLabels = options.allow_version_labels_for_unavailable_models;
+  const reload = new ModelReload({ ...parts, allowUnavailableLabels });
+  return reload.run.bind(reload);
 }
 
 function routerOptions(options: RouterRoleOptions, config: ModelConfig | undefined): RouterOptions {

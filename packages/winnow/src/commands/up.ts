@@ -132,6 +132,7 @@ const WORKER_FLAGS = [
   "file_system_poll_wait_seconds",
   "max_num_load_retries",
   "load_retry_interval_micros",
+  "model_reload_root",
 ] as const;
 const ROUTER_FLAGS = [
   ...CONFIG_FLAGS,

@@ -1,6 +1,7 @@
 // The worker role: one process that holds partitions and answers routers. This file is its edge: it
 // reads flags, makes clock, log and membership, and starts the worker with them.
 
+import path from "node:path";
 import { type WorkerOptions, startWorker } from "@winnow/worker";
 import { openCluster } from "../cluster-access.ts";
 import {
@@ -83,7 +84,12 @@ function workerOptions(options: WorkerRoleOptions): WorkerOptions {
     pollIntervalMs: options.file_system_poll_wait_seconds * 1000,
     maxLoadRetries: options.max_num_load_retries,
     loadRetryIntervalMs: options.load_retry_interval_micros / 1000,
+    modelReloadRoot: reloadRootOf(options),
   };
+}
+
+function reloadRootOf({ model_reload_root: root }: WorkerRoleOptions): string | undefined {
+  return root === undefined || root === "" ? undefined : path.resolve(root);
 }
 
 function locationsOf(options: WorkerRoleOptions): Pick<WorkerOptions, "models" | "modelsPath"> {

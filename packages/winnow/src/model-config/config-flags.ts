@@ -24,6 +24,7 @@ export interface LoadFlags {
   readonly file_system_poll_wait_seconds: number;
   readonly max_num_load_retries: number;
   readonly load_retry_interval_micros: number;
+  readonly model_reload_root?: string;
 }
 
 /** Flags of roles that answer requests. */
@@ -94,6 +95,13 @@ export function addLoadOptions(command: Command): Command {
       )
         .argParser(wholeNumber(0, DAY_SECONDS * 1_000_000))
         .default(10_000_000),
+    )
+    .addOption(
+      option(
+        "--model_reload_root <dir>",
+        "gRPC reloads may name models below this directory (default: no reloads)",
+        "WINNOW_MODEL_RELOAD_ROOT",
+      ),
     );
 }
 
@@ -169,6 +177,6 @@ export async function monitoringOf(
 }
 
 /** All labels of a configuration, as a router takes them. */
-export function labelsOf({ models }: ModelConfig): VersionLabels {
+export function labelsOf({ models }: Pick<ModelConfig, "models">): VersionLabels {
   return new Map(models.map(({ model, labels }) => [model, labels]));
 }

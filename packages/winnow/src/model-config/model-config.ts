@@ -2,11 +2,11 @@
 // of their versions, under which labels. Field names are those of `model_server_config.proto` and
 // `file_system_storage_path_source.proto`; checks are those of its server core, in more words.
 
-import path from "node:path";
 import { excerpt } from "@winnow/core";
 import type { VersionPolicy } from "@winnow/worker";
 import type { MessageShape, TextMessage } from "../text-proto/text-message.ts";
 import { readMessage } from "../text-proto/text-message.ts";
+import { basePathFault, duplicateFault, nameFault, platformFault } from "./model-checks.ts";
 
 /** One model of the file. */
 export interface ConfiguredModel {
@@ -94,7 +94,7 @@ export function readModelConfig(text: string, source: string): ModelConfig {
   const models = entries.map(modelOf);
   for (const [index, { model }] of models.entries()) {
     if (models.findIndex((other) => other.model === model) === index) continue;
-    throw entries[index]!.fault(`model "${excerpt(model)}" is listed twice`, "name");
+    throw entries[index]!.fault(duplicateFault(model), "name");
   }
   const idle = ["logging_config", "logging_configs"].filter((name) =>
     entries.some((entry) => entry.has(name)),
@@ -102,14 +102,10 @@ export function readModelConfig(text: string, source: string): ModelConfig {
   return { models, idle };
 }
 
-const NAME_CHARACTERS_MAX = 256;
-
 function modelOf(entry: TextMessage): ConfiguredModel {
   const model = entry.text("name");
-  if (model === "") throw entry.fault('a model needs a name: name: "movies"', "name");
-  if (model.length > NAME_CHARACTERS_MAX) {
-    throw entry.fault(`a model's name has at most ${NAME_CHARACTERS_MAX} characters`, "name");
-  }
+  const fault = nameFault(model);
+  if (fault !== undefined) throw entry.fault(fault, "name");
   checkPlatform(entry, model);
   return {
     model,
@@ -125,20 +121,15 @@ function checkPlatform(entry: TextMessage, model: string): void {
   const isOther = entry.has("model_platform") && platform !== "tensorflow";
   if (isOther || entry.text("model_type") === "OTHER") {
     const field = isOther ? "model_platform" : "model_type";
-    const text = `model "${excerpt(model)}": the only platform here is "tensorflow"`;
-    throw entry.fault(text, field);
+    throw entry.fault(platformFault(model), field);
   }
 }
 
 function basePathOf(entry: TextMessage, model: string): string {
   const basePath = entry.text("base_path");
-  if (path.isAbsolute(basePath)) return basePath;
-  const isRemote = /^[a-z][a-z0-9+.-]*:\/\//i.test(basePath);
-  const advice = isRemote
-    ? "files are read from directories: mount the bucket, or copy the model"
-    : "it holds the version directories, as in /models/movies";
-  const text = `model "${excerpt(model)}" needs an absolute base_path, not "${excerpt(basePath)}"`;
-  throw entry.fault(`${text}; ${advice}`, "base_path");
+  const fault = basePathFault(model, basePath);
+  if (fault !== undefined) throw entry.fault(fault, "base_path");
+  return basePath;
 }
 
 function policyOf(policy: TextMessage | undefined): VersionPolicy {
