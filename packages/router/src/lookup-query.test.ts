@@ -20,6 +20,19 @@ describe("a lookup", () => {
     expect(count).toBe(4);
   });
 
+  test("cuts many keys into frames of bounded length, same rows", async () => {
+    const bench = new QueryBench({ held: twice, settings: { frameKeysMax: 7 } });
+    const all = Array.from({ length: 40 }, (_, key) => key);
+
+    const rows = await bench.settle(bench.lookup(rowKeys(all)));
+
+    expect(rows.data).toEqual(bench.data.keyedRows);
+    const sizes = bench.workers.flatMap((worker) =>
+      worker.asked.map(({ ask }) => (ask.kind === "lookup" ? ask.keys.data.length : 0)),
+    );
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(7);
+  });
+
   test("survives a worker that dies while it is asked (L1)", async () => {
     const bench = new QueryBench({ held: twice });
     const all = Array.from({ length: 40 }, (_, key) => key);

@@ -10,6 +10,7 @@ import { runBounded } from "./bounded-run.ts";
 import type { ScatterPart } from "./slot.ts";
 import type { RequestScope, TableQueryParts } from "./table-query.ts";
 import { queryTable } from "./table-query.ts";
+import type { RouterSettings } from "./router-settings.ts";
 
 /** A lookup in one keyed table. */
 export interface LookupQuestion {
@@ -36,7 +37,7 @@ export async function queryLookup(
   if (table.keys.kind === "row") checkRows(table, keys);
   const groups = groupKeys(table, keys);
   const rows = new Float32Array(groups.distinct.data.length * table.dim);
-  const frames = cutFrames(groups, { table, frameBytesMax: parts.settings.frameBytesMax });
+  const frames = cutFrames(groups, table, parts.settings);
   await runBounded(frames, parts.settings.framesAtOnce, async (byPartition) => {
     const partitions = [...byPartition.keys()];
     const keysOf = (asked: readonly number[]): number[] =>
@@ -88,19 +89,23 @@ function positionText(index: number, shape: readonly number[]): string {
 /** Cuts the keys so that neither the question nor the answer of a frame grows beyond the limit. */
 function cutFrames(
   groups: KeyGroups,
-  { table, frameBytesMax }: { readonly table: KeyedTable; readonly frameBytesMax: number },
+  table: KeyedTable,
+  { frameBytesMax, frameKeysMax }: RouterSettings,
 ): Map<number, number[]>[] {
   const frames: Map<number, number[]>[] = [];
   let bytes = Number.POSITIVE_INFINITY;
+  let keys = 0;
   const partitions = [...groups.byPartition.keys()].toSorted((a, b) => a - b);
   for (const partition of partitions) {
     for (const position of groups.byPartition.get(partition)!) {
       const cost = keyBytes(groups, position) + table.dim * VALUE_BYTES;
-      if (bytes + cost > frameBytesMax) {
+      if (bytes + cost > frameBytesMax || keys === frameKeysMax) {
         frames.push(new Map());
         bytes = 0;
+        keys = 0;
       }
       bytes += cost;
+      keys += 1;
       const frame = frames.at(-1)!;
       const group = frame.get(partition);
       if (group === undefined) frame.set(partition, [position]);

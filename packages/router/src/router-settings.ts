@@ -77,6 +77,10 @@ export interface RouterSettings {
   readonly answerBytesMax: number;
   /** Default 65 536. Candidates (queries × k) of one frame; a larger request is cut. */
   readonly frameCandidatesMax: number;
+  /** Default 1024. Query vectors of one frame: at most the workers' `queryRowsMax`, or they refuse. */
+  readonly frameQueriesMax: number;
+  /** Default 65 536. Keys of one frame: at most the workers' `lookupKeysMax`, likewise. */
+  readonly frameKeysMax: number;
   /** Default 1 MiB. Query vectors or keys of one frame; a larger request is cut. */
   readonly frameBytesMax: number;
   /** Default 4. Frames of one request per worker at a time. */
@@ -131,6 +135,8 @@ const DEFAULTS: RouterSettings = {
   excludedIdsMax: 65_536,
   answerBytesMax: 64 * 2 ** 20,
   frameCandidatesMax: 65_536,
+  frameQueriesMax: 1024,
+  frameKeysMax: 65_536,
   frameBytesMax: 2 ** 20,
   framesAtOnce: 4,
   routerTableBytesMax: 4 * 2 ** 20,

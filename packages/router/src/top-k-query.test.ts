@@ -51,11 +51,11 @@ describe("a search", () => {
     expect(plain(answer).rows.slice(0, 6)).not.toContain(0);
   });
 
-  test("cuts many queries into bounded frames without changing the answer", async () => {
-    const bench = new QueryBench({
-      held: twice,
-      settings: { frameCandidatesMax: 12, framesAtOnce: 2 },
-    });
+  test.each([
+    ["candidates", { frameCandidatesMax: 12 }],
+    ["queries", { frameQueriesMax: 2 }],
+  ])("cuts many queries into frames of bounded %s, same answer", async (_, bound) => {
+    const bench = new QueryBench({ held: twice, settings: { ...bound, framesAtOnce: 2 } });
     const vectors = bench.vectors(9);
 
     const answer = await bench.settle(bench.search({ vectors, k: 5 }));

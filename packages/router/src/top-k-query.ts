@@ -104,11 +104,11 @@ function allPartitions(partitions: number): readonly number[] {
   return list;
 }
 
-/** Queries per frame: bounded by candidates that come back and by bytes that go out. */
+/** Queries per frame: bounded by their number, candidates that come back and bytes that go out. */
 function sliceLength({ settings }: TableQueryParts, { table, k }: TopKQuestionOfTable): number {
   const byCandidates = Math.floor(settings.frameCandidatesMax / k);
   const byBytes = Math.floor(settings.frameBytesMax / (table.dim * VALUE_BYTES));
-  return Math.max(1, Math.min(byCandidates, byBytes));
+  return Math.max(1, Math.min(settings.frameQueriesMax, byCandidates, byBytes));
 }
 
 function cutQueries(queries: number, length: number): RowRange[] {
