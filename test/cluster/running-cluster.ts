@@ -25,7 +25,7 @@ export interface ClusterShape {
   readonly accelerator?: string;
   readonly routerArgs?: readonly string[];
   readonly workerArgs?: readonly string[];
-  /** Further arguments of single workers, by name: `w1`. */
+  /** Further arguments of single processes, by name: `w1`, `router0`. */
   readonly argsOf?: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -85,8 +85,10 @@ export class RunningCluster {
     }
     const routerPorts = ports.slice(shape.workers);
     for (const [index, port] of routerPorts.entries()) {
-      const args = ["router", "--port", String(port), ...shared, ...(shape.routerArgs ?? [])];
-      roles.set(`router${index}`, launch(`router${index}`, port, args));
+      const name = `router${index}`;
+      const further = [...(shape.routerArgs ?? []), ...(shape.argsOf?.[name] ?? [])];
+      const args = ["router", "--port", String(port), ...shared, ...further];
+      roles.set(name, launch(name, port, args));
     }
     return new RunningCluster(
       routerPorts.map((port) => `http://127.0.0.1:${port}`),
