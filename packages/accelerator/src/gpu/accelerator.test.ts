@@ -1,11 +1,11 @@
 // The GPU accelerator does what every accelerator must do.
 
-import { afterAll } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { describeAccelerator } from "../accelerator.cases.ts";
 import { createGpuAccelerator } from "./accelerator.ts";
 import { openSoftwareGpu } from "./software-gpu.cases.ts";
 
-const { device } = await openSoftwareGpu();
+const { device, reason } = await openSoftwareGpu();
 
 afterAll(async () => {
   await device?.close();
@@ -14,3 +14,12 @@ afterAll(async () => {
 if (device !== undefined) {
   describeAccelerator("gpu", (options) => createGpuAccelerator(device, options));
 }
+
+describe.skipIf(device === undefined)(`gpu ${reason}`, () => {
+  test("names the device", () => {
+    const accelerator = createGpuAccelerator(device!, { capacityBytes: 2 ** 20 });
+
+    expect(accelerator.kind).toBe("gpu");
+    expect(accelerator.device).toMatch(/^GPU ./);
+  });
+});

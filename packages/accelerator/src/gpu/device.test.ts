@@ -48,7 +48,7 @@ describe("settings of a GPU", () => {
   );
 
   test("without the package, opening says how to install it", async () => {
-    const absent = Object.assign(new Error("no"), { code: "ERR_MODULE_NOT_FOUND" });
+    const absent = new Error("Cannot find package 'webgpu' imported from here");
 
     const open = openGpuDevice(resolveGpuOptions({ adapterName: "none" }), () =>
       Promise.reject(absent),
@@ -56,6 +56,14 @@ describe("settings of a GPU", () => {
 
     await expect(open).rejects.toMatchObject({ code: "FAILED_PRECONDITION" });
     await expect(open).rejects.toThrow("npm install --no-save webgpu@");
+  });
+
+  test("a package that does not load says why", async () => {
+    const broken = new Error("libgcc.so: version `GLIBC_2.34' not found");
+
+    const open = openGpuDevice(resolveGpuOptions({}), () => Promise.reject(broken));
+
+    await expect(open).rejects.toThrow(/does not load here; .*GLIBC_2.34/);
   });
 
   test("without a GPU, opening says what Vulkan needs", async () => {

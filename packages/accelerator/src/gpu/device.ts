@@ -169,9 +169,9 @@ async function startWebGpu(
     const webGpu = await load();
     return webGpu.create(flags);
   } catch (cause) {
-    const code = (cause as { readonly code?: unknown }).code;
-    const isAbsent = code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND";
-    throw missing(isAbsent ? ABSENT : UNLOADABLE, cause);
+    const message = cause instanceof Error ? cause.message : String(cause);
+    const isAbsent = /(cannot find|could not resolve).*webgpu/i.test(message);
+    throw missing(isAbsent ? ABSENT : `${UNLOADABLE}: ${message.slice(0, 1024)}`, cause);
   }
 }
 

@@ -22,6 +22,8 @@ import type { GpuBindGroup, GpuComputePass, GpuPipeline } from "./webgpu-api.ts"
 
 /** Queries that go together at most. */
 const QUERIES_MAX = 64;
+/** Groups with excluded rows that there is room for at most; they are often among the best. */
+const EXCLUDED_GROUPS_MAX = 4096;
 /** The parameter that says there are no excluded rows. */
 const NO_EXCLUSIONS = 0xffffffff;
 
@@ -55,7 +57,8 @@ interface Rooms {
 
 /** What a query keeps, with room to spare: groups by a factor that random tables stay far below. */
 function roomsOf(scope: SearchScope, k: number, excludedRows: number): Rooms {
-  const kept = Math.min(scope.slots, 12 * k + 64 + excludedRows);
+  const spared = Math.min(excludedRows, EXCLUDED_GROUPS_MAX);
+  const kept = Math.min(scope.slots, 12 * k + 64 + spared);
   return { kept, final: Math.min(kept * GROUP_ROWS, k + Math.ceil(k / 8) + 64) };
 }
 
