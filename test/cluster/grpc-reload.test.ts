@@ -4,41 +4,17 @@
 import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { type ServiceError, credentials, loadPackageDefinition } from "@grpc/grpc-js";
-import { loadSync } from "@grpc/proto-loader";
 import { writeDemo } from "@winnow/model";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { RunningCluster, freePorts, repositoryRoot } from "./running-cluster.ts";
+import { type ServingClient, clientOf } from "../../packages/router/src/grpc/grpc-client.cases.ts";
+import { RunningCluster, freePorts } from "./running-cluster.ts";
 import { eventually, predict, versionOf, versionsOf } from "./served-model.ts";
 
 const directory = mkdtempSync(path.join(tmpdir(), "winnow-reload-"));
 const root = path.join(directory, "models");
 const file = path.join(directory, "models.config");
 let cluster: RunningCluster;
-let client: ModelClient;
-
-interface ModelClient {
-  HandleReloadConfigRequest(
-    request: object,
-    options: { readonly deadline: number },
-    reply: (error: ServiceError | null, answer: object) => void,
-  ): void;
-  close(): void;
-}
-
-function clientOf(port: number): ModelClient {
-  const definition = loadSync("tensorflow_serving/apis/model_service.proto", {
-    includeDirs: [path.join(repositoryRoot, "proto")],
-    keepCase: true,
-    enums: String,
-    defaults: true,
-  });
-  const { tensorflow } = loadPackageDefinition(definition) as unknown as {
-    tensorflow: { serving: { ModelService: new (...parts: unknown[]) => ModelClient } };
-  };
-  const address = `127.0.0.1:${port}`;
-  return new tensorflow.serving.ModelService(address, credentials.createInsecure());
-}
+let client: ServingClient;
 
 interface Wanted {
   readonly name: string;
@@ -50,13 +26,7 @@ interface Wanted {
 
 function reload(...models: readonly Wanted[]): Promise<object> {
   const request = { config: { model_config_list: { config: models } } };
-  return new Promise((resolve, reject) => {
-    const options = { deadline: Date.now() + 30_000 };
-    client.HandleReloadConfigRequest(request, options, (error, answer) => {
-      if (error === null) resolve(answer);
-      else reject(error);
-    });
-  });
+  return client.call("HandleReloadConfigRequest", request, { deadline: Date.now() + 30_000 });
 }
 
 const OK = { status: { error_code: "OK", error_message: "" } };
@@ -100,7 +70,7 @@ beforeAll(async () => {
     routerArgs: ["--grpc-port", String(grpcPort)],
     workerArgs: [`--model_config_file=${file}`, "--model_reload_root", root],
   });
-  client = clientOf(grpcPort);
+  client = clientOf("ModelService", grpcPort);
   await cluster.loaded(["movies"]);
 }, 90_000);
 afterAll(async () => {
