@@ -70,8 +70,10 @@ export class RunningCluster {
     const members = workerPorts.map((port, index) => `w${index}@127.0.0.1:${port}`).join(",");
     const shared = [
       ...(shape.redis === undefined ? ["--members", members] : ["--redis", shape.redis]),
-      ...["--replication", String(shape.replication ?? Math.min(2, shape.workers))],
-      ...["--log-level", "info"],
+      "--replication",
+      String(shape.replication ?? Math.min(2, shape.workers)),
+      "--log-level",
+      "info",
     ];
     const roles = new Map<string, Role>();
     const workerArgs = (name: string, port: number): readonly string[] => {
