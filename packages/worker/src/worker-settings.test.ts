@@ -39,3 +39,21 @@ test("a worker on all interfaces is advertised under the machine's name", () => 
   expect(advertisedAddressOf(named, 7600)).toBe("w-3.shards:7600");
   expect(advertisedAddressOf(resolveWorkerOptions({ modelsPath: "/m" }), 9)).toBe("127.0.0.1:9");
 });
+
+test("models are replaced only where a root was given, and only a list of them", () => {
+  const models = [{ model: "movies", basePath: "/m/movies" }];
+  const modelReloadRoot = "/m";
+
+  expect(resolveWorkerOptions({ models }).replacement).toEqual({
+    reloadRoot: undefined,
+    isWholeDirectory: false,
+  });
+  expect(resolveWorkerOptions({ models, modelReloadRoot }).replacement).toEqual({
+    reloadRoot: "/m",
+    isWholeDirectory: false,
+  });
+  expect(resolveWorkerOptions({ modelsPath: "/m", modelReloadRoot }).replacement).toEqual({
+    reloadRoot: "/m",
+    isWholeDirectory: true,
+  });
+});
