@@ -118,7 +118,7 @@ export async function openGpuDevice(
   const adapter = await requestAdapter(gpu, settings.adapterName);
   checkAdapter(adapter, settings);
   const { limits, features } = adapter;
-  const hasSubgroups = features.has("subgroups");
+  const hasSubgroups = settings.usesSubgroups && features.has("subgroups");
   const isTimed = settings.isTimed && features.has("timestamp-query");
   const connection = await adapter.requestDevice({
     requiredFeatures: ["subgroups", "timestamp-query"].filter((name) => features.has(name)),

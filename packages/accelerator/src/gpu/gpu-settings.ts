@@ -22,6 +22,8 @@ export interface GpuOptions {
   readonly exactStepProducts?: number | undefined;
   /** Whether closing the accelerator gives the GPU back; default: it stays open. */
   readonly ownsDevice?: boolean | undefined;
+  /** Whether subgroup operations are used where the device has them; default: yes. For tests. */
+  readonly usesSubgroups?: boolean | undefined;
   /** Whether the device tells how long each stage took, where it can; default: no. For measurements. */
   readonly isTimed?: boolean | undefined;
   /** Is told how each search was answered; for tests. */
@@ -54,6 +56,7 @@ export interface GpuSettings {
   readonly lanes: number;
   readonly exactStepProducts: number;
   readonly ownsDevice: boolean;
+  readonly usesSubgroups: boolean;
   readonly isTimed: boolean;
   readonly onSearch: ((cost: GpuSearchCost) => void) | undefined;
 }
@@ -78,6 +81,7 @@ const DEFAULTS: GpuSettings = {
   lanes: 2,
   exactStepProducts: 2 ** 24,
   ownsDevice: false,
+  usesSubgroups: true,
   isTimed: false,
   onSearch: undefined,
 };
