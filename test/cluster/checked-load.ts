@@ -19,7 +19,7 @@ export interface VersionedReply {
 }
 
 /** Which version answered, and when. */
-export interface AnsweredVersion {
+interface AnsweredVersion {
   readonly version: string;
   readonly sentMs: number;
   readonly answeredMs: number;
@@ -54,12 +54,9 @@ export async function runLoad(
   const pending = new Set<Promise<void>>();
   const startedMs = performance.now();
   let sent = 0;
-  let isOver = false;
-  until.then(
-    () => (isOver = true),
-    () => (isOver = true),
-  );
-  while (!isOver) {
+  const over = new AbortController();
+  void until.finally(() => over.abort()).catch(() => undefined);
+  while (!over.signal.aborted) {
     const dueMs = startedMs + (1000 * sent) / perSecond;
     if (dueMs > performance.now()) {
       await new Promise((resolve) => {
@@ -134,10 +131,4 @@ function ask(url: string, one: Omit<KnownAnswer, "expected">, agent: Agent): Pro
 
 function brokenReply(error: Error): Reply {
   return { status: 0, version: "", text: String(error) };
-}
-
-/** The value below which `ratio` of the values lie. */
-export function percentile(values: readonly number[], ratio: number): number {
-  const ascending = values.toSorted((a, b) => a - b);
-  return ascending[Math.min(ascending.length - 1, Math.floor(ratio * ascending.length))] ?? 0;
 }

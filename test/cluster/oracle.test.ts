@@ -140,12 +140,12 @@ async function caseFault(url: string, question: Question): Promise<string | unde
   return differenceOf(signature, answerOf(signature, answer.body), { model, recorded });
 }
 
-const SHARDED = ["--router-table-bytes", "0"];
+const ALL_REMOTE = ["--router-table-bytes", "0"];
 
 describe.each([
-  { workers: 1, how: "each table on the worker", routerArgs: SHARDED },
-  { workers: 3, how: "every lookup asked of workers", routerArgs: SHARDED },
-  { workers: 5, how: "every lookup asked of workers", routerArgs: SHARDED },
+  { workers: 1, how: "each table on the worker", routerArgs: ALL_REMOTE },
+  { workers: 3, how: "every lookup asked of workers", routerArgs: ALL_REMOTE },
+  { workers: 5, how: "every lookup asked of workers", routerArgs: ALL_REMOTE },
   { workers: 2, how: "small tables looked up in the router", routerArgs: [] },
 ])("on $workers workers, $how", ({ workers, routerArgs }) => {
   let cluster: RunningCluster;

@@ -84,7 +84,7 @@ export async function eventually<Look>(
 }
 
 /** Fewest replicas of any partition of a version, over these workers; 0 where none tells of it. */
-export async function fewestReplicas(
+async function fewestReplicas(
   cluster: RunningCluster,
   workers: readonly string[],
   { model, version }: { readonly model: string; readonly version: number },

@@ -5,7 +5,7 @@ import { WinnowError } from "@winnow/core";
 import type { LoadShape, Resident, TopKQuery } from "./accelerator.ts";
 
 /** Values per row at most; beyond it a sum of the filter scan could leave 32 bits. */
-export const DIM_MAX = 32_768;
+const DIM_MAX = 32_768;
 
 const ROWS_MAX = 2 ** 32 - 1;
 

@@ -32,7 +32,11 @@ export function createDenseEngine(
   return new OnnxEngine({ queueRunsMax, start: () => start({ threads }) });
 }
 
-/** The compiled thread, also when this file runs from source: Node 20 cannot run TypeScript. */
+/**
+ * The compiled thread, also when this file runs from source: Node 20 cannot run TypeScript.
+ *
+ * @internal tests call it
+ */
 export function startDenseThread(settings: DenseThreadSettings): Worker {
   const isSource = import.meta.url.endsWith(".ts");
   const file = isSource ? "../../dist/dense/dense-thread.js" : "./dense-thread.js";

@@ -20,7 +20,7 @@ const text = (field: number, value: string): Bytes =>
   block(field, [...new TextEncoder().encode(value)]);
 
 /** Element type numbers of `TensorProto.DataType`. */
-export const ONNX_TYPES = {
+const ONNX_TYPES = {
   float32: 1,
   uint8: 2,
   int32: 6,

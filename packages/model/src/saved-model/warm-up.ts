@@ -42,7 +42,11 @@ export function readWarmUp(
   }
 }
 
-/** The requests of the file's content. @throws WinnowError DATA_LOSS, INVALID_ARGUMENT */
+/**
+ * The requests of the file's content. @throws WinnowError DATA_LOSS, INVALID_ARGUMENT
+ *
+ * @internal tests call it
+ */
 export function requestsOf(
   content: Uint8Array,
   signatures: readonly SignatureProgram[],

@@ -71,7 +71,7 @@ type Unary = (
 ) => { cancel(): void };
 
 /** A call under way. */
-export interface BegunCall {
+interface BegunCall {
   readonly answer: Promise<object>;
   readonly cancel: () => void;
 }

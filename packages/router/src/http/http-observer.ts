@@ -1,6 +1,10 @@
 // What the HTTP side tells whoever keeps metrics. It is told, not asked, and must not throw.
 
-/** One request that has been answered. */
+/**
+ * One request that has been answered.
+ *
+ * @internal tests call it
+ */
 export interface AnsweredRequest {
   /** The door it knocked at: `predict`, `status`, `metadata`, `malformed`, … */
   readonly api: string;

@@ -37,7 +37,11 @@ export interface RouterRoleOptions extends ModelConfigFlags, RequestFlags {
 /** TensorFlow Serving reads 0 as "no limit"; Winnow bounds every wait, so that is one day. */
 const UNLIMITED_TIMEOUT_MS = 24 * 3600 * 1000;
 
-/** Where a router listens; without `grpc` it speaks REST alone. */
+/**
+ * Where a router listens; without `grpc` it speaks REST alone.
+ *
+ * @internal tests call it
+ */
 export interface RouterPorts {
   readonly rest: number;
   readonly grpc: number | undefined;
@@ -46,6 +50,8 @@ export interface RouterPorts {
 /**
  * The ports flags mean. TensorFlow Serving's `--port=8500 --rest_api_port=8501` names the gRPC port
  * first; Winnow's own are `--port` for REST and `--grpc-port`, where 0 is off.
+ *
+ * @internal tests call it
  */
 export function routerPorts(
   options: Pick<RouterRoleOptions, "port" | "rest_api_port" | "grpcPort">,
