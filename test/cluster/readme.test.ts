@@ -33,7 +33,10 @@ beforeAll(async () => {
   const demo = steps.find((step) => step.startsWith("npx winnow demo"))!;
   const start = steps.find((step) => step.startsWith("npx winnow up"))!;
   execFileSync("sh", ["-c", runnable(demo)], { cwd: directory, stdio: "ignore" });
-  up = spawn("sh", ["-c", `${runnable(start)} --port ${port}`], { cwd: directory });
+  up = spawn("sh", ["-c", `${runnable(start)} --port ${port}`], {
+    cwd: directory,
+    env: { ...process.env, NO_COLOR: "1" },
+  });
   up.stdout?.on("data", (data: Buffer) => (output += data.toString("utf8")));
   up.stderr?.on("data", (data: Buffer) => (output += data.toString("utf8")));
   for (let waited = 0; !output.includes("Ctrl-C stops everything"); waited += 1) {
