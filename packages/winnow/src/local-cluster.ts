@@ -23,6 +23,8 @@ export interface LocalClusterShape {
 /** A running local cluster. */
 export interface LocalCluster {
   readonly url: string;
+  /** host:port of each worker. */
+  readonly workerAddresses: readonly string[];
   /** Process ids by name, for people who want to kill one. */
   readonly processIds: ReadonlyMap<string, number>;
   /** Drains the router, then ends the workers. */
@@ -46,6 +48,7 @@ export async function startLocalCluster(
   const isWildcard = shape.host === "0.0.0.0" || shape.host === "::";
   return {
     url: `http://${isWildcard ? "127.0.0.1" : shape.host}:${shape.port}`,
+    workerAddresses: ports.map((port) => `127.0.0.1:${port}`),
     get processIds() {
       return supervisor.processIds;
     },

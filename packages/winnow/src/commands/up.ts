@@ -11,6 +11,7 @@ import {
   startLocalCluster,
   waitUntilLoaded,
 } from "../local-cluster.ts";
+import { watchLoading } from "../load-progress.ts";
 import { assertPortFree } from "../local-ports.ts";
 import {
   type LoadFlags,
@@ -30,6 +31,7 @@ import {
 import { endOnSignals } from "../process-life.ts";
 import { type LogLevel, processLog } from "../process-log.ts";
 import { processVariables } from "../process-settings.ts";
+import { progressLine } from "../progress-line.ts";
 import { exampleInstances } from "./example.ts";
 
 /** Flags of `winnow up`. */
@@ -78,7 +80,7 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
   try {
     cluster = await startLocalCluster(shape, log);
     say(`loading ${versions.map(({ model }) => model).join(", ")}`);
-    const states = await waitUntilLoaded(cluster.url, versions, stop.signal);
+    const states = await loadedStates(cluster, versions, { options, signal: stop.signal });
     const seconds = ((systemClock.nowMs() - startedMs) / 1000).toFixed(1);
     process.stdout.write(readyText(cluster, versions, states));
     say(`up after ${seconds} s; Ctrl-C stops everything. For one machine, not for production.`);
@@ -86,6 +88,31 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
     if (stop.signal.aborted) return;
     await cluster?.stop();
     throw toWinnowError(error);
+  }
+}
+
+/** Waits for the models, with progress where a person watches. */
+async function loadedStates(
+  cluster: LocalCluster,
+  versions: readonly VersionDirectory[],
+  { options, signal }: { readonly options: UpOptions; readonly signal: AbortSignal },
+): Promise<ModelState[]> {
+  const loaded = new AbortController();
+  const watched = process.stderr.isTTY
+    ? watchLoading(
+        {
+          workerAddresses: cluster.workerAddresses,
+          replication: Math.min(options.replication, options.workers),
+        },
+        progressLine({ label: "loading", unit: "replicas" }, process.stderr, systemClock),
+        AbortSignal.any([loaded.signal, signal]),
+      )
+    : Promise.resolve();
+  try {
+    return await waitUntilLoaded(cluster.url, versions, signal);
+  } finally {
+    loaded.abort();
+    await watched;
   }
 }
 

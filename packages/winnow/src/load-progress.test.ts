@@ -1,0 +1,37 @@
+// The progress of loading counts replicas once per worker that holds them.
+
+import type { Announcement } from "@winnow/cluster";
+import { fingerprint, incarnation, workerId } from "@winnow/core";
+import { expect, test } from "vitest";
+import { heldReplicas } from "./load-progress.ts";
+
+function announcing(id: string, held: readonly number[]): Announcement {
+  const parts = held.map((partition) => ({ partition, shares: [] }));
+  return {
+    workerId: workerId(id),
+    incarnation: incarnation(1),
+    address: `${id}:1`,
+    state: "starting",
+    accelerator: "cpu",
+    device: "",
+    memoryUsedBytes: 0,
+    memoryCapacityBytes: 0,
+    versions: [
+      {
+        model: "m",
+        version: 1,
+        fingerprint: fingerprint("00"),
+        state: "loading",
+        error: undefined,
+        tables: [{ table: 0, partitions: 4, held: parts }],
+      },
+    ],
+  };
+}
+
+test("progress counts replicas held by all workers against partitions × replication", () => {
+  const announcements = [announcing("w0", [0, 1, 2]), announcing("w1", [0])];
+
+  expect(heldReplicas(announcements, 2)).toEqual({ held: 4, wanted: 8 });
+  expect(heldReplicas([], 2)).toEqual({ held: 0, wanted: 0 });
+});

@@ -1,0 +1,55 @@
+// How far a starting cluster has loaded, for a person who waits: replicas held of those intended, as
+// the workers announce them.
+
+import { type Announcement, GrpcConnector } from "@winnow/cluster";
+import { systemClock } from "@winnow/core";
+import type { Progress } from "./progress-line.ts";
+
+const LOOK_INTERVAL_MS = 250;
+const DESCRIBE_TIMEOUT_MS = 500;
+
+/**
+ * Replicas that are held, and that are meant to be held of the versions opened so far.
+ *
+ * @internal tests call it
+ */
+export function heldReplicas(
+  announcements: readonly Announcement[],
+  replication: number,
+): { readonly held: number; readonly wanted: number } {
+  const wanted = new Map<string, number>();
+  let held = 0;
+  for (const { model, version, tables } of announcements.flatMap(({ versions }) => versions)) {
+    for (const { table, partitions, held: parts } of tables) {
+      wanted.set(`${model}/${version}/${table}`, partitions * replication);
+      held += parts.length;
+    }
+  }
+  return { held, wanted: [...wanted.values()].reduce((sum, count) => sum + count, 0) };
+}
+
+/** Reports until the signal ends it. */
+export async function watchLoading(
+  cluster: { readonly workerAddresses: readonly string[]; readonly replication: number },
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<void> {
+  const connector = new GrpcConnector(systemClock);
+  let shown = 0;
+  while (!signal.aborted) {
+    const answers = await Promise.allSettled(
+      cluster.workerAddresses.map((address) => connector.describe(address, DESCRIBE_TIMEOUT_MS)),
+    );
+    const known = answers.flatMap((answer) =>
+      answer.status === "fulfilled" ? [answer.value] : [],
+    );
+    const { held, wanted } = heldReplicas(known, cluster.replication);
+    // The last report ends the line, and is the caller's word that all is loaded.
+    if (held < wanted && !signal.aborted) progress(held, (shown = wanted));
+    await new Promise<void>((resolve) => {
+      systemClock.setTimer(LOOK_INTERVAL_MS, resolve);
+    });
+  }
+  if (shown > 0) progress(shown, shown);
+  connector.close();
+}
