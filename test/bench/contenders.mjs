@@ -1,15 +1,15 @@
 // Who takes part in the search benchmark. Each contender is loaded with one table and then asked for
-// batches; the time is that of the search alone. Rivals run in processes of their own.
+// batches; the time is that of the search alone. Rivals run in processes of their own; those that are
+// not installed are told apart, so that a report says against whom it compares and against whom not.
 
-import { fork, spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
+import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { createInterface } from "node:readline";
 import path from "node:path";
 import process from "node:process";
 import { createReferenceAccelerator } from "../../packages/accelerator/dist/index.js";
 import { createCpuAccelerator } from "../../packages/accelerator/dist/cpu/accelerator.js";
 import { loadNativeAddon } from "../../packages/accelerator/dist/cpu/native-addon.js";
+import { nodeRival, pythonRival } from "./rival-process.mjs";
 
 const CAPACITY_BYTES = 16 * 2 ** 30;
 /** As the cluster cuts a table of a million rows. */
@@ -51,73 +51,66 @@ function inProcess(name, accelerator) {
   return contender;
 }
 
-function onnxRuntime(threads) {
-  const child = fork(path.join(import.meta.dirname, "onnx-contender.mjs"));
-  const ask = async (message) => {
-    child.send(message);
-    const [answer] = await once(child, "message");
-    return answer;
-  };
-  return {
-    name: "ONNX Runtime 1.30 MatMul + TopK",
-    pid: child.pid,
-    batchMax: Infinity,
-    load: ({ file, rows, dim }) => ask({ kind: "load", file, rows, dim, threads }),
-    search: (query) => ask({ kind: "search", ...query }),
-    close: async () => child.kill(),
-  };
+/** Rivals of Python's `module`; each made by a function, as making one starts its process. */
+function pythonRivals(module, make) {
+  const python = process.env.WINNOW_BENCH_PYTHON;
+  if (python === undefined || !existsSync(python)) {
+    return { made: [], absent: `${module}: WINNOW_BENCH_PYTHON names no Python` };
+  }
+  const isThere = spawnSync(python, ["-c", `import ${module}`]).status === 0;
+  if (!isThere) return { made: [], absent: `${module}: not importable from WINNOW_BENCH_PYTHON` };
+  return { made: make(python) };
 }
 
-function faiss(python, { threads, isBlasForced }) {
-  const child = spawn(python, [path.join(import.meta.dirname, "faiss_contender.py")], {
-    stdio: ["pipe", "pipe", "inherit"],
-    env: { ...process.env, OMP_NUM_THREADS: String(threads) },
+function faissRivals(threads) {
+  return pythonRivals("faiss", (python) => {
+    const name = "FAISS IndexFlatIP";
+    const script = "faiss_contender.py";
+    return [
+      // By default it answers large batches query by query, which takes seconds.
+      pythonRival({ name, python, script, threads, loadWords: [0], batchMax: 64 }),
+      pythonRival({ name: `${name}, BLAS forced`, python, script, threads, loadWords: [1] }),
+    ];
   });
-  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const ask = async (line) => {
-    child.stdin.write(`${line}\n`);
-    const { value } = await lines.next();
-    return value.split(" ").map(Number);
-  };
-  return {
-    name: `FAISS IndexFlatIP${isBlasForced ? ", BLAS forced" : ""}`,
-    pid: child.pid,
-    // By default it answers large batches query by query, which takes seconds.
-    batchMax: isBlasForced ? Infinity : 64,
-    load: ({ file, rows, dim }) =>
-      ask(`load ${file} ${rows} ${dim} ${threads} ${isBlasForced ? 1 : 0}`),
-    async search({ from, queries, k }) {
-      const [elapsedMs, ...rows] = await ask(`search ${from} ${queries} ${k}`);
-      return { elapsedMs, rows };
-    },
-    close: async () => child.kill(),
-  };
 }
 
-function hasFaiss(python) {
-  if (python === undefined || !existsSync(python)) return false;
-  return spawnSync(python, ["-c", "import faiss"]).status === 0;
+function torchRivals(threads) {
+  return pythonRivals("torch", (python) => [
+    pythonRival({ name: "PyTorch matmul + topk", python, script: "torch_contender.py", threads }),
+  ]);
 }
 
-/** Ours first, then every rival that is installed, then the obvious loop in JavaScript. */
+/** USearch is looked for in the folder of an `npm install usearch`; it answers query by query. */
+function usearchRivals(threads) {
+  const folder = process.env.WINNOW_BENCH_USEARCH;
+  if (folder === undefined || !existsSync(path.join(folder, "node_modules", "usearch"))) {
+    return { made: [], absent: "usearch: WINNOW_BENCH_USEARCH names no folder it is installed in" };
+  }
+  const name = "USearch exactSearch";
+  const scriptArguments = [path.resolve(folder)];
+  const script = "usearch-contender.mjs";
+  return { made: [nodeRival({ name, script, scriptArguments, threads, batchMax: 8 })] };
+}
+
+/**
+ * Ours, every rival that is installed, and the obvious loop in JavaScript, whose canonical scores are
+ * what all answers are checked against; `absent` says which rivals are missing, and why.
+ */
 export function createContenders(threads) {
   const { addon, reason } = loadNativeAddon();
   if (addon === undefined) throw new Error(reason);
   const options = { capacityBytes: CAPACITY_BYTES, threads };
-  const python = process.env.WINNOW_BENCH_PYTHON;
   const ours = createCpuAccelerator(addon, options);
+  const looked = [faissRivals(threads), torchRivals(threads), usearchRivals(threads)];
+  const name = "ONNX Runtime 1.30 MatMul + TopK";
   return {
     device: ours.device,
     ours: inProcess("Winnow", ours),
     rivals: [
-      onnxRuntime(threads),
-      ...(hasFaiss(python)
-        ? [
-            faiss(python, { threads, isBlasForced: false }),
-            faiss(python, { threads, isBlasForced: true }),
-          ]
-        : []),
+      nodeRival({ name, script: "onnx-contender.mjs", threads }),
+      ...looked.flatMap(({ made }) => made),
     ],
+    absent: looked.flatMap(({ absent }) => absent ?? []),
     obvious: inProcess("plain JavaScript loop and heap", createReferenceAccelerator(options)),
   };
 }

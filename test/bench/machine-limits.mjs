@@ -1,0 +1,26 @@
+// What this machine can do at most, measured by `machine-limits.cpp`: compiled for the processor it
+// runs on; without a compiler the native scan would not exist either.
+
+import { execFileSync } from "node:child_process";
+import path from "node:path";
+import process from "node:process";
+
+/** Compiles the program into a folder; the function it gives measures, which takes about a second. */
+export function compileLimits(folder, threads) {
+  const program = path.join(folder, "machine-limits");
+  const source = path.join(import.meta.dirname, "machine-limits.cpp");
+  const flags = ["-O3", "-march=native", "-pthread"];
+  execFileSync(process.env.CXX ?? "g++", [...flags, "-o", program, source]);
+  return () => JSON.parse(execFileSync(program, [String(threads)], { encoding: "utf8" }));
+}
+
+/** Of several measurements the best of each limit: whatever disturbs only lowers them. */
+export function bestLimits(all) {
+  const names = Object.keys(all[0]);
+  return Object.fromEntries(
+    names.map((name) => {
+      const values = all.map((limits) => limits[name]).filter((value) => value !== null);
+      return [name, values.length === 0 ? undefined : Math.max(...values)];
+    }),
+  );
+}
