@@ -48,6 +48,7 @@ ThreadTeam::~ThreadTeam() {
 
 void ThreadTeam::run(const std::function<void(uint32_t)>& work) {
   const std::lock_guard<std::mutex> onlyOne(one_);
+  place_.keepOffCaller(helpers_);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     work_ = &work;

@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "thread-place.h"
+
 namespace winnow {
 
 /** Items that threads take one by one until none is left. */
@@ -64,6 +66,7 @@ class ThreadTeam {
   void help(uint32_t thread);
 
   std::vector<std::thread> helpers_;
+  ThreadPlace place_;
   std::mutex one_;
   std::mutex mutex_;
   std::condition_variable wake_;
