@@ -3,8 +3,20 @@
 //
 //   |⟨x, q⟩ − A| = |⟨x − y, q⟩ + ⟨y, q − p⟩| ≤ |x − y|·|q| + |y|·|q − p|        (Cauchy–Schwarz)
 //
-// To this comes slack for float64 arithmetic, for the rounding of scores to float32 on either side
-// of a comparison, and for subnormal scores. With E the sum, A − E ≤ canonical score ≤ A + E.
+// The rest is rounding. With size = (|q| + |q − p|)·(|x| + |x − y|), which no score and no A exceeds:
+//
+//   - The canonical score c rounds ⟨x, q⟩ to float32: at most 2^-24·size, and 2^-150 if subnormal.
+//   - What is computed in float64 (the sum of c, norms, errors, A, E, limits) is wrong by less than
+//     2^-30·size altogether: no step sums more than dim ≤ 2^15 values, and 2^15·2^-53 = 2^-38.
+//
+// RELATIVE_SLACK covers both 15 times over, ABSOLUTE_SLACK the subnormals 14 times. Hence, with E the
+// sum of all three, A − E ≤ c ≤ A + E. Nothing else needs slack:
+//
+//   - A − E and A + E are rounded to float32. Rounding keeps order and c is a float32, so that
+//     float32(A − E) ≤ c ≤ float32(A + E).
+//   - A limit may be rounded up to the next integer, as sums of products are integers; it is rounded
+//     down. Its own error in float64 is below 2^-20, and size ≥ s·t·31, so that what RELATIVE_SLACK
+//     has to spare is worth 2^-16 and more.
 
 #pragma once
 
@@ -12,10 +24,12 @@
 
 namespace winnow {
 
-/** Relative slack: some 16 times the half unit in the last place of a float32. */
+/** Relative to `size` above. Less than 2^-24 = 5.97e-8 would lose rows. */
 constexpr double RELATIVE_SLACK = 1e-6;
-/** Absolute slack: some units of the smallest subnormal float32. */
+/** Less than 2^-150 = 7.0e-46 would lose rows of subnormal scores. */
 constexpr double ABSOLUTE_SLACK = 1e-44;
+/** For |q|·|x|, which the canonical score exceeds by its rounding. */
+constexpr double NORM_SLACK = 1 + RELATIVE_SLACK;
 /** No sum of products leaves ±LIMIT_MAX (dim ≤ 32768), and margins stay within 32 bits. */
 constexpr double LIMIT_MAX = 1.07e9;
 
@@ -28,16 +42,31 @@ inline double boundError(const BlockBounds& block, double norm, double error,
   return coding * (1 + RELATIVE_SLACK) + size * RELATIVE_SLACK + ABSOLUTE_SLACK;
 }
 
-/** `computeLimits` for one query: floor((threshold − E) / (s·t) + offset), less one for rounding. */
+/** `computeLimits` for one query: floor((threshold − E) / (s·t) + offset). */
 inline int32_t boundLimit(const BlockBounds& block, const QueryLanes& lanes, uint32_t i,
                           const BoundWeights& weights, double inverseBlockScale) {
   const double error = boundError(block, lanes.norm[i], lanes.error[i], weights);
   double limit = (lanes.threshold[i] - error) * (lanes.inverseScale[i] * inverseBlockScale);
-  limit += lanes.offset[i] - 1;
+  limit += lanes.offset[i];
   limit = limit < -LIMIT_MAX ? -LIMIT_MAX : limit;
   limit = limit > LIMIT_MAX ? LIMIT_MAX : limit;
   const int32_t truncated = static_cast<int32_t>(limit);
   return truncated - (truncated > limit ? 1 : 0);
+}
+
+/** What no canonical score of a query and a row with these norms exceeds. */
+inline double scoreReach(double queryNorm, double rowNorm) {
+  return queryNorm * rowNorm * NORM_SLACK + ABSOLUTE_SLACK;
+}
+
+struct ScoreRange {
+  float lower;
+  float upper;
+};
+
+/** Where a canonical score lies, given A and E. */
+inline ScoreRange scoreRange(double middle, double error) {
+  return {static_cast<float>(middle - error), static_cast<float>(middle + error)};
 }
 
 }  // namespace winnow

@@ -95,7 +95,6 @@ WINNOW_AVX512 void computeLimits(const BlockBounds& block, const QueryLanes& lan
   const __m512d coding = _mm512_set1_pd(1 + RELATIVE_SLACK);
   const __m512d absolute = _mm512_set1_pd(ABSOLUTE_SLACK);
   const __m512d inverse = _mm512_set1_pd(1 / block.scale);
-  const __m512d one = _mm512_set1_pd(1);
   const __m512d greatest = _mm512_set1_pd(LIMIT_MAX);
   const __m512d least = _mm512_set1_pd(-LIMIT_MAX);
   for (uint32_t i = 0; i < lanes.count; i += 8) {
@@ -109,7 +108,7 @@ WINNOW_AVX512 void computeLimits(const BlockBounds& block, const QueryLanes& lan
     __m512d limit = _mm512_sub_pd(_mm512_maskz_loadu_pd(some, lanes.threshold + i), bound);
     const __m512d scale = _mm512_maskz_loadu_pd(some, lanes.inverseScale + i);
     limit = _mm512_mul_pd(limit, _mm512_mul_pd(scale, inverse));
-    limit = _mm512_add_pd(limit, _mm512_sub_pd(_mm512_maskz_loadu_pd(some, lanes.offset + i), one));
+    limit = _mm512_add_pd(limit, _mm512_maskz_loadu_pd(some, lanes.offset + i));
     limit = _mm512_min_pd(_mm512_max_pd(limit, least), greatest);
     const __m256i whole =
         _mm512_cvt_roundpd_epi32(limit, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);

@@ -81,6 +81,10 @@ struct Kernel {
   uint32_t queriesMin = 0;
 };
 
+/** Every kernel by name, the most demanding of each architecture first. */
+constexpr const char* KERNEL_NAMES[] = {"amx", "avx512-vnni", "avx2", "neon-i8mm", "neon-dotprod",
+                                        "portable"};
+
 /** The best kernel this processor runs among those at most as demanding as `name`; null: any. */
 const Kernel* selectKernel(const char* name);
 

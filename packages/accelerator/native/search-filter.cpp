@@ -11,8 +11,6 @@ namespace winnow {
 
 namespace {
 
-/** Covers the rounding of a score to float32 against |q|·|x|, and subnormal scores. */
-constexpr double NORM_SLACK = 1 + 1e-6;
 /** How far ahead codes are fetched. */
 constexpr size_t AHEAD_BYTES = 8192;
 constexpr uint32_t STRIPES = 4;
@@ -32,7 +30,7 @@ bool Search::activate(const Unit& unit, Scratch& scratch) {
   for (uint32_t query = 0; query < request_.queries; ++query) {
     if (isDense(query)) continue;
     const double norm = request_.weights.norm * norms_[query];
-    const double reach = norm * unit.norm * NORM_SLACK + ABSOLUTE_SLACK;
+    const double reach = scoreReach(norm, unit.norm);
     if (reach >= thresholds_[query].get()) scratch.active.push_back(query);
   }
   return !scratch.active.empty();
@@ -151,8 +149,8 @@ void Search::takeSurvivors(const Unit& unit, const Passed& passed, Scratch& scra
       continue;
     }
     const double middle = scale * (passed.margins[r] + start);
-    const Survivor survivor{static_cast<float>(middle - error), static_cast<float>(middle + error),
-                            unit.table, position};
+    const ScoreRange range = scoreRange(middle, error);
+    const Survivor survivor{range.lower, range.upper, unit.table, position};
     if (scratch.pools[query].add(survivor, thresholds_[query])) continue;
     becomeDense(query);
     threshold = std::numeric_limits<double>::max();
