@@ -1,4 +1,4 @@
-// Every recorded model through HTTP on 1, 3 and 5 workers: the answers are TensorFlow's, and the
+// Every recorded model through HTTP on 1, 3 and 5 workers, and on a processor and a GPU: the answers are TensorFlow's, and the
 // bytes are the same on every cluster.
 
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
@@ -16,6 +16,7 @@ import {
   recordedModels,
   recordedTensor,
 } from "../models/recorded-answers.ts";
+import { gpuEnvironment, noGpuReason, onGpu } from "./gpu-driver.ts";
 import { RunningCluster } from "./running-cluster.ts";
 
 const models = ANSWER_FOLDERS.flatMap((folder) => recordedModels(folder));
@@ -147,28 +148,45 @@ describe.each([
   { workers: 3, how: "every lookup asked of workers", routerArgs: ALL_REMOTE },
   { workers: 5, how: "every lookup asked of workers", routerArgs: ALL_REMOTE },
   { workers: 2, how: "small tables looked up in the router", routerArgs: [] },
-])("on $workers workers, $how", ({ workers, routerArgs }) => {
-  let cluster: RunningCluster;
+  {
+    workers: 2,
+    how: "half of each table on a GPU",
+    routerArgs: ALL_REMOTE,
+    gpu: { replication: 1, argsOf: { w0: onGpu }, env: gpuEnvironment },
+  },
+])("on $workers workers, $how", ({ workers, routerArgs, gpu }) => {
+  const isSkipped = gpu !== undefined && noGpuReason !== "";
+  let cluster: RunningCluster | undefined;
 
   beforeAll(async () => {
-    cluster = await RunningCluster.start({ models: directory, workers, routerArgs });
+    if (isSkipped) return;
+    cluster = await RunningCluster.start({ models: directory, workers, routerArgs, ...gpu });
     await cluster.loaded(models.map((model) => model.name));
   }, 120_000);
   afterAll(() => cluster?.stop());
 
-  test.each(models)("I2: $name answers as TensorFlow did, in the same bytes", async (model) => {
-    const faults: string[] = [];
-    for (const recorded of model.cases) {
-      const wanted = recorded.signature_name ?? model.signatureName;
-      const signature = signatures.get(model.name)!.find(({ name }) => name === wanted)!;
-      const fault = await caseFault(cluster.url, { model, recorded, signature });
-      const request = JSON.stringify(recorded.inputs).slice(0, 120);
-      if (fault !== undefined) faults.push(`${request}: ${fault}`);
-    }
+  test.skipIf(isSkipped)("the first worker runs on the device it was told to", async () => {
+    const kind = (await cluster!.announcement("w0"))?.accelerator;
 
-    // What the processes said explains a fault better than the fault itself.
-    if (faults.length > 0) faults.push(cluster.log());
-
-    expect(faults).toEqual([]);
+    expect(kind).toMatch(gpu === undefined ? /^(cpu|reference)$/ : /^gpu$/);
   });
+
+  test.skipIf(isSkipped).each(models)(
+    "I2: $name answers as TensorFlow did, in the same bytes",
+    async (model) => {
+      const faults: string[] = [];
+      for (const recorded of model.cases) {
+        const wanted = recorded.signature_name ?? model.signatureName;
+        const signature = signatures.get(model.name)!.find(({ name }) => name === wanted)!;
+        const fault = await caseFault(cluster!.url, { model, recorded, signature });
+        const request = JSON.stringify(recorded.inputs).slice(0, 120);
+        if (fault !== undefined) faults.push(`${request}: ${fault}`);
+      }
+
+      // What the processes said explains a fault better than the fault itself.
+      if (faults.length > 0) faults.push(cluster!.log());
+
+      expect(faults).toEqual([]);
+    },
+  );
 });

@@ -27,6 +27,8 @@ export interface ClusterShape {
   readonly workerArgs?: readonly string[];
   /** Further arguments of single processes, by name: `w1`, `router0`. */
   readonly argsOf?: Readonly<Record<string, readonly string[]>>;
+  /** Environment variables beside those of this process. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** One line of a log. */
@@ -37,10 +39,13 @@ export interface LoggedEvent extends Readonly<Record<string, unknown>> {
 interface Role {
   readonly name: string;
   readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
   child: ChildProcess;
   readonly log: string[];
   readonly port: number;
 }
+
+type Launch = Pick<Role, "name" | "port" | "args" | "env">;
 
 const LOADED_WITHIN_MS = 60_000;
 const DESCRIBED_WITHIN_MS = 3000;
@@ -49,17 +54,17 @@ const DESCRIBED_WITHIN_MS = 3000;
 export class RunningCluster {
   readonly urls: readonly string[];
   readonly #roles: Map<string, Role>;
-  /** Arguments of a worker of this cluster, by name and port. */
-  readonly #workerArgs: (name: string, port: number) => readonly string[];
+  /** How a worker of this cluster is started, by name and port. */
+  readonly #workerOf: (name: string, port: number) => Launch;
 
   private constructor(
     urls: readonly string[],
     roles: Map<string, Role>,
-    workerArgs: (name: string, port: number) => readonly string[],
+    workerOf: (name: string, port: number) => Launch,
   ) {
     this.urls = urls;
     this.#roles = roles;
-    this.#workerArgs = workerArgs;
+    this.#workerOf = workerOf;
   }
 
   /** Starts the processes; does not wait for models. */
@@ -76,26 +81,27 @@ export class RunningCluster {
       "info",
     ];
     const roles = new Map<string, Role>();
-    const workerArgs = (name: string, port: number): readonly string[] => {
+    const { env = {} } = shape;
+    const workerOf = (name: string, port: number): Launch => {
       const own = ["--id", name, "--port", String(port), "--models", shape.models];
       const device = ["--accelerator", shape.accelerator ?? "cpu", "--threads", "1"];
       const further = [...(shape.workerArgs ?? []), ...(shape.argsOf?.[name] ?? [])];
-      return ["worker", ...own, ...device, ...shared, ...further];
+      return { name, port, env, args: ["worker", ...own, ...device, ...shared, ...further] };
     };
     for (const [index, port] of workerPorts.entries()) {
-      roles.set(`w${index}`, launch(`w${index}`, port, workerArgs(`w${index}`, port)));
+      roles.set(`w${index}`, launch(workerOf(`w${index}`, port)));
     }
     const routerPorts = ports.slice(shape.workers);
     for (const [index, port] of routerPorts.entries()) {
       const name = `router${index}`;
       const further = [...(shape.routerArgs ?? []), ...(shape.argsOf?.[name] ?? [])];
       const args = ["router", "--port", String(port), ...shared, ...further];
-      roles.set(name, launch(name, port, args));
+      roles.set(name, launch({ name, port, args, env }));
     }
     return new RunningCluster(
       routerPorts.map((port) => `http://127.0.0.1:${port}`),
       roles,
-      workerArgs,
+      workerOf,
     );
   }
 
@@ -132,7 +138,7 @@ export class RunningCluster {
   /** Starts one more worker; only where membership is in Redis will the others find it. */
   async addWorker(name: string): Promise<void> {
     const [port] = (await freePorts(1)) as [number];
-    this.#roles.set(name, launch(name, port, this.#workerArgs(name, port)));
+    this.#roles.set(name, launch(this.#workerOf(name, port)));
   }
 
   /** Sends a signal to one process: `w1`, `router0`. */
@@ -152,7 +158,7 @@ export class RunningCluster {
   /** Starts a process again that has ended, with the same arguments. */
   restart(name: string): void {
     const role = this.#role(name);
-    role.child = spawnRole(role.name, role.args, role.log);
+    role.child = spawnRole(role, role.log);
   }
 
   /** What one process logged under these names in all its lives, as far as it is kept. */
@@ -193,15 +199,18 @@ export class RunningCluster {
   }
 }
 
-function launch(name: string, port: number, args: readonly string[]): Role {
+function launch(what: Launch): Role {
   const log: string[] = [];
-  return { name, port, args, log, child: spawnRole(name, args, log) };
+  return { ...what, log, child: spawnRole(what, log) };
 }
 
 const LOG_LINES_MAX = 400;
 
-function spawnRole(name: string, args: readonly string[], log: string[]): ChildProcess {
-  const child = spawn(process.execPath, [script, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+function spawnRole({ name, args, env }: Launch, log: string[]): ChildProcess {
+  const child = spawn(process.execPath, [script, ...args], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, ...env },
+  });
   const keep = (data: Buffer): void => {
     log.push(`${name}: ${data.toString("utf8")}`);
     if (log.length > LOG_LINES_MAX) log.splice(0, log.length - LOG_LINES_MAX);

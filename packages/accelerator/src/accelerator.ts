@@ -2,7 +2,7 @@
 // plain TypeScript and defines the answers; `cpu/` and `gpu/` give the same bits faster. Score and
 // order are canonical (canonical-score.ts), so nothing here depends on batch, partitioning or device.
 
-import type { TopKBlock } from "@winnow/core";
+import type { TopKBlock, WinnowError } from "@winnow/core";
 
 /** The kinds of device a worker can be told to use. */
 export type AcceleratorKind = "cpu" | "gpu" | "reference";
@@ -52,6 +52,11 @@ export interface Accelerator {
   readonly kind: AcceleratorKind;
   /** The device in words, for people: `Xeon, 2 threads, AVX-512 VNNI`. */
   readonly device: string;
+  /**
+   * Resolves if the device is gone for good, with UNAVAILABLE, as which everything after it rejects;
+   * stays pending for a device that works or was closed.
+   */
+  readonly lost: Promise<WinnowError>;
   memory(): AcceleratorMemory;
   /**
    * Takes `shape.rows` rows from `chunks` (whole rows, finite values, in order).

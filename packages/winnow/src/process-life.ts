@@ -12,6 +12,8 @@ export interface ProcessEnd {
   close(): Promise<void>;
 }
 
+/** How a worker exits whose device is lost: start it again (EX_TEMPFAIL of sysexits.h). */
+export const DEVICE_LOST_EXIT_CODE = 75;
 /** A message from `winnow up` to its children: close now. */
 export const STOP_MESSAGE = "winnow:stop";
 /** A message from a child to `winnow up`: it listens. */

@@ -15,7 +15,7 @@ function announcing() {
   const membership: MembershipStore = {
     announce: async (announcement) => void told.push(announcement.memoryUsedBytes),
     suspend: () => void events.push("suspend"),
-    withdraw: async () => undefined,
+    withdraw: () => new Promise(() => undefined),
     watch: () => () => undefined,
     close: async () => undefined,
   };
@@ -83,4 +83,17 @@ test("while suspended the store hears nothing, routers do, and afterwards the st
   expect(told).toEqual([1, 2]);
   announcer.close();
   expect(clock.pendingTimers).toBe(0);
+});
+
+test("a store that does not answer holds a withdrawal up for two seconds at most", async () => {
+  const { clock, announcer } = announcing();
+  let isOver = false;
+
+  const withdrawal = announcer.withdraw().then(() => (isOver = true));
+  await clock.advanceSettled(1999);
+  expect(isOver).toBe(false);
+  await clock.advanceSettled(1);
+  await withdrawal;
+
+  expect(isOver).toBe(true);
 });

@@ -5,6 +5,8 @@
 import type { Announcement, MembershipStore, WorkerLink } from "@winnow/cluster";
 import type { Environment, Timer } from "@winnow/core";
 
+const WITHDRAW_MS_MAX = 2000;
+
 /** What the announcer lives on. */
 export interface AnnouncerParts {
   readonly environment: Environment;
@@ -61,6 +63,22 @@ export class Announcer {
   /** Ends every router's stream: their queries fail over to other replicas at once. */
   closeLinks(): void {
     for (const link of this.#links) link.close();
+  }
+
+  /** Leaves membership; a store that does not answer is not waited for, as the lease runs out anyway. */
+  async withdraw(): Promise<void> {
+    const { membership, environment } = this.#parts;
+    const { clock, log } = environment;
+    const withdrawal = membership.withdraw().catch((error: unknown) => {
+      log.warn("withdrawal failed", { error });
+    });
+    await new Promise<void>((resolve) => {
+      const timer = clock.setTimer(WITHDRAW_MS_MAX, resolve);
+      void withdrawal.finally(() => {
+        clock.clearTimer(timer);
+        resolve();
+      });
+    });
   }
 
   close(): void {

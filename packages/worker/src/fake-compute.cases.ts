@@ -6,6 +6,7 @@ import type { Clock } from "@winnow/core";
 
 import type {
   Compute,
+  ComputeFailure,
   LoadedReplica,
   LookupBatchAnswer,
   OpenedTable,
@@ -74,7 +75,7 @@ export class FakeCompute implements Compute {
   readonly #clock: Clock;
   readonly #directories = new Map<string, string>();
   readonly #held = new Map<string, number>();
-  #failureListener: ((error: Error) => void) | undefined;
+  #failureListener: ((failure: ComputeFailure) => void) | undefined;
 
   constructor(plan: FakePlan, clock: Clock) {
     this.plan = plan;
@@ -133,13 +134,14 @@ export class FakeCompute implements Compute {
     return { parts: [], computeUs: 0 };
   }
 
-  onFailure(listener: (error: Error) => void): void {
+  onFailure(listener: (failure: ComputeFailure) => void): void {
     this.#failureListener = listener;
   }
 
   /** Pretends that the thread died. */
   crash(): void {
-    this.#failureListener?.(new WinnowError("UNAVAILABLE", "The compute thread ended"));
+    const error = new WinnowError("UNAVAILABLE", "The compute thread ended");
+    this.#failureListener?.({ lost: "thread", error });
   }
 
   async shutdown(): Promise<void> {

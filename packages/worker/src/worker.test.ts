@@ -1,7 +1,9 @@
 // Whole workers in this process: models in memory, the reference accelerator, real gRPC streams,
 // answers compared with brute force by `===`.
 
-import { StringColumn, silentLogger, systemClock } from "@winnow/core";
+import { createReferenceAccelerator } from "@winnow/accelerator";
+import type { Accelerator } from "@winnow/accelerator";
+import { StringColumn, WinnowError, silentLogger, systemClock } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
 
@@ -57,8 +59,12 @@ interface Started {
   readonly compute: ComputeClient;
 }
 
-async function start(hub: MembershipHub, name: string): Promise<Started> {
-  const compute = computeInProcess({ openModel });
+async function start(
+  hub: MembershipHub,
+  name: string,
+  accelerator = createReferenceAccelerator({ capacityBytes: 2 ** 30 }),
+): Promise<Started> {
+  const compute = computeInProcess({ openModel, accelerator });
   const worker = await startWorker(
     {
       workerId: name,
@@ -161,6 +167,53 @@ test("(I5) a draining worker answers until the others hold its partitions, then 
   expect(await rest.topK(key, table, topKAsk(query, 10))).toEqual(bruteForce(query, 10));
 });
 
+/** A device that loads and then answers nothing until it is lost, as a GPU may be. */
+function frailDevice(): { readonly accelerator: Accelerator; readonly lose: () => void } {
+  const sound = createReferenceAccelerator({ capacityBytes: 2 ** 30 });
+  const error = new WinnowError("UNAVAILABLE", "The GPU is lost");
+  let lose: (error: WinnowError) => void = () => undefined;
+  const lost = new Promise<WinnowError>((resolve) => (lose = resolve));
+  const accelerator: Accelerator = {
+    kind: "gpu",
+    device: "frail",
+    lost,
+    memory: () => sound.memory(),
+    load: (shape, chunks, signal) => sound.load(shape, chunks, signal),
+    topK: async () => {
+      throw await lost;
+    },
+    gather: (resident, rows) => sound.gather(resident, rows),
+    release: (resident) => sound.release(resident),
+    close: () => sound.close(),
+  };
+  return { accelerator, lose: () => lose(error) };
+}
+
+test("a lost device fails what is under way and what waits, then ends the worker and says why", async () => {
+  const hub = new MembershipHub();
+  const { accelerator, lose } = frailDevice();
+  const { worker } = await start(hub, "w0", accelerator);
+  const client = new TestRouter([worker.address]);
+  cleanups.push(() => client.close());
+  await until(() => isWhole(client.announcements[0]));
+  const table = await tableOf(client, worker.address, "candidate");
+  const version = keyOf(client);
+  const partitions = client.plan(version.version, table)[0]!;
+  const question = { version, table, partitions, ask: topKAsk(noise(DIM, 3), 7) };
+  const asked = [client.ask(0, question), client.ask(0, { ...question, ask: { ...question.ask } })];
+  await until(() => hub.announcements.size === 1);
+
+  lose();
+
+  for (const { answer } of await Promise.all(asked)) {
+    expect(answer).toMatchObject({ kind: "failure", error: { code: "UNAVAILABLE" } });
+  }
+  expect(await worker.ended).toMatchObject({ lost: "device", error: { code: "UNAVAILABLE" } });
+  await until(() => client.announcements[0] === undefined);
+  expect(hub.announcements.size).toBe(0);
+  expect(worker.isReady).toBe(false);
+});
+
 test("a dead compute side ends the worker: streams break, membership is left, the error is told", async () => {
   const hub = new MembershipHub();
   const { worker, compute } = await start(hub, "w0");
@@ -169,7 +222,7 @@ test("a dead compute side ends the worker: streams break, membership is left, th
 
   compute.fail(new Error("exit code 134"));
 
-  expect(await worker.ended).toMatchObject({ code: "UNAVAILABLE" });
+  expect(await worker.ended).toMatchObject({ lost: "thread", error: { code: "UNAVAILABLE" } });
   await until(() => client.announcements[0] === undefined);
   expect(hub.announcements.size).toBe(0);
 });

@@ -7,8 +7,8 @@
 //   membership, routers ◀── announcer ◀─┴─────────┘            progress watch ─▶ pongs, lease
 //
 // Life: listen first (a loading worker is reachable and says what it does) → starting → ready →
-// draining → closed. A compute thread that dies ends the worker: it leaves membership, drops its
-// routers' streams so that they ask other replicas, and tells its process to exit.
+// draining → closed. A compute thread that dies, or a device that is lost, ends the worker: queries get
+// UNAVAILABLE, its routers' streams end (they ask other replicas), and its process is told to exit.
 
 import { WorkerServer } from "@winnow/cluster";
 import type {
@@ -20,12 +20,12 @@ import type {
   WorkerLink,
   WorkerService,
 } from "@winnow/cluster";
-import { WinnowError, sleep, toWinnowError } from "@winnow/core";
+import { WinnowError, sleep } from "@winnow/core";
 import type { Environment } from "@winnow/core";
 
 import { Announcer } from "./announcer.ts";
 import { type StartCompute, startComputeThread } from "./compute/compute-start.ts";
-import type { Compute } from "./compute/compute.ts";
+import type { Compute, ComputeFailure } from "./compute/compute.ts";
 import { acceptedModels } from "./model-replacement.ts";
 import { fileStorage } from "./model-storage.ts";
 import { ProgressWatch } from "./progress-watch.ts";
@@ -75,8 +75,8 @@ export class Worker implements WorkerService {
   readonly #announcer: Announcer;
   readonly #progress: ProgressWatch;
   readonly #watch: VersionWatch;
-  readonly #ended: Promise<WinnowError | undefined>;
-  #end: (error: WinnowError | undefined) => void = () => undefined;
+  readonly #ended: Promise<ComputeFailure | undefined>;
+  #end: (failure: ComputeFailure | undefined) => void = () => undefined;
   #server: WorkerServer | undefined;
   #stopWatching: (() => void) | undefined;
   #address = "";
@@ -128,11 +128,11 @@ export class Worker implements WorkerService {
 
   /** Whether the first share is loaded or refused with a reason, and no drain has begun. */
   get isReady(): boolean {
-    return this.#isStarted && !this.#isDraining;
+    return this.#isStarted && !this.#isDraining && !this.#isClosed;
   }
 
-  /** Resolves when the worker is over: with the error if its compute side died. */
-  get ended(): Promise<WinnowError | undefined> {
+  /** Resolves when the worker is over: with the reason if its compute side died. */
+  get ended(): Promise<ComputeFailure | undefined> {
     return this.#ended;
   }
 
@@ -173,7 +173,7 @@ export class Worker implements WorkerService {
     const environment = this.#environment;
     this.#server = await WorkerServer.listen({ service: this, environment }, { host, port });
     this.#address = advertisedAddressOf(this.#settings, this.#server.port);
-    this.#compute.onFailure((error) => void this.#die(toWinnowError(error)));
+    this.#compute.onFailure((failure) => void this.#die(failure));
     this.#announcer.changed();
     this.#stopWatching = this.#membership.watch((view) => this.#control.setView(view));
     this.#progress.run();
@@ -241,14 +241,14 @@ export class Worker implements WorkerService {
   /** Ends everything at once: routers see their streams end and ask other replicas. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
+    this.#isClosed = true;
     this.#stop();
-    await this.#withdraw();
+    await this.#announcer.withdraw();
     await this.#compute.shutdown();
     this.#end(undefined);
   }
 
   #stop(): void {
-    this.#isClosed = true;
     this.#watch.close();
     this.#stopWatching?.();
     this.#control.close();
@@ -258,22 +258,22 @@ export class Worker implements WorkerService {
     this.#server?.close();
   }
 
-  async #withdraw(): Promise<void> {
-    try {
-      await this.#membership.withdraw();
-    } catch (error) {
-      this.#environment.log.warn("withdrawal failed", { error });
-    }
-  }
-
   /** The compute side is gone: nothing can be answered, so leave and let the process be restarted. */
-  async #die(error: WinnowError): Promise<void> {
+  async #die(failure: ComputeFailure): Promise<void> {
     if (this.#isClosed) return;
-    this.#environment.log.error("worker failed", { code: error.code, message: error.message });
+    this.#isClosed = true;
+    const { clock, log } = this.#environment;
+    const { lost, error } = failure;
+    log.error("worker failed", { lost, code: error.code, message: error.message });
+    this.#updateHealth();
     this.#answers.fail(error);
+    // What was under way has failed as well: let these replies leave before the streams end.
+    await sleep(clock, 0);
+    this.#announcer.closeLinks();
+    await sleep(clock, 0);
     this.#stop();
-    await this.#withdraw();
-    this.#end(error);
+    await this.#announcer.withdraw();
+    this.#end(failure);
   }
 
   #changed(): void {

@@ -55,6 +55,7 @@ type CpuSettings = AcceleratorSettings & CpuAcceleratorOptions;
 class CpuAccelerator implements Accelerator {
   readonly kind = "cpu";
   readonly device: string;
+  readonly lost: Promise<WinnowError> = new Promise(() => undefined);
   readonly #addon: NativeAddon;
   readonly #settings: CpuSettings;
   readonly #handle: DeviceHandle;

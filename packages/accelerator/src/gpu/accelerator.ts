@@ -61,6 +61,7 @@ interface Lane {
 class GpuAccelerator implements Accelerator {
   readonly kind = "gpu";
   readonly device: string;
+  readonly lost: Promise<WinnowError>;
   readonly #gpu: GpuDevice;
   readonly #settings: Settings;
   readonly #budget: MemoryBudget;
@@ -73,6 +74,7 @@ class GpuAccelerator implements Accelerator {
   constructor(gpu: GpuDevice, settings: Settings) {
     const lane = (): Lane => ({ scratch: new Scratch(gpu), queue: new WorkQueue(), waiting: 0 });
     this.device = `GPU ${gpu.name}`;
+    this.lost = gpu.lost;
     this.#gpu = gpu;
     this.#settings = settings;
     this.#budget = new MemoryBudget(settings.capacityBytes);

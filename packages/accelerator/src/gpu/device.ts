@@ -37,6 +37,8 @@ export class GpuDevice {
   readonly kernels: Kernels;
   /** Whether it tells how long stages take. */
   readonly isTimed: boolean;
+  /** Resolves when the GPU is lost or has reported an error; not when it is closed. */
+  readonly lost: Promise<WinnowError>;
   readonly #failed: Promise<never>;
   #failure: WinnowError | undefined;
   #fail: (error: WinnowError) => void = () => undefined;
@@ -50,8 +52,13 @@ export class GpuDevice {
       this.#fail = reject;
     });
     this.#failed.catch(() => undefined);
-    connection.onuncapturederror = (event) => this.#end("reported an error", event.error.message);
-    void connection.lost.then(({ message }) => this.#end("is lost", message));
+    this.lost = new Promise((resolve) => {
+      const lose = (what: string, detail: string): void => {
+        if (this.#end(what, detail)) resolve(this.#failure!);
+      };
+      connection.onuncapturederror = ({ error }) => lose("reported an error", error.message);
+      void connection.lost.then(({ message }) => lose("is lost", message));
+    });
   }
 
   get limits(): GpuLimits {
@@ -97,12 +104,14 @@ export class GpuDevice {
     await this.connection.lost;
   }
 
-  #end(what: string, detail: string): void {
-    if (this.#failure !== undefined) return;
+  /** Ends all work; false if it has ended before. */
+  #end(what: string, detail: string): boolean {
+    if (this.#failure !== undefined) return false;
     this.#failure = new WinnowError("UNAVAILABLE", `The GPU ${this.name} ${what}`, {
       cause: new Error(detail),
     });
     this.#fail(this.#failure);
+    return true;
   }
 }
 

@@ -32,6 +32,7 @@ export function createReferenceAccelerator(options: AcceleratorOptions): Acceler
 class ReferenceAccelerator implements Accelerator {
   readonly kind = "reference";
   readonly device = "plain JavaScript, 1 thread";
+  readonly lost: Promise<WinnowError> = new Promise(() => undefined);
   readonly #budget: MemoryBudget;
   readonly #queue = new WorkQueue();
   /** float32 `[rows, dim]` of each resident. */

@@ -10,7 +10,7 @@ import {
   openModelConfig,
 } from "../model-config/config-flags.ts";
 import { type ModelSource, modelSource } from "../model-source.ts";
-import { endOnSignals, reportListening } from "../process-life.ts";
+import { DEVICE_LOST_EXIT_CODE, endOnSignals, reportListening } from "../process-life.ts";
 import { type LogLevel, processLog } from "../process-log.ts";
 import { processEnvironment, processVariables } from "../process-settings.ts";
 
@@ -68,7 +68,7 @@ export async function runWorker(options: WorkerRoleOptions): Promise<void> {
   reportListening();
   const failure = await worker.ended;
   // A worker that cannot compute is no worker: its supervisor starts another.
-  if (failure !== undefined) process.exit(1);
+  if (failure !== undefined) process.exit(failure.lost === "device" ? DEVICE_LOST_EXIT_CODE : 1);
 }
 
 function workerOptions(options: WorkerRoleOptions): WorkerOptions {

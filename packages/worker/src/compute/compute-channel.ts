@@ -47,8 +47,14 @@ export interface FromCompute {
   readonly problem?: ComputeProblem;
 }
 
+/** From the compute thread, unasked: its device is gone. */
+export interface DeviceLoss {
+  readonly lost: ComputeProblem;
+}
+
 /** Answers requests that arrive on a port, until it is closed. */
 export function serveCompute(port: ComputePort, host: ComputeHost): void {
+  void host.lost.then(({ code, message }) => port.postMessage({ lost: { code, message } }, []));
   const running = new Map<number, AbortController>();
   const answer = async (id: number, request: ComputeRequest): Promise<void> => {
     const controller = new AbortController();

@@ -7,6 +7,7 @@ import { describe, expect, test } from "vitest";
 import { computeInProcess } from "../compute-in-process.cases.ts";
 import { MemoryModel } from "../memory-model.cases.ts";
 import { ComputeClient } from "./compute-client.ts";
+import type { ComputeFailure } from "./compute.ts";
 import { ProgressCounter } from "./progress-counter.ts";
 import { DIM, NAME, candidates, computeOf, loaded } from "./loaded-tables.cases.ts";
 
@@ -130,7 +131,7 @@ describe("the compute side", () => {
 
   test("when the thread dies, what waits for it fails with UNAVAILABLE, and so does what follows", async () => {
     const client = await loaded(candidates(20, undefined));
-    const failures: Error[] = [];
+    const failures: ComputeFailure[] = [];
     client.onFailure((error) => failures.push(error));
     const waiting = client.load({ ...NAME, table: 0, partition: 0 });
 
@@ -138,6 +139,6 @@ describe("the compute side", () => {
 
     await expect(waiting).rejects.toMatchObject({ code: "UNAVAILABLE" });
     await expect(client.close(NAME)).rejects.toMatchObject({ code: "UNAVAILABLE" });
-    expect(failures).toHaveLength(1);
+    expect(failures).toMatchObject([{ lost: "thread", error: { code: "UNAVAILABLE" } }]);
   });
 });

@@ -1,15 +1,18 @@
 // The compute side as the event loop sees it: `Compute` over a message port. When the thread behind
-// the port ends unasked, everything that waits for it fails with UNAVAILABLE.
+// the port ends unasked, or says that its device is lost, everything that waits for it fails with
+// UNAVAILABLE, and so does everything after.
 
 import { WinnowError, sleep } from "@winnow/core";
 import type { Clock } from "@winnow/core";
 
 import { requestBuffers } from "./compute-channel.ts";
-import type { ComputePort, ComputeRequest, FromCompute } from "./compute-channel.ts";
+import type { ComputePort, ComputeRequest, DeviceLoss, FromCompute } from "./compute-channel.ts";
 import type {
   Compute,
   ComputeDevice,
+  ComputeFailure,
   ComputeMemory,
+  ComputeProblem,
   LoadedReplica,
   LookupBatch,
   LookupBatchAnswer,
@@ -47,15 +50,19 @@ export class ComputeClient implements Compute {
   readonly #requests = new Map<number, PendingRequest>();
   #memory: ComputeMemory;
   #lastId = 0;
-  #failure: Error | undefined;
-  #failureListener: ((error: Error) => void) | undefined;
+  #failure: ComputeFailure | undefined;
+  #failureListener: ((failure: ComputeFailure) => void) | undefined;
   #isEnding = false;
 
   constructor(parts: ComputeClientParts) {
     this.#parts = parts;
     this.device = parts.device;
     this.#memory = parts.memory;
-    parts.port.on("message", (message) => this.#receive(message as FromCompute));
+    parts.port.on("message", (message) => {
+      const received = message as FromCompute | DeviceLoss;
+      if ("lost" in received) this.#loseDevice(received.lost);
+      else this.#receive(received);
+    });
   }
 
   get memory(): ComputeMemory {
@@ -98,7 +105,7 @@ export class ComputeClient implements Compute {
     return this.#ask({ kind: "lookup", batch });
   }
 
-  onFailure(listener: (error: Error) => void): void {
+  onFailure(listener: (failure: ComputeFailure) => void): void {
     this.#failureListener = listener;
     if (this.#failure !== undefined) listener(this.#failure);
   }
@@ -117,15 +124,24 @@ export class ComputeClient implements Compute {
 
   /** The thread is gone: to be called by whoever watches it. */
   fail(cause: Error): void {
-    if (this.#failure !== undefined || this.#isEnding) return;
     const message = `The compute thread ended: ${cause.message}`;
-    this.#failure = new WinnowError("UNAVAILABLE", message, { cause });
-    this.#rejectAll(this.#failure);
-    this.#failureListener?.(this.#failure);
+    this.#fail({ lost: "thread", error: new WinnowError("UNAVAILABLE", message, { cause }) });
+  }
+
+  /** The thread lives on, but it can compute no more. */
+  #loseDevice({ code, message }: ComputeProblem): void {
+    this.#fail({ lost: "device", error: new WinnowError(code, message) });
+  }
+
+  #fail(failure: ComputeFailure): void {
+    if (this.#failure !== undefined || this.#isEnding) return;
+    this.#failure = failure;
+    this.#rejectAll(failure.error);
+    this.#failureListener?.(failure);
   }
 
   #ask<Value>(request: ComputeRequest, signal?: AbortSignal): Promise<Value> {
-    if (this.#failure !== undefined) return Promise.reject(this.#failure);
+    if (this.#failure !== undefined) return Promise.reject(this.#failure.error);
     this.#lastId += 1;
     const id = this.#lastId;
     return new Promise<Value>((resolve, reject) => {

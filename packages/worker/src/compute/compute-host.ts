@@ -46,6 +46,11 @@ export class ComputeHost {
     this.#indexes = new ExclusionIndexes(parts.exclusionBytesMax);
   }
 
+  /** Resolves if the device is gone for good. */
+  get lost(): Promise<WinnowError> {
+    return this.#parts.accelerator.lost;
+  }
+
   get memory(): ComputeMemory {
     const { usedBytes, capacityBytes } = this.#parts.accelerator.memory();
     const tables = [...this.#versions.values()].flat();

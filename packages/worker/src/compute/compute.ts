@@ -3,7 +3,7 @@
 // interface; the event loop only moves frames. Arrays handed over are transferred, not copied: the
 // sender gives them up.
 
-import type { ErrorCode, Fingerprint, TableSource, TopKBlock } from "@winnow/core";
+import type { ErrorCode, Fingerprint, TableSource, TopKBlock, WinnowError } from "@winnow/core";
 
 /** A version directory by name; one directory per name is open at a time. */
 export interface VersionName {
@@ -139,7 +139,14 @@ export interface ComputeDevice {
   readonly device: string;
 }
 
-/** The compute side. Every promise rejects with UNAVAILABLE when its thread is gone. */
+/** Why the compute side is gone for good. */
+export interface ComputeFailure {
+  /** The device alone (a fresh process may find it well again), or the thread that drives it. */
+  readonly lost: "device" | "thread";
+  readonly error: WinnowError;
+}
+
+/** The compute side. Every promise rejects with UNAVAILABLE when it is gone. */
 export interface Compute {
   readonly device: ComputeDevice;
   /** As of the last answer. */
@@ -159,7 +166,7 @@ export interface Compute {
   program(name: VersionName, tableBytesMax: number): Promise<Uint8Array>;
   topK(batch: TopKBatch, signal?: AbortSignal): Promise<TopKBatchAnswer>;
   lookup(batch: LookupBatch): Promise<LookupBatchAnswer>;
-  /** Called once if the thread ends without being asked to. */
-  onFailure(listener: (error: Error) => void): void;
+  /** Called once if the thread ends without being asked to, or its device is lost. */
+  onFailure(listener: (failure: ComputeFailure) => void): void;
   shutdown(): Promise<void>;
 }

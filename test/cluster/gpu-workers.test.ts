@@ -1,0 +1,109 @@
+// Workers on a GPU (a software one, where nothing better is told) beside workers on the processor, as
+// real processes: the same bytes, also while a GPU is lost, its worker leaves, and comes back.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+import { writeDemo } from "@winnow/model";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { recordAnswers, runLoad } from "./checked-load.ts";
+import { gpuEnvironment, noGpuReason, onGpu } from "./gpu-driver.ts";
+import { RedisProcess, hasRedisServer } from "./redis-process.ts";
+import { RunningCluster, pause } from "./running-cluster.ts";
+
+const DEVICE_LOST_EXIT_CODE = 75;
+const MODELS = ["movies", "movies-ranking"];
+const directory = mkdtempSync(path.join(tmpdir(), "winnow-gpu-"));
+const hook = pathToFileURL(path.join(import.meta.dirname, "gpu-loss.mjs")).href;
+const env = { ...gpuEnvironment, NODE_OPTIONS: `--import=${hook}` };
+let cluster: RunningCluster | undefined;
+let redis: RedisProcess | undefined;
+
+beforeAll(async () => {
+  await writeDemo(directory, { items: 3000, dim: 32, users: 400, k: 10, seed: 11 });
+}, 60_000);
+afterEach(async () => {
+  await cluster?.stop();
+  await redis?.kill();
+  redis = undefined;
+});
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+function requests(): { model: string; body: string }[] {
+  const users = Array.from({ length: 30 }, (_, index) => String(1 + 13 * index));
+  return users.map((user, index) => ({
+    model: "movies",
+    body: JSON.stringify({ instances: [user, users[(index + 11) % 30]] }),
+  }));
+}
+
+/** The bytes a cluster without any GPU answers with. */
+async function answersOfProcessors() {
+  cluster = await RunningCluster.start({ models: directory, workers: 2, replication: 1 });
+  await cluster.loaded(MODELS);
+  const answers = await recordAnswers(cluster.url, requests());
+  await cluster.stop();
+  return answers;
+}
+
+describe.skipIf(noGpuReason !== "").each(["static membership", "Redis membership"])(
+  `with %s ${noGpuReason}`,
+  (membership) => {
+    const needsRedis = membership.startsWith("Redis");
+
+    test.skipIf(needsRedis && !hasRedisServer)(
+      "L1: a GPU that is lost ends its worker with a code of its own, fails no request, and serves again",
+      async () => {
+        const answers = await answersOfProcessors();
+        redis = needsRedis ? await RedisProcess.start() : undefined;
+        cluster = await RunningCluster.start({
+          models: directory,
+          workers: 3,
+          replication: 2,
+          ...(redis === undefined ? {} : { redis: redis.url }),
+          routerArgs: ["--router-table-bytes", "0"],
+          argsOf: { w0: onGpu, w1: onGpu },
+          env,
+        });
+        await cluster.loaded(MODELS);
+        await untilReady("w0", /^gpu$/);
+        await untilReady("w1", /^gpu$/);
+        await untilReady("w2", /^(cpu|reference)$/);
+
+        const fault = async (): Promise<void> => {
+          await pause(1000);
+          cluster!.signal("w0", "SIGUSR2");
+          expect(await cluster!.ended("w0")).toBe(DEVICE_LOST_EXIT_CODE);
+          expect(await cluster!.announcement("w0")).toBeUndefined();
+          await pause(1500);
+          cluster!.restart("w0");
+          await untilReady("w0", /^gpu$/);
+          await pause(1000);
+        };
+        const until = fault();
+        const outcome = await runLoad(cluster.urls, answers, { perSecond: 60, until });
+        await until;
+
+        expect(outcome.wrong).toEqual([]);
+        expect(outcome.failed).toEqual([]);
+        expect(outcome.exact).toBeGreaterThan(100);
+        const [failure] = cluster.events("w0", "worker failed");
+        expect(failure).toMatchObject({ lost: "device", code: "UNAVAILABLE" });
+        cluster.signal("w1", "SIGTERM");
+        expect(await cluster.ended("w1")).toBe(0);
+      },
+      90_000,
+    );
+  },
+);
+
+async function untilReady(name: string, accelerator: RegExp): Promise<void> {
+  const endMs = Date.now() + 30_000;
+  for (;;) {
+    const told = await cluster!.announcement(name);
+    if (told?.state === "ready" && accelerator.test(told.accelerator)) return;
+    if (Date.now() > endMs) throw new Error(`${name} does not serve again:\n${cluster!.log()}`);
+    await pause(100);
+  }
+}
