@@ -131,6 +131,24 @@ describe.skipIf(!hasKubectl)("deploy/kubernetes/base", () => {
     expect(names).toEqual(expect.arrayContaining(targets));
   });
 
+  test("tells Prometheus to scrape every role's pods, on a port they have", () => {
+    const scraped = workloads.filter((object) => {
+      const annotations = at(object.spec, "template", "metadata", "annotations");
+      return at(annotations, "prometheus.io/scrape") === "true";
+    });
+
+    expect(scraped.map(({ metadata }) => metadata.name).toSorted()).toEqual([
+      "winnow-router",
+      "winnow-shard",
+    ]);
+    for (const object of scraped) {
+      const annotations = at(object.spec, "template", "metadata", "annotations");
+      const ports = containersOf(object).flatMap((container) => container.ports);
+      const port = Number(at(annotations, "prometheus.io/port"));
+      expect(ports.map(({ containerPort }) => containerPort)).toContain(port);
+    }
+  });
+
   test("gives every container requests, a memory limit, probes and the restricted profile", () => {
     for (const container of workloads.flatMap((object) => containersOf(object))) {
       expect(container.resources.requests).toHaveProperty("cpu");

@@ -83,7 +83,8 @@ export class RunningCluster {
     const roles = new Map<string, Role>();
     const { env = {} } = shape;
     const workerOf = (name: string, port: number): Launch => {
-      const own = ["--id", name, "--port", String(port), "--models", shape.models];
+      const ports = ["--port", String(port), "--metrics-port", "0"];
+      const own = ["--id", name, ...ports, "--models", shape.models];
       const device = ["--accelerator", shape.accelerator ?? "cpu", "--threads", "1"];
       const further = [...(shape.workerArgs ?? []), ...(shape.argsOf?.[name] ?? [])];
       return { name, port, env, args: ["worker", ...own, ...device, ...shared, ...further] };

@@ -25,7 +25,7 @@ const ROUTER = {
 };
 
 test("the page counts requests under Winnow's names and TensorFlow Serving's", async () => {
-  const metrics = createMetrics({ processMetrics: false });
+  const metrics = createMetrics({ version: "1.2.3", processMetrics: false });
   metrics.watch(ROUTER);
 
   metrics.http.answered(ANSWERED);
@@ -46,7 +46,7 @@ test("the page counts requests under Winnow's names and TensorFlow Serving's", a
 });
 
 test("gRPC calls count beside REST requests, told apart", async () => {
-  const metrics = createMetrics({ processMetrics: false });
+  const metrics = createMetrics({ version: "1.2.3", processMetrics: false });
   metrics.watch(ROUTER);
   const call = { ...ANSWERED, api: "Predict" };
 
@@ -65,7 +65,7 @@ test("gRPC calls count beside REST requests, told apart", async () => {
 });
 
 test("invented model names share one label", async () => {
-  const metrics = createMetrics({ processMetrics: false });
+  const metrics = createMetrics({ version: "1.2.3", processMetrics: false });
   metrics.watch(ROUTER);
 
   for (let index = 0; index < 100; index++) {
@@ -78,7 +78,7 @@ test("invented model names share one label", async () => {
 });
 
 test("the page tells of the watched router and its stages", async () => {
-  const metrics = createMetrics();
+  const metrics = createMetrics({ version: "1.2.3" });
   metrics.watch(ROUTER);
 
   metrics.router.stage?.("topK", 20, "movies");
@@ -93,5 +93,6 @@ test("the page tells of the watched router and its stages", async () => {
   expect(page).toContain('winnow_stage_duration_seconds_sum{stage="topK"} 0.02');
   expect(page).toContain('winnow_second_attempts_total{kind="hedge",reason="slow"} 1');
   expect(page).toContain("winnow_late_replies_total 1");
+  expect(page).toContain('winnow_build_info{version="1.2.3"} 1');
   expect(page).toContain("nodejs_eventloop_lag_seconds");
 });

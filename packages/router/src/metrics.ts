@@ -38,10 +38,19 @@ const SECONDS_BUCKETS = [
 /** TensorFlow Serving's: 10 × 1.8^i microseconds. */
 const MICROSECONDS_BUCKETS = exponentialBuckets(10, 1.8, 33);
 
-/** Makes empty metrics; `processMetrics` adds memory, garbage collection and event loop. */
-export function createMetrics(options: { readonly processMetrics?: boolean } = {}): Metrics {
+/** What metrics are made with. */
+export interface MetricsOptions {
+  /** Winnow's version, for `winnow_build_info`. */
+  readonly version: string;
+  /** Also memory, garbage collection and event loop of the process. Default true. */
+  readonly processMetrics?: boolean;
+}
+
+/** Makes empty metrics. */
+export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry();
   if (options.processMetrics ?? true) collectDefaultMetrics({ register: registry });
+  addBuildInfo(registry, options.version);
   let watched: WatchedRouter | undefined;
   const record = requestRecorder(registry, (name) => watched?.models().includes(name) === true);
   addWatchedGauges(registry, () => watched);
@@ -184,6 +193,16 @@ function routerObserver(registry: Registry): RouterObserver {
     replan: () => replans.inc(),
     lateReply: () => late.inc(),
   };
+}
+
+function addBuildInfo(registry: Registry, version: string): void {
+  const info = new Gauge({
+    name: "winnow_build_info",
+    help: "1, with the version of Winnow",
+    labelNames: ["version"],
+    registers: [registry],
+  });
+  info.set({ version }, 1);
 }
 
 /** Gauges that are read off the router when the page is. */

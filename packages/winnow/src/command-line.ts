@@ -26,6 +26,7 @@ import type { WorkerRoleOptions } from "./commands/worker.ts";
 
 const REST_PORT = 8501;
 const WORKER_PORT = 7600;
+const METRICS_PORT = 9100;
 const INT32_MAX = 2 ** 31 - 1;
 
 /** The whole command line, ready to parse. */
@@ -135,6 +136,13 @@ function worker(): Command {
     )
     .addOption(portOption("--port <port>", "gRPC port", "WINNOW_WORKER_PORT").default(WORKER_PORT))
     .addOption(
+      portOption(
+        "--metrics-port <port>",
+        "HTTP port of metrics and probes; 0: none",
+        "WINNOW_METRICS_PORT",
+      ).default(METRICS_PORT, `${METRICS_PORT}, or none where it is taken`),
+    )
+    .addOption(
       option("--host <address>", "address to listen on", "WINNOW_HOST").default("127.0.0.1"),
     )
     .addOption(option("--advertise <host:port>", "address others reach it at", "WINNOW_ADVERTISE"))
@@ -156,7 +164,7 @@ function worker(): Command {
   addLoadOptions(addModelConfigOptions(addModelOptions(command)));
   return addMembershipOptions(command).action(async (options: WorkerRoleOptions) => {
     const { runWorker } = await import("./commands/worker.ts");
-    await runWorker(options);
+    await runWorker(options, command.getOptionValueSource("metricsPort") !== "default");
   });
 }
 

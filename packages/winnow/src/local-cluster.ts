@@ -25,6 +25,8 @@ export interface LocalCluster {
   readonly url: string;
   /** host:port of each worker. */
   readonly workerAddresses: readonly string[];
+  /** The metrics page of each worker. */
+  readonly workerMetricsUrls: readonly string[];
   /** Process ids by name, for people who want to kill one. */
   readonly processIds: ReadonlyMap<string, number>;
   /** Drains the router, then ends the workers. */
@@ -37,8 +39,9 @@ export async function startLocalCluster(
   log: Logger,
 ): Promise<LocalCluster> {
   const supervisor = new Supervisor({ clock: systemClock, log });
-  const ports = await freePorts(shape.workers);
-  const programs = [...workerPrograms(shape, ports), routerProgram(shape, ports)];
+  const free = await freePorts(2 * shape.workers);
+  const [ports, metricsPorts] = [free.slice(0, shape.workers), free.slice(shape.workers)];
+  const programs = [...workerPrograms(shape, ports, metricsPorts), routerProgram(shape, ports)];
   try {
     await Promise.all(programs.map((program) => supervisor.start(program)));
   } catch (error) {
@@ -49,6 +52,7 @@ export async function startLocalCluster(
   return {
     url: `http://${isWildcard ? "127.0.0.1" : shape.host}:${shape.port}`,
     workerAddresses: ports.map((port) => `127.0.0.1:${port}`),
+    workerMetricsUrls: metricsPorts.map((port) => `http://127.0.0.1:${port}/metrics`),
     get processIds() {
       return supervisor.processIds;
     },
@@ -56,7 +60,11 @@ export async function startLocalCluster(
   };
 }
 
-function workerPrograms(shape: LocalClusterShape, ports: readonly number[]): Program[] {
+function workerPrograms(
+  shape: LocalClusterShape,
+  ports: readonly number[],
+  metricsPorts: readonly number[],
+): Program[] {
   return ports.map((port, index) => ({
     name: `worker w${index}`,
     args: [
@@ -65,6 +73,7 @@ function workerPrograms(shape: LocalClusterShape, ports: readonly number[]): Pro
       `--id=w${index}`,
       "--host=127.0.0.1",
       `--port=${port}`,
+      `--metrics-port=${metricsPorts[index]}`,
       ...membershipArgs(shape, ports),
       ...shape.workerArgs,
     ],

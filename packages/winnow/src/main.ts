@@ -1,24 +1,22 @@
 // The command: reads arguments, runs one subcommand, and turns a failure into one clear line and an
 // exit code (1 failed, 2 usage). Stack traces only with WINNOW_DEBUG=1.
 
-import { readFileSync } from "node:fs";
 import { inspect } from "node:util";
 import { WinnowError } from "@winnow/core";
 import { CommanderError } from "commander";
 import picocolors from "picocolors";
 import { createCommandLine } from "./command-line.ts";
 import { withoutIdleFlags } from "./command-options.ts";
+import { winnowVersion } from "./version.ts";
 
 const USAGE_EXIT_CODE = 2;
 
-const manifest = new URL("../package.json", import.meta.url);
-const { version } = JSON.parse(readFileSync(manifest, "utf8")) as { version: string };
 const args = withoutIdleFlags(process.argv, (flag) => {
   process.stderr.write(`${flag} is a flag of TensorFlow Serving that has no meaning here\n`);
 });
 
 try {
-  await createCommandLine(version).parseAsync(args);
+  await createCommandLine(winnowVersion).parseAsync(args);
 } catch (error) {
   process.exitCode = report(error);
 }

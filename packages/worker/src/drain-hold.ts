@@ -8,7 +8,8 @@
 
 import type { Announcement } from "@winnow/cluster";
 import type { VersionHolding } from "@winnow/cluster";
-import type { VersionKey, WorkerId } from "@winnow/core";
+import { sleep } from "@winnow/core";
+import type { Clock, VersionKey, WorkerId } from "@winnow/core";
 
 /** What the decision rests on. */
 export interface DrainFacts {
@@ -62,6 +63,20 @@ export function drainHold(facts: DrainFacts): DrainHold {
   const coveredSinceMs = uncovered === 0 ? (facts.coveredSinceMs ?? nowMs) : undefined;
   const isCovered = coveredSinceMs !== undefined && nowMs >= coveredSinceMs + drainSettleMs;
   return { isOver: isCovered || nowMs >= startedAtMs + drainHoldMsMax, uncovered, coveredSinceMs };
+}
+
+const CHECK_INTERVAL_MS = 50;
+
+/** Looks again and again until the hold is over, or `look` gives none; gives the last look. */
+export async function waitForHold(
+  clock: Clock,
+  look: () => DrainHold | undefined,
+): Promise<DrainHold | undefined> {
+  for (;;) {
+    const hold = look();
+    if (hold === undefined || hold.isOver) return hold;
+    await sleep(clock, CHECK_INTERVAL_MS);
+  }
 }
 
 function uncoveredPartitions(facts: DrainFacts, heirs: ReadonlySet<WorkerId>): number {

@@ -1,7 +1,11 @@
 // Entrance of the package: starts a worker.
 
 export type { StartCompute } from "./compute/compute-start.ts";
+export { listenForMetrics } from "./metrics/metrics-server.ts";
+export type { MetricsServer, MetricsServerParts } from "./metrics/metrics-server.ts";
+export { createWorkerMetrics } from "./metrics/worker-metrics.ts";
 export type { VersionPolicy } from "./version-policy.ts";
-export { startWorker } from "./worker.ts";
-export type { Worker, WorkerDependencies } from "./worker.ts";
+export { startWorker } from "./worker-start.ts";
+export type { WorkerDependencies } from "./worker-start.ts";
+export type { Worker } from "./worker.ts";
 export type { NamedModel, WorkerOptions } from "./worker-settings.ts";

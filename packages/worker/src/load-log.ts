@@ -1,5 +1,5 @@
 // Says how loading goes: one line per version opened, per tenth of a share loaded, per failure, and
-// one with the figures once the share is complete.
+// one with the figures once the share is complete. An observer is told of failures and of the end.
 
 import type { Environment } from "@winnow/core";
 
@@ -7,6 +7,7 @@ import { loadedOf, openedOf, versionKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaEvent, ReplicaSet } from "./replica-set.ts";
 import { VersionShare } from "./replica-share.ts";
 import type { Intent } from "./replica-share.ts";
+import type { WorkerObserver } from "./worker-observer.ts";
 
 interface Course {
   readonly startedAtMs: number;
@@ -21,10 +22,12 @@ const NO_COURSE: Course = { startedAtMs: 0, loadMs: 0, bytesRead: 0, tenths: 0 }
 /** The log of loads; remembers what has been said. */
 export class LoadLog {
   readonly #environment: Environment;
+  readonly #observer: WorkerObserver | undefined;
   readonly #courses = new Map<string, Course>();
 
-  constructor(environment: Environment) {
+  constructor(environment: Environment, observer: WorkerObserver | undefined) {
     this.#environment = environment;
+    this.#observer = observer;
   }
 
   /** Reports an event; `held` is the version after it. */
@@ -44,6 +47,7 @@ export class LoadLog {
       const { code, message } = event.error;
       const retryInMs = Math.max(0, (held.trouble?.retryAtMs ?? Infinity) - clock.nowMs());
       log.error("version failed", { ...name, code, message, retryInMs });
+      this.#observer?.loadFailed({ model: held.model, code });
     } else if (event.kind === "loaded" && intent !== undefined) {
       this.#noteLoaded(event, held, intent);
     } else if (event.kind === "closed") {
@@ -58,6 +62,7 @@ export class LoadLog {
       if (refusal === undefined || before.versions.get(key)?.refusal !== undefined) continue;
       const { code, message } = refusal;
       this.#environment.log.error("version refused", { model, version, code, message });
+      this.#observer?.loadFailed({ model, code });
     }
   }
 
@@ -67,14 +72,12 @@ export class LoadLog {
     if (opened === undefined) return;
     const before = this.#courses.get(event.key) ?? { ...NO_COURSE, startedAtMs: clock.nowMs() };
     const share = new VersionShare(held, opened, intent);
-    const shareBytes = share.bytesOf(share.intended());
     const missing = share.missing(held);
-    const loadedRatio = shareBytes === 0 ? 1 : 1 - share.bytesOf(missing) / shareBytes;
     const course = {
       ...before,
       loadMs: before.loadMs + event.loaded.elapsedMs,
       bytesRead: before.bytesRead + event.loaded.bytesRead,
-      tenths: Math.floor(loadedRatio * 10),
+      tenths: Math.floor(share.loadedRatio(held) * 10),
     };
     this.#courses.set(event.key, course);
     const name = { model: held.model, version: held.version };
@@ -83,12 +86,14 @@ export class LoadLog {
     }
     if (missing.length === 0) {
       const loaded = [...held.replicas.values()].map(loadedOf).filter((each) => each !== undefined);
+      const elapsedMs = Math.round(clock.nowMs() - course.startedAtMs);
+      this.#observer?.shareLoaded({ model: held.model, elapsedMs });
       log.info("share loaded", {
         ...name,
         partitions: loaded.length,
         bytes: loaded.reduce((sum, { bytes }) => sum + bytes, 0),
         bytesRead: course.bytesRead,
-        elapsedMs: Math.round(clock.nowMs() - course.startedAtMs),
+        elapsedMs,
         gigabytesPerSecond: Number(
           (course.bytesRead / 1e6 / Math.max(0.001, course.loadMs)).toFixed(3),
         ),

@@ -24,6 +24,8 @@ import { runLookups, runTopK } from "./query-batch.ts";
 import type { BatchedAnswer, BatchedQuery } from "./query-batch.ts";
 import { batchGroupOf } from "./batcher.ts";
 import type { HeldVersion } from "./replica-set.ts";
+import { watchedBatch } from "./watched-batch.ts";
+import type { QueryEnd, WorkerObserver } from "./worker-observer.ts";
 
 /** Bounds of the queues; the rest is in `QueryLimits`. */
 export interface AnswerLimits extends QueryLimits {
@@ -39,6 +41,7 @@ export interface AnswerDependencies {
   readonly compute: Compute;
   /** The held version of this identity. */
   readonly find: (key: VersionKey) => HeldVersion | undefined;
+  readonly observer?: WorkerObserver | undefined;
 }
 
 type Lane = QueryLane<BatchedQuery, BatchedAnswer>;
@@ -55,12 +58,16 @@ export class QueryAnswer {
     this.#dependencies = dependencies;
     this.#limits = limits;
     const { queueRowsMax, batchRowsMax } = limits;
-    this.#scans = new QueryLane(clock, (queries, signal) => runTopK(compute, queries, signal), {
+    const scan = (batch: readonly BatchedQuery[], signal: AbortSignal) =>
+      this.#watched(batch, () => runTopK(compute, batch, signal));
+    const gather = (batch: readonly BatchedQuery[]) =>
+      this.#watched(batch, () => runLookups(compute, batch));
+    this.#scans = new QueryLane(clock, scan, {
       queueRowsMax,
       batchRowsMax,
       inFlightMax: limits.scansInFlightMax,
     });
-    this.#lookups = new QueryLane(clock, (queries) => runLookups(compute, queries), {
+    this.#lookups = new QueryLane(clock, gather, {
       queueRowsMax: limits.lookupKeysMax,
       batchRowsMax: limits.lookupKeysMax,
       inFlightMax: limits.lookupsInFlightMax,
@@ -79,19 +86,25 @@ export class QueryAnswer {
 
   /** Answers the queries of one link until it closes. */
   serve(link: WorkerLink): Pick<LinkHandlers, "onQueries" | "onCancel" | "onClose"> {
+    const { observer } = this.#dependencies;
     const waiting = new Map<number, { readonly lane: Lane; readonly query: BatchedQuery }>();
     const forget = (id: number): void => {
       const found = waiting.get(id);
+      if (found === undefined) return;
       waiting.delete(id);
-      found?.lane.cancel(found.query);
+      found.lane.cancel(found.query);
+      const { kind } = found.query.query.ask;
+      observer?.queryEnded({ kind, end: "CANCELLED", queueMs: undefined });
     };
     return {
       onQueries: (queries) => {
         for (const query of queries) {
-          const reply = replyTo(link, query.id);
           const end = (outcome: Outcome<BatchedAnswer>): void => {
             waiting.delete(query.id);
-            reply(outcome);
+            const answer = answerOf(outcome);
+            link.reply({ id: query.id, ...timesOf(outcome), answer });
+            const queueMs = outcome.kind === "answer" ? outcome.queueMs : undefined;
+            observer?.queryEnded({ kind: query.ask.kind, end: endOf(answer), queueMs });
           };
           const taken = this.#take(query, end);
           if (taken !== undefined) waiting.set(query.id, taken);
@@ -110,6 +123,16 @@ export class QueryAnswer {
   fail(error: WinnowError): void {
     this.#scans.fail(error);
     this.#lookups.fail(error);
+  }
+
+  #watched(
+    batch: readonly BatchedQuery[],
+    run: () => Promise<readonly BatchedAnswer[]>,
+  ): Promise<readonly BatchedAnswer[]> {
+    const { observer, find } = this.#dependencies;
+    const version = batch[0]?.query.version;
+    const held = observer === undefined || version === undefined ? undefined : find(version);
+    return watchedBatch(batch, { observer, held }, run);
   }
 
   /** Checks a query and queues it, or ends it with the reason. */
@@ -147,16 +170,13 @@ function rowsOf({ ask }: WorkerQuery): number {
   return Math.max(1, ask.kind === "topK" ? ask.queries : ask.keys.data.length);
 }
 
-function replyTo(link: WorkerLink, id: number): (outcome: Outcome<BatchedAnswer>) => void {
-  return (outcome) => {
-    const isAnswer = outcome.kind === "answer";
-    link.reply({
-      id,
-      queueUs: isAnswer ? Math.round(outcome.queueMs * 1000) : 0,
-      computeUs: isAnswer ? outcome.answer.computeUs : 0,
-      answer: answerOf(outcome),
-    });
-  };
+function timesOf(outcome: Outcome<BatchedAnswer>): { queueUs: number; computeUs: number } {
+  if (outcome.kind !== "answer") return { queueUs: 0, computeUs: 0 };
+  return { queueUs: Math.round(outcome.queueMs * 1000), computeUs: outcome.answer.computeUs };
+}
+
+function endOf(answer: WorkerAnswer): QueryEnd {
+  return answer.kind === "failure" ? answer.reason : "OK";
 }
 
 function answerOf(outcome: Outcome<BatchedAnswer>): WorkerAnswer {

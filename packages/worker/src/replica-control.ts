@@ -21,11 +21,14 @@ import type {
 } from "./replica-plan.ts";
 import { applyEvent, openedOf, versionKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaEvent, ReplicaSet, RetrySettings } from "./replica-set.ts";
+import { shareStatusOf } from "./replica-share.ts";
 import type { Intent } from "./replica-share.ts";
 import { performEffect } from "./replica-work.ts";
+import { ServingVersions } from "./serving-versions.ts";
 import { isServingLeft, wantedVersions } from "./version-policy.ts";
 import { VersionProof } from "./version-proof.ts";
 import type { FoundModel } from "./version-watch.ts";
+import type { ShareStatus, WorkerObserver } from "./worker-observer.ts";
 
 /** How this worker keeps replicas. */
 export interface ReplicaSettings extends GraceSettings, RetrySettings {
@@ -44,9 +47,9 @@ export interface ReplicaDependencies {
   readonly announcement: () => Announcement;
   /** Called after every change of what is held. */
   readonly onChange: () => void;
+  readonly observer?: WorkerObserver | undefined;
 }
 
-const SERVING_INTERVAL_MS = 100;
 const UNPLACED_PATIENCE_MS = 5000;
 
 /** Holds replicas until closed. */
@@ -56,11 +59,10 @@ export class ReplicaControl {
   readonly #clock: Clock;
   readonly #cluster: ClusterView;
   readonly #loadLog: LoadLog;
+  readonly #serving: ServingVersions;
   #set: ReplicaSet = { versions: new Map() };
   readonly #proof = new VersionProof();
   #models: readonly FoundModel[] | undefined;
-  #serving: ReadonlyMap<string, VersionKey> = new Map();
-  #servingUntilMs = 0;
   #quietAtMs = 0;
   /** Until then nobody wonders why no partition is placed here; `Infinity` once it has been said. */
   #unplacedUntilMs: number;
@@ -75,7 +77,8 @@ export class ReplicaControl {
     this.#clock = dependencies.environment.clock;
     this.#unplacedUntilMs = this.#clock.nowMs() + UNPLACED_PATIENCE_MS;
     this.#cluster = new ClusterView(settings);
-    this.#loadLog = new LoadLog(dependencies.environment);
+    this.#loadLog = new LoadLog(dependencies.environment, dependencies.observer);
+    this.#serving = new ServingVersions(dependencies.environment, this.#cluster);
   }
 
   /** What is held, as data. */
@@ -85,12 +88,18 @@ export class ReplicaControl {
 
   /** The default version of each model, as this worker derives it. */
   get serving(): ReadonlyMap<string, VersionKey> {
-    return this.#serving;
+    return this.#serving.versions;
   }
 
   /** What to announce of all versions. */
   holdings(): VersionHolding[] {
-    return holdingsOf(this.#set, this.#intent(), this.#serving);
+    return holdingsOf(this.#set, this.#intent(), this.serving);
+  }
+
+  /** How far each version is loaded. */
+  shares(): ShareStatus[] {
+    const intent = this.#intent();
+    return [...this.#set.versions.values()].map((held) => shareStatusOf(held, intent));
   }
 
   /** Whether the directories have been read and each share is loaded or refused with a reason. */
@@ -128,13 +137,13 @@ export class ReplicaControl {
 
   setModels(models: readonly FoundModel[]): void {
     this.#models = models;
-    this.#servingUntilMs = 0;
+    this.#serving.expire();
     this.#step();
   }
 
   setView(view: MembershipView): void {
     const isMoved = this.#cluster.update(view);
-    this.#servingUntilMs = 0;
+    this.#serving.expire();
     if (isMoved) this.#quietAtMs = this.#clock.nowMs() + this.#settings.placementQuietMs;
     this.#step();
   }
@@ -172,16 +181,20 @@ export class ReplicaControl {
   }
 
   /**
-   * The plan for now. Which version serves is asked again at most every `SERVING_INTERVAL_MS` while
-   * partitions are loaded one after the other, and always when there is nothing more to load.
+   * The plan for now. Which version serves is asked now and then while partitions are loaded one
+   * after the other, and always when there is nothing more to load.
    */
   #plan(models: readonly FoundModel[]): ReplicaPlan {
-    const isStale = this.#clock.nowMs() >= this.#servingUntilMs;
+    const { isStale } = this.#serving;
     if (isStale) this.#updateServing(models);
     const plan = planReplicas(this.#set, this.#facts(models));
     if (isStale || plan.effects.some(({ kind }) => kind === "load")) return plan;
     this.#updateServing(models);
     return planReplicas(this.#set, this.#facts(models));
+  }
+
+  #updateServing(models: readonly FoundModel[]): void {
+    this.#serving.update(models, this.#dependencies.announcement());
   }
 
   #wakeAt(timeMs: number): void {
@@ -210,7 +223,7 @@ export class ReplicaControl {
       nowMs,
       ...this.#intentions(),
       wanted: this.#wanted(models),
-      serving: this.#serving,
+      serving: this.serving,
       announcedHolders: (version, table) => this.#cluster.holdersOf(version, table),
       placed: this.#cluster.isPlaced && nowMs >= this.#quietAtMs,
       freeBytes: capacityBytes - usedBytes,
@@ -240,7 +253,7 @@ export class ReplicaControl {
   /** Serving versions of all models first, then by model, from new to old. */
   #wanted(models: readonly FoundModel[]): WantedVersion[] {
     const wanted = models.flatMap(({ model, policy, versions }) => {
-      const serving = this.#serving.get(model)?.version;
+      const serving = this.serving.get(model)?.version;
       const byNumber = new Map(versions.map((found) => [found.version, found]));
       const choice = { available: [...byNumber.keys()], failed: this.#failed(model), serving };
       const isLeft = isServingLeft(policy, choice);
@@ -263,22 +276,6 @@ export class ReplicaControl {
       ...here.map(({ version }) => version),
       ...this.#cluster.failedElsewhere(model),
     ]);
-  }
-
-  #updateServing(models: readonly FoundModel[]): void {
-    const own = this.#dependencies.announcement();
-    const names = new Set([...models.map(({ model }) => model), ...this.#serving.keys()]);
-    const serving = new Map<string, VersionKey>();
-    for (const model of names) {
-      const before = this.#serving.get(model);
-      const now = this.#cluster.servingOf(model, own, before);
-      if (now !== undefined) serving.set(model, now);
-      if (now?.version === before?.version && now?.fingerprint === before?.fingerprint) continue;
-      const fields = { model, version: now?.version, before: before?.version };
-      this.#dependencies.environment.log.info("serving version changed", fields);
-    }
-    this.#serving = serving;
-    this.#servingUntilMs = this.#clock.nowMs() + SERVING_INTERVAL_MS;
   }
 
   async #run(effect: ReplicaEffect): Promise<void> {

@@ -6,6 +6,7 @@ import type { VersionKey, WorkerId } from "@winnow/core";
 import type { OpenedVersion } from "./compute/compute.ts";
 import { loadedOf, openedOf, replicaOfKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
+import type { ShareStatus } from "./worker-observer.ts";
 
 /** Who is to hold what. */
 export interface Intent {
@@ -48,8 +49,15 @@ export class VersionShare {
     });
   }
 
-  /** Bytes that these replicas will occupy. */
-  bytesOf(replicas: readonly number[]): number {
+  /** Bytes that answer here ÷ bytes intended here, as the version states them: 0…1. */
+  loadedRatio(held: HeldVersion): number {
+    const intended = this.intended();
+    const shareBytes = this.#bytesOf(intended);
+    const loaded = intended.filter((key) => loadedOf(held.replicas.get(key)) !== undefined);
+    return shareBytes === 0 ? 1 : this.#bytesOf(loaded) / shareBytes;
+  }
+
+  #bytesOf(replicas: readonly number[]): number {
     return replicas.reduce((sum, key) => {
       const { table, partition } = replicaOfKey(key);
       return sum + (this.#opened.tables[table]?.partitionBytes[partition] ?? 0);
@@ -63,6 +71,19 @@ export class VersionShare {
     this.#owners.set(table, owners);
     return owners;
   }
+}
+
+/** How far a version is loaded here. */
+export function shareStatusOf(held: HeldVersion, intent: Intent | undefined): ShareStatus {
+  const { model, version } = held;
+  const replicas = { loading: 0, ready: 0, retiring: 0, releasing: 0 };
+  for (const { phase } of held.replicas.values()) replicas[phase] += 1;
+  const opened = openedOf(held);
+  const share =
+    opened === undefined || intent === undefined
+      ? undefined
+      : new VersionShare(held, opened, intent);
+  return { model, version, replicas, loadedRatio: share?.loadedRatio(held) ?? 0 };
 }
 
 /**

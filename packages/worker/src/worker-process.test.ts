@@ -27,7 +27,7 @@ import {
   userIds,
   userRows,
 } from "./worker-fixture.cases.ts";
-import { startWorker } from "./worker.ts";
+import { startWorker } from "./worker-start.ts";
 import type { Worker } from "./worker.ts";
 
 const entry = path.resolve(import.meta.dirname, "../dist/compute/compute-thread.js");

@@ -29,7 +29,7 @@ import {
   userIds,
   userRows,
 } from "./worker-fixture.cases.ts";
-import { startWorker } from "./worker.ts";
+import { startWorker } from "./worker-start.ts";
 import type { Worker } from "./worker.ts";
 
 /** A disk with version 1 of one model. */

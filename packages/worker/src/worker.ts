@@ -1,5 +1,5 @@
 // A worker: one process that holds replicas and answers for them. This file only connects the parts;
-// each decides in a file of its own.
+// each decides in a file of its own; `worker-start.ts` makes one.
 //
 //   model directories ─▶ version watch ─┐
 //   membership view ────────────────────┼─▶ replica control ─▶ compute (thread) ◀─ query answer ◀─ routers
@@ -24,44 +24,27 @@ import { WinnowError, sleep } from "@winnow/core";
 import type { Environment } from "@winnow/core";
 
 import { Announcer } from "./announcer.ts";
-import { type StartCompute, startComputeThread } from "./compute/compute-start.ts";
 import type { Compute, ComputeFailure } from "./compute/compute.ts";
+import { waitForHold } from "./drain-hold.ts";
+import type { DrainHold } from "./drain-hold.ts";
 import { acceptedModels } from "./model-replacement.ts";
-import { fileStorage } from "./model-storage.ts";
 import { ProgressWatch } from "./progress-watch.ts";
 import { ReplicaControl } from "./replica-control.ts";
 import { QueryAnswer } from "./query-answer.ts";
 import { type ModelStorage, VersionWatch } from "./version-watch.ts";
-import { advertisedAddressOf, modelLocations, resolveWorkerOptions } from "./worker-settings.ts";
-import type { NamedModel, WorkerOptions, WorkerSettings } from "./worker-settings.ts";
+import { advertisedAddressOf, modelLocations } from "./worker-settings.ts";
+import type { NamedModel, WorkerSettings } from "./worker-settings.ts";
+import type { WorkerObserver, WorkerStatus } from "./worker-observer.ts";
 
-/** What a worker needs from outside. */
-export interface WorkerDependencies {
+/** What a worker is made of. */
+export interface WorkerParts {
   readonly environment: Environment;
   /** Closed by its owner, not by the worker. */
   readonly membership: MembershipStore;
-  /** Default: a thread of its own. */
-  readonly startCompute?: StartCompute;
-  /** Default: the file system. */
-  readonly storage?: ModelStorage;
-}
-
-/** Starts a worker; resolves once it listens and its device is known. Loading goes on behind. */
-export async function startWorker(
-  options: WorkerOptions,
-  dependencies: WorkerDependencies,
-): Promise<Worker> {
-  const settings = resolveWorkerOptions(options);
-  const start = dependencies.startCompute ?? startComputeThread;
-  const compute = await start(settings, dependencies.environment.log);
-  try {
-    const worker = new Worker({ ...dependencies, compute }, settings);
-    await worker.listen();
-    return worker;
-  } catch (error) {
-    await compute.shutdown();
-    throw error;
-  }
+  /** Shut down by the worker, once it has listened. */
+  readonly compute: Compute;
+  readonly storage: ModelStorage;
+  readonly observer: WorkerObserver | undefined;
 }
 
 /** A running worker. */
@@ -85,11 +68,8 @@ export class Worker implements WorkerService {
   #drained: Promise<void> | undefined;
   #isClosed = false;
 
-  constructor(
-    dependencies: WorkerDependencies & { readonly compute: Compute },
-    settings: WorkerSettings,
-  ) {
-    const { environment, membership, compute } = dependencies;
+  constructor(parts: WorkerParts, settings: WorkerSettings) {
+    const { environment, membership, compute, storage, observer } = parts;
     const { clock, log } = environment;
     this.#ended = new Promise((resolve) => {
       this.#end = resolve;
@@ -102,11 +82,11 @@ export class Worker implements WorkerService {
     const { announceIntervalMs } = settings;
     this.#announcer = new Announcer({ environment, membership, announcement, announceIntervalMs });
     this.#control = new ReplicaControl(
-      { environment, compute, announcement, onChange: () => this.#changed() },
+      { environment, compute, observer, announcement, onChange: () => this.#changed() },
       settings.replicas,
     );
     const find = this.#control.find.bind(this.#control);
-    this.#answers = new QueryAnswer({ clock, compute, find }, settings.answers);
+    this.#answers = new QueryAnswer({ clock, compute, find, observer }, settings.answers);
     this.#progress = new ProgressWatch(
       {
         clock,
@@ -115,7 +95,6 @@ export class Worker implements WorkerService {
       },
       settings.progress,
     );
-    const storage = dependencies.storage ?? fileStorage;
     this.#watch = new VersionWatch({ storage, clock, log }, settings.watch, (models) =>
       this.#control.setModels(models),
     );
@@ -151,6 +130,14 @@ export class Worker implements WorkerService {
       memoryCapacityBytes: memory.capacityBytes,
       versions: this.#control.holdings(),
     };
+  }
+
+  /** How it stands, for whoever watches it. */
+  status(): WorkerStatus {
+    const { queueRows } = this.#answers;
+    const { isStalled } = this.#progress;
+    const shares = this.#control.shares();
+    return { announcement: this.announcement(), queueRows, isStalled, shares };
   }
 
   /**
@@ -227,15 +214,15 @@ export class Worker implements WorkerService {
     this.#announcer.flush();
     this.#updateHealth();
     log.info("drain began", { workerId: this.#settings.workerId });
-    let hold = this.#control.drainHold(startedAtMs, this.#settings.drain);
-    while (!hold.isOver && !this.#isClosed) {
-      await sleep(clock, DRAIN_CHECK_INTERVAL_MS);
-      hold = this.#control.drainHold(startedAtMs, this.#settings.drain);
-    }
-    if (hold.uncovered > 0) log.warn("drained uncovered partitions", { count: hold.uncovered });
+    const count = (await waitForHold(clock, () => this.#hold(startedAtMs)))?.uncovered ?? 0;
+    if (count > 0) log.warn("drained uncovered partitions", { count });
     if (!this.#isClosed) await this.#server?.drain(this.#settings.drain.drainGraceMs);
     await this.close();
     log.info("drain ended", { elapsedMs: Math.round(clock.nowMs() - startedAtMs) });
+  }
+
+  #hold(startedAtMs: number): DrainHold | undefined {
+    return this.#isClosed ? undefined : this.#control.drainHold(startedAtMs, this.#settings.drain);
   }
 
   /** Ends everything at once: routers see their streams end and ask other replicas. */
@@ -296,5 +283,3 @@ export class Worker implements WorkerService {
     this.#server?.setHealth({ started: this.#isStarted, ready: this.isReady });
   }
 }
-
-const DRAIN_CHECK_INTERVAL_MS = 50;

@@ -17,6 +17,7 @@ import { ModelReload, type ModelReloadParts } from "../model-config/model-reload
 import { endOnSignals, reportListening } from "../process-life.ts";
 import { type LogLevel, processLog } from "../process-log.ts";
 import { processEnvironment } from "../process-settings.ts";
+import { winnowVersion } from "../version.ts";
 
 /** Flags of `winnow router`. */
 export interface RouterRoleOptions extends ModelConfigFlags, RequestFlags {
@@ -76,7 +77,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   const cluster = openCluster(options, environment);
   const { connector } = cluster;
   const denseEngine = createDenseEngine({});
-  const metrics = createMetrics();
+  const metrics = createMetrics({ version: winnowVersion });
   const requestTimeoutMs = options.rest_api_timeout_in_ms || UNLIMITED_TIMEOUT_MS;
   const router = createRouter(
     { ...routerOptions(options, config?.initial), requestTimeoutMs },

@@ -180,7 +180,9 @@ function readyText(
     return `${picocolors.green("ready")}   ${model}, version ${found.version}\n        ${curl}\n`;
   });
   const processes = [...cluster.processIds].map(([name, pid]) => `${name} is process ${pid}`);
-  return `\n${blocks.join("")}\n${picocolors.bold(cluster.url)}\n${picocolors.dim(processes.join(", "))}\n`;
+  const metrics = `metrics of the workers: ${cluster.workerMetricsUrls.join(", ")}`;
+  const details = [processes.join(", "), metrics].map((line) => `${picocolors.dim(line)}\n`);
+  return `\n${blocks.join("")}\n${picocolors.bold(cluster.url)}\n${details.join("")}`;
 }
 
 function say(text: string): void {

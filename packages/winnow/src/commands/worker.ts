@@ -2,7 +2,16 @@
 // reads flags, makes clock, log and membership, and starts the worker with them.
 
 import path from "node:path";
-import { type WorkerOptions, startWorker } from "@winnow/worker";
+import type { Logger } from "@winnow/core";
+import {
+  type MetricsServer,
+  type MetricsServerParts,
+  type Worker,
+  type WorkerOptions,
+  createWorkerMetrics,
+  listenForMetrics,
+  startWorker,
+} from "@winnow/worker";
 import { openCluster } from "../cluster-access.ts";
 import {
   type LoadFlags,
@@ -13,11 +22,13 @@ import { type ModelSource, modelSource } from "../model-source.ts";
 import { DEVICE_LOST_EXIT_CODE, endOnSignals, reportListening } from "../process-life.ts";
 import { type LogLevel, processLog } from "../process-log.ts";
 import { processEnvironment, processVariables } from "../process-settings.ts";
+import { winnowVersion } from "../version.ts";
 
 /** Flags of `winnow worker`. */
 export interface WorkerRoleOptions extends ModelConfigFlags, LoadFlags {
   readonly id?: string;
   readonly port: number;
+  readonly metricsPort: number;
   readonly host: string;
   readonly advertise?: string;
   readonly replication: number;
@@ -33,8 +44,14 @@ export interface WorkerRoleOptions extends ModelConfigFlags, LoadFlags {
   readonly cluster: string;
 }
 
-/** Runs a worker until a signal ends it. */
-export async function runWorker(options: WorkerRoleOptions): Promise<void> {
+/**
+ * Runs a worker until a signal ends it. Where the default metrics port is taken, a worker goes
+ * without; one that was asked for (`isMetricsPortChosen`) must be free.
+ */
+export async function runWorker(
+  options: WorkerRoleOptions,
+  isMetricsPortChosen: boolean,
+): Promise<void> {
   const name = options.id === undefined ? "worker" : `worker ${options.id}`;
   const log = processLog({
     level: options.logLevel,
@@ -44,21 +61,39 @@ export async function runWorker(options: WorkerRoleOptions): Promise<void> {
   const environment = processEnvironment(log);
   const cluster = openCluster(options, environment);
   const config = await openModelConfig(options, environment);
-  const models = config === undefined ? locationsOf(options) : { models: config.initial.models };
-  const worker = await startWorker(
-    { ...workerOptions(options), ...models },
-    { environment, membership: cluster.membership },
-  );
-  config?.follow((changed) => worker.setModels(changed.models));
+  const metrics = createWorkerMetrics({ clock: environment.clock, version: winnowVersion });
+  let worker: Worker | undefined;
+  const readiness = {
+    get isReady(): boolean {
+      return worker?.isReady === true;
+    },
+  };
+  let door: MetricsServer | undefined;
   const close = async (): Promise<void> => {
     config?.close();
-    await worker.close();
+    await worker?.close();
     await cluster.close();
+    await door?.close();
   };
+  try {
+    const parts = { metrics, worker: readiness };
+    door = await openMetrics(parts, options, { log, isMetricsPortChosen });
+    const models = config === undefined ? locationsOf(options) : { models: config.initial.models };
+    worker = await startWorker(
+      { ...workerOptions(options), ...models },
+      { environment, membership: cluster.membership, observer: metrics.observer },
+    );
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  const started = worker;
+  metrics.watch(started);
+  config?.follow((changed) => started.setModels(changed.models));
   endOnSignals(
     {
       drain: async () => {
-        await worker.drain();
+        await started.drain();
         await close();
       },
       close,
@@ -66,9 +101,27 @@ export async function runWorker(options: WorkerRoleOptions): Promise<void> {
     log,
   );
   reportListening();
-  const failure = await worker.ended;
+  const failure = await started.ended;
   // A worker that cannot compute is no worker: its supervisor starts another.
   if (failure !== undefined) process.exit(failure.lost === "device" ? DEVICE_LOST_EXIT_CODE : 1);
+}
+
+/** The door for metrics and probes, if there is to be one. @throws WinnowError UNAVAILABLE */
+async function openMetrics(
+  parts: MetricsServerParts,
+  { host, metricsPort: port }: WorkerRoleOptions,
+  { log, isMetricsPortChosen }: { readonly log: Logger; readonly isMetricsPortChosen: boolean },
+): Promise<MetricsServer | undefined> {
+  if (port === 0) return undefined;
+  try {
+    const door = await listenForMetrics(parts, { host, port });
+    log.info("worker listening for metrics", { host, port: door.port });
+    return door;
+  } catch (error) {
+    if (isMetricsPortChosen) throw error;
+    log.warn("no metrics: the port is taken, choose one with --metrics-port", { host, port });
+    return undefined;
+  }
 }
 
 function workerOptions(options: WorkerRoleOptions): WorkerOptions {

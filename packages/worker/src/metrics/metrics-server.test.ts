@@ -1,0 +1,99 @@
+// The worker's HTTP door on a real socket.
+
+import { request } from "node:http";
+
+import { afterEach, expect, test } from "vitest";
+
+import { listenForMetrics } from "./metrics-server.ts";
+import type { MetricsServer, MetricsServerParts } from "./metrics-server.ts";
+
+const LOOPBACK = { host: "127.0.0.1", port: 0 };
+const PAGE = "# HELP winnow_worker_queue_rows rows\nwinnow_worker_queue_rows 3\n";
+
+const open: MetricsServer[] = [];
+afterEach(async () => {
+  for (const server of open.splice(0)) await server.close();
+});
+
+async function serve(parts: Partial<MetricsServerParts> = {}): Promise<string> {
+  const metrics = { text: async () => PAGE };
+  const server = await listenForMetrics({ metrics, worker: { isReady: true }, ...parts }, LOOPBACK);
+  open.push(server);
+  return `http://127.0.0.1:${server.port}`;
+}
+
+test("/metrics is the page in Prometheus' format, also with a query string", async () => {
+  const url = await serve();
+
+  const response = await fetch(`${url}/metrics?name[]=x`);
+
+  expect(response.status).toBe(200);
+  expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+  expect(await response.text()).toBe(PAGE);
+});
+
+test("a page that cannot be made is a 500 with the reason, and the server lives on", async () => {
+  const metrics = { text: () => Promise.reject(new Error("no such gauge")) };
+  const url = await serve({ metrics });
+
+  const failed = await fetch(`${url}/metrics`);
+  const alive = await fetch(`${url}/healthz`);
+
+  expect([failed.status, await failed.text()]).toEqual([500, "no such gauge\n"]);
+  expect(alive.status).toBe(200);
+});
+
+test("/readyz follows the worker, /healthz and /livez do not", async () => {
+  const worker = { isReady: false };
+  const url = await serve({ worker });
+  const statuses = async (): Promise<number[]> => {
+    const paths = ["/healthz", "/livez", "/readyz"];
+    const answers = await Promise.all(paths.map((path) => fetch(url + path)));
+    return answers.map(({ status }) => status);
+  };
+
+  expect(await statuses()).toEqual([200, 200, 503]);
+  worker.isReady = true;
+  expect(await statuses()).toEqual([200, 200, 200]);
+});
+
+test("other paths are 404, other methods 405, HEAD has no body", async () => {
+  const url = await serve();
+
+  const other = await fetch(`${url}/v1/models/movies`);
+  const posted = await fetch(`${url}/metrics`, { method: "POST", body: "x" });
+  const head = await fetch(`${url}/metrics`, { method: "HEAD" });
+
+  expect([other.status, posted.status, head.status]).toEqual([404, 405, 200]);
+  expect(head.headers.get("content-length")).toBe(String(PAGE.length));
+  expect(await head.text()).toBe("");
+});
+
+test("a request of endless headers is refused", async () => {
+  const url = await serve();
+
+  const status = await new Promise<number | undefined>((resolve, reject) => {
+    const headers = { "x-long": "a".repeat(20_000) };
+    const asked = request(`${url}/metrics`, { headers }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    });
+    asked.on("error", reject);
+    asked.end();
+  });
+
+  expect(status).toBe(431);
+});
+
+test("a port that is taken is told with the flag that moves it", async () => {
+  const url = await serve();
+  const port = Number(new URL(url).port);
+  const parts = { metrics: { text: async () => PAGE }, worker: { isReady: true } };
+
+  const second = listenForMetrics(parts, { host: "127.0.0.1", port });
+
+  await expect(second).rejects.toMatchObject({
+    code: "UNAVAILABLE",
+    message: `Cannot listen for metrics on 127.0.0.1:${port} (EADDRINUSE); choose another with --metrics-port`,
+  });
+});

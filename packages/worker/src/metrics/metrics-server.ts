@@ -1,0 +1,114 @@
+// The worker's own small HTTP door: metrics for Prometheus and the probes as URLs, on a port of its
+// own, so that who watches needs no gRPC and who queries sees no metrics. It is answered by the event
+// loop like the streams: that it answers means that the loop turns.
+//
+//   GET /metrics            the page
+//   GET /healthz, /livez    200: the event loop turns
+//   GET /readyz             200 once the first share is loaded or refused, 503 before and in drain
+
+import { createServer } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+import { WinnowError, toWinnowError } from "@winnow/core";
+
+/** What is served. */
+export interface MetricsServerParts {
+  readonly metrics: { text(): Promise<string> };
+  readonly worker: { readonly isReady: boolean };
+}
+
+/** A listening server. */
+export interface MetricsServer {
+  /** The port taken. */
+  readonly port: number;
+  /** Stops at once. */
+  close(): Promise<void>;
+}
+
+/** Connections held at once: a few scrapers and probes. */
+const CONNECTIONS_MAX = 64;
+const HEADER_BYTES_MAX = 8192;
+const REQUEST_TIMEOUT_MS = 5000;
+
+/** Listens; port 0 takes any free one. @throws WinnowError UNAVAILABLE when the port is taken */
+export async function listenForMetrics(
+  parts: MetricsServerParts,
+  address: { readonly host: string; readonly port: number },
+): Promise<MetricsServer> {
+  const server = createServer(
+    { maxHeaderSize: HEADER_BYTES_MAX, requestTimeout: REQUEST_TIMEOUT_MS },
+    (request, response) => void answer(parts, request, response), // Never rejects.
+  );
+  server.maxConnections = CONNECTIONS_MAX;
+  await listening(server, address);
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function listening(
+  server: Server,
+  { host, port }: { readonly host: string; readonly port: number },
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", (cause: NodeJS.ErrnoException) => {
+      const message = `Cannot listen for metrics on ${host}:${port} (${cause.code}); choose another with --metrics-port`;
+      reject(new WinnowError("UNAVAILABLE", message, { cause }));
+    });
+    server.listen(port, host, resolve);
+  });
+}
+
+const PLAIN_TEXT = "text/plain; charset=utf-8";
+const PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8";
+
+async function answer(
+  parts: MetricsServerParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const isRead = request.method === "GET" || request.method === "HEAD";
+  const page = isRead
+    ? await pageOf(parts, request.url ?? "")
+    : { status: 405, body: "Only GET and HEAD are answered here\n" };
+  const { status, body, type = PLAIN_TEXT } = page;
+  response.writeHead(status, { "content-type": type, "content-length": Buffer.byteLength(body) });
+  response.end(request.method === "HEAD" ? undefined : body);
+}
+
+interface Page {
+  readonly status: number;
+  readonly body: string;
+  readonly type?: string;
+}
+
+async function pageOf({ metrics, worker }: MetricsServerParts, target: string): Promise<Page> {
+  const [path = ""] = target.split("?", 1);
+  switch (path) {
+    case "/metrics":
+      return metricsPage(metrics);
+    case "/healthz":
+    case "/livez":
+      return { status: 200, body: "ok\n" };
+    case "/readyz":
+      return worker.isReady
+        ? { status: 200, body: "ready\n" }
+        : { status: 503, body: "not ready: loading the first share, or draining\n" };
+    default:
+      return { status: 404, body: "Here are /metrics, /healthz, /livez and /readyz\n" };
+  }
+}
+
+async function metricsPage(metrics: MetricsServerParts["metrics"]): Promise<Page> {
+  try {
+    return { status: 200, body: await metrics.text(), type: PROMETHEUS_TEXT };
+  } catch (error) {
+    return { status: 500, body: `${toWinnowError(error).message}\n` };
+  }
+}

@@ -1,0 +1,113 @@
+// Gauges that are read off a worker when the page is: its queue, state, memory, device and replicas.
+
+import { Gauge } from "prom-client";
+import type { Registry } from "prom-client";
+
+import type { WorkerStatus } from "../worker-observer.ts";
+
+const WORKER_STATES = ["starting", "ready", "draining"] as const;
+const REPLICA_STATES = ["loading", "ready", "retiring", "releasing"] as const;
+
+/** How the worker stands; `undefined` while there is none. */
+export type ReadStatus = () => WorkerStatus | undefined;
+
+/** One series of a gauge. */
+interface Series {
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+/** A gauge and what a worker's status says of it. */
+interface StatusGauge {
+  readonly name: string;
+  readonly help: string;
+  readonly labelNames?: readonly string[];
+  readonly read: (status: WorkerStatus) => readonly Series[];
+}
+
+const GAUGES: readonly StatusGauge[] = [
+  {
+    name: "winnow_worker_queue_rows",
+    help: "Query vectors and keys that wait for the device",
+    read: ({ queueRows }) => [{ value: queueRows }],
+  },
+  {
+    name: "winnow_worker_stalled",
+    help: "1 while work waits and nothing moves",
+    read: ({ isStalled }) => [{ value: Number(isStalled) }],
+  },
+  {
+    name: "winnow_worker_state",
+    help: "1 for the state the worker is in",
+    labelNames: ["state"],
+    read: ({ announcement }) =>
+      WORKER_STATES.map((state) => ({
+        labels: { state },
+        value: Number(announcement.state === state),
+      })),
+  },
+  {
+    name: "winnow_worker_memory_bytes",
+    help: "Memory that rows, ids and keys occupy, and may occupy",
+    labelNames: ["kind"],
+    read: ({ announcement }) => [
+      { labels: { kind: "used" }, value: announcement.memoryUsedBytes },
+      { labels: { kind: "capacity" }, value: announcement.memoryCapacityBytes },
+    ],
+  },
+  {
+    name: "winnow_worker_accelerator_info",
+    help: "1, with the kind of the accelerator and its device in words",
+    labelNames: ["kind", "device"],
+    read: ({ announcement: { accelerator, device } }) => [
+      { labels: { kind: accelerator, device }, value: 1 },
+    ],
+  },
+  {
+    name: "winnow_worker_replicas",
+    help: "Partitions on this worker",
+    labelNames: ["state"],
+    read: ({ shares }) =>
+      REPLICA_STATES.map((state) => ({
+        labels: { state },
+        value: shares.reduce((sum, { replicas }) => sum + replicas[state], 0),
+      })),
+  },
+  {
+    name: "winnow_worker_load_ratio",
+    help: "Bytes of the worker's share of a version that are loaded, 0 to 1",
+    labelNames: ["model", "version"],
+    read: ({ shares }) =>
+      shares.map(({ model, version, loadedRatio }) => ({
+        labels: { model, version: String(version) },
+        value: loadedRatio,
+      })),
+  },
+  {
+    name: "winnow_model_version",
+    help: "The version that answers by default, as this worker sees it",
+    labelNames: ["model"],
+    read: ({ announcement }) =>
+      announcement.versions
+        .filter(({ serving }) => serving === true)
+        .map(({ model, version }) => ({ labels: { model }, value: version })),
+  },
+];
+
+/** Adds them; a series that the worker no longer tells of disappears. */
+export function addStatusGauges(registry: Registry, status: ReadStatus): void {
+  for (const { read, labelNames = [], ...about } of GAUGES) {
+    const gauge = new Gauge({
+      ...about,
+      labelNames: [...labelNames],
+      registers: [registry],
+      collect() {
+        gauge.reset();
+        const now = status();
+        for (const { labels, value } of now === undefined ? [] : read(now)) {
+          gauge.set({ ...labels }, value);
+        }
+      },
+    });
+  }
+}

@@ -1,0 +1,83 @@
+// What a worker tells Prometheus. What happens is counted as it happens (`WorkerObserver`); what is,
+// is read off the worker when the page is. docs/metrics.md lists every name. A model's name may be a
+// label: it comes from a directory or a configuration, never from a request.
+
+import type { Clock } from "@winnow/core";
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
+
+import type { WorkerObserver, WorkerStatus } from "../worker-observer.ts";
+import { queryRecorder } from "./query-metrics.ts";
+import { addStatusGauges } from "./status-gauges.ts";
+
+/** What is asked of a worker when the page is read. */
+interface WatchedWorker {
+  status(): WorkerStatus;
+}
+
+/** The metrics of one process. */
+export interface WorkerMetrics {
+  readonly observer: WorkerObserver;
+  /** From now on the page tells of this worker too. */
+  watch(worker: WatchedWorker): void;
+  /** The page, in Prometheus' text format. */
+  text(): Promise<string>;
+}
+
+/** What metrics are made with. */
+export interface MetricsOptions {
+  readonly clock: Clock;
+  /** Winnow's version, for `winnow_build_info`. */
+  readonly version: string;
+  /** Also memory, garbage collection and event loop of the process. Default true. */
+  readonly processMetrics?: boolean;
+}
+
+const LOAD_SECONDS_BUCKETS = [0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 1800];
+
+/** Makes empty metrics. */
+export function createWorkerMetrics(options: MetricsOptions): WorkerMetrics {
+  const registry = new Registry();
+  if (options.processMetrics ?? true) collectDefaultMetrics({ register: registry });
+  let watched: WatchedWorker | undefined;
+  const status = (): WorkerStatus | undefined => watched?.status();
+  addBuildInfo(registry, options.version);
+  addStatusGauges(registry, status);
+  return {
+    observer: { ...queryRecorder(registry, options.clock), ...loadRecorder(registry) },
+    watch: (worker) => {
+      watched = worker;
+    },
+    text: () => registry.metrics(),
+  };
+}
+
+function loadRecorder(registry: Registry): Pick<WorkerObserver, "shareLoaded" | "loadFailed"> {
+  const registers = [registry];
+  const durations = new Histogram({
+    name: "winnow_model_load_duration_seconds",
+    help: "Time from opening a version until the worker's share of it is loaded",
+    labelNames: ["model"],
+    buckets: LOAD_SECONDS_BUCKETS,
+    registers,
+  });
+  const failures = new Counter({
+    name: "winnow_model_load_failures_total",
+    help: "Versions, or partitions of them, that could not be loaded",
+    labelNames: ["model", "code"],
+    registers,
+  });
+  return {
+    shareLoaded: ({ model, elapsedMs }) => durations.observe({ model }, elapsedMs / 1000),
+    loadFailed: ({ model, code }) => failures.inc({ model, code }),
+  };
+}
+
+function addBuildInfo(registry: Registry, version: string): void {
+  const info = new Gauge({
+    name: "winnow_build_info",
+    help: "1, with the version of Winnow",
+    labelNames: ["version"],
+    registers: [registry],
+  });
+  info.set({ version }, 1);
+}

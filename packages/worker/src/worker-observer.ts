@@ -1,0 +1,61 @@
+// What a worker tells whoever counts and measures it. Nothing here decides anything: without an
+// observer a worker does exactly the same.
+
+import type { Announcement, FailureReason } from "@winnow/cluster";
+import type { ErrorCode } from "@winnow/core";
+
+/** The two lanes to the device. */
+export type QueryKind = "topK" | "lookup";
+
+/** How a query ended, in the words of the wire; nobody waited for one that was CANCELLED. */
+export type QueryEnd = "OK" | "CANCELLED" | FailureReason;
+
+/** Queries that go to the device together. */
+interface ObservedBatch {
+  readonly kind: QueryKind;
+  /** Routers' queries. */
+  readonly queries: number;
+  /** Query vectors, or keys, of all of them. */
+  readonly rows: number;
+  /** Rows of the candidate table that the scan reads, once for the whole batch; 0 for lookups. */
+  readonly rowsScanned: number;
+}
+
+/** Called when a batch has ended: ms on the device, or `undefined` if it failed. */
+type BatchEnd = (computeMs: number | undefined) => void;
+
+/** Counts and measures a worker. */
+export interface WorkerObserver {
+  /** A query is over; `queueMs` is how long an answered one waited for the device. */
+  queryEnded(query: {
+    readonly kind: QueryKind;
+    readonly end: QueryEnd;
+    readonly queueMs: number | undefined;
+  }): void;
+  /** A batch goes to the device. */
+  batchStarted(batch: ObservedBatch): BatchEnd;
+  /** The worker's share of a version is loaded; `elapsedMs` counts from when it was opened. */
+  shareLoaded(share: { readonly model: string; readonly elapsedMs: number }): void;
+  /** A version, or a partition of one, could not be loaded. */
+  loadFailed(failure: { readonly model: string; readonly code: ErrorCode }): void;
+}
+
+/** How far a worker's share of one version is loaded. */
+export interface ShareStatus {
+  readonly model: string;
+  readonly version: number;
+  /** Partitions by phase, see `Replica`. */
+  readonly replicas: Readonly<Record<"loading" | "ready" | "retiring" | "releasing", number>>;
+  /** Bytes held ÷ bytes intended here, 0…1; 0 while the version is not open. */
+  readonly loadedRatio: number;
+}
+
+/** How a worker stands right now. */
+export interface WorkerStatus {
+  readonly announcement: Announcement;
+  /** Query vectors and keys that wait for the device. */
+  readonly queueRows: number;
+  /** Work waits and nothing moves. */
+  readonly isStalled: boolean;
+  readonly shares: readonly ShareStatus[];
+}

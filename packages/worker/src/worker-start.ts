@@ -1,0 +1,48 @@
+// How a worker comes into being: options become settings, the compute side is started, and a worker
+// made of both listens.
+
+import type { MembershipStore } from "@winnow/cluster";
+import type { Environment } from "@winnow/core";
+
+import { type StartCompute, startComputeThread } from "./compute/compute-start.ts";
+import { fileStorage } from "./model-storage.ts";
+import type { ModelStorage } from "./version-watch.ts";
+import type { WorkerObserver } from "./worker-observer.ts";
+import { resolveWorkerOptions } from "./worker-settings.ts";
+import type { WorkerOptions } from "./worker-settings.ts";
+import { Worker } from "./worker.ts";
+
+/** What a worker needs from outside. */
+export interface WorkerDependencies {
+  readonly environment: Environment;
+  /** Closed by its owner, not by the worker. */
+  readonly membership: MembershipStore;
+  /** Default: a thread of its own. */
+  readonly startCompute?: StartCompute;
+  /** Default: the file system. */
+  readonly storage?: ModelStorage;
+  /** Told what there is to count and measure. */
+  readonly observer?: WorkerObserver;
+}
+
+/**
+ * Starts a worker; resolves once it listens and its device is known. Loading goes on behind.
+ * @throws WinnowError INVALID_ARGUMENT for options that cannot work; as `StartCompute`
+ */
+export async function startWorker(
+  options: WorkerOptions,
+  dependencies: WorkerDependencies,
+): Promise<Worker> {
+  const settings = resolveWorkerOptions(options);
+  const { environment, membership, observer } = dependencies;
+  const { startCompute = startComputeThread, storage = fileStorage } = dependencies;
+  const compute = await startCompute(settings, environment.log);
+  try {
+    const worker = new Worker({ environment, membership, compute, storage, observer }, settings);
+    await worker.listen();
+    return worker;
+  } catch (error) {
+    await compute.shutdown();
+    throw error;
+  }
+}

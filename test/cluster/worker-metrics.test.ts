@@ -1,0 +1,105 @@
+// A worker's own HTTP port in a real cluster: what it counts while it serves, its probes through a
+// drain, and what happens where the port is taken.
+
+import { createServer } from "node:http";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { writeDemo } from "@winnow/model";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { RunningCluster, freePorts, pause } from "./running-cluster.ts";
+
+const ITEMS = 500;
+const REQUESTS = 20;
+const models = mkdtempSync(path.join(tmpdir(), "winnow-metrics-"));
+
+/** The value of one series of a page; `undefined` where it has none. */
+function valueOf(page: string, series: string): number | undefined {
+  const line = page.split("\n").find((each) => each.startsWith(`${series} `));
+  return line === undefined ? undefined : Number(line.slice(series.length + 1));
+}
+
+describe("a worker with --metrics-port", () => {
+  let cluster: RunningCluster;
+  let url = "";
+
+  beforeAll(async () => {
+    await writeDemo(models, { items: ITEMS, users: 30, dim: 8, k: 5, seed: 1 });
+    const [port] = await freePorts(1);
+    url = `http://127.0.0.1:${port}`;
+    const argsOf = { w0: ["--metrics-port", String(port)] };
+    cluster = await RunningCluster.start({ models, workers: 1, argsOf });
+    await cluster.loaded(["movies"]);
+  });
+  afterAll(async () => {
+    await cluster.stop();
+    rmSync(models, { recursive: true, force: true });
+  });
+
+  const page = async (): Promise<string> => (await fetch(`${url}/metrics`)).text();
+
+  test("counts each query, the rows it scans, and tells what is held", async () => {
+    const before = await page();
+    for (let user = 0; user < REQUESTS; user += 1) {
+      const body = JSON.stringify({ instances: [String(user)] });
+      const answer = await fetch(`${cluster.url}/v1/models/movies:predict`, {
+        method: "POST",
+        body,
+      });
+      expect(answer.status).toBe(200);
+    }
+    const after = await page();
+    const gained = (series: string): number =>
+      (valueOf(after, series) ?? 0) - (valueOf(before, series) ?? 0);
+
+    expect(gained('winnow_worker_queries_total{kind="topK",outcome="OK"}')).toBe(REQUESTS);
+    expect(gained("winnow_worker_rows_scanned_total")).toBe(REQUESTS * ITEMS);
+    expect(gained("winnow_worker_topk_duration_seconds_count")).toBe(REQUESTS);
+    expect(gained("winnow_worker_busy_seconds_total")).toBeGreaterThan(0);
+    expect(valueOf(after, 'winnow_worker_load_ratio{model="movies",version="1"}')).toBe(1);
+    expect(valueOf(after, 'winnow_model_version{model="movies"}')).toBe(1);
+    expect(valueOf(after, 'winnow_model_load_duration_seconds_count{model="movies"}')).toBe(1);
+    expect(valueOf(after, 'winnow_worker_replicas{state="ready"}')).toBeGreaterThan(0);
+    expect(valueOf(after, 'winnow_worker_memory_bytes{kind="used"}')).toBeGreaterThan(ITEMS * 32);
+    expect(after).toMatch(
+      /^winnow_worker_accelerator_info\{kind="(cpu|reference)",device=".+"\} 1$/m,
+    );
+    expect(after).toMatch(/^nodejs_eventloop_lag_seconds \d/m);
+  });
+
+  test("answers probes: ready while it serves, alive but not ready in drain", async () => {
+    const statusOf = async (probe: string): Promise<number | undefined> =>
+      (await fetch(url + probe).catch(() => undefined))?.status;
+    expect([await statusOf("/healthz"), await statusOf("/readyz")]).toEqual([200, 200]);
+
+    // The router goes first: with nobody to take over, the worker leaves as soon as it may.
+    cluster.signal("w0", "SIGTERM");
+    const seen = new Set<string>();
+    for (let status = await statusOf("/readyz"); status !== undefined;) {
+      if (status === 503) seen.add(`healthz ${await statusOf("/healthz")}`);
+      await pause(1);
+      status = await statusOf("/readyz");
+    }
+
+    expect(await cluster.ended("w0")).toBe(0);
+    expect([...seen]).toContain("healthz 200");
+  });
+});
+
+test("a metrics port that was asked for and is taken ends the worker with advice", async () => {
+  const squatter = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => {
+    squatter.once("listening", resolve);
+  });
+  const { port } = squatter.address() as { port: number };
+  const argsOf = { w0: ["--metrics-port", String(port)] };
+  const cluster = await RunningCluster.start({ models, workers: 1, argsOf });
+
+  const code = await cluster.ended("w0");
+  const log = cluster.log();
+  await cluster.stop();
+  squatter.close();
+
+  expect(code).toBe(1);
+  expect(log).toContain("choose another with --metrics-port");
+});
