@@ -15,6 +15,8 @@ export {
 } from "./checksum.ts";
 export { systemClock, sleep } from "./clock.ts";
 export type { Clock, Timer } from "./clock.ts";
+export { dtypeArrays, isBigInts, isDtype } from "./dtype.ts";
+export type { Dtype, DtypeArrays, NumberArray, NumericArray, NumericDtype } from "./dtype.ts";
 export { silentLogger } from "./environment.ts";
 export type { Environment, Fields, Logger } from "./environment.ts";
 export {
@@ -91,6 +93,6 @@ export { signatureOf } from "./program/warm-up.ts";
 export type { WarmUpRequest } from "./program/warm-up.ts";
 export { StringColumn } from "./string-column.ts";
 export { elementCount, stringTensor, tensor } from "./tensor.ts";
-export type { Dtype, DtypeArrays, Tensor, TensorOf, TensorSpec } from "./tensor.ts";
+export type { Tensor, TensorOf, TensorSpec } from "./tensor.ts";
 export { compareCandidates, mergeTopK } from "./top-k.ts";
 export type { MergedTopK, TopKBlock } from "./top-k.ts";

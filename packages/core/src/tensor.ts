@@ -1,26 +1,8 @@
 // Tensors as they pass between the predict API, programs and the dense engine: row-major values in
-// the typed array of their dtype. Names are TensorFlow's without the `DT_` prefix, in lower case.
+// the typed array of their dtype.
 
+import type { Dtype, DtypeArrays } from "./dtype.ts";
 import { StringColumn } from "./string-column.ts";
-
-/** Array type of each numeric dtype; bool is one byte per value, 0 or 1. */
-export interface DtypeArrays {
-  readonly float32: Float32Array;
-  readonly float64: Float64Array;
-  readonly int8: Int8Array;
-  readonly uint8: Uint8Array;
-  readonly int16: Int16Array;
-  readonly uint16: Uint16Array;
-  readonly int32: Int32Array;
-  readonly uint32: Uint32Array;
-  readonly int64: BigInt64Array;
-  readonly uint64: BigUint64Array;
-  readonly bool: Uint8Array;
-  readonly string: StringColumn;
-}
-
-/** Element types Winnow computes with. */
-export type Dtype = keyof DtypeArrays;
 
 /** A tensor of one given dtype; `data` holds exactly the product of `shape` values. */
 export interface TensorOf<D extends Dtype> {

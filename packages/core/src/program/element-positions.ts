@@ -2,11 +2,11 @@
 // A list of source positions answers it; strides enumerate the list. Broadcasting is a stride of 0,
 // reversing a negative one, transposing a permutation of strides.
 
+import type { NumericArray } from "../dtype.ts";
 import { StringColumn } from "../string-column.ts";
 import type { Tensor } from "../tensor.ts";
 import { invalid } from "./node-error.ts";
 import { outputCount, stringCount, stringsOf, tensorOf, zeros } from "./tensor-memory.ts";
-import type { NumericArray } from "./tensor-memory.ts";
 
 /** Position of no value: `takeValues` puts the fill there. */
 export const NOWHERE = -1;

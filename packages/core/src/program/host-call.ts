@@ -1,8 +1,10 @@
 // One call of a host operation: its inputs and attributes, and the ways operations read them. Sizes,
 // axes and indices are int32 or int64 tensors in graphs and numbers here.
 
+import { isDtype } from "../dtype.ts";
+import type { Dtype } from "../dtype.ts";
 import { WinnowError } from "../errors.ts";
-import type { Dtype, Tensor, TensorOf } from "../tensor.ts";
+import type { Tensor, TensorOf } from "../tensor.ts";
 import { invalid } from "./node-error.ts";
 import type { Attribute } from "./program.ts";
 import type { VocabularyIndex } from "./vocabulary-index.ts";
@@ -119,27 +121,13 @@ export function dtypeAttribute(call: HostCall, name: string, fallback: Dtype): D
 }
 
 const OTHER_NAMES: Readonly<Record<string, Dtype>> = { float: "float32", double: "float64" };
-const DTYPES: ReadonlySet<string> = new Set<Dtype>([
-  "float32",
-  "float64",
-  "int8",
-  "uint8",
-  "int16",
-  "uint16",
-  "int32",
-  "uint32",
-  "int64",
-  "uint64",
-  "bool",
-  "string",
-]);
 
 /** The dtype a graph names. @throws WinnowError UNIMPLEMENTED */
 export function dtypeOfName(text: string): Dtype {
   const bare = text.replace(/^DT_/, "").toLowerCase();
   if (Object.hasOwn(OTHER_NAMES, bare)) return OTHER_NAMES[bare]!;
-  if (!DTYPES.has(bare)) throw new WinnowError("UNIMPLEMENTED", `Element type ${text}`);
-  return bare as Dtype;
+  if (isDtype(bare)) return bare;
+  throw new WinnowError("UNIMPLEMENTED", `Element type ${text}`);
 }
 
 /** An axis counted from the end where negative. @throws WinnowError INVALID_ARGUMENT */

@@ -4,13 +4,15 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
+import { isBigInts } from "../dtype.ts";
+import type { Dtype } from "../dtype.ts";
 import { WinnowError } from "../errors.ts";
 import { StringColumn } from "../string-column.ts";
 import { elementCount } from "../tensor.ts";
-import type { Dtype, Tensor } from "../tensor.ts";
+import type { Tensor } from "../tensor.ts";
 import { hostOperationNames, runHostStep } from "./host-operations.ts";
 import type { Attribute } from "./program.ts";
-import { isBigInts, stringsOf, tensorOf, zeros } from "./tensor-memory.ts";
+import { stringsOf, tensorOf, zeros } from "./tensor-memory.ts";
 import { indexVocabularies } from "./vocabulary-index.ts";
 
 const dtypes = ["string", "int32", "int64", "float32", "bool", "uint8", "float64"] as const;

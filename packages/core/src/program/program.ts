@@ -9,8 +9,9 @@
 // Values are numbered; every step reads values that an input, a constant or an earlier step defines.
 // Steps stand in an order in which they can run; steps that do not depend on each other may overlap.
 
+import type { Dtype } from "../dtype.ts";
 import type { Fingerprint } from "../identity.ts";
-import type { Dtype, Tensor, TensorSpec } from "../tensor.ts";
+import type { Tensor, TensorSpec } from "../tensor.ts";
 
 /** Everything a router needs to answer for one version, except the rows of its tables. */
 export interface ModelProgram {

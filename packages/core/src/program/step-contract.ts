@@ -2,8 +2,9 @@
 // declares them, rows and lists of the promised shape. A client's fault is INVALID_ARGUMENT in
 // TensorFlow's words; a broken promise inside is INTERNAL.
 
+import type { Dtype } from "../dtype.ts";
 import { WinnowError, excerpt } from "../errors.ts";
-import type { Dtype, Tensor, TensorSpec } from "../tensor.ts";
+import type { Tensor, TensorSpec } from "../tensor.ts";
 import type {
   DenseStep,
   SignatureProgram,

@@ -1,29 +1,17 @@
 // Tensors within an encoded program: dtype and shape in the header, values in blobs.
 
+import { dtypeArrays } from "../dtype.ts";
+import type { Dtype, NumericDtype } from "../dtype.ts";
 import { StringColumn } from "../string-column.ts";
 import { elementCount } from "../tensor.ts";
-import type { Dtype, Tensor } from "../tensor.ts";
+import type { Tensor } from "../tensor.ts";
 import { count, listOf, oneOf, read, refuse, sizes } from "./header-reader.ts";
 import type { HeaderReader, HeaderValue } from "./header-reader.ts";
 import type { BlobReader, BlobReference, BlobWriter } from "./program-blobs.ts";
 
-const ARRAYS = {
-  float32: Float32Array,
-  float64: Float64Array,
-  int8: Int8Array,
-  uint8: Uint8Array,
-  int16: Int16Array,
-  uint16: Uint16Array,
-  int32: Int32Array,
-  uint32: Uint32Array,
-  int64: BigInt64Array,
-  uint64: BigUint64Array,
-  bool: Uint8Array,
-} as const;
-
 /** Reads a dtype's name. */
 export const dtype: HeaderReader<Dtype> = oneOf<Dtype>(
-  ...(Object.keys(ARRAYS) as (keyof typeof ARRAYS)[]),
+  ...(Object.keys(dtypeArrays) as NumericDtype[]),
   "string",
 );
 
@@ -55,7 +43,7 @@ export function tensorReader(blobs: BlobReader): HeaderReader<Tensor> {
     if (name === "string") {
       return { dtype: name, shape, data: columnOf(from, blobs, values) };
     }
-    const array = ARRAYS[name];
+    const array = dtypeArrays[name];
     const data = new array(
       blobOf(from, "data", { blobs, bytes: values * array.BYTES_PER_ELEMENT }),
     );

@@ -1,9 +1,10 @@
-// TensorFlow's numbers for element types (tensorflow/core/framework/types.proto) and how the types
-// Winnow computes with lie in memory.
+// TensorFlow's numbers for element types (tensorflow/core/framework/types.proto). Those that hold data
+// Winnow computes with have a Dtype; the others can be named in a message, no more.
 
-import type { Dtype, DtypeArrays, Tensor } from "@winnow/core";
+import { dtypeArrays, isDtype } from "@winnow/core";
+import type { Dtype, NumericDtype, Tensor } from "@winnow/core";
 
-const DTYPE_OF_NUMBER: ReadonlyMap<number, Dtype> = new Map([
+const NAMES: ReadonlyMap<number, string> = new Map([
   [1, "float32"],
   [2, "float64"],
   [3, "int32"],
@@ -11,64 +12,44 @@ const DTYPE_OF_NUMBER: ReadonlyMap<number, Dtype> = new Map([
   [5, "int16"],
   [6, "int8"],
   [7, "string"],
+  [8, "complex64"],
   [9, "int64"],
   [10, "bool"],
-  [17, "uint16"],
-  [22, "uint32"],
-  [23, "uint64"],
-]);
-
-const OTHER_NAMES: ReadonlyMap<number, string> = new Map([
-  [0, "DT_INVALID"],
-  [8, "complex64"],
   [14, "bfloat16"],
+  [17, "uint16"],
   [18, "complex128"],
   [19, "half"],
   [20, "resource"],
   [21, "variant"],
+  [22, "uint32"],
+  [23, "uint64"],
 ]);
 
-/** Dtypes with a fixed number of bytes per element. */
-export type NumericDtype = Exclude<Dtype, "string">;
-
-const ARRAYS: {
-  readonly [D in NumericDtype]: {
-    readonly BYTES_PER_ELEMENT: number;
-    new (buffer: ArrayBuffer): DtypeArrays[D];
-  };
-} = {
-  float32: Float32Array,
-  float64: Float64Array,
-  int8: Int8Array,
-  uint8: Uint8Array,
-  int16: Int16Array,
-  uint16: Uint16Array,
-  int32: Int32Array,
-  uint32: Uint32Array,
-  int64: BigInt64Array,
-  uint64: BigUint64Array,
-  bool: Uint8Array,
-};
+const NUMBERS: ReadonlyMap<string, number> = new Map(
+  Array.from(NAMES, ([number, name]) => [name, number]),
+);
 
 /** The dtype of a `DataType` number; `undefined` for types Winnow does not compute with. */
 export function dtypeOfNumber(number: number): Dtype | undefined {
-  return DTYPE_OF_NUMBER.get(number);
+  const name = typeName(number);
+  return isDtype(name) ? name : undefined;
 }
 
 /** The `DataType` number of a dtype. */
 export function numberOfDtype(dtype: Dtype): number {
-  for (const [number, name] of DTYPE_OF_NUMBER) if (name === dtype) return number;
-  throw new RangeError(dtype);
+  const number = NUMBERS.get(dtype);
+  if (number === undefined) throw new RangeError(dtype);
+  return number;
 }
 
-/** A name for any `DataType` number, for messages. */
+/** The name of a `DataType` number: `float32`, `resource`, or `DT_130` for one without a name. */
 export function typeName(number: number): string {
-  return DTYPE_OF_NUMBER.get(number) ?? OTHER_NAMES.get(number) ?? `DataType ${number}`;
+  return NAMES.get(number) ?? `DT_${number}`;
 }
 
 /** Bytes of one element. */
 export function elementBytes(dtype: NumericDtype): number {
-  return ARRAYS[dtype].BYTES_PER_ELEMENT;
+  return dtypeArrays[dtype].BYTES_PER_ELEMENT;
 }
 
 /** A numeric tensor over memory it takes over; the buffer holds exactly its elements. */
@@ -77,5 +58,5 @@ export function tensorOver(
   shape: readonly number[],
   buffer: ArrayBuffer,
 ): Tensor {
-  return { dtype, shape, data: new ARRAYS[dtype](buffer) } as Tensor;
+  return { dtype, shape, data: new dtypeArrays[dtype](buffer) } as Tensor;
 }

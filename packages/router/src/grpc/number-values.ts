@@ -1,34 +1,16 @@
-// Numbers of a TensorProto as a typed array. Fixed-size values are copied as they lie (both sides are
+// NumericArray of a TensorProto as a typed array. Fixed-size values are copied as they lie (both sides are
 // little-endian); varints are read one by one without making a BigInt of any.
 
-import type { Dtype, DtypeArrays } from "@winnow/core";
+import { dtypeArrays, isBigInts } from "@winnow/core";
+import type { NumberArray, NumericArray, NumericDtype } from "@winnow/core";
 import { WIRE_TYPES } from "./data-type.ts";
-
 import { MisfitError, eachOccurrence } from "./tensor-outline.ts";
 import type { TensorOutline } from "./tensor-outline.ts";
 import { WIRE, damaged, varint32, varintBytes } from "./wire-reader.ts";
 import type { WireReader } from "./wire-reader.ts";
 
-type NumberDtype = Exclude<Dtype, "string">;
-type Numbers = DtypeArrays[NumberDtype];
-type SmallIntegers = Exclude<Numbers, BigInt64Array | BigUint64Array>;
-
-const ARRAYS: { readonly [D in NumberDtype]: new (buffer: ArrayBuffer) => DtypeArrays[D] } = {
-  float32: Float32Array,
-  float64: Float64Array,
-  int8: Int8Array,
-  uint8: Uint8Array,
-  int16: Int16Array,
-  uint16: Uint16Array,
-  int32: Int32Array,
-  uint32: Uint32Array,
-  int64: BigInt64Array,
-  uint64: BigUint64Array,
-  bool: Uint8Array,
-};
-
 /** The values of a tensor whose outline fits. @throws MisfitError, WinnowError INVALID_ARGUMENT */
-export function readNumbers(outline: TensorOutline, dtype: NumberDtype): Numbers {
+export function readNumbers(outline: TensorOutline, dtype: NumericDtype): NumericArray {
   const { count, content } = outline;
   const { bytes, layout } = WIRE_TYPES[dtype];
   if (content !== undefined && count > 0 && content.length !== count * bytes) {
@@ -37,7 +19,7 @@ export function readNumbers(outline: TensorOutline, dtype: NumberDtype): Numbers
     );
   }
   const memory = new ArrayBuffer(count * bytes);
-  const values: Numbers = new ARRAYS[dtype](memory);
+  const values: NumericArray = new dtypeArrays[dtype](memory);
   if (count === 0) return values;
   if (content !== undefined) new Uint8Array(memory).set(content);
   else if (layout === "fixed") repeatLast(values, fillFixed(outline, dtype, memory));
@@ -47,7 +29,7 @@ export function readNumbers(outline: TensorOutline, dtype: NumberDtype): Numbers
 }
 
 /** Copies values as they come; gives how many. */
-function fillFixed(outline: TensorOutline, dtype: NumberDtype, memory: ArrayBuffer): number {
+function fillFixed(outline: TensorOutline, dtype: NumericDtype, memory: ArrayBuffer): number {
   const { bytes, field } = WIRE_TYPES[dtype];
   const target = new Uint8Array(memory);
   const single = bytes === 4 ? WIRE.fixed32 : WIRE.fixed64;
@@ -63,23 +45,23 @@ function fillFixed(outline: TensorOutline, dtype: NumberDtype, memory: ArrayBuff
 }
 
 /** Reads varints as they come; gives how many. */
-function fillVarints(outline: TensorOutline, dtype: NumberDtype, values: Numbers): number {
+function fillVarints(outline: TensorOutline, dtype: NumericDtype, values: NumericArray): number {
   const { field } = WIRE_TYPES[dtype];
-  const isLong = values instanceof BigInt64Array || values instanceof BigUint64Array;
+  const isLong = isBigInts(values);
   const words = isLong ? new Uint32Array(values.buffer) : undefined;
   let count = 0;
   eachOccurrence(outline.proto, field, (reader) => {
     if (reader.wire !== WIRE.varint && reader.wire !== WIRE.bytes) throw strange(reader);
     count =
       words === undefined
-        ? readSmall(reader, values as SmallIntegers, count)
+        ? readSmall(reader, values as NumberArray, count)
         : readLong(reader, words, count);
   });
   return count;
 }
 
 /** Reads integers of at most 32 bits, and bools, from position `count` on; gives the new count. */
-function readSmall(reader: WireReader, values: SmallIntegers, count: number): number {
+function readSmall(reader: WireReader, values: NumberArray, count: number): number {
   const { bytes, from, to } = reader;
   let filled = count;
   for (let at = from; at < to && filled < values.length; filled++) {
@@ -119,7 +101,7 @@ function highWord(bytes: Uint8Array, from: number, length: number): number {
 }
 
 /** Fills what is left with the last of the first `count` values. */
-function repeatLast(values: Numbers, count: number): void {
+function repeatLast(values: NumericArray, count: number): void {
   if (count === 0 || count >= values.length) return;
   const last = values[count - 1]!;
   (values as { fill(value: number | bigint, from: number): unknown }).fill(last, count);

@@ -2,6 +2,7 @@
 // Tensor::AsProtoField): every value in the field of its type, `tensor_content` empty. Clients that
 // read `float_val` by hand depend on that. Sizes first, then bytes.
 
+import { isBigInts } from "@winnow/core";
 import type { StringColumn, Tensor } from "@winnow/core";
 import { WIRE_TYPES } from "./data-type.ts";
 import { sizeOfField, sizeOfVarint, sizeOfWords } from "./wire-writer.ts";
@@ -77,7 +78,7 @@ function writeVarints(writer: WireWriter, tensor: Exclude<Tensor, { dtype: "stri
 
 /** Every value as 64 bits: small negative numbers are extended, as protobuf has it. */
 function eachWord(data: Integers, found: (low: number, high: number) => void): void {
-  if (data instanceof BigInt64Array || data instanceof BigUint64Array) {
+  if (isBigInts(data)) {
     const words = new Uint32Array(data.buffer, data.byteOffset, 2 * data.length);
     for (let at = 0; at < words.length; at += 2) found(words[at]!, words[at + 1]!);
     return;

@@ -1,6 +1,6 @@
 // The checked leaves of a JSON list → the typed array of a tensor, one loop per dtype.
 
-import { StringColumn, tensor } from "@winnow/core";
+import { StringColumn, dtypeArrays, tensor } from "@winnow/core";
 import type { Dtype, Tensor } from "@winnow/core";
 import { KIND } from "./json-reader.ts";
 import type { JsonReader, ValueIndex } from "./json-reader.ts";
@@ -13,17 +13,6 @@ export interface Leaves {
   readonly decoded: ReadonlyMap<ValueIndex, Uint8Array>;
 }
 
-const NUMBER_ARRAYS = {
-  float32: Float32Array,
-  float64: Float64Array,
-  int8: Int8Array,
-  uint8: Uint8Array,
-  int16: Int16Array,
-  uint16: Uint16Array,
-  int32: Int32Array,
-  uint32: Uint32Array,
-} as const;
-
 /** Makes the tensor that these leaves fill. */
 export function packLeaves(leaves: Leaves, dtype: Dtype, shape: readonly number[]): Tensor {
   if (dtype === "string") return tensor(dtype, shape, packStrings(leaves));
@@ -34,7 +23,7 @@ export function packLeaves(leaves: Leaves, dtype: Dtype, shape: readonly number[
   if (dtype === "uint64") {
     return tensor(dtype, shape, BigUint64Array.from(packBigIntegers(leaves)));
   }
-  const numbers = new NUMBER_ARRAYS[dtype](leaves.values.length);
+  const numbers = new dtypeArrays[dtype](leaves.values.length);
   return { dtype, shape, data: packNumbers(leaves, numbers) } as Tensor;
 }
 

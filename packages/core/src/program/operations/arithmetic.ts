@@ -1,13 +1,14 @@
 // Element-wise arithmetic with broadcasting. int32 wraps and int64 is exact as in C++; float32 results
 // are computed in float64 and rounded once, which for + - * / and square roots gives the same bits.
 
+import { isBigInts } from "../../dtype.ts";
+import type { BigIntArray, NumberArray } from "../../dtype.ts";
 import { broadcastShape, broadcastValues, numbersOf } from "../element-positions.ts";
 import { inputAt, numericAt, wrongDtype } from "../host-call.ts";
 import type { HostCall, HostOperation, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
 import type { Tensor } from "../../tensor.ts";
-import { isBigInts, tensorOf, zeros } from "../tensor-memory.ts";
-import type { BigIntArray, NumberArray } from "../tensor-memory.ts";
+import { tensorOf, zeros } from "../tensor-memory.ts";
 import { concatenateStrings } from "./text.ts";
 
 interface Binary {

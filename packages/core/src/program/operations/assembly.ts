@@ -1,6 +1,7 @@
 // Tensors put together or spread out: concatenation, packing, padding, tiling, transposing, ranges and
 // one-hot rows.
 
+import { isBigInts } from "../../dtype.ts";
 import {
   NOWHERE,
   broadcastPositions,
@@ -24,7 +25,7 @@ import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
 import { elementCount } from "../../tensor.ts";
 import type { Tensor } from "../../tensor.ts";
-import { isBigInts, outputCount, tensorOf, zeros } from "../tensor-memory.ts";
+import { outputCount, tensorOf, zeros } from "../tensor-memory.ts";
 
 /** Tensors put together or spread out, by TensorFlow's name. */
 export const assemblyOperations: HostOperations = {

@@ -1,6 +1,8 @@
 // Conversions between numeric dtypes as C++ casts them: floats to integers towards zero, integers to
 // narrower ones modulo their size, anything but 0 to true.
 
+import { isBigInts } from "../../dtype.ts";
+import type { Dtype, NumericArray, NumericDtype } from "../../dtype.ts";
 import {
   booleanAttribute,
   dtypeAttribute,
@@ -10,9 +12,8 @@ import {
   wrongDtype,
 } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
-import type { Dtype, Tensor } from "../../tensor.ts";
-import { isBigInts, stringsOf, tensorOf, zeros } from "../tensor-memory.ts";
-import type { NumericArray, NumericDtype } from "../tensor-memory.ts";
+import type { Tensor } from "../../tensor.ts";
+import { stringsOf, tensorOf, zeros } from "../tensor-memory.ts";
 
 /** Conversions, by TensorFlow's name. */
 export const conversionOperations: HostOperations = {

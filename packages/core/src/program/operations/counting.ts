@@ -1,5 +1,6 @@
 // Histograms: CategoryEncoding and TextVectorization count tokens with them (multi_hot, count, tf_idf).
 
+import { isBigInts } from "../../dtype.ts";
 import {
   axisOf,
   booleanAttribute,
@@ -11,7 +12,7 @@ import {
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
 import type { Tensor } from "../../tensor.ts";
-import { isBigInts, tensorOf, zeros } from "../tensor-memory.ts";
+import { tensorOf, zeros } from "../tensor-memory.ts";
 
 /** Histograms, by TensorFlow's name. */
 export const countingOperations: HostOperations = {

@@ -1,6 +1,8 @@
 // Axes reduced to one value, running sums and arg-max. Float sums run in float64 and round once; they
 // may differ from TensorFlow's in the last bit, whose own order depends on the machine.
 
+import { isBigInts } from "../../dtype.ts";
+import type { NumericDtype } from "../../dtype.ts";
 import { numbersOf, reshaped, stridesOf, takeValues, walkPositions } from "../element-positions.ts";
 import {
   axisOf,
@@ -16,8 +18,7 @@ import type { HostCall, HostOperation, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
 import { elementCount } from "../../tensor.ts";
 import type { Tensor } from "../../tensor.ts";
-import { isBigInts, tensorOf, zeros } from "../tensor-memory.ts";
-import type { NumericDtype } from "../tensor-memory.ts";
+import { tensorOf, zeros } from "../tensor-memory.ts";
 
 interface Reducer {
   /** Of no values, where `reduceNumbers` has none to start from. */

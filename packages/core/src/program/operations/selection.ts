@@ -1,10 +1,11 @@
 // Values picked by what they are: top-k, places that hold, distinct values.
 
+import type { Dtype } from "../../dtype.ts";
 import { numbersOf, takeValues } from "../element-positions.ts";
 import { dtypeAttribute, inputAt, integerAt, numericAt } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
-import type { Dtype, Tensor } from "../../tensor.ts";
+import type { Tensor } from "../../tensor.ts";
 import { tensorOf, zeros } from "../tensor-memory.ts";
 
 /** Values picked by what they are, by TensorFlow's name. */

@@ -1,10 +1,11 @@
 // Text read as a number (StringToNumber), with C's grammar: blanks around it are skipped, nothing else.
 
+import type { Dtype } from "../../dtype.ts";
 import { dtypeAttribute, stringsAt } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { excerpt } from "../../errors.ts";
 import { invalid } from "../node-error.ts";
-import type { Dtype, Tensor } from "../../tensor.ts";
+import type { Tensor } from "../../tensor.ts";
 import { tensorOf, zeros } from "../tensor-memory.ts";
 
 /** Text read as numbers, by TensorFlow's name. */

@@ -4,7 +4,7 @@
 import { WinnowError, elementCount, isHostOperation, runHostStep } from "@winnow/core";
 import type { Attribute, HostStep, Tensor, VocabularyIndex } from "@winnow/core";
 import type { AttributeValue, Attributes } from "./attributes.ts";
-import { dtypeNameOf } from "./graph-dtype.ts";
+import { typeName } from "../data-type.ts";
 
 /** An operation with constant inputs. */
 export interface ConstantCall {
@@ -67,7 +67,7 @@ function programAttribute(value: AttributeValue): Attribute | undefined {
     case "bytes":
       return decoder.decode(value.value);
     case "type":
-      return dtypeNameOf(value.value);
+      return typeName(value.value);
     case "shape":
       return value.value;
     case "list":

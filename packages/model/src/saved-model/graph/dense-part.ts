@@ -2,10 +2,9 @@
 // define, its outputs those that later steps or the signature read; weights are read from the
 // checkpoint (whole, checksums verified) and stand inside.
 
-import { WinnowError } from "@winnow/core";
+import { WinnowError, isDtype } from "@winnow/core";
 import type { DenseStep, Dtype, ValueId } from "@winnow/core";
 import type { VersionFiles } from "../version-files.ts";
-import { isDtype } from "./graph-dtype.ts";
 import type { GraphValue, OperationNode } from "./graph-value.ts";
 import { translate } from "./onnx/dense-translation.ts";
 import { OnnxModel } from "./onnx/onnx-model.ts";

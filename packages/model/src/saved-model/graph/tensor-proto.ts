@@ -3,30 +3,20 @@
 // equal values at the end, so the last value given fills the rest. Strings are gathered in two
 // passes into one column, without an object per string.
 
-import { StringColumn, WinnowError, elementCount, tensor } from "@winnow/core";
-import type { Dtype, DtypeArrays, Tensor } from "@winnow/core";
+import {
+  StringColumn,
+  WinnowError,
+  dtypeArrays,
+  elementCount,
+  isBigInts,
+  tensor,
+} from "@winnow/core";
+import type { NumericArray, NumericDtype, Tensor } from "@winnow/core";
 import { ProtobufReader } from "../protobuf-reader.ts";
 import { dataDtypeOf } from "./graph-dtype.ts";
 
 const ELEMENTS_MAX = 2 ** 31;
 const BYTES_MAX = 2 ** 32 - 1;
-
-type NumericDtype = Exclude<Dtype, "string">;
-type NumericArray = DtypeArrays[NumericDtype];
-
-const ARRAYS: Readonly<Record<NumericDtype, new (length: number) => NumericArray>> = {
-  float32: Float32Array,
-  float64: Float64Array,
-  int8: Int8Array,
-  uint8: Uint8Array,
-  int16: Int16Array,
-  uint16: Uint16Array,
-  int32: Int32Array,
-  uint32: Uint32Array,
-  int64: BigInt64Array,
-  uint64: BigUint64Array,
-  bool: Uint8Array,
-};
 
 interface TensorHeader {
   readonly type: number;
@@ -97,11 +87,11 @@ interface Wanted {
 }
 
 function fromContent(content: Uint8Array, { dtype, count, what }: Wanted): NumericArray {
-  const size = ARRAYS[dtype].prototype.BYTES_PER_ELEMENT as number;
+  const size = dtypeArrays[dtype].BYTES_PER_ELEMENT;
   if (content.length !== count * size) {
     throw damage(what, `holds ${content.length} bytes for ${count} values of ${dtype}`);
   }
-  const data = new ARRAYS[dtype](count);
+  const data = new dtypeArrays[dtype](count);
   new Uint8Array(data.buffer, data.byteOffset, data.byteLength).set(content);
   return data;
 }
@@ -131,8 +121,8 @@ function fromFields(bytes: Uint8Array, { dtype, count, what }: Wanted): NumericA
   const { numbers, integers } = fieldValues(bytes, what);
   const given = numbers.length + integers.length;
   if (given > count) throw damage(what, `holds ${given} values where its shape has ${count}`);
-  const data = new ARRAYS[dtype](count);
-  if (data instanceof BigInt64Array || data instanceof BigUint64Array) {
+  const data = new dtypeArrays[dtype](count);
+  if (isBigInts(data)) {
     for (let index = 0; index < integers.length; index += 1) data[index] = integers[index]!;
     if (integers.length > 0) data.fill(integers[integers.length - 1]!, integers.length);
     return data;

@@ -2,9 +2,8 @@
 // adds nodes. A translator returns the names of its outputs, or throws `untranslatable` where this
 // operation could be translated in principle but not as it is used here.
 
-import { WinnowError } from "@winnow/core";
+import { WinnowError, isDtype } from "@winnow/core";
 import type { Dtype } from "@winnow/core";
-import { isDtype } from "../graph-dtype.ts";
 import { integersOf } from "../graph-value.ts";
 import type { GraphValue, OperationNode } from "../graph-value.ts";
 import type { OnnxAttribute } from "./onnx-message.ts";
