@@ -3,6 +3,7 @@
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
@@ -31,7 +32,7 @@ describe("winnow", () => {
     const up = winnow(["up", "--help"]);
 
     expect(root.code).toBe(0);
-    for (const command of ["up", "router", "worker", "inspect", "predict", "demo"]) {
+    for (const command of ["up", "router", "worker", "inspect", "predict", "demo", "doctor"]) {
       expect(root.stdout).toMatch(new RegExp(`^ {2}${command} `, "m"));
     }
     expect(up.stdout).toContain("--replication");
@@ -126,6 +127,76 @@ describe("winnow predict", () => {
     expect([silent.code, broken.code]).toEqual([1, 1]);
     expect(silent.stderr).toContain("winnow up --models DIR");
     expect(broken.stderr).toContain("write for example '[\"42\"]'");
+  });
+});
+
+describe("winnow doctor", () => {
+  interface Told {
+    readonly isWell: boolean;
+    readonly findings: readonly {
+      readonly subject: string;
+      readonly state: string;
+      readonly text: string;
+    }[];
+    readonly gpus: readonly unknown[];
+  }
+  const free = ["--port", "0", "--worker-port", "0"];
+
+  test("tells of Node, cores, memory, the CPU scan, the GPU, Redis and ports, and exits 0", () => {
+    const text = winnow(["doctor", ...free]);
+    const json = winnow(["doctor", ...free, "--json"]);
+    const told = JSON.parse(json.stdout) as Told;
+
+    expect([text.code, json.code]).toEqual([0, 0]);
+    expect(text.stdout).toMatch(new RegExp(`^good +Node +${process.versions.node}`, "m"));
+    expect(text.stdout).toContain("Winnow can run here.");
+    const subjects = [
+      "Node",
+      "cores",
+      "memory",
+      "CPU scan",
+      "GPU",
+      "Redis",
+      "REST port",
+      "worker port",
+    ];
+    expect(told.findings.map(({ subject }) => subject)).toEqual(subjects);
+    expect(told.isWell).toBe(true);
+  });
+
+  test("a GPU that is asked for and not there is a fault that names the driver file, exit code 1", () => {
+    const env = { VK_DRIVER_FILES: "/absent/icd.json", VK_ICD_FILENAMES: "/absent/icd.json" };
+    const ended = winnow(["doctor", ...free, "--accelerator", "gpu"], env);
+
+    expect(ended.code).toBe(1);
+    expect(ended.stdout).toMatch(
+      /^fault +GPU +Cannot open a GPU: .*(npm install|libvulkan1|\/absent\/icd\.json)/m,
+    );
+    expect(ended.stdout).toContain("Mend each fault");
+  });
+
+  test("a Redis that does not answer and a port in use are faults where they were given", async () => {
+    const server = createServer();
+    await new Promise<void>((resolve) => {
+      server.listen(0, "127.0.0.1", resolve);
+    });
+    const { port } = server.address() as AddressInfo;
+    const redis = ["--redis", "redis://127.0.0.1:1"];
+    const ended = winnow(["doctor", ...redis, "--port", String(port), "--worker-port", "0"]);
+    server.close();
+
+    expect(ended.code).toBe(1);
+    expect(ended.stdout).toMatch(/^fault +Redis +Redis does not answer: .*ECONNREFUSED/m);
+    expect(ended.stdout).toMatch(new RegExp(`^fault +REST port .*:${port} .*--port`, "m"));
+  });
+
+  test("--help says what it takes, and an unknown accelerator is a usage error", () => {
+    const help = winnow(["doctor", "--help"]);
+    const wrong = winnow(["doctor", "--accelerator", "tpu"]);
+
+    expect([help.code, wrong.code]).toEqual([0, 2]);
+    expect(help.stdout).toContain("--accelerator");
+    expect(help.stdout).toContain("--json");
   });
 });
 

@@ -12,6 +12,7 @@ export type {
 export type { MembershipStore, MembershipView, SilentMember } from "./membership/membership.ts";
 export { RedisMembership } from "./membership/redis-membership.ts";
 export type { RedisMembershipSettings } from "./membership/redis-membership.ts";
+export { probeRedis } from "./membership/redis-probe.ts";
 export { StaticMembership, parseMembers } from "./membership/static-membership.ts";
 export type { Describe, StaticMembershipSettings } from "./membership/static-membership.ts";
 export { partitionName, partitionNames, place } from "./placement/placement.ts";

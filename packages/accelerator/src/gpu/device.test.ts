@@ -66,13 +66,49 @@ describe("settings of a GPU", () => {
     await expect(open).rejects.toThrow(/does not load here; .*GLIBC_2.34/);
   });
 
-  test("without a GPU, opening says what Vulkan needs", async () => {
+  test("without a GPU, opening says what Vulkan lacks", async () => {
     const none = { requestAdapter: () => Promise.resolve(null) };
     const load = () => Promise.resolve({ create: () => none });
 
     const open = openGpuDevice(resolveGpuOptions({}), load);
 
-    await expect(open).rejects.toThrow(/libvulkan1.*VK_DRIVER_FILES.*NVIDIA_DRIVER_CAPABILITIES/);
+    await expect(open).rejects.toMatchObject({ code: "FAILED_PRECONDITION" });
+    await expect(open).rejects.toThrow(/Cannot open a GPU: .*(Vulkan|driver)/);
+  });
+
+  test("a GPU that lacks features or limits is refused with all of them", async () => {
+    const limits = {
+      maxBufferSize: 2 ** 28,
+      maxStorageBufferBindingSize: 2 ** 27,
+      maxStorageBuffersPerShaderStage: 4,
+      maxComputeWorkgroupsPerDimension: 65_535,
+      maxComputeInvocationsPerWorkgroup: 128,
+    };
+    const info = {
+      vendor: "v",
+      architecture: "a",
+      device: "old",
+      description: "old driver",
+      isFallbackAdapter: false,
+    };
+    const adapter = {
+      info,
+      features: new Set<string>(),
+      limits,
+      requestDevice: () => Promise.reject(new Error("not asked for")),
+    };
+    const gpu = {
+      wgslLanguageFeatures: new Set<string>(),
+      requestAdapter: () => Promise.resolve(adapter),
+    };
+
+    const open = openGpuDevice(resolveGpuOptions({}), () => Promise.resolve({ create: () => gpu }));
+
+    await expect(open).rejects.toThrow(
+      "the GPU old lacks the WGSL feature packed_4x8_integer_dot_product, " +
+        "maxStorageBuffersPerShaderStage of at least 8 (it has 4), " +
+        "maxComputeInvocationsPerWorkgroup of at least 256 (it has 128)",
+    );
   });
 });
 

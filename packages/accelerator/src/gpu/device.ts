@@ -7,9 +7,12 @@
 
 import { WinnowError } from "@winnow/core";
 import { nextLoopTurn } from "../loop-turn.ts";
+import { adapterShortfalls } from "./adapter-check.ts";
+import { gpuVariables } from "./gpu-settings.ts";
 import type { GpuSettings } from "./gpu-settings.ts";
 import { compileKernels } from "./kernels.ts";
 import type { Kernels } from "./kernels.ts";
+import { thisMachine, vulkanFault } from "./vulkan-fault.ts";
 import type { Gpu, GpuAdapter, GpuBuffer, GpuConnection, GpuLimits } from "./webgpu-api.ts";
 
 /** The version of the package `webgpu` this is written for. */
@@ -20,9 +23,6 @@ const UNLOADABLE =
   "the package webgpu does not load here; on Linux it needs glibc 2.34 or newer on x86-64 or arm64";
 
 const ANCHOR = Symbol.for("winnow.gpu");
-/** Storage buffers that a kernel binds. */
-const STORAGE_BUFFERS = 8;
-const INVOCATIONS = 256;
 
 interface GpuTraits {
   readonly name: string;
@@ -125,7 +125,7 @@ export async function openGpuDevice(
 ): Promise<GpuDevice> {
   const gpu = await startWebGpu(settings, load);
   const adapter = await requestAdapter(gpu, settings.adapterName);
-  checkAdapter(adapter, settings);
+  checkAdapter(gpu, adapter, settings);
   const { limits, features } = adapter;
   const hasSubgroups = settings.usesSubgroups && features.has("subgroups");
   const isTimed = settings.isTimed && features.has("timestamp-query");
@@ -146,12 +146,12 @@ export async function openGpuDevice(
 }
 
 /** The package `webgpu`. */
-interface WebGpuModule {
+export interface WebGpuModule {
   create(flags: readonly string[]): Gpu;
 }
 
 /** The package, whose GPUs stay for the life of this thread: one per choice of adapter. */
-async function importWebGpu(): Promise<WebGpuModule> {
+export async function importWebGpu(): Promise<WebGpuModule> {
   // A name the compiler does not look up: the package may be absent, with its types.
   const name: string = "webgpu";
   const webGpu = (await import(name)) as WebGpuModule;
@@ -193,23 +193,21 @@ async function requestAdapter(gpu: Gpu, adapterName: string | undefined): Promis
     throw missing(`no GPU has "${wanted}" in its name: ${present.slice(0, 1024)}`, cause);
   });
   if (adapter !== null) return adapter;
-  throw missing(
-    "Vulkan finds no GPU. It needs the loader (Debian: libvulkan1), a driver's ICD file " +
-      "(/usr/share/vulkan/icd.d or VK_DRIVER_FILES) and, in a container, " +
-      "NVIDIA_DRIVER_CAPABILITIES=compute,utility,graphics with libx11-6, libxext6 and libegl1",
-  );
+  throw missing(vulkanFault(thisMachine(gpuVariables)));
 }
 
-function checkAdapter({ info, limits }: GpuAdapter, { allowSoftware }: GpuSettings): void {
+function checkAdapter(gpu: Gpu, adapter: GpuAdapter, { allowSoftware }: GpuSettings): void {
+  const { info } = adapter;
   if (info.isFallbackAdapter && !allowSoftware) {
     throw missing(
-      `the only device is software (${info.description}); WINNOW_GPU_ALLOW_SOFTWARE=1 takes it, for tests`,
+      `the only device is software (${info.description}): install the driver of a real GPU; WINNOW_GPU_ALLOW_SOFTWARE=1 takes it, for tests`,
     );
   }
-  const isSmall =
-    limits.maxStorageBuffersPerShaderStage < STORAGE_BUFFERS ||
-    limits.maxComputeInvocationsPerWorkgroup < INVOCATIONS;
-  if (isSmall) throw missing(`the device is too small (${info.description})`);
+  const lacking = adapterShortfalls(gpu, adapter);
+  if (lacking.length > 0) {
+    const name = info.device || info.description;
+    throw missing(`the GPU ${name} lacks ${lacking.join(", ")}; a newer driver may have it`);
+  }
 }
 
 function missing(what: string, cause?: unknown): WinnowError {

@@ -99,6 +99,9 @@ export function resolveGpuOptions(options: GpuOptions): GpuSettings {
   return settings;
 }
 
+/** The variables of this process, among them those of Vulkan's loader. */
+export const gpuVariables: Readonly<Record<string, string | undefined>> = process.env;
+
 /** `WINNOW_GPU_ALLOW_SOFTWARE=1` and `WINNOW_GPU_ADAPTER=<part of a name>`. */
 export function gpuOptionsFromEnvironment(
   environment: Readonly<Record<string, string | undefined>> = process.env,

@@ -4,6 +4,8 @@
 
 /** What `create` of the package gives. It must outlive everything made from it. */
 export interface Gpu {
+  /** What its shading language can do beyond the standard's core. */
+  readonly wgslLanguageFeatures?: ReadonlySet<string>;
   requestAdapter(options?: {
     readonly powerPreference?: "low-power" | "high-performance";
   }): Promise<GpuAdapter | null>;

@@ -1,0 +1,23 @@
+// Whether a Redis is there, in the words of whoever has to set it up.
+
+import { describe, expect, test } from "vitest";
+import { probeRedis } from "./redis-probe.ts";
+import { RedisProcess, isRedisInstalled } from "./redis-server.cases.ts";
+
+describe("a probe of Redis", () => {
+  test.skipIf(!isRedisInstalled)("gives the server's version", async () => {
+    const server = await RedisProcess.start();
+
+    const version = await probeRedis(server.url);
+    await server.kill();
+
+    expect(version).toMatch(/^\d+\.\d+/);
+  });
+
+  test("says why nothing answers", async () => {
+    const probe = probeRedis("redis://127.0.0.1:1");
+
+    await expect(probe).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    await expect(probe).rejects.toThrow("ECONNREFUSED 127.0.0.1:1");
+  });
+});

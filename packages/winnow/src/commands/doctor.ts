@@ -1,0 +1,140 @@
+// `winnow doctor`: what this machine has for Winnow, what it lacks, and how to get it. A finding is a
+// fault only where it keeps something from working that was asked for: a GPU counts with
+// `--accelerator gpu`, Redis with `--redis`, a busy port if it was given.
+
+import { readFileSync } from "node:fs";
+import { availableParallelism, totalmem } from "node:os";
+import process from "node:process";
+import { getHeapStatistics } from "node:v8";
+import { type SurveyedGpu, startGpuSurvey, surveyCpu } from "@winnow/accelerator";
+import { probeRedis } from "@winnow/cluster";
+import { toWinnowError } from "@winnow/core";
+import { assertPortFree } from "../local-ports.ts";
+import { type Finding, coresFinding, gpuFinding, nodeFinding } from "../machine-findings.ts";
+import { byteText } from "../progress-line.ts";
+
+/** What to look at. */
+export interface DoctorCommand {
+  readonly accelerator: "cpu" | "gpu" | "reference";
+  readonly redis?: string | undefined;
+  readonly host: string;
+  readonly port: number;
+  readonly workerPort: number;
+  /** Whether these ports must be free: they were given, not assumed. */
+  readonly required: { readonly port: boolean; readonly workerPort: boolean };
+}
+
+/** Everything that was found. */
+export interface Diagnosis {
+  /** Whether no finding is a fault. */
+  readonly isWell: boolean;
+  readonly findings: readonly Finding[];
+  /** Every GPU with its features and limits. */
+  readonly gpus: readonly SurveyedGpu[];
+}
+
+/** Looks at this machine. */
+export async function diagnose(command: DoctorCommand): Promise<Diagnosis> {
+  const survey = await startGpuSurvey();
+  const findings = [
+    nodeFinding(process.versions.node),
+    coresFinding(availableParallelism(), cgroupQuota()),
+    memoryFinding(),
+    cpuFinding(command.accelerator),
+    gpuFinding(survey, command.accelerator),
+    await redisFinding(command.redis),
+    await portFinding("REST port", "--port", { ...command, isRequired: command.required.port }),
+    await portFinding("worker port", "--worker-port", {
+      host: command.host,
+      port: command.workerPort,
+      isRequired: command.required.workerPort,
+    }),
+  ];
+  const isWell = findings.every(({ state }) => state !== "fault");
+  return { isWell, findings, gpus: survey.gpus };
+}
+
+/** The diagnosis for a person. */
+export function diagnosisText({ findings, isWell }: Diagnosis): string {
+  const width = Math.max(...findings.map(({ subject }) => subject.length));
+  const lines = findings.flatMap(({ subject, state, text, details = [] }) => [
+    `${state.padEnd(5)}  ${subject.padEnd(width)}  ${text}`,
+    ...details.map((detail) => `${" ".repeat(width + 9)}${detail}`),
+  ]);
+  const end = isWell ? "Winnow can run here." : "Mend each fault, then ask again.";
+  return [...lines, "", end].join("\n");
+}
+
+/** Cores that the cgroup (v2) of this process may use, where it sets a quota. */
+function cgroupQuota(): number | undefined {
+  try {
+    const [quota, period] = readFileSync("/sys/fs/cgroup/cpu.max", "utf8").split(" ").map(Number);
+    const cores = quota! / period!;
+    return Number.isFinite(cores) ? cores : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function memoryFinding(): Finding {
+  const limit = process.constrainedMemory();
+  const total = totalmem();
+  const isLimited = limit > 0 && limit < total;
+  const bytes = isLimited ? limit : total;
+  const whose = isLimited
+    ? `limit of this process's cgroup; the machine has ${byteText(total)}`
+    : "the machine's, no limit";
+  const heap = byteText(getHeapStatistics().heap_size_limit);
+  return {
+    subject: "memory",
+    state: "good",
+    text: `${byteText(bytes)} (${whose})`,
+    details: [
+      `a worker uses up to ${byteText(Math.floor(0.7 * bytes))} for rows unless told otherwise (--memory-bytes)`,
+      `JavaScript heap: ${heap} at most`,
+    ],
+  };
+}
+
+function cpuFinding(accelerator: DoctorCommand["accelerator"]): Finding {
+  const { model, kernel, unavailable, fault } = surveyCpu();
+  const subject = "CPU scan";
+  if (fault !== undefined) {
+    const state = accelerator === "cpu" ? "note" : "good";
+    const text = `${model}: plain JavaScript, many times slower. ${fault}`;
+    return { subject, state, text };
+  }
+  const lacking =
+    unavailable.length === 0
+      ? "the best there is"
+      : `this processor or kernel has no ${unavailable.join(", ")}`;
+  return { subject, state: "good", text: `${model}: ${kernel} (${lacking}); native addon built` };
+}
+
+async function redisFinding(url: string | undefined): Promise<Finding> {
+  const subject = "Redis";
+  if (url === undefined || url === "") {
+    return { subject, state: "note", text: "not asked for (--redis URL)" };
+  }
+  try {
+    return { subject, state: "good", text: `${await probeRedis(url)} answers` };
+  } catch (error) {
+    return { subject, state: "fault", text: toWinnowError(error).message };
+  }
+}
+
+async function portFinding(
+  subject: string,
+  flag: string,
+  asked: { readonly host: string; readonly port: number; readonly isRequired: boolean },
+): Promise<Finding> {
+  const { host, port, isRequired } = asked;
+  if (port === 0) return { subject, state: "good", text: "any that is free" };
+  try {
+    await assertPortFree(port, host, flag);
+    return { subject, state: "good", text: `${host}:${port} is free` };
+  } catch (error) {
+    const { message } = toWinnowError(error);
+    return { subject, state: isRequired ? "fault" : "note", text: message };
+  }
+}
