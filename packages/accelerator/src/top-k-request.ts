@@ -2,6 +2,7 @@
 // in the same words everywhere, and the inner loops need no checks of their own.
 
 import { WinnowError } from "@winnow/core";
+import type { TopKBlock } from "@winnow/core";
 import type { LoadShape, Resident, TopKQuery } from "./accelerator.ts";
 
 /** Values per row at most; beyond it a sum of the filter scan could leave 32 bits. */
@@ -51,14 +52,21 @@ function checkResidents({ residents }: TopKQuery): number {
   return first.dim;
 }
 
-/** Checks that no resident was loaded for gathering only. @throws RangeError */
-export function checkSearched(
-  residents: readonly Resident[],
-  gathered: { has(resident: Resident): boolean },
-): void {
-  if (residents.some((resident) => gathered.has(resident))) {
-    throw new RangeError("a resident was loaded for gathering only");
-  }
+/** Checks rows to be gathered. @throws RangeError for one outside the resident */
+export function checkLocalRows({ rows }: Resident, localRows: Uint32Array): void {
+  const outside = localRows.find((row) => row >= rows);
+  if (outside !== undefined) throw new RangeError(`row ${outside} of a resident of ${rows}`);
+}
+
+/** The answer where nothing is asked, or nothing is held: no candidate for any query. */
+export function emptyBlock(queries: number): TopKBlock {
+  return {
+    queries,
+    k: 0,
+    counts: new Uint32Array(queries),
+    scores: new Float32Array(0),
+    rows: new Uint32Array(0),
+  };
 }
 
 function checkExclusions({ excludedRows }: TopKQuery, queries: number): void {
@@ -107,9 +115,14 @@ export interface LoadProgress {
  */
 export function checkChunk(progress: LoadProgress, chunk: Float32Array): void {
   checkChunkShape(progress, chunk);
+  checkFinite(progress, chunk);
+  progress.taken += chunk.length;
+}
+
+/** Checks the values of the next chunk. @throws WinnowError INVALID_ARGUMENT naming the row */
+export function checkFinite(progress: LoadProgress, chunk: Float32Array): void {
   const fault = firstNotFinite(chunk);
   if (fault >= 0) throw notFinite(progress, chunk, fault);
-  progress.taken += chunk.length;
 }
 
 /** Checks that a chunk is whole rows and that there is room. @throws WinnowError INVALID_ARGUMENT */

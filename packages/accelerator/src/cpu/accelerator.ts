@@ -1,5 +1,5 @@
 // The CPU accelerator: int8 codes filter with a proven bound, survivors are scored canonically, all of
-// it native and off the event loop. This side checks shapes, keeps the account of memory, and queues.
+// it native and off the event loop. This side checks shapes, queues, and hands rows and queries over.
 
 import { cpus } from "node:os";
 import { WinnowError } from "@winnow/core";
@@ -13,14 +13,14 @@ import type {
 } from "../accelerator.ts";
 import { resolveAcceleratorOptions } from "../accelerator-options.ts";
 import type { AcceleratorOptions, AcceleratorSettings } from "../accelerator-options.ts";
-import { nextLoopTurn } from "../loop-turn.ts";
-import { MemoryBudget } from "../memory-budget.ts";
+import { ResidentStore } from "../resident-store.ts";
+import { takeRows } from "../row-taking.ts";
+import type { RowSource } from "../row-taking.ts";
 import {
-  checkChunkShape,
-  checkComplete,
   checkLoadShape,
-  checkSearched,
+  checkLocalRows,
   checkTopKQuery,
+  emptyBlock,
   notFinite,
 } from "../top-k-request.ts";
 import type { CheckedTopKQuery } from "../top-k-request.ts";
@@ -59,13 +59,10 @@ class CpuAccelerator implements Accelerator {
   readonly #addon: NativeAddon;
   readonly #settings: CpuSettings;
   readonly #handle: DeviceHandle;
-  readonly #budget: MemoryBudget;
+  readonly #residents: ResidentStore<TableHandle>;
   readonly #queue = new WorkQueue();
   /** One build at a time: each takes a thread of Node's pool, which files need too. */
   readonly #builds = new WorkQueue();
-  readonly #tables = new Map<Resident, TableHandle>();
-  /** Those loaded for gathering only. */
-  readonly #gathered = new WeakSet<Resident>();
   #closing: Promise<void> | undefined;
 
   constructor(addon: NativeAddon, settings: CpuSettings) {
@@ -76,11 +73,15 @@ class CpuAccelerator implements Accelerator {
     this.#addon = addon;
     this.#settings = settings;
     this.#handle = handle;
-    this.#budget = new MemoryBudget(settings.capacityBytes);
+    this.#residents = new ResidentStore({
+      capacityBytes: settings.capacityBytes,
+      idle: () => this.#queue.idle(),
+      free: (table) => addon.releaseTable(table),
+    });
   }
 
   memory(): AcceleratorMemory {
-    return this.#budget.memory();
+    return this.#residents.memory();
   }
 
   async load(
@@ -88,37 +89,25 @@ class CpuAccelerator implements Accelerator {
     chunks: Iterable<Float32Array> | AsyncIterable<Float32Array>,
     signal?: AbortSignal,
   ): Promise<Resident> {
-    this.#checkOpen();
+    this.#residents.checkOpen();
     checkLoadShape(shape);
     signal?.throwIfAborted();
-    const { rows, dim, firstRow } = shape;
-    const native: NativeTableShape = [rows, dim, firstRow, shape.use === "search"];
-    const { occupied, building } = this.#addon.tableBytes(...native);
-    this.#budget.reserve(occupied + building);
-    let table: TableHandle | undefined;
-    try {
-      table = this.#addon.createTable(...native);
-      await this.#fill(table, { shape, chunks, signal });
-      await this.#build(table, signal);
-      signal?.throwIfAborted();
-      this.#checkOpen();
-    } catch (error) {
-      if (table !== undefined) this.#addon.releaseTable(table);
-      this.#budget.giveBack(occupied + building);
-      throw outOfMemory(error) ?? error;
-    }
-    this.#budget.giveBack(building);
-    const resident: Resident = Object.freeze({ rows, dim, firstRow, bytes: occupied });
-    this.#tables.set(resident, table);
-    if (shape.use === "gather") this.#gathered.add(resident);
-    return resident;
+    const native: NativeTableShape = [
+      shape.rows,
+      shape.dim,
+      shape.firstRow,
+      shape.use === "search",
+    ];
+    const bytes = this.#addon.tableBytes(...native);
+    return this.#residents.add(shape, bytes, () =>
+      this.#makeTable(native, { shape, chunks, signal }),
+    );
   }
 
   async topK(query: TopKQuery, signal?: AbortSignal): Promise<TopKBlock> {
-    this.#checkOpen();
+    this.#residents.checkOpen();
     const checked = checkTopKQuery(query);
-    const tables = query.residents.map((resident) => this.#tableOf(resident));
-    checkSearched(query.residents, this.#gathered);
+    const tables = query.residents.map((resident) => this.#residents.searchable(resident));
     const { queries, room } = checked;
     if (queries === 0 || room === 0) return emptyBlock(queries);
     const native = nativeQuery(checked, tables, this.#settings.boundWeights);
@@ -130,23 +119,16 @@ class CpuAccelerator implements Accelerator {
   }
 
   async gather(resident: Resident, localRows: Uint32Array): Promise<Float32Array> {
-    this.#checkOpen();
-    const table = this.#tableOf(resident);
-    for (const row of localRows) {
-      if (row >= resident.rows)
-        throw new RangeError(`row ${row} of a resident of ${resident.rows}`);
-    }
+    this.#residents.checkOpen();
+    const table = this.#residents.held(resident);
+    checkLocalRows(resident, localRows);
     const gathered = new Float32Array(localRows.length * resident.dim);
     this.#addon.gatherRows(table, localRows, gathered);
     return gathered;
   }
 
-  async release(resident: Resident): Promise<void> {
-    const table = this.#tableOf(resident);
-    this.#tables.delete(resident);
-    await this.#queue.idle();
-    this.#addon.releaseTable(table);
-    this.#budget.giveBack(resident.bytes);
+  release(resident: Resident): Promise<void> {
+    return this.#residents.release(resident);
   }
 
   close(): Promise<void> {
@@ -155,23 +137,30 @@ class CpuAccelerator implements Accelerator {
   }
 
   async #close(): Promise<void> {
-    await this.#queue.idle();
-    await Promise.all([...this.#tables.keys()].map((resident) => this.release(resident)));
+    await this.#residents.close();
     this.#addon.releaseDevice(this.#handle);
   }
 
-  async #fill(table: TableHandle, { shape, chunks, signal }: Filling): Promise<void> {
-    const progress = { shape, taken: 0 };
-    for await (const chunk of chunks) {
-      signal?.throwIfAborted();
-      checkChunkShape(progress, chunk);
+  /** A table with all its rows, ready to be asked; nothing is left of one that fails. */
+  async #makeTable(native: NativeTableShape, source: RowSource): Promise<TableHandle> {
+    let table: TableHandle | undefined;
+    try {
+      table = this.#addon.createTable(...native);
+      await this.#fill(table, source);
+      await this.#build(table, source.signal);
+      source.signal?.throwIfAborted();
+      return table;
+    } catch (error) {
+      if (table !== undefined) this.#addon.releaseTable(table);
+      throw outOfMemory(error) ?? error;
+    }
+  }
+
+  #fill(table: TableHandle, source: RowSource): Promise<void> {
+    return takeRows(source, (chunk, progress) => {
       const finite = this.#addon.appendRows(table, chunk);
       if (finite < chunk.length) throw notFinite(progress, chunk, finite);
-      progress.taken += chunk.length;
-      await nextLoopTurn();
-    }
-    signal?.throwIfAborted();
-    checkComplete(progress);
+    });
   }
 
   /** Also after an abort, the table stays untouched until its build has ended. */
@@ -197,24 +186,6 @@ class CpuAccelerator implements Accelerator {
       signal?.removeEventListener("abort", cancel);
     }
   }
-
-  #tableOf(resident: Resident): TableHandle {
-    const table = this.#tables.get(resident);
-    if (table === undefined) throw new RangeError("the resident is not on this accelerator");
-    return table;
-  }
-
-  #checkOpen(): void {
-    if (this.#closing !== undefined) {
-      throw new WinnowError("UNAVAILABLE", "The accelerator is closed");
-    }
-  }
-}
-
-interface Filling {
-  readonly shape: LoadShape;
-  readonly chunks: Iterable<Float32Array> | AsyncIterable<Float32Array>;
-  readonly signal: AbortSignal | undefined;
 }
 
 function nativeQuery(
@@ -235,16 +206,6 @@ function nativeQuery(
     if (rows !== undefined) joined.set(rows, starts[index]);
   }
   return [tables, vectors, room, joined, starts, admittedRows, boundWeights];
-}
-
-function emptyBlock(queries: number): TopKBlock {
-  return {
-    queries,
-    k: 0,
-    counts: new Uint32Array(queries),
-    scores: new Float32Array(0),
-    rows: new Uint32Array(0),
-  };
 }
 
 /** RESOURCE_EXHAUSTED for the addon's ENOMEM. */

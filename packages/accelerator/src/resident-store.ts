@@ -1,0 +1,117 @@
+// The life that residents have on every device: memory is reserved before the first byte arrives, a
+// load that fails gives it back, a release waits until nothing under way can still read the rows, and
+// closing releases whatever is left. What a resident is made of (`Held`) is the device's own matter.
+
+import { WinnowError } from "@winnow/core";
+import type { AcceleratorMemory, LoadShape, Resident } from "./accelerator.ts";
+import { MemoryBudget } from "./memory-budget.ts";
+
+/** What the store asks of its device. */
+export interface ResidentStoreParts<Held> {
+  /** Bytes that residents may occupy. */
+  readonly capacityBytes: number;
+  /** Resolves when nothing begun so far reads what is held. */
+  readonly idle: () => Promise<void>;
+  /** Frees what a load made. */
+  readonly free: (held: Held) => unknown;
+}
+
+/** Bytes of a load. */
+export interface LoadBytes {
+  /** Kept until the release. */
+  readonly occupied: number;
+  /** Needed beside them while the resident is made. */
+  readonly building?: number;
+}
+
+interface Entry<Held> {
+  readonly held: Held;
+  readonly use: LoadShape["use"];
+}
+
+/** The residents of one device. */
+export class ResidentStore<Held> {
+  readonly #parts: ResidentStoreParts<Held>;
+  readonly #budget: MemoryBudget;
+  readonly #entries = new Map<Resident, Entry<Held>>();
+  #closing: Promise<void> | undefined;
+
+  constructor(parts: ResidentStoreParts<Held>) {
+    this.#parts = parts;
+    this.#budget = new MemoryBudget(parts.capacityBytes);
+  }
+
+  /** Bytes as they are reserved now. */
+  memory(): AcceleratorMemory {
+    return this.#budget.memory();
+  }
+
+  /** @throws WinnowError UNAVAILABLE once `close` was called */
+  checkOpen(): void {
+    if (this.#closing !== undefined) {
+      throw new WinnowError("UNAVAILABLE", "The accelerator is closed");
+    }
+  }
+
+  /**
+   * Reserves memory, lets the device make what is to be held, and takes it in. A `make` that throws
+   * has freed what it began.
+   * @throws WinnowError RESOURCE_EXHAUSTED when the bytes do not fit, UNAVAILABLE if closed meanwhile
+   */
+  async add(shape: LoadShape, bytes: LoadBytes, make: () => Promise<Held>): Promise<Resident> {
+    const { rows, dim, firstRow, use } = shape;
+    const { occupied, building = 0 } = bytes;
+    this.checkOpen();
+    this.#budget.reserve(occupied + building);
+    try {
+      const held = await make();
+      if (this.#closing !== undefined) await this.#parts.free(held);
+      this.checkOpen();
+      const resident: Resident = Object.freeze({ rows, dim, firstRow, bytes: occupied });
+      this.#entries.set(resident, { held, use });
+      this.#budget.giveBack(building);
+      return resident;
+    } catch (error) {
+      this.#budget.giveBack(occupied + building);
+      throw error;
+    }
+  }
+
+  /** What a resident is made of. @throws RangeError when it is not (any more) on this device */
+  held(resident: Resident): Held {
+    return this.#entry(resident).held;
+  }
+
+  /** The same, to be searched. @throws RangeError also when it was loaded for gathering only */
+  searchable(resident: Resident): Held {
+    const { held, use } = this.#entry(resident);
+    if (use === "search") return held;
+    throw new RangeError("a resident was loaded for gathering only");
+  }
+
+  /** Gives the memory back once nothing reads the rows any more. @throws RangeError as `held` */
+  async release(resident: Resident): Promise<void> {
+    const { held } = this.#entry(resident);
+    this.#entries.delete(resident);
+    await this.#parts.idle();
+    await this.#parts.free(held);
+    this.#budget.giveBack(resident.bytes);
+  }
+
+  /** Takes nothing more, waits for what runs, releases everything. Idempotent. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await this.#parts.idle();
+    await Promise.all([...this.#entries.keys()].map((resident) => this.release(resident)));
+  }
+
+  #entry(resident: Resident): Entry<Held> {
+    const entry = this.#entries.get(resident);
+    if (entry === undefined) throw new RangeError("the resident is not on this accelerator");
+    return entry;
+  }
+}
