@@ -10,7 +10,9 @@
 //     2^-30·size altogether: no step sums more than dim ≤ 2^15 values, and 2^15·2^-53 = 2^-38.
 //
 // RELATIVE_SLACK covers both 15 times over, ABSOLUTE_SLACK the subnormals 14 times. Hence, with E the
-// sum of all three, A − E ≤ c ≤ A + E. Nothing else needs slack:
+// sum of all, A − E ≤ c ≤ A + E. Nothing else needs slack:
+//
+//   - The sum of Cauchy–Schwarz does not exceed size either, as |y| ≤ |x| + |x − y|.
 //
 //   - A − E and A + E are rounded to float32. Rounding keeps order and c is a float32, so that
 //     float32(A − E) ≤ c ≤ float32(A + E).
@@ -39,7 +41,7 @@ inline double boundError(const BlockBounds& block, double norm, double error,
   const double coding =
       weights.rowError * block.rowError * norm + weights.queryError * block.codeNorm * error;
   const double size = (norm + error) * (block.rowNorm + block.rowError);
-  return coding * (1 + RELATIVE_SLACK) + size * RELATIVE_SLACK + ABSOLUTE_SLACK;
+  return coding + size * RELATIVE_SLACK + ABSOLUTE_SLACK;
 }
 
 /** `computeLimits` for one query: floor((threshold − E) / (s·t) + offset). */

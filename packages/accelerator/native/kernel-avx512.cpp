@@ -92,7 +92,6 @@ WINNOW_AVX512 void computeLimits(const BlockBounds& block, const QueryLanes& lan
   const __m512d rowError = _mm512_set1_pd(weights.rowError * block.rowError);
   const __m512d codeNorm = _mm512_set1_pd(weights.queryError * block.codeNorm);
   const __m512d size = _mm512_set1_pd((block.rowNorm + block.rowError) * RELATIVE_SLACK);
-  const __m512d coding = _mm512_set1_pd(1 + RELATIVE_SLACK);
   const __m512d absolute = _mm512_set1_pd(ABSOLUTE_SLACK);
   const __m512d inverse = _mm512_set1_pd(1 / block.scale);
   const __m512d greatest = _mm512_set1_pd(LIMIT_MAX);
@@ -102,7 +101,7 @@ WINNOW_AVX512 void computeLimits(const BlockBounds& block, const QueryLanes& lan
     const __m512d norm = _mm512_maskz_loadu_pd(some, lanes.norm + i);
     const __m512d error = _mm512_maskz_loadu_pd(some, lanes.error + i);
     __m512d bound = _mm512_mul_pd(rowError, norm);
-    bound = _mm512_mul_pd(_mm512_fmadd_pd(codeNorm, error, bound), coding);
+    bound = _mm512_fmadd_pd(codeNorm, error, bound);
     bound = _mm512_fmadd_pd(_mm512_add_pd(norm, error), size, bound);
     bound = _mm512_add_pd(bound, absolute);
     __m512d limit = _mm512_sub_pd(_mm512_maskz_loadu_pd(some, lanes.threshold + i), bound);

@@ -8,6 +8,15 @@
 
 #include "table.h"
 
+// Older compilers offer those instructions only when the whole program may use them.
+#if !defined(__aarch64__)
+#define WINNOW_HAS_NEON 0
+#elif defined(__clang__)
+#define WINNOW_HAS_NEON (__clang_major__ >= 16)
+#else
+#define WINNOW_HAS_NEON (__GNUC__ >= 10)
+#endif
+
 namespace winnow {
 
 /** Queries one filter call can take, in any instruction set. */
@@ -92,6 +101,10 @@ extern const Kernel PORTABLE_KERNEL;
 #if defined(__x86_64__)
 extern const Kernel AVX2_KERNEL;
 extern const Kernel AVX512_KERNEL;
+#endif
+#if WINNOW_HAS_NEON
+Kernel neonKernel();
+Kernel neonI8mmKernel();
 #endif
 /** Whether this process may use AMX; asks the system for it. */
 bool hasAmx();

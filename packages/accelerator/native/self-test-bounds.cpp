@@ -144,6 +144,8 @@ void checkPair(const Case& of, const Pair& pair, const double* wide, const Query
     failPair(of, pair.query, row, "another score than the portable kernel's");
   }
   if (pair.sum < limitOf(of, pair, code, score)) failPair(of, pair.query, row, "filtered out");
+  const float any = -std::numeric_limits<float>::infinity();
+  if (pair.sum < limitOf(of, pair, code, any)) failPair(of, pair.query, row, "out of any limit");
   const double middle = bounds.scale * code.scale * (static_cast<double>(pair.sum) - code.offset);
   const double error = boundError(bounds, code.norm, code.error, {});
   const ScoreRange range = scoreRange(middle, error);
@@ -250,6 +252,8 @@ std::vector<Problem> makeProblems() {
       problems.push_back(makeExact(name, 5, std::exp2(-75.0f), peak, queryScale));
     }
   }
+  // The least sum there can be.
+  problems.push_back(makeExact("opposite codes", 32768, 1, -127, 1));
   for (const uint32_t dim : {24u, 1024u}) {
     for (const float part : {0.49f, 0.3f}) problems.push_back(makeAlignedErrors(dim, part));
   }

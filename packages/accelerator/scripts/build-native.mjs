@@ -17,11 +17,14 @@ import path from "node:path";
 import process from "node:process";
 import {
   FLAGS,
+  addonFlags,
   buildFolder,
   compile,
+  compileObjects,
   findCompiler,
   headerFolder,
   nativeFolder,
+  shortComplaint,
   sourcesWhere,
 } from "./native-compiler.mjs";
 
@@ -29,51 +32,57 @@ const outputFolder = path.join(buildFolder, "release");
 const addonFile = path.join(outputFolder, "winnow-accelerator.node");
 const stampFile = path.join(outputFolder, "stamp.txt");
 
-const ADDON_FLAGS = [
-  "-fvisibility=hidden",
-  ...(process.platform === "darwin"
-    ? ["-undefined", "dynamic_lookup", "-bundle"]
-    : ["-shared", "-s"]),
-];
-
 /** Changes when anything the addon is made of changes. */
-function stampOf(compiler) {
+function stampOf(compiler, flags) {
   const hash = createHash("sha256");
   for (const file of readdirSync(nativeFolder).toSorted()) {
     hash.update(file).update(readFileSync(path.join(nativeFolder, file)));
   }
-  hash.update([...FLAGS, ...ADDON_FLAGS, process.arch, process.platform].join(" "));
+  hash.update([...FLAGS, ...flags, process.arch, process.platform].join(" "));
   return hash.update(execFileSync(compiler, ["--version"])).digest("hex");
 }
 
 /** Compiles beside the old addon and then takes its place, as another process may have it open. */
-function build(compiler) {
-  mkdirSync(outputFolder, { recursive: true });
+async function build(compiler, flags) {
   const draft = `${addonFile}.${process.pid}`;
-  const sources = sourcesWhere((file) => !file.startsWith("self-test"));
-  const args = [...ADDON_FLAGS, `-I${headerFolder()}`, "-o", draft, ...sources];
-  const problem = compile(compiler, args);
-  if (problem === undefined) renameSync(draft, addonFile);
-  return problem;
+  const folder = path.join(outputFolder, `objects.${process.pid}`);
+  try {
+    const { objects, problem } = await compileObjects(compiler, {
+      sources: sourcesWhere((file) => !file.startsWith("self-test")),
+      flags: ["-fvisibility=hidden", `-I${headerFolder()}`],
+      folder,
+    });
+    if (problem !== undefined) return problem;
+    const unlinked = compile(compiler, [...flags, "-o", draft, ...objects]);
+    if (unlinked === undefined) renameSync(draft, addonFile);
+    return unlinked;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+    rmSync(draft, { force: true });
+  }
 }
 
-function main() {
-  const compiler = findCompiler();
+async function main() {
+  const flags = addonFlags(process.platform);
+  const compiler = flags && findCompiler();
   if (compiler === undefined) {
-    console.log("native: no C++ compiler (g++, c++ or clang++); searches will run in JavaScript");
+    const missing = flags ? "no C++ compiler (g++, c++ or clang++)" : "not made for this system";
+    console.log(`native: ${missing}; searches will run in JavaScript`);
     return;
   }
-  const stamp = stampOf(compiler);
+  const stamp = stampOf(compiler, flags);
   const isBuilt = existsSync(addonFile) && existsSync(stampFile);
   if (isBuilt && readFileSync(stampFile, "utf8") === stamp) return;
-  const problem = build(compiler);
+  mkdirSync(outputFolder, { recursive: true });
+  const problem = await build(compiler, flags);
   if (problem !== undefined) {
     rmSync(addonFile, { force: true });
-    console.log(`native: ${compiler} failed; searches will run in JavaScript\n${problem}`);
+    const end = shortComplaint(problem);
+    console.log(`native: ${compiler} failed; searches will run in JavaScript\n${end}`);
     return;
   }
   writeFileSync(stampFile, stamp);
   console.log(`native: built with ${compiler}`);
 }
 
-main();
+await main();

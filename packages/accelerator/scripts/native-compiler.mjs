@@ -1,8 +1,9 @@
-// The C++ compiler at hand and how it is called; shared by the build and the native self-test.
+// The C++ compiler at hand and how it is called; shared by the build and the native tests.
 
-import { spawnSync } from "node:child_process";
-import { readdirSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { mkdirSync, readdirSync } from "node:fs";
 import { createRequire } from "node:module";
+import { availableParallelism } from "node:os";
 import path from "node:path";
 import process from "node:process";
 
@@ -17,16 +18,42 @@ export const buildFolder = path.join(packageFolder, "build");
 /** Flags of every compilation. */
 export const FLAGS = ["-std=c++17", "-O3", "-fPIC", "-pthread", "-DNAPI_VERSION=8"];
 
+/** The last lines of a complaint that are worth showing. */
+const COMPLAINT_LINES = 12;
+
+/**
+ * Flags that make an addon of a system's object files; undefined where none can be made. What Node
+ * offers an addon is found when it is loaded: linkers of macOS must be told so.
+ */
+export function addonFlags(platform) {
+  if (platform === "win32") return undefined;
+  const linking =
+    platform === "darwin" ? ["-bundle", "-undefined", "dynamic_lookup"] : ["-shared", "-s"];
+  return ["-fvisibility=hidden", ...linking];
+}
+
+/** Compilers to try, in this order. */
+export function compilerNames(environment) {
+  return [environment.CXX, "g++", "c++", "clang++"].filter(Boolean);
+}
+
 /** The first C++ compiler that answers, or undefined. */
 export function findCompiler() {
-  const candidates = [process.env.CXX, "g++", "c++", "clang++"].filter(Boolean);
-  return candidates.find((name) => spawnSync(name, ["--version"]).status === 0);
+  const names = compilerNames(process.env);
+  return names.find((name) => spawnSync(name, ["--version"]).status === 0);
+}
+
+/** The end of what a compiler said: the error, not all that led to it. */
+export function shortComplaint(complaint) {
+  const lines = complaint.trimEnd().split("\n");
+  if (lines.length <= COMPLAINT_LINES) return lines.join("\n");
+  return ["…", ...lines.slice(-COMPLAINT_LINES)].join("\n");
 }
 
 /** Source files whose name passes the test, as full paths. */
-export function sourcesWhere(isWanted) {
-  const files = readdirSync(nativeFolder).filter((file) => file.endsWith(".cpp") && isWanted(file));
-  return files.toSorted().map((file) => path.join(nativeFolder, file));
+export function sourcesWhere(isWanted, folder = nativeFolder) {
+  const files = readdirSync(folder).filter((file) => file.endsWith(".cpp") && isWanted(file));
+  return files.toSorted().map((file) => path.join(folder, file));
 }
 
 /** Where node_api.h is: the package, else the Node installation. */
@@ -42,5 +69,43 @@ export function headerFolder() {
 /** Compiles; gives the compiler's complaints, or undefined. */
 export function compile(compiler, args) {
   const result = spawnSync(compiler, [...FLAGS, ...args], { encoding: "utf8" });
-  return result.status === 0 ? undefined : result.stderr;
+  return result.status === 0 ? undefined : complaintOf(compiler, result);
+}
+
+/** Compiles each source on its own, on all processors; gives the object files or complaints. */
+export async function compileObjects(compiler, { sources, flags, folder }) {
+  mkdirSync(folder, { recursive: true });
+  const waiting = [...sources];
+  const objects = sources.map((source) => path.join(folder, `${path.basename(source)}.o`));
+  const complaints = [];
+  async function work() {
+    for (let source = waiting.shift(); source !== undefined; source = waiting.shift()) {
+      const object = path.join(folder, `${path.basename(source)}.o`);
+      const args = [...FLAGS, ...flags, "-c", source, "-o", object];
+      const complaint = await complaintFrom(compiler, args);
+      if (complaint !== undefined) complaints.push(complaint);
+    }
+  }
+  await Promise.all(Array.from({ length: availableParallelism() }, work));
+  return complaints.length > 0 ? { problem: complaints.join("\n") } : { objects };
+}
+
+function complaintFrom(compiler, args) {
+  return new Promise((resolve) => {
+    const child = spawn(compiler, args, { stdio: ["ignore", "ignore", "pipe"] });
+    let stderr = "";
+    child.stderr.setEncoding("utf8").on("data", (text) => {
+      stderr += text;
+    });
+    child.on("error", (error) => resolve(error.message));
+    child.on("close", (status, signal) => {
+      resolve(status === 0 ? undefined : complaintOf(compiler, { stderr, signal, status }));
+    });
+  });
+}
+
+/** What it said, or at least how it ended: a compiler that was killed says nothing. */
+function complaintOf(compiler, { stderr, signal, status, error }) {
+  if (stderr) return stderr;
+  return error?.message ?? `${compiler} ended with ${signal ?? status}`;
 }

@@ -2,10 +2,15 @@
 // sanitizers, then under the thread sanitizer. `npm run test:native -- thread` runs one of them.
 
 import { spawnSync } from "node:child_process";
-import { mkdirSync } from "node:fs";
 import path from "node:path";
 import process from "node:process";
-import { buildFolder, compile, findCompiler, sourcesWhere } from "./native-compiler.mjs";
+import {
+  buildFolder,
+  compile,
+  compileObjects,
+  findCompiler,
+  sourcesWhere,
+} from "./native-compiler.mjs";
 
 const VARIANTS = {
   plain: [],
@@ -13,14 +18,18 @@ const VARIANTS = {
   thread: ["-O1", "-g", "-fsanitize=thread"],
 };
 
-function runVariant(compiler, name) {
-  const folder = path.join(buildFolder, "self-test");
-  mkdirSync(folder, { recursive: true });
-  const program = path.join(folder, name);
-  const sources = sourcesWhere(
-    (file) => !file.startsWith("addon") && file !== "self-test-fuzz.cpp",
-  );
-  const problem = compile(compiler, [...VARIANTS[name], "-o", program, ...sources]);
+async function compileVariant(compiler, flags, program) {
+  const { objects, problem } = await compileObjects(compiler, {
+    sources: sourcesWhere((file) => !file.startsWith("addon") && file !== "self-test-fuzz.cpp"),
+    flags,
+    folder: `${program}-objects`,
+  });
+  return problem ?? compile(compiler, [...flags, "-o", program, ...objects]);
+}
+
+async function runVariant(compiler, name) {
+  const program = path.join(buildFolder, "self-test", name);
+  const problem = await compileVariant(compiler, VARIANTS[name], program);
   if (problem !== undefined) {
     console.log(`${name}: cannot compile\n${problem}`);
     return false;
@@ -30,12 +39,18 @@ function runVariant(compiler, name) {
   return status === 0;
 }
 
-const compiler = findCompiler();
-if (compiler === undefined) {
-  console.log("self-test: no C++ compiler (g++, c++ or clang++)");
-  process.exit(1);
+async function main() {
+  const compiler = findCompiler();
+  if (compiler === undefined) {
+    console.log("self-test: no C++ compiler (g++, c++ or clang++)");
+    return false;
+  }
+  const wanted = process.argv.slice(2);
+  const passed = [];
+  for (const name of wanted.length > 0 ? wanted : Object.keys(VARIANTS)) {
+    passed.push(await runVariant(compiler, name));
+  }
+  return passed.every(Boolean);
 }
-const wanted = process.argv.slice(2);
-const names = wanted.length > 0 ? wanted : Object.keys(VARIANTS);
-const passed = names.map((name) => runVariant(compiler, name));
-process.exitCode = passed.every(Boolean) ? 0 : 1;
+
+process.exitCode = (await main()) ? 0 : 1;

@@ -23,7 +23,11 @@ const CAPACITY_BYTES = 2 ** 30;
 
 /** The instruction sets that this machine has. */
 function instructionSets(native: NativeAddon): InstructionSet[] {
-  const all: InstructionSet[] = ["amx", "avx512-vnni", "avx2", "portable"];
+  const all: InstructionSet[] = [
+    ...(["amx", "avx512-vnni", "avx2"] as const),
+    ...(["neon-i8mm", "neon-dotprod"] as const),
+    "portable",
+  ];
   return all.filter((set) => {
     const { handle, kernel } = native.createDevice(1, set);
     native.releaseDevice(handle);
