@@ -16,6 +16,7 @@ const holding: VersionHolding = {
   state: "ready",
   error: undefined,
   tables: [{ table: 0, partitions: 1, held: [{ partition: 0, shares: [] }] }],
+  serving: true,
 };
 
 function announcement(id: WorkerId, life: number, isHolding: boolean): Announcement {
@@ -32,15 +33,23 @@ function announcement(id: WorkerId, life: number, isHolding: boolean): Announcem
   };
 }
 
+interface HoldFacts {
+  readonly placed: readonly WorkerId[];
+  /** What w0 holds. */
+  readonly own: VersionHolding;
+}
+
 /** Looks at the hold of w0, whose one partition w1 is to have too, every 50 ms; when is it over? */
 function endOfHold(
   othersAt: (nowMs: number) => readonly Announcement[],
-  placed: readonly WorkerId[] = [w0, w1],
+  { placed = [w0, w1], own = holding }: Partial<HoldFacts> = {},
 ): number {
   let hold: DrainHold = { isOver: false, uncovered: 0, coveredSinceMs: undefined };
   for (let nowMs = 0; ; nowMs += 50) {
     const others = othersAt(nowMs);
-    const holders = others.filter(({ versions }) => versions.length > 0);
+    const holders = others.filter(({ versions }) =>
+      versions.some(({ tables }) => tables.length > 0),
+    );
     const heard = new Set(others.map(({ workerId: id }) => id));
     hold = drainHold({
       nowMs,
@@ -49,7 +58,7 @@ function endOfHold(
       others,
       absent: new Set(placed.filter((id) => id !== w0 && !heard.has(id))),
       coveredSinceMs: hold.coveredSinceMs,
-      holdings: [holding],
+      holdings: [own],
       ownersOf: () => [[w0, w1]],
       holdersOf: () =>
         new Map(holders.length === 0 ? [] : [[0, new Set(holders.map((each) => each.workerId))]]),
@@ -78,7 +87,7 @@ describe("I5: the hold of a drain", () => {
         announcement(w2, 1, false),
         ...(nowMs < 5000 ? [] : [announcement(w1, 2, nowMs >= 7000)]),
       ],
-      [w0, w1, w2],
+      { placed: [w0, w1, w2] },
     );
 
     expect(end).toBe(9000);
@@ -86,7 +95,35 @@ describe("I5: the hold of a drain", () => {
 
   test("lasts for the settle time where the only other worker is away, and no time where there is none", () => {
     expect(endOfHold(() => [])).toBe(2000);
-    expect(endOfHold(() => [], [w0])).toBe(0);
+    expect(endOfHold(() => [], { placed: [w0] })).toBe(0);
+  });
+
+  test("does not wait for a version that serves no more and that the others have given up", () => {
+    const own = { ...holding, serving: false };
+    const unloading = {
+      ...announcement(w1, 1, false),
+      versions: [{ ...holding, state: "unloading" as const, tables: [] }],
+    };
+
+    expect(endOfHold(() => [announcement(w1, 1, false)], { own })).toBe(2000);
+    expect(
+      endOfHold((nowMs) => [nowMs < 1000 ? announcement(w1, 1, false) : unloading], { own }),
+    ).toBe(2000);
+  });
+
+  test("waits for a version that serves no more while another worker is to keep it", () => {
+    const own = { ...holding, serving: false };
+    const loading = { ...holding, state: "loading" as const, tables: [] };
+    const end = endOfHold(
+      (nowMs) => [
+        nowMs < 7000
+          ? { ...announcement(w1, 1, false), versions: [loading] }
+          : announcement(w1, 1, true),
+      ],
+      { own },
+    );
+
+    expect(end).toBe(9000);
   });
 
   test("ends at its limit, covered or not", () => {

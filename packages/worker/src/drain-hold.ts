@@ -65,6 +65,20 @@ export function drainHold(facts: DrainFacts): DrainHold {
   return { isOver: isCovered || nowMs >= startedAtMs + drainHoldMsMax, uncovered, coveredSinceMs };
 }
 
+/**
+ * Whether others are to go on with a version: it serves, or one of them has it. A worker in drain
+ * unloads nothing, so it may hold versions that everybody else has given up; nobody will cover those.
+ */
+function isToBeKept(holding: VersionHolding, { others }: DrainFacts): boolean {
+  if (holding.state === "unloading") return false;
+  if (holding.serving === true) return true;
+  const { model, version } = holding;
+  return others.some(({ state, versions }) => {
+    const held = versions.find((each) => each.model === model && each.version === version);
+    return state !== "draining" && held !== undefined && held.state !== "unloading";
+  });
+}
+
 const CHECK_INTERVAL_MS = 50;
 
 /** Looks again and again until the hold is over, or `look` gives none; gives the last look. */
@@ -81,8 +95,9 @@ export async function waitForHold(
 
 function uncoveredPartitions(facts: DrainFacts, heirs: ReadonlySet<WorkerId>): number {
   let uncovered = 0;
-  for (const { model, version, fingerprint, state, tables } of facts.holdings) {
-    if (fingerprint === undefined || state === "unloading") continue;
+  for (const holding of facts.holdings) {
+    const { model, version, fingerprint, tables } = holding;
+    if (fingerprint === undefined || !isToBeKept(holding, facts)) continue;
     for (const { table, held } of tables) {
       const owners = facts.ownersOf({ model, version, fingerprint }, table);
       const holders = facts.holdersOf({ model, version, fingerprint }, table);
