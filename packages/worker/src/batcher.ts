@@ -7,6 +7,9 @@
 //     │          └─ cancel ───────────────▶ gone
 //     └─ queue full ──▶ refused at once
 //
+// A batch that is full cannot grow any more: it may leave while the scan before it still runs
+// (`nextFull`), so that the device goes from one to the other without a pause.
+//
 // A batch holds queries of one group: the same version, table and partition set, and k within the
 // same power of two, so that nobody pays for a neighbour's much larger k. The earliest deadline
 // chooses the group. Time is an argument: the queue itself has no clock and starts no work.
@@ -90,12 +93,17 @@ export class Batcher<Query extends WaitingQuery> {
   next(nowMs: number): Batch<Query> | undefined {
     if (this.#waiting.size === 0) return undefined;
     const expired = this.expire(nowMs);
-    const first = earliest(this.#waiting);
-    if (first === undefined) return { queries: [], expired };
-    const group = [...this.#waiting].filter((query) => query.group === first.group);
-    const queries = firstThatFit(group.toSorted(byDeadline), this.#limits.batchRowsMax);
-    for (const query of queries) this.cancel(query);
-    return { queries, expired };
+    return { queries: this.#takeOut(this.#nextGroup()), expired };
+  }
+
+  /** Takes the next batch out if more queries could not make it larger; else `undefined`. */
+  nextFull(nowMs: number): Batch<Query> | undefined {
+    if (this.#rows < this.#limits.batchRowsMax) return undefined;
+    const expired = this.expire(nowMs);
+    const group = this.#nextGroup();
+    const rows = group.reduce((sum, query) => sum + query.rows, 0);
+    if (rows >= this.#limits.batchRowsMax) return { queries: this.#takeOut(group), expired };
+    return expired.length > 0 ? { queries: [], expired } : undefined;
   }
 
   /** Takes everything out, for a device that is gone. */
@@ -103,6 +111,18 @@ export class Batcher<Query extends WaitingQuery> {
     const queries = [...this.#waiting];
     this.#waiting = new Set();
     this.#rows = 0;
+    return queries;
+  }
+
+  /** All that could share a batch with the query due first. */
+  #nextGroup(): Query[] {
+    const first = earliest(this.#waiting);
+    return [...this.#waiting].filter((query) => query.group === first?.group);
+  }
+
+  #takeOut(group: readonly Query[]): readonly Query[] {
+    const queries = firstThatFit(group.toSorted(byDeadline), this.#limits.batchRowsMax);
+    for (const query of queries) this.cancel(query);
     return queries;
   }
 }

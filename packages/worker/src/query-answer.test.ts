@@ -1,119 +1,11 @@
 // Queries of routers against a fake compute side: every check, batching, cancel, overload, and that
 // each query gets exactly one reply, or none if its router is gone.
 
-import type { WorkerLink, WorkerQuery, WorkerReply } from "@winnow/cluster";
-import { ManualClock, WinnowError, fingerprint } from "@winnow/core";
-import type { TopKBlock, VersionKey } from "@winnow/core";
+import { WinnowError, fingerprint } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 
-import type { TopKBatch, TopKBatchAnswer } from "./compute/compute.ts";
-import { FakeCompute, fakePlan, fakeTable } from "./fake-compute.cases.ts";
-import { foundVersion, replicaKey } from "./replica-set.ts";
-import type { HeldVersion, Replica } from "./replica-set.ts";
-import { QueryAnswer } from "./query-answer.ts";
-import type { AnswerLimits } from "./query-answer.ts";
-
-const KEY: VersionKey = { model: "m", version: 1, fingerprint: fingerprint("abc") };
-const LIMITS: AnswerLimits = {
-  queueRowsMax: 8,
-  batchRowsMax: 4,
-  scansInFlightMax: 1,
-  lookupsInFlightMax: 1,
-  queryRowsMax: 6,
-  kMax: 100,
-  answerRowsMax: 300,
-  excludedIdsMax: 3,
-  lookupKeysMax: 10,
-};
-
-/** Holds partitions 0 and 1 (retiring) of a candidate table of four, and nothing of a keyed one. */
-function heldVersion(): HeldVersion {
-  const loaded = { bytes: 1, bytesRead: 1, elapsedMs: 1, shares: [] };
-  const keyed = { ...fakeTable("users", 2), kind: "keyed" as const };
-  const opened = { fingerprint: KEY.fingerprint, tables: [fakeTable("movies", 4), keyed] };
-  const replicas = new Map<number, Replica>([
-    [replicaKey(0, 0), { phase: "ready", loaded }],
-    [replicaKey(0, 1), { phase: "retiring", loaded, sinceMs: 0 }],
-    [replicaKey(0, 2), { phase: "loading" }],
-    [replicaKey(1, 0), { phase: "ready", loaded }],
-  ]);
-  const found = foundVersion("m", { version: 1, directory: "/m/1", stamp: "a" });
-  return { ...found, life: { phase: "open", opened }, replicas };
-}
-
-interface HeldScan {
-  readonly batch: TopKBatch;
-  readonly signal: AbortSignal | undefined;
-  finish(): void;
-  fail(error: Error): void;
-}
-
-function answering(limits: Partial<AnswerLimits> = {}) {
-  const clock = new ManualClock();
-  const compute = new FakeCompute(fakePlan(), clock);
-  const scans: HeldScan[] = [];
-  compute.topK = (batch: TopKBatch, signal?: AbortSignal) =>
-    new Promise<TopKBatchAnswer>((resolve, reject) => {
-      const parts = batch.asks.map(({ queries, k }) => ({
-        block: emptyBlock(queries, k),
-        ids: undefined,
-      }));
-      scans.push({ batch, signal, finish: () => resolve({ parts, computeUs: 7 }), fail: reject });
-    });
-  const held = heldVersion();
-  const find = (key: VersionKey): HeldVersion | undefined =>
-    key.fingerprint === KEY.fingerprint ? held : undefined;
-  const answers = new QueryAnswer({ clock, compute, find }, { ...LIMITS, ...limits });
-  const replies: WorkerReply[] = [];
-  const link = { routerId: "r", reply: (reply: WorkerReply) => replies.push(reply) };
-  const handlers = answers.serve(link as unknown as WorkerLink);
-  const reasons = (): string[] =>
-    replies.map(
-      ({ id, answer }) => `${id} ${answer.kind === "failure" ? answer.reason : answer.kind}`,
-    );
-  return { clock, compute, scans, answers, replies, handlers, reasons };
-}
-
-function emptyBlock(queries: number, k: number): TopKBlock {
-  const scores = new Float32Array(queries * k);
-  return {
-    queries,
-    k,
-    counts: new Uint32Array(queries),
-    scores,
-    rows: new Uint32Array(queries * k),
-  };
-}
-
-interface QueryOptions {
-  readonly id?: number;
-  readonly queries?: number;
-  readonly k?: number;
-  readonly partitions?: readonly number[];
-  readonly remainingMs?: number;
-  readonly version?: VersionKey;
-  readonly table?: number;
-  readonly vectorValues?: number;
-  readonly excluded?: readonly number[];
-}
-
-function query(options: QueryOptions = {}): WorkerQuery {
-  const { id = 1, queries = 1, k = 10, partitions = [0, 1], remainingMs = 1000 } = options;
-  const excluded = (options.excluded ?? []).map((count) => ({
-    dtype: "int64" as const,
-    shape: [count],
-    data: new BigInt64Array(count),
-  }));
-  const vectors = new Float32Array(options.vectorValues ?? queries * 2);
-  return {
-    id,
-    remainingMs,
-    version: options.version ?? KEY,
-    table: options.table ?? 0,
-    partitions: Uint16Array.from(partitions),
-    ask: { kind: "topK", k, queries, vectors, excluded, rowsOnly: false },
-  };
-}
+import { KEY, answering, query } from "./query-answer.cases.ts";
+import type { QueryOptions } from "./query-answer.cases.ts";
 
 const other = { ...KEY, fingerprint: fingerprint("other content") };
 
@@ -181,11 +73,34 @@ describe("batching", () => {
     await clock.advanceSettled(0);
     expect(reasons()).toEqual(["1 topK", "2 topK", "3 topK", "4 topK"]);
     expect(replies.map(({ queueUs, computeUs }) => [queueUs, computeUs])).toEqual([
-      [0, 7],
-      [0, 7],
-      [5000, 7],
-      [5000, 7],
+      [2, 7],
+      [2, 7],
+      [5002, 7],
+      [5002, 7],
     ]);
+  });
+
+  test("a full batch is sent while the scan before it runs, one that could grow is not", async () => {
+    const { handlers, scans, clock } = answering();
+    const sent = (): number[] => scans.map(({ batch }) => batch.asks.length);
+    handlers.onQueries([query({ id: 1 })]);
+
+    handlers.onQueries([query({ id: 2 }), query({ id: 3 }), query({ id: 4 })]);
+    expect(sent()).toEqual([1]);
+    handlers.onQueries([query({ id: 5 }), query({ id: 6, k: 40 })]);
+    expect(sent()).toEqual([1, 4]);
+    handlers.onQueries([7, 8, 9, 10].map((id) => query({ id, k: 40 })));
+    expect(sent()).toEqual([1, 4]);
+
+    scans[0]?.finish();
+    await clock.advanceSettled(0);
+    expect(sent()).toEqual([1, 4, 4]);
+    scans[1]?.finish();
+    await clock.advanceSettled(0);
+    expect(sent()).toEqual([1, 4, 4]);
+    scans[2]?.finish();
+    await clock.advanceSettled(0);
+    expect(sent()).toEqual([1, 4, 4, 1]);
   });
 
   test("(R1) a full queue answers OVERLOADED at once", () => {

@@ -44,6 +44,9 @@ export interface AnswerDependencies {
   readonly observer?: WorkerObserver | undefined;
 }
 
+/** A full batch waits at the device, so that a scan begins as soon as the one before it ends. */
+const SCANS_AHEAD_MAX = 1;
+
 type Lane = QueryLane<BatchedQuery, BatchedAnswer>;
 
 /** Takes queries from links and replies to them. */
@@ -66,11 +69,13 @@ export class QueryAnswer {
       queueRowsMax,
       batchRowsMax,
       inFlightMax: limits.scansInFlightMax,
+      aheadMax: SCANS_AHEAD_MAX,
     });
     this.#lookups = new QueryLane(clock, gather, {
       queueRowsMax: limits.lookupKeysMax,
       batchRowsMax: limits.lookupKeysMax,
       inFlightMax: limits.lookupsInFlightMax,
+      aheadMax: 0,
     });
   }
 
@@ -102,8 +107,9 @@ export class QueryAnswer {
           const end = (outcome: Outcome<BatchedAnswer>): void => {
             waiting.delete(query.id);
             const answer = answerOf(outcome);
-            link.reply({ id: query.id, ...timesOf(outcome), answer });
-            const queueMs = outcome.kind === "answer" ? outcome.queueMs : undefined;
+            const times = timesOf(outcome);
+            link.reply({ id: query.id, ...times, answer });
+            const queueMs = outcome.kind === "answer" ? times.queueUs / 1000 : undefined;
             observer?.queryEnded({ kind: query.ask.kind, end: endOf(answer), queueMs });
           };
           const taken = this.#take(query, end);
@@ -172,7 +178,8 @@ function rowsOf({ ask }: WorkerQuery): number {
 
 function timesOf(outcome: Outcome<BatchedAnswer>): { queueUs: number; computeUs: number } {
   if (outcome.kind !== "answer") return { queueUs: 0, computeUs: 0 };
-  return { queueUs: Math.round(outcome.queueMs * 1000), computeUs: outcome.answer.computeUs };
+  const { waitUs, computeUs } = outcome.answer;
+  return { queueUs: Math.round(outcome.queueMs * 1000) + waitUs, computeUs };
 }
 
 function endOf(answer: WorkerAnswer): QueryEnd {

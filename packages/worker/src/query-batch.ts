@@ -12,9 +12,10 @@ export interface BatchedQuery extends LaneQuery<BatchedAnswer> {
   readonly query: WorkerQuery;
 }
 
-/** The answer to one query, and how long its whole batch took on the device. */
+/** The answer to one query; how long its whole batch waited at the device, and took on it. */
 export interface BatchedAnswer {
   readonly answer: WorkerAnswer;
+  readonly waitUs: number;
   readonly computeUs: number;
 }
 
@@ -43,6 +44,7 @@ export async function runTopK(
   );
   return answer.parts.map((part) => ({
     answer: topKAnswer(part),
+    waitUs: answer.waitUs,
     computeUs: answer.computeUs,
   }));
 }
@@ -62,6 +64,7 @@ export async function runLookups(
   const answer = await compute.lookup({ model, version, table: first.table, asks });
   return answer.parts.map((part) => ({
     answer: lookupAnswer(part),
+    waitUs: 0,
     computeUs: answer.computeUs,
   }));
 }

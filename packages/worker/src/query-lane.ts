@@ -6,7 +6,7 @@ import { WinnowError, toWinnowError } from "@winnow/core";
 import type { Clock } from "@winnow/core";
 
 import { Batcher } from "./batcher.ts";
-import type { BatchLimits, WaitingQuery } from "./batcher.ts";
+import type { Batch, BatchLimits, WaitingQuery } from "./batcher.ts";
 
 /** How one query of a batch ended. */
 export type Outcome<Answer> =
@@ -30,6 +30,8 @@ export type RunBatch<Query, Answer> = (
 export interface LaneLimits extends BatchLimits {
   /** Batches under way at once. */
   readonly inFlightMax: number;
+  /** Full batches that may be sent beyond that, to be begun as soon as another one ends. */
+  readonly aheadMax: number;
 }
 
 interface RunningBatch {
@@ -73,8 +75,8 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
 
   /** Starts what may start. To be called once after the queries of a frame were offered. */
   pump(): void {
-    while (this.#running.size < this.#limits.inFlightMax) {
-      const batch = this.#batcher.next(this.#clock.nowMs());
+    for (;;) {
+      const batch = this.#nextBatch();
       if (batch === undefined) return;
       this.#endAll(batch.expired, { kind: "expired" });
       if (batch.queries.length > 0) void this.#run(batch.queries);
@@ -93,6 +95,13 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
   /** Ends everything that waits: the device is gone. */
   fail(error: WinnowError): void {
     this.#endAll(this.#batcher.clear(), { kind: "failed", error });
+  }
+
+  #nextBatch(): Batch<Query> | undefined {
+    const { inFlightMax, aheadMax } = this.#limits;
+    const nowMs = this.#clock.nowMs();
+    if (this.#running.size < inFlightMax) return this.#batcher.next(nowMs);
+    return this.#running.size < inFlightMax + aheadMax ? this.#batcher.nextFull(nowMs) : undefined;
   }
 
   #dropExpired(): boolean {

@@ -15,7 +15,7 @@ type ObservedBatch = Parameters<WorkerObserver["batchStarted"]>[0];
 
 const LIMITS = {
   queueRowsMax: 4,
-  batchRowsMax: 4,
+  batchRowsMax: 8,
   scansInFlightMax: 1,
   lookupsInFlightMax: 1,
   queryRowsMax: 4,
@@ -53,7 +53,7 @@ function watching() {
       };
       const parts = batch.asks.map(() => ({ block, ids: undefined }));
       const fail = (): void => reject(new Error("the device is out of order"));
-      scans.push({ finish: () => resolve({ parts, computeUs: 7000 }), fail });
+      scans.push({ finish: () => resolve({ parts, waitUs: 0, computeUs: 7000 }), fail });
     });
   const batches: (ObservedBatch & { computeMs?: number | undefined })[] = [];
   const ended: [QueryEnd, number | undefined][] = [];

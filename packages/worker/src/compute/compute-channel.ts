@@ -13,7 +13,7 @@ import type {
   LookupPart,
   ReplicaName,
   TopKBatch,
-  TopKBatchAnswer,
+  TopKScan,
   VersionName,
 } from "./compute.ts";
 import { buffersOf } from "./packed-keys.ts";
@@ -120,11 +120,10 @@ export function requestBuffers(request: ComputeRequest): ArrayBuffer[] {
 
 function answerBuffers(kind: ComputeRequest["kind"], value: unknown): ArrayBuffer[] {
   if (kind === "topK") {
-    const { parts } = value as TopKBatchAnswer;
-    const blocks = parts.map(({ block }) => block);
-    const arrays = blocks.flatMap(({ counts, scores, rows }) => [counts, scores, rows]);
-    const ids = parts.flatMap((part) => (part.ids === undefined ? [] : buffersOf(part.ids)));
-    return unique(arrays.map((array): ArrayBufferLike => array.buffer).concat(ids));
+    const { block, ids } = value as TopKScan;
+    const { counts, scores, rows } = block;
+    const buffers = [counts.buffer, scores.buffer, rows.buffer];
+    return unique(ids === undefined ? buffers : [...buffers, ...buffersOf(ids)]);
   }
   if (kind === "lookup") return unique((value as LookupBatchAnswer).parts.flatMap(vectorBuffer));
   if (kind === "program") return [(value as Uint8Array).buffer as ArrayBuffer];

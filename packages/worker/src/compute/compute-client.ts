@@ -20,9 +20,11 @@ import type {
   ReplicaName,
   TopKBatch,
   TopKBatchAnswer,
+  TopKScan,
   VersionName,
 } from "./compute.ts";
 import type { ProgressCounter } from "./progress-counter.ts";
+import { partsOf } from "./top-k-parts.ts";
 
 interface PendingRequest {
   // The value is what the request asked for: both ends of the channel are typed by its kind.
@@ -97,8 +99,11 @@ export class ComputeClient implements Compute {
     return this.#ask({ kind: "program", name, tableBytesMax });
   }
 
-  topK(batch: TopKBatch, signal?: AbortSignal): Promise<TopKBatchAnswer> {
-    return this.#ask({ kind: "topK", batch }, signal);
+  async topK(batch: TopKBatch, signal?: AbortSignal): Promise<TopKBatchAnswer> {
+    const { asks } = batch;
+    const scan = await this.#ask<TopKScan>({ kind: "topK", batch }, signal);
+    const { waitUs, computeUs } = scan;
+    return { parts: partsOf(scan, asks), waitUs, computeUs };
   }
 
   lookup(batch: LookupBatch): Promise<LookupBatchAnswer> {

@@ -14,7 +14,7 @@ import type {
   OpenedVersion,
   ReplicaName,
   TopKBatch,
-  TopKBatchAnswer,
+  TopKScan,
   VersionName,
 } from "./compute.ts";
 import { ExclusionIndexes } from "./exclusion.ts";
@@ -40,6 +40,7 @@ export class ComputeHost {
   readonly #parts: ComputeHostParts;
   readonly #indexes: ExclusionIndexes;
   readonly #versions = new Map<string, readonly ResidentTable[]>();
+  #scanEndedMs = 0;
 
   constructor(parts: ComputeHostParts) {
     this.#parts = parts;
@@ -111,12 +112,16 @@ export class ComputeHost {
     return this.#parts.reader.program(name, tableBytesMax);
   }
 
-  async topK(batch: TopKBatch, signal: AbortSignal): Promise<TopKBatchAnswer> {
-    const startedMs = this.#parts.clock.nowMs();
+  async topK(batch: TopKBatch, signal: AbortSignal): Promise<TopKScan> {
+    const { accelerator, clock } = this.#parts;
+    const arrivedMs = clock.nowMs();
     const table = this.#tableOf(batch.target);
-    const { accelerator } = this.#parts;
-    const parts = await answerTopK({ accelerator, table, indexes: this.#indexes }, batch, signal);
-    return { parts, computeUs: this.#finish(startedMs) };
+    const found = await answerTopK({ accelerator, table, indexes: this.#indexes }, batch, signal);
+    // Scans run one after the other: one that came during another began when that one ended.
+    const startedMs = Math.max(arrivedMs, this.#scanEndedMs);
+    this.#scanEndedMs = clock.nowMs();
+    const waitUs = Math.round((startedMs - arrivedMs) * 1000);
+    return { ...found, waitUs, computeUs: this.#finish(startedMs) };
   }
 
   async lookup(batch: LookupBatch): Promise<LookupBatchAnswer> {

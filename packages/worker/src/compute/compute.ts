@@ -49,7 +49,7 @@ export interface LoadedReplica {
 
 /** Byte strings as two arrays that can be transferred, see `StringColumn`. */
 interface PackedStrings {
-  /** `count + 1` ascending positions, the first 0. */
+  /** `count + 1` ascending positions; the first need not be 0 in a part of an answer. */
   readonly offsets: Uint32Array;
   readonly bytes: Uint8Array;
 }
@@ -85,7 +85,18 @@ export interface TopKBatch {
   readonly vectors: Float32Array;
 }
 
-/** The answer to one ask. */
+/** What a scan found for all asks of a batch. */
+export interface TopKScan {
+  /** The queries of all asks, with room for the greatest k. */
+  readonly block: TopKBlock;
+  /** Ids of what each ask takes, unless it wants rows only; `undefined` if none are stored. */
+  readonly ids: PackedKeys | undefined;
+  /** For the scan before it. */
+  readonly waitUs: number;
+  readonly computeUs: number;
+}
+
+/** The answer to one ask; its arrays may be views of the whole scan's. */
 export interface TopKPart {
   readonly block: TopKBlock;
   /** Ids of the filled positions, query after query; none if not wanted or not stored. */
@@ -95,6 +106,8 @@ export interface TopKPart {
 /** Answers in the order of the asks. */
 export interface TopKBatchAnswer {
   readonly parts: readonly TopKPart[];
+  /** For the scan before it. */
+  readonly waitUs: number;
   readonly computeUs: number;
 }
 

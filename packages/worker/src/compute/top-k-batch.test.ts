@@ -1,6 +1,6 @@
 // Searches through the compute side's message channel, against brute force.
 
-import type { StringColumn } from "@winnow/core";
+import type { StringColumn, Tensor } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
@@ -19,6 +19,10 @@ import { packKeys, unpackKeys } from "./packed-keys.ts";
 
 function ask(options: Partial<TopKAsk> = {}): TopKAsk {
   return { queries: 1, k: 5, excluded: [], rowsOnly: false, ...options };
+}
+
+function int32(values: readonly number[]): Tensor {
+  return { dtype: "int32", shape: [values.length], data: Int32Array.from(values) };
 }
 
 /** Rows by score descending, then row, without the excluded ones. */
@@ -42,19 +46,20 @@ describe("topK", () => {
       vector: fc.array(fc.integer({ min: -3, max: 3 }), { minLength: DIM, maxLength: DIM }),
       k: fc.integer({ min: 1, max: 50 }),
       excluded: fc.array(fc.integer({ min: 0, max: 40 }), { maxLength: 12 }),
+      rowsOnly: fc.boolean(),
     });
 
     await fc.assert(
       fc.asyncProperty(fc.array(query, { minLength: 1, maxLength: 5 }), async (queries) => {
         const answer = await client.topK({
           target: { ...NAME, table: 0, partitions: everyPartition(16) },
-          asks: queries.map(({ k, excluded }) =>
-            ask({ k, excluded: [packKeys(strings(excluded.map((id) => `item ${id}`)))] }),
+          asks: queries.map(({ k, excluded, rowsOnly }) =>
+            ask({ k, rowsOnly, excluded: [packKeys(strings(excluded.map((id) => `item ${id}`)))] }),
           ),
           vectors: Float32Array.from(queries.flatMap(({ vector }) => vector)),
         });
 
-        for (const [index, { vector, k, excluded }] of queries.entries()) {
+        for (const [index, { vector, k, excluded, rowsOnly }] of queries.entries()) {
           const out = new Set(excluded.map((id) => `item ${id}`));
           const all = bruteForce(table, Float32Array.from(vector), (row) => out.has(names[row]!));
           const wanted = all.slice(0, k);
@@ -64,12 +69,31 @@ describe("topK", () => {
           expect([...part.block.scores.subarray(0, count)]).toEqual(
             wanted.map(({ score }) => score + 0),
           );
-          const ids = (unpackKeys(part.ids!).data as StringColumn).toText();
-          expect(ids).toEqual(wanted.map(({ row }) => names[row]));
+          const ids = part.ids && (unpackKeys(part.ids).data as StringColumn).toText();
+          expect(ids).toEqual(rowsOnly ? undefined : wanted.map(({ row }) => names[row]));
         }
       }),
       { numRuns: 40 },
     );
+  });
+
+  test.each<[string, Tensor]>([
+    ["int64", integers(Array.from({ length: 20 }, (_, row) => 1000 + row))],
+    ["int32", int32(Array.from({ length: 20 }, (_, row) => 1000 + row))],
+  ])("%s ids go with their rows, to every ask of several queries", async (_, ids) => {
+    const client = await loaded(candidates(20, ids));
+
+    const answer = await client.topK({
+      target: { ...NAME, table: 0, partitions: everyPartition(16) },
+      asks: [ask({ queries: 2, k: 3 }), ask({ queries: 1, k: 4 })],
+      vectors: Float32Array.of(1, 0, 0, 0, 1, 0, -1, 2, 1),
+    });
+
+    for (const { block, ids: found } of answer.parts) {
+      const expected = Array.from(block.rows, (row) => 1000 + row);
+      expect(Array.from(unpackKeys(found!).data as Iterable<bigint>, Number)).toEqual(expected);
+    }
+    expect(answer.parts.map(({ block }) => block.rows.length)).toEqual([6, 4]);
   });
 
   test("several queries of one ask take one list of exclusions for all, or one each", async () => {

@@ -1,14 +1,16 @@
-// One batch of TopK asks inside the compute thread: exclude, scan once for all, cut the block into
-// the answer of each ask, and decode the ids of winners alone.
+// One batch of TopK asks inside the compute thread: exclude, scan once for all, and look up the ids
+// of winners alone. The block stays whole: `top-k-parts.ts` makes the answer of each ask of it.
 
 import type { Accelerator } from "@winnow/accelerator";
 import { WinnowError } from "@winnow/core";
-import type { Tensor, TopKBlock } from "@winnow/core";
+import type { TopKBlock } from "@winnow/core";
 
-import type { PackedKeys, TopKBatch, TopKPart } from "./compute.ts";
+import type { TopKAsk, TopKBatch, TopKScan } from "./compute.ts";
 import { excludedRowsOf } from "./exclusion.ts";
 import type { ExclusionIndexes } from "./exclusion.ts";
-import type { ResidentPartition, ResidentTable } from "./resident-table.ts";
+import type { ResidentTable } from "./resident-table.ts";
+import { countOf } from "./top-k-parts.ts";
+import { idsOfRows } from "./winner-ids.ts";
 
 /** What answering needs. */
 export interface TopKParts {
@@ -22,7 +24,7 @@ export async function answerTopK(
   { accelerator, table, indexes }: TopKParts,
   batch: TopKBatch,
   signal: AbortSignal,
-): Promise<TopKPart[]> {
+): Promise<Pick<TopKScan, "block" | "ids">> {
   const partitions = Array.from(batch.target.partitions, (partition) => table.at(partition));
   const queries = batch.asks.reduce((sum, ask) => sum + ask.queries, 0);
   if (table.spec.kind !== "candidate" || batch.vectors.length !== queries * table.spec.dim) {
@@ -43,89 +45,20 @@ export async function answerTopK(
     },
     signal,
   );
-  let firstQuery = 0;
-  return batch.asks.map((ask) => {
-    const cut = cutBlock(block, { firstQuery, queries: ask.queries, k: ask.k });
-    firstQuery += ask.queries;
-    return { block: cut, ids: ask.rowsOnly ? undefined : idsOf(cut, partitions) };
-  });
+  return { block, ids: idsOfRows(wantedRows(block, batch.asks), partitions) };
 }
 
-/** Some queries of a block, each with at most `k` candidates, in arrays of their own. */
-function cutBlock(
-  block: TopKBlock,
-  cut: { readonly firstQuery: number; readonly queries: number; readonly k: number },
-): TopKBlock {
-  const k = Math.min(cut.k, block.k);
-  const scores = new Float32Array(cut.queries * k);
-  const rows = new Uint32Array(cut.queries * k);
-  const counts = new Uint32Array(cut.queries);
-  for (let query = 0; query < cut.queries; query += 1) {
-    const from = (cut.firstQuery + query) * block.k;
-    counts[query] = Math.min(k, block.counts[cut.firstQuery + query]!);
-    scores.set(block.scores.subarray(from, from + counts[query]!), query * k);
-    rows.set(block.rows.subarray(from, from + counts[query]!), query * k);
-  }
-  return { queries: cut.queries, k, counts, scores, rows };
-}
-
-/** Ids of the filled positions, query after query; `undefined` for a table that stores none. */
-function idsOf(block: TopKBlock, partitions: readonly ResidentPartition[]): PackedKeys | undefined {
-  const dtype = partitions.find(({ ids }) => ids !== undefined)?.ids?.dtype;
-  if (dtype === undefined) return undefined;
-  const winners = winnersOf(block, partitions);
-  if (dtype === "string") return { dtype, strings: packWinners(winners) };
-  const values = winners.map(({ ids, row }) => (ids.data as ArrayLike<number | bigint>)[row]);
-  return dtype === "int32"
-    ? { dtype, values: Int32Array.from(values as number[]) }
-    : { dtype: "int64", values: BigInt64Array.from(values as bigint[]) };
-}
-
-interface Winner {
-  readonly ids: Tensor;
-  /** Local row. */
-  readonly row: number;
-}
-
-function winnersOf(block: TopKBlock, partitions: readonly ResidentPartition[]): Winner[] {
-  const ascending = partitions.toSorted((a, b) => a.resident.firstRow - b.resident.firstRow);
-  const winners: Winner[] = [];
-  for (let query = 0; query < block.queries; query += 1) {
-    const end = query * block.k + block.counts[query]!;
-    for (let position = query * block.k; position < end; position += 1) {
-      const { ids, resident } = partitionOfRow(ascending, block.rows[position]!);
-      if (ids === undefined) throw new RangeError("a partition of a table with ids lacks them");
-      winners.push({ ids, row: block.rows[position]! - resident.firstRow });
+/** The rows whose ids are wanted: of each ask that wants any, query after query, at most its k. */
+function wantedRows(block: TopKBlock, asks: readonly TopKAsk[]): Uint32Array {
+  const rows = new Uint32Array(block.rows.length);
+  let wanted = 0;
+  let query = 0;
+  for (const { queries, k, rowsOnly } of asks) {
+    for (const end = query + queries; query < end; query += 1) {
+      const count = rowsOnly ? 0 : countOf(block, query, k);
+      rows.set(block.rows.subarray(query * block.k, query * block.k + count), wanted);
+      wanted += count;
     }
   }
-  return winners;
-}
-
-/** The last partition that begins at or before this row. */
-function partitionOfRow(ascending: readonly ResidentPartition[], row: number): ResidentPartition {
-  let low = 0;
-  let high = ascending.length - 1;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (ascending[middle]!.resident.firstRow <= row) low = middle;
-    else high = middle - 1;
-  }
-  return ascending[low]!;
-}
-
-function packWinners(winners: readonly Winner[]): { offsets: Uint32Array; bytes: Uint8Array } {
-  const offsets = new Uint32Array(winners.length + 1);
-  const columns = winners.map(({ ids }) => {
-    if (ids.dtype !== "string") throw new RangeError(`string ids expected, not ${ids.dtype}`);
-    return ids.data;
-  });
-  for (const [index, { row }] of winners.entries()) {
-    const column = columns[index]!;
-    offsets[index + 1] = offsets[index]! + column.offsets[row + 1]! - column.offsets[row]!;
-  }
-  const bytes = new Uint8Array(offsets[winners.length]!);
-  for (const [index, { row }] of winners.entries()) {
-    bytes.set(columns[index]!.at(row), offsets[index]);
-  }
-  return { offsets, bytes };
+  return rows.subarray(0, wanted);
 }

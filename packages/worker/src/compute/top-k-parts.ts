@@ -1,0 +1,71 @@
+// One scan's block as the answer to each ask that shared it. The block crosses the threads whole, and
+// parts are views of it wherever an ask has the block's k: nothing is copied per ask.
+
+import type { TopKBlock } from "@winnow/core";
+
+import type { PackedKeys, TopKAsk, TopKPart, TopKScan } from "./compute.ts";
+
+/** How many candidates of this block's query an ask takes. */
+export function countOf(block: TopKBlock, query: number, k: number): number {
+  return Math.min(k, block.counts[query]!);
+}
+
+/** The answer to each ask, in their order. */
+export function partsOf(
+  scan: Pick<TopKScan, "block" | "ids">,
+  asks: readonly TopKAsk[],
+): TopKPart[] {
+  let firstQuery = 0;
+  let firstId = 0;
+  return asks.map((ask) => {
+    const block = cutBlock(scan.block, { firstQuery, queries: ask.queries, k: ask.k });
+    firstQuery += ask.queries;
+    if (ask.rowsOnly || scan.ids === undefined) return { block, ids: undefined };
+    const endId = block.counts.reduce((sum, count) => sum + count, firstId);
+    const ids = cutKeys(scan.ids, firstId, endId);
+    firstId = endId;
+    return { block, ids };
+  });
+}
+
+/** Some queries of a block, each with at most `k` candidates. */
+function cutBlock(
+  block: TopKBlock,
+  cut: { readonly firstQuery: number; readonly queries: number; readonly k: number },
+): TopKBlock {
+  const { firstQuery, queries, k } = cut;
+  const from = firstQuery * block.k;
+  const end = (firstQuery + queries) * block.k;
+  const counts = block.counts.subarray(firstQuery, firstQuery + queries);
+  const scores = block.scores.subarray(from, end);
+  const rows = block.rows.subarray(from, end);
+  const whole = { queries, k: block.k, counts, scores, rows };
+  return block.k <= k ? whole : narrowed(whole, k);
+}
+
+/** The same with room for fewer candidates per query, in arrays of its own. */
+function narrowed(block: TopKBlock, k: number): TopKBlock {
+  const { queries } = block;
+  const counts = Uint32Array.from(block.counts, (_, query) => countOf(block, query, k));
+  const scores = new Float32Array(queries * k);
+  const rows = new Uint32Array(queries * k);
+  for (let query = 0; query < queries; query += 1) {
+    const from = query * block.k;
+    scores.set(block.scores.subarray(from, from + counts[query]!), query * k);
+    rows.set(block.rows.subarray(from, from + counts[query]!), query * k);
+  }
+  return { queries, k, counts, scores, rows };
+}
+
+function cutKeys(keys: PackedKeys, from: number, end: number): PackedKeys {
+  switch (keys.dtype) {
+    case "string": {
+      const { offsets, bytes } = keys.strings;
+      return { dtype: "string", strings: { offsets: offsets.subarray(from, end + 1), bytes } };
+    }
+    case "int32":
+      return { dtype: "int32", values: keys.values.subarray(from, end) };
+    case "int64":
+      return { dtype: "int64", values: keys.values.subarray(from, end) };
+  }
+}
