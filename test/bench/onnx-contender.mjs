@@ -78,7 +78,12 @@ async function search({ from, queries, k }) {
   return { elapsedMs, rows: Array.from(rows.data.slice(0, k), Number) };
 }
 
-process.on("message", async (message) => {
-  const answer = message.kind === "load" ? await load(message) : await search(message);
-  process.send(answer ?? { ready: true });
+async function answer(message) {
+  if (message.kind === "search") return search(message);
+  await load(message);
+  return { ready: true };
+}
+
+process.on("message", (message) => {
+  void answer(message).then((found) => process.send(found));
 });
