@@ -1,206 +1,285 @@
-// What a GPU does with Winnow's exact search: the device, its exactness, and a table of rows × batch
-// with wall time and the device's own time by stage. Needs compiled packages (npm run build), the
-// package webgpu beside this script or in the project, and a GPU; nothing else.
-//
-//   node packages/accelerator/scripts/gpu-bench.mjs [--rows 1e6,1e7] [--batches 1,8,64]
-//        [--dim 64] [--k 100] [--slab-gib 1] [--software] [--adapter <part of a name>]
-//
-// Every line is one fact. A wrong answer ends the run with status 1.
+// What a GPU does with Winnow's exact search, in one run with a limit of time: the device, what it can
+// do at most, searches over rows × dim × batch with their answers checked bit for bit, a search
+// under a mask, PyTorch beside it, and Dawn's switches. A cell that fails is recorded and the run goes
+// on; a wrong answer ends it with status 1. Needs compiled packages, webgpu, and a GPU; nothing else.
 
-import { register } from "node:module";
+import { mkdirSync, writeFileSync } from "node:fs";
+import path from "node:path";
 import process from "node:process";
+import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { measureCeilings } from "./gpu-bench/ceilings.mjs";
+import { openGpuDevice, resolveGpuOptions, surveyGpus } from "./gpu-bench/compiled-code.mjs";
+import { rounded } from "./gpu-bench/figures.mjs";
+import { markdownOf } from "./gpu-bench/report.mjs";
+import { loadTable, measureCell, openBench } from "./gpu-bench/search-cells.mjs";
+import { startTorch } from "./gpu-bench/torch-contender.mjs";
 
-// Without an installed project, the one import of the compiled code is the package beside it, and
-// webgpu lies where this script is.
-const core = new URL("../../core/dist/index.js", import.meta.url).href;
-register(
-  `data:text/javascript,${encodeURIComponent(`
-    export async function resolve(specifier, context, next) {
-      try { return await next(specifier, context); }
-      catch (error) {
-        if (specifier === "@winnow/core") return { url: ${JSON.stringify(core)}, shortCircuit: true };
-        if (specifier !== "webgpu") throw error;
-        return next(specifier, { ...context, parentURL: ${JSON.stringify(import.meta.url)} });
-      }
-    }`)}`,
-);
+const HELP = `gpu-bench.mjs: what a GPU does with Winnow's exact search
 
-const dist = new URL("../dist/", import.meta.url);
-const { openGpuDevice } = await import(new URL("gpu/device.js", dist).href);
-const { createGpuAccelerator } = await import(new URL("gpu/accelerator.js", dist).href);
-const { resolveGpuOptions } = await import(new URL("gpu/gpu-settings.js", dist).href);
-const { canonicalScore, widenQueries } = await import(new URL("canonical-score.js", dist).href);
+  --rows 1e6,1e7,1e8       rows of the tables
+  --dims 64,128            values per row
+  --batches 1,8,64,256,1024
+  --k 100                  rows per answer
+  --masked 15500000x128    table of the search under a mask; "" leaves it out
+  --masked-k 2000          rows per answer there
+  --masked-share 0.11      share of the rows its mask admits
+  --minutes 25             ends in about so long; what finds no time is recorded as skipped
+  --seconds 2              longest time of a cell
+  --ceiling-mib 1024       memory that is read to measure its speed
+  --toggles                also measures Dawn's switches, and lists what experimental ones show
+  --software               takes a device that only pretends to be a GPU
+  --adapter <name>         takes the GPU with this in its name
+  --slab-gib 1             one buffer of rows at most
+  --out <folder>           where the results go; default: test/bench/results
 
+WINNOW_BENCH_PYTHON=<python with torch> measures PyTorch's matmul and topk in the same run.
+Progress goes to stderr, the names of the written files (JSON, Markdown) to stdout.`;
+
+const OUT = fileURLToPath(new URL("../../../test/bench/results", import.meta.url));
 const { values: argument } = parseArgs({
   options: {
-    rows: { type: "string", default: "1e6,1e7" },
-    batches: { type: "string", default: "1,8,64,256" },
-    dim: { type: "string", default: "64" },
+    rows: { type: "string", default: "1e6,1e7,1e8" },
+    dims: { type: "string", default: "64,128" },
+    batches: { type: "string", default: "1,8,64,256,1024" },
     k: { type: "string", default: "100" },
-    "slab-gib": { type: "string", default: "1" },
+    masked: { type: "string", default: "15500000x128" },
+    "masked-k": { type: "string", default: "2000" },
+    "masked-share": { type: "string", default: "0.11" },
+    minutes: { type: "string", default: "25" },
     seconds: { type: "string", default: "2" },
+    "ceiling-mib": { type: "string", default: "1024" },
+    "slab-gib": { type: "string", default: "1" },
+    toggles: { type: "boolean", default: false },
     software: { type: "boolean", default: false },
     adapter: { type: "string" },
+    out: { type: "string", default: OUT },
+    help: { type: "boolean", default: false },
   },
 });
+if (argument.help) {
+  console.log(HELP);
+  process.exit(0);
+}
+
+const startMs = performance.now();
+const endMs = startMs + Number(argument.minutes) * 60_000;
 const numbers = (text) => text.split(",").map(Number);
-const [dim, k, seconds] = [argument.dim, argument.k, argument.seconds].map(Number);
-const say = (name, facts) => console.log(`${name}: ${JSON.stringify(facts)}`);
+const batches = numbers(argument.batches);
+const k = Number(argument.k);
+const seconds = Number(argument.seconds);
+const options = {
+  allowSoftware: argument.software,
+  adapterName: argument.adapter,
+  slabBytesMax: Math.floor(Number(argument["slab-gib"]) * 2 ** 30),
+};
+const results = {
+  about: {},
+  survey: { gpus: [] },
+  ceilings: undefined,
+  tables: [],
+  cells: [],
+  masked: [],
+  rivals: { about: "not asked for", cells: [] },
+  toggles: [],
+  experiments: [],
+};
 
-/** Normal values from a seed (xorshift128 and Box-Muller over a table), fast enough for 10^9 of them. */
-function normalSource(seed) {
-  const pool = new Float32Array(2 ** 20);
-  let state = seed | 1;
-  const random = () => {
-    state ^= state << 13;
-    state ^= state >>> 17;
-    state ^= state << 5;
-    return (state >>> 0) / 2 ** 32;
-  };
-  for (let index = 0; index < pool.length; index += 1) {
-    pool[index] = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
+const minutes = () => rounded((performance.now() - startMs) / 60_000);
+const say = (what) => process.stderr.write(`${minutes().toFixed(1)} min  ${what}\n`);
+const brief = (cell) =>
+  cell.wallMs === undefined
+    ? JSON.stringify(cell)
+    : `${cell.wallMs} ms (device ${cell.deviceMs ?? "?"})`;
+
+/** What `work` gives, or why it gave nothing: one failure must not end the run. */
+async function kept(cell, work) {
+  if (performance.now() > endMs) return { ...cell, skipped: "no time left" };
+  try {
+    return await work();
+  } catch (error) {
+    return { ...cell, error: `${error.code ?? error.name}: ${error.message}`.slice(0, 500) };
   }
-  /** A vector of `length` values: a random window of the pool, each with its own scale. */
-  return (target, at, length) => {
-    const from = Math.floor(random() * (pool.length - length));
-    const scale = 0.5 + random();
-    for (let j = 0; j < length; j += 1) target[at + j] = pool[from + j] * scale;
-  };
 }
 
-function* tableChunks(rows, seed) {
-  const next = normalSource(seed);
-  const chunkRows = 16_384;
-  for (let from = 0; from < rows; from += chunkRows) {
-    const count = Math.min(chunkRows, rows - from);
-    const chunk = new Float32Array(count * dim);
-    for (let row = 0; row < count; row += 1) next(chunk, row * dim, dim);
-    yield chunk;
+/** Seconds per value that the last table took to come onto the device. */
+let secondsPerValue = 0;
+
+async function withTable(bench, { shape, ...asked }, measure) {
+  const guess = shape.rows * shape.dim * secondsPerValue * 1000;
+  if (performance.now() + guess > endMs) {
+    results.tables.push({
+      ...shape,
+      skipped: `no time to load (about ${Math.round(guess / 1000)} s)`,
+    });
+    return;
   }
+  say(`load ${shape.rows} × ${shape.dim}`);
+  const began = performance.now();
+  const loaded = await kept(shape, async () => {
+    const table = await loadTable(bench, shape, asked);
+    secondsPerValue = (performance.now() - began) / 1000 / (shape.rows * shape.dim);
+    results.tables.push(table.loaded);
+    await measure(table);
+    await bench.accelerator.release(table.resident);
+  });
+  if (loaded !== undefined) results.tables.push(loaded);
 }
 
-function queries(count, seed) {
-  const next = normalSource(seed);
-  const vectors = new Float32Array(count * dim);
-  for (let query = 0; query < count; query += 1) next(vectors, query * dim, dim);
-  return vectors;
-}
-
-/** The k best of one query by scoring everything here. */
-function bruteForce(rows, seed, vector) {
-  const [query] = widenQueries(vector, dim);
-  const scores = new Float32Array(rows);
-  let row = 0;
-  for (const chunk of tableChunks(rows, seed)) {
-    for (let at = 0; at < chunk.length; at += dim) {
-      scores[row] = canonicalScore(query, chunk, at);
-      row += 1;
+async function grid(bench, torch) {
+  for (const rows of numbers(argument.rows)) {
+    for (const dim of numbers(argument.dims)) {
+      await withTable(
+        bench,
+        { shape: { rows, dim }, queriesMax: Math.max(...batches), k },
+        async (table) => {
+          for (const batch of batches) {
+            const plan = { batch, k, seconds, endMs, ceilings: results.ceilings };
+            const cell = await kept({ rows, dim, k, batch }, () => measureCell(bench, table, plan));
+            results.cells.push(cell);
+            say(`search ${rows} × ${dim}, batch ${batch}: ${brief(cell)}`);
+          }
+        },
+      );
+      for (const batch of batches) await rival(torch, { rows, dim, batch, k });
+      await torch?.ask({ free: true });
+      write();
     }
   }
-  return Array.from({ length: rows }, (_, index) => index)
-    .toSorted((a, b) => scores[b] - scores[a] || a - b)
-    .slice(0, k)
-    .map((index) => [index, scores[index]]);
 }
 
-function checkExact(block, { rows, seed, vectors, checked }) {
-  for (const query of checked) {
-    const expected = bruteForce(rows, seed, vectors.subarray(query * dim, (query + 1) * dim));
-    for (const [place, [row, score]] of expected.entries()) {
-      const at = query * block.k + place;
-      if (block.rows[at] === row && Object.is(block.scores[at], score)) continue;
-      const found = `row ${block.rows[at]} (${block.scores[at]})`;
-      throw new Error(`query ${query}, place ${place}: ${found} is not row ${row} (${score})`);
-    }
-  }
-}
-
-const median = (list) => list.toSorted((a, b) => a - b)[Math.floor(list.length / 2)];
-const rounded = (value) => Number(value.toPrecision(4));
-
-async function measure(accelerator, resident, { batch, costs }) {
-  const vectors = queries(batch, 77 + batch);
-  const search = () => accelerator.topK({ residents: [resident], vectors, k });
-  for (let turn = 0; turn < 3; turn += 1) await search();
-  const [wall, stages] = [[], []];
-  const end = performance.now() + seconds * 1000;
-  while (wall.length < 5 || performance.now() < end) {
-    costs.length = 0;
-    const start = performance.now();
-    await search();
-    wall.push(performance.now() - start);
-    stages.push(costs[0].stageNs ?? {});
-    if (wall.length >= 1000) break;
-  }
-  const stageMs = Object.fromEntries(
-    Object.keys(stages[0]).map((stage) => [
-      stage,
-      rounded(median(stages.map((ns) => ns[stage])) / 1e6),
-    ]),
+/** One query over a table of which a mask admits some rows. */
+async function maskedSearch(bench, torch) {
+  if (argument.masked === "") return;
+  const [rows, dim] = argument.masked.split("x").map(Number);
+  const share = Number(argument["masked-share"]);
+  const maskedK = Number(argument["masked-k"]);
+  await withTable(
+    bench,
+    { shape: { rows, dim }, queriesMax: 1, k: maskedK, share },
+    async (table) => {
+      const plan = { batch: 1, k: maskedK, seconds, endMs, ceilings: results.ceilings };
+      const name = { rows, dim, k: maskedK, batch: 1 };
+      const cell = await kept(name, () => measureCell(bench, table, plan));
+      results.masked.push({ ...cell, share });
+      say(`search under a mask: ${brief(cell)}`);
+    },
   );
-  const { keptGroups, finalists, filteredQueries } = costs[0];
-  return {
-    rows: resident.rows,
-    dim,
-    k,
-    batch,
-    runs: wall.length,
-    wallMs: rounded(median(wall)),
-    wallMsBest: rounded(Math.min(...wall)),
-    queriesPerSecond: Math.round((batch * 1000) / median(wall)),
-    deviceMs: rounded(Object.values(stageMs).reduce((sum, ms) => sum + ms, 0)),
-    stageMs,
-    filteredQueries,
-    keptGroupsPerQuery: rounded(keptGroups / batch),
-    finalistsPerQuery: rounded(finalists / batch),
-  };
+  await rival(torch, { rows, dim, batch: 1, k: maskedK, share });
+  await torch?.ask({ free: true });
+  write();
+}
+
+async function rival(torch, asked) {
+  if (torch === undefined) return;
+  for (const dtype of ["float32", "float16"]) {
+    const question = { ...asked, dtype, seconds };
+    const cell = await kept(question, async () => ({
+      ...question,
+      ...(await torch.ask(question)),
+    }));
+    results.rivals.cells.push(cell);
+    say(`PyTorch ${dtype} ${asked.rows} × ${asked.dim}, batch ${asked.batch}: ${brief(cell)}`);
+  }
+}
+
+const TOGGLES = {
+  "none (as a worker runs)": {},
+  skip_validation: { enabledToggles: ["skip_validation"] },
+  disable_robustness: { enabledToggles: ["disable_robustness"] },
+  both: { enabledToggles: ["skip_validation", "disable_robustness"] },
+  "no subgroups": { usesSubgroups: false },
+};
+
+async function toggles() {
+  const [rows] = numbers(argument.rows);
+  const [dim] = numbers(argument.dims);
+  const tried = batches.filter((batch) => batch <= 64);
+  for (const [name, switches] of Object.entries(TOGGLES)) {
+    const failed = await kept({ name }, async () => {
+      const bench = await openBench({ ...options, ...switches });
+      const table = await loadTable(bench, { rows, dim }, { k, queriesMax: Math.max(...tried) });
+      for (const batch of tried) {
+        const plan = { batch, k, seconds, endMs, ceilings: results.ceilings };
+        const cell = await kept({ rows, dim, k, batch }, () => measureCell(bench, table, plan));
+        results.toggles.push({ name, ...cell });
+        say(`switches ${name}, batch ${batch}: ${brief(cell)}`);
+      }
+      await bench.accelerator.close();
+    });
+    if (failed !== undefined) results.toggles.push(failed);
+  }
+  const told = await kept({}, experiments);
+  results.experiments.push(...(Array.isArray(told) ? told : [told.error ?? told.skipped]));
+}
+
+/** Which features appear behind experimental switches; no kernel uses them. */
+async function experiments() {
+  const device = await openGpuDevice(
+    resolveGpuOptions({
+      ...options,
+      enabledToggles: ["allow_unsafe_apis", "vulkan_enable_f16_on_nvidia"],
+      furtherFeatures: ["shader-f16", "chromium-experimental-subgroup-matrix"],
+    }),
+  );
+  const { features, adapterInfo } = device.connection;
+  const shapes = Array.from(adapterInfo?.subgroupMatrixConfigs ?? [], (config) => {
+    const { componentType, resultComponentType, M, N, K } = config;
+    return `${componentType} → ${resultComponentType} ${M}×${N}×${K}`;
+  });
+  const has = (name) => `${name}: ${features.has(name) ? "there" : "absent"}`;
+  await device.close();
+  return [
+    has("shader-f16"),
+    has("chromium-experimental-subgroup-matrix"),
+    `subgroup matrix shapes: ${shapes.join(", ") || "none"}`,
+  ];
+}
+
+function write() {
+  const date = new Date().toISOString().slice(0, 10);
+  const command = ["gpu-bench.mjs", ...process.argv.slice(2)].join(" ");
+  Object.assign(results.about, { date, command, node: process.version, minutes: minutes() });
+  const slug = String(results.about.device)
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, "-");
+  const name = path.join(argument.out, `${slug.slice(0, 60).replace(/-$/, "")}-${date}`);
+  mkdirSync(argument.out, { recursive: true });
+  writeFileSync(`${name}.json`, `${JSON.stringify(results, undefined, 1)}\n`);
+  writeFileSync(`${name}.md`, markdownOf(results));
+  return [`${name}.json`, `${name}.md`];
 }
 
 async function main() {
-  const options = {
-    capacityBytes: 2 ** 53,
-    allowSoftware: argument.software,
-    adapterName: argument.adapter,
-    slabBytesMax: Math.floor(Number(argument["slab-gib"]) * 2 ** 30),
-    isTimed: true,
-  };
-  const device = await openGpuDevice(resolveGpuOptions(options));
-  const { limits } = device;
-  say("device", { name: device.name, node: process.version, isTimed: device.isTimed });
-  say("limits", {
-    maxBufferSize: limits.maxBufferSize,
-    maxStorageBufferBindingSize: limits.maxStorageBufferBindingSize,
-    maxStorageBuffersPerShaderStage: limits.maxStorageBuffersPerShaderStage,
-    maxComputeInvocationsPerWorkgroup: limits.maxComputeInvocationsPerWorkgroup,
-  });
-  const costs = [];
-  const accelerator = createGpuAccelerator(device, {
-    ...options,
-    ownsDevice: true,
-    onSearch: (cost) => costs.push(cost),
-  });
-  for (const rows of numbers(argument.rows)) {
-    const shape = { rows, dim, firstRow: 0, use: "search" };
-    const start = performance.now();
-    const resident = await accelerator.load(shape, tableChunks(rows, rows));
-    const loadSeconds = rounded((performance.now() - start) / 1000);
-    say("load", { rows, dim, bytes: resident.bytes, loadSeconds });
-    const vectors = queries(8, 5);
-    const block = await accelerator.topK({ residents: [resident], vectors, k });
-    const checked = rows <= 2e6 ? [0, 3, 7] : [3];
-    checkExact(block, { rows, seed: rows, vectors, checked });
-    say("exact", { rows, queriesChecked: checked.length });
-    for (const batch of numbers(argument.batches)) {
-      say("search", await measure(accelerator, resident, { batch, costs }));
-    }
-    await accelerator.release(resident);
-  }
-  await accelerator.close();
+  say("look for GPUs");
+  results.survey = await surveyGpus(options);
+  const bench = await openBench(options);
+  results.about.device = bench.device.name;
+  say(`device ${bench.device.name}`);
+  const bytes = Number(argument["ceiling-mib"]) * 2 ** 20;
+  const ceilings = await kept({}, () => measureCeilings(bench.device, bytes));
+  say(`ceilings ${JSON.stringify(ceilings)}`);
+  if (ceilings.readGbPerS !== undefined) results.ceilings = ceilings;
+  else results.ceilingFault = ceilings.error ?? ceilings.skipped;
+  const torch = await startTorch();
+  if (torch !== undefined) results.rivals.about = Object.values(torch.about).join(", ");
+  write();
+  if (argument.toggles) await toggles();
+  await maskedSearch(bench, torch);
+  await grid(bench, torch);
+  torch?.close();
+  const files = write();
+  await bench.accelerator.close();
+  console.log(files.join("\n"));
+  const wrong = [...results.cells, ...results.masked, ...results.toggles].filter(
+    ({ wrong: difference }) => difference !== undefined,
+  );
+  for (const cell of wrong) say(`WRONG: ${JSON.stringify(cell)}`);
+  return wrong.length === 0 ? 0 : 1;
 }
 
 await main().then(
-  () => process.exit(0),
+  (code) => process.exit(code),
   (error) => {
     console.error(error);
     process.exit(1);

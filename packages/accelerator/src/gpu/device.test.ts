@@ -7,6 +7,7 @@ import { createGpuAccelerator } from "./accelerator.ts";
 import { openGpuDevice } from "./device.ts";
 import type { GpuDevice } from "./device.ts";
 import { gpuOptionsFromEnvironment, resolveGpuOptions } from "./gpu-settings.ts";
+import type { GpuOptions } from "./gpu-settings.ts";
 import { openSoftwareGpu } from "./software-gpu.cases.ts";
 import { BUFFER_USAGE } from "./webgpu-api.ts";
 
@@ -46,6 +47,30 @@ describe("settings of a GPU", () => {
       expect(() => resolveGpuOptions(options)).toThrow(RangeError);
     },
   );
+
+  test("choose Dawn's switches: times are not rounded where they are wanted", async () => {
+    const created: string[][] = [];
+    const none = { requestAdapter: () => Promise.resolve(null) };
+    const load = () =>
+      Promise.resolve({
+        create: (flags: readonly string[]) => {
+          created.push([...flags]);
+          return none;
+        },
+      });
+    const open = (options: GpuOptions) =>
+      openGpuDevice(resolveGpuOptions(options), load).catch(() => undefined);
+
+    await open({});
+    await open({ isTimed: true, adapterName: "H200" });
+    await open({ isTimed: true, enabledToggles: ["a", "b"], disabledToggles: ["c"] });
+
+    expect(created).toEqual([
+      [],
+      ["adapter=H200", "disable-dawn-features=timestamp_quantization"],
+      ["enable-dawn-features=a,b", "disable-dawn-features=timestamp_quantization,c"],
+    ]);
+  });
 
   test("without the package, opening says how to install it", async () => {
     const absent = new Error("Cannot find package 'webgpu' imported from here");

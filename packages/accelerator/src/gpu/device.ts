@@ -22,6 +22,7 @@ const ABSENT = `the package webgpu is not installed (npm install --no-save webgp
 const UNLOADABLE =
   "the package webgpu does not load here; on Linux it needs glibc 2.34 or newer on x86-64 or arm64";
 
+const FEATURES_USED = ["subgroups", "timestamp-query"];
 const ANCHOR = Symbol.for("winnow.gpu");
 
 interface GpuTraits {
@@ -130,7 +131,9 @@ export async function openGpuDevice(
   const hasSubgroups = settings.usesSubgroups && features.has("subgroups");
   const isTimed = settings.isTimed && features.has("timestamp-query");
   const connection = await adapter.requestDevice({
-    requiredFeatures: ["subgroups", "timestamp-query"].filter((name) => features.has(name)),
+    requiredFeatures: [...FEATURES_USED, ...settings.furtherFeatures].filter((name) =>
+      features.has(name),
+    ),
     requiredLimits: {
       maxBufferSize: limits.maxBufferSize,
       maxStorageBufferBindingSize: limits.maxStorageBufferBindingSize,
@@ -167,21 +170,25 @@ export async function importWebGpu(): Promise<WebGpuModule> {
   };
 }
 
-async function startWebGpu(
-  { adapterName, isTimed }: GpuSettings,
-  load: () => Promise<WebGpuModule>,
-): Promise<Gpu> {
-  const flags = adapterName === undefined ? [] : [`adapter=${adapterName}`];
-  // Browsers round timestamps so that pages cannot spy by them.
-  if (isTimed) flags.push("disable-dawn-features=timestamp_quantization");
+async function startWebGpu(settings: GpuSettings, load: () => Promise<WebGpuModule>): Promise<Gpu> {
   try {
     const webGpu = await load();
-    return webGpu.create(flags);
+    return webGpu.create(dawnFlags(settings));
   } catch (cause) {
     const message = cause instanceof Error ? cause.message : String(cause);
     const isAbsent = /(cannot find|could not resolve).*webgpu/i.test(message);
     throw missing(isAbsent ? ABSENT : `${UNLOADABLE}: ${message.slice(0, 1024)}`, cause);
   }
+}
+
+function dawnFlags(settings: GpuSettings): string[] {
+  const { adapterName, enabledToggles: enabled, disabledToggles, isTimed } = settings;
+  // Browsers round timestamps so that pages cannot spy by them.
+  const disabled = isTimed ? ["timestamp_quantization", ...disabledToggles] : disabledToggles;
+  const flags = adapterName === undefined ? [] : [`adapter=${adapterName}`];
+  if (enabled.length > 0) flags.push(`enable-dawn-features=${enabled.join(",")}`);
+  if (disabled.length > 0) flags.push(`disable-dawn-features=${disabled.join(",")}`);
+  return flags;
 }
 
 /** The adapter. With a name that no GPU has, Dawn rejects with a list of those that are there. */

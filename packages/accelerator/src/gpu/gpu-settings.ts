@@ -26,6 +26,11 @@ export interface GpuOptions {
   readonly usesSubgroups?: boolean | undefined;
   /** Whether the device tells how long each stage took, where it can; default: no. For measurements. */
   readonly isTimed?: boolean | undefined;
+  /** Switches of Dawn to turn on, and off; default: none. For measurements. */
+  readonly enabledToggles?: readonly string[] | undefined;
+  readonly disabledToggles?: readonly string[] | undefined;
+  /** Features to ask for where the device has them, beyond those the kernels use. For measurements. */
+  readonly furtherFeatures?: readonly string[] | undefined;
   /** Is told how each search was answered; for tests. */
   readonly onSearch?: ((cost: GpuSearchCost) => void) | undefined;
 }
@@ -58,6 +63,9 @@ export interface GpuSettings {
   readonly ownsDevice: boolean;
   readonly usesSubgroups: boolean;
   readonly isTimed: boolean;
+  readonly enabledToggles: readonly string[];
+  readonly disabledToggles: readonly string[];
+  readonly furtherFeatures: readonly string[];
   readonly onSearch: ((cost: GpuSearchCost) => void) | undefined;
 }
 
@@ -83,6 +91,9 @@ const DEFAULTS: GpuSettings = {
   ownsDevice: false,
   usesSubgroups: true,
   isTimed: false,
+  enabledToggles: [],
+  disabledToggles: [],
+  furtherFeatures: [],
   onSearch: undefined,
 };
 
