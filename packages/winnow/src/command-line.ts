@@ -5,6 +5,8 @@ import { fileURLToPath } from "node:url";
 import { WinnowError } from "@winnow/core";
 import { Command } from "commander";
 import {
+  REST_PORT,
+  WORKER_PORT,
   acceleratorOption,
   addMembershipOptions,
   addModelOptions,
@@ -19,13 +21,12 @@ import {
   addModelConfigOptions,
   addRequestOptions,
 } from "./model-config/config-flags.ts";
+import { doctorCommand } from "./doctor-command.ts";
 import { curlLine, predict, predictionTable } from "./commands/predict.ts";
 import type { RouterRoleOptions } from "./commands/router.ts";
 import type { UpOptions } from "./commands/up.ts";
 import type { WorkerRoleOptions } from "./commands/worker.ts";
 
-const REST_PORT = 8501;
-const WORKER_PORT = 7600;
 const METRICS_PORT = 9100;
 const INT32_MAX = 2 ** 31 - 1;
 
@@ -263,44 +264,6 @@ function demoCommand(): Command {
       process.stdout.write(`${written}\n`);
       process.stderr.write(`Serve them with: winnow up --models ${written}\n`);
     });
-}
-
-interface DoctorOptions {
-  readonly accelerator: "cpu" | "gpu" | "reference";
-  readonly redis?: string;
-  readonly port: number;
-  readonly workerPort: number;
-  readonly host: string;
-  readonly json?: true;
-}
-
-function doctorCommand(): Command {
-  const command = new Command("doctor")
-    .description("say what this machine has for Winnow, and what it lacks (exit code 1)")
-    .addOption(acceleratorOption())
-    .addOption(option("--redis <url>", "a Redis that must answer", "WINNOW_REDIS"))
-    .addOption(portOption("--port <port>", "REST port", "WINNOW_PORT").default(REST_PORT))
-    .addOption(
-      portOption("--worker-port <port>", "gRPC port of a worker", "WINNOW_WORKER_PORT").default(
-        WORKER_PORT,
-      ),
-    )
-    .addOption(
-      option("--host <address>", "address to listen on", "WINNOW_HOST").default("127.0.0.1"),
-    )
-    .option("--json", "machine-readable");
-  return command.action(async (options: DoctorOptions) => {
-    const { diagnose, diagnosisText } = await import("./commands/doctor.ts");
-    const required = {
-      port: command.getOptionValueSource("port") !== "default",
-      workerPort: command.getOptionValueSource("workerPort") !== "default",
-    };
-    const diagnosis = await diagnose({ ...options, required });
-    const isJson = options.json === true;
-    const text = isJson ? JSON.stringify(diagnosis, undefined, 2) : diagnosisText(diagnosis);
-    process.stdout.write(`${text}\n`);
-    process.exitCode = diagnosis.isWell ? 0 : 1;
-  });
 }
 
 /** The script that starts this command: what `winnow up` starts its processes with. */

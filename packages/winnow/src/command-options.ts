@@ -4,6 +4,11 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { compactCount } from "./progress-line.ts";
 
+/** Where a router serves REST unless told otherwise, as TensorFlow Serving does. */
+export const REST_PORT = 8501;
+/** Where a worker listens unless told otherwise. */
+export const WORKER_PORT = 7600;
+
 /** Parses a whole number from `min` to `max`. */
 export function wholeNumber(min: number, max: number): (text: string) => number {
   return (text) => {
