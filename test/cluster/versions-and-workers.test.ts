@@ -1,12 +1,9 @@
 // Model versions while workers die, return, join, leave, or are too small: no request fails, and no
 // answer is of another version than it says.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { RedisProcess, hasRedisServer } from "./redis-process.ts";
-import { RunningCluster, pause } from "./running-cluster.ts";
+import { type ClusterShape, type RunningCluster, pause } from "./running-cluster.ts";
 import {
   eventually,
   predict,
@@ -15,41 +12,37 @@ import {
   untilReplicated,
   versionOf,
 } from "./served-model.ts";
+import { type VersionedCluster, WORKERS, startVersioned } from "./versioned-cluster.ts";
 import { publishVersion, versionedRequests } from "./written-versions.ts";
 
-const WORKERS = ["w0", "w1", "w2"];
-const routerArgs = ["--router-table-bytes", "0"];
 const answers = versionedRequests("movies", [1, 2]);
 
+let started: VersionedCluster | undefined;
 let base = "";
 let cluster: RunningCluster;
 let redis: RedisProcess | undefined;
 
-function newBase(): void {
-  base = mkdtempSync(path.join(tmpdir(), "winnow-versions-"));
+async function start(shape: Partial<ClusterShape> = {}): Promise<void> {
+  started = await startVersioned(["movies"], shape);
+  ({ base, cluster } = started);
 }
 
-async function end(): Promise<void> {
-  await cluster?.stop();
+/** All three workers hold what they are to hold of version 1. */
+const wholeOnAll = (): Promise<void> =>
+  untilReplicated(cluster, WORKERS, { model: "movies", version: 1 });
+
+afterEach(async () => {
+  await started?.end();
   await redis?.kill();
+  started = undefined;
   redis = undefined;
-  rmSync(base, { recursive: true, force: true });
-}
+});
 
 describe("versions while workers die and return", () => {
   beforeEach(async () => {
-    newBase();
-    publishVersion(base, { model: "movies", version: 1 });
-    cluster = await RunningCluster.start({
-      models: base,
-      workers: 3,
-      replication: 2,
-      routerArgs,
-    });
-    await cluster.loaded(["movies"]);
-    await untilReplicated(cluster, WORKERS, { model: "movies", version: 1 });
+    await start();
+    await wholeOnAll();
   }, 90_000);
-  afterEach(end);
 
   test("L1: a worker killed in the middle of a roll-out fails no request, and the roll-out ends", async () => {
     await expectExact(cluster, answers, async () => {
@@ -96,20 +89,10 @@ describe("versions while workers die and return", () => {
 
 describe.skipIf(!hasRedisServer)("versions while workers join and leave", () => {
   beforeEach(async () => {
-    newBase();
-    publishVersion(base, { model: "movies", version: 1 });
     redis = await RedisProcess.start();
-    cluster = await RunningCluster.start({
-      models: base,
-      workers: 3,
-      replication: 2,
-      redis: redis.url,
-      routerArgs,
-    });
-    await cluster.loaded(["movies"]);
-    await untilReplicated(cluster, WORKERS, { model: "movies", version: 1 });
+    await start({ redis: redis.url });
+    await wholeOnAll();
   }, 90_000);
-  afterEach(end);
 
   test("L1: a fourth worker takes its share, another leaves, a version takes over, and no request fails", async () => {
     await expectExact(cluster, answers, async () => {
@@ -135,19 +118,8 @@ describe.skipIf(!hasRedisServer)("versions while workers join and leave", () => 
 });
 
 describe("a worker whose memory is too small for its share", () => {
-  beforeEach(newBase);
-  afterEach(end);
-
   test("(R1) refuses it with a reason that names bytes, and the others keep every partition", async () => {
-    publishVersion(base, { model: "movies", version: 1 });
-    cluster = await RunningCluster.start({
-      models: base,
-      workers: 3,
-      replication: 2,
-      routerArgs,
-      argsOf: { w0: ["--memory-bytes", "20000"] },
-    });
-    await cluster.loaded(["movies"]);
+    await start({ argsOf: { w0: ["--memory-bytes", "20000"] } });
 
     const told = await eventually(
       cluster,
@@ -168,16 +140,8 @@ describe("a worker whose memory is too small for its share", () => {
   }, 60_000);
 
   test("keeps the version that serves when a newer one does not fit beside it, and the status says so", async () => {
-    publishVersion(base, { model: "movies", version: 1 });
-    cluster = await RunningCluster.start({
-      models: base,
-      workers: 3,
-      replication: 2,
-      routerArgs,
-      argsOf: { w0: ["--memory-bytes", "450000"] },
-    });
-    await cluster.loaded(["movies"]);
-    await untilReplicated(cluster, WORKERS, { model: "movies", version: 1 });
+    await start({ argsOf: { w0: ["--memory-bytes", "450000"] } });
+    await wholeOnAll();
 
     await expectExact(cluster, answers, async () => {
       publishVersion(base, { model: "movies", version: 2 });

@@ -2,11 +2,10 @@
 // deleted, do not fit; workers die, return, join and leave meanwhile. Two versions differ in every
 // item, so that an answer made of both could not be missed.
 
-import { cpSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, mkdirSync, renameSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { RunningCluster, pause } from "./running-cluster.ts";
+import { type RunningCluster, pause } from "./running-cluster.ts";
 import {
   eventually,
   memoryOf,
@@ -17,6 +16,7 @@ import {
   versionOf,
   versionsOf,
 } from "./served-model.ts";
+import { type VersionedCluster, WORKERS, startVersioned } from "./versioned-cluster.ts";
 import {
   DATA_FILE,
   type Spoil,
@@ -30,8 +30,6 @@ import {
   versionedRequests,
 } from "./written-versions.ts";
 
-const WORKERS = ["w0", "w1", "w2"];
-const routerArgs = ["--router-table-bytes", "0"];
 const answers = versionedRequests("movies", [1, 2]);
 
 /** Ways to spoil versions of `movies`, by number, and what the status must name. */
@@ -46,39 +44,23 @@ const SPOILT: ReadonlyMap<number, { readonly spoil: Spoil; readonly names: RegEx
   [10, { spoil: unreadable("saved_model.pb"), names: /saved_model\.pb/ }],
 ]);
 
+let started: VersionedCluster | undefined;
 let base = "";
 let cluster: RunningCluster;
-
-function newBase(): void {
-  base = mkdtempSync(path.join(tmpdir(), "winnow-versions-"));
-}
-
-async function end(): Promise<void> {
-  await cluster?.stop();
-  rmSync(base, { recursive: true, force: true });
-}
 
 describe("versions of a cluster that nothing else happens to", () => {
   let memoryBefore: (number | undefined)[] = [];
 
   beforeAll(async () => {
-    newBase();
-    publishVersion(base, { model: "movies", version: 1 });
-    publishVersion(base, { model: "films", version: 1 });
+    started = await startVersioned(["movies", "films"]);
+    ({ base, cluster } = started);
     mkdirSync(path.join(base, "empty"));
-    cluster = await RunningCluster.start({
-      models: base,
-      workers: 3,
-      replication: 2,
-      routerArgs,
-    });
-    await cluster.loaded(["movies", "films"]);
     for (const model of ["movies", "films"]) {
       await untilReplicated(cluster, WORKERS, { model, version: 1 });
     }
     memoryBefore = await memoryOf(cluster, WORKERS);
   }, 90_000);
-  afterAll(end);
+  afterAll(() => started?.end());
 
   test("S2: version 2 takes over under load; every answer is one version's, and no old one follows a new one", async () => {
     const { versions } = await expectExact(cluster, answers, async () => {

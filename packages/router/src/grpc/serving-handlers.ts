@@ -4,7 +4,7 @@
 import { WinnowError } from "@winnow/core";
 import type { Environment } from "@winnow/core";
 import type { Predictor } from "../predictor.ts";
-import { CallPatience } from "./call-patience.ts";
+import { callPatience } from "./call-patience.ts";
 import type { ImpatientCall } from "./call-patience.ts";
 import type { AnsweredCall, GrpcObserver } from "./grpc-observer.ts";
 import type { GrpcSettings } from "./grpc-settings.ts";
@@ -90,7 +90,7 @@ export class ServingHandlers {
   ): Promise<void> {
     const { clock, observer } = this.#environment;
     const startMs = clock.nowMs();
-    const patience = new CallPatience(clock, call, this.#settings.requestTimeoutMs);
+    const patience = callPatience(clock, call, this.#settings.requestTimeoutMs);
     const { request: bytes } = call;
     const { deadlineMs, signal } = patience;
     let model: string | undefined;

@@ -4,7 +4,7 @@
 // Bodies are not parsed by fastify either: whatever the content type says, the handler reads bytes.
 //
 //   socket ─▶ fastify ─▶ routeOf ─▶ ApiHandler ─▶ send
-//                │ deadline, client gone: RequestPatience
+//                │ deadline, client gone: Patience
 //                └ broken HTTP: answerBrokenRequest
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
@@ -25,7 +25,7 @@ import { resolveHttpOptions } from "./http-settings.ts";
 import type { HttpOptions, HttpSettings } from "./http-settings.ts";
 import { routeOf } from "./request-path.ts";
 import type { Route } from "./request-path.ts";
-import { RequestPatience } from "./request-patience.ts";
+import { requestPatience } from "./request-patience.ts";
 
 /** What the server needs of its process. */
 export interface HttpEnvironment extends Environment {
@@ -144,7 +144,7 @@ class FastifyServer implements HttpServer {
     const { clock } = this.#environment;
     const startMs = clock.nowMs();
     const route = routeOf(request.method, request.originalUrl);
-    const patience = new RequestPatience(clock, reply.raw, this.#settings.requestTimeoutMs);
+    const patience = requestPatience(clock, reply.raw, this.#settings.requestTimeoutMs);
     let given: ApiAnswer;
     let code = "OK";
     try {
