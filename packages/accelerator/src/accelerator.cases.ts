@@ -90,7 +90,10 @@ function describeLoading(open: OpenAccelerator): void {
 
   test("memory is counted while rows are resident and given back after", async () => {
     const accelerator = open();
-    expect(accelerator.memory()).toEqual({ usedBytes: 0, capacityBytes: CAPACITY_BYTES });
+    const { usedBytes, capacityBytes } = accelerator.memory();
+    expect(usedBytes).toBe(0);
+    expect(capacityBytes).toBeLessThanOrEqual(CAPACITY_BYTES);
+    expect(capacityBytes).toBeGreaterThan(0.8 * CAPACITY_BYTES);
 
     const resident = await accelerator.load(searchShape(1000, 16), [new Float32Array(16_000)]);
 

@@ -43,7 +43,7 @@ export interface TopKQuery {
 /** Memory of a device, in bytes. */
 export interface AcceleratorMemory {
   readonly usedBytes: number;
-  /** What it may use at most. */
+  /** What rows may use at most: the capacity it was given, less what searches need beside them. */
   readonly capacityBytes: number;
 }
 

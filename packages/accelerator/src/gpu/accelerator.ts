@@ -1,5 +1,5 @@
 // The GPU accelerator: int8 codes bound every group of rows, float32 the rows of what remains,
-// integers give the exact scores of the last few; one submission per batch, a kilobyte or two back
+// integers give the exact scores of the last few; one submission per batch, less than a kilobyte back
 // per query. docs/gpu.md has the proof. Bits equal those of the reference.
 //
 // Rows to be searched live on the device alone, gathered by a copy: keeping them on the host too would
@@ -19,16 +19,20 @@ import { resolveAcceleratorOptions } from "../accelerator-options.ts";
 import { createReferenceAccelerator } from "../reference/accelerator.ts";
 import { MemoryBudget } from "../memory-budget.ts";
 import { checkLoadShape, checkTopKQuery } from "../top-k-request.ts";
-import { WorkQueue } from "../work-queue.ts";
 import type { GpuDevice } from "./device.ts";
 import { readRows } from "./exact-path.ts";
 import { resolveGpuOptions } from "./gpu-settings.ts";
 import type { GpuAcceleratorOptions, GpuSettings } from "./gpu-settings.ts";
-import { freeSlabs, planSlabs, uploadRows } from "./rows-upload.ts";
-import type { SearchRows } from "./rows-upload.ts";
-import { Scratch } from "./scratch.ts";
+import { rowLayout } from "./codes.ts";
+import { uploadRows } from "./rows-upload.ts";
+import type { RowSource } from "./rows-upload.ts";
+import { scratchShare } from "./scratch.ts";
 import { searchTopK } from "./search.ts";
+import { SearchLanes } from "./search-lanes.ts";
 import { scopeOf } from "./search-scope.ts";
+import { groupsOf } from "./slab.ts";
+import { SlabPool } from "./slab-pool.ts";
+import type { SearchRows } from "./slab-pool.ts";
 
 /** Values per row at most. */
 const GPU_DIM_MAX = 4096;
@@ -48,15 +52,8 @@ interface Settings extends GpuSettings {
 
 /** Where rows are: on the device, or on the host if they are only gathered. */
 type Held =
-  | { readonly on: "device"; readonly rows: SearchRows }
+  | { readonly on: "device"; readonly pool: SlabPool; readonly rows: SearchRows }
   | { readonly on: "host"; readonly rows: Resident };
-
-/** Searches that run one after the other in one scratch. */
-interface Lane {
-  readonly scratch: Scratch;
-  readonly queue: WorkQueue;
-  waiting: number;
-}
 
 class GpuAccelerator implements Accelerator {
   readonly kind = "gpu";
@@ -65,21 +62,22 @@ class GpuAccelerator implements Accelerator {
   readonly #gpu: GpuDevice;
   readonly #settings: Settings;
   readonly #budget: MemoryBudget;
-  readonly #lanes: readonly Lane[];
-  readonly #gathers: Lane;
+  /** By dim. */
+  readonly #pools = new Map<number, SlabPool>();
+  readonly #lanes: SearchLanes;
   readonly #host: Accelerator;
   readonly #held = new Map<Resident, Held>();
   #closing: Promise<void> | undefined;
 
   constructor(gpu: GpuDevice, settings: Settings) {
-    const lane = (): Lane => ({ scratch: new Scratch(gpu), queue: new WorkQueue(), waiting: 0 });
+    const { capacityBytes, scratchBytesMax, lanes } = settings;
+    const scratchBytes = scratchShare(capacityBytes, scratchBytesMax);
     this.device = `GPU ${gpu.name}`;
     this.lost = gpu.lost;
     this.#gpu = gpu;
     this.#settings = settings;
-    this.#budget = new MemoryBudget(settings.capacityBytes);
-    this.#lanes = Array.from({ length: settings.lanes }, lane);
-    this.#gathers = lane();
+    this.#budget = new MemoryBudget(capacityBytes - scratchBytes);
+    this.#lanes = new SearchLanes(gpu, { lanes, scratchBytes });
     this.#host = createReferenceAccelerator({ capacityBytes: Infinity });
   }
 
@@ -96,25 +94,14 @@ class GpuAccelerator implements Accelerator {
     checkLoadShape(shape);
     checkDim(shape);
     signal?.throwIfAborted();
+    const source = { shape, chunks, signal };
+    const { bytes, ...held } =
+      shape.use === "search" ? await this.#upload(source) : await this.#loadOnHost(source);
     const { rows, dim, firstRow } = shape;
-    const plan = planSlabs(shape, this.#gpu, this.#settings);
-    const bytes = shape.use === "search" ? plan.bytes : rows * dim * Float32Array.BYTES_PER_ELEMENT;
-    this.#budget.reserve(bytes);
-    try {
-      const to = { device: this.#gpu, uploadBytesMax: this.#settings.uploadBytesMax };
-      const held: Held =
-        shape.use === "search"
-          ? { on: "device", rows: await uploadRows({ shape, chunks, signal }, plan, to) }
-          : { on: "host", rows: await this.#host.load(shape, chunks, signal) };
-      if (this.#closing !== undefined) await this.#free(held);
-      this.#checkOpen();
-      const resident: Resident = Object.freeze({ rows, dim, firstRow, bytes });
-      this.#held.set(resident, held);
-      return resident;
-    } catch (error) {
-      this.#budget.giveBack(bytes);
-      throw error;
-    }
+    const resident: Resident = Object.freeze({ rows, dim, firstRow, bytes });
+    this.#held.set(resident, held);
+    if (held.on === "device") await held.pool.tidy();
+    return resident;
   }
 
   async topK(query: TopKQuery, signal?: AbortSignal): Promise<TopKBlock> {
@@ -124,14 +111,13 @@ class GpuAccelerator implements Accelerator {
     const { queries, room } = checked;
     if (queries === 0 || room === 0) return emptyBlock(queries);
     const scope = scopeOf(parts);
-    return this.#inLane(this.#idlestLane(), signal, async ({ scratch }) => {
-      const { lanes, scratchBytesMax, exactStepProducts: stepProducts } = this.#settings;
-      const scratchBytes = Math.floor(scratchBytesMax / lanes);
-      const means = { device: this.#gpu, scratch, scratchBytes, stepProducts };
+    return this.#lanes.search(async (scratch) => {
+      const { exactStepProducts: stepProducts } = this.#settings;
+      const means = { device: this.#gpu, scratch, stepProducts };
       const { block, cost } = await searchTopK(means, { query: checked, scope }, signal);
       this.#settings.onSearch?.(cost);
       return block;
-    });
+    }, signal);
   }
 
   async gather(resident: Resident, localRows: Uint32Array): Promise<Float32Array> {
@@ -143,15 +129,15 @@ class GpuAccelerator implements Accelerator {
       if (row >= rows) throw new RangeError(`row ${row} of a resident of ${rows}`);
     }
     const gathered = new Float32Array(localRows.length * dim);
-    await this.#inLane(this.#gathers, undefined, async ({ scratch }) => {
-      for (const slab of held.rows.slabs) {
-        const from = slab.firstRow - firstRow;
+    await this.#lanes.gather(async (scratch) => {
+      for (const extent of held.rows.extents) {
+        const from = extent.firstRow - firstRow;
         const places = [...localRows.keys()].filter((place) => {
           const row = localRows[place]!;
-          return row >= from && row < from + slab.rows;
+          return row >= from && row < from + extent.rows;
         });
         const wanted = Uint32Array.from(places, (place) => localRows[place]! - from);
-        const values = await readRows({ device: this.#gpu, scratch }, { slab, dim }, wanted);
+        const values = await readRows({ device: this.#gpu, scratch }, { extent, dim }, wanted);
         for (const [index, place] of places.entries()) {
           gathered.set(values.subarray(index * dim, (index + 1) * dim), place * dim);
         }
@@ -163,9 +149,14 @@ class GpuAccelerator implements Accelerator {
   async release(resident: Resident): Promise<void> {
     const held = this.#heldOf(resident);
     this.#held.delete(resident);
-    await this.#idle();
-    await this.#free(held);
-    this.#budget.giveBack(resident.bytes);
+    await this.#lanes.ended();
+    if (held.on === "device") {
+      await held.pool.release(held.rows);
+      if (this.#closing === undefined) await held.pool.tidy();
+    } else {
+      await this.#host.release(held.rows);
+      this.#budget.giveBack(resident.bytes);
+    }
   }
 
   close(): Promise<void> {
@@ -174,38 +165,64 @@ class GpuAccelerator implements Accelerator {
   }
 
   async #close(): Promise<void> {
-    await this.#idle();
+    await this.#lanes.ended();
     await Promise.all([...this.#held.keys()].map((resident) => this.release(resident)));
-    for (const { scratch } of [...this.#lanes, this.#gathers]) scratch.close();
+    this.#lanes.close();
     await this.#host.close();
     if (this.#settings.ownsDevice) await this.#gpu.close();
   }
 
-  /** Ends what `load` made. A lost device has no memory left to give back. */
-  async #free(held: Held): Promise<void> {
-    if (held.on === "host") await this.#host.release(held.rows);
-    else await freeSlabs(held.rows.slabs, this.#gpu).catch(() => undefined);
-  }
-
-  #idlestLane(): Lane {
-    return this.#lanes.reduce((best, lane) => (lane.waiting < best.waiting ? lane : best));
-  }
-
-  async #inLane<T>(
-    lane: Lane,
-    signal: AbortSignal | undefined,
-    work: (lane: Lane) => Promise<T>,
-  ): Promise<T> {
-    lane.waiting += 1;
+  /** Loads rows that will be searched into slabs that they share with others of their dim. */
+  async #upload(source: RowSource): Promise<Held & { readonly bytes: number }> {
+    const { shape } = source;
+    const pool = this.#poolOf(shape.dim);
+    const extents = await pool.take(shape).catch(async (error) => {
+      // A join under way holds memory twice for a moment.
+      await Promise.all([...this.#pools.values()].map((each) => each.tidy()));
+      if (!(error instanceof WinnowError && error.code === "RESOURCE_EXHAUSTED")) throw error;
+      return pool.take(shape);
+    });
+    const { uploadBytesMax } = this.#settings;
+    const target = { device: this.#gpu, layout: pool.layout, extents, uploadBytesMax };
     try {
-      return await lane.queue.run(() => work(lane), signal);
-    } finally {
-      lane.waiting -= 1;
+      const scale = await uploadRows(source, target);
+      this.#checkOpen();
+      const rows = pool.keep(extents, scale);
+      return { on: "device", pool, rows, bytes: groupsOf(shape.rows) * pool.groupBytes };
+    } catch (error) {
+      await pool.giveBack(extents);
+      throw error;
     }
   }
 
-  async #idle(): Promise<void> {
-    await Promise.all([...this.#lanes, this.#gathers].map(({ queue }) => queue.idle()));
+  async #loadOnHost({
+    shape,
+    chunks,
+    signal,
+  }: RowSource): Promise<Held & { readonly bytes: number }> {
+    const bytes = shape.rows * shape.dim * Float32Array.BYTES_PER_ELEMENT;
+    this.#budget.reserve(bytes);
+    try {
+      const rows = await this.#host.load(shape, chunks, signal);
+      this.#checkOpen();
+      return { on: "host", rows, bytes };
+    } catch (error) {
+      this.#budget.giveBack(bytes);
+      throw error;
+    }
+  }
+
+  #poolOf(dim: number): SlabPool {
+    const known = this.#pools.get(dim);
+    if (known !== undefined) return known;
+    const pool = new SlabPool(rowLayout(dim), {
+      device: this.#gpu,
+      budget: this.#budget,
+      slabBytesMax: this.#settings.slabBytesMax,
+      searchesEnded: () => this.#lanes.ended(),
+    });
+    this.#pools.set(dim, pool);
+    return pool;
   }
 
   #heldOf(resident: Resident): Held {

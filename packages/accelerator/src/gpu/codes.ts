@@ -2,12 +2,13 @@
 //
 // A group of rows: y = step · code + rest, the step shared by its 128 rows; a query likewise. Then
 //   |x·y − step·step'·(code·code')| ≤ ‖x‖ · max‖rest of y‖ + ‖rest of x‖ · max‖step·code of y‖
-// by Cauchy and Schwarz. Everything is computed in float64 and rounded up to float32. A group keeps
-// its own power of two, so no magnitude is lost and no row needs to be seen twice.
+// by Cauchy and Schwarz. Rows are coded on the device, in integers (shaders/coder.ts); queries here, in
+// float64, rounded up to float32. A group keeps its own power of two, so no magnitude is lost.
 
 import { GROUP_ROWS } from "./shaders/prelude.ts";
 
-const CODE_MAX = 127;
+/** The largest int8 code; the smallest is its negative. */
+export const CODE_MAX = 127;
 /** Covers the roundings of a float64 norm. */
 const NORM_MARGIN = 1 + 2 ** -30;
 
@@ -40,9 +41,9 @@ export function rowLayout(dim: number): RowLayout {
 /** What is known of the size of rows. */
 export interface RowScale {
   /** No value reaches 2 to the power of this, plus one; -Infinity for zeros alone. */
-  exponentMax: number;
+  readonly exponentMax: number;
   /** No row's Euclidean norm is above this. */
-  normMax: number;
+  readonly normMax: number;
 }
 
 /** The greatest integer e with 2^e ≤ value, which is positive. */
@@ -61,68 +62,6 @@ function roundUp(value: number): number {
   float[0] = value;
   if (float[0] < value) floatBits[0]! += 1;
   return float[0];
-}
-
-/** Rows of a group as they are to be encoded, and where the codes go. */
-export interface GroupSource {
-  /** float32, rows padded to `valueQuads` quads. */
-  readonly values: Float32Array;
-  /** First value of the group in `values`. */
-  readonly at: number;
-  /** From 1 to 128. */
-  readonly rows: number;
-}
-
-/** Writes a group's head and codes into `target`, from byte `byte` on; widens `scale`. */
-export function encodeGroup(
-  source: GroupSource,
-  target: { readonly codes: Int8Array; readonly byte: number; readonly scale: RowScale },
-  layout: RowLayout,
-): void {
-  const { codes, byte, scale } = target;
-  const head = new DataView(codes.buffer, codes.byteOffset + byte, 16);
-  codes.fill(0, byte, byte + layout.groupQuads * 16);
-  const largest = largestMagnitude(source, layout);
-  if (largest === 0) return;
-  const exponent = exponentOf(largest);
-  const unit = 2 ** -exponent;
-  const step = roundUp((largest * unit) / CODE_MAX);
-  let restMax = 0;
-  let codeMax = 0;
-  for (let row = 0; row < source.rows; row += 1) {
-    const at = source.at + row * layout.valueQuads * 4;
-    const first = byte + 16 + row * 16;
-    let rest = 0;
-    let squares = 0;
-    for (let j = 0; j < layout.dim; j += 1) {
-      const value = source.values[at + j]! * unit;
-      const code = Math.round(value / step);
-      const left = value - code * step;
-      rest += left * left;
-      squares += code * code;
-      codes[first + (j >> 4) * GROUP_ROWS * 16 + (j & 15)] = code;
-    }
-    if (rest > restMax) restMax = rest;
-    if (squares > codeMax) codeMax = squares;
-  }
-  const restNorm = roundUp(Math.sqrt(restMax) * NORM_MARGIN);
-  const codeNorm = roundUp(step * Math.sqrt(codeMax) * NORM_MARGIN);
-  head.setFloat32(0, step, true);
-  head.setFloat32(4, restNorm, true);
-  head.setFloat32(8, codeNorm, true);
-  head.setInt32(12, exponent, true);
-  scale.exponentMax = Math.max(scale.exponentMax, exponent);
-  scale.normMax = Math.max(scale.normMax, (restNorm + codeNorm) * 2 ** exponent);
-}
-
-function largestMagnitude({ values, at, rows }: GroupSource, { valueQuads }: RowLayout): number {
-  let largest = 0;
-  const end = at + rows * valueQuads * 4;
-  for (let index = at; index < end; index += 1) {
-    const magnitude = Math.abs(values[index]!);
-    if (magnitude > largest) largest = magnitude;
-  }
-  return largest;
 }
 
 /** What the size of a query and of the rows says about the way to answer it. */

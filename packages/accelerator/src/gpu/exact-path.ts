@@ -1,4 +1,4 @@
-// The roads that are always open. `exactCandidates` scores every row of every slab on the device and
+// The roads that are always open. `exactCandidates` scores every row of every extent on the device and
 // keeps the best on the host: for tables full of ties, for magnitudes beyond the bounds, for k beyond
 // the fast path. `hostBlock` brings the rows back and runs the reference scan: for queries with NaN
 // or infinities, whose scores no integer arithmetic holds. Both go step by step, in bounded memory.
@@ -12,9 +12,9 @@ import type { GpuDevice } from "./device.ts";
 import { PARAMS_STRIDE } from "./kernels.ts";
 import type { Scratch } from "./scratch.ts";
 import { dispatchGrid, nextToken } from "./search-pass.ts";
-import type { Slab } from "./rows-upload.ts";
 import type { RowTest, SearchScope } from "./search-scope.ts";
 import { GROUP_ROWS, ROW_THREADS } from "./shaders/prelude.ts";
+import type { Extent } from "./slab.ts";
 
 /** Bytes of rows that come back to the host in one step. */
 const READ_BYTES = 2 ** 24;
@@ -42,8 +42,8 @@ export async function exactCandidates(
   query: ExactQuery,
 ): Promise<CandidateHeap> {
   const heap = new CandidateHeap(query.room);
-  const stepRows = Math.max(GROUP_ROWS, Math.floor(means.stepProducts / scope.layout.dim));
-  const scratchBytes = 4 * (2 * stepRows + 1);
+  const stepRows = exactStepRows(means, scope, query.words.byteLength);
+  const scratchBytes = 4 * (stepRows + 1);
   await means.scratch.reserve({
     params: PARAMS_STRIDE,
     query: query.words.byteLength,
@@ -52,14 +52,14 @@ export async function exactCandidates(
   });
   const { queue } = means.device.connection;
   queue.writeBuffer(means.scratch.buffer("query"), 0, query.words);
-  for (const { slab } of scope.slabs) {
-    for (let first = 0; first < slab.rows; first += stepRows) {
+  for (const { extent } of scope.extents) {
+    for (let first = 0; first < extent.rows; first += stepRows) {
       query.signal?.throwIfAborted();
-      const count = Math.min(stepRows, slab.rows - first);
-      const scores = await exactScores(means, scope, { slab, first, count });
-      const firstRow = slab.firstRow + first;
+      const count = Math.min(stepRows, extent.rows - first);
+      const scores = await exactScores(means, scope, { extent, first, count });
+      const firstRow = extent.firstRow + first;
       for (let index = 0; index < count; index += 1) {
-        const score = Math.fround(scores[index]!) + 0;
+        const score = scores[index]!;
         if (score < heap.threshold || !query.mayReturn(firstRow + index)) continue;
         heap.offer(score, firstRow + index);
       }
@@ -68,41 +68,51 @@ export async function exactCandidates(
   return heap;
 }
 
+/** Rows of one step: as much work as is wanted, in half of the memory there is. */
+function exactStepRows(
+  { scratch, stepProducts }: ExactMeans,
+  { layout }: SearchScope,
+  queryBytes: number,
+): number {
+  const byMemory = Math.floor((scratch.roomBytes - PARAMS_STRIDE - queryBytes) / 16);
+  return Math.max(GROUP_ROWS, Math.min(Math.floor(stepProducts / layout.dim), byMemory));
+}
+
 interface RowRange {
-  readonly slab: Slab;
+  readonly extent: Extent;
   readonly first: number;
   readonly count: number;
 }
 
-/** The float64 scores of a range of rows for the query in the scratch. */
+/** The scores of a range of rows for the query in the scratch. */
 async function exactScores(
   { device, scratch }: ExactMeans,
   { layout }: SearchScope,
-  { slab, first, count }: RowRange,
-): Promise<Float64Array> {
+  { extent, first, count }: RowRange,
+): Promise<Float32Array> {
   const token = nextToken();
   const words = new Uint32Array(PARAMS_STRIDE / 4);
-  words.set([0, slab.groups, slab.rows, 0, 1, slab.groups, 1, token], 0);
+  words.set([0, 0, 0, 0, 1, 0, 1, token], 0);
   words.set([layout.dim, layout.codeQuads, layout.valueQuads], 8);
-  words.set([first, count], 16);
+  words.set([extent.firstGroup * GROUP_ROWS + first, count], 15);
   const { queue } = device.connection;
   queue.writeBuffer(scratch.buffer("params"), 0, words);
   const encoder = device.connection.createCommandEncoder();
   const pass = encoder.beginComputePass();
   pass.setPipeline(device.kernels.exact);
   pass.setBindGroup(0, scratch.bindGroup(), [0]);
-  pass.setBindGroup(1, slab.bindGroup);
+  pass.setBindGroup(1, extent.slab.bindGroup);
   dispatchGrid(pass, Math.ceil(count / ROW_THREADS));
   pass.end();
-  const bytes = count * 8 + 4;
+  const bytes = count * 4 + 4;
   const [result, staging] = [scratch.buffer("result"), scratch.buffer("staging")];
   encoder.copyBufferToBuffer(result, 0, staging, 0, bytes);
   queue.submit([encoder.finish()]);
   const answer = await scratch.read(Math.ceil(bytes / 8) * 8);
-  if (new Uint32Array(answer)[2 * count] !== token) {
+  if (new Uint32Array(answer)[count] !== token) {
     throw new WinnowError("INTERNAL", "The GPU did not do what it was given");
   }
-  return new Float64Array(answer, 0, count);
+  return new Float32Array(answer, 0, count);
 }
 
 /** The exact answer of some queries by the reference scan over rows that are read back. */
@@ -112,15 +122,15 @@ export async function hostBlock(
   { query, signal }: { readonly query: CheckedTopKQuery; readonly signal: AbortSignal | undefined },
 ): Promise<TopKBlock> {
   const { dim } = scope.layout;
-  const stepRows = Math.max(1, Math.floor(READ_BYTES / (scope.layout.valueQuads * 16)));
+  const stepRows = readStepRows(means.scratch, scope.layout.valueQuads * 16);
   const blocks: TopKBlock[] = [];
-  for (const { slab } of scope.slabs) {
-    for (let first = 0; first < slab.rows; first += stepRows) {
+  for (const { extent } of scope.extents) {
+    for (let first = 0; first < extent.rows; first += stepRows) {
       signal?.throwIfAborted();
-      const count = Math.min(stepRows, slab.rows - first);
+      const count = Math.min(stepRows, extent.rows - first);
       const rows = Uint32Array.from({ length: count }, (_, index) => first + index);
-      const values = await readRows(means, { slab, dim }, rows);
-      const part = { values, rows: count, firstRow: slab.firstRow + first };
+      const values = await readRows(means, { extent, dim }, rows);
+      const part = { values, rows: count, firstRow: extent.firstRow + first };
       blocks.push(await scanTopK(query, [part], signal));
       if (blocks.length > 1) blocks.splice(0, 2, mergeTopK(blocks, query.room));
     }
@@ -128,15 +138,21 @@ export async function hostBlock(
   return blocks[0]!;
 }
 
-/** Copies of the rows with these numbers in a slab, `[rows.length, dim]`, from the device. */
+/** Rows that come back in one step. */
+function readStepRows(scratch: Scratch, rowBytes: number): number {
+  return Math.max(1, Math.floor(Math.min(READ_BYTES, scratch.roomBytes) / rowBytes));
+}
+
+/** Copies of the rows with these numbers in an extent, `[rows.length, dim]`, from the device. */
 export async function readRows(
   { device, scratch }: Pick<ExactMeans, "device" | "scratch">,
-  { slab, dim }: { readonly slab: Slab; readonly dim: number },
+  { extent, dim }: { readonly extent: Extent; readonly dim: number },
   rows: Uint32Array,
 ): Promise<Float32Array> {
   const stride = Math.ceil(dim / 4) * 4;
   const copied = new Float32Array(rows.length * dim);
-  const stepRows = Math.max(1, Math.floor(READ_BYTES / (stride * 4)));
+  const stepRows = readStepRows(scratch, stride * 4);
+  const firstByte = extent.firstGroup * GROUP_ROWS * stride * 4;
   for (let from = 0; from < rows.length; from += stepRows) {
     const step = rows.subarray(from, from + stepRows);
     const bytes = step.length * stride * 4;
@@ -144,9 +160,9 @@ export async function readRows(
     const encoder = device.connection.createCommandEncoder();
     for (let start = 0; start < step.length;) {
       const length = runLength(step, start);
-      const [at, target] = [step[start]! * stride * 4, start * stride * 4];
+      const [at, target] = [firstByte + step[start]! * stride * 4, start * stride * 4];
       const size = length * stride * 4;
-      encoder.copyBufferToBuffer(slab.values, at, scratch.buffer("staging"), target, size);
+      encoder.copyBufferToBuffer(extent.slab.values, at, scratch.buffer("staging"), target, size);
       start += length;
     }
     device.checkAlive();

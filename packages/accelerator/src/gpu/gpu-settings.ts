@@ -12,7 +12,10 @@ export interface GpuOptions {
   readonly adapterName?: string | undefined;
   /** Bytes of one buffer of rows at most; default 1 GiB. Smaller ones cost more dispatches. */
   readonly slabBytesMax?: number | undefined;
-  /** Bytes that searches under way use beside the rows, at most; default 512 MiB. */
+  /**
+   * Bytes of the capacity that are set aside for searches, at most; default 1 GiB. An eighth of the
+   * capacity if that is less. Fewer bytes mean fewer queries per pass.
+   */
   readonly scratchBytesMax?: number | undefined;
   /** Bytes on their way to the device at most while rows are loaded; default 64 MiB. */
   readonly uploadBytesMax?: number | undefined;
@@ -47,6 +50,9 @@ export interface GpuSearchCost {
   /** Groups kept and finalists scored, over all filtered queries. */
   readonly keptGroups: number;
   readonly finalists: number;
+  /** Dispatches of the fast path, and bytes that it brought back. */
+  readonly dispatches: number;
+  readonly readBytes: number;
   /** Nanoseconds on the device by stage of the fast path; absent if not timed. */
   readonly stageNs?: Readonly<StageNs> | undefined;
 }
@@ -84,7 +90,7 @@ const DEFAULTS: GpuSettings = {
   allowSoftware: false,
   adapterName: undefined,
   slabBytesMax: 2 ** 30,
-  scratchBytesMax: 2 ** 29,
+  scratchBytesMax: 2 ** 30,
   uploadBytesMax: 2 ** 26,
   lanes: 2,
   exactStepProducts: 2 ** 24,

@@ -1,10 +1,12 @@
-// The compiled kernels and the one layout of buffers they share: group 0 belongs to a call, group 1
-// to a slab of rows. The parameters of each dispatch lie in one uniform buffer, at an offset.
+// The compiled kernels and the layouts of buffers they share: group 0 belongs to a call, group 1 to a
+// slab of rows. The parameters of each dispatch lie in one uniform buffer, at an offset. The coder, which
+// works while rows are loaded, has a layout of its own.
 
+import { CODER_PARAMS_BYTES, CODER_SHADER } from "./shaders/coder.ts";
 import { scanShader, EXCLUDE_SHADER } from "./shaders/group-bounds.ts";
 import { SCAN_TILE } from "./shaders/prelude.ts";
 import { EXACT_SHADER, RESCORE_SHADER, SCORE_SHADER } from "./shaders/row-scores.ts";
-import { FINISH_SHADER, SELECT_SHADER } from "./shaders/selection.ts";
+import { FINISH_SHADER, ORDER_SHADER, SELECT_SHADER } from "./shaders/selection.ts";
 import { SHADER_STAGE_COMPUTE } from "./webgpu-api.ts";
 import type { GpuBindGroupLayout, GpuConnection, GpuPipeline } from "./webgpu-api.ts";
 
@@ -13,18 +15,33 @@ export const PARAMS_BYTES = 80;
 /** Distance of two sets: the alignment every WebGPU device admits. */
 export const PARAMS_STRIDE = 256;
 
-/** Pipelines by what they do (shaders/prelude.ts), and the layouts of their two bind groups. */
-export interface Kernels {
-  readonly scanOne: GpuPipeline;
-  readonly scanTile: GpuPipeline;
-  readonly exclude: GpuPipeline;
-  readonly select: GpuPipeline;
-  readonly rescore: GpuPipeline;
-  readonly finish: GpuPipeline;
-  readonly score: GpuPipeline;
-  readonly exact: GpuPipeline;
+type SearchKernel =
+  | "scanOne"
+  | "scanTile"
+  | "exclude"
+  | "select"
+  | "rescore"
+  | "finish"
+  | "score"
+  | "order"
+  | "exact";
+
+const SEARCH_KERNELS: Readonly<Record<Exclude<SearchKernel, `scan${string}`>, string>> = {
+  exclude: EXCLUDE_SHADER,
+  select: SELECT_SHADER,
+  rescore: RESCORE_SHADER,
+  finish: FINISH_SHADER,
+  score: SCORE_SHADER,
+  order: ORDER_SHADER,
+  exact: EXACT_SHADER,
+};
+
+/** Pipelines by what they do (shaders/prelude.ts), and the layouts of their bind groups. */
+export interface Kernels extends Readonly<Record<SearchKernel, GpuPipeline>> {
   readonly callLayout: GpuBindGroupLayout;
   readonly slabLayout: GpuBindGroupLayout;
+  readonly coder: GpuPipeline;
+  readonly coderLayout: GpuBindGroupLayout;
 }
 
 /** Compiles all kernels; takes some hundred milliseconds. */
@@ -35,42 +52,43 @@ export async function compileKernels(
   const readOnly = { type: "read-only-storage" };
   const writable = { type: "storage" };
   const params = { type: "uniform", hasDynamicOffset: true, minBindingSize: PARAMS_BYTES };
-  const layoutOf = (buffers: readonly object[]): GpuBindGroupLayout =>
-    connection.createBindGroupLayout({
-      entries: buffers.map((buffer, binding) => ({
-        binding,
-        visibility: SHADER_STAGE_COMPUTE,
-        buffer,
-      })),
-    });
-  const callLayout = layoutOf([params, readOnly, readOnly, writable, writable, writable, writable]);
-  const slabLayout = layoutOf([readOnly, readOnly]);
-  const layout = connection.createPipelineLayout({ bindGroupLayouts: [callLayout, slabLayout] });
-  const compile = (label: string, code: string): Promise<GpuPipeline> =>
+  const coderParams = { type: "uniform", minBindingSize: CODER_PARAMS_BYTES };
+  const forReading = [params, readOnly, readOnly];
+  const forWriting = [writable, writable, writable, writable];
+  const callLayout = bindLayout(connection, [...forReading, ...forWriting]);
+  const slabLayout = bindLayout(connection, [readOnly, readOnly]);
+  const coderLayout = bindLayout(connection, [coderParams, readOnly, writable, writable]);
+  const compile = (
+    label: string,
+    code: string,
+    bindGroupLayouts = [callLayout, slabLayout],
+  ): Promise<GpuPipeline> =>
     connection.createComputePipelineAsync({
-      layout,
+      layout: connection.createPipelineLayout({ bindGroupLayouts }),
       compute: { module: connection.createShaderModule({ code, label }), entryPoint: "main" },
     });
-  const [scanOne, scanTile, exclude, select, rescore, finish, score, exact] = await Promise.all([
-    compile("scan one", scanShader(1, hasSubgroups)),
-    compile("scan tile", scanShader(SCAN_TILE, hasSubgroups)),
-    compile("exclude", EXCLUDE_SHADER),
-    compile("select", SELECT_SHADER),
-    compile("rescore", RESCORE_SHADER),
-    compile("finish", FINISH_SHADER),
-    compile("score", SCORE_SHADER),
-    compile("exact", EXACT_SHADER),
-  ]);
-  return {
-    scanOne,
-    scanTile,
-    exclude,
-    select,
-    rescore,
-    finish,
-    score,
-    exact,
-    callLayout,
-    slabLayout,
+  const shaders = {
+    ...SEARCH_KERNELS,
+    scanOne: scanShader(1, hasSubgroups),
+    scanTile: scanShader(SCAN_TILE, hasSubgroups),
   };
+  const compiled = Object.entries(shaders).map(
+    async ([name, code]) => [name, await compile(name, code)] as const,
+  );
+  const [coder, ...named] = await Promise.all([
+    compile("coder", CODER_SHADER, [coderLayout]),
+    ...compiled,
+  ]);
+  const search = Object.fromEntries(named) as Record<SearchKernel, GpuPipeline>;
+  return { ...search, coder, callLayout, slabLayout, coderLayout };
+}
+
+function bindLayout(connection: GpuConnection, buffers: readonly object[]): GpuBindGroupLayout {
+  return connection.createBindGroupLayout({
+    entries: buffers.map((buffer, binding) => ({
+      binding,
+      visibility: SHADER_STAGE_COMPUTE,
+      buffer,
+    })),
+  });
 }

@@ -1,82 +1,23 @@
-// Brings rows onto the device: slabs of whole groups, each one buffer of float32 values and one of
-// int8 codes. Rows are encoded block by block as they arrive, so the host holds a few megabytes of
-// them, and the device is awaited now and then, because WebGPU would queue uploads without bound.
+// Brings rows onto the device: values go into their extents as they come, and the device codes each
+// group once it is complete (shaders/coder.ts). The device is awaited now and then, because WebGPU would
+// queue uploads without bound.
 
+import { WinnowError } from "@winnow/core";
 import type { LoadShape } from "../accelerator.ts";
 import { nextLoopTurn } from "../loop-turn.ts";
 import { checkChunk, checkComplete } from "../top-k-request.ts";
-import { encodeGroup, rowLayout } from "./codes.ts";
 import type { RowLayout, RowScale } from "./codes.ts";
 import type { GpuDevice } from "./device.ts";
-import type { GpuSettings } from "./gpu-settings.ts";
+import { dispatchGrid } from "./search-pass.ts";
+import { CODER_PARAMS_BYTES, CODER_SCALE_WORDS } from "./shaders/coder.ts";
 import { GROUP_ROWS } from "./shaders/prelude.ts";
-import { BUFFER_USAGE } from "./webgpu-api.ts";
-import type { GpuBindGroup, GpuBuffer } from "./webgpu-api.ts";
+import type { Extent } from "./slab.ts";
+import { BUFFER_USAGE, MAP_MODE_READ } from "./webgpu-api.ts";
+import type { GpuBuffer } from "./webgpu-api.ts";
 
-/** Bytes of values that are encoded before they are sent. */
-const BLOCK_BYTES = 2 ** 20;
-
-/** Some rows of a resident in two buffers. */
-export interface Slab {
-  /** Global number of its first row. */
-  readonly firstRow: number;
-  readonly rows: number;
-  readonly groups: number;
-  readonly codes: GpuBuffer;
-  readonly values: GpuBuffer;
-  readonly bindGroup: GpuBindGroup;
-}
-
-/** Rows on the device that can be searched. */
-export interface SearchRows {
-  readonly layout: RowLayout;
-  readonly slabs: readonly Slab[];
-  readonly scale: RowScale;
-}
-
-interface SlabShape {
-  readonly firstRow: number;
-  readonly rows: number;
-}
-
-/** How rows are cut into slabs, and the bytes these occupy. */
-export interface SlabPlan {
-  readonly layout: RowLayout;
-  readonly slabs: readonly SlabShape[];
-  readonly bytes: number;
-}
-
-/** Cuts rows into slabs that the device can bind. */
-export function planSlabs(shape: LoadShape, device: GpuDevice, settings: GpuSettings): SlabPlan {
-  const layout = rowLayout(shape.dim);
-  const { maxBufferSize, maxStorageBufferBindingSize } = device.limits;
-  const bytesMax = Math.min(settings.slabBytesMax, maxBufferSize, maxStorageBufferBindingSize);
-  const groupBytes = 16 * Math.max(layout.valueQuads * GROUP_ROWS, layout.groupQuads);
-  const slabRows = GROUP_ROWS * Math.max(1, Math.floor(bytesMax / groupBytes));
-  const slabs: SlabShape[] = [];
-  for (let from = 0; from < shape.rows; from += slabRows) {
-    slabs.push({ firstRow: shape.firstRow + from, rows: Math.min(slabRows, shape.rows - from) });
-  }
-  const bytes = slabs.reduce(
-    (sum, { rows }) => sum + 16 * (rows * layout.valueQuads + groupsOf(rows) * layout.groupQuads),
-    0,
-  );
-  return { layout, slabs, bytes };
-}
-
-function groupsOf(rows: number): number {
-  return Math.ceil(rows / GROUP_ROWS);
-}
-
-/** Frees the buffers. The memory comes back with the next work of the device, which is awaited. */
-export async function freeSlabs(slabs: readonly Slab[], device: GpuDevice): Promise<void> {
-  for (const { codes, values } of slabs) {
-    codes.destroy();
-    values.destroy();
-  }
-  device.connection.queue.submit([]);
-  await device.settled(device.connection.queue.onSubmittedWorkDone());
-}
+/** Bytes of values that are sent between two turns of the event loop. */
+const BLOCK_BYTES = 2 ** 22;
+const NO_EXPONENT = -(2 ** 31);
 
 /** Where rows come from. */
 export interface RowSource {
@@ -85,75 +26,44 @@ export interface RowSource {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Loads rows; on failure nothing stays on the device. */
-export async function uploadRows(
-  source: RowSource,
-  plan: SlabPlan,
-  to: { readonly device: GpuDevice; readonly uploadBytesMax: number },
-): Promise<SearchRows> {
-  const slabs: Slab[] = [];
+/** Where rows go. */
+export interface RowTarget {
+  readonly device: GpuDevice;
+  readonly layout: RowLayout;
+  readonly extents: readonly Extent[];
+  /** Bytes on their way at most. */
+  readonly uploadBytesMax: number;
+}
+
+/** Fills the extents and tells the size of the rows. */
+export async function uploadRows(source: RowSource, target: RowTarget): Promise<RowScale> {
+  const coder = await openCoder(target);
   try {
-    for (const shape of plan.slabs) slabs.push(await allocateSlab(shape, plan.layout, to.device));
-    const scale = await new Upload(slabs, plan.layout, to).take(source);
-    return { layout: plan.layout, slabs, scale };
-  } catch (error) {
-    for (const { codes, values } of slabs) {
-      codes.destroy();
-      values.destroy();
-    }
-    throw error;
+    return await new Upload(target, coder).take(source);
+  } finally {
+    coder.close();
   }
 }
 
-async function allocateSlab(
-  { firstRow, rows }: SlabShape,
-  layout: RowLayout,
-  device: GpuDevice,
-): Promise<Slab> {
-  const usage = BUFFER_USAGE.storage | BUFFER_USAGE.copyTarget | BUFFER_USAGE.copySource;
-  const groups = groupsOf(rows);
-  const values = await device.allocate(rows * layout.valueQuads * 16, usage);
-  const codes = await device.allocate(groups * layout.groupQuads * 16, usage).catch((error) => {
-    values.destroy();
-    throw error;
-  });
-  const bindGroup = device.connection.createBindGroup({
-    layout: device.kernels.slabLayout,
-    entries: [codes, values].map((buffer, binding) => ({ binding, resource: { buffer } })),
-  });
-  return { firstRow, rows, groups, codes, values, bindGroup };
-}
-
-/** Fills slabs in order through one block of rows on the host. */
+/** Sends rows in order to their extents. */
 class Upload {
-  readonly #slabs: readonly Slab[];
-  readonly #layout: RowLayout;
-  readonly #device: GpuDevice;
-  readonly #uploadBytesMax: number;
-  readonly #scale: RowScale = { exponentMax: -Infinity, normMax: 0 };
+  readonly #target: RowTarget;
+  readonly #coder: Coder;
+  /** Rows padded to whole quads, where they are not. */
+  readonly #padded: Float32Array;
   readonly #blockRows: number;
-  readonly #values: Float32Array;
-  readonly #codes: Int8Array;
-  #slab = 0;
-  /** Rows of the slab that are sent. */
+  #extent = 0;
+  /** Rows of the extent that are sent, and groups of it that are coded. */
   #sent = 0;
-  /** Rows in the block. */
-  #filled = 0;
+  #coded = 0;
   #bytesUnderWay = 0;
 
-  constructor(
-    slabs: readonly Slab[],
-    layout: RowLayout,
-    { device, uploadBytesMax }: { readonly device: GpuDevice; readonly uploadBytesMax: number },
-  ) {
-    this.#slabs = slabs;
-    this.#layout = layout;
-    this.#device = device;
-    this.#uploadBytesMax = uploadBytesMax;
-    const groups = Math.ceil(BLOCK_BYTES / (layout.valueQuads * 16 * GROUP_ROWS));
-    this.#blockRows = groups * GROUP_ROWS;
-    this.#values = new Float32Array(this.#blockRows * layout.valueQuads * 4);
-    this.#codes = new Int8Array(groups * layout.groupQuads * 16);
+  constructor(target: RowTarget, coder: Coder) {
+    const { dim, valueQuads } = target.layout;
+    this.#target = target;
+    this.#coder = coder;
+    this.#blockRows = Math.max(1, Math.floor(BLOCK_BYTES / (valueQuads * 16)));
+    this.#padded = new Float32Array(dim % 4 === 0 ? 0 : this.#blockRows * valueQuads * 4);
   }
 
   async take({ shape, chunks, signal }: RowSource): Promise<RowScale> {
@@ -167,51 +77,156 @@ class Upload {
     signal?.throwIfAborted();
     checkComplete(progress);
     await this.#awaitDevice();
-    return this.#scale;
+    return this.#coder.scale();
   }
 
   async #append(chunk: Float32Array, signal: AbortSignal | undefined): Promise<void> {
-    const { dim, valueQuads } = this.#layout;
-    for (let at = 0; at < chunk.length; at += dim) {
-      this.#values.set(chunk.subarray(at, at + dim), this.#filled * valueQuads * 4);
-      this.#filled += 1;
-      const isSlabFull = this.#sent + this.#filled === this.#slabs[this.#slab]!.rows;
-      if (!isSlabFull && this.#filled < this.#blockRows) continue;
-      this.#send();
-      if (this.#bytesUnderWay >= this.#uploadBytesMax) await this.#awaitDevice();
+    const { dim } = this.#target.layout;
+    for (let at = 0; at < chunk.length;) {
+      const room = this.#target.extents[this.#extent]!.rows - this.#sent;
+      const rows = Math.min(this.#blockRows, room, (chunk.length - at) / dim);
+      this.#send(chunk.subarray(at, at + rows * dim), rows);
+      at += rows * dim;
+      if (this.#bytesUnderWay >= this.#target.uploadBytesMax) await this.#awaitDevice();
       else await nextLoopTurn();
       signal?.throwIfAborted();
     }
   }
 
-  #send(): void {
-    const { valueQuads, groupQuads } = this.#layout;
-    const slab = this.#slabs[this.#slab]!;
-    const groups = groupsOf(this.#filled);
-    for (let group = 0; group < groups; group += 1) {
-      const row = group * GROUP_ROWS;
-      const rows = Math.min(GROUP_ROWS, this.#filled - row);
-      const target = { codes: this.#codes, byte: group * groupQuads * 16, scale: this.#scale };
-      const source = { values: this.#values, at: row * valueQuads * 4, rows };
-      encodeGroup(source, target, this.#layout);
-    }
-    const { queue } = this.#device.connection;
-    const values = this.#values.subarray(0, this.#filled * valueQuads * 4);
-    const codes = this.#codes.subarray(0, groups * groupQuads * 16);
-    queue.writeBuffer(slab.values, this.#sent * valueQuads * 16, values);
-    queue.writeBuffer(slab.codes, (this.#sent / GROUP_ROWS) * groupQuads * 16, codes);
-    this.#bytesUnderWay += values.byteLength + codes.byteLength;
-    this.#sent += this.#filled;
-    this.#filled = 0;
-    if (this.#sent < slab.rows) return;
-    this.#slab += 1;
+  #send(rows: Float32Array, count: number): void {
+    const { layout, device, extents } = this.#target;
+    const { slab, firstGroup, rows: extentRows } = extents[this.#extent]!;
+    const rowBytes = layout.valueQuads * 16;
+    const values = this.#inQuads(rows, count);
+    const at = (firstGroup * GROUP_ROWS + this.#sent) * rowBytes;
+    device.connection.queue.writeBuffer(slab.values, at, values);
+    this.#bytesUnderWay += values.byteLength;
+    this.#sent += count;
+    if (this.#sent < extentRows) return;
+    this.#code();
+    this.#extent += 1;
     this.#sent = 0;
+    this.#coded = 0;
+  }
+
+  #inQuads(rows: Float32Array, count: number): Float32Array {
+    const { dim, valueQuads } = this.#target.layout;
+    const width = valueQuads * 4;
+    if (width === dim) return rows;
+    const padded = this.#padded;
+    let from = 0;
+    for (let row = 0; row < count; row += 1) {
+      const at = row * width;
+      for (let j = 0; j < dim; j += 1) padded[at + j] = rows[from + j]!;
+      from += dim;
+    }
+    return padded.subarray(0, count * width);
+  }
+
+  /** Lets the device code what is complete: whole groups, or the rest of the extent. */
+  #code(): void {
+    const extent = this.#target.extents[this.#extent];
+    if (extent === undefined) return;
+    const isLast = this.#sent === extent.rows;
+    const end = isLast ? extent.groups : Math.floor(this.#sent / GROUP_ROWS);
+    if (end > this.#coded) this.#coder.code(extent, this.#coded, end);
+    this.#coded = end;
   }
 
   async #awaitDevice(): Promise<void> {
-    this.#device.checkAlive();
-    this.#device.connection.queue.submit([]);
-    await this.#device.settled(this.#device.connection.queue.onSubmittedWorkDone());
+    const { device } = this.#target;
+    device.checkAlive();
+    this.#code();
+    device.connection.queue.submit([]);
+    await device.settled(device.connection.queue.onSubmittedWorkDone());
     this.#bytesUnderWay = 0;
+  }
+}
+
+/** The few bytes that the coder needs during a load. */
+interface CoderBuffers {
+  readonly params: GpuBuffer;
+  readonly scale: GpuBuffer;
+  readonly staging: GpuBuffer;
+}
+
+async function openCoder({ device, layout }: RowTarget): Promise<Coder> {
+  const { copySource, copyTarget, mapRead, storage, uniform } = BUFFER_USAGE;
+  const scaleBytes = 4 * CODER_SCALE_WORDS;
+  const buffers = {
+    params: await device.allocate(CODER_PARAMS_BYTES, uniform | copyTarget),
+    scale: await device.allocate(scaleBytes, storage | copyTarget | copySource),
+    staging: await device.allocate(scaleBytes, mapRead | copyTarget),
+  };
+  const nothing = Int32Array.of(NO_EXPONENT, NO_EXPONENT, 0);
+  device.connection.queue.writeBuffer(buffers.scale, 0, nothing);
+  return new Coder(device, layout, buffers);
+}
+
+/** The coder during one load. */
+class Coder {
+  readonly #device: GpuDevice;
+  readonly #layout: RowLayout;
+  readonly #buffers: CoderBuffers;
+  #groups = 0;
+
+  constructor(device: GpuDevice, layout: RowLayout, buffers: CoderBuffers) {
+    this.#device = device;
+    this.#layout = layout;
+    this.#buffers = buffers;
+  }
+
+  /** Codes groups of an extent, from `first` to before `end`. */
+  code(extent: Extent, first: number, end: number): void {
+    const { connection, kernels } = this.#device;
+    const { codeQuads, valueQuads, dim } = this.#layout;
+    const endRow = extent.firstGroup * GROUP_ROWS + extent.rows;
+    const restMargin = Math.ceil(Math.sqrt(dim) / 2);
+    const words = [
+      extent.firstGroup + first,
+      end - first,
+      endRow,
+      codeQuads,
+      valueQuads,
+      restMargin,
+    ];
+    connection.queue.writeBuffer(this.#buffers.params, 0, Uint32Array.from(words));
+    const { values, codes } = extent.slab;
+    const buffers = [this.#buffers.params, values, codes, this.#buffers.scale];
+    const group = connection.createBindGroup({
+      layout: kernels.coderLayout,
+      entries: buffers.map((buffer, binding) => ({ binding, resource: { buffer } })),
+    });
+    const encoder = connection.createCommandEncoder();
+    const pass = encoder.beginComputePass();
+    pass.setPipeline(kernels.coder);
+    pass.setBindGroup(0, group);
+    dispatchGrid(pass, end - first);
+    pass.end();
+    connection.queue.submit([encoder.finish()]);
+    this.#groups += end - first;
+  }
+
+  /** The size of all rows that were coded. @throws WinnowError INTERNAL if the device dropped some */
+  async scale(): Promise<RowScale> {
+    const { connection } = this.#device;
+    const { scale, staging } = this.#buffers;
+    const encoder = connection.createCommandEncoder();
+    encoder.copyBufferToBuffer(scale, 0, staging, 0, 4 * CODER_SCALE_WORDS);
+    connection.queue.submit([encoder.finish()]);
+    await this.#device.settled(staging.mapAsync(MAP_MODE_READ));
+    const words = new Int32Array(staging.getMappedRange().slice(0));
+    staging.unmap();
+    const [exponent = NO_EXPONENT, normExponent = NO_EXPONENT, groups] = words;
+    if (groups !== this.#groups) {
+      throw new WinnowError("INTERNAL", "The GPU did not code what it was given");
+    }
+    return exponent === NO_EXPONENT
+      ? { exponentMax: -Infinity, normMax: 0 }
+      : { exponentMax: exponent, normMax: 2 ** normExponent };
+  }
+
+  close(): void {
+    for (const buffer of Object.values(this.#buffers)) buffer.destroy();
   }
 }

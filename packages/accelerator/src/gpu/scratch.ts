@@ -1,6 +1,8 @@
-// The buffers one search at a time works in. They grow to what searches need and stay; the limit on
-// them decides how many queries go together (search-pass.ts).
+// The buffers one search at a time works in. They grow to what searches need, never beyond the limit of
+// their lane: where that is reached, buffers that another shape of search had left large are given up.
+// A search that does not fit is told so in advance (search-pass.ts), or refused.
 
+import { WinnowError } from "@winnow/core";
 import type { GpuDevice } from "./device.ts";
 import { BUFFER_USAGE, MAP_MODE_READ } from "./webgpu-api.ts";
 import type { GpuBindGroup, GpuBuffer } from "./webgpu-api.ts";
@@ -11,13 +13,16 @@ const { copySource, copyTarget, mapRead, storage, uniform } = BUFFER_USAGE;
 
 /** A buffer of a scratch. */
 export type ScratchName =
-  "params" | "query" | "filter" | "bounds" | "kept" | "rough" | "result" | "staging";
+  "params" | "query" | "scope" | "bounds" | "kept" | "rough" | "result" | "staging";
+
+/** Bytes by buffer; what is not named is not needed. */
+export type ScratchSizes = Readonly<Partial<Record<ScratchName, number>>>;
 
 /** Usage of each buffer, in the order of their bindings; `staging` is read by the host. */
 const USAGE: Readonly<Record<ScratchName, number>> = {
   params: uniform | copyTarget,
   query: storage | copyTarget,
-  filter: storage | copyTarget,
+  scope: storage | copyTarget,
   bounds: storage,
   kept: storage | copyTarget,
   rough: storage,
@@ -28,29 +33,54 @@ const USAGE: Readonly<Record<ScratchName, number>> = {
 const NAMES = Object.keys(USAGE) as ScratchName[];
 const BOUND_NAMES = NAMES.filter((name) => name !== "staging");
 const BYTES_MIN = 256;
+/** What rounding the sizes of all buffers may add. */
+const ROUNDING_BYTES = NAMES.length * BYTES_MIN;
+
+/** A part of the capacity is set aside for searches: one byte of so many, and not more than is useful. */
+const CAPACITY_SHARE = 8;
+
+/** Bytes of the capacity that are set aside for searches. */
+export function scratchShare(capacityBytes: number, scratchBytesMax: number): number {
+  return Math.min(scratchBytesMax, Math.floor(capacityBytes / CAPACITY_SHARE));
+}
 
 /** The working memory of one lane. */
 export class Scratch {
   /** Present if the device is to tell how long stages take. */
   readonly timer: StageTimer | undefined;
   readonly #device: GpuDevice;
+  readonly #bytesMax: number;
   readonly #buffers = new Map<ScratchName, GpuBuffer>();
   #bindGroup: GpuBindGroup | undefined;
 
-  constructor(device: GpuDevice) {
+  constructor(device: GpuDevice, bytesMax: number) {
     this.#device = device;
+    this.#bytesMax = bytesMax;
     this.timer = device.isTimed ? new StageTimer(device.connection) : undefined;
   }
 
+  /** Bytes that may be asked of `reserve`, in all. */
+  get roomBytes(): number {
+    return Math.max(0, this.#bytesMax - ROUNDING_BYTES);
+  }
+
+  /** Bytes of its buffers. */
+  get usedBytes(): number {
+    return [...this.#buffers.values()].reduce((sum, { size }) => sum + size, 0);
+  }
+
   /** Makes each buffer at least as large as asked, in bytes. @throws WinnowError RESOURCE_EXHAUSTED */
-  async reserve(sizes: Readonly<Partial<Record<ScratchName, number>>>): Promise<void> {
-    for (const name of NAMES) {
-      const size = Math.max(BYTES_MIN, Math.ceil((sizes[name] ?? 0) / 16) * 16);
-      const present = this.#buffers.get(name);
-      if (present !== undefined && present.size >= size) continue;
-      present?.destroy();
-      this.#buffers.delete(name);
-      this.#bindGroup = undefined;
+  async reserve(sizes: ScratchSizes): Promise<void> {
+    const wanted = NAMES.map((name) => [name, roundedUp(sizes[name] ?? 0)] as const);
+    const wantedBytes = wanted.reduce((sum, [, size]) => sum + size, 0);
+    if (wantedBytes > this.#bytesMax) throw this.#tooSmall(wantedBytes);
+    const grown = wanted.filter(([name, size]) => (this.#buffers.get(name)?.size ?? 0) < size);
+    if (grown.length === 0) return;
+    for (const [name] of grown) this.#destroy(name);
+    const grownBytes = grown.reduce((sum, [, size]) => sum + size, 0);
+    if (this.usedBytes + grownBytes > this.#bytesMax) for (const name of NAMES) this.#destroy(name);
+    for (const [name, size] of wanted) {
+      if (this.#buffers.has(name)) continue;
       this.#buffers.set(name, await this.#device.allocate(size, USAGE[name]));
     }
   }
@@ -86,9 +116,24 @@ export class Scratch {
 
   /** Frees everything. */
   close(): void {
-    for (const buffer of this.#buffers.values()) buffer.destroy();
-    this.#buffers.clear();
-    this.#bindGroup = undefined;
+    for (const name of NAMES) this.#destroy(name);
     this.timer?.close();
   }
+
+  #destroy(name: ScratchName): void {
+    this.#buffers.get(name)?.destroy();
+    this.#buffers.delete(name);
+    this.#bindGroup = undefined;
+  }
+
+  #tooSmall(bytes: number): WinnowError {
+    const message =
+      `Cannot search with ${bytes} bytes of working memory: ${this.#bytesMax} are set aside; ` +
+      "a smaller k, or a larger memory limit for this worker, would work";
+    return new WinnowError("RESOURCE_EXHAUSTED", message);
+  }
+}
+
+function roundedUp(bytes: number): number {
+  return Math.max(BYTES_MIN, Math.ceil(bytes / 16) * 16);
 }

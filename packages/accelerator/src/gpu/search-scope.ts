@@ -1,20 +1,33 @@
-// What one search covers: the slabs of all its residents in the order of their rows, each group with
-// its slot, and the way between global rows and positions (slot · 128 + row within the group).
+// What one search covers: slab by slab the groups of its residents, each with its slot; and the way
+// between global rows and positions (slot · 128 + row within the group). A slab may hold rows of other
+// residents, which have no slot.
 
 import type { TopKQuery } from "../accelerator.ts";
 import type { RowLayout, RowScale } from "./codes.ts";
-import type { SearchRows, Slab } from "./rows-upload.ts";
-import { GROUP_ROWS } from "./shaders/prelude.ts";
+import { GROUP_ROWS, RANGE_WORDS } from "./shaders/prelude.ts";
+import type { Extent, Slab } from "./slab.ts";
+import type { SearchRows } from "./slab-pool.ts";
 
-/** A slab and the slot of its first group. */
-interface PlacedSlab {
+/** An extent and the slot of its first group. */
+interface PlacedExtent {
+  readonly extent: Extent;
+  readonly firstSlot: number;
+}
+
+/** The part of a slab that is searched; its slots follow each other. */
+interface ScopeSlab {
   readonly slab: Slab;
   readonly firstSlot: number;
+  readonly groups: number;
 }
 
 /** The rows of one search. */
 export interface SearchScope {
-  readonly slabs: readonly PlacedSlab[];
+  readonly slabs: readonly ScopeSlab[];
+  /** Ascending by row. */
+  readonly extents: readonly PlacedExtent[];
+  /** `struct Range` for each extent, ascending by slot. */
+  readonly rangeWords: Uint32Array;
   readonly slots: number;
   readonly layout: RowLayout;
   readonly scale: RowScale;
@@ -22,62 +35,80 @@ export interface SearchScope {
 
 /** Joins the rows of residents that do not overlap and have one dim. */
 export function scopeOf(parts: readonly SearchRows[]): SearchScope {
-  const slabs: PlacedSlab[] = [];
+  const bySlab = new Map<Slab, Extent[]>();
+  for (const extent of parts.flatMap((part) => part.extents)) {
+    const known = bySlab.get(extent.slab);
+    if (known === undefined) bySlab.set(extent.slab, [extent]);
+    else known.push(extent);
+  }
+  const slabs: ScopeSlab[] = [];
+  const placed: PlacedExtent[] = [];
   let slots = 0;
-  const ordered = parts
-    .flatMap((part) => part.slabs)
-    .toSorted((one, other) => one.firstRow - other.firstRow);
-  for (const slab of ordered) {
-    slabs.push({ slab, firstSlot: slots });
-    slots += slab.groups;
+  for (const [slab, extents] of bySlab) {
+    const firstSlot = slots;
+    for (const extent of extents.toSorted((one, other) => one.firstGroup - other.firstGroup)) {
+      placed.push({ extent, firstSlot: slots });
+      slots += extent.groups;
+    }
+    slabs.push({ slab, firstSlot, groups: slots - firstSlot });
   }
-  const scale = {
-    exponentMax: Math.max(...parts.map((part) => part.scale.exponentMax)),
-    normMax: Math.max(...parts.map((part) => part.scale.normMax)),
+  return {
+    slabs,
+    extents: placed.toSorted((one, other) => one.extent.firstRow - other.extent.firstRow),
+    rangeWords: rangeWords(placed),
+    slots,
+    layout: parts[0]!.layout,
+    scale: {
+      exponentMax: Math.max(...parts.map((part) => part.scale.exponentMax)),
+      normMax: Math.max(...parts.map((part) => part.scale.normMax)),
+    },
   };
-  return { slabs, slots, layout: parts[0]!.layout, scale };
 }
 
-/** The last slab that `isBefore` holds for, which it does for a first part of them; else undefined. */
-function lastSlab(
-  { slabs }: SearchScope,
-  isBefore: (placed: PlacedSlab) => boolean,
-): PlacedSlab | undefined {
-  let low = 0;
-  let high = slabs.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (isBefore(slabs[middle]!)) low = middle + 1;
-    else high = middle;
+function rangeWords(placed: readonly PlacedExtent[]): Uint32Array {
+  const words = new Uint32Array(placed.length * RANGE_WORDS);
+  for (const [index, { extent, firstSlot }] of placed.entries()) {
+    const { firstGroup, rows, firstRow } = extent;
+    words.set([firstSlot, firstGroup, rows, firstRow], index * RANGE_WORDS);
   }
-  return slabs[low - 1];
-}
-
-/** The global row at a position. */
-export function rowAt(scope: SearchScope, position: number): number {
-  const slot = Math.floor(position / GROUP_ROWS);
-  const placed = lastSlab(scope, ({ firstSlot }) => firstSlot <= slot)!;
-  return placed.slab.firstRow + position - placed.firstSlot * GROUP_ROWS;
+  return words;
 }
 
 /** Ascending positions of those of the ascending rows that the search covers. */
-export function positionsOf(scope: SearchScope, rows: Uint32Array | undefined): number[] {
-  const positions: number[] = [];
+export function positionsOf(scope: SearchScope, rows: Uint32Array | undefined): Uint32Array {
+  const positions = new Uint32Array(rows?.length ?? 0);
+  let count = 0;
   for (const row of rows ?? []) {
-    const placed = lastSlab(scope, ({ slab }) => slab.firstRow <= row);
-    if (placed === undefined || row - placed.slab.firstRow >= placed.slab.rows) continue;
-    positions.push(placed.firstSlot * GROUP_ROWS + row - placed.slab.firstRow);
+    const placed = extentOf(scope, row);
+    if (placed === undefined) continue;
+    positions[count] = placed.firstSlot * GROUP_ROWS + row - placed.extent.firstRow;
+    count += 1;
   }
-  return positions;
+  return positions.subarray(0, count).toSorted();
 }
 
-/** One bit per position for rows that the mask admits; bits past the end of a slab mean nothing. */
+/** Where a global row is, if the search covers it. */
+function extentOf({ extents }: SearchScope, row: number): PlacedExtent | undefined {
+  let low = 0;
+  let high = extents.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (extents[middle]!.extent.firstRow <= row) low = middle + 1;
+    else high = middle;
+  }
+  const placed = extents[low - 1];
+  return placed !== undefined && row - placed.extent.firstRow < placed.extent.rows
+    ? placed
+    : undefined;
+}
+
+/** One bit per position for rows that the mask admits; bits past the end of an extent mean nothing. */
 export function maskWords(scope: SearchScope, admittedRows: Uint8Array): Uint32Array {
   const perSlot = GROUP_ROWS / 32;
   const words = new Uint32Array(scope.slots * perSlot);
-  for (const { slab, firstSlot } of scope.slabs) {
-    for (let index = 0; index < slab.groups * perSlot; index += 1) {
-      words[firstSlot * perSlot + index] = bitsFrom(admittedRows, slab.firstRow + index * 32);
+  for (const { extent, firstSlot } of scope.extents) {
+    for (let index = 0; index < extent.groups * perSlot; index += 1) {
+      words[firstSlot * perSlot + index] = bitsFrom(admittedRows, extent.firstRow + index * 32);
     }
   }
   return words;

@@ -9,21 +9,16 @@ import type { QueryRoute } from "./codes.ts";
 import { exactCandidates, hostBlock } from "./exact-path.ts";
 import type { ExactMeans } from "./exact-path.ts";
 import type { GpuSearchCost } from "./gpu-settings.ts";
-import { passQueries, runPass } from "./search-pass.ts";
+import { passQueries } from "./pass-rooms.ts";
+import { runPass } from "./search-pass.ts";
 import type { PassAnswer } from "./search-pass.ts";
-import { maskWords, positionsOf, rowAt, rowTest } from "./search-scope.ts";
+import { maskWords, positionsOf, rowTest } from "./search-scope.ts";
 import type { SearchScope } from "./search-scope.ts";
-import { GROUP_ROWS } from "./shaders/prelude.ts";
+import { CANDIDATE_WORDS, GROUP_ROWS } from "./shaders/prelude.ts";
 
 /** The largest k of the fast path; beyond it all rows are scored. */
 const FILTER_K_MAX = 2048;
 const POSITIONS_MAX = 2 ** 32;
-
-/** What a search runs on. */
-export interface SearchMeans extends ExactMeans {
-  /** Bytes that one search may use beside the rows. */
-  readonly scratchBytes: number;
-}
 
 /** An answer and how it came about. */
 export interface SearchOutcome {
@@ -33,7 +28,7 @@ export interface SearchOutcome {
 
 /** Answers a checked query over the rows of `scope`, which has at least one row. */
 export async function searchTopK(
-  means: SearchMeans,
+  means: ExactMeans,
   { query, scope }: { readonly query: CheckedTopKQuery; readonly scope: SearchScope },
   signal: AbortSignal | undefined,
 ): Promise<SearchOutcome> {
@@ -42,7 +37,7 @@ export async function searchTopK(
 }
 
 class Search {
-  readonly #means: SearchMeans;
+  readonly #means: ExactMeans;
   readonly #query: CheckedTopKQuery;
   readonly #scope: SearchScope;
   /** `[queries, queryQuads · 4]` */
@@ -50,8 +45,10 @@ class Search {
   readonly #block: TopKBlock;
   #keptGroups = 0;
   #finalists = 0;
+  #dispatches = 0;
+  #readBytes = 0;
 
-  constructor(means: SearchMeans, query: CheckedTopKQuery, scope: SearchScope) {
+  constructor(means: ExactMeans, query: CheckedTopKQuery, scope: SearchScope) {
     const { queries, room } = query;
     this.#means = means;
     this.#query = query;
@@ -86,6 +83,8 @@ class Search {
       hostQueries: routes.host.length,
       keptGroups: this.#keptGroups,
       finalists: this.#finalists,
+      dispatches: this.#dispatches,
+      readBytes: this.#readBytes,
       stageNs: this.#means.scratch.timer?.take(),
     };
     return { block: this.#block, cost };
@@ -111,32 +110,36 @@ class Search {
 
   /** Answers these queries in passes; gives those that found no room. */
   async #filter(indices: readonly number[], signal: AbortSignal | undefined): Promise<number[]> {
-    const { admittedRows, excludedRows, room } = this.#query;
-    const scope = this.#scope;
     if (indices.length === 0) return [];
-    const mask = admittedRows === undefined ? undefined : maskWords(scope, admittedRows);
+    const { admittedRows, excludedRows, room } = this.#query;
+    const { device, scratch } = this.#means;
+    const scope = this.#scope;
     const exclusions = excludedRows && indices.map((at) => positionsOf(scope, excludedRows[at]));
-    const excludedRowsMax = Math.max(0, ...(exclusions ?? []).map((list) => list.length));
-    const together = passQueries(
-      scope,
-      { k: room, excludedRowsMax },
-      {
-        scratchBytes: this.#means.scratchBytes,
-        bufferBytes: this.#means.device.limits.maxStorageBufferBindingSize,
-      },
-    );
+    const shape = {
+      k: room,
+      excludedRowsMax: exclusions && Math.max(...exclusions.map((list) => list.length)),
+      isMasked: admittedRows !== undefined,
+    };
+    const together = passQueries(scope, shape, {
+      scratchBytes: scratch.roomBytes,
+      bufferBytes: device.limits.maxStorageBufferBindingSize,
+    });
+    if (together === 0) return [...indices];
+    const mask = admittedRows === undefined ? undefined : maskWords(scope, admittedRows);
     const left: number[] = [];
     for (let from = 0; from < indices.length; from += together) {
       signal?.throwIfAborted();
       const some = indices.slice(from, from + together);
       const queries = {
+        shape,
         count: some.length,
         words: this.#joined(some),
-        k: room,
         exclusions: exclusions?.slice(from, from + together),
         mask,
       };
-      const answers = await runPass(this.#means.device, { scope, queries }, this.#means.scratch);
+      const { answers, ...cost } = await runPass(device, { scope, queries }, scratch);
+      this.#dispatches += cost.dispatches;
+      this.#readBytes += cost.readBytes;
       for (const [position, answer] of answers.entries()) {
         if (!this.#finish(some[position]!, answer)) left.push(some[position]!);
       }
@@ -152,16 +155,19 @@ class Search {
     return words;
   }
 
-  /** Orders the finalists; false if there was no room for them. */
+  /** Takes an answer; false if there was no room for it. */
   #finish(index: number, { candidates, keptGroups, finalists }: PassAnswer): boolean {
     if (candidates === undefined) return false;
     this.#keptGroups += keptGroups;
     this.#finalists += finalists;
-    const heap = new CandidateHeap(this.#query.room);
-    for (const [place, position] of candidates.positions.entries()) {
-      heap.offer(Math.fround(candidates.scores[place]!) + 0, rowAt(this.#scope, position));
+    const scores = new Float32Array(candidates.buffer, candidates.byteOffset, candidates.length);
+    const count = candidates.length / CANDIDATE_WORDS;
+    const first = index * this.#query.room;
+    for (let place = 0; place < count; place += 1) {
+      this.#block.rows[first + place] = candidates[place * CANDIDATE_WORDS]!;
+      this.#block.scores[first + place] = scores[place * CANDIDATE_WORDS + 1]!;
     }
-    this.#take(index, heap);
+    this.#block.counts[index] = count;
     return true;
   }
 
@@ -169,8 +175,8 @@ class Search {
   #firstRows(index: number): CandidateHeap {
     const heap = new CandidateHeap(this.#query.room);
     const mayReturn = rowTest(this.#query, index);
-    for (const { slab } of this.#scope.slabs) {
-      for (let row = slab.firstRow; row < slab.firstRow + slab.rows; row += 1) {
+    for (const { extent } of this.#scope.extents) {
+      for (let row = extent.firstRow; row < extent.firstRow + extent.rows; row += 1) {
         if (heap.threshold === 0) return heap;
         if (mayReturn(row)) heap.offer(0, row);
       }

@@ -20,6 +20,13 @@ ${SOFT_FLOAT}
 @group(0) @binding(1) var<storage, read> right: array<vec2<u32>>;
 @group(0) @binding(2) var<storage, read_write> answers: array<vec2<u32>>;
 
+/** The bits of a float64, low word first. */
+fn wideBits(a: Wide) -> vec2<u32> {
+  if ((a.hi | a.lo) == 0u) { return vec2<u32>(0u, 0u); }
+  let exponent = u32(a.exponent + 1075) << 20u;
+  return vec2<u32>(a.lo, (u32(a.isNegative) << 31u) | exponent | (a.hi & 0xfffffu));
+}
+
 fn wideOf(bits: vec2<u32>) -> Wide {
   if ((bits.x | (bits.y & 0x7fffffffu)) == 0u) { return WIDE_ZERO; }
   let exponent = i32((bits.y >> 20u) & 0x7ffu) - 1075;
@@ -34,6 +41,13 @@ fn sums(@builtin(global_invocation_id) id: vec3<u32>) {
 }
 
 @compute @workgroup_size(64)
+fn roundings(@builtin(global_invocation_id) id: vec3<u32>) {
+  if (id.x < arrayLength(&answers)) {
+    answers[id.x] = vec2<u32>(wideRounded32(wideOf(left[id.x])), right[id.x].x);
+  }
+}
+
+@compute @workgroup_size(64)
 fn products(@builtin(global_invocation_id) id: vec3<u32>) {
   if (id.x < arrayLength(&answers)) {
     answers[id.x] = wideBits(wideProduct(left[id.x].x, right[id.x].x));
@@ -43,7 +57,7 @@ fn products(@builtin(global_invocation_id) id: vec3<u32>) {
 
 /** Runs one entry point on pairs of 64-bit words. */
 async function computed(
-  entryPoint: "sums" | "products",
+  entryPoint: "sums" | "products" | "roundings",
   left: BigUint64Array,
   right: BigUint64Array,
 ): Promise<Float64Array> {
@@ -142,6 +156,23 @@ describe.skipIf(device === undefined)(`float64 in integers ${reason}`, () => {
     const pairs = Array.from({ length: COUNT }, () => [anyFloat(), anyFloat()] as const);
 
     expect(await firstWrongProduct(pairs)).toBeUndefined();
+  });
+
+  test("roundings to float32: normal, subnormal, tied, too small, too large", async () => {
+    const ties = Array.from({ length: 400 }, (_, index) => [
+      (2 ** 24 + 1) * 2 ** (index - 200),
+      (2 ** 24 + 3) * 2 ** (index - 200),
+      (1 + 2 ** -52) * 2 ** (index - 200),
+      (2 - 2 ** -52) * 2 ** (index - 200),
+    ]).flat();
+    const values = Array.from({ length: COUNT }, () => anyWide(Math.floor(random() * 300) - 160));
+    const all = [0, ...ties, ...ties.map((value) => -value), ...values];
+
+    const answers = await computed("roundings", wordsOf(all), new BigUint64Array(all.length));
+
+    const found = new Float32Array(answers.buffer).filter((_value, index) => index % 2 === 0);
+    const wrong = all.findIndex((value, at) => !Object.is(found[at], Math.fround(value) + 0));
+    expect(wrong < 0 ? undefined : [all[wrong], found[wrong]]).toBeUndefined();
   });
 
   test("products of zeros and of the extremes", async () => {

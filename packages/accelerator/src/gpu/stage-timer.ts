@@ -11,7 +11,7 @@ import type {
 } from "./webgpu-api.ts";
 
 /** The stages of a pass, in order. */
-const STAGES = ["scan", "select", "rescore", "finish", "score"] as const;
+const STAGES = ["scan", "select", "rescore", "finish", "score", "order"] as const;
 
 /** A stage of a pass. */
 type Stage = (typeof STAGES)[number];
@@ -20,7 +20,7 @@ type Stage = (typeof STAGES)[number];
 export type StageNs = Record<Stage, number>;
 
 function noTime(): StageNs {
-  return { scan: 0, select: 0, rescore: 0, finish: 0, score: 0 };
+  return { scan: 0, select: 0, rescore: 0, finish: 0, score: 0, order: 0 };
 }
 
 /** Opens the compute pass of each stage. */

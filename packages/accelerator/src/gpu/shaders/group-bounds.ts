@@ -32,8 +32,7 @@ fn powerOfTwo(exponent: i32) -> f32 {
 }
 
 /** Bounds of the best score in a group from the largest product of codes. */
-fn writeBounds(queryIndex: u32, group: u32, product: i32) {
-  let slot = params.firstSlot + group;
+fn writeBounds(queryIndex: u32, slot: u32, group: u32, product: i32) {
   let lowerAt = queryIndex * params.slots + slot;
   let upperAt = lowerAt + params.queries * params.slots;
   if (product == NOTHING) {
@@ -45,7 +44,7 @@ fn writeBounds(queryIndex: u32, group: u32, product: i32) {
   let head = codes[group * (1u + params.codeQuads * ${GROUP_ROWS}u)];
   let g = bitcast<vec3<f32>>(head.xyz) * powerOfTwo(bitcast<i32>(head.w) + params.exponent);
   let estimate = q.x * g.x * f32(product);
-  // Cauchy-Schwarz for what the codes leave out; 2^-30 covers the order of the float64 sums.
+  // Cauchy-Schwarz for what the codes leave out; 2^-30 covers the order of the query's float64 sums.
   let error = q.y * g.y + q.z * g.z + q.y * (g.y + g.z) * 0x1p-30;
   // 2^-19 covers the roundings of these lines and that of the canonical score.
   let reach = error + (abs(estimate) + error) * 0x1p-19 + q.w;
@@ -69,10 +68,13 @@ fn main(
   @builtin(workgroup_id) workgroup: vec3<u32>,
   ${hasSubgroups ? "@builtin(subgroup_invocation_id) subgroupLane: u32," : ""}
 ) {
-  let group = groupOf(workgroup);
-  if (group >= params.groups) { return; }
+  let index = groupOf(workgroup);
+  if (index >= params.groups) { return; }
+  let slot = params.firstSlot + index;
+  let range = rangeOf(slot);
+  let group = groupAt(range, slot);
   let base = group * (1u + params.codeQuads * ${GROUP_ROWS}u) + 1u + lane;
-  let admitted = isAdmitted(group, lane);
+  let admitted = isAdmitted(range, slot, lane);
   if (lane < ${tile}u) { atomicStore(&best[lane], NOTHING); }
   workgroupBarrier();
   for (var first = 0u; first < params.queries; first += ${tile}u) {
@@ -86,7 +88,7 @@ fn main(
     workgroupBarrier();
     if (lane < ${tile}u) {
       if (first + lane < params.queries) {
-        writeBounds(first + lane, group, atomicLoad(&best[lane]));
+        writeBounds(first + lane, slot, group, atomicLoad(&best[lane]));
       }
       atomicStore(&best[lane], NOTHING);
     }
@@ -101,9 +103,9 @@ export const EXCLUDE_SHADER: string = /* wgsl */ `
 ${PRELUDE}
 @compute @workgroup_size(${ROW_THREADS})
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-  let at = filter_words[params.exclusions + id.y] + id.x;
-  if (at >= filter_words[params.exclusions + id.y + 1u]) { return; }
-  let position = filter_words[params.exclusions + params.queries + 1u + at];
+  let at = scopeWords[params.exclusions + id.y] + id.x;
+  if (at >= scopeWords[params.exclusions + id.y + 1u]) { return; }
+  let position = scopeWords[params.exclusions + params.queries + 1u + at];
   bounds[id.y * params.slots + position / ${GROUP_ROWS}u] = 0u;
 }
 `;

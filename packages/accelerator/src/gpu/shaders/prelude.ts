@@ -1,5 +1,6 @@
-// The kernels of a search, in WGSL. Groups of 128 rows have one number each, their *slot*, counted
-// through all slabs that one call searches; `position` = slot · 128 + row within the group.
+// The kernels of a search, in WGSL. Groups of 128 rows lie in slabs, which partitions share. Those that
+// a search covers have one number each, their *slot*, counted slab by slab; *ranges* say which slots
+// are which consecutive groups; `position` = slot · 128 + row within the group.
 //
 //   scan     per group and query: the largest int8 product, hence bounds of its best score
 //   exclude  a group that holds an excluded row of a query promises nothing to that query
@@ -7,6 +8,7 @@
 //   rescore  per group and query whose upper bound reaches it: every row in float32, with its error
 //   finish   per query: the same selection among rows; what remains are the finalists
 //   score    the finalists' canonical scores in integers (soft-float.ts)
+//   order    per query: the best k finalists, score descending, then row ascending
 //   exact    the canonical scores of all rows, for queries that the bounds cannot serve
 //
 // The proof is in docs/gpu.md; each constant below names its part of it. Bounds are compared as
@@ -22,34 +24,42 @@ export const SCAN_TILE = 8;
 export const SELECT_THREADS = 256;
 /** Threads of the kernels that work on single rows. */
 export const ROW_THREADS = 64;
-/** Words of a query's head in the result: kept groups, finalists, token, unused. */
-export const RESULT_HEAD_WORDS = 4;
-/** Words of a finalist in the result: position, then its float64 score, low word first. */
+/** Words of a range: first slot, first group in its slab, rows, first global row. */
+export const RANGE_WORDS = 4;
+/** Words of a query's head in the result: kept groups, finalists, token. */
+export const RESULT_HEAD_WORDS = 3;
+/** Words of a candidate in the result: global row, then the bits of its score. */
+export const CANDIDATE_WORDS = 2;
+/** Words of a finalist on the device: position, global row, bits of its score. */
 export const FINALIST_WORDS = 3;
+/** The parameter that says there is no mask, or that there are no excluded rows. */
+export const ABSENT = 0xffffffff;
 
 /** What every kernel knows: parameters, buffers, and which rows may be returned. */
 export const PRELUDE: string = /* wgsl */ `
 requires packed_4x8_integer_dot_product;
 
 struct Params {
-  firstSlot: u32, groups: u32, rows: u32, exponent: i32,
+  firstSlot: u32, groups: u32, ranges: u32, exponent: i32,
   queries: u32, slots: u32, k: u32, token: u32,
-  dim: u32, codeQuads: u32, valueQuads: u32, hasMask: u32,
-  keptRoom: u32, finalRoom: u32, exclusions: u32, exactQuery: u32,
-  exactFirst: u32, exactCount: u32, valueFactor: f32, unused: u32,
+  dim: u32, codeQuads: u32, valueQuads: u32, mask: u32,
+  keptRoom: u32, finalRoom: u32, exclusions: u32, exactFirst: u32,
+  exactCount: u32, valueFactor: f32, unused0: u32, unused1: u32,
 }
 
 // query: per query 1 + codeQuads + 2 · valueQuads quads: (step, norm, error norm, slack), int8 codes,
 // the values scaled by a power of two, the values as they are.
-// filter: the mask if there is one (4 words per slot); then queries + 1 starts, and positions.
+// scopeWords: the ranges; at params.mask 4 words per slot; at params.exclusions queries + 1 starts, and
+// positions.
 // bounds: lower [queries, slots], then upper [queries, slots].
-// kept: per query its threshold and its number of kept groups; then slots [queries, keptRoom].
+// kept: per query its threshold and its number of kept groups; then slots [queries, keptRoom]; then
+// finalists [queries, finalRoom].
 // rough: lower and upper of rows, [queries, keptRoom · 128].
 // codes: per group (step, error norm, norm, exponent) of its rows, then int8 codes [codeQuads, 128].
 // values: float32 bits [rows, valueQuads].
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> query: array<vec4<u32>>;
-@group(0) @binding(2) var<storage, read> filter_words: array<u32>;
+@group(0) @binding(2) var<storage, read> scopeWords: array<u32>;
 @group(0) @binding(3) var<storage, read_write> bounds: array<u32>;
 @group(0) @binding(4) var<storage, read_write> kept: array<atomic<u32>>;
 @group(0) @binding(5) var<storage, read_write> rough: array<vec2<u32>>;
@@ -58,19 +68,36 @@ struct Params {
 @group(1) @binding(1) var<storage, read> values: array<vec4<u32>>;
 
 /** Integers in the order of finite floats; never 0. */
-fn ordered(value: f32) -> u32 {
-  let bits = bitcast<u32>(value);
+fn ordered(value: f32) -> u32 { return orderedBits(bitcast<u32>(value)); }
+fn orderedBits(bits: u32) -> u32 {
   return select(bits | 0x80000000u, ~bits, (bits >> 31u) != 0u);
 }
 
 fn queryQuads() -> u32 { return 1u + params.codeQuads + 2u * params.valueQuads; }
 fn groupOf(workgroup: vec3<u32>) -> u32 { return workgroup.y * ${GRID_WIDTH}u + workgroup.x; }
 
-/** Whether the slab has this row of the group, and the mask, if any, admits it. */
-fn isAdmitted(group: u32, lane: u32) -> bool {
-  if (group * ${GROUP_ROWS}u + lane >= params.rows) { return false; }
-  if (params.hasMask == 0u) { return true; }
-  let word = filter_words[(params.firstSlot + group) * 4u + (lane >> 5u)];
+struct Range { firstSlot: u32, firstGroup: u32, rows: u32, firstRow: u32 }
+
+/** The range that holds a slot: the last one that begins at or before it. */
+fn rangeOf(slot: u32) -> Range {
+  var low = 0u;
+  var high = params.ranges;
+  while (low + 1u < high) {
+    let middle = (low + high) / 2u;
+    if (scopeWords[middle * ${RANGE_WORDS}u] <= slot) { low = middle; } else { high = middle; }
+  }
+  let at = low * ${RANGE_WORDS}u;
+  return Range(scopeWords[at], scopeWords[at + 1u], scopeWords[at + 2u], scopeWords[at + 3u]);
+}
+
+/** The group of a slot, in its slab. */
+fn groupAt(range: Range, slot: u32) -> u32 { return range.firstGroup + slot - range.firstSlot; }
+
+/** Whether the range has this row of the slot's group, and the mask, if any, admits it. */
+fn isAdmitted(range: Range, slot: u32, lane: u32) -> bool {
+  if ((slot - range.firstSlot) * ${GROUP_ROWS}u + lane >= range.rows) { return false; }
+  if (params.mask == ${ABSENT}u) { return true; }
+  let word = scopeWords[params.mask + slot * 4u + (lane >> 5u)];
   return ((word >> (lane & 31u)) & 1u) != 0u;
 }
 `;

@@ -1,7 +1,14 @@
 // The kernels that score rows: `rescore` in float32 with its error, `score` and `exact` canonically
 // (see prelude.ts).
 
-import { FINALIST_WORDS, GROUP_ROWS, PRELUDE, RESULT_HEAD_WORDS, ROW_THREADS } from "./prelude.ts";
+import {
+  ABSENT,
+  FINALIST_WORDS,
+  GROUP_ROWS,
+  PRELUDE,
+  RESULT_HEAD_WORDS,
+  ROW_THREADS,
+} from "./prelude.ts";
 import { SOFT_FLOAT } from "./soft-float.ts";
 
 /** Float32 scores, with bounds of their error, of all rows of the groups that a query keeps. */
@@ -14,16 +21,16 @@ var<workgroup> places: array<u32, ${GROUP_ROWS}>;
 
 /** Whether the row at this position is excluded for the query: a search in its ascending list. */
 fn isExcluded(queryIndex: u32, position: u32) -> bool {
-  if (params.exclusions == 0xffffffffu) { return false; }
+  if (params.exclusions == ${ABSENT}u) { return false; }
   let list = params.exclusions + params.queries + 1u;
-  var low = filter_words[params.exclusions + queryIndex];
-  let end = filter_words[params.exclusions + queryIndex + 1u];
+  var low = scopeWords[params.exclusions + queryIndex];
+  let end = scopeWords[params.exclusions + queryIndex + 1u];
   var high = end;
   while (low < high) {
     let middle = (low + high) / 2u;
-    if (filter_words[list + middle] < position) { low = middle + 1u; } else { high = middle; }
+    if (scopeWords[list + middle] < position) { low = middle + 1u; } else { high = middle; }
   }
-  return low < end && filter_words[list + low] == position;
+  return low < end && scopeWords[list + low] == position;
 }
 
 fn roughBounds(queryIndex: u32, row: u32) -> vec2<u32> {
@@ -50,11 +57,12 @@ fn main(
   @builtin(local_invocation_index) lane: u32,
   @builtin(workgroup_id) workgroup: vec3<u32>,
 ) {
-  let group = groupOf(workgroup);
-  if (group >= params.groups) { return; }
-  let slot = params.firstSlot + group;
-  let row = group * ${GROUP_ROWS}u + lane;
-  let admitted = isAdmitted(group, lane);
+  let index = groupOf(workgroup);
+  if (index >= params.groups) { return; }
+  let slot = params.firstSlot + index;
+  let range = rangeOf(slot);
+  let row = groupAt(range, slot) * ${GROUP_ROWS}u + lane;
+  let admitted = isAdmitted(range, slot, lane);
   for (var first = 0u; first < params.queries; first += ${GROUP_ROWS}u) {
     if (lane == 0u) { atomicStore(&listed, 0u); }
     workgroupBarrier();
@@ -89,8 +97,8 @@ fn main(
 const CANONICAL = /* wgsl */ `
 ${PRELUDE}
 ${SOFT_FLOAT}
-/** The canonical score of canonical-score.ts before its last rounding, as float64 bits. */
-fn canonical(queryIndex: u32, row: u32) -> vec2<u32> {
+/** The bits of the canonical score of canonical-score.ts. */
+fn canonical(queryIndex: u32, row: u32) -> u32 {
   let x = queryIndex * queryQuads() + 1u + params.codeQuads + params.valueQuads;
   let y = row * params.valueQuads;
   var lanes: array<Wide, 8>;
@@ -103,30 +111,31 @@ fn canonical(queryIndex: u32, row: u32) -> vec2<u32> {
   }
   let even = wideSum(wideSum(lanes[0], lanes[4]), wideSum(lanes[2], lanes[6]));
   let odd = wideSum(wideSum(lanes[1], lanes[5]), wideSum(lanes[3], lanes[7]));
-  return wideBits(wideSum(even, odd));
+  return wideRounded32(wideSum(even, odd));
 }
 `;
 
-/** Canonical scores of the finalists that lie in this slab: one thread per finalist. */
+/** Rows and canonical scores of the finalists that lie in this slab: one thread per finalist. */
 export const SCORE_SHADER: string = /* wgsl */ `
 ${CANONICAL}
 @compute @workgroup_size(${ROW_THREADS})
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   let finalists = min(result[id.y * ${RESULT_HEAD_WORDS}u + 1u], params.finalRoom);
   if (id.x >= finalists) { return; }
-  let list = params.queries * ${RESULT_HEAD_WORDS}u;
+  let list = params.queries * (2u + params.keptRoom);
   let at = list + (id.y * params.finalRoom + id.x) * ${FINALIST_WORDS}u;
-  let position = result[at];
+  let position = atomicLoad(&kept[at]);
   let slot = position / ${GROUP_ROWS}u;
   if (slot < params.firstSlot || slot >= params.firstSlot + params.groups) { return; }
-  let row = position - params.firstSlot * ${GROUP_ROWS}u;
-  let bits = canonical(id.y, row);
-  result[at + 1u] = bits.x;
-  result[at + 2u] = bits.y;
+  let range = rangeOf(slot);
+  let lane = position % ${GROUP_ROWS}u;
+  let row = range.firstRow + (slot - range.firstSlot) * ${GROUP_ROWS}u + lane;
+  atomicStore(&kept[at + 1u], row);
+  atomicStore(&kept[at + 2u], canonical(id.y, groupAt(range, slot) * ${GROUP_ROWS}u + lane));
 }
 `;
 
-/** Canonical scores of a range of rows for one query; the token follows them. */
+/** Canonical scores of consecutive rows of a slab for one query; the token follows them. */
 export const EXACT_SHADER: string = /* wgsl */ `
 ${CANONICAL}
 @compute @workgroup_size(${ROW_THREADS})
@@ -136,9 +145,7 @@ fn main(
 ) {
   let index = groupOf(workgroup) * ${ROW_THREADS}u + lane;
   if (index >= params.exactCount) { return; }
-  let bits = canonical(params.exactQuery, params.exactFirst + index);
-  result[2u * index] = bits.x;
-  result[2u * index + 1u] = bits.y;
-  if (index == 0u) { result[2u * params.exactCount] = params.token; }
+  result[index] = canonical(0u, params.exactFirst + index);
+  if (index == 0u) { result[params.exactCount] = params.token; }
 }
 `;

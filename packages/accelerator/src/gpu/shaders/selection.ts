@@ -1,6 +1,8 @@
-// The kernels that choose per query: `select` among groups and `finish` among rows (see prelude.ts).
+// The kernels that choose per query: `select` among groups, `finish` among rows, `order` among
+// finalists (see prelude.ts).
 
 import {
+  CANDIDATE_WORDS,
   FINALIST_WORDS,
   GROUP_ROWS,
   PRELUDE,
@@ -82,20 +84,54 @@ fn main(
   let count = min(groups, params.keptRoom) * ${GROUP_ROWS}u;
   let threshold = kthLargest(lane, queryIndex, count);
   let head = queryIndex * ${RESULT_HEAD_WORDS}u;
-  let list = params.queries * ${RESULT_HEAD_WORDS}u + queryIndex * params.finalRoom * ${FINALIST_WORDS}u;
+  let slots = params.queries * 2u + queryIndex * params.keptRoom;
+  let list = params.queries * (2u + params.keptRoom) + queryIndex * params.finalRoom * ${FINALIST_WORDS}u;
   for (var index = lane; index < count; index += ${SELECT_THREADS}u) {
-    let kind = index / ${GROUP_ROWS}u;
     if (rough[queryIndex * params.keptRoom * ${GROUP_ROWS}u + index].y < threshold) { continue; }
     let place = atomicAdd(&finalists, 1u);
     if (place >= params.finalRoom) { continue; }
-    let slot = atomicLoad(&kept[params.queries * 2u + queryIndex * params.keptRoom + kind]);
-    result[list + place * ${FINALIST_WORDS}u] = slot * ${GROUP_ROWS}u + index % ${GROUP_ROWS}u;
+    let slot = atomicLoad(&kept[slots + index / ${GROUP_ROWS}u]);
+    atomicStore(&kept[list + place * ${FINALIST_WORDS}u], slot * ${GROUP_ROWS}u + index % ${GROUP_ROWS}u);
   }
   workgroupBarrier();
   if (lane == 0u) {
     result[head] = groups;
     result[head + 1u] = atomicLoad(&finalists);
-    result[head + 2u] = params.token;
+    result[head + 2u] = 0u;
   }
+}
+`;
+
+/** The best k finalists of each query at the place of their rank: how many others come before. */
+export const ORDER_SHADER: string = /* wgsl */ `
+${PRELUDE}
+@compute @workgroup_size(${SELECT_THREADS})
+fn main(
+  @builtin(local_invocation_index) lane: u32,
+  @builtin(workgroup_id) workgroup: vec3<u32>,
+) {
+  let queryIndex = workgroup.y;
+  let head = queryIndex * ${RESULT_HEAD_WORDS}u;
+  let count = min(result[head + 1u], params.finalRoom);
+  let list = params.queries * (2u + params.keptRoom) + queryIndex * params.finalRoom * ${FINALIST_WORDS}u;
+  let answer = params.queries * ${RESULT_HEAD_WORDS}u + queryIndex * params.k * ${CANDIDATE_WORDS}u;
+  for (var index = lane; index < count; index += ${SELECT_THREADS}u) {
+    let row = atomicLoad(&kept[list + index * ${FINALIST_WORDS}u + 1u]);
+    let score = atomicLoad(&kept[list + index * ${FINALIST_WORDS}u + 2u]);
+    let key = orderedBits(score);
+    var rank = 0u;
+    for (var other = 0u; other < count; other += 1u) {
+      let otherKey = orderedBits(atomicLoad(&kept[list + other * ${FINALIST_WORDS}u + 2u]));
+      if (otherKey > key) { rank += 1u; }
+      if (otherKey == key) {
+        rank += u32(atomicLoad(&kept[list + other * ${FINALIST_WORDS}u + 1u]) < row);
+      }
+    }
+    if (rank < params.k) {
+      result[answer + rank * ${CANDIDATE_WORDS}u] = row;
+      result[answer + rank * ${CANDIDATE_WORDS}u + 1u] = score;
+    }
+  }
+  if (lane == 0u) { result[head + 2u] = params.token; }
 }
 `;

@@ -7,7 +7,10 @@
 // below the last place, the lowest of them "sticky", and rounds to nearest, ties to even
 // (IEEE 754; the method of SoftFloat, J. Hauser).
 
-/** WGSL: `struct Wide`, `wideProduct(x, y)` of float32 bits, `wideSum(a, b)`, `wideBits(a)` as (lo, hi). */
+/**
+ * WGSL: `struct Wide`, `wideProduct(x, y)` of float32 bits, `wideSum(a, b)`, and `wideRounded32(a)`, the
+ * bits of the nearest float32.
+ */
 export const SOFT_FLOAT: string = /* wgsl */ `
 struct Wide { isNegative: bool, exponent: i32, hi: u32, lo: u32 }
 
@@ -108,10 +111,18 @@ fn wideSum(a: Wide, b: Wide) -> Wide {
   return wideRounded(large.isNegative, exponent - i32(zeros), digits.x, digits.y);
 }
 
-/** The bits of a float64, low word first. */
-fn wideBits(a: Wide) -> vec2<u32> {
-  if ((a.hi | a.lo) == 0u) { return vec2<u32>(0u, 0u); }
-  let exponent = u32(a.exponent + 1075) << 20u;
-  return vec2<u32>(a.lo, (u32(a.isNegative) << 31u) | exponent | (a.hi & 0xfffffu));
+/** The bits of the float32 nearest to a; zero, also of small negative numbers, is +0. */
+fn wideRounded32(a: Wide) -> u32 {
+  if ((a.hi | a.lo) == 0u) { return 0u; }
+  let exponent = a.exponent + 52;
+  // Bits of a below the last place of the result, which may be subnormal; two of them are kept.
+  let dropped = 29 + max(0, -126 - exponent);
+  if (dropped > 55) { return 0u; }
+  let digits = shiftRightSticky(a.hi, a.lo, u32(dropped - 2)).y;
+  let isUp = (digits & 2u) != 0u && (digits & 5u) != 0u;
+  let places = (digits >> 2u) + u32(isUp);
+  if (places == 0u) { return 0u; }
+  let size = (u32(max(exponent + 126, 0)) << 23u) + places;
+  return (u32(a.isNegative) << 31u) | min(size, 0x7f800000u);
 }
 `;
