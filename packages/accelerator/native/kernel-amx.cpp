@@ -8,7 +8,14 @@
 #include "bound.h"
 #include "kernel.h"
 
-#if defined(__x86_64__) && defined(__linux__) && __has_include(<amxint8intrin.h>)
+// The one is of gcc, the other of clang.
+#if __has_include(<amxint8intrin.h>) || __has_include(<amxintrin.h>)
+#define WINNOW_KNOWS_AMX 1
+#else
+#define WINNOW_KNOWS_AMX 0
+#endif
+
+#if defined(__x86_64__) && defined(__linux__) && WINNOW_KNOWS_AMX
 
 #include <cpuid.h>
 #include <immintrin.h>
@@ -173,7 +180,11 @@ namespace winnow {
 
 bool hasAmx() { return false; }
 
-Kernel amxKernel() { return PORTABLE_KERNEL; }
+Kernel amxKernel() {
+  Kernel kernel = PORTABLE_KERNEL;
+  kernel.name = "amx";
+  return kernel;
+}
 
 }  // namespace winnow
 
