@@ -4,6 +4,10 @@
 #include "bound.h"
 #include "kernel.h"
 
+#if __FLT_EVAL_METHOD__ != 0
+#error "float64 arithmetic must round each step, or scores differ from other machines'"
+#endif
+
 namespace winnow {
 
 namespace {

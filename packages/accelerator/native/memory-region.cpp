@@ -1,30 +1,35 @@
-// Regions by mmap on Linux, by aligned allocation elsewhere.
+// Regions by mmap, in huge pages where the system has them.
 
 #include "memory-region.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
 #include <new>
 #include <utility>
-
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
 
 namespace winnow {
 
 namespace {
 
-constexpr size_t PAGE_BYTES = 4096;
+// Sizes are computed without a look at how large they get. On 32 bits this does not compile, and
+// searches run in JavaScript.
+static_assert(sizeof(size_t) == 8, "rows of a table take up to 2^49 bytes");
+
 constexpr size_t HUGE_PAGE_BYTES = size_t{2} << 20;
 
-#ifdef __linux__
+/** 4 KiB as a rule, but 16 or 64 KiB on some ARM systems. */
+size_t pageBytes() {
+  static const size_t bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
 void* mapPages(size_t bytes) {
   // Huge pages need a start aligned to their size: map more, and give back what lies around it.
   const bool isHuge = bytes >= 2 * HUGE_PAGE_BYTES;
   const size_t mapped = isHuge ? bytes + HUGE_PAGE_BYTES : bytes;
-  void* start = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* start = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
   if (start == MAP_FAILED) throw std::bad_alloc();
   if (!isHuge) return start;
   const uintptr_t from = reinterpret_cast<uintptr_t>(start);
@@ -40,21 +45,11 @@ void* mapPages(size_t bytes) {
 }
 
 void unmapPages(void* data, size_t bytes) { munmap(data, bytes); }
-#else
-void* mapPages(size_t bytes) {
-  void* data = nullptr;
-  if (posix_memalign(&data, PAGE_BYTES, bytes) != 0) throw std::bad_alloc();
-  std::memset(data, 0, bytes);
-  return data;
-}
-
-void unmapPages(void* data, size_t) { std::free(data); }
-#endif
 
 }  // namespace
 
 size_t MemoryRegion::occupiedBytes(size_t bytes) {
-  return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+  return (bytes + pageBytes() - 1) / pageBytes() * pageBytes();
 }
 
 MemoryRegion::MemoryRegion(size_t bytes) : bytes_(occupiedBytes(bytes)) {

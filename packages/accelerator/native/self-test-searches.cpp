@@ -52,6 +52,26 @@ Problem makeNormsAtTheThreshold() {
   return problem;
 }
 
+/** All scores are infinite and equal, so the first rows are the best, wherever their norm puts them. */
+Problem makeInfiniteScores() {
+  Problem problem = makeProblem("infinite scores", 3 * UNIT_ROWS, 12, 5, [](uint32_t) {
+    return (1 + std::fabs(normal())) * 5e37f;
+  });
+  for (float& value : problem.vectors) value = 1 + std::fabs(value);
+  return problem;
+}
+
+/** Codes without error and scores that differ: the threshold lies close below the k-th of them. */
+Problem makeDistinctScores(size_t k) {
+  Problem problem = makeProblem("distinct scores", 5000, 2, 2, [](uint32_t) {
+    return static_cast<float>(wholeNumber(0, 255)) - 127.5f;
+  });
+  problem.name += ", k = " + std::to_string(k);
+  problem.k = k;
+  problem.vectors = {127, 1, -2, 127};
+  return problem;
+}
+
 std::vector<Problem> makeProblems() {
   std::vector<Problem> problems;
   for (const uint32_t dim : {1u, 3u, 8u, 17u, 64u, 65u, 130u}) {
@@ -76,6 +96,8 @@ std::vector<Problem> makeProblems() {
   problems.back().vectors[13] = NAN;
   problems.back().vectors[27] = INFINITY;
   problems.push_back(makeNormsAtTheThreshold());
+  problems.push_back(makeInfiniteScores());
+  for (const size_t k : {1u, 2u, 5u, 20u}) problems.push_back(makeDistinctScores(k));
   return problems;
 }
 

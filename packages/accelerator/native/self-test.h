@@ -52,6 +52,7 @@ void compare(const Problem& problem, const Kernel& kernel, const SearchAnswer& a
 
 /** The parts. */
 void testBounds();
+void testMemory();
 void testKernels();
 void testSearches();
 void testInterruptions();

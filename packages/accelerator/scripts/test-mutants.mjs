@@ -1,0 +1,216 @@
+// Shows that the native self-test can fail: compiles it with one thing wrong at a time, from a copy of
+// the sources, and expects it to notice. Where a constant is larger than the proof of `bound.h` needs,
+// it is set to just below the need. `npm run test:mutants -- slack` takes those whose name has a word.
+
+import { spawnSync } from "node:child_process";
+import {
+  copyFileSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import path from "node:path";
+import process from "node:process";
+import {
+  buildFolder,
+  compile,
+  compileObjects,
+  findCompiler,
+  nativeFolder,
+  sourcesWhere,
+} from "./native-compiler.mjs";
+
+const FLAGS = ["-O1", "-w"];
+const folder = path.join(buildFolder, "mutants");
+const copyFolder = path.join(folder, "native");
+const program = path.join(folder, "self-test");
+
+/** Each: what is wrong, where, the text and what replaces it, and the part of the test to notice. */
+const MUTANTS = [
+  ["no relative slack", "bound.h", "RELATIVE_SLACK = 1e-6", "RELATIVE_SLACK = 0", "bounds"],
+  [
+    "relative slack below 2^-24",
+    "bound.h",
+    "RELATIVE_SLACK = 1e-6",
+    "RELATIVE_SLACK = 5.5e-8",
+    "bounds",
+  ],
+  ["no absolute slack", "bound.h", "ABSOLUTE_SLACK = 1e-44", "ABSOLUTE_SLACK = 0", "bounds"],
+  [
+    "absolute slack below 2^-150",
+    "bound.h",
+    "ABSOLUTE_SLACK = 1e-44",
+    "ABSOLUTE_SLACK = 6.5e-46",
+    "bounds",
+  ],
+  ["no norm slack", "bound.h", "= 1 + RELATIVE_SLACK", "= 1", "bounds"],
+  ["no absolute slack of norms", "bound.h", "NORM_SLACK + ABSOLUTE_SLACK", "NORM_SLACK", "bounds"],
+  ["no row error", "bound.h", "block.rowError * norm +", "0 +", "bounds"],
+  [
+    "a thousandth less row error",
+    "bound.h",
+    "block.rowError * norm +",
+    "0.999 * block.rowError * norm +",
+    "bounds",
+  ],
+  ["no query error", "bound.h", "block.codeNorm * error;", "0;", "bounds"],
+  [
+    "a limit rounded up too far",
+    "bound.h",
+    "limit += lanes.offset[i];",
+    "limit += lanes.offset[i] + 1.1;",
+    "bounds",
+  ],
+  ["limits that end too early", "bound.h", "LIMIT_MAX = 1.07e9", "LIMIT_MAX = 1.05e9", "bounds"],
+  ["limits that end too late", "bound.h", "LIMIT_MAX = 1.07e9", "LIMIT_MAX = 1.2e9", "kernels"],
+  [
+    "lower bounds too high",
+    "bound.h",
+    "<float>(middle - error)",
+    "<float>(middle - 0.999 * error)",
+    "bounds",
+  ],
+  [
+    "upper bounds too low",
+    "bound.h",
+    "<float>(middle + error)",
+    "<float>(middle + 0.999 * error)",
+    "bounds",
+  ],
+  ["query norms not rounded up", "query-code.cpp", "ROUND_UP = 1 + 1e-9", "ROUND_UP = 1", "bounds"],
+  ["table norms not rounded up", "table.cpp", "ROUND_UP = 1 + 1e-9", "ROUND_UP = 1", "bounds"],
+  [
+    "query norms less than RELATIVE_SLACK makes up for",
+    "search.cpp",
+    "ROUND_UP = 1 + 1e-9",
+    "ROUND_UP = 1 - 3e-6",
+    "searches",
+  ],
+  [
+    "scores that overflow are filtered",
+    "search.cpp",
+    "OVERFLOW_NORM = 1e37",
+    "OVERFLOW_NORM = 1e99",
+    "searches",
+  ],
+  [
+    "a threshold one too few reach",
+    "candidate-pool.cpp",
+    "if (count < k_)",
+    "if (count + 1 < k_)",
+    "searches",
+  ],
+  [
+    "who might reach the threshold is dropped",
+    "candidate-pool.cpp",
+    ".upper >= least",
+    ".lower >= least",
+    "searches",
+  ],
+  [
+    "who might reach the last score is dropped",
+    "search-finish.cpp",
+    ".upper < least",
+    ".lower < least",
+    "searches",
+  ],
+  [
+    "codes that saturate AVX2's sums",
+    "kernel-avx2.cpp",
+    "CODE_MAX = 63",
+    "CODE_MAX = 65",
+    "kernels",
+  ],
+  [
+    "a sum of zero does not survive",
+    "kernel-portable.cpp",
+    "sums[r] >= 0",
+    "sums[r] > 0",
+    "kernels",
+  ],
+  ["scores of another tree", "kernel-portable.cpp", "lanes[4]) +", "lanes[2]) +", "kernels"],
+];
+
+/** Sources that see this file: itself, or all that include it. */
+function sourcesSeeing(file) {
+  if (file.endsWith(".cpp")) return [path.join(copyFolder, file)];
+  return sourcesWhere(isTested, copyFolder).filter((source) =>
+    readFileSync(source, "utf8").includes(`#include "${file}"`),
+  );
+}
+
+function isTested(file) {
+  return !file.startsWith("addon") && file !== "self-test-fuzz.cpp";
+}
+
+function objectOf(source) {
+  return path.join(folder, `${path.basename(source)}.o`);
+}
+
+/** Compiles these sources and links them with what the others were compiled to. */
+async function compileSources(compiler, sources) {
+  const made = await compileObjects(compiler, { sources, flags: FLAGS, folder });
+  if (made.problem !== undefined) return made.problem;
+  const objects = sourcesWhere(isTested, copyFolder).map(objectOf);
+  return compile(compiler, [...FLAGS, "-o", program, ...objects]);
+}
+
+function runPart(part) {
+  const { status, stdout } = spawnSync(program, part, { encoding: "utf8" });
+  return { isPassed: status === 0, lastLine: stdout.trimEnd().split("\n").at(-1) };
+}
+
+/** In words what is amiss with the test, or undefined: it noticed. */
+async function tryMutant(compiler, [name, file, text, replacement, part]) {
+  const original = readFileSync(path.join(nativeFolder, file), "utf8");
+  if (original.split(text).length !== 2) return `${file} has not one "${text}"`;
+  const sources = sourcesSeeing(file);
+  const objects = sources.map(objectOf);
+  for (const object of objects) renameSync(object, `${object}.sound`);
+  writeFileSync(path.join(copyFolder, file), original.replace(text, replacement));
+  const problem = await compileSources(compiler, sources);
+  writeFileSync(path.join(copyFolder, file), original);
+  for (const object of objects) renameSync(`${object}.sound`, object);
+  if (problem !== undefined) return `cannot compile\n${problem}`;
+  const { isPassed, lastLine } = runPart([part]);
+  if (isPassed) return "nobody noticed";
+  console.log(`${name}: ${lastLine}`);
+  return undefined;
+}
+
+async function main(words) {
+  const compiler = findCompiler();
+  if (compiler === undefined) return "no C++ compiler (g++, c++ or clang++)";
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(copyFolder, { recursive: true });
+  for (const file of readdirSync(nativeFolder)) {
+    copyFileSync(path.join(nativeFolder, file), path.join(copyFolder, file));
+  }
+  const problem = await compileSources(compiler, sourcesWhere(isTested, copyFolder));
+  if (problem !== undefined) return problem;
+  const { isPassed, lastLine } = runPart(["kernels", "bounds", "searches"]);
+  if (!isPassed) return `without a mutant: ${lastLine}`;
+  const wanted = MUTANTS.filter(
+    ([name, file]) =>
+      words.every((word) => name.includes(word)) &&
+      (process.arch === "x64" || !file.startsWith("kernel-avx")),
+  );
+  const survivors = [];
+  for (const mutant of wanted) {
+    const amiss = await tryMutant(compiler, mutant);
+    if (amiss !== undefined) survivors.push(`${mutant[0]}: ${amiss}`);
+  }
+  rmSync(folder, { recursive: true });
+  if (survivors.length > 0) return survivors.join("\n");
+  console.log(`mutants: all ${wanted.length} noticed`);
+  return undefined;
+}
+
+const failure = await main(process.argv.slice(2));
+if (failure !== undefined) {
+  console.log(`mutants: ${failure}`);
+  process.exitCode = 1;
+}
