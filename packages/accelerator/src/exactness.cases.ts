@@ -73,6 +73,9 @@ function nearTies(random: Random, _row: number, j: number): number {
   return new Float32Array(bits.buffer)[0]!;
 }
 
+/** A value that codes of 8 bits hold without error, if the greatest is among a table's. */
+const exactCode = (random: Random): number => Math.floor(random() * 256) - 127.5;
+
 const ternary = (random: Random): number => Math.floor(random() * 3) - 1;
 const signedZero = (random: Random): number => (random() < 0.5 ? 0 : -0);
 const subnormal = (random: Random): number => Math.floor(random() * 1000) * 2 ** -149;
@@ -105,6 +108,23 @@ export const EXACTNESS_FAMILIES: Readonly<Record<string, () => SearchProblem>> =
   "near ties": () => problem(SIZE, nearTies),
   "near ties of opposite sign": () =>
     problem(SIZE, (random, row, j) => nearTies(random, row, j) * (j % 2 === 0 ? 1 : -1), nearTies),
+  // Nothing but the rounding of scores lies between a row and its bound.
+  "codes without error": () =>
+    problem({ ...SIZE, rows: 5000, dim: 2, k: 5 }, exactCode, (_random, query, j) =>
+      j === query % 2 ? 127 : 1 - query,
+    ),
+  "codes without error, scores that are rounded": () =>
+    problem(
+      { ...SIZE, rows: 400, dim: 2304 },
+      (random) => 127.5 - (random() < 0.004 ? Math.floor(random() * 3) : 0),
+      (random) => 127 - (random() < 0.01 ? Math.floor(random() * 3) : 0),
+    ),
+  "codes without error, subnormal scores": () =>
+    problem(
+      { ...SIZE, rows: 900, dim: 2 },
+      (random) => exactCode(random) * 2 ** -75,
+      (random, query) => Math.floor(random() * 255 - 127) * 2 ** -(86 + query),
+    ),
   "subnormal rows": () => problem(SIZE, subnormal),
   "subnormal rows and queries": () => problem(SIZE, subnormal, subnormal),
   "subnormal scores": () =>

@@ -1,0 +1,106 @@
+// The build of the native scan: which flags it takes where, and that a machine without a working
+// compiler is told so once and goes on without the scan.
+
+import { spawnSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+
+interface NativeCompiler {
+  readonly addonFlags: (platform: string) => string[] | undefined;
+  readonly compilerNames: (environment: Record<string, string>) => string[];
+  readonly shortComplaint: (complaint: string) => string;
+}
+
+const scripts = path.resolve(import.meta.dirname, "../../scripts");
+const compilerModule: string = path.join(scripts, "native-compiler.mjs");
+const { addonFlags, compilerNames, shortComplaint } = (await import(
+  compilerModule
+)) as NativeCompiler;
+
+describe("the flags of an addon", () => {
+  test("make a shared object where Node's functions are found on loading", () => {
+    expect(addonFlags("linux")).toEqual(["-fvisibility=hidden", "-shared", "-s"]);
+    expect(addonFlags("freebsd")).toEqual(addonFlags("linux"));
+  });
+
+  test("make a bundle on macOS, whose linker must be told to leave names open", () => {
+    const flags = ["-fvisibility=hidden", "-bundle", "-undefined", "dynamic_lookup"];
+    expect(addonFlags("darwin")).toEqual(flags);
+  });
+
+  test("do not exist on Windows", () => {
+    expect(addonFlags("win32")).toBeUndefined();
+  });
+});
+
+test("the compiler one names is tried first", () => {
+  expect(compilerNames({ CXX: "clang++-16" })).toEqual(["clang++-16", "g++", "c++", "clang++"]);
+  expect(compilerNames({})).toEqual(["g++", "c++", "clang++"]);
+});
+
+test("of a long complaint the end is shown", () => {
+  const lines = Array.from({ length: 40 }, (_, line) => `line ${line}`);
+
+  expect(shortComplaint("one\ntwo\n")).toBe("one\ntwo");
+  expect(shortComplaint(lines.join("\n")).split("\n")).toEqual(["…", ...lines.slice(-12)]);
+});
+
+describe("a build that cannot be", () => {
+  let folder: string;
+
+  beforeEach(() => {
+    folder = mkdtempSync(path.join(tmpdir(), "winnow-native-build-"));
+    cpSync(scripts, path.join(folder, "scripts"), { recursive: true });
+    mkdirSync(path.join(folder, "native"));
+    mkdirSync(path.join(folder, "bin"));
+    writeFileSync(path.join(folder, "native", "addon.cpp"), "int main() { return 0; }\n");
+  });
+
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  /** Builds the folder's copy, with the folder's programs alone. */
+  function build(): { status: number | null; lines: string[]; isBuilt: boolean } {
+    const script = path.join(folder, "scripts", "build-native.mjs");
+    const env = { PATH: path.join(folder, "bin") };
+    const { status, stdout } = spawnSync(process.execPath, [script], { env, encoding: "utf8" });
+    const addon = path.join(folder, "build", "release", "winnow-accelerator.node");
+    return { status, lines: stdout.trimEnd().split("\n"), isBuilt: existsSync(addon) };
+  }
+
+  function installCompiler(script: string): void {
+    writeFileSync(path.join(folder, "bin", "g++"), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  }
+
+  test("for want of a compiler says so in one line and succeeds", () => {
+    const { status, lines, isBuilt } = build();
+
+    expect(status).toBe(0);
+    expect(lines).toEqual([
+      "native: no C++ compiler (g++, c++ or clang++); searches will run in JavaScript",
+    ]);
+    expect(isBuilt).toBe(false);
+  });
+
+  test("because the compiler fails shows what it said and succeeds", () => {
+    installCompiler(
+      '[ "$1" = --version ] && exit 0\necho "addon.cpp:1: no such thing" >&2\nexit 1',
+    );
+
+    const { status, lines, isBuilt } = build();
+
+    expect(status).toBe(0);
+    expect(lines).toEqual([
+      "native: g++ failed; searches will run in JavaScript",
+      "addon.cpp:1: no such thing",
+    ]);
+    expect(isBuilt).toBe(false);
+  });
+
+  test("because the compiler is killed shows how it ended", () => {
+    installCompiler('[ "$1" = --version ] && exit 0\nkill -9 $$');
+
+    expect(build().lines.at(-1)).toBe("g++ ended with SIGKILL");
+  });
+});
