@@ -51,6 +51,30 @@ test("gpu-bench.mjs --help tells every flag", () => {
   }
 });
 
+test.skipIf(noGpuReason !== "" || !isBuilt)(
+  `what is packed for a bare machine has the tests, what they import, and one platform ${noGpuReason}`,
+  () => {
+    const script = path.join(scripts, "pack-for-gpu.mjs");
+    const { status, stdout } = spawnSync(process.execPath, [script, "--list"], {
+      encoding: "utf8",
+    });
+    const entries = stdout.trim().split("\n");
+
+    expect(status).toBe(0);
+    for (const part of [
+      "packages/accelerator/src",
+      "packages/core/dist",
+      "test/vitest.config.ts",
+    ]) {
+      expect(entries).toContain(part);
+    }
+    for (const name of ["webgpu", "vitest", "vite", "fast-check", "pure-rand"]) {
+      expect(entries).toContain(`node_modules/${name}`);
+    }
+    expect(entries.filter((entry) => entry.includes("onnxruntime"))).toEqual([]);
+  },
+);
+
 describe.skipIf(noGpuReason !== "" || !isBuilt)(`the GPU benchmark ${noGpuReason}`, () => {
   test("measures, checks every cell, records what fails and goes on", () => {
     const shapes = ["--rows", "2000,1e15", "--dims", "8", "--batches", "1,3", "--k", "5"];
@@ -77,7 +101,7 @@ describe.skipIf(noGpuReason !== "" || !isBuilt)(`the GPU benchmark ${noGpuReason
     expect(text).toContain("## Ceilings, measured in this run");
     expect(text).toContain("| 2,000 | 8 | 5 | 3 |");
     expect(readdirSync(directory)).toHaveLength(2);
-  }, 60_000);
+  }, 120_000);
 
   test("an answer that differs in one bit is found", async () => {
     const rows = pathToFileURL(path.join(scripts, "gpu-bench/rows.mjs")).href;

@@ -28,6 +28,7 @@ const ANCHOR = Symbol.for("winnow.gpu");
 interface GpuTraits {
   readonly name: string;
   readonly isTimed: boolean;
+  readonly isSoftware: boolean;
 }
 
 /** An opened GPU with its kernels. */
@@ -38,15 +39,22 @@ export class GpuDevice {
   readonly kernels: Kernels;
   /** Whether it tells how long stages take. */
   readonly isTimed: boolean;
+  /** Whether it only pretends to be a GPU. */
+  readonly isSoftware: boolean;
   /** Resolves when the GPU is lost or has reported an error; not when it is closed. */
   readonly lost: Promise<WinnowError>;
   readonly #failed: Promise<never>;
   #failure: WinnowError | undefined;
   #fail: (error: WinnowError) => void = () => undefined;
 
-  constructor({ name, isTimed }: GpuTraits, connection: GpuConnection, kernels: Kernels) {
+  constructor(
+    { name, isTimed, isSoftware }: GpuTraits,
+    connection: GpuConnection,
+    kernels: Kernels,
+  ) {
     this.name = name;
     this.isTimed = isTimed;
+    this.isSoftware = isSoftware;
     this.connection = connection;
     this.kernels = kernels;
     this.#failed = new Promise((_resolve, reject) => {
@@ -142,7 +150,7 @@ export async function openGpuDevice(
   const { description, device, vendor } = adapter.info;
   const name = [device || vendor, description].filter((word) => word !== "").join(", ");
   return new GpuDevice(
-    { name, isTimed },
+    { name, isTimed, isSoftware: adapter.info.isFallbackAdapter },
     connection,
     await compileKernels(connection, hasSubgroups),
   );

@@ -6,8 +6,11 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test, vi } from "vitest";
 import { openSoftwareGpu } from "./software-gpu.cases.ts";
+
+// A process of its own opens the device anew: seconds on a software one, more on a busy machine.
+vi.setConfig({ testTimeout: 90_000 });
 
 const dist = path.resolve(import.meta.dirname, "../../dist");
 const { device, reason } = await openSoftwareGpu();

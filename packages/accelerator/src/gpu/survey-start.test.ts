@@ -58,7 +58,7 @@ describe("a survey of GPUs", () => {
     },
   );
 
-  test.skipIf(device === undefined || !existsSync(built))(
+  test.skipIf(device?.isSoftware !== true || !existsSync(built))(
     `refuses a software device, yet lists it ${reason}`,
     async () => {
       vi.stubEnv("WINNOW_GPU_ALLOW_SOFTWARE", "0");
