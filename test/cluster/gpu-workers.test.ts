@@ -93,7 +93,7 @@ describe.skipIf(noGpuReason !== "").each(["static membership", "Redis membership
         cluster.signal("w1", "SIGTERM");
         expect(await cluster.ended("w1")).toBe(0);
       },
-      90_000,
+      240_000,
     );
   },
 );
