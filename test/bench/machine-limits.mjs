@@ -5,12 +5,18 @@ import { execFileSync } from "node:child_process";
 import path from "node:path";
 import process from "node:process";
 
-/** Compiles the program into a folder; the function it gives measures, which takes about a second. */
-export function compileLimits(folder, threads) {
-  const program = path.join(folder, "machine-limits");
-  const source = path.join(import.meta.dirname, "machine-limits.cpp");
+/** Compiles one of this folder's programs into another folder and gives its path. */
+export function compileProgram(folder, name) {
+  const program = path.join(folder, name);
+  const source = path.join(import.meta.dirname, `${name}.cpp`);
   const flags = ["-O3", "-march=native", "-pthread"];
   execFileSync(process.env.CXX ?? "g++", [...flags, "-o", program, source]);
+  return program;
+}
+
+/** Compiles the program into a folder; the function it gives measures, which takes about a second. */
+export function compileLimits(folder, threads) {
+  const program = compileProgram(folder, "machine-limits");
   return () => JSON.parse(execFileSync(program, [String(threads)], { encoding: "utf8" }));
 }
 

@@ -86,7 +86,7 @@ export function toMarkdown(report) {
     "per second (a multiply-add is two) with the vector instructions (AVX-512 VNNI, else AVX2) and with",
     "AMX. The share at batch 1 is codes read per second; over 100 % means that caches helped or rows",
     "were skipped. The other shares are of batches of 64 and 256. `load` is from float32 rows in memory",
-    "to a table that answers.",
+    "to a table that answers; [load.md](load.md) has it from a file.",
     "",
     "| data | dim | memory | share at batch 1 | VNNI peak | shares at 64, 256 | AMX peak | shares at 64, 256 | load | memory per row ÷ float32 |",
     "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",

@@ -1,10 +1,7 @@
-// The figures of the stream benchmark in Markdown. What they mean stands in the text around them,
-// which a new run keeps.
+// The figures of the stream benchmark in Markdown.
 
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import process from "node:process";
 
-const MARKS = ["<!-- figures -->", "<!-- end of figures -->"];
 const HEAD = [
   "data",
   "scan threads",
@@ -45,7 +42,8 @@ function loadLine({ kind, threads }, load) {
   return `| ${columns.join(" | ")} |`;
 }
 
-function toMarkdown({ workers, rows, dim, k, rounds, date, processors }) {
+/** The machine, the shape, the table. */
+export function toMarkdown({ workers, rows, dim, k, rounds, date, processors }) {
   const device = workers[0].device.replace(/, \d+ threads?/, "");
   return [
     `${date}, ${device}, ${processors} processors, Node ${process.versions.node}. A table of ${number(rows)} × ${dim}`,
@@ -56,13 +54,4 @@ function toMarkdown({ workers, rows, dim, k, rounds, date, processors }) {
     `|${HEAD.map(() => " --- ").join("|")}|`,
     ...workers.flatMap((worker) => worker.loads.map((load) => loadLine(worker, load))),
   ].join("\n");
-}
-
-/** Puts the figures between the marks of a text; makes a text of them alone where there is none. */
-export function writeReport(file, report) {
-  const [begin, end] = MARKS;
-  const text = existsSync(file) ? readFileSync(file, "utf8") : `${begin}\n${end}\n`;
-  const before = text.slice(0, text.indexOf(begin) + begin.length);
-  const after = text.slice(text.indexOf(end));
-  writeFileSync(file, `${before}\n\n${toMarkdown(report)}\n\n${after}`);
 }

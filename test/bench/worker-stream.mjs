@@ -17,9 +17,10 @@ import { loadNativeAddon } from "../../packages/accelerator/dist/cpu/native-addo
 import { rowRangeOf } from "../../packages/core/dist/index.js";
 import { QUERIES, benchFolder } from "./bench-folder.mjs";
 import { watchForeignLoad } from "./foreign-load.mjs";
+import { writeFigures } from "./report-file.mjs";
 import { startStreamWorker, writeModel } from "./stream-worker.mjs";
 import { threadSeconds, threadUse } from "./thread-times.mjs";
-import { writeReport } from "./worker-stream-report.mjs";
+import { toMarkdown } from "./worker-stream-report.mjs";
 
 const root = path.resolve(import.meta.dirname, "..", "..");
 const { values: options } = parseArgs({
@@ -224,7 +225,7 @@ try {
     mkdirSync(options.output, { recursive: true });
     const date = new Date().toISOString().slice(0, 10);
     const report = { workers, rows, dim, k, rounds, date, processors: os.availableParallelism() };
-    writeReport(path.join(options.output, "worker-stream.md"), report);
+    writeFigures(path.join(options.output, "worker-stream.md"), toMarkdown(report));
     console.log(`written to ${options.output}`);
   } else {
     console.log("time is up; run it again with the same --resume to go on");
