@@ -18,6 +18,10 @@ namespace {
 static_assert(sizeof(size_t) == 8, "rows of a table take up to 2^49 bytes");
 
 constexpr size_t HUGE_PAGE_BYTES = size_t{2} << 20;
+/** Bytes are rounded up to whole huge pages if that adds at most one part in so many. */
+constexpr size_t ROUNDING_SHARE = 16;
+
+size_t roundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 /** 4 KiB as a rule, but 16 or 64 KiB on some ARM systems. */
 size_t pageBytes() {
@@ -27,13 +31,13 @@ size_t pageBytes() {
 
 void* mapPages(size_t bytes) {
   // Huge pages need a start aligned to their size: map more, and give back what lies around it.
-  const bool isHuge = bytes >= 2 * HUGE_PAGE_BYTES;
+  const bool isHuge = bytes >= HUGE_PAGE_BYTES;
   const size_t mapped = isHuge ? bytes + HUGE_PAGE_BYTES : bytes;
   void* start = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
   if (start == MAP_FAILED) throw std::bad_alloc();
   if (!isHuge) return start;
   const uintptr_t from = reinterpret_cast<uintptr_t>(start);
-  const uintptr_t aligned = (from + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+  const uintptr_t aligned = roundUp(from, HUGE_PAGE_BYTES);
   const size_t before = aligned - from;
   const size_t after = mapped - before - bytes;
   if (before > 0) munmap(start, before);
@@ -49,7 +53,12 @@ void unmapPages(void* data, size_t bytes) { munmap(data, bytes); }
 }  // namespace
 
 size_t MemoryRegion::occupiedBytes(size_t bytes) {
-  return (bytes + pageBytes() - 1) / pageBytes() * pageBytes();
+  return roundUp(bytes, pageBytes());
+}
+
+size_t MemoryRegion::hugeBytes(size_t bytes) {
+  const size_t huge = roundUp(bytes, HUGE_PAGE_BYTES);
+  return huge - bytes <= bytes / ROUNDING_SHARE ? huge : bytes;
 }
 
 MemoryRegion::MemoryRegion(size_t bytes) : bytes_(occupiedBytes(bytes)) {

@@ -27,6 +27,8 @@ class MemoryRegion {
 
   /** What a region of `bytes` really occupies. */
   static size_t occupiedBytes(size_t bytes);
+  /** `bytes`, or a little more if huge pages then hold all of it. */
+  static size_t hugeBytes(size_t bytes);
 
  private:
   void* data_ = nullptr;

@@ -20,7 +20,8 @@ constexpr size_t CODE_MARGIN_BYTES = 16 * 4 * BLOCK_ROWS;
 
 size_t codeBytes(const TableShape& shape) {
   const size_t blocks = (size_t{shape.rows} + BLOCK_ROWS - 1) / BLOCK_ROWS;
-  return blocks * ((shape.dim + 3) / 4 * 4) * BLOCK_ROWS + CODE_MARGIN_BYTES;
+  const size_t bytes = blocks * ((shape.dim + 3) / 4 * 4) * BLOCK_ROWS + CODE_MARGIN_BYTES;
+  return MemoryRegion::hugeBytes(bytes);
 }
 
 /** |row| rounded up; in four sums, because one would wait for itself. */
