@@ -20,7 +20,7 @@
 namespace winnow {
 
 /** Queries one filter call can take, in any instruction set. */
-constexpr uint32_t GROUP_QUERIES_MAX = 16;
+constexpr uint32_t GROUP_QUERIES_MAX = 64;
 
 /** One block of 64 coded rows against a group of coded queries. */
 struct FilterCall {
@@ -34,13 +34,13 @@ struct FilterCall {
   const uint32_t* words;
   /** Per query, the least sum of products a row must have to survive. */
   const int32_t* limits;
-  /** Where the next block's codes begin, and which of four stripes of it to prefetch. */
+  /** Where codes to come begin; the call fetches every `stripeStep`th quarter from `firstStripe` on. */
   const uint8_t* ahead;
   uint32_t firstStripe;
   uint32_t stripeStep;
   /** Out: per query, one bit per surviving row. Valid only if the call returns true. */
   uint64_t* survivors;
-  /** Out: sum of products minus limit, [queries][64 rows]. Valid only if the call returns true. */
+  /** Out: sum of products minus limit, [queries][64 rows]. Valid only where a row survives. */
   int32_t* margins;
 };
 
@@ -49,6 +49,8 @@ struct BoundWeights {
   double rowError = 1;
   double queryError = 1;
   double norm = 1;
+  /** Of the rank in the sample at which a threshold is guessed; small: guesses are too high. */
+  double guess = 1;
 };
 
 /** What the bound of one (block, query) needs to know of its queries; one array entry per query. */
