@@ -46,6 +46,8 @@ class SearchWork : public AsyncWork {
     set(env, result, "rows",
         makeArray(env, napi_uint32_array, answer.rows.data(), answer.rows.size()));
     set(env, result, "rescored", makeNumber(env, static_cast<double>(counters.rescored.load())));
+    set(env, result, "repeatedQueries",
+        makeNumber(env, static_cast<double>(counters.repeatedQueries.load())));
     set(env, result, "denseQueries",
         makeNumber(env, static_cast<double>(counters.denseQueries.load())));
     return result;
@@ -114,8 +116,9 @@ SearchRequest requestOf(napi_env env, const napi_value* values) {
   }
   if (!isUndefined(env, values[6])) {
     const ArrayView<double> weights = toDoubles(env, values[6]);
-    if (weights.count != 3) throwTypeError(env, "three weights are needed");
-    request.weights = {weights.data[0], weights.data[1], weights.data[2]};
+    if (weights.count != 4) throwTypeError(env, "four weights are needed");
+    const double* w = weights.data;
+    request.weights = {w[0], w[1], w[2], w[3]};
   }
   return request;
 }

@@ -28,6 +28,8 @@ class SharedThreshold {
   SharedThreshold();
   float get() const { return value_.load(std::memory_order_relaxed); }
   void raiseTo(float value);
+  /** Only while no other thread uses it. */
+  void reset(float value) { value_.store(value, std::memory_order_relaxed); }
 
  private:
   std::atomic<float> value_;

@@ -20,7 +20,7 @@ constexpr uint32_t STRIPES = 4;
 bool Search::filterItem(const Unit& unit, Scratch& scratch) {
   if (!activate(unit, scratch)) return false;
   // Not before there is something to do: whoever comes too late must leave no trace.
-  if (scratch.pools.empty()) prepareScratch(scratch);
+  prepareScratch(scratch);
   filterUnit(unit, scratch);
   return true;
 }
@@ -28,10 +28,10 @@ bool Search::filterItem(const Unit& unit, Scratch& scratch) {
 bool Search::activate(const Unit& unit, Scratch& scratch) {
   scratch.active.clear();
   for (uint32_t query = 0; query < request_.queries; ++query) {
-    if (isDense(query)) continue;
+    if (isDense(query) || isAnswered_[query] != 0) continue;
     const double norm = request_.weights.norm * norms_[query];
     const double reach = scoreReach(norm, unit.norm);
-    if (reach >= thresholds_[query].get()) scratch.active.push_back(query);
+    if (reach >= thresholdOf(query, scratch)) scratch.active.push_back(query);
   }
   return !scratch.active.empty();
 }
@@ -52,7 +52,7 @@ void Search::loadLanes(const Unit& unit, Scratch& scratch) {
   for (uint32_t lane = 0; lane < lanes.count; ++lane) {
     const uint32_t query = scratch.active[lane];
     const QueryCode& code = codeOf(unit.table, query);
-    lanes.threshold[lane] = thresholds_[query].get();
+    lanes.threshold[lane] = thresholdOf(query, scratch);
     lanes.norm[lane] = code.norm;
     lanes.error[lane] = code.error;
     lanes.inverseScale[lane] = code.inverseScale;
@@ -85,15 +85,14 @@ void Search::packWords(const Unit& unit, Scratch& scratch) {
 }
 
 void Search::filterUnit(const Unit& unit, Scratch& scratch) {
-  const Table& table = *request_.tables[unit.table];
   const bool isFew = scratch.active.size() < kernel_.queriesMin;
   scratch.kernel = isFew ? kernel_.few : &kernel_;
   loadLanes(unit, scratch);
   packWords(unit, scratch);
-  const uint32_t start = unit.unit * UNIT_BLOCKS;
-  const uint32_t end = std::min(start + UNIT_BLOCKS, table.blocks());
   if (scratch.kernel->enter != nullptr) scratch.kernel->enter();
-  for (uint32_t block = start; block < end; ++block) filterBlock(unit, block, scratch);
+  for (uint32_t block = unit.firstBlock; block < unit.endBlock; block += unit.step) {
+    filterBlock(unit, block, scratch);
+  }
   if (scratch.kernel->leave != nullptr) scratch.kernel->leave();
 }
 
@@ -106,7 +105,8 @@ void Search::filterBlock(const Unit& unit, uint32_t block, Scratch& scratch) {
   kernel.computeLimits(table.bounds(block), lanes, request_.weights, scratch.limits.data());
   const size_t blockBytes = size_t{groups_} * 4 * BLOCK_ROWS;
   const uint32_t blocksAhead = static_cast<uint32_t>((AHEAD_BYTES + blockBytes - 1) / blockBytes);
-  const uint8_t* ahead = table.codes(std::min(block + blocksAhead, table.blocks() - 1));
+  const uint32_t next = block + blocksAhead * unit.step;
+  const uint8_t* ahead = table.codes(std::min(next, table.blocks() - 1));
   const uint32_t stripeStep = std::min(static_cast<uint32_t>(scratch.groups.size()), STRIPES);
   uint64_t survivors[GROUP_QUERIES_MAX];
   alignas(64) int32_t margins[GROUP_QUERIES_MAX * BLOCK_ROWS];
@@ -127,29 +127,33 @@ void Search::filterBlock(const Unit& unit, uint32_t block, Scratch& scratch) {
       const uint64_t rows = survivors[i] & admitted;
       if (rows == 0) continue;
       const int32_t* rowMargins = margins + size_t{i} * BLOCK_ROWS;
-      takeSurvivors(unit, {block, group.firstLane + i, rows, rowMargins}, scratch);
+      const Passed passed{block, group.firstLane + i, rows, rowMargins};
+      if (scratch.isSampling) {
+        takeSample(unit, passed, scratch);
+      } else {
+        takeSurvivors(unit, passed, scratch);
+      }
     }
   }
 }
 
+Search::Bounding Search::boundingOf(const Unit& unit, const Passed& passed,
+                                    const Scratch& scratch) const {
+  const BlockBounds& bounds = request_.tables[unit.table]->bounds(passed.block);
+  const QueryCode& code = codeOf(unit.table, scratch.active[passed.lane]);
+  return {bounds.scale * code.scale, scratch.limits[passed.lane] - code.offset,
+          boundError(bounds, code.norm, code.error, request_.weights)};
+}
+
 void Search::takeSurvivors(const Unit& unit, const Passed& passed, Scratch& scratch) {
-  const Table& table = *request_.tables[unit.table];
   const uint32_t query = scratch.active[passed.lane];
-  const BlockBounds& bounds = table.bounds(passed.block);
-  const QueryCode& code = codeOf(unit.table, query);
-  const double error = boundError(bounds, code.norm, code.error, request_.weights);
-  const double scale = bounds.scale * code.scale;
-  const double start = scratch.limits[passed.lane] - code.offset;
-  const bool hasExcluded = !request_.excludedStarts.empty();
+  const Bounding bounding = boundingOf(unit, passed, scratch);
   double& threshold = lanesOf(scratch).threshold[passed.lane];
   for (uint64_t rows = passed.rows; rows != 0; rows &= rows - 1) {
     const uint32_t r = static_cast<uint32_t>(__builtin_ctzll(rows));
     const uint32_t position = passed.block * BLOCK_ROWS + r;
-    if (hasExcluded && isExcluded(query, table.shape().firstRow + table.order()[position])) {
-      continue;
-    }
-    const double middle = scale * (passed.margins[r] + start);
-    const ScoreRange range = scoreRange(middle, error);
+    if (isExcludedAt(unit, query, position)) continue;
+    const ScoreRange range = scoreRange(bounding.middle(passed.margins[r]), bounding.error);
     const Survivor survivor{range.lower, range.upper, unit.table, position};
     if (scratch.pools[query].add(survivor, thresholds_[query])) continue;
     becomeDense(query);

@@ -17,6 +17,10 @@ constexpr size_t ROWS_AHEAD = 12;
 /** Rows that stay in the first-level cache while all dense queries pass over them. */
 constexpr size_t DENSE_BLOCK_VALUES = 4096;
 
+uint64_t leastOf(KeyPool& keys) {
+  return *std::min_element(keys.keys().begin(), keys.keys().end());
+}
+
 void fetch(const float* row, uint32_t dim) {
   for (uint32_t j = 0; j < dim; j += 16) __builtin_prefetch(row + j);
 }
@@ -27,8 +31,8 @@ void Search::denseUnit(const Unit& unit, Scratch& scratch) {
   if (scratch.keys.empty()) scratch.keys.assign(denseQueries_.size(), KeyPool(request_.k));
   const Table& table = *request_.tables[unit.table];
   const uint32_t dim = request_.dim;
-  const uint32_t start = unit.unit * UNIT_ROWS;
-  const uint32_t end = std::min(start + UNIT_ROWS, table.shape().rows);
+  const uint32_t start = unit.firstBlock * BLOCK_ROWS;
+  const uint32_t end = std::min(unit.endBlock * BLOCK_ROWS, table.shape().rows);
   const uint32_t step = static_cast<uint32_t>(std::max<size_t>(1, DENSE_BLOCK_VALUES / dim));
   for (uint32_t from = start; from < end && !isStopped(); from += step) {
     const uint32_t to = std::min(from + step, end);
@@ -84,13 +88,28 @@ void Search::finishFiltered(uint32_t query, std::vector<Scratch>& scratches) {
   scoreSurvivors(query, survivors.data(), first, keys);
   if (first < survivors.size()) {
     keys.cut();
-    const uint64_t last = *std::min_element(keys.keys().begin(), keys.keys().end());
-    const float least = std::max(scoreOfKey(last), thresholds_[query].get());
+    const float least = std::max(scoreOfKey(leastOf(keys)), thresholds_[query].get());
     const auto rest = std::remove_if(end, survivors.end(),
                                      [&](const Survivor& s) { return s.upper < least; });
     scoreSurvivors(query, survivors.data() + first, static_cast<size_t>(rest - end), keys);
   }
+  if (!isConfirmed(query, keys)) return repeat(query, keys);
   write(query, keys);
+}
+
+/** Whatever was dropped scores less than the query's first threshold: do k rows reach that? */
+bool Search::isConfirmed(uint32_t query, KeyPool& keys) const {
+  if (guesses_[query] < -std::numeric_limits<float>::max()) return true;
+  keys.cut();
+  return keys.keys().size() == request_.k && scoreOfKey(leastOf(keys)) >= guesses_[query];
+}
+
+/** To be filtered again, with the one threshold that is proven: the k-th best score, if there is one. */
+void Search::repeat(uint32_t query, KeyPool& keys) {
+  const bool hasAll = keys.keys().size() == request_.k;
+  guesses_[query] = -std::numeric_limits<float>::infinity();
+  thresholds_[query].reset(hasAll ? scoreOfKey(leastOf(keys)) : guesses_[query]);
+  counters_.repeatedQueries.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Search::scoreSurvivors(uint32_t query, const Survivor* survivors, size_t count,
@@ -120,6 +139,7 @@ void Search::scoreSurvivors(uint32_t query, const Survivor* survivors, size_t co
 
 void Search::write(uint32_t query, KeyPool& keys) {
   keys.cut();
+  isAnswered_[query] = 1;
   std::vector<uint64_t>& best = keys.keys();
   std::sort(best.begin(), best.end(), std::greater<uint64_t>());
   answer_.counts[query] = static_cast<uint32_t>(best.size());

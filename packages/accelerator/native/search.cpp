@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <new>
 #include <utility>
 
@@ -71,21 +72,50 @@ void Search::work(uint32_t thread, std::vector<Scratch>& scratches) {
     prepareQuery(query);
     return true;
   });
+  forEach(sampling_, [&](uint32_t item) {
+    sampleItem(samples_[item], scratch);
+    return true;
+  });
+  forEach(guessing_, [&](uint32_t query) {
+    guess(query, scratches);
+    return true;
+  });
+  workPass(passes_[0], thread, scratches);
+  if (counters_.repeatedQueries.load(std::memory_order_relaxed) == 0) return;
+  forEach(passes_[1].beginning, [&](uint32_t) {
+    beginAgain(scratches);
+    return true;
+  });
+  workPass(passes_[1], thread, scratches);
+}
+
+void Search::workPass(Pass& pass, uint32_t thread, std::vector<Scratch>& scratches) {
+  Scratch& scratch = scratches[thread];
   // Units come in descending norm and thresholds only rise: where no query is left, none comes back.
-  forEach(filtering_, [&](uint32_t unit) { return filterItem(units_[unit], scratch); });
-  forEach(listing_, [&](uint32_t) {
+  forEach(pass.filtering, [&](uint32_t unit) { return filterItem(units_[unit], scratch); });
+  forEach(pass.listing, [&](uint32_t) {
     listDenseQueries();
     return true;
   });
-  forEach(scanning_, [&](uint32_t unit) {
+  forEach(pass.scanning, [&](uint32_t unit) {
     if (denseQueries_.empty()) return false;
     denseUnit(units_[unit], scratch);
     return true;
   });
-  forEach(finishing_, [&](uint32_t query) {
-    finishQuery(query, scratches);
+  forEach(pass.finishing, [&](uint32_t query) {
+    if (isAnswered_[query] == 0) finishQuery(query, scratches);
     return true;
   });
+}
+
+/** While all other threads wait: what the queries to repeat left behind is gone. */
+void Search::beginAgain(std::vector<Scratch>& scratches) {
+  for (Scratch& scratch : scratches) {
+    scratch.keys.clear();
+    for (uint32_t query = 0; query < request_.queries && !scratch.pools.empty(); ++query) {
+      if (isAnswered_[query] == 0) scratch.pools[query].reset(kernel_, request_.k, poolLimit_);
+    }
+  }
 }
 
 void Search::prepare() {
@@ -97,20 +127,29 @@ void Search::prepare() {
   words_.resize(request_.tables.size() * queries * groups_);
   thresholds_ = std::vector<SharedThreshold>(queries);
   isDense_ = std::vector<std::atomic<uint8_t>>(queries);
+  guesses_.assign(queries, -std::numeric_limits<float>::infinity());
+  isAnswered_.assign(queries, 0);
+  planSample();
   const uint32_t units = static_cast<uint32_t>(units_.size());
   preparing_.reset(request_.queries);
-  filtering_.reset(units);
-  listing_.reset(1);
-  scanning_.reset(units);
-  finishing_.reset(request_.queries);
+  sampling_.reset(static_cast<uint32_t>(samples_.size()));
+  guessing_.reset(samples_.empty() ? 0 : request_.queries);
+  for (Pass& pass : passes_) {
+    pass.beginning.reset(1);
+    pass.filtering.reset(units);
+    pass.listing.reset(1);
+    pass.scanning.reset(units);
+    pass.finishing.reset(request_.queries);
+  }
   answer_.counts.assign(queries, 0);
   answer_.scores.assign(queries * request_.k, 0);
   answer_.rows.assign(queries * request_.k, 0);
 }
 
 void Search::listDenseQueries() {
+  denseQueries_.clear();
   for (uint32_t q = 0; q < request_.queries; ++q) {
-    if (isDense(q)) denseQueries_.push_back(q);
+    if (isDense(q) && isAnswered_[q] == 0) denseQueries_.push_back(q);
   }
   counters_.denseQueries += denseQueries_.size();
 }
@@ -121,18 +160,21 @@ void Search::orderUnits() {
     const Table& table = *request_.tables[t];
     rows += table.shape().rows;
     for (uint32_t unit = 0; unit < table.units(); ++unit) {
-      units_.push_back({table.unitNorm(unit), t, unit});
+      const uint32_t first = unit * UNIT_BLOCKS;
+      const uint32_t end = std::min(first + UNIT_BLOCKS, table.blocks());
+      units_.push_back({table.unitNorm(unit), t, first, end, 1});
     }
   }
   std::sort(units_.begin(), units_.end(), [](const Unit& a, const Unit& b) {
     if (a.norm != b.norm) return a.norm > b.norm;
-    return a.table != b.table ? a.table < b.table : a.unit < b.unit;
+    return a.table != b.table ? a.table < b.table : a.firstBlock < b.firstBlock;
   });
   const size_t share = static_cast<size_t>(rows) / ROWS_PER_POOL_SLOT;
   poolLimit_ = std::max(4 * request_.k, std::min(std::max(share, POOL_LIMIT_MIN), POOL_LIMIT_MAX));
 }
 
 void Search::prepareScratch(Scratch& scratch) {
+  if (!scratch.pools.empty()) return;
   scratch.pools.resize(request_.queries);
   for (CandidatePool& pool : scratch.pools) pool.reset(kernel_, request_.k, poolLimit_);
   // Lane arrays are read in whole vectors of eight.
@@ -180,6 +222,12 @@ bool Search::isExcluded(uint32_t query, uint32_t row) const {
   const auto rows = request_.excludedRows.begin();
   return std::binary_search(rows + request_.excludedStarts[query],
                             rows + request_.excludedStarts[query + 1], row);
+}
+
+bool Search::isExcludedAt(const Unit& unit, uint32_t query, uint32_t position) const {
+  if (request_.excludedStarts.empty()) return false;
+  const Table& table = *request_.tables[unit.table];
+  return isExcluded(query, table.shape().firstRow + table.order()[position]);
 }
 
 }  // namespace winnow

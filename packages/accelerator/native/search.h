@@ -1,9 +1,11 @@
 // One batch of queries against some tables: the fused exact top-k.
 //
 //   prepare   code each query for each table; queries the filter cannot serve become dense
+//   sample    some blocks of all tables, and from them a guess of each query's threshold
 //   filter    units of 2048 rows, greatest norms first, taken from one counter by all threads
 //   dense     the queries that need it: every admitted row scored canonically
 //   finish    per query: survivors scored canonically, best upper bounds first, sorted, cut at k
+//   again     filter to finish for queries whose guess was too high; almost always none
 //
 // A query is served densely if it is zero or not finite, if scores could overflow float32, or if the
 // filter lets too many rows pass. The answer is the same whichever way it was found.
@@ -21,6 +23,7 @@
 #include "query-code.h"
 #include "table.h"
 #include "thread-team.h"
+#include "top-sample.h"
 
 namespace winnow {
 
@@ -56,6 +59,8 @@ struct SearchAnswer {
 struct SearchCounters {
   std::atomic<uint64_t> rescored{0};
   std::atomic<uint64_t> denseQueries{0};
+  /** Queries that were filtered again because their guessed threshold was too high. */
+  std::atomic<uint64_t> repeatedQueries{0};
 };
 
 class Search {
@@ -73,10 +78,13 @@ class Search {
   const SearchCounters& counters() const { return counters_; }
 
  private:
+  /** Blocks of a table, one in `step`, and the greatest norm of their rows. */
   struct Unit {
     double norm;
     uint32_t table;
-    uint32_t unit;
+    uint32_t firstBlock;
+    uint32_t endBlock;
+    uint32_t step;
   };
   /** Lanes that go into one filter call, and where their words begin. */
   struct Group {
@@ -99,6 +107,24 @@ class Search {
     std::vector<Group> groups;
     /** Which kernel filters the current unit. */
     const Kernel* kernel = nullptr;
+    /** One per query, if this thread took part in sampling. */
+    std::vector<TopSample> samples;
+    bool isSampling = false;
+  };
+  /** What turns a margin of one query in one block into bounds of the score. */
+  struct Bounding {
+    double scale;
+    double start;
+    double error;
+    double middle(double margin) const { return scale * (margin + start); }
+  };
+  /** The phases that may have to be repeated. */
+  struct Pass {
+    WorkItems beginning;
+    WorkItems filtering;
+    WorkItems listing;
+    WorkItems scanning;
+    WorkItems finishing;
   };
   /** Rows of one block that one query's filter let pass. */
   struct Passed {
@@ -116,10 +142,17 @@ class Search {
   void work(uint32_t thread, std::vector<Scratch>& scratches);
   template <typename Item>
   void forEach(WorkItems& items, const Item& item);
+  void workPass(Pass& pass, uint32_t thread, std::vector<Scratch>& scratches);
+  void beginAgain(std::vector<Scratch>& scratches);
   void listDenseQueries();
   void orderUnits();
   void prepareQuery(uint32_t query);
   void prepareScratch(Scratch& scratch);
+
+  void planSample();
+  void sampleItem(const Unit& unit, Scratch& scratch);
+  void takeSample(const Unit& unit, const Passed& passed, Scratch& scratch);
+  void guess(uint32_t query, std::vector<Scratch>& scratches);
 
   bool filterItem(const Unit& unit, Scratch& scratch);
   bool activate(const Unit& unit, Scratch& scratch);
@@ -129,6 +162,11 @@ class Search {
   void loadLanes(const Unit& unit, Scratch& scratch);
   void packWords(const Unit& unit, Scratch& scratch);
   QueryLanes lanesOf(Scratch& scratch) const;
+  Bounding boundingOf(const Unit& unit, const Passed& passed, const Scratch& scratch) const;
+  /** Below it, a row is of no use in the current phase. */
+  float thresholdOf(uint32_t query, const Scratch& scratch) const {
+    return scratch.isSampling ? scratch.samples[query].least() : thresholds_[query].get();
+  }
 
   void denseUnit(const Unit& unit, Scratch& scratch);
 
@@ -138,11 +176,14 @@ class Search {
   uint32_t localOf(const Survivor& survivor) const {
     return request_.tables[survivor.table]->order()[survivor.position];
   }
+  bool isConfirmed(uint32_t query, KeyPool& keys) const;
+  void repeat(uint32_t query, KeyPool& keys);
   void scoreSurvivors(uint32_t query, const Survivor* survivors, size_t count, KeyPool& keys);
   void write(uint32_t query, KeyPool& keys);
 
   bool isAdmitted(uint32_t row) const;
   bool isExcluded(uint32_t query, uint32_t row) const;
+  bool isExcludedAt(const Unit& unit, uint32_t query, uint32_t position) const;
   uint64_t admittedOf(const Table& table, uint32_t block) const;
   bool isDense(uint32_t query) const {
     return isDense_[query].load(std::memory_order_relaxed) != 0;
@@ -172,13 +213,18 @@ class Search {
   std::vector<QueryCode> codes_;
   std::vector<uint32_t> words_;
   std::vector<SharedThreshold> thresholds_;
+  /** What the thresholds began with, and which queries have their answers. */
+  std::vector<float> guesses_;
+  std::vector<uint8_t> isAnswered_;
+  std::vector<Unit> samples_;
+  uint32_t sampleStride_ = 1;
+  size_t sampleRank_ = 0;
   std::vector<std::atomic<uint8_t>> isDense_;
   std::vector<uint32_t> denseQueries_;
   WorkItems preparing_;
-  WorkItems filtering_;
-  WorkItems listing_;
-  WorkItems scanning_;
-  WorkItems finishing_;
+  WorkItems sampling_;
+  WorkItems guessing_;
+  Pass passes_[2];
 };
 
 }  // namespace winnow

@@ -21,6 +21,7 @@ const Part PARTS[] = {{"memory", testMemory},
                       {"kernels", testKernels},
                       {"bounds", testBounds},
                       {"searches", testSearches},
+                      {"guesses", testGuesses},
                       {"interruptions", testInterruptions},
                       {"random", [] { testRandomProblems(RANDOM_PROBLEMS); }}};
 

@@ -55,6 +55,7 @@ void testBounds();
 void testMemory();
 void testKernels();
 void testSearches();
+void testGuesses();
 void testInterruptions();
 void testRandomProblems(int count);
 

@@ -118,6 +118,20 @@ const MUTANTS = [
     "searches",
   ],
   [
+    "guesses are trusted",
+    "search-finish.cpp",
+    "if (!isConfirmed(query, keys))",
+    "if (false)",
+    "guesses",
+  ],
+  [
+    "a query filtered again keeps its guess",
+    "search-finish.cpp",
+    "thresholds_[query].reset(",
+    "thresholds_[query].raiseTo(",
+    "guesses",
+  ],
+  [
     "codes that saturate AVX2's sums",
     "kernel-avx2.cpp",
     "CODE_MAX = 63",

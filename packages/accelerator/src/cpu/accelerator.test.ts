@@ -130,6 +130,37 @@ function describeFilter(native: NativeAddon): void {
     await accelerator.close();
   });
 
+  describe("the guessed threshold", () => {
+    test.each([0, 0.3])("changes no answer when it is too high: rank weight %d", async (rank) => {
+      let repeated = 0;
+      const accelerator = createCpuAccelerator(native, {
+        capacityBytes: CAPACITY_BYTES,
+        threads: 2,
+        boundWeights: Float64Array.of(1, 1, 1, rank),
+        onSearch: (found) => {
+          repeated += found.repeatedQueries;
+        },
+      });
+
+      const wrong: string[] = [];
+      for (const [name, family] of Object.entries(EXACTNESS_FAMILIES)) {
+        const problem = family();
+        const block = await answer(accelerator, problem, 2);
+        if (firstDifference(block, bruteForce(problem)) !== undefined) wrong.push(name);
+      }
+
+      expect(wrong).toEqual([]);
+      expect(repeated).toBeGreaterThan(0);
+      await accelerator.close();
+    });
+
+    test("is right where the sample is large enough", async () => {
+      const [found] = await searchCost("normal values", { threads: 2 });
+
+      expect(found!.repeatedQueries).toBe(0);
+    });
+  });
+
   describe("the bound", () => {
     // A part of the bound that could be left out would not be needed; a suite that does not notice
     // would not test it.
@@ -138,7 +169,7 @@ function describeFilter(native: NativeAddon): void {
       ["query error", 1],
       ["norm", 2],
     ])("with its %s weakened, answers are wrong and the suite notices", async (_name, part) => {
-      const boundWeights = Float64Array.of(1, 1, 1);
+      const boundWeights = Float64Array.of(1, 1, 1, 1);
       boundWeights[part] = part === 2 ? 0.25 : 0;
       const accelerator = createCpuAccelerator(native, {
         capacityBytes: CAPACITY_BYTES,

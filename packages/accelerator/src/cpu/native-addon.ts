@@ -38,7 +38,8 @@ export type NativeQuery = readonly [
   excludedRows: Uint32Array | undefined,
   excludedStarts: Uint32Array | undefined,
   admittedRows: Uint8Array | undefined,
-  /** Weights of the parts of the bound: row error, query error, norm. All 1 but in tests. */
+  /** Weights: of the bound's row error, query error and norm, and of the rank a threshold is guessed
+   * at from a sample. All 1 but in tests. */
   boundWeights: Float64Array | undefined,
 ];
 
@@ -49,6 +50,8 @@ export interface NativeAnswer {
   readonly rows: Uint32Array;
   /** Rows that were scored canonically after the filter. */
   readonly rescored: number;
+  /** Queries whose guessed threshold was too high, so that they were filtered again. */
+  readonly repeatedQueries: number;
   /** Queries that the filter could not serve. */
   readonly denseQueries: number;
 }
