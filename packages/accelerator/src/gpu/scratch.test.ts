@@ -34,7 +34,11 @@ function countingDevice(): { readonly device: GpuDevice; readonly bytes: () => n
     bytes += size;
     return { size, destroy: () => (bytes -= size) };
   };
-  return { device: { allocate, isTimed: false } as unknown as GpuDevice, bytes: () => bytes };
+  const limits = { maxStorageBufferBindingSize: 5000, maxBufferSize: 6000 };
+  return {
+    device: { allocate, isTimed: false, limits } as unknown as GpuDevice,
+    bytes: () => bytes,
+  };
 }
 
 const sum = (sizes: Iterable<number>): number => [...sizes].reduce((all, size) => all + size, 0);
@@ -60,13 +64,27 @@ describe("working memory", () => {
           expect(bytes()).toBe(scratch.usedBytes);
           expect(bytes()).toBeLessThanOrEqual(10_000);
           for (const name of names) {
-            expect(scratch.buffer(name).size).toBeGreaterThanOrEqual(asked[name]!);
+            const { size } = scratch.buffer(name);
+            expect(size).toBeGreaterThanOrEqual(asked[name]!);
+            expect(size).toBeLessThanOrEqual(5000);
           }
         }
         scratch.close();
         expect(bytes()).toBe(0);
       }),
     );
+  });
+
+  test("is allocated once for batches that differ a little", async () => {
+    const { device: counting, bytes } = countingDevice();
+    const scratch = new Scratch(counting, 100_000);
+    await scratch.reserve({ rough: 3000 });
+    const before = bytes();
+
+    for (let size = 3000; size < 4096; size += 100) await scratch.reserve({ rough: size });
+
+    expect(bytes()).toBe(before);
+    expect(scratch.buffer("rough").size).toBe(4096);
   });
 
   test("that does not suffice is refused with what would", async () => {

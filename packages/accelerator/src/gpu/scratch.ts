@@ -77,12 +77,22 @@ export class Scratch {
     const grown = wanted.filter(([name, size]) => (this.#buffers.get(name)?.size ?? 0) < size);
     if (grown.length === 0) return;
     for (const [name] of grown) this.#destroy(name);
-    const grownBytes = grown.reduce((sum, [, size]) => sum + size, 0);
-    if (this.usedBytes + grownBytes > this.#bytesMax) for (const name of NAMES) this.#destroy(name);
+    const sumOf = (sizeOf: (size: number) => number): number =>
+      grown.reduce((sum, [, size]) => sum + sizeOf(size), this.usedBytes);
+    const isAmple = sumOf((size) => this.#ampleSize(size)) <= this.#bytesMax;
+    if (sumOf((size) => size) > this.#bytesMax) for (const name of NAMES) this.#destroy(name);
     for (const [name, size] of wanted) {
       if (this.#buffers.has(name)) continue;
-      this.#buffers.set(name, await this.#device.allocate(size, USAGE[name]));
+      const own = isAmple ? this.#ampleSize(size) : size;
+      this.#buffers.set(name, await this.#device.allocate(own, USAGE[name]));
     }
+  }
+
+  /** Room to grow: batches differ a little, and hardly any of them should wait for an allocation. */
+  #ampleSize(size: number): number {
+    const { maxStorageBufferBindingSize, maxBufferSize } = this.#device.limits;
+    const most = Math.min(maxStorageBufferBindingSize, maxBufferSize);
+    return Math.max(size, Math.min(2 ** Math.ceil(Math.log2(size)), most));
   }
 
   /** A buffer that was reserved. */
