@@ -40,6 +40,8 @@ export interface RouterSettings {
 
   /** Default 100 ms. Shorter notices a silent worker sooner and costs frames. */
   readonly pingIntervalMs: number;
+  /** Default 500 ms. The same for a worker that is not in doubt and that nobody asks anything. */
+  readonly idlePingIntervalMs: number;
   /** Default 3. Unanswered pings until a worker is asked only when nobody else can answer. */
   readonly suspectAfterMisses: number;
   /** Default 20. Unanswered pings until the stream is closed and opened anew. */
@@ -117,6 +119,7 @@ const DEFAULTS: RouterSettings = {
   replansMax: 4,
   replanWaitMs: 250,
   pingIntervalMs: 100,
+  idlePingIntervalMs: 500,
   suspectAfterMisses: 3,
   closeAfterMisses: 20,
   suspectMs: 1000,

@@ -55,6 +55,49 @@ describe("suspicion", () => {
     ]);
   });
 
+  test("a worker nobody asks is pinged every half second", () => {
+    const on = peerAndWorker();
+    const answered = (): void => {
+      tick(on, 1);
+      on.peer.onPong(pong);
+    };
+
+    for (let each = 0; each < 51; each += 1) answered();
+
+    expect(on.worker.pings).toBe(11);
+  });
+
+  test("a worker under load is pinged with its first question and every tick", () => {
+    const on = peerAndWorker();
+
+    for (let each = 0; each < 20; each += 1) {
+      on.peer.ask(question, { onReply: () => undefined, onDoubt: () => undefined });
+      tick(on, 1);
+      on.peer.onPong(pong);
+    }
+
+    expect(on.worker.pings).toBe(21);
+  });
+
+  test("one that fell silent while idle is suspect 0.35 s after the first question at the latest", () => {
+    const on = peerAndWorker();
+    tick(on, 1);
+    on.peer.onPong(pong);
+    tick(on, 2);
+    on.worker.behave = () => "silent";
+
+    let doubts = 0;
+    on.clock.advance(95);
+    on.peer.ask(question, { onReply: () => undefined, onDoubt: () => (doubts += 1) });
+    on.clock.advance(5);
+    on.peer.tick(false);
+    tick(on, 2);
+    const before = doubts;
+    tick(on, 1);
+
+    expect([before, doubts]).toEqual([0, 1]);
+  });
+
   test("misses do not count while this process itself was late", () => {
     const on = peerAndWorker();
 

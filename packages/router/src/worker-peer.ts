@@ -8,6 +8,9 @@
 //                      ▲                          │ failed
 //                      └──────────────────────────┘
 //
+// Pings go out with every tick while questions are asked or one is unanswered, seldom otherwise; the
+// first question after a rest takes a ping along.
+//
 // Neither suspicion nor ejection forbids anything: an untrusted worker is asked last, so the last
 // replica of a partition is asked however bad it is (the panic rule).
 
@@ -53,7 +56,10 @@ export class WorkerPeer {
   #connected = false;
   #incarnationMin: Incarnation = 0 as Incarnation;
   #sequence = 0;
+  /** Nothing is outstanding: the last ping was answered, or a question since. */
   #heard = true;
+  #pingedAtMs = Number.NEGATIVE_INFINITY;
+  #isIdle = true;
   #misses = 0;
   #stalled = false;
   #suspectUntilMs = Number.NEGATIVE_INFINITY;
@@ -144,6 +150,10 @@ export class WorkerPeer {
     const asked = this.#channel.ask(question, onReply);
     if (asked.state === "refused") return asked;
     this.#waiting.add(listener);
+    // Whoever was left in peace may have fallen silent meanwhile: the count begins with the question.
+    const isRested = this.#heard && sentAtMs - this.#pingedAtMs >= this.#settings.pingIntervalMs;
+    if (this.#isIdle && isRested) this.#ping(sentAtMs);
+    this.#isIdle = false;
     return {
       state: "asked",
       cancel: () => {
@@ -177,16 +187,34 @@ export class WorkerPeer {
     this.#forgetMisses();
   }
 
-  /** Time for a ping. A router that was late itself does not count the miss. */
+  /**
+   * Time for a ping, unless the worker is idle and was pinged lately. A router that was late itself
+   * does not count the miss.
+   */
   tick(late: boolean): void {
     if (!this.#connected || this.#channel === undefined) return;
-    if (!this.#heard && !late) this.#misses += 1;
+    const { pingIntervalMs, idlePingIntervalMs } = this.#settings;
+    const nowMs = this.#environment.clock.nowMs();
+    const sincePingMs = nowMs - this.#pingedAtMs;
+    // A question sends a ping between two ticks: half an interval is soon enough to miss its answer.
+    this.#countMiss(!late && sincePingMs >= pingIntervalMs / 2);
+    const isResting = this.#heard && this.#isIdle && !this.#silent;
+    this.#isIdle = this.#waiting.size === 0;
+    if (!isResting || sincePingMs >= idlePingIntervalMs) this.#ping(nowMs);
+  }
+
+  #countMiss(mayCount: boolean): void {
+    if (!this.#heard && mayCount) this.#misses += 1;
     if (this.#heard) this.#misses = 0;
     if (this.#misses === this.#settings.suspectAfterMisses) this.#suspect("silent");
     if (this.#silent) this.#prolongSuspicion();
+  }
+
+  #ping(nowMs: number): void {
     this.#heard = false;
+    this.#pingedAtMs = nowMs;
     this.#sequence += 1;
-    this.#channel.ping(this.#sequence);
+    this.#channel?.ping(this.#sequence);
   }
 
   /** An attempt ended badly through this worker's fault. */
@@ -227,6 +255,7 @@ export class WorkerPeer {
 
   #forgetMisses(): void {
     this.#heard = true;
+    this.#pingedAtMs = Number.NEGATIVE_INFINITY;
     this.#misses = 0;
     this.#stalled = false;
   }

@@ -7,7 +7,7 @@ import { announced } from "../announcement.cases.ts";
 import { Watcher, environment, membershipCases } from "./membership.cases.ts";
 import { StaticMembership, parseMembers } from "./static-membership.ts";
 
-const quick = { pollMs: 10, describeTimeoutMs: 50, silentAfterMs: 200 };
+const quick = { pollMs: 10, steadyPollMs: 10, describeTimeoutMs: 50, silentAfterMs: 200 };
 
 membershipCases("static", () => {
   const workers = new Map<string, Announcement>();
@@ -47,10 +47,12 @@ describe("StaticMembership", () => {
       ["w0:1", announced({ id: "w0", incarnation: 3 })],
       ["w1:1", announced({ id: "w1" })],
     ]);
+    const asked = new Map<string, number>();
     const store = new StaticMembership(
       {
         environment: { clock, random: () => 0, log: silentLogger },
         describe: (address) => {
+          asked.set(address, (asked.get(address) ?? 0) + 1);
           const answer = alive.get(address);
           if (answer !== undefined) return Promise.resolve(answer);
           return Promise.reject(new WinnowError("UNAVAILABLE", "nobody"));
@@ -58,7 +60,7 @@ describe("StaticMembership", () => {
       },
       { members: parseMembers("w0@w0:1, w1@w1:1") },
     );
-    return { clock, alive, store, watcher: new Watcher(store) };
+    return { clock, alive, asked, store, watcher: new Watcher(store) };
   };
 
   test("lists a member that does not answer as silent, with its address", async () => {
@@ -73,6 +75,39 @@ describe("StaticMembership", () => {
     expect(watcher.ids).toBe("w0");
     expect(watcher.last!.silent).toEqual([{ workerId: "w1", address: "w1:1" }]);
     expect(watcher.last!.placementWorkers).toEqual(["w0", "w1"]);
+  });
+
+  test("asks seldom while all is as it was, and all of them often once one does not answer", async () => {
+    const { clock, alive, asked } = setUp();
+    await clock.advanceSettled(20_000);
+
+    asked.clear();
+    await clock.advanceSettled(10_000);
+    const steady = [asked.get("w0:1"), asked.get("w1:1")];
+    alive.delete("w1:1");
+    await clock.advanceSettled(1000);
+    asked.clear();
+    await clock.advanceSettled(1500);
+    const inDoubt = [asked.get("w0:1"), asked.get("w1:1")];
+    await clock.advanceSettled(20_000);
+    asked.clear();
+    await clock.advanceSettled(10_000);
+
+    expect(steady).toEqual([10, 10]);
+    expect(inDoubt).toEqual([5, 5]);
+    expect([asked.get("w0:1"), asked.get("w1:1")]).toEqual([10, 10]);
+  });
+
+  test("lists a member as silent in time, also one that falls silent after a long peace", async () => {
+    const { clock, alive, watcher } = setUp();
+    await clock.advanceSettled(60_000);
+
+    alive.delete("w1:1");
+    await clock.advanceSettled(1900);
+    expect(watcher.ids).toBe("w0 w1");
+    await clock.advanceSettled(1400);
+
+    expect(watcher.ids).toBe("w0");
   });
 
   test("I3: refuses the answer of an older life", async () => {

@@ -1,7 +1,8 @@
 // Membership by a fixed list, for one machine or a headless Service: each member is asked what it
 // holds, over and over. The list is the placement, so a death moves no partitions; a member that
 // does not answer stays listed, as silent. When nobody answers it is the asker that is cut off: the
-// last good view stays.
+// last good view stays. Members are asked seldom while all is as it was, often while anything changes
+// or one that answered does not.
 
 import { WinnowError, workerId } from "@winnow/core";
 import type { Environment, Timer, WorkerId } from "@winnow/core";
@@ -11,8 +12,10 @@ import type { MembershipStore, MembershipView, SilentMember } from "./membership
 /** The list, and how it is asked. */
 export interface StaticMembershipSettings {
   readonly members: readonly SilentMember[];
-  /** Between two questions to one member. Default 300. */
+  /** Between two questions to one member while anything changes or is in doubt. Default 300. */
   readonly pollMs: number;
+  /** The same while all is as it was: a question costs either side a millisecond. Default 1000. */
+  readonly steadyPollMs: number;
   /** For one answer. Default 1000. */
   readonly describeTimeoutMs: number;
   /** A member without an answer for so long is silent. Default 3000. */
@@ -24,10 +27,13 @@ export type Describe = (address: string, timeoutMs: number) => Promise<Announcem
 
 const DEFAULTS: Omit<StaticMembershipSettings, "members"> = {
   pollMs: 300,
+  steadyPollMs: 1000,
   describeTimeoutMs: 1000,
   silentAfterMs: 3000,
 };
 const MEMBERS_MAX = 4096;
+/** After something has changed or was in doubt, members are asked often for so long. */
+const UNREST_MS = 5000;
 
 /**
  * Reads a list like `w0@10.0.0.1:7600,10.0.0.2:7600`; without an id, the address is the id.
@@ -73,6 +79,7 @@ export class StaticMembership implements MembershipStore {
   #view: MembershipView;
   #told: MembershipView | undefined;
   #healthySinceMs = 0;
+  #restlessUntilMs: number;
   #isAsking = false;
   #isClosed = false;
   #refused = 0;
@@ -83,6 +90,7 @@ export class StaticMembership implements MembershipStore {
   ) {
     this.#environment = parts.environment;
     this.#describe = parts.describe;
+    this.#restlessUntilMs = parts.environment.clock.nowMs() + UNREST_MS;
     const members = settings.members.toSorted((a, b) => (a.workerId < b.workerId ? -1 : 1));
     this.#settings = { ...DEFAULTS, ...settings, members };
     this.#placementWorkers = members.map((member) => member.workerId);
@@ -132,8 +140,32 @@ export class StaticMembership implements MembershipStore {
 
   #askLater(member: SilentMember, delayMs: number): void {
     if (this.#isClosed) return;
-    const timer = this.#environment.clock.setTimer(delayMs, () => void this.#ask(member));
+    const timer = this.#environment.clock.setTimer(delayMs, () => {
+      this.#timers.delete(member.workerId);
+      void this.#ask(member); // Never rejects: silence is an answer.
+    });
     this.#timers.set(member.workerId, timer);
+  }
+
+  /** Something changes or is in doubt: from now on all are asked often, also those of long waits. */
+  #disturb(): void {
+    const { clock } = this.#environment;
+    const nowMs = clock.nowMs();
+    const wasSteady = nowMs >= this.#restlessUntilMs;
+    this.#restlessUntilMs = nowMs + UNREST_MS;
+    if (!wasSteady) return;
+    for (const member of this.#settings.members) {
+      const timer = this.#timers.get(member.workerId);
+      if (timer === undefined) continue;
+      clock.clearTimer(timer);
+      this.#askLater(member, this.#settings.pollMs);
+    }
+  }
+
+  #delayMs(): number {
+    const { pollMs, steadyPollMs } = this.#settings;
+    const isSteady = this.#environment.clock.nowMs() >= this.#restlessUntilMs;
+    return isSteady ? Math.max(pollMs, steadyPollMs) : pollMs;
   }
 
   async #ask(member: SilentMember): Promise<void> {
@@ -142,11 +174,12 @@ export class StaticMembership implements MembershipStore {
       this.#hear(member, announcement);
     } catch {
       // Silence is counted below; why it is silent is the connection's to tell.
+      if (!this.#view.silent.includes(member)) this.#disturb();
     }
     if (this.#isClosed) return;
     this.#answered.add(member.workerId);
     this.#update();
-    this.#askLater(member, this.#settings.pollMs);
+    this.#askLater(member, this.#delayMs());
   }
 
   #hear(member: SilentMember, announcement: Announcement): void {
@@ -162,6 +195,7 @@ export class StaticMembership implements MembershipStore {
       return;
     }
     const isSame = known !== undefined && JSON.stringify(known) === JSON.stringify(announcement);
+    if (!isSame) this.#disturb();
     this.#heard.set(member.workerId, {
       announcement: isSame ? known : announcement,
       atMs: this.#environment.clock.nowMs(),
