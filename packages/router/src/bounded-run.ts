@@ -6,6 +6,7 @@ export async function runBounded<Item>(
   atOnce: number,
   work: (item: Item) => Promise<void>,
 ): Promise<void> {
+  if (items.length === 1) return await work(items[0]!);
   let next = 0;
   let failed = false;
   const lane = async (): Promise<void> => {

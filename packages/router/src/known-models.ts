@@ -28,6 +28,8 @@ export class KnownModels {
   readonly #parts: KnownModelsParts;
   readonly #history = new VersionHistory();
   readonly #labels: LabelBook;
+  /** Asked for with every request, for its metrics; changes with the table alone. */
+  #named: { readonly table: RoutingTable; readonly names: readonly string[] } | undefined;
 
   constructor(parts: KnownModelsParts) {
     this.#parts = parts;
@@ -53,15 +55,17 @@ export class KnownModels {
   follow(table: RoutingTable): void {
     this.#history.follow(table);
     this.#labels.settle();
+    this.#named = undefined;
   }
 
   /** Names of models that are not over, ascending. */
   names(): readonly string[] {
-    const models = [...this.#parts.table().models.values()];
-    return models
-      .filter((model) => !this.#history.isOver(model))
-      .map(({ name }) => name)
-      .toSorted();
+    const table = this.#parts.table();
+    if (this.#named?.table === table) return this.#named.names;
+    const models = [...table.models.values()].filter((model) => !this.#history.isOver(model));
+    const names = models.map(({ name }) => name).toSorted();
+    this.#named = { table, names };
+    return names;
   }
 
   /** Versions of a model, descending, with those that have ended; `undefined` if there never were any. */
@@ -79,7 +83,7 @@ export class KnownModels {
   resolve(target: ModelTarget): RoutedVersion {
     return resolveVersion(target, {
       table: this.#parts.table(),
-      unreachable: this.#parts.unreachable(),
+      unreachable: this.#parts.unreachable,
       versionOfLabel: (model, label) => this.#labels.versionOf(model, label),
       isOver: (model) => this.#history.isOver(model),
     });

@@ -23,6 +23,7 @@ export class Patience {
   readonly #clock: Clock;
   readonly #abort: AbortController = new AbortController();
   readonly #timer: Timer | undefined;
+  #giveUp: (reason: WinnowError) => void = () => undefined;
   #isEnded = false;
 
   constructor(clock: Clock, { timeoutMs, clientMs = Infinity }: PatienceLimits) {
@@ -30,13 +31,13 @@ export class Patience {
     const ownMs = timeoutMs > 0 ? timeoutMs : Infinity;
     this.deadlineMs = clock.nowMs() + Math.min(ownMs, clientMs);
     this.exhausted = new Promise((_, reject) => {
-      this.signal.addEventListener("abort", () => reject(this.signal.reason as Error));
+      this.#giveUp = reject;
     });
     // Whoever races with it is told; a loss after the answer concerns nobody.
     void this.exhausted.catch(() => undefined);
     if (timeoutMs > 0) {
       this.#timer = clock.setTimer(timeoutMs, () =>
-        this.stop(new WinnowError("DEADLINE_EXCEEDED", `No answer within ${timeoutMs} ms`)),
+        this.stop(() => new WinnowError("DEADLINE_EXCEEDED", `No answer within ${timeoutMs} ms`)),
       );
     }
   }
@@ -57,8 +58,14 @@ export class Patience {
     if (this.#timer !== undefined) this.#clock.clearTimer(this.#timer);
   }
 
-  /** The client has left, or gave up; nothing once the request is answered. */
-  stop(reason: WinnowError): void {
-    if (!this.#isEnded) this.#abort.abort(reason);
+  /**
+   * The client has left, or gave up; nothing once the request is answered. The reason is made only
+   * then: a response closes after every request.
+   */
+  stop(reasonOf: () => WinnowError): void {
+    if (this.#isEnded || this.#abort.signal.aborted) return;
+    const reason = reasonOf();
+    this.#abort.abort(reason);
+    this.#giveUp(reason);
   }
 }

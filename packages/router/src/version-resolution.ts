@@ -11,7 +11,7 @@ import type { ModelTarget, VersionStatus } from "./predictor.ts";
 export interface ResolutionContext {
   readonly table: RoutingTable;
   /** Last words of workers that cannot be asked now. */
-  readonly unreachable: readonly Announcement[];
+  readonly unreachable: () => readonly Announcement[];
   /** @throws WinnowError for a label that means nothing (yet) */
   readonly versionOfLabel: (model: string, label: string) => number;
   /** Whether all versions of the model have been unloaded. */
@@ -95,7 +95,7 @@ function isUnreachable(
   version: number | undefined,
   { unreachable }: ResolutionContext,
 ): boolean {
-  return unreachable
+  return unreachable()
     .flatMap((worker) => worker.versions)
     .some((each) => each.model === model && (version === undefined || each.version === version));
 }

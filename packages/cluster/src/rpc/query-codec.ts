@@ -52,8 +52,10 @@ export function decodeQuery(message: Query__Output): WorkerQuery {
   };
 }
 
+type SizedQuery = Pick<WorkerQuery, "ask" | "partitions" | "version">;
+
 /** About how many bytes a query takes on the wire. */
-export function queryBytes({ ask, partitions, version }: WorkerQuery): number {
+export function queryBytes({ ask, partitions, version }: SizedQuery): number {
   const fixed = 160 + version.model.length + partitions.byteLength;
   if (ask.kind === "lookup") return fixed + keyBytes(ask.keys);
   return fixed + ask.vectors.byteLength + ask.excluded.reduce((sum, ids) => sum + keyBytes(ids), 0);

@@ -46,7 +46,7 @@ export class QueryWindow {
    */
   add(question: Question, onReply: (reply: WorkerReply) => void): number | undefined {
     const { pendingMax, unsentBytesMax } = this.#limits;
-    const bytes = queryBytes({ ...question, id: 0, remainingMs: 0 });
+    const bytes = queryBytes(question);
     if (bytes > QUERY_BYTES_MAX) {
       throw new WinnowError("RESOURCE_EXHAUSTED", `A question of ${bytes} bytes fits no frame`);
     }
@@ -67,12 +67,13 @@ export class QueryWindow {
       const isFull = queries.length >= FRAME_QUERIES_MAX || bytes + pending.bytes > FRAME_BYTES;
       if (isFull && queries.length > 0) break;
       this.#removeUnsent(pending);
-      const { deadlineMs, ...question } = pending.question;
+      const { version, table, partitions, ask, deadlineMs } = pending.question;
       if (deadlineMs <= nowMs) {
         this.#fail(pending, "EXPIRED", new WinnowError("DEADLINE_EXCEEDED", "No time was left"));
         continue;
       }
-      queries.push({ ...question, id: pending.id, remainingMs: deadlineMs - nowMs });
+      const remainingMs = deadlineMs - nowMs;
+      queries.push({ id: pending.id, remainingMs, version, table, partitions, ask });
       bytes += pending.bytes;
     }
     return queries;

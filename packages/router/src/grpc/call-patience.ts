@@ -16,7 +16,7 @@ export interface ImpatientCall {
 export function callPatience(clock: Clock, call: ImpatientCall, timeoutMs: number): Patience {
   const patience = new Patience(clock, { timeoutMs, clientMs: remainingMs(call.getDeadline()) });
   call.once("cancelled", () =>
-    patience.stop(
+    patience.stop(() =>
       patience.isOverdue
         ? new WinnowError("DEADLINE_EXCEEDED", "The client's deadline has passed")
         : new WinnowError("CANCELLED", "The client cancelled the call"),

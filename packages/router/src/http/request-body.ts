@@ -108,10 +108,8 @@ function collect(request: IncomingMessage, account: BodyAccount): Promise<Buffer
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
-    const stop = (error: unknown): void => {
-      request.off("data", take);
-      request.resume();
-      reject(error);
+    const settle = (): void => {
+      request.off("data", take).off("end", finish).off("error", lose).off("close", lose);
     };
     const take = (chunk: Buffer): void => {
       bytes += chunk.length;
@@ -120,18 +118,21 @@ function collect(request: IncomingMessage, account: BodyAccount): Promise<Buffer
         account.hold(bytes);
       } catch (error) {
         chunks.length = 0;
-        stop(error);
+        settle();
+        request.resume();
+        reject(error);
       }
     };
-    request.on("data", take);
-    request.once("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
-    request.once("error", () => stop(clientGone()));
-    request.once("close", () => stop(clientGone()));
+    const finish = (): void => {
+      settle();
+      resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
+    };
+    const lose = (): void => {
+      settle();
+      reject(new WinnowError("CANCELLED", "The client closed the connection"));
+    };
+    request.on("data", take).once("end", finish).once("error", lose).once("close", lose);
   });
-}
-
-function clientGone(): WinnowError {
-  return new WinnowError("CANCELLED", "The client closed the connection");
 }
 
 async function unpacked(packed: Buffer, account: BodyAccount): Promise<Buffer> {

@@ -13,7 +13,7 @@ export function requestPatience(
 ): Patience {
   const patience = new Patience(clock, { timeoutMs });
   response.once("close", () =>
-    patience.stop(new WinnowError("CANCELLED", "The client closed the connection")),
+    patience.stop(() => new WinnowError("CANCELLED", "The client closed the connection")),
   );
   return patience;
 }
