@@ -1,0 +1,74 @@
+// A load generator that costs little: each connection sends the same bytes again as soon as the answer
+// to the last ones is whole. It shares the machine with what it measures, so it parses of an answer
+// only the status and the length.
+
+import { connect } from "node:net";
+
+const HEAD_END = Buffer.from("\r\n\r\n");
+
+/** The bytes of one POST, kept alive. */
+export function postBytes({ host, port, path, body }) {
+  const head = [
+    `POST ${path} HTTP/1.1`,
+    `host: ${host}:${port}`,
+    "content-type: application/json",
+    `content-length: ${Buffer.byteLength(body)}`,
+  ];
+  return Buffer.from(`${head.join("\r\n")}\r\n\r\n${body}`);
+}
+
+/** Sends `requests` in turn on so many connections for so long; times in ms, one per answer. */
+export async function load({ host, port, requests, connections, seconds }) {
+  const endMs = performance.now() + seconds * 1000;
+  const outcome = { times: [], failures: 0 };
+  const startMs = performance.now();
+  await Promise.all(
+    Array.from({ length: connections }, (_, number) =>
+      drive({ host, port, requests, endMs, outcome, first: number * 7 }),
+    ),
+  );
+  const elapsed = (performance.now() - startMs) / 1000;
+  return { ...outcome, perSecond: outcome.times.length / elapsed };
+}
+
+/** One connection until the time is over. */
+function drive({ host, port, requests, endMs, outcome, first }) {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host, port, noDelay: true });
+    let received = Buffer.alloc(0);
+    let number = first;
+    let sentMs = 0;
+    const send = () => {
+      if (performance.now() >= endMs) return socket.end(resolve);
+      number = (number + 1) % requests.length;
+      sentMs = performance.now();
+      socket.write(requests[number]);
+    };
+    socket.on("connect", send);
+    socket.on("error", reject);
+    socket.on("data", (chunk) => {
+      received = received.length === 0 ? chunk : Buffer.concat([received, chunk]);
+      const answer = answerAt(received);
+      if (answer === undefined) return;
+      received = received.subarray(answer.end);
+      if (answer.status === 200) outcome.times.push(performance.now() - sentMs);
+      else outcome.failures += 1;
+      send();
+    });
+  });
+}
+
+/** Where the answer at the start of these bytes ends; `undefined` while it is not whole. */
+function answerAt(bytes) {
+  const headEnd = bytes.indexOf(HEAD_END);
+  if (headEnd < 0) return undefined;
+  const head = bytes.latin1Slice(0, headEnd);
+  const length = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? 0);
+  const end = headEnd + HEAD_END.length + length;
+  return bytes.length < end ? undefined : { status: Number(head.slice(9, 12)), end };
+}
+
+/** A share of sorted times, in ms. */
+export function percentile(sorted, share) {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}

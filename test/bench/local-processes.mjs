@@ -1,0 +1,97 @@
+// A cluster of real processes to be measured: workers and one router of a checkout, on free ports of
+// the loopback, and what each of them has cost so far.
+
+import { spawn } from "node:child_process";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { createServer } from "node:net";
+import path from "node:path";
+import process from "node:process";
+
+const READY_WITHIN_MS = 60_000;
+/** Clock ticks per second of /proc, on every Linux Node runs on. */
+const TICKS_PER_SECOND = 100;
+
+/** Starts the processes of `checkout` and waits until every model answers. */
+export async function startProcesses({ checkout, models, names, workers, workerArgs = [] }) {
+  const script = path.join(checkout, "packages/winnow/bin/winnow.js");
+  const ports = await freePorts(workers + 1);
+  const routerPort = ports.pop();
+  const members = ports.map((port, index) => `w${index}@127.0.0.1:${port}`).join(",");
+  const replication = String(Math.min(2, workers));
+  const shared = ["--members", members, "--replication", replication, "--log-level", "error"];
+  const start = (...args) =>
+    spawn(process.execPath, [script, ...args, ...shared], { stdio: ["ignore", "ignore", 2] });
+  const children = new Map();
+  children.set("router", start("router", "--port", String(routerPort)));
+  for (const [index, port] of ports.entries()) {
+    const own = ["--id", `w${index}`, "--port", String(port), "--models", models];
+    children.set(`w${index}`, start("worker", ...own, ...workerArgs));
+  }
+  const stop = () => stopAll([...children.values()]);
+  try {
+    await Promise.all(names.map((name) => answers(routerPort, name)));
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { host: "127.0.0.1", port: routerPort, stop, costs: () => costsOf(children) };
+}
+
+/** CPU seconds and context switches of each process so far, by name; empty where /proc is missing. */
+function costsOf(children) {
+  if (!existsSync("/proc/self/stat")) return new Map();
+  return new Map(Array.from(children, ([name, { pid }]) => [name, costOf(pid)]));
+}
+
+function costOf(pid) {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ");
+  let switches = 0;
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    const status = readFileSync(`/proc/${pid}/task/${thread}/status`, "utf8");
+    for (const [, count] of status.matchAll(/ctxt_switches:\s+(\d+)/g)) switches += Number(count);
+  }
+  return { seconds: (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND, switches };
+}
+
+/** Resolves once the model's status says AVAILABLE. */
+async function answers(port, name) {
+  const endMs = performance.now() + READY_WITHIN_MS;
+  for (;;) {
+    const text = await fetch(`http://127.0.0.1:${port}/v1/models/${name}`).then(
+      (response) => response.text(),
+      () => "",
+    );
+    if (text.includes("AVAILABLE")) return;
+    if (performance.now() > endMs) throw new Error(`${name} did not load`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+async function stopAll(children) {
+  const running = children.filter(({ exitCode, signalCode }) => (exitCode ?? signalCode) === null);
+  await Promise.all(
+    running.map(
+      (child) =>
+        new Promise((resolve) => {
+          child.once("exit", resolve);
+          child.kill("SIGKILL");
+        }),
+    ),
+  );
+}
+
+async function freePorts(count) {
+  const servers = await Promise.all(
+    Array.from(
+      { length: count },
+      () =>
+        new Promise((resolve) => {
+          const server = createServer();
+          server.listen(0, "127.0.0.1", () => resolve(server));
+        }),
+    ),
+  );
+  const ports = servers.map((server) => server.address().port);
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}
