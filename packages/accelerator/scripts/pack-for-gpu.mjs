@@ -1,5 +1,5 @@
 // Packs what a bare x86-64 Linux machine with a GPU and its driver needs to run the GPU tests and the
-// benchmark: no Node.js, no network, no root there. Written to .gpu/ (about 60 MB): an archive with
+// benchmark: no Node.js, no network, no root there. Written to .gpu/ (37 MB): an archive with
 // this Node, the compiled code, the tests and the packages they need; the Vulkan loader as Debian
 // packages, where apt-get is here; and run.sh. Needs an installed, built project with webgpu.
 //

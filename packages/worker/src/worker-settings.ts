@@ -67,7 +67,7 @@ export interface WorkerOptions {
   readonly queueRowsMax?: number | undefined;
   /** Query vectors of one scan: more cost less each, and make each wait longer. Default 64. */
   readonly batchRowsMax?: number | undefined;
-  /** Scans under way at once. Default 1: what arrives meanwhile forms the next batch. */
+  /** Scans under way at once, beside one full batch sent ahead. Default 1: batches form meanwhile. */
   readonly scansInFlightMax?: number | undefined;
   /** Gathers under way at once. Default 4. */
   readonly lookupsInFlightMax?: number | undefined;
