@@ -129,7 +129,7 @@ try {
   const markdown = [
     `${new Date().toISOString().slice(0, 10)}, ${os.cpus()[0].model.trim()}, ${threads} processors, Node ${process.versions.node}: ${rows.toLocaleString("en")} × ${dim}`,
     `float32 rows (${megabytes.toFixed(0)} MB) with string ids in 16 partitions, medians of ${rounds} rounds; others kept`,
-    `${of("foreign").toFixed(2)} processors busy. Made by \`npm run bench:load\`.`,
+    `${of("foreign").toFixed(2)} processors busy. Made by \`npm run bench:load -- --rounds ${rounds}\`.`,
     "",
     "| what | time | rows' bytes per second |",
     "| --- | --- | --- |",
