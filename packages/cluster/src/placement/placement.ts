@@ -56,28 +56,59 @@ export function place(
     Math.ceil(mean),
     Math.floor((options.loadRatioMax ?? LOAD_RATIO_MAX) * mean),
   );
-  const loads = new Map<WorkerId, number>();
-  const owners: WorkerId[][] = partitions.map(() => []);
+  const spread = new Spread(partitions.length, loadMax);
   for (let replica = 0; replica < replication; replica += 1) {
     for (const [partition, preference] of preferences.entries()) {
-      const owner = nextOwner(preference, owners[partition]!, (worker) => {
-        return (loads.get(worker) ?? 0) < loadMax;
-      });
-      owners[partition]!.push(owner);
-      loads.set(owner, (loads.get(owner) ?? 0) + 1);
+      spread.addOwner(partition, preference);
     }
   }
-  return owners;
+  return spread.owners;
 }
 
-/** The first worker that has room and does not hold it; if none has room, the first that does not. */
-function nextOwner(
-  preference: readonly WorkerId[],
-  holders: readonly WorkerId[],
-  hasRoom: (worker: WorkerId) => boolean,
-): WorkerId {
-  const others = preference.filter((worker) => !holders.includes(worker));
-  const owner = others.find((worker) => hasRoom(worker)) ?? others[0];
-  if (owner === undefined) throw new RangeError("More replicas than workers");
-  return owner;
+/** Owners given so far; none has more than `loadMax` partitions. */
+class Spread {
+  readonly owners: WorkerId[][];
+  readonly #loadMax: number;
+  readonly #loads = new Map<WorkerId, number>();
+
+  constructor(partitions: number, loadMax: number) {
+    this.owners = Array.from({ length: partitions }, () => []);
+    this.#loadMax = loadMax;
+  }
+
+  /** Gives a partition to the first worker that has room and does not hold it yet. */
+  addOwner(partition: number, preference: readonly WorkerId[]): void {
+    const holders = this.owners[partition]!;
+    const others = preference.filter((worker) => !holders.includes(worker));
+    const first = others[0];
+    if (first === undefined) throw new RangeError("More replicas than workers");
+    const roomy = others.find((worker) => this.#hasRoom(worker));
+    if (roomy === undefined) this.#makeRoom(first, preference);
+    const owner = roomy ?? first;
+    holders.push(owner);
+    this.#count(owner, 1);
+  }
+
+  /**
+   * Hands one partition of `full` on to a worker with room. There is one, as `loadMax` is at least the
+   * mean; and as it holds fewer partitions than `full`, `full` has one that it does not hold.
+   */
+  #makeRoom(full: WorkerId, workers: readonly WorkerId[]): void {
+    const roomy = workers.find((worker) => this.#hasRoom(worker));
+    const given = this.owners.find(
+      (holders) => holders.includes(full) && roomy !== undefined && !holders.includes(roomy),
+    );
+    if (roomy === undefined || given === undefined) throw new RangeError("More replicas than room");
+    given[given.indexOf(full)] = roomy;
+    this.#count(full, -1);
+    this.#count(roomy, 1);
+  }
+
+  #hasRoom(worker: WorkerId): boolean {
+    return (this.#loads.get(worker) ?? 0) < this.#loadMax;
+  }
+
+  #count(worker: WorkerId, replicas: number): void {
+    this.#loads.set(worker, (this.#loads.get(worker) ?? 0) + replicas);
+  }
 }
