@@ -19,6 +19,7 @@ struct Part {
 
 const Part PARTS[] = {{"memory", testMemory},
                       {"kernels", testKernels},
+                      {"coders", testCoders},
                       {"bounds", testBounds},
                       {"searches", testSearches},
                       {"guesses", testGuesses},

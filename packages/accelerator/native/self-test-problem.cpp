@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "order-key.h"
+#include "row-coder.h"
 #include "self-test.h"
 
 namespace winnow::test {
@@ -63,7 +64,9 @@ std::vector<TablePointer> loadTables(const Problem& problem, uint32_t parts) {
     const bool isTaken = table->append(values, half) == half &&
                          table->append(values + half, count - half) == count - half;
     if (!isTaken) fail("%s: a finite value was refused", problem.name.c_str());
-    table->build();
+    // Each in turn, so that whatever is tested with tables is tested with every one of them.
+    static size_t turn = 0;
+    table->build(*rowCoders()[turn++ % rowCoders().size()]);
     tables.push_back(table);
   }
   return tables;

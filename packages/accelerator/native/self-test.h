@@ -51,6 +51,7 @@ SearchRequest requestOf(const Problem& problem, std::vector<TablePointer> tables
 void compare(const Problem& problem, const Kernel& kernel, const SearchAnswer& answer);
 
 /** The parts. */
+void testCoders();
 void testBounds();
 void testMemory();
 void testKernels();

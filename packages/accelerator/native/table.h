@@ -46,6 +46,8 @@ struct TableShape {
   bool isSearched;
 };
 
+struct RowCoder;
+
 class Table {
  public:
   /** Memory a table of this shape occupies once it is built. */
@@ -59,6 +61,8 @@ class Table {
   size_t append(const float* values, size_t count);
   /** Builds codes from the rows. Call once, when all have been appended. */
   void build();
+  /** The same by these loops; for tests. */
+  void build(const RowCoder& coder);
 
   const TableShape& shape() const { return shape_; }
   const float* row(uint32_t local) const { return rows() + size_t{local} * shape_.dim; }
@@ -81,11 +85,11 @@ class Table {
   const std::vector<double>& dimScales() const { return dimScales_; }
 
  private:
-  void scaleDimensions();
-  void sortRows();
-  /** The greatest scaled value of a row. */
-  float peakOf(uint32_t local) const;
-  void encodeBlock(uint32_t block, double* scratch);
+  /** Finds the scale of each dimension, and a key per row that sorts by norm. */
+  void measureRows(const RowCoder& coder, uint64_t* keys);
+  /** Sorts and codes the rows of a unit, which `keys` name. */
+  void buildUnit(const RowCoder& coder, uint32_t unit, uint64_t* keys, uint64_t* scratch);
+  void encodeBlock(const RowCoder& coder, uint32_t block);
 
   TableShape shape_;
   MemoryRegion rows_;

@@ -81,7 +81,9 @@ const MUTANTS = [
     "bounds",
   ],
   ["query norms not rounded up", "query-code.cpp", "ROUND_UP = 1 + 1e-9", "ROUND_UP = 1", "bounds"],
-  ["table norms not rounded up", "table.cpp", "ROUND_UP = 1 + 1e-9", "ROUND_UP = 1", "bounds"],
+  ["table norms not rounded up", "row-coder.h", "ROUND_UP = 1 + 1e-9", "ROUND_UP = 1", "bounds"],
+  ["values where a row has none", "row-coder-loops.h", "* middle * present", "* middle", "coders"],
+  ["keys by some of their digits", "key-sort.h", "PASSES = 3", "PASSES = 1", "coders"],
   [
     "query norms less than RELATIVE_SLACK makes up for",
     "search.cpp",

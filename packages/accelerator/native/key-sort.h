@@ -1,0 +1,46 @@
+// Sorting 64-bit keys by their upper halves, which are values; the lower halves are rows. By digits,
+// which for many keys is several times faster than comparing.
+
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace winnow {
+
+/** With fewer keys, comparing is faster. */
+constexpr size_t DIGIT_SORT_MIN = 512;
+constexpr uint32_t DIGIT_BITS = 11;
+
+/** Sorts ascending, equal upper halves in some order, always the same. `scratch` is as large as `keys`. */
+inline void sortKeys(uint64_t* keys, uint64_t* scratch, size_t count) {
+  if (count < DIGIT_SORT_MIN) {
+    std::sort(keys, keys + count);
+    return;
+  }
+  constexpr uint32_t PASSES = 3;
+  constexpr uint32_t DIGITS = 1u << DIGIT_BITS;
+  uint32_t starts[PASSES][DIGITS] = {};
+  const auto digitOf = [](uint64_t key, uint32_t pass) {
+    return static_cast<uint32_t>(key >> (32 + pass * DIGIT_BITS)) & (DIGITS - 1);
+  };
+  for (size_t i = 0; i < count; ++i) {
+    for (uint32_t pass = 0; pass < PASSES; ++pass) ++starts[pass][digitOf(keys[i], pass)];
+  }
+  uint64_t* from = keys;
+  uint64_t* to = scratch;
+  for (uint32_t pass = 0; pass < PASSES; ++pass) {
+    uint32_t start = 0;
+    for (uint32_t& each : starts[pass]) {
+      const uint32_t digits = each;
+      each = start;
+      start += digits;
+    }
+    for (size_t i = 0; i < count; ++i) to[starts[pass][digitOf(from[i], pass)]++] = from[i];
+    std::swap(from, to);
+  }
+  std::copy(scratch, scratch + count, keys);
+}
+
+}  // namespace winnow
