@@ -103,6 +103,18 @@ describe.skipIf(noGpuReason !== "" || !isBuilt)(`the GPU benchmark ${noGpuReason
     expect(readdirSync(directory)).toHaveLength(2);
   }, 120_000);
 
+  test("memory to read that the device has no room for is halved until it has", () => {
+    const shapes = ["--rows", "2000", "--dims", "8", "--batches", "1", "--k", "5", "--masked", ""];
+    const limits = ["--minutes", "1", "--seconds", "0.05", "--ceiling-mib", "1e9"];
+    const out = path.join(directory, "large");
+    const ended = bench([...shapes, ...limits, "--software", "--out", out]);
+    const [json] = ended.stdout.trim().split("\n") as [string];
+    const results = JSON.parse(readFileSync(json, "utf8")) as Results;
+
+    expect(results.ceilings["readGbPerS"]).toBeGreaterThan(0);
+    expect(results.cells[0]!.exactQueries).toBe(1);
+  }, 120_000);
+
   test("an answer that differs in one bit is found", async () => {
     const rows = pathToFileURL(path.join(scripts, "gpu-bench/rows.mjs")).href;
     const { differenceOf } = (await import(rows)) as {

@@ -151,15 +151,25 @@ async function readback({ connection }, source) {
   return median(list);
 }
 
-/** All ceilings, with `bytes` of memory to read. */
-export async function measureCeilings(device, bytes) {
-  const { connection } = device;
-  const bench = new Bench(device);
+/** A buffer of `bytes`, halved as often as the device has no room. */
+async function largestBuffer(device, bytes, usage) {
   const size = Math.floor(Math.min(bytes, device.limits.maxStorageBufferBindingSize) / 256) * 256;
-  const groups = Math.min(8192, Math.max(64, Math.floor(size / 16 / THREADS / 16)));
+  try {
+    return await device.allocate(size, usage);
+  } catch (error) {
+    if (error.code !== "RESOURCE_EXHAUSTED" || size < 2 ** 20) throw error;
+    return largestBuffer(device, size / 2, usage);
+  }
+}
+
+/** All ceilings, with `bytes` of memory to read, or less where the device has no room for them. */
+export async function measureCeilings(device, bytes) {
   const usage = USAGE.storage | USAGE.copySource | USAGE.copyTarget;
-  const table = connection.createBuffer({ size, usage });
-  const result = connection.createBuffer({ size: groups * THREADS * 4, usage });
+  const table = await largestBuffer(device, bytes, usage);
+  const { size } = table;
+  const groups = Math.min(8192, Math.max(64, Math.floor(size / 16 / THREADS / 16)));
+  const result = await device.allocate(groups * THREADS * 4, usage);
+  const bench = new Bench(device);
   try {
     const uploadGbPerS = await upload(bench, table);
     const read = { pipeline: await bench.pipeline(READ), buffers: [table, result], groups };
@@ -167,7 +177,7 @@ export async function measureCeilings(device, bytes) {
     const readGbPerS = size / 1e6 / (await bench.medianMs(read));
     const dot = await operationRate(bench, DOT, { table, result, groups, each: 8 });
     const fma = await operationRate(bench, FMA, { table, result, groups, each: 2 });
-    return {
+    const ceilings = {
       timedBy: bench.querySet === undefined ? "host" : "device",
       bytesRead: size,
       readGbPerS: rounded(readGbPerS),
@@ -176,6 +186,11 @@ export async function measureCeilings(device, bytes) {
       uploadGbPerS: rounded(uploadGbPerS),
       readbackMs: rounded(await readback(bench, result)),
     };
+    for (const [name, value] of Object.entries(ceilings)) {
+      if (typeof value === "number" && !(value > 0 && Number.isFinite(value)))
+        throw new RangeError(`${name} was measured as ${value}`);
+    }
+    return ceilings;
   } finally {
     bench.close();
     table.destroy();
