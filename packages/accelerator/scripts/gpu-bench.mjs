@@ -281,7 +281,7 @@ async function main() {
 await main().then(
   (code) => process.exit(code),
   (error) => {
-    console.error(error);
+    console.error(error.code === undefined ? error : error.message);
     process.exit(1);
   },
 );
