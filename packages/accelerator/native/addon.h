@@ -21,4 +21,6 @@ napi_value releaseDevice(napi_env env, napi_callback_info info);
 napi_value startSearch(napi_env env, napi_callback_info info);
 napi_value cancelSearch(napi_env env, napi_callback_info info);
 
+napi_value exitAtOnce(napi_env env, napi_callback_info info);
+
 }  // namespace winnow

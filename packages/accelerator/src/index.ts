@@ -20,4 +20,5 @@ export { startGpuSurvey } from "./gpu/survey-start.ts";
 export type { DenseEngine, DenseModel } from "./dense-engine.ts";
 export { createDenseEngine } from "./dense/onnx-engine.ts";
 export type { DenseEngineOptions } from "./dense/onnx-engine.ts";
+export { exitAtOnce } from "./process-exit.ts";
 export { createReferenceAccelerator } from "./reference/accelerator.ts";

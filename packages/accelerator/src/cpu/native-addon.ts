@@ -78,6 +78,8 @@ export interface NativeAddon {
     ...query: NativeQuery
   ): { readonly handle: SearchHandle; readonly answer: Promise<NativeAnswer> };
   cancelSearch(search: SearchHandle): void;
+  /** Ends the process with this code; no thread and no handler gets a last word. */
+  exitAtOnce(code: number): never;
 }
 
 /** The addon, or why there is none. */

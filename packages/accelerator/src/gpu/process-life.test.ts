@@ -16,13 +16,15 @@ const dist = path.resolve(import.meta.dirname, "../../dist");
 const { device, reason } = await openSoftwareGpu();
 afterAll(() => device?.close());
 
+const compiled = (file: string): string =>
+  JSON.stringify(pathToFileURL(path.join(dist, file)).href);
+
 /** Runs a module with the compiled code of this package imported. */
 function run(code: string): { readonly status: number | null; readonly out: string } {
-  const from = (file: string): string => JSON.stringify(pathToFileURL(path.join(dist, file)).href);
   const script = `
-    import { createGpuAccelerator } from ${from("gpu/accelerator.js")};
-    import { openGpuDevice } from ${from("gpu/device.js")};
-    import { resolveGpuOptions } from ${from("gpu/gpu-settings.js")};
+    import { createGpuAccelerator } from ${compiled("gpu/accelerator.js")};
+    import { openGpuDevice } from ${compiled("gpu/device.js")};
+    import { resolveGpuOptions } from ${compiled("gpu/gpu-settings.js")};
     const open = () => openGpuDevice(resolveGpuOptions({ allowSoftware: true }));
     ${code}`;
   const args = ["--expose-gc", "--input-type=module", "--eval", script];
@@ -33,6 +35,20 @@ function run(code: string): { readonly status: number | null; readonly out: stri
   });
   return { status: ended.status, out: `${ended.stdout}${ended.stderr}${ended.signal ?? ""}` };
 }
+
+/** A thread whose device goes while it is asked for memory. */
+const LOSS_WHILE_LOADING = `
+  import { parentPort } from "node:worker_threads";
+  import { createGpuAccelerator } from ${compiled("gpu/accelerator.js")};
+  import { openGpuDevice } from ${compiled("gpu/device.js")};
+  import { resolveGpuOptions } from ${compiled("gpu/gpu-settings.js")};
+  const device = await openGpuDevice(resolveGpuOptions({ allowSoftware: true }));
+  const accelerator = createGpuAccelerator(device, { capacityBytes: 2 ** 26 });
+  const shape = { rows: 300, dim: 4, firstRow: 0, use: "search" };
+  void accelerator.load(shape, [new Float32Array(1200).fill(1)]).catch(() => undefined);
+  device.connection.destroy();
+  await accelerator.lost;
+  parentPort.postMessage("lost");`;
 
 const canRun = device !== undefined && existsSync(path.join(dist, "gpu/device.js"));
 
@@ -84,5 +100,22 @@ describe.skipIf(!canRun)(`a process with a GPU ${reason}`, () => {
       process.exit(9);`);
 
     expect(status).toBe(9);
+  });
+
+  test("exits with its own code when a thread's device is lost while rows are loaded", () => {
+    const script = `
+      import { Worker } from "node:worker_threads";
+      import { exitAtOnce } from ${compiled("process-exit.js")};
+      const thread = ${JSON.stringify(LOSS_WHILE_LOADING)};
+      const worker = new Worker(new URL("data:text/javascript," + encodeURIComponent(thread)));
+      worker.on("error", (error) => { console.error(error); process.exit(3); });
+      worker.on("message", () => exitAtOnce(75));`;
+    // Without care two of three such processes abort.
+    for (let turn = 0; turn < 3; turn += 1) {
+      const { status, out } = run(script);
+
+      expect(out).toBe("");
+      expect(status).toBe(75);
+    }
   });
 });

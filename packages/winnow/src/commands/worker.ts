@@ -2,6 +2,7 @@
 // reads flags, makes clock, log and membership, and starts the worker with them.
 
 import path from "node:path";
+import { exitAtOnce } from "@winnow/accelerator";
 import type { Logger } from "@winnow/core";
 import {
   type MetricsServer,
@@ -103,7 +104,8 @@ export async function runWorker(
   reportListening();
   const failure = await started.ended;
   // A worker that cannot compute is no worker: its supervisor starts another.
-  if (failure !== undefined) process.exit(failure.lost === "device" ? DEVICE_LOST_EXIT_CODE : 1);
+  if (failure?.lost === "device") exitAtOnce(DEVICE_LOST_EXIT_CODE);
+  if (failure !== undefined) process.exit(1);
 }
 
 /** The door for metrics and probes, if there is to be one. @throws WinnowError UNAVAILABLE */
