@@ -17,6 +17,9 @@ const MODELS = ["movies", "movies-ranking"];
 const directory = mkdtempSync(path.join(tmpdir(), "winnow-gpu-"));
 const hook = pathToFileURL(path.join(import.meta.dirname, "gpu-loss.mjs")).href;
 const env = { ...gpuEnvironment, NODE_OPTIONS: `--import=${hook}` };
+/** GPUs made of software share the processors with everything else: more would be overload. */
+const PER_SECOND = 15;
+
 let cluster: RunningCluster | undefined;
 let redis: RedisProcess | undefined;
 
@@ -82,12 +85,12 @@ describe.skipIf(noGpuReason !== "").each(["static membership", "Redis membership
           await pause(1000);
         };
         const until = fault();
-        const outcome = await runLoad(cluster.urls, answers, { perSecond: 60, until });
+        const outcome = await runLoad(cluster.urls, answers, { perSecond: PER_SECOND, until });
         await until;
 
         expect(outcome.wrong).toEqual([]);
         expect(outcome.failed).toEqual([]);
-        expect(outcome.exact).toBeGreaterThan(100);
+        expect(outcome.exact).toBeGreaterThan(50);
         const [failure] = cluster.events("w0", "worker failed");
         expect(failure).toMatchObject({ lost: "device", code: "UNAVAILABLE" });
         cluster.signal("w1", "SIGTERM");
