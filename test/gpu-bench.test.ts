@@ -103,17 +103,23 @@ describe.skipIf(noGpuReason !== "" || !isBuilt)(`the GPU benchmark ${noGpuReason
     expect(readdirSync(directory)).toHaveLength(2);
   }, 120_000);
 
-  test("memory to read that the device has no room for is halved until it has", () => {
-    const shapes = ["--rows", "2000", "--dims", "8", "--batches", "1", "--k", "5", "--masked", ""];
-    const limits = ["--minutes", "1", "--seconds", "0.05", "--ceiling-mib", "1e9"];
-    const out = path.join(directory, "large");
-    const ended = bench([...shapes, ...limits, "--software", "--out", out]);
-    const [json] = ended.stdout.trim().split("\n") as [string];
-    const results = JSON.parse(readFileSync(json, "utf8")) as Results;
+  test("memory to read that the device has no room for is halved until it has", async () => {
+    const ceilings = pathToFileURL(path.join(scripts, "gpu-bench/ceilings.mjs")).href;
+    const { largestBuffer } = (await import(ceilings)) as {
+      largestBuffer: (device: unknown, bytes: number, usage: number) => Promise<unknown>;
+    };
+    const deviceOf = (room: number) => ({
+      limits: { maxStorageBufferBindingSize: 2 ** 30 },
+      allocate: async (size: number) => {
+        if (size > room) throw Object.assign(new Error("no room"), { code: "RESOURCE_EXHAUSTED" });
+        return { size };
+      },
+    });
 
-    expect(results.ceilings["readGbPerS"]).toBeGreaterThan(0);
-    expect(results.cells[0]!.exactQueries).toBe(1);
-  }, 120_000);
+    expect(await largestBuffer(deviceOf(2 ** 40), 2 ** 35, 0)).toEqual({ size: 2 ** 30 });
+    expect(await largestBuffer(deviceOf(2 ** 29 + 5), 2 ** 35, 0)).toEqual({ size: 2 ** 29 });
+    await expect(largestBuffer(deviceOf(1000), 2 ** 35, 0)).rejects.toThrow("no room");
+  });
 
   test("an answer that differs in one bit is found", async () => {
     const rows = pathToFileURL(path.join(scripts, "gpu-bench/rows.mjs")).href;

@@ -152,7 +152,7 @@ async function readback({ connection }, source) {
 }
 
 /** A buffer of `bytes`, halved as often as the device has no room. */
-async function largestBuffer(device, bytes, usage) {
+export async function largestBuffer(device, bytes, usage) {
   const size = Math.floor(Math.min(bytes, device.limits.maxStorageBufferBindingSize) / 256) * 256;
   try {
     return await device.allocate(size, usage);
