@@ -18,7 +18,7 @@ import type {
 import { resolveAcceleratorOptions } from "../accelerator-options.ts";
 import { createReferenceAccelerator } from "../reference/accelerator.ts";
 import { MemoryBudget } from "../memory-budget.ts";
-import { checkLoadShape, checkTopKQuery } from "../top-k-request.ts";
+import { checkLoadShape, checkLocalRows, checkTopKQuery, emptyBlock } from "../top-k-request.ts";
 import type { GpuDevice } from "./device.ts";
 import { readRows } from "./exact-path.ts";
 import { resolveGpuOptions } from "./gpu-settings.ts";
@@ -124,10 +124,8 @@ class GpuAccelerator implements Accelerator {
     this.#checkOpen();
     const held = this.#heldOf(resident);
     if (held.on === "host") return this.#host.gather(held.rows, localRows);
-    const { rows, dim, firstRow } = resident;
-    for (const row of localRows) {
-      if (row >= rows) throw new RangeError(`row ${row} of a resident of ${rows}`);
-    }
+    const { dim, firstRow } = resident;
+    checkLocalRows(resident, localRows);
     const gathered = new Float32Array(localRows.length * dim);
     await this.#lanes.gather(async (scratch) => {
       for (const extent of held.rows.extents) {
@@ -249,14 +247,4 @@ function checkDim({ dim }: LoadShape): void {
   if (dim <= GPU_DIM_MAX) return;
   const message = `Cannot load rows of dim ${dim} on a GPU: it must be from 1 to ${GPU_DIM_MAX}`;
   throw new WinnowError("INVALID_ARGUMENT", message);
-}
-
-function emptyBlock(queries: number): TopKBlock {
-  return {
-    queries,
-    k: 0,
-    counts: new Uint32Array(queries),
-    scores: new Float32Array(0),
-    rows: new Uint32Array(0),
-  };
 }
