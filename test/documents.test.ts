@@ -1,20 +1,10 @@
 // The documents keep their word: files, folders and commands that they name exist, and every command is
 // told of. What a name is relative to depends on the document: see `basesOf`.
 
-import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
+import { readTracked as read, trackedFiles as files } from "./tracked-files.ts";
 
-const root = path.resolve(import.meta.dirname, "..");
-const read = (file: string): string => readFileSync(path.join(root, file), "utf8");
-
-const files = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], {
-  cwd: root,
-  encoding: "utf8",
-})
-  .split("\n")
-  .filter((file) => file !== "" && existsSync(path.join(root, file)));
 const known = new Set(files.flatMap(withFolders));
 const documents = files.filter((file) => /^(\w+|docs\/.*|packages\/[^/]+\/README)\.md$/.test(file));
 

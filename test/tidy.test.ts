@@ -1,10 +1,9 @@
 // The repository checks itself: the rules that no linter knows. Each test collects every offender
 // as "path: what is wrong", so one run shows all there is to mend.
 
-import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
+import { readTracked as read, trackedFiles as files } from "./tracked-files.ts";
 
 /** What each package may import; ARCHITECTURE.md draws the same arrows. */
 const LAYERS: Readonly<Record<string, readonly string[]>> = {
@@ -23,16 +22,6 @@ const EMPTY_NAMES = /(^|-)(utils?|helpers?|common|misc|types|managers?)(-|$)/;
 const KEBAB_CASE = /^[a-z0-9]+(-[a-z0-9]+)*$/;
 const FILE_LINES_MAX = 300;
 const LONG_FILE_REASON = /(?:oxlint|eslint)-disable max-lines -- \S/;
-
-const root = path.resolve(import.meta.dirname, "..");
-const read = (file: string): string => readFileSync(path.join(root, file), "utf8");
-
-const files = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], {
-  cwd: root,
-  encoding: "utf8",
-})
-  .split("\n")
-  .filter((file) => file !== "" && existsSync(path.join(root, file)));
 
 const isTest = (file: string): boolean => /\.(test|cases|bench)\.ts$/.test(file);
 const code = files.filter((file) => /^(packages\/[^/]+\/src|test)\/.*\.ts$/.test(file));
