@@ -24,15 +24,16 @@ export interface FakeWorker {
 
 /** Workers, a disk they share, and time. */
 export class FakeCluster {
-  readonly clock = new ManualClock();
+  readonly clock: ManualClock;
   readonly plan: FakePlan = fakePlan();
   readonly workers = new Map<WorkerId, FakeWorker>();
   readonly settings: Partial<ReplicaSettings>;
   policy: VersionPolicy = { kind: "latest", count: 1 };
   #versions: readonly FoundVersion[] = [];
 
-  constructor(settings: Partial<ReplicaSettings> = {}) {
+  constructor(settings: Partial<ReplicaSettings> = {}, clock: ManualClock = new ManualClock()) {
     this.settings = settings;
+    this.clock = clock;
   }
 
   /** Puts version directories `/m/<n>` of model `m` on the shared disk. */

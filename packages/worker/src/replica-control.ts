@@ -164,12 +164,15 @@ export class ReplicaControl {
     if (this.#isClosed) return;
     const models = this.#models ?? [];
     this.#prove();
-    const plan = this.#plan(models);
+    // One reading of the clock for the whole step: what is not yet due when it is decided must not
+    // count as past when the next step is set, or that step would never come.
+    const nowMs = this.#clock.nowMs();
+    const plan = this.#plan(models, nowMs);
     this.#loadLog.noteRefusals(this.#set, plan.set);
     this.#set = plan.set;
-    this.#wakeAt(plan.wakeAtMs);
+    this.#wakeAt(plan.wakeAtMs, nowMs);
     for (const effect of plan.effects) void this.#run(effect);
-    this.#warnUnplaced();
+    this.#warnUnplaced(nowMs);
     this.#dependencies.onChange();
   }
 
@@ -184,21 +187,20 @@ export class ReplicaControl {
    * The plan for now. Which version serves is asked now and then while partitions are loaded one
    * after the other, and always when there is nothing more to load.
    */
-  #plan(models: readonly FoundModel[]): ReplicaPlan {
+  #plan(models: readonly FoundModel[], nowMs: number): ReplicaPlan {
     const { isStale } = this.#serving;
     if (isStale) this.#updateServing(models);
-    const plan = planReplicas(this.#set, this.#facts(models));
+    const plan = planReplicas(this.#set, this.#facts(models, nowMs));
     if (isStale || plan.effects.some(({ kind }) => kind === "load")) return plan;
     this.#updateServing(models);
-    return planReplicas(this.#set, this.#facts(models));
+    return planReplicas(this.#set, this.#facts(models, nowMs));
   }
 
   #updateServing(models: readonly FoundModel[]): void {
     this.#serving.update(models, this.#dependencies.announcement());
   }
 
-  #wakeAt(timeMs: number): void {
-    const nowMs = this.#clock.nowMs();
+  #wakeAt(timeMs: number, nowMs: number): void {
     const others = [this.#quietAtMs, this.#unplacedUntilMs].filter((each) => each > nowMs);
     const dueMs = Math.min(timeMs, ...others);
     if (this.#wake !== undefined) this.#clock.clearTimer(this.#wake);
@@ -207,18 +209,17 @@ export class ReplicaControl {
   }
 
   /** A name that is missing in the list of members is a common slip, and this worker would idle. */
-  #warnUnplaced(): void {
+  #warnUnplaced(nowMs: number): void {
     if (this.#cluster.isPlaced || this.#isDraining) this.#unplacedUntilMs = Infinity;
-    if (this.#clock.nowMs() < this.#unplacedUntilMs) return;
+    if (nowMs < this.#unplacedUntilMs) return;
     this.#unplacedUntilMs = Infinity;
     const { workerId } = this.#settings;
     const { log } = this.#dependencies.environment;
     log.warn("no partitions are placed on this worker: is its id in the list?", { workerId });
   }
 
-  #facts(models: readonly FoundModel[]): ReplicaFacts {
+  #facts(models: readonly FoundModel[], nowMs: number): ReplicaFacts {
     const { usedBytes, capacityBytes } = this.#dependencies.compute.memory;
-    const nowMs = this.#clock.nowMs();
     return {
       nowMs,
       ...this.#intentions(),
