@@ -238,6 +238,7 @@ export class FakeMembership implements MembershipStore {
     healthy: true,
   };
   readonly #listeners = new Set<(view: MembershipView) => void>();
+  #isSilent = false;
 
   /** The store now names these workers; or says it does not know. */
   publish(workers: readonly Announcement[], healthy = true): void {
@@ -249,6 +250,15 @@ export class FakeMembership implements MembershipStore {
     this.#listeners.add(listener);
     listener(this.#view);
     return () => this.#listeners.delete(listener);
+  }
+
+  /** It has never answered. */
+  silence(): void {
+    this.#isSilent = true;
+  }
+
+  readAtMs(): number | undefined {
+    return this.#isSilent ? undefined : this.#view.readAtMs;
   }
 
   async announce(): Promise<void> {}

@@ -16,7 +16,7 @@ export type { HttpEnvironment, HttpServer } from "./http/http-server.ts";
 export type { HttpObserver, MetricsPage } from "./http/http-observer.ts";
 export type { HttpOptions, HttpSettings } from "./http/http-settings.ts";
 export { createMetrics } from "./metrics.ts";
-export type { Metrics, WatchedRouter } from "./metrics.ts";
+export type { Metrics } from "./metrics.ts";
 export type {
   ModelTarget,
   PinnedModel,
@@ -27,8 +27,15 @@ export type {
   VersionStatus,
 } from "./predictor.ts";
 export type { VersionLabels } from "./label-book.ts";
+export type {
+  ClusterStanding,
+  ModelStanding,
+  PartitionCounts,
+  WorkerStanding,
+} from "./cluster-standing.ts";
+export type { WatchedRouter } from "./router-gauges.ts";
 export { createRouter } from "./router.ts";
-export type { Router, RouterCounters, RouterDependencies, WorkerStanding } from "./router.ts";
+export type { Router, RouterCounters, RouterDependencies } from "./router.ts";
 export type { RouterObserver, RouterStage, SecondAttempt } from "./router-observer.ts";
 export { resolveRouterOptions } from "./router-settings.ts";
 export type { RouterOptions, RouterSettings } from "./router-settings.ts";

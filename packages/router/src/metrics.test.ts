@@ -1,6 +1,7 @@
 // What the metrics page says after a few requests.
 
 import { expect, test } from "vitest";
+import type { ClusterStanding } from "./cluster-standing.ts";
 import type { AnsweredRequest } from "./http/http-observer.ts";
 import { createMetrics } from "./metrics.ts";
 
@@ -22,6 +23,18 @@ const ROUTER = {
     { askable: true, trusted: false },
     { askable: false, trusted: true },
   ],
+  standing: (): ClusterStanding => ({
+    generation: 12,
+    membershipAgeMs: 1500,
+    models: [
+      {
+        model: "movies",
+        version: 3,
+        coverage: 0.75,
+        partitions: { covered: 4, underreplicated: 2, lost: 2 },
+      },
+    ],
+  }),
 };
 
 test("the page counts requests under Winnow's names and TensorFlow Serving's", async () => {
@@ -95,4 +108,23 @@ test("the page tells of the watched router and its stages", async () => {
   expect(page).toContain("winnow_late_replies_total 1");
   expect(page).toContain('winnow_build_info{version="1.2.3"} 1');
   expect(page).toContain("nodejs_eventloop_lag_seconds");
+});
+
+test("the page tells how the cluster stands, and forgets a model that is gone", async () => {
+  const metrics = createMetrics({ version: "1.2.3", processMetrics: false });
+  let standing = ROUTER.standing();
+  metrics.watch({ ...ROUTER, standing: () => standing });
+
+  const page = await metrics.text();
+  standing = { generation: 13, membershipAgeMs: undefined, models: [] };
+  const later = await metrics.text();
+
+  expect(page).toContain("winnow_routing_generation 12");
+  expect(page).toContain("winnow_membership_age_seconds 1.5");
+  expect(page).toContain('winnow_coverage_ratio{model="movies"} 0.75');
+  expect(page).toContain('winnow_partitions{model="movies",state="underreplicated"} 2');
+  expect(page).toContain('winnow_partitions{model="movies",state="lost"} 2');
+  expect(page).toContain('winnow_model_version{model="movies"} 3');
+  expect(later).toContain("winnow_membership_age_seconds +Inf");
+  expect(later).not.toContain("movies");
 });

@@ -13,14 +13,9 @@ import {
 } from "prom-client";
 import type { GrpcObserver } from "./grpc/grpc-observer.ts";
 import type { HttpObserver, MetricsPage } from "./http/http-observer.ts";
+import { addRouterGauges } from "./router-gauges.ts";
+import type { WatchedRouter } from "./router-gauges.ts";
 import type { RouterObserver } from "./router-observer.ts";
-
-/** What is asked of a router when the page is read. */
-export interface WatchedRouter {
-  readonly counters: { readonly requests: number; readonly questions: number };
-  models(): readonly string[];
-  workers(): readonly { readonly askable: boolean; readonly trusted: boolean }[];
-}
 
 /** The metrics of one process. */
 export interface Metrics extends MetricsPage {
@@ -53,7 +48,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   addBuildInfo(registry, options.version);
   let watched: WatchedRouter | undefined;
   const record = requestRecorder(registry, (name) => watched?.models().includes(name) === true);
-  addWatchedGauges(registry, () => watched);
+  addRouterGauges(registry, () => watched);
   return {
     http: {
       answered: (request) => record({ ...request, kind: request.api, entrypoint: "REST" }),
@@ -203,37 +198,4 @@ function addBuildInfo(registry: Registry, version: string): void {
     registers: [registry],
   });
   info.set({ version }, 1);
-}
-
-/** Gauges that are read off the router when the page is. */
-function addWatchedGauges(registry: Registry, watched: () => WatchedRouter | undefined): void {
-  const registers = [registry];
-  const gauge = (name: string, help: string, read: (router: WatchedRouter) => number): Gauge =>
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        const router = watched();
-        if (router !== undefined) this.set(read(router));
-      },
-    });
-  gauge("winnow_inflight_requests", "Requests worked on", (router) => router.counters.requests);
-  gauge("winnow_inflight_questions", "Questions workers have not answered", (router) => {
-    return router.counters.questions;
-  });
-  const workers = new Gauge({
-    name: "winnow_membership_workers",
-    help: "Workers known, by what they are good for",
-    labelNames: ["state"],
-    registers,
-    collect() {
-      const all = watched()?.workers() ?? [];
-      const trusted = all.filter((worker) => worker.askable && worker.trusted).length;
-      const askable = all.filter((worker) => worker.askable).length;
-      workers.set({ state: "trusted" }, trusted);
-      workers.set({ state: "suspect" }, askable - trusted);
-      workers.set({ state: "unreachable" }, all.length - askable);
-    },
-  });
 }

@@ -7,11 +7,13 @@
 //                                    ├─ dense engine  ├── table-query ── scatter ── worker-peer ──▶
 //                                    └─ top-k-query ──┘        └─ gather
 
-import type { Environment, WorkerId } from "@winnow/core";
+import type { Environment } from "@winnow/core";
 import { signatureOf, WinnowError } from "@winnow/core";
 import type { DenseEngine } from "@winnow/accelerator";
 import type { MembershipStore, RoutedVersion, WorkerConnector } from "@winnow/cluster";
 import { AttemptBudget } from "./attempt-budget.ts";
+import { clusterStanding, workerStandings } from "./cluster-standing.ts";
+import type { ClusterStanding, WorkerStanding } from "./cluster-standing.ts";
 import { isSettled, KnownModels } from "./known-models.ts";
 import type { VersionLabels } from "./label-book.ts";
 import type { LoadedProgram } from "./loaded-program.ts";
@@ -54,23 +56,14 @@ export interface RouterCounters {
   readonly questions: number;
 }
 
-/** A worker as this router sees it now. */
-export interface WorkerStanding {
-  readonly id: WorkerId;
-  readonly address: string;
-  /** Whether it can be asked: a stream is open, and it neither drains nor is superseded. */
-  readonly askable: boolean;
-  /** False while it is suspect or ejected: then it is asked last. */
-  readonly trusted: boolean;
-  readonly questions: number;
-}
-
 /** Answers predictions by asking workers. */
 export interface Router extends Predictor {
   readonly settings: RouterSettings;
   readonly counters: RouterCounters;
   /** Every known worker, by id. */
   workers(): readonly WorkerStanding[];
+  /** The cluster in numbers, as this router sees it now. */
+  standing(): ClusterStanding;
   /** Replaces all labels; each is set when its version is available (see `LabelBook`). */
   setLabels(labels: VersionLabels): void;
   /** Stops being ready, and resolves when nothing is pinned and nothing runs. */
@@ -92,6 +85,7 @@ interface Pin extends PinnedModel {
 class ClusterRouter implements Router {
   readonly settings: RouterSettings;
   readonly #environment: Environment;
+  readonly #membership: MembershipStore;
   readonly #links: WorkerLinks;
   readonly #programs: ProgramStore;
   readonly #routing: Routing;
@@ -109,6 +103,7 @@ class ClusterRouter implements Router {
     const { environment, connector, membership, denseEngine, defer } = dependencies;
     this.settings = settings;
     this.#environment = environment;
+    this.#membership = membership;
     const invalidate = (): void => this.#routing?.invalidate();
     this.#links = new WorkerLinks(
       { environment, connector, membership, settings, defer },
@@ -168,14 +163,18 @@ class ClusterRouter implements Router {
   }
 
   workers(): readonly WorkerStanding[] {
-    const standings = Array.from(this.#links.peers.values(), (peer) => ({
-      id: peer.id,
-      address: peer.address ?? "",
-      askable: peer.askable,
-      trusted: peer.trusted,
-      questions: peer.pending,
-    }));
-    return standings.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    return workerStandings(this.#links.peers.values());
+  }
+
+  standing(): ClusterStanding {
+    const readAtMs = this.#membership.readAtMs();
+    return clusterStanding({
+      table: this.#routing.table,
+      replication: this.settings.replication,
+      workers: this.#links.peers.size,
+      membershipAgeMs:
+        readAtMs === undefined ? undefined : this.#environment.clock.nowMs() - readAtMs,
+    });
   }
 
   models(): readonly string[] {

@@ -16,6 +16,7 @@ function announcing() {
     announce: async (announcement) => void told.push(announcement.memoryUsedBytes),
     suspend: () => void events.push("suspend"),
     withdraw: () => new Promise(() => undefined),
+    readAtMs: () => undefined,
     watch: () => () => undefined,
     close: async () => undefined,
   };

@@ -23,6 +23,7 @@ export class MembershipHub {
         if (own !== undefined) this.announcements.delete(own);
         this.#publish();
       },
+      readAtMs: () => 0,
       watch: (listener) => {
         this.#listeners.add(listener);
         setImmediate(() => listener(this.#view()));

@@ -80,6 +80,19 @@ export function membershipCases(name: string, setUp: () => Promise<MembershipSet
       await setup.close();
     });
 
+    test("tells when it was last read, and nothing before", async () => {
+      const fresh = setup.watcher();
+      const startMs = systemClock.nowMs();
+      expect(fresh.readAtMs()).toBeUndefined();
+
+      await setup.announce({ id: "w0" });
+      await watcher.sees("w0");
+
+      expect(store.readAtMs()).toBeLessThanOrEqual(systemClock.nowMs());
+      await vi.waitFor(() => expect(store.readAtMs()).toBeGreaterThan(startMs), 5000);
+      await fresh.close();
+    });
+
     test("shows the workers that announced, ascending by id, and what they hold", async () => {
       await setup.announce({ id: "w1", versions: [{ version: 7 }] });
       await setup.announce({ id: "w0" });

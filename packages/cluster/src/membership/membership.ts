@@ -39,6 +39,8 @@ export interface MembershipStore {
   suspend(): void;
   /** Ends the announcement at once. Idempotent. */
   withdraw(): Promise<void>;
+  /** Monotonic ms at which it last answered completely; `undefined`: never. */
+  readAtMs(): number | undefined;
   /** Calls `listener` with the current view soon, and again after every change. Returns an end. */
   watch(listener: (view: MembershipView) => void): () => void;
   close(): Promise<void>;

@@ -117,6 +117,11 @@ export class RedisMembership implements MembershipStore {
     return this.#lease.withdraw();
   }
 
+  readAtMs(): number | undefined {
+    const { view } = this.#state;
+    return view === initialMembership.view ? undefined : view.readAtMs;
+  }
+
   watch(listener: (view: MembershipView) => void): () => void {
     this.#listeners.add(listener);
     this.#subscriber ??= this.#subscribe();

@@ -118,6 +118,11 @@ export class StaticMembership implements MembershipStore {
     return Promise.resolve();
   }
 
+  /** When any member last answered. */
+  readAtMs(): number | undefined {
+    return this.#heard.size === 0 ? undefined : this.#view.readAtMs;
+  }
+
   watch(listener: (view: MembershipView) => void): () => void {
     this.#listeners.add(listener);
     if (!this.#isAsking) {

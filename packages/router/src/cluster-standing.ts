@@ -1,0 +1,95 @@
+// How the cluster stands as this router sees it, in the numbers people watch: which version of each
+// model answers by default, how much of it can be answered, how many of its partitions lack a
+// replica, and what each worker is good for. Derived when somebody asks.
+
+import type { WorkerId } from "@winnow/core";
+import type { RoutedVersion, RoutingTable } from "@winnow/cluster";
+import type { WorkerPeer } from "./worker-peer.ts";
+
+/** A worker as this router sees it now. */
+export interface WorkerStanding {
+  readonly id: WorkerId;
+  readonly address: string;
+  /** Whether it can be asked: a stream is open, and it neither drains nor is superseded. */
+  readonly askable: boolean;
+  /** False while it is suspect or ejected: then it is asked last. */
+  readonly trusted: boolean;
+  readonly questions: number;
+}
+
+/** The standing of each worker, ascending by id. */
+export function workerStandings(peers: Iterable<WorkerPeer>): readonly WorkerStanding[] {
+  const standings = Array.from(peers, (peer) => ({
+    id: peer.id,
+    address: peer.address ?? "",
+    askable: peer.askable,
+    trusted: peer.trusted,
+    questions: peer.pending,
+  }));
+  return standings.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** What is known beside the table. */
+export interface StandingFacts {
+  readonly table: RoutingTable;
+  /** Intended replicas of each partition. */
+  readonly replication: number;
+  /** Workers known, connected or not: no partition can have more replicas than these. */
+  readonly workers: number;
+  /** Ms since the membership store last answered completely; `undefined`: never. */
+  readonly membershipAgeMs: number | undefined;
+}
+
+/** The cluster in numbers. */
+export interface ClusterStanding {
+  /** Number of the routing table in use. */
+  readonly generation: number;
+  readonly membershipAgeMs: number | undefined;
+  /** Models that answer by default, ascending by name. */
+  readonly models: readonly ModelStanding[];
+}
+
+/** The default version of one model. */
+export interface ModelStanding {
+  readonly model: string;
+  readonly version: number;
+  /** Partitions with a replica ÷ partitions, 0…1. */
+  readonly coverage: number;
+  readonly partitions: PartitionCounts;
+}
+
+/** Partitions of all tables, each counted once. */
+export interface PartitionCounts {
+  /** As many replicas as intended. */
+  readonly covered: number;
+  /** Some, but fewer than intended. */
+  readonly underreplicated: number;
+  /** None: what they hold cannot be answered. */
+  readonly lost: number;
+}
+
+/** The standing of the cluster. */
+export function clusterStanding(facts: StandingFacts): ClusterStanding {
+  const { table, membershipAgeMs } = facts;
+  const intended = Math.min(facts.replication, facts.workers);
+  const models = [...table.models.values()].flatMap(({ name, versions, serving }) => {
+    const version = versions.find(
+      ({ key }) => key.version === serving?.version && key.fingerprint === serving.fingerprint,
+    );
+    return version === undefined ? [] : [modelStanding(name, version, intended)];
+  });
+  return { generation: table.generation, membershipAgeMs, models };
+}
+
+function modelStanding(model: string, routed: RoutedVersion, intended: number): ModelStanding {
+  const counts = { covered: 0, underreplicated: 0, lost: 0 };
+  for (const { replicas } of routed.tables) {
+    for (const { length } of replicas) {
+      if (length === 0) counts.lost += 1;
+      else if (length < intended) counts.underreplicated += 1;
+      else counts.covered += 1;
+    }
+  }
+  const { coverage, key } = routed;
+  return { model, version: key.version, coverage, partitions: counts };
+}
