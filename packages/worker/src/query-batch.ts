@@ -59,7 +59,7 @@ export async function runLookups(
   const { model, version } = first.version;
   const asks = batch.map(({ query }) => {
     if (!isLookup(query.ask)) throw new RangeError("not a lookup batch");
-    return { partitions: query.partitions, keys: packKeys(query.ask.keys) };
+    return { partitions: query.partitions.slice(), keys: packKeys(query.ask.keys) };
   });
   const answer = await compute.lookup({ model, version, table: first.table, asks });
   return answer.parts.map((part) => ({

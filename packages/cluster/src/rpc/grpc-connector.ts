@@ -1,7 +1,7 @@
 // The network of a router in production: one gRPC connection per worker for as long as the worker is
 // a member, one long-lived stream on it (a unary call costs ten times the CPU).
 
-import type { ClientDuplexStream, ClientUnaryCall, ServiceError } from "@grpc/grpc-js";
+import type { ClientUnaryCall, ServiceError } from "@grpc/grpc-js";
 import { WinnowError } from "@winnow/core";
 import type { Clock } from "@winnow/core";
 import type { Announcement } from "../announcement.ts";
@@ -9,12 +9,10 @@ import { decodeAnnouncement } from "../announcement-codec.ts";
 import { decodeWorkerFrame, encodeRouterFrame } from "./frame-codec.ts";
 import type { RouterFrame } from "./frames.ts";
 import type { Announcement__Output } from "./generated/winnow/shard/v1/Announcement.ts";
-import type { RouterFrame as RouterFrameMessage } from "./generated/winnow/shard/v1/RouterFrame.ts";
-import type { ShardClient } from "./generated/winnow/shard/v1/Shard.ts";
-import type { WorkerFrame__Output } from "./generated/winnow/shard/v1/WorkerFrame.ts";
 import { encodeModelsOrder } from "./models-order.ts";
 import type { ModelsOrder } from "./models-order.ts";
 import { createClient, fromServiceError } from "./shard-service.ts";
+import type { ExchangeCall, ShardClient } from "./shard-service.ts";
 import type {
   FrameChannel,
   FrameHandlers,
@@ -143,18 +141,15 @@ async function joinChunks(chunks: AsyncIterable<{ readonly data: Buffer }>): Pro
 
 /** One Exchange call. Closes once: by its status, by a malformed frame, or by `cancel`. */
 class GrpcFrameChannel implements FrameChannel {
-  readonly #call: ClientDuplexStream<RouterFrameMessage, WorkerFrame__Output>;
+  readonly #call: ExchangeCall;
   readonly #handlers: FrameHandlers;
   #isClosed = false;
   #isEnded = false;
 
-  constructor(
-    call: ClientDuplexStream<RouterFrameMessage, WorkerFrame__Output>,
-    handlers: FrameHandlers,
-  ) {
+  constructor(call: ExchangeCall, handlers: FrameHandlers) {
     this.#call = call;
     this.#handlers = handlers;
-    call.on("data", (message: WorkerFrame__Output) => this.#receive(message));
+    call.on("data", (bytes: Buffer) => this.#receive(bytes));
     call.on("drain", () => {
       if (!this.#isClosed) handlers.onWritable();
     });
@@ -179,11 +174,11 @@ class GrpcFrameChannel implements FrameChannel {
     this.#call.cancel();
   }
 
-  #receive(message: WorkerFrame__Output): void {
+  #receive(bytes: Buffer): void {
     if (this.#isClosed) return;
     let frame;
     try {
-      frame = decodeWorkerFrame(message);
+      frame = decodeWorkerFrame(bytes);
     } catch (error) {
       this.#call.cancel();
       return this.#close(error as WinnowError);

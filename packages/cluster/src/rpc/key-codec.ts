@@ -1,27 +1,65 @@
 // Keys and identifiers on the wire: byte strings, or int64 whatever integer type the table has.
+//
+//   Keys     { oneof: strings 1: Strings; integers 2: bytes }
+//   Strings  { lengths 1: bytes; data 2: bytes }
 
 import { WinnowError, tensor } from "@winnow/core";
-import type { Tensor } from "@winnow/core";
-import type { Keys, Keys__Output } from "./generated/winnow/shard/v1/Keys.ts";
-import { bytesOf, malformed, packStrings, unpackInt64, unpackStrings } from "./packed-bytes.ts";
+import type { StringColumn, Tensor } from "@winnow/core";
+import { malformed } from "./malformed-frame.ts";
+import type { WireReader } from "./wire-reader.ts";
+import { LENGTH_DELIMITED } from "./wire-writer.ts";
+import type { WireWriter } from "./wire-writer.ts";
 
-/** Packs string, int32 or int64 keys. */
-export function encodeKeys(keys: Tensor): Keys {
-  if (keys.dtype === "string") return { strings: packStrings(keys.data) };
-  if (keys.dtype === "int64") return { integers: bytesOf(keys.data) };
-  if (keys.dtype === "int32") return { integers: bytesOf(BigInt64Array.from(keys.data, BigInt)) };
-  throw new WinnowError("INVALID_ARGUMENT", `A key cannot be of type ${keys.dtype}`);
+const STRINGS = 1;
+const INTEGERS = 2;
+const LENGTHS = 1;
+const DATA = 2;
+
+/** Writes string, int32 or int64 keys as the `Keys` message of a field. */
+export function writeKeys(writer: WireWriter, field: number, keys: Tensor): void {
+  const start = writer.length;
+  if (keys.dtype === "string") writeStrings(writer, STRINGS, keys.data);
+  else if (keys.dtype === "int64") writer.bytes(INTEGERS, keys.data);
+  else if (keys.dtype === "int32") writer.bytes(INTEGERS, BigInt64Array.from(keys.data, BigInt));
+  else throw new WinnowError("INVALID_ARGUMENT", `A key cannot be of type ${keys.dtype}`);
+  writer.nested(field, start);
 }
 
-/** string or int64 `[keys]`. @throws WinnowError INVALID_ARGUMENT */
-export function decodeKeys(message: Keys__Output | null | undefined, field: string): Tensor {
-  if (message?.strings) {
-    const column = unpackStrings(message.strings, field);
-    return tensor("string", [column.length], column);
-  }
-  if (message?.integers) {
-    const values = unpackInt64(message.integers, field);
-    return tensor("int64", [values.length], values);
-  }
-  throw malformed(field, "has no keys");
+/** A `Keys` message: string or int64 `[keys]`. @throws WinnowError INVALID_ARGUMENT */
+export function readKeys(reader: WireReader, field: string): Tensor {
+  return reader.nested(() => {
+    let keys: Tensor | undefined;
+    for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
+      if (tag === STRINGS * 8 + LENGTH_DELIMITED) keys = readStrings(reader, field);
+      else if (tag === INTEGERS * 8 + LENGTH_DELIMITED) {
+        const values = reader.int64s(field);
+        keys = tensor("int64", [values.length], values);
+      } else reader.skip(tag);
+    }
+    if (keys === undefined) throw malformed(field, "has no keys");
+    return keys;
+  });
+}
+
+/** Writes byte strings as the `Strings` message of a field. */
+export function writeStrings(writer: WireWriter, field: number, column: StringColumn): void {
+  const { offsets, bytes, length } = column;
+  const start = writer.length;
+  writer.bytes(DATA, bytes.subarray(offsets[0], offsets[length]));
+  writer.differences(LENGTHS, offsets);
+  writer.nested(field, start);
+}
+
+/** A `Strings` message. @throws WinnowError INVALID_ARGUMENT when the lengths do not give the data */
+export function readStrings(reader: WireReader, field: string): Tensor {
+  return reader.nested(() => {
+    let lengths = new Uint32Array(0);
+    let data = new Uint8Array(0);
+    for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
+      if (tag === LENGTHS * 8 + LENGTH_DELIMITED) lengths = reader.uint32s(field);
+      else if (tag === DATA * 8 + LENGTH_DELIMITED) data = reader.bytes();
+      else reader.skip(tag);
+    }
+    return tensor("string", [lengths.length], reader.strings(lengths, data, field));
+  });
 }

@@ -1,55 +1,83 @@
-// Queries as messages and back. What arrives is checked for everything that can be checked without
+// Queries as bytes and back. What arrives is checked for everything that can be checked without
 // knowing the table: lengths, counts, order, bounds.
+//
+//   Query      { id 1; remaining_ms 2; model 3: string; version 4; fingerprint 5: string; table 6;
+//                partitions 7: bytes; oneof: top_k 8: TopKAsk; lookup 9: LookupAsk }
+//   TopKAsk    { k 1; queries 2; vectors 3: bytes; excluded 4: Keys, repeated; rows_only 5 }
+//   LookupAsk  { keys 1: Keys }
 
 import { fingerprint } from "@winnow/core";
-import type { Query, Query__Output } from "./generated/winnow/shard/v1/Query.ts";
-import type { TopKAsk__Output } from "./generated/winnow/shard/v1/TopKAsk.ts";
+import type { Tensor } from "@winnow/core";
 import type { TopKAsk, WorkerAsk, WorkerQuery } from "./frames.ts";
-import { decodeKeys, encodeKeys } from "./key-codec.ts";
-import { bytesOf, malformed, unpackFloats, unpackUint16 } from "./packed-bytes.ts";
+import { readKeys, writeKeys } from "./key-codec.ts";
+import { malformed } from "./malformed-frame.ts";
+import type { WireReader } from "./wire-reader.ts";
+import { LENGTH_DELIMITED, VARINT } from "./wire-writer.ts";
+import type { WireWriter } from "./wire-writer.ts";
 
 /** Candidates one answer has room for, over all its queries: 32 MiB of scores and rows. */
 export const POSITIONS_MAX: number = 4_194_304;
 
-/** Packs a query; its arrays must not change any more. */
-export function encodeQuery(query: WorkerQuery): Query {
+const TOP_K = 8;
+const LOOKUP = 9;
+const EXCLUDED = 4;
+const KEYS = 1;
+const UINT32_MAX = 2 ** 32 - 1;
+
+/** Writes a query as the `Query` message of a field. */
+export function writeQuery(writer: WireWriter, field: number, query: WorkerQuery): void {
   const { ask, version } = query;
-  return {
-    id: query.id,
-    remaining_ms: Math.max(0, Math.floor(query.remainingMs)),
-    model: version.model,
-    version: version.version,
-    fingerprint: version.fingerprint,
-    table: query.table,
-    partitions: bytesOf(query.partitions),
-    ...(ask.kind === "topK"
-      ? { top_k: encodeTopK(ask) }
-      : { lookup: { keys: encodeKeys(ask.keys) } }),
-  };
+  const start = writer.length;
+  if (ask.kind === "topK") writeTopK(writer, ask);
+  else writeLookup(writer, ask.keys);
+  writer.bytes(7, query.partitions);
+  writer.number(6, query.table);
+  writer.text(5, version.fingerprint);
+  writer.number(4, version.version);
+  writer.text(3, version.model);
+  writer.number(2, Math.min(UINT32_MAX, Math.max(0, Math.floor(query.remainingMs))));
+  writer.number(1, query.id);
+  writer.nested(field, start);
 }
 
-/** @throws WinnowError INVALID_ARGUMENT */
-export function decodeQuery(message: Query__Output): WorkerQuery {
-  if (!Number.isSafeInteger(message.id)) throw malformed("id", "is not below 2^53");
-  if (!Number.isSafeInteger(message.version)) throw malformed("version", "is not below 2^53");
-  const partitions = unpackUint16(message.partitions, "partitions");
-  for (let index = 1; index < partitions.length; index += 1) {
-    if (partitions[index]! <= partitions[index - 1]!) {
-      throw malformed("partitions", "are not ascending");
+/** A `Query` message. @throws WinnowError INVALID_ARGUMENT */
+export function readQuery(reader: WireReader): WorkerQuery {
+  return reader.nested(readQueryFields);
+}
+
+function readQueryFields(reader: WireReader): WorkerQuery {
+  const version = { model: "", version: 0, fingerprint: fingerprint("") };
+  const query = { id: 0, remainingMs: 0, version, table: 0, partitions: new Uint16Array(0) };
+  let ask: WorkerAsk | undefined;
+  for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
+    switch (tag) {
+      case 1 * 8 + VARINT:
+        query.id = safe(reader.number(), "id");
+        break;
+      case 2 * 8 + VARINT:
+        query.remainingMs = reader.uint32("remaining_ms");
+        break;
+      case 3 * 8 + LENGTH_DELIMITED:
+        version.model = reader.text();
+        break;
+      case 4 * 8 + VARINT:
+        version.version = safe(reader.number(), "version");
+        break;
+      case 5 * 8 + LENGTH_DELIMITED:
+        version.fingerprint = fingerprint(reader.text());
+        break;
+      case 6 * 8 + VARINT:
+        query.table = reader.uint32("table");
+        break;
+      case 7 * 8 + LENGTH_DELIMITED:
+        query.partitions = readPartitions(reader);
+        break;
+      default:
+        ask = readAsk(reader, tag) ?? ask;
     }
   }
-  return {
-    id: message.id,
-    remainingMs: message.remaining_ms,
-    version: {
-      model: message.model,
-      version: message.version,
-      fingerprint: fingerprint(message.fingerprint),
-    },
-    table: message.table,
-    partitions,
-    ask: decodeAsk(message),
-  };
+  if (ask === undefined) throw malformed("query", "asks nothing");
+  return { ...query, ask };
 }
 
 type SizedQuery = Pick<WorkerQuery, "ask" | "partitions" | "version">;
@@ -68,43 +96,95 @@ export function keyBytes({ dtype, data }: WorkerKeys): number {
 
 type WorkerKeys = Extract<WorkerAsk, { kind: "lookup" }>["keys"];
 
-function encodeTopK(ask: TopKAsk): NonNullable<Query["top_k"]> {
-  return {
-    k: ask.k,
-    queries: ask.queries,
-    vectors: bytesOf(ask.vectors),
-    excluded: ask.excluded.map(encodeKeys),
-    rows_only: ask.rowsOnly,
-  };
+/** @throws WinnowError INVALID_ARGUMENT for a number that is not exact */
+export function safe(value: number, field: string): number {
+  if (!Number.isSafeInteger(value)) throw malformed(field, "is not below 2^53");
+  return value;
 }
 
-function decodeAsk(message: Query__Output): WorkerAsk {
-  if (message.top_k) return decodeTopK(message.top_k);
-  if (message.lookup) {
-    return { kind: "lookup", keys: decodeKeys(message.lookup.keys, "lookup.keys") };
+function writeTopK(writer: WireWriter, ask: TopKAsk): void {
+  const start = writer.length;
+  writer.flag(5, ask.rowsOnly);
+  for (let list = ask.excluded.length - 1; list >= 0; list -= 1) {
+    writeKeys(writer, EXCLUDED, ask.excluded[list]!);
   }
-  throw malformed("query", "asks nothing");
+  writer.bytes(3, ask.vectors);
+  writer.number(2, ask.queries);
+  writer.number(1, ask.k);
+  writer.nested(TOP_K, start);
 }
 
-function decodeTopK(message: TopKAsk__Output): TopKAsk {
-  const { k, queries } = message;
+function writeLookup(writer: WireWriter, keys: Tensor): void {
+  const start = writer.length;
+  writeKeys(writer, KEYS, keys);
+  writer.nested(LOOKUP, start);
+}
+
+function readPartitions(reader: WireReader): Uint16Array<ArrayBuffer> {
+  const partitions = reader.uint16s("partitions");
+  for (let index = 1; index < partitions.length; index += 1) {
+    if (partitions[index]! <= partitions[index - 1]!) {
+      throw malformed("partitions", "are not ascending");
+    }
+  }
+  return partitions;
+}
+
+/** What is asked, if this field says it. */
+function readAsk(reader: WireReader, tag: number): WorkerAsk | undefined {
+  if (tag === TOP_K * 8 + LENGTH_DELIMITED) return reader.nested(readTopK);
+  if (tag === LOOKUP * 8 + LENGTH_DELIMITED) return reader.nested(readLookup);
+  reader.skip(tag);
+  return undefined;
+}
+
+function readLookup(reader: WireReader): WorkerAsk {
+  let keys: Tensor | undefined;
+  for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
+    if (tag === KEYS * 8 + LENGTH_DELIMITED) keys = readKeys(reader, "lookup.keys");
+    else reader.skip(tag);
+  }
+  if (keys === undefined) throw malformed("lookup.keys", "has no keys");
+  return { kind: "lookup", keys };
+}
+
+function readTopK(reader: WireReader): TopKAsk {
+  const ask = { k: 0, queries: 0, vectors: new Float32Array(0), rowsOnly: false };
+  const excluded: Tensor[] = [];
+  for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
+    switch (tag) {
+      case 1 * 8 + VARINT:
+        ask.k = reader.uint32("top_k.k");
+        break;
+      case 2 * 8 + VARINT:
+        ask.queries = reader.uint32("top_k.queries");
+        break;
+      case 3 * 8 + LENGTH_DELIMITED:
+        ask.vectors = reader.floats("top_k.vectors");
+        break;
+      case EXCLUDED * 8 + LENGTH_DELIMITED:
+        excluded.push(readKeys(reader, "top_k.excluded"));
+        break;
+      case 5 * 8 + VARINT:
+        ask.rowsOnly = reader.number() !== 0;
+        break;
+      default:
+        reader.skip(tag);
+    }
+  }
+  return checked({ kind: "topK", ...ask, excluded });
+}
+
+function checked(ask: TopKAsk): TopKAsk {
+  const { k, queries, vectors, excluded } = ask;
   if (k < 1 || queries < 1 || k * queries > POSITIONS_MAX) {
     throw malformed("top_k", `${queries} queries × k ${k}; 1 to ${POSITIONS_MAX} candidates fit`);
   }
-  const vectors = unpackFloats(message.vectors, "top_k.vectors");
   if (vectors.length === 0 || vectors.length % queries !== 0) {
     throw malformed("top_k.vectors", `${vectors.length} values for ${queries} queries`);
   }
-  const lists = message.excluded.length;
-  if (lists > 1 && lists !== queries) {
-    throw malformed("top_k.excluded", `${lists} lists for ${queries} queries`);
+  if (excluded.length > 1 && excluded.length !== queries) {
+    throw malformed("top_k.excluded", `${excluded.length} lists for ${queries} queries`);
   }
-  return {
-    kind: "topK",
-    k,
-    queries,
-    vectors,
-    excluded: message.excluded.map((keys) => decodeKeys(keys, "top_k.excluded")),
-    rowsOnly: message.rows_only,
-  };
+  return ask;
 }

@@ -1,24 +1,30 @@
-// Replies as messages and back. Only filled positions of a top-k block travel; the receiver gives
-// each query its room of k again.
+// Replies as bytes and back. Only filled positions of a top-k block travel; the receiver gives each
+// query its room of k again.
+//
+//   Reply         { id 1; queue_us 2; compute_us 3;
+//                   oneof: top_k 4: TopKAnswer; lookup 5: LookupAnswer; failure 6: Failure }
+//   TopKAnswer    { k 1; counts 2: bytes; scores 3: bytes; rows 4: bytes;
+//                   oneof: id_strings 5: Strings; id_int32 6: bytes; id_int64 7: bytes }
+//   LookupAnswer  { vectors 1: bytes }
+//   Failure       { code 1; reason 2: string; message 3: string }
 
 import { WinnowError, codeOfGrpcStatus, grpcStatusOf, tensor } from "@winnow/core";
 import type { Tensor, TopKBlock } from "@winnow/core";
-import type { Failure__Output } from "./generated/winnow/shard/v1/Failure.ts";
-import type { Reply, Reply__Output } from "./generated/winnow/shard/v1/Reply.ts";
-import type { TopKAnswer, TopKAnswer__Output } from "./generated/winnow/shard/v1/TopKAnswer.ts";
 import type { FailureReason, WorkerAnswer, WorkerReply } from "./frames.ts";
-import {
-  bytesOf,
-  cutDetails,
-  malformed,
-  packStrings,
-  unpackFloats,
-  unpackInt32,
-  unpackInt64,
-  unpackStrings,
-  unpackUint32,
-} from "./packed-bytes.ts";
-import { POSITIONS_MAX, keyBytes } from "./query-codec.ts";
+import { readStrings, writeStrings } from "./key-codec.ts";
+import { cutDetails, malformed } from "./malformed-frame.ts";
+import { POSITIONS_MAX, keyBytes, safe } from "./query-codec.ts";
+import type { WireReader } from "./wire-reader.ts";
+import { LENGTH_DELIMITED, VARINT } from "./wire-writer.ts";
+import type { WireWriter } from "./wire-writer.ts";
+
+const TOP_K = 4;
+const LOOKUP = 5;
+const FAILURE = 6;
+const ID_STRINGS = 5;
+const ID_INT32 = 6;
+const ID_INT64 = 7;
+const UINT32_MAX = 2 ** 32 - 1;
 
 const REASONS: ReadonlySet<string> = new Set<FailureReason>([
   "NOT_OWNER",
@@ -29,35 +35,41 @@ const REASONS: ReadonlySet<string> = new Set<FailureReason>([
   "INTERNAL",
 ]);
 
-/** Packs a reply; its arrays must not change any more. */
-export function encodeReply({ id, queueUs, computeUs, answer }: WorkerReply): Reply {
-  const times = { id, queue_us: clampUs(queueUs), compute_us: clampUs(computeUs) };
-  switch (answer.kind) {
-    case "topK":
-      return { ...times, top_k: encodeTopK(answer.block, answer.ids) };
-    case "lookup":
-      return { ...times, lookup: { vectors: bytesOf(answer.vectors) } };
-    case "failure":
-      return {
-        ...times,
-        failure: {
-          code: grpcStatusOf(answer.error.code),
-          reason: answer.reason,
-          message: cutDetails(answer.error.message),
-        },
-      };
-  }
+/** Writes a reply as the `Reply` message of a field. */
+export function writeReply(writer: WireWriter, field: number, reply: WorkerReply): void {
+  const start = writer.length;
+  writeAnswer(writer, reply.answer);
+  writer.number(3, clampUs(reply.computeUs));
+  writer.number(2, clampUs(reply.queueUs));
+  writer.number(1, reply.id);
+  writer.nested(field, start);
 }
 
-/** @throws WinnowError INVALID_ARGUMENT */
-export function decodeReply(message: Reply__Output): WorkerReply {
-  if (!Number.isSafeInteger(message.id)) throw malformed("id", "is not below 2^53");
-  return {
-    id: message.id,
-    queueUs: message.queue_us,
-    computeUs: message.compute_us,
-    answer: decodeAnswer(message),
-  };
+/** A `Reply` message. @throws WinnowError INVALID_ARGUMENT */
+export function readReply(reader: WireReader): WorkerReply {
+  return reader.nested(readReplyFields);
+}
+
+function readReplyFields(reader: WireReader): WorkerReply {
+  const reply = { id: 0, queueUs: 0, computeUs: 0 };
+  let answer: WorkerAnswer | undefined;
+  for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
+    switch (tag) {
+      case 1 * 8 + VARINT:
+        reply.id = safe(reader.number(), "id");
+        break;
+      case 2 * 8 + VARINT:
+        reply.queueUs = reader.uint32("queue_us");
+        break;
+      case 3 * 8 + VARINT:
+        reply.computeUs = reader.uint32("compute_us");
+        break;
+      default:
+        answer = readAnswer(reader, tag) ?? answer;
+    }
+  }
+  if (answer === undefined) throw malformed("reply", "answers nothing");
+  return { ...reply, answer };
 }
 
 /** About how many bytes a reply takes on the wire. */
@@ -74,81 +86,127 @@ export function replyBytes({ answer }: WorkerReply): number {
   }
 }
 
-function decodeAnswer(message: Reply__Output): WorkerAnswer {
-  if (message.top_k) return decodeTopK(message.top_k);
-  if (message.lookup) {
-    return { kind: "lookup", vectors: unpackFloats(message.lookup.vectors, "lookup.vectors") };
+function writeAnswer(writer: WireWriter, answer: WorkerAnswer): void {
+  const start = writer.length;
+  switch (answer.kind) {
+    case "topK":
+      writeIds(writer, answer.ids);
+      writeBlock(writer, answer.block);
+      return writer.nested(TOP_K, start);
+    case "lookup":
+      writer.bytes(1, answer.vectors);
+      return writer.nested(LOOKUP, start);
+    case "failure":
+      writer.text(3, cutDetails(answer.error.message));
+      writer.text(2, answer.reason);
+      writer.number(1, grpcStatusOf(answer.error.code));
+      return writer.nested(FAILURE, start);
   }
-  if (message.failure) return decodeFailure(message.failure);
-  throw malformed("reply", "answers nothing");
 }
 
-function decodeFailure(failure: Failure__Output): WorkerAnswer {
-  const reason = REASONS.has(failure.reason) ? (failure.reason as FailureReason) : "INTERNAL";
-  const error = new WinnowError(codeOfGrpcStatus(failure.code), cutDetails(failure.message));
-  return { kind: "failure", reason, error };
-}
-
-function encodeTopK(block: TopKBlock, ids: Tensor | undefined): TopKAnswer {
-  const filled = block.counts.reduce((sum, count) => sum + count, 0);
-  const isFull = filled === block.queries * block.k;
-  const scores = isFull ? block.scores : new Float32Array(filled);
-  const rows = isFull ? block.rows : new Uint32Array(filled);
-  if (!isFull) {
-    eachQuery(block, (position, from, count) => {
-      scores.set(block.scores.subarray(position, position + count), from);
-      rows.set(block.rows.subarray(position, position + count), from);
-    });
-  }
-  return {
-    k: block.k,
-    counts: bytesOf(block.counts),
-    scores: bytesOf(scores),
-    rows: bytesOf(rows),
-    ...encodeIds(ids),
-  };
-}
-
-function encodeIds(ids: Tensor | undefined): Partial<TopKAnswer> {
-  if (ids === undefined) return {};
-  if (ids.dtype === "string") return { id_strings: packStrings(ids.data) };
-  if (ids.dtype === "int64") return { id_int64: bytesOf(ids.data) };
-  if (ids.dtype === "int32") return { id_int32: bytesOf(ids.data) };
-  throw new RangeError(`Ids cannot be of type ${ids.dtype}`);
-}
-
-function decodeTopK(message: TopKAnswer__Output): WorkerAnswer {
-  const { k } = message;
-  const counts = unpackUint32(message.counts, "top_k.counts");
-  if (k * counts.length > POSITIONS_MAX) throw malformed("top_k", "has too many candidates");
-  if (counts.some((count) => count > k)) throw malformed("top_k.counts", `exceed k ${k}`);
-  const filled = counts.reduce((sum, count) => sum + count, 0);
-  const packed = {
-    scores: unpackFloats(message.scores, "top_k.scores"),
-    rows: unpackUint32(message.rows, "top_k.rows"),
-  };
-  const ids = decodeIds(message);
-  const lengths = [packed.scores.length, packed.rows.length, ids?.data.length ?? filled];
-  if (lengths.some((length) => length !== filled)) {
-    throw malformed("top_k", `${lengths.join(", ")} scores, rows, ids for ${filled} candidates`);
-  }
-  return { kind: "topK", block: spread({ queries: counts.length, k, counts, ...packed }), ids };
-}
-
-function decodeIds(message: TopKAnswer__Output): Tensor | undefined {
-  if (message.id_strings) {
-    const column = unpackStrings(message.id_strings, "top_k.ids");
-    return tensor("string", [column.length], column);
-  }
-  if (message.id_int64) {
-    const values = unpackInt64(message.id_int64, "top_k.ids");
-    return tensor("int64", [values.length], values);
-  }
-  if (message.id_int32) {
-    const values = unpackInt32(message.id_int32, "top_k.ids");
-    return tensor("int32", [values.length], values);
-  }
+/** The answer, if this field is one. */
+function readAnswer(reader: WireReader, tag: number): WorkerAnswer | undefined {
+  if (tag === TOP_K * 8 + LENGTH_DELIMITED) return reader.nested(readTopK);
+  if (tag === LOOKUP * 8 + LENGTH_DELIMITED) return reader.nested(readLookup);
+  if (tag === FAILURE * 8 + LENGTH_DELIMITED) return reader.nested(readFailure);
+  reader.skip(tag);
   return undefined;
+}
+
+function writeBlock(writer: WireWriter, block: TopKBlock): void {
+  writeFilled(writer, 4, { values: block.rows, block });
+  writeFilled(writer, 3, { values: block.scores, block });
+  writer.bytes(2, block.counts);
+  writer.number(1, block.k);
+}
+
+/** The filled positions of scores or rows, query after query. */
+function writeFilled(
+  writer: WireWriter,
+  field: number,
+  { values, block }: { readonly values: Float32Array | Uint32Array; readonly block: TopKBlock },
+): void {
+  const { queries, k, counts } = block;
+  const start = writer.length;
+  if (counts.every((count) => count === k)) writer.raw(values.subarray(0, queries * k));
+  else {
+    for (let query = queries - 1; query >= 0; query -= 1) {
+      writer.raw(values.subarray(query * k, query * k + counts[query]!));
+    }
+  }
+  writer.nested(field, start);
+}
+
+function writeIds(writer: WireWriter, ids: Tensor | undefined): void {
+  if (ids === undefined) return;
+  if (ids.dtype === "string") writeStrings(writer, ID_STRINGS, ids.data);
+  else if (ids.dtype === "int64") writer.bytes(ID_INT64, ids.data);
+  else if (ids.dtype === "int32") writer.bytes(ID_INT32, ids.data);
+  else throw new RangeError(`Ids cannot be of type ${ids.dtype}`);
+}
+
+function readTopK(reader: WireReader): WorkerAnswer {
+  const packed = {
+    k: 0,
+    counts: new Uint32Array(0),
+    scores: new Float32Array(0),
+    rows: new Uint32Array(0),
+  };
+  let ids: Tensor | undefined;
+  for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
+    switch (tag) {
+      case 1 * 8 + VARINT:
+        packed.k = reader.uint32("top_k.k");
+        break;
+      case 2 * 8 + LENGTH_DELIMITED:
+        packed.counts = reader.uint32s("top_k.counts");
+        break;
+      case 3 * 8 + LENGTH_DELIMITED:
+        packed.scores = reader.floats("top_k.scores");
+        break;
+      case 4 * 8 + LENGTH_DELIMITED:
+        packed.rows = reader.uint32s("top_k.rows");
+        break;
+      default:
+        ids = readIds(reader, tag) ?? ids;
+    }
+  }
+  const block = { ...packed, queries: packed.counts.length };
+  checkFilled(block, ids);
+  return { kind: "topK", block: spread(block), ids };
+}
+
+/** Ids, if this field holds them. */
+function readIds(reader: WireReader, tag: number): Tensor | undefined {
+  switch (tag) {
+    case ID_STRINGS * 8 + LENGTH_DELIMITED:
+      return readStrings(reader, "top_k.ids");
+    case ID_INT32 * 8 + LENGTH_DELIMITED: {
+      const values = reader.int32s("top_k.ids");
+      return tensor("int32", [values.length], values);
+    }
+    case ID_INT64 * 8 + LENGTH_DELIMITED: {
+      const values = reader.int64s("top_k.ids");
+      return tensor("int64", [values.length], values);
+    }
+    default:
+      reader.skip(tag);
+      return undefined;
+  }
+}
+
+/** Counts must fit k and give as many scores, rows and ids. @throws WinnowError INVALID_ARGUMENT */
+function checkFilled({ queries, k, counts, scores, rows }: TopKBlock, ids?: Tensor): void {
+  if (k * queries > POSITIONS_MAX) throw malformed("top_k", "has too many candidates");
+  let filled = 0;
+  for (const count of counts) {
+    if (count > k) throw malformed("top_k.counts", `exceed k ${k}`);
+    filled += count;
+  }
+  const idCount = ids?.data.length ?? filled;
+  if (scores.length === filled && rows.length === filled && idCount === filled) return;
+  const lengths = [scores.length, rows.length, idCount].join(", ");
+  throw malformed("top_k", `${lengths} scores, rows, ids for ${filled} candidates`);
 }
 
 /** Gives each query its room of k; a block without gaps stays as it is. */
@@ -157,26 +215,37 @@ function spread(packed: TopKBlock): TopKBlock {
   if (packed.scores.length === queries * k) return packed;
   const scores = new Float32Array(queries * k);
   const rows = new Uint32Array(queries * k);
-  eachQuery(packed, (position, from, count) => {
-    scores.set(packed.scores.subarray(from, from + count), position);
-    rows.set(packed.rows.subarray(from, from + count), position);
-  });
+  let from = 0;
+  for (let query = 0; query < queries; query += 1) {
+    const end = from + counts[query]!;
+    scores.set(packed.scores.subarray(from, end), query * k);
+    rows.set(packed.rows.subarray(from, end), query * k);
+    from = end;
+  }
   return { queries, k, counts, scores, rows };
 }
 
-/** For each query: where its room begins, where its packed candidates begin, how many there are. */
-function eachQuery(
-  { queries, k, counts }: Pick<TopKBlock, "queries" | "k" | "counts">,
-  visit: (position: number, from: number, count: number) => void,
-): void {
-  let from = 0;
-  for (let query = 0; query < queries; query += 1) {
-    visit(query * k, from, counts[query]!);
-    from += counts[query]!;
+function readLookup(reader: WireReader): WorkerAnswer {
+  let vectors = new Float32Array(0);
+  for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
+    if (tag === 1 * 8 + LENGTH_DELIMITED) vectors = reader.floats("lookup.vectors");
+    else reader.skip(tag);
   }
+  return { kind: "lookup", vectors };
 }
 
-const UINT32_MAX = 2 ** 32 - 1;
+function readFailure(reader: WireReader): WorkerAnswer {
+  const failure = { code: 0, reason: "", message: "" };
+  for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
+    if (tag === 1 * 8 + VARINT) failure.code = reader.uint32("failure.code");
+    else if (tag === 2 * 8 + LENGTH_DELIMITED) failure.reason = reader.text();
+    else if (tag === 3 * 8 + LENGTH_DELIMITED) failure.message = reader.text();
+    else reader.skip(tag);
+  }
+  const reason = REASONS.has(failure.reason) ? (failure.reason as FailureReason) : "INTERNAL";
+  const error = new WinnowError(codeOfGrpcStatus(failure.code), cutDetails(failure.message));
+  return { kind: "failure", reason, error };
+}
 
 function clampUs(microseconds: number): number {
   return Math.min(UINT32_MAX, Math.max(0, Math.round(microseconds)));

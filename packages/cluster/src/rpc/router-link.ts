@@ -8,9 +8,7 @@ import { WinnowError, grpcStatusOf, toWinnowError } from "@winnow/core";
 import type { Announcement } from "../announcement.ts";
 import { decodeRouterFrame, encodeWorkerFrame } from "./frame-codec.ts";
 import type { Pong, RouterFrame, WorkerFrame, WorkerReply } from "./frames.ts";
-import type { RouterFrame__Output } from "./generated/winnow/shard/v1/RouterFrame.ts";
-import type { WorkerFrame as WorkerFrameMessage } from "./generated/winnow/shard/v1/WorkerFrame.ts";
-import { cutDetails } from "./packed-bytes.ts";
+import { cutDetails } from "./malformed-frame.ts";
 import { replyBytes } from "./reply-codec.ts";
 import type { LinkHandlers, WorkerLink, WorkerService } from "./worker-link.ts";
 
@@ -32,7 +30,7 @@ interface SizedReply {
 
 /** One router's stream. */
 export class RouterLink implements WorkerLink {
-  readonly #call: ServerDuplexStream<RouterFrame__Output, WorkerFrameMessage>;
+  readonly #call: ServerDuplexStream<Buffer, Buffer>;
   readonly #service: WorkerService;
   readonly #settings: RouterLinkSettings;
   readonly #onEnd: (link: RouterLink) => void;
@@ -46,7 +44,7 @@ export class RouterLink implements WorkerLink {
   #isClosed = false;
 
   constructor(
-    call: ServerDuplexStream<RouterFrame__Output, WorkerFrameMessage>,
+    call: ServerDuplexStream<Buffer, Buffer>,
     parts: { readonly service: WorkerService; readonly onEnd: (link: RouterLink) => void },
     settings: RouterLinkSettings,
   ) {
@@ -54,7 +52,7 @@ export class RouterLink implements WorkerLink {
     this.#service = parts.service;
     this.#onEnd = parts.onEnd;
     this.#settings = settings;
-    call.on("data", (message: RouterFrame__Output) => this.#receive(message));
+    call.on("data", (bytes: Buffer) => this.#receive(bytes));
     call.on("drain", () => this.#unblock());
     call.on("end", () => this.close());
     call.on("cancelled", () => this.#end());
@@ -132,11 +130,11 @@ export class RouterLink implements WorkerLink {
     this.#flush();
   }
 
-  #receive(message: RouterFrame__Output): void {
+  #receive(bytes: Buffer): void {
     if (this.#isClosed) return;
     let frame;
     try {
-      frame = decodeRouterFrame(message);
+      frame = decodeRouterFrame(bytes);
     } catch (error) {
       return this.#fail(toWinnowError(error));
     }

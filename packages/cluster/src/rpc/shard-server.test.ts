@@ -1,25 +1,24 @@
 // A worker's server under hostile streams, slow readers, probes and drains, on real sockets.
 
 import { credentials, makeClientConstructor } from "@grpc/grpc-js";
-import type { Client, ClientDuplexStream } from "@grpc/grpc-js";
+import type { Client } from "@grpc/grpc-js";
 import { silentLogger, systemClock } from "@winnow/core";
 import { service as healthService } from "grpc-health-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { EchoWorker, lookupOf, rowReply } from "./frames.cases.ts";
 import type { WorkerReply } from "./frames.ts";
 import type { RouterFrame } from "./generated/winnow/shard/v1/RouterFrame.ts";
-import type { WorkerFrame__Output } from "./generated/winnow/shard/v1/WorkerFrame.ts";
 import { GrpcConnector } from "./grpc-connector.ts";
 import { WorkerChannel } from "./shard-channel.ts";
 import { WorkerServer } from "./shard-server.ts";
-import { createClient } from "./shard-service.ts";
+import { createClient, frameMessages } from "./shard-service.ts";
+import type { ExchangeCall } from "./shard-service.ts";
 
 const environment = { clock: systemClock, random: Math.random, log: silentLogger };
 
 /** Waits for a condition; long enough for a busy machine. */
 const eventually = (assertion: () => void): Promise<void> => vi.waitFor(assertion, 10_000);
 
-type RawStream = ClientDuplexStream<RouterFrame, WorkerFrame__Output>;
 interface HealthClient extends Client {
   Check(
     request: { service: string },
@@ -32,7 +31,7 @@ describe("WorkerServer", () => {
   let server: WorkerServer;
   let connector: GrpcConnector;
   let address: string;
-  const clients: Client[] = [];
+  const clients: Pick<Client, "close">[] = [];
   const channels: WorkerChannel[] = [];
 
   beforeEach(async () => {
@@ -71,7 +70,7 @@ describe("WorkerServer", () => {
       const asked = channel.ask(lookupOf(row, Infinity), resolve);
       if (asked.state === "refused") reject(new Error(asked.reason));
     });
-  const rawStream = (): { stream: RawStream; codes: (number | undefined)[] } => {
+  const rawStream = (): { stream: ExchangeCall; codes: (number | undefined)[] } => {
     const client = createClient(address);
     clients.push(client);
     const stream = client.Exchange();
@@ -103,15 +102,20 @@ describe("WorkerServer", () => {
       [hello, hello],
       [hello, {}],
       [hello, { queries: { queries: [{ id: 1, partitions: Buffer.from([1]) }] } }],
+      [hello, { queries: { queries: [{ id: 1 }] } }],
       [{ hello: { router_id: "x".repeat(1000) } }],
     ];
 
     for (const frames of evil) {
       const { stream, codes } = rawStream();
-      for (const frame of frames) stream.write(frame);
+      for (const frame of frames) stream.write(frameMessages.requestSerialize(frame));
       await eventually(() => expect(codes).toHaveLength(1));
       expect([3, 9]).toContain(codes[0]);
     }
+    const { stream, codes } = rawStream();
+    stream.write(frameMessages.requestSerialize(hello));
+    stream.write(Buffer.from([0x12, 0x7f, 0x0a]));
+    await eventually(() => expect(codes).toEqual([3]));
 
     expect((await ask(channel, 7)).answer.kind).toBe("lookup");
     expect(server.links).toBe(1);
@@ -120,7 +124,7 @@ describe("WorkerServer", () => {
   test("R1: a router that does not read its replies is cut off", async () => {
     const { stream } = rawStream();
     stream.pause();
-    stream.write({ hello: { router_id: "slow" } });
+    stream.write(frameMessages.requestSerialize({ hello: { router_id: "slow" } }));
     await eventually(() => expect(worker.links).toHaveLength(1));
     const vectors = new Float32Array(256 * 1024);
     const reply = { id: 1, queueUs: 0, computeUs: 0, answer: { kind: "lookup", vectors } } as const;
@@ -194,7 +198,7 @@ describe("WorkerServer", () => {
 
   test("a drain ends after its grace, whoever holds on", async () => {
     const { stream, codes } = rawStream();
-    stream.write({ hello: { router_id: "clinging" } });
+    stream.write(frameMessages.requestSerialize({ hello: { router_id: "clinging" } }));
     await eventually(() => expect(worker.links).toHaveLength(1));
 
     await server.drain(50);

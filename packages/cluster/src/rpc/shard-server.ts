@@ -12,11 +12,11 @@ import { encodeAnnouncement } from "../announcement-codec.ts";
 import type { ProgramChunk } from "./generated/winnow/shard/v1/ProgramChunk.ts";
 import type { ProgramRequest__Output } from "./generated/winnow/shard/v1/ProgramRequest.ts";
 import type { SetModelsRequest__Output } from "./generated/winnow/shard/v1/SetModelsRequest.ts";
-import type { ShardHandlers } from "./generated/winnow/shard/v1/Shard.ts";
 import { decodeModelsOrder } from "./models-order.ts";
-import { cutDetails } from "./packed-bytes.ts";
+import { cutDetails } from "./malformed-frame.ts";
 import { RouterLink } from "./router-link.ts";
 import { MESSAGE_BYTES_MAX, SERVER_OPTIONS, shardService } from "./shard-service.ts";
+import type { ShardHandlers } from "./shard-service.ts";
 import type { WorkerService } from "./worker-link.ts";
 
 /** What Kubernetes' probes ask: is the first load done; does it take traffic. */

@@ -1,13 +1,26 @@
-// The gRPC service as grpc-js wants it, from the embedded descriptor: no file is read at run time.
+// The gRPC service as grpc-js wants it, from the embedded descriptor: no file is read at run time. On
+// the Exchange stream grpc-js carries bytes: `frame-codec.ts` makes frames of them, where a malformed
+// one can be refused in words.
 
-import { credentials, loadPackageDefinition } from "@grpc/grpc-js";
-import type { ChannelOptions } from "@grpc/grpc-js";
+import { credentials, loadPackageDefinition, makeGenericClientConstructor } from "@grpc/grpc-js";
+import type {
+  ChannelOptions,
+  ClientDuplexStream,
+  MethodDefinition,
+  ServiceDefinition,
+  UntypedServiceImplementation,
+  handleBidiStreamingCall,
+} from "@grpc/grpc-js";
 import { fromJSON } from "@grpc/proto-loader";
 import { WinnowError, codeOfGrpcStatus } from "@winnow/core";
 import { shardDescriptor } from "./generated/shard-descriptor.ts";
 import type { ProtoGrpcType } from "./generated/shard.ts";
-import type { ShardClient, ShardDefinition } from "./generated/winnow/shard/v1/Shard.ts";
-import { cutDetails } from "./packed-bytes.ts";
+import type {
+  ShardClient as GeneratedClient,
+  ShardDefinition,
+  ShardHandlers as GeneratedHandlers,
+} from "./generated/winnow/shard/v1/Shard.ts";
+import { cutDetails } from "./malformed-frame.ts";
 
 /** Largest message either side takes or sends; larger answers are refused before they are sent. */
 export const MESSAGE_BYTES_MAX: number = 64 * 1024 * 1024;
@@ -27,8 +40,36 @@ const { Shard } = (
   ) as unknown as ProtoGrpcType
 ).winnow.shard.v1;
 
+/** A router's call of Exchange. */
+export type ExchangeCall = ClientDuplexStream<Buffer, Buffer>;
+
+/** A client of one worker. */
+export interface ShardClient extends Omit<GeneratedClient, "Exchange"> {
+  Exchange(): ExchangeCall;
+}
+
+/** What a worker's server does. */
+export type ShardHandlers = UntypedServiceImplementation &
+  Pick<GeneratedHandlers, "Describe" | "GetProgram" | "SetModels"> & {
+    readonly Exchange: handleBidiStreamingCall<Buffer, Buffer>;
+  };
+
+/** Frames as protobufjs reads and writes them. */
+export const frameMessages: ShardDefinition["Exchange"] = Shard.service.Exchange;
+
+const sameBytes = (bytes: Buffer): Buffer => bytes;
+const exchange: MethodDefinition<Buffer, Buffer> = {
+  ...frameMessages,
+  requestSerialize: sameBytes,
+  requestDeserialize: sameBytes,
+  responseSerialize: sameBytes,
+  responseDeserialize: sameBytes,
+};
+
 /** The methods of the service. */
-export const shardService: ShardDefinition = Shard.service;
+export const shardService: ServiceDefinition = { ...Shard.service, Exchange: exchange };
+
+const Client = makeGenericClientConstructor(shardService, "winnow.shard.v1.Shard");
 
 /**
  * Options of a router's connection. Keepalive is the backstop behind the application's ping, which
@@ -61,7 +102,8 @@ export const SERVER_OPTIONS: ChannelOptions = {
 
 /** A client of one worker. */
 export function createClient(address: string): ShardClient {
-  return new Shard(address, credentials.createInsecure(), CLIENT_OPTIONS);
+  const client = new Client(address, credentials.createInsecure(), CLIENT_OPTIONS);
+  return client as unknown as ShardClient;
 }
 
 /** A gRPC failure in Winnow's words; the transport's own text goes into `cause`. */
