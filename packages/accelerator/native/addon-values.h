@@ -58,6 +58,11 @@ inline ArrayView<uint32_t> toWords(napi_env env, napi_value value) {
   void* data = typedArrayOf(env, value, napi_uint32_array, &count);
   return {static_cast<uint32_t*>(data), count};
 }
+inline ArrayView<int32_t> toIntegers(napi_env env, napi_value value) {
+  size_t count = 0;
+  void* data = typedArrayOf(env, value, napi_int32_array, &count);
+  return {static_cast<int32_t*>(data), count};
+}
 inline ArrayView<uint8_t> toBytes(napi_env env, napi_value value) {
   size_t count = 0;
   void* data = typedArrayOf(env, value, napi_uint8_array, &count);

@@ -15,6 +15,7 @@ const Export EXPORTS[] = {
     {"gatherRows", winnow::gatherRows},       {"releaseTable", winnow::releaseTable},
     {"createDevice", winnow::createDevice},   {"releaseDevice", winnow::releaseDevice},
     {"startSearch", winnow::startSearch},     {"cancelSearch", winnow::cancelSearch},
+    {"extendChecksum", winnow::extendChecksum}, {"indexOfInfinite", winnow::indexOfInfinite},
     {"exitAtOnce", winnow::exitAtOnce},
 };
 

@@ -21,6 +21,9 @@ napi_value releaseDevice(napi_env env, napi_callback_info info);
 napi_value startSearch(napi_env env, napi_callback_info info);
 napi_value cancelSearch(napi_env env, napi_callback_info info);
 
+napi_value extendChecksum(napi_env env, napi_callback_info info);
+napi_value indexOfInfinite(napi_env env, napi_callback_info info);
+
 napi_value exitAtOnce(napi_env env, napi_callback_info info);
 
 }  // namespace winnow

@@ -18,6 +18,7 @@ struct Part {
 };
 
 const Part PARTS[] = {{"memory", testMemory},
+                      {"checks", testChecks},
                       {"kernels", testKernels},
                       {"coders", testCoders},
                       {"bounds", testBounds},

@@ -54,6 +54,7 @@ void compare(const Problem& problem, const Kernel& kernel, const SearchAnswer& a
 void testCoders();
 void testBounds();
 void testMemory();
+void testChecks();
 void testKernels();
 void testSearches();
 void testGuesses();

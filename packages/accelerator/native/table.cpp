@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "key-sort.h"
+#include "row-checks.h"
 #include "row-coder.h"
 
 namespace winnow {
@@ -74,17 +75,8 @@ size_t Table::append(const float* values, size_t count) {
   constexpr size_t STEP = 4096;
   for (size_t start = 0; start < count; start += STEP) {
     const size_t end = std::min(start + STEP, count);
-    uint32_t faults = 0;
-    for (size_t i = start; i < end; ++i) {
-      uint32_t bits;
-      std::memcpy(&bits, values + i, sizeof bits);
-      faults |= (bits & 0x7f800000u) == 0x7f800000u ? 1u : 0u;
-    }
-    if (faults != 0) {
-      return static_cast<size_t>(
-          std::find_if_not(values + start, values + end, [](float v) { return std::isfinite(v); }) -
-          values);
-    }
+    const size_t finite = firstNotFinite(values + start, end - start);
+    if (finite < end - start) return start + finite;
     std::memcpy(target + start, values + start, (end - start) * sizeof(float));
   }
   taken_ += count;

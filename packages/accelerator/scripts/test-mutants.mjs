@@ -82,6 +82,14 @@ const MUTANTS = [
   ],
   ["query norms not rounded up", "query-code.cpp", "ROUND_UP = 1 + 1e-9", "ROUND_UP = 1", "bounds"],
   ["table norms not rounded up", "row-coder.h", "ROUND_UP = 1 + 1e-9", "ROUND_UP = 1", "bounds"],
+  [
+    "a shift by too little",
+    "row-checks.cpp",
+    "shift(PIECE_BYTES)",
+    "shift(PIECE_BYTES - 1)",
+    "checks",
+  ],
+  ["infinity taken for a number", "row-checks.cpp", "== 0x7f800000u", "> 0x7f800000u", "checks"],
   ["values where a row has none", "row-coder-loops.h", "* middle * present", "* middle", "coders"],
   ["keys by some of their digits", "key-sort.h", "PASSES = 3", "PASSES = 1", "coders"],
   [

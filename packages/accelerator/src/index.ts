@@ -15,6 +15,7 @@ export { createAccelerator } from "./create-accelerator.ts";
 export type { OpenedAccelerator } from "./create-accelerator.ts";
 export { surveyCpu } from "./cpu/cpu-survey.ts";
 export type { CpuSurvey } from "./cpu/cpu-survey.ts";
+export { createRowChecks } from "./cpu/row-checks.ts";
 export type { GpuSurvey, SurveyedGpu } from "./gpu/gpu-survey.ts";
 export { startGpuSurvey } from "./gpu/survey-start.ts";
 export type { DenseEngine, DenseModel } from "./dense-engine.ts";

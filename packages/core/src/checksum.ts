@@ -70,7 +70,7 @@ export function extendRegister(register: number, bytes: Uint8Array): number {
 }
 
 /** A range of positions in an array, end excluded. */
-interface Span {
+export interface Span {
   readonly start: number;
   readonly end: number;
 }

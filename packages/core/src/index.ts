@@ -13,6 +13,7 @@ export {
   unmaskChecksum,
   wholeOf,
 } from "./checksum.ts";
+export type { Span } from "./checksum.ts";
 export { systemClock, sleep } from "./clock.ts";
 export type { Clock, Timer } from "./clock.ts";
 export { dtypeArrays, isBigInts, isDtype } from "./dtype.ts";
@@ -91,6 +92,8 @@ export { indexVocabularies } from "./program/vocabulary-index.ts";
 export type { VocabularyIndex } from "./program/vocabulary-index.ts";
 export { signatureOf } from "./program/warm-up.ts";
 export type { WarmUpRequest } from "./program/warm-up.ts";
+export { plainRowChecks } from "./row-checks.ts";
+export type { RowChecks } from "./row-checks.ts";
 export { StringColumn } from "./string-column.ts";
 export { elementCount, stringTensor, tensor } from "./tensor.ts";
 export type { Tensor, TensorOf, TensorSpec } from "./tensor.ts";

@@ -22,6 +22,9 @@ export interface ModelVersion {
   close(): void;
 }
 
+/** Rows, chunk by chunk; takes back chunks nobody reads any more. */
+export type ChunkGenerator = Generator<Float32Array, void, Float32Array | undefined>;
+
 /** One partition of one table, being read. */
 export interface PartitionReader {
   /** Rows in this partition. */
@@ -34,11 +37,13 @@ export interface PartitionReader {
   /** Keys of a keyed partition; `undefined` for a candidate one. */
   readonly keyed: KeyedPartition | undefined;
   /**
-   * Row-major values in chunks of whole rows of at most 4 MiB, in local row order; each chunk is a
-   * fresh array the caller may keep or transfer. @throws WinnowError DATA_LOSS for a truncated file,
-   * INVALID_ARGUMENT for NaN or Inf, naming table and global row.
+   * Row-major values in chunks of whole rows of at most 4 MiB, in local row order; a chunk is the
+   * caller's to keep or transfer. One handed back by `next(spent)` may be filled again: memory that is
+   * touched for the first time costs more than what is read into it.
+   * @throws WinnowError DATA_LOSS for a truncated file, INVALID_ARGUMENT for NaN or Inf, naming table
+   * and global row.
    */
-  chunks(): Generator<Float32Array, void, undefined>;
+  chunks(): ChunkGenerator;
   /**
    * This partition's share of the checksum of each of the table's sources; complete once `chunks`
    * has ended. XOR over all partitions of a table equals the source's `checksum`: partition 0 also

@@ -74,6 +74,41 @@ describe("partitions of a candidate table", () => {
     files.close();
   });
 
+  test("a chunk that is handed back is filled again, with the same rows and checksum", () => {
+    const [rows, dim] = [50_000, 64];
+    const values = Float32Array.from({ length: rows * dim }, (_, index) => index % 8191);
+    writeVersionOf(directory, [
+      floats("candidates", [rows, dim], values),
+      {
+        key: "identifiers",
+        shape: [1],
+        content: { kind: "strings", strings: StringColumn.fromText(["x"]) },
+      },
+    ]);
+    const files = new VersionFiles(directory);
+    const table = { ...candidateTable(files, 1), ids: undefined };
+    const reader = files.openPartition(table, 0);
+    const chunks = reader.chunks();
+    const buffers = new Set<ArrayBufferLike>();
+    const read = new Float32Array(rows * dim);
+    let at = 0;
+
+    let next = chunks.next();
+    while (next.done !== true) {
+      const chunk = next.value;
+      buffers.add(chunk.buffer);
+      read.set(chunk, at);
+      at += chunk.length;
+      next = chunks.next(chunk);
+    }
+
+    expect(at).toBe(read.length);
+    expect(Buffer.compare(new Uint8Array(read.buffer), new Uint8Array(values.buffer))).toBe(0);
+    expect(buffers.size).toBe(1);
+    expect(reader.checksumShares()[0]).toBe(checksumsOf(table)[0]);
+    files.close();
+  });
+
   test.each([
     ["NaN", Number.NaN],
     ["Infinity", Number.POSITIVE_INFINITY],

@@ -5,6 +5,7 @@
 import {
   type CandidateTable,
   type KeyedTable,
+  type RowChecks,
   type Tensor,
   WinnowError,
   checksumShare,
@@ -30,10 +31,11 @@ export interface TableReading {
   openPartition(partition: number): PartitionReader;
 }
 
-/** The tensors a table is read from, found. */
+/** The tensors a table is read from, found, and what its rows are put to. */
 export interface TableRegions {
   readonly rows: StoredRegion;
   readonly ids: StoredRegion | undefined;
+  readonly checks: RowChecks;
 }
 
 /** Prepares a table. @throws WinnowError DATA_LOSS when its tensors do not fit its description */
@@ -45,7 +47,8 @@ export function readTable(stored: StoredTable, regions: TableRegions): TableRead
   }
   expectShape(regions.rows, { dtypes: ["float32"], shape: [spec.rows, spec.dim] });
   const { region } = regions.rows;
-  const matrix = { region, rows: spec.rows, dim: spec.dim, table: spec.name };
+  const { checks } = regions;
+  const matrix = { region, rows: spec.rows, dim: spec.dim, table: spec.name, checks };
   return spec.kind === "candidate"
     ? candidateReading(spec, matrix, regions.ids)
     : keyedReading(spec, matrix, stored.vocabulary);

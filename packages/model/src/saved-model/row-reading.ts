@@ -2,13 +2,12 @@
 // checksum share of the rows it accounts for. Rows come as runs of neighbours, each one system call;
 // a run that is read but accounted for elsewhere (an OOV row, present in every partition) is marked.
 
-import { WinnowError, checksumConstant, extendRegisterByWords, shiftRegister } from "@winnow/core";
+import { WinnowError, checksumConstant, shiftRegister } from "@winnow/core";
+import type { RowChecks } from "@winnow/core";
+import type { ChunkGenerator } from "../model-version.ts";
 import type { Region } from "./region.ts";
 
 const CHUNK_BYTES_MAX = 4 * 2 ** 20;
-/** All exponent bits set: infinite or not a number. */
-const EXPONENT = 0x7f80_0000;
-const EXPONENT_ONE = 0x0080_0000;
 
 /** Neighbouring rows of a matrix. */
 export interface RowRun {
@@ -25,6 +24,7 @@ export interface RowMatrix {
   readonly dim: number;
   /** For messages. */
   readonly table: string;
+  readonly checks: RowChecks;
 }
 
 /** One reading of ascending runs of rows. */
@@ -39,24 +39,25 @@ export class RowReading {
     this.#matrix = matrix;
   }
 
-  /** The `rows` rows of all runs, at most 4 MiB a chunk, each in a fresh array. @throws WinnowError */
-  *chunks(runs: Iterable<RowRun>, rows: number): Generator<Float32Array, void, undefined> {
+  /** The `rows` rows of all runs, at most 4 MiB a chunk. @throws WinnowError */
+  *chunks(runs: Iterable<RowRun>, rows: number): ChunkGenerator {
     const { dim } = this.#matrix;
     this.#register = 0;
     this.#accountedEnd = 0;
     const capacity = Math.max(1, Math.floor(CHUNK_BYTES_MAX / (dim * 4)));
     let chunk: Chunk | undefined;
+    let spent: Float32Array | undefined;
     let left = rows;
     for (const run of runs) {
       for (let done = 0; done < run.count;) {
-        chunk ??= newChunk(Math.min(capacity, left), dim);
+        chunk ??= newChunk(Math.min(capacity, left), dim, spent);
         const count = Math.min(run.count - done, chunk.capacity - chunk.rows);
         this.#read(chunk, { firstRow: run.firstRow + done, count, accounted: run.accounted });
         chunk.rows += count;
         done += count;
         left -= count;
         if (chunk.rows < chunk.capacity) continue;
-        yield chunk.values;
+        spent = yield chunk.values;
         chunk = undefined;
       }
     }
@@ -70,20 +71,21 @@ export class RowReading {
   }
 
   #read(chunk: Chunk, run: RowRun): void {
-    const { dim, region } = this.#matrix;
+    const { dim, region, checks } = this.#matrix;
     const rowBytes = dim * 4;
     const start = chunk.rows * dim;
     const end = start + run.count * dim;
     const offset = run.firstRow * rowBytes;
     region.read(offset, chunk.bytes.subarray(start * 4, end * 4));
-    const wrong = indexOfInfinite(chunk.words, start, end);
+    const span = { start, end };
+    const wrong = checks.indexOfInfinite(chunk.words, span);
     if (wrong >= 0) {
       const row = run.firstRow + Math.floor((wrong - start) / dim);
       throw notFinite(this.#matrix, row, chunk.values[wrong]!);
     }
     if (!run.accounted) return;
     this.#register = shiftRegister(this.#register, offset - this.#accountedEnd);
-    this.#register = extendRegisterByWords(this.#register, chunk.words, { start, end });
+    this.#register = checks.extendRegister(this.#register, chunk.words, span);
     this.#accountedEnd = offset + run.count * rowBytes;
   }
 }
@@ -101,21 +103,15 @@ interface Chunk {
   rows: number;
 }
 
-function newChunk(rows: number, dim: number): Chunk {
-  const values = new Float32Array(rows * dim);
-  const words = new Int32Array(values.buffer);
-  return { values, words, bytes: new Uint8Array(values.buffer), capacity: rows, rows: 0 };
-}
-
-/** Position of the first value that is infinite or not a number; -1 if there is none. */
-function indexOfInfinite(words: Int32Array, start: number, end: number): number {
-  // Adding one to a full exponent carries into the sign bit; one test per chunk of rows suffices.
-  let carried = 0;
-  for (let at = start; at < end; at += 1) carried |= (words[at]! & EXPONENT) + EXPONENT_ONE;
-  if (carried >= 0) return -1;
-  return words
-    .subarray(0, end)
-    .findIndex((word, at) => at >= start && (word & EXPONENT) === EXPONENT);
+/** A chunk to be filled, in the memory of a spent one if that is large enough. */
+function newChunk(rows: number, dim: number, spent: Float32Array | undefined): Chunk {
+  const length = rows * dim;
+  const isEnough = spent !== undefined && spent.buffer.byteLength >= length * 4;
+  const buffer = isEnough ? spent.buffer : new ArrayBuffer(length * 4);
+  const values = new Float32Array(buffer, 0, length);
+  const words = new Int32Array(buffer, 0, length);
+  const bytes = new Uint8Array(buffer, 0, length * 4);
+  return { values, words, bytes, capacity: rows, rows: 0 };
 }
 
 function notFinite(matrix: RowMatrix, row: number, value: number): WinnowError {

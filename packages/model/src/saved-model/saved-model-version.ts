@@ -3,7 +3,13 @@
 // be served, because a client would find out too late.
 
 import { WinnowError } from "@winnow/core";
-import type { ModelProgram, SignatureProgram, Vocabulary, WarmUpRequest } from "@winnow/core";
+import type {
+  ModelProgram,
+  RowChecks,
+  SignatureProgram,
+  Vocabulary,
+  WarmUpRequest,
+} from "@winnow/core";
 import type { ModelVersion, PartitionReader } from "../model-version.ts";
 import { openGraphSources } from "./graph/graph-sources.ts";
 import type { GraphSources } from "./graph/graph-sources.ts";
@@ -24,8 +30,8 @@ export const GRAPH_FILE = "saved_model.pb";
  * Opens a SavedModel version directory and makes its program; reads no table.
  * @throws WinnowError NOT_FOUND, DATA_LOSS, INVALID_ARGUMENT, UNIMPLEMENTED naming file and node
  */
-export function openSavedModel(directory: string): ModelVersion {
-  const files = new VersionFiles(directory);
+export function openSavedModel(directory: string, checks?: RowChecks): ModelVersion {
+  const files = new VersionFiles(directory, checks);
   try {
     return new SavedModelVersion(files, readProgram(files));
   } catch (error) {

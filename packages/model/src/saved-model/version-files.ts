@@ -2,9 +2,10 @@
 // tensors and vocabularies; the worker's reading of partitions goes through it too, so that one
 // account knows every byte that was read.
 
-import { WinnowError } from "@winnow/core";
+import { WinnowError, plainRowChecks } from "@winnow/core";
 import type {
   Fingerprint,
+  RowChecks,
   SignatureProgram,
   TableSource,
   Tensor,
@@ -37,9 +38,15 @@ export class VersionFiles {
   readonly #tables = new Map<StoredTable, TableReading>();
   #graphBytes: Uint8Array | undefined;
 
-  /** @throws WinnowError NOT_FOUND, DATA_LOSS, UNIMPLEMENTED */
-  constructor(directory: string) {
+  readonly #checks: RowChecks;
+
+  /**
+   * Opens a directory; `checks` is what rows are put to.
+   * @throws WinnowError NOT_FOUND, DATA_LOSS, UNIMPLEMENTED
+   */
+  constructor(directory: string, checks: RowChecks = plainRowChecks) {
     this.directory = directory;
+    this.#checks = checks;
     this.#graphBytes = readGraphFile(directory, this.#account);
     this.#bundle = hasVariables(directory) ? new TensorBundle(directory, this.#account) : undefined;
     this.fingerprint = fingerprintOf(directory, this.#graphBytes, this.#account);
@@ -119,7 +126,8 @@ export class VersionFiles {
     const known = this.#tables.get(table);
     if (known !== undefined) return known;
     const ids = table.ids === undefined ? undefined : this.#regionOf(table.ids);
-    const reading = readTable(table, { rows: this.#regionOf(table.rows), ids });
+    const rows = this.#regionOf(table.rows);
+    const reading = readTable(table, { rows, ids, checks: this.#checks });
     this.#tables.set(table, reading);
     return reading;
   }

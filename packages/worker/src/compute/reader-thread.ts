@@ -3,10 +3,13 @@
 
 import { parentPort } from "node:worker_threads";
 
+import { createRowChecks } from "@winnow/accelerator";
 import { openModelVersion } from "@winnow/model";
 
 import { LocalModelReader } from "./model-reader.ts";
 import { serveReader } from "./reader-channel.ts";
 
 if (parentPort === null) throw new RangeError("this file runs in a thread");
-serveReader(parentPort, new LocalModelReader(openModelVersion));
+const checks = createRowChecks();
+const reader = new LocalModelReader((directory) => openModelVersion(directory, checks));
+serveReader(parentPort, reader);
