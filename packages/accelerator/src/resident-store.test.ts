@@ -3,6 +3,7 @@
 import { describe, expect, test } from "vitest";
 
 import type { LoadShape } from "./accelerator.ts";
+import { MemoryBudget } from "./memory-budget.ts";
 import { ResidentStore } from "./resident-store.ts";
 
 const SHAPE: LoadShape = { rows: 2, dim: 3, firstRow: 10, use: "search" };
@@ -15,7 +16,7 @@ function storing() {
   });
   const device = { idle: Promise.resolve() };
   const store = new ResidentStore<string>({
-    capacityBytes: 100,
+    budget: new MemoryBudget(100),
     idle: () => device.idle,
     free: (held) => events.push(`freed ${held}`),
   });
@@ -39,6 +40,21 @@ describe("memory", () => {
     expect(whileMadeBytes).toBe(100);
     expect(store.memory()).toEqual({ usedBytes: 40, capacityBytes: 100 });
     expect(resident).toEqual({ rows: 2, dim: 3, firstRow: 10, bytes: 40 });
+    await store.release(resident);
+    expect(store.memory().usedBytes).toBe(0);
+  });
+
+  test("that the device accounts for itself is told, but not reserved again", async () => {
+    const { store } = storing();
+
+    const resident = await store.add(
+      SHAPE,
+      { occupied: 400, isByDevice: true },
+      async () => "rows",
+    );
+
+    expect(resident.bytes).toBe(400);
+    expect(store.memory().usedBytes).toBe(0);
     await store.release(resident);
     expect(store.memory().usedBytes).toBe(0);
   });

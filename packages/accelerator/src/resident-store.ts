@@ -4,12 +4,12 @@
 
 import { WinnowError } from "@winnow/core";
 import type { AcceleratorMemory, LoadShape, Resident } from "./accelerator.ts";
-import { MemoryBudget } from "./memory-budget.ts";
+import type { MemoryBudget } from "./memory-budget.ts";
 
 /** What the store asks of its device. */
 export interface ResidentStoreParts<Held> {
-  /** Bytes that residents may occupy. */
-  readonly capacityBytes: number;
+  /** The account that residents are charged to. */
+  readonly budget: MemoryBudget;
   /** Resolves when nothing begun so far reads what is held. */
   readonly idle: () => Promise<void>;
   /** Frees what a load made. */
@@ -22,28 +22,30 @@ export interface LoadBytes {
   readonly occupied: number;
   /** Needed beside them while the resident is made. */
   readonly building?: number;
+  /** Whether the device itself reserves them, in the same budget, and gives them back. */
+  readonly isByDevice?: boolean;
 }
 
 interface Entry<Held> {
   readonly held: Held;
   readonly use: LoadShape["use"];
+  /** Bytes to give back. */
+  readonly reserved: number;
 }
 
 /** The residents of one device. */
 export class ResidentStore<Held> {
   readonly #parts: ResidentStoreParts<Held>;
-  readonly #budget: MemoryBudget;
   readonly #entries = new Map<Resident, Entry<Held>>();
   #closing: Promise<void> | undefined;
 
   constructor(parts: ResidentStoreParts<Held>) {
     this.#parts = parts;
-    this.#budget = new MemoryBudget(parts.capacityBytes);
   }
 
   /** Bytes as they are reserved now. */
   memory(): AcceleratorMemory {
-    return this.#budget.memory();
+    return this.#parts.budget.memory();
   }
 
   /** @throws WinnowError UNAVAILABLE once `close` was called */
@@ -60,19 +62,21 @@ export class ResidentStore<Held> {
    */
   async add(shape: LoadShape, bytes: LoadBytes, make: () => Promise<Held>): Promise<Resident> {
     const { rows, dim, firstRow, use } = shape;
-    const { occupied, building = 0 } = bytes;
+    const { occupied, building = 0, isByDevice = false } = bytes;
+    const { budget } = this.#parts;
+    const reserved = isByDevice ? 0 : occupied;
     this.checkOpen();
-    this.#budget.reserve(occupied + building);
+    budget.reserve(reserved + building);
     try {
       const held = await make();
       if (this.#closing !== undefined) await this.#parts.free(held);
       this.checkOpen();
       const resident: Resident = Object.freeze({ rows, dim, firstRow, bytes: occupied });
-      this.#entries.set(resident, { held, use });
-      this.#budget.giveBack(building);
+      this.#entries.set(resident, { held, use, reserved });
+      budget.giveBack(building);
       return resident;
     } catch (error) {
-      this.#budget.giveBack(occupied + building);
+      budget.giveBack(reserved + building);
       throw error;
     }
   }
@@ -91,11 +95,11 @@ export class ResidentStore<Held> {
 
   /** Gives the memory back once nothing reads the rows any more. @throws RangeError as `held` */
   async release(resident: Resident): Promise<void> {
-    const { held } = this.#entry(resident);
+    const { held, reserved } = this.#entry(resident);
     this.#entries.delete(resident);
     await this.#parts.idle();
     await this.#parts.free(held);
-    this.#budget.giveBack(resident.bytes);
+    this.#parts.budget.giveBack(reserved);
   }
 
   /** Takes nothing more, waits for what runs, releases everything. Idempotent. */

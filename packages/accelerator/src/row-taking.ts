@@ -20,13 +20,13 @@ export interface RowSource {
  */
 export async function takeRows(
   { shape, chunks, signal }: RowSource,
-  take: (chunk: Float32Array, progress: LoadProgress) => void,
+  take: (chunk: Float32Array, progress: LoadProgress) => void | Promise<void>,
 ): Promise<void> {
   const progress = { shape, taken: 0 };
   for await (const chunk of chunks) {
     signal?.throwIfAborted();
     checkChunkShape(progress, chunk);
-    take(chunk, progress);
+    await take(chunk, progress);
     progress.taken += chunk.length;
     await nextLoopTurn();
   }

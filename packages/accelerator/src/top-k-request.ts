@@ -109,16 +109,6 @@ export interface LoadProgress {
   taken: number;
 }
 
-/**
- * Checks that a chunk is whole finite rows and that there is room for it; counts it as taken.
- * @throws WinnowError INVALID_ARGUMENT
- */
-export function checkChunk(progress: LoadProgress, chunk: Float32Array): void {
-  checkChunkShape(progress, chunk);
-  checkFinite(progress, chunk);
-  progress.taken += chunk.length;
-}
-
 /** Checks the values of the next chunk. @throws WinnowError INVALID_ARGUMENT naming the row */
 export function checkFinite(progress: LoadProgress, chunk: Float32Array): void {
   const fault = firstNotFinite(chunk);

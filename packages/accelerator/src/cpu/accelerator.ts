@@ -13,6 +13,7 @@ import type {
 } from "../accelerator.ts";
 import { resolveAcceleratorOptions } from "../accelerator-options.ts";
 import type { AcceleratorOptions, AcceleratorSettings } from "../accelerator-options.ts";
+import { MemoryBudget } from "../memory-budget.ts";
 import { ResidentStore } from "../resident-store.ts";
 import { takeRows } from "../row-taking.ts";
 import type { RowSource } from "../row-taking.ts";
@@ -74,7 +75,7 @@ class CpuAccelerator implements Accelerator {
     this.#settings = settings;
     this.#handle = handle;
     this.#residents = new ResidentStore({
-      capacityBytes: settings.capacityBytes,
+      budget: new MemoryBudget(settings.capacityBytes),
       idle: () => this.#queue.idle(),
       free: (table) => addon.releaseTable(table),
     });

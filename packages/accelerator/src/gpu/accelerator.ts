@@ -16,8 +16,10 @@ import type {
   TopKQuery,
 } from "../accelerator.ts";
 import { resolveAcceleratorOptions } from "../accelerator-options.ts";
-import { createReferenceAccelerator } from "../reference/accelerator.ts";
+import { gatherHostRows, takeHostRows } from "../host-rows.ts";
 import { MemoryBudget } from "../memory-budget.ts";
+import { ResidentStore } from "../resident-store.ts";
+import type { RowSource } from "../row-taking.ts";
 import { checkLoadShape, checkLocalRows, checkTopKQuery, emptyBlock } from "../top-k-request.ts";
 import type { GpuDevice } from "./device.ts";
 import { readRows } from "./exact-path.ts";
@@ -25,7 +27,6 @@ import { resolveGpuOptions } from "./gpu-settings.ts";
 import type { GpuAcceleratorOptions, GpuSettings } from "./gpu-settings.ts";
 import { rowLayout } from "./codes.ts";
 import { uploadRows } from "./rows-upload.ts";
-import type { RowSource } from "./rows-upload.ts";
 import { scratchShare } from "./scratch.ts";
 import { searchTopK } from "./search.ts";
 import { SearchLanes } from "./search-lanes.ts";
@@ -53,7 +54,7 @@ interface Settings extends GpuSettings {
 /** Where rows are: on the device, or on the host if they are only gathered. */
 type Held =
   | { readonly on: "device"; readonly pool: SlabPool; readonly rows: SearchRows }
-  | { readonly on: "host"; readonly rows: Resident };
+  | { readonly on: "host"; readonly values: Float32Array };
 
 class GpuAccelerator implements Accelerator {
   readonly kind = "gpu";
@@ -65,8 +66,7 @@ class GpuAccelerator implements Accelerator {
   /** By dim. */
   readonly #pools = new Map<number, SlabPool>();
   readonly #lanes: SearchLanes;
-  readonly #host: Accelerator;
-  readonly #held = new Map<Resident, Held>();
+  readonly #residents: ResidentStore<Held>;
   #closing: Promise<void> | undefined;
 
   constructor(gpu: GpuDevice, settings: Settings) {
@@ -78,11 +78,15 @@ class GpuAccelerator implements Accelerator {
     this.#settings = settings;
     this.#budget = new MemoryBudget(capacityBytes - scratchBytes);
     this.#lanes = new SearchLanes(gpu, { lanes, scratchBytes });
-    this.#host = createReferenceAccelerator({ capacityBytes: Infinity });
+    this.#residents = new ResidentStore({
+      budget: this.#budget,
+      idle: () => this.#lanes.ended(),
+      free: (held) => this.#free(held),
+    });
   }
 
   memory(): AcceleratorMemory {
-    return this.#budget.memory();
+    return this.#residents.memory();
   }
 
   async load(
@@ -95,19 +99,23 @@ class GpuAccelerator implements Accelerator {
     checkDim(shape);
     signal?.throwIfAborted();
     const source = { shape, chunks, signal };
-    const { bytes, ...held } =
-      shape.use === "search" ? await this.#upload(source) : await this.#loadOnHost(source);
-    const { rows, dim, firstRow } = shape;
-    const resident: Resident = Object.freeze({ rows, dim, firstRow, bytes });
-    this.#held.set(resident, held);
-    if (held.on === "device") await held.pool.tidy();
+    if (shape.use === "gather") {
+      const occupied = shape.rows * shape.dim * Float32Array.BYTES_PER_ELEMENT;
+      return this.#residents.add(shape, { occupied }, async () => {
+        return { on: "host", values: await takeHostRows(source) };
+      });
+    }
+    const pool = this.#poolOf(shape.dim);
+    const bytes = { occupied: groupsOf(shape.rows) * pool.groupBytes, isByDevice: true };
+    const resident = await this.#residents.add(shape, bytes, () => this.#upload(pool, source));
+    await pool.tidy();
     return resident;
   }
 
   async topK(query: TopKQuery, signal?: AbortSignal): Promise<TopKBlock> {
     this.#checkOpen();
     const checked = checkTopKQuery(query);
-    const parts = query.residents.map((resident) => this.#searchable(resident));
+    const parts = query.residents.map((resident) => this.#searchRows(resident));
     const { queries, room } = checked;
     if (queries === 0 || room === 0) return emptyBlock(queries);
     const scope = scopeOf(parts);
@@ -122,10 +130,10 @@ class GpuAccelerator implements Accelerator {
 
   async gather(resident: Resident, localRows: Uint32Array): Promise<Float32Array> {
     this.#checkOpen();
-    const held = this.#heldOf(resident);
-    if (held.on === "host") return this.#host.gather(held.rows, localRows);
+    const held = this.#residents.held(resident);
     const { dim, firstRow } = resident;
     checkLocalRows(resident, localRows);
+    if (held.on === "host") return gatherHostRows(held.values, dim, localRows);
     const gathered = new Float32Array(localRows.length * dim);
     await this.#lanes.gather(async (scratch) => {
       for (const extent of held.rows.extents) {
@@ -144,17 +152,8 @@ class GpuAccelerator implements Accelerator {
     return gathered;
   }
 
-  async release(resident: Resident): Promise<void> {
-    const held = this.#heldOf(resident);
-    this.#held.delete(resident);
-    await this.#lanes.ended();
-    if (held.on === "device") {
-      await held.pool.release(held.rows);
-      if (this.#closing === undefined) await held.pool.tidy();
-    } else {
-      await this.#host.release(held.rows);
-      this.#budget.giveBack(resident.bytes);
-    }
+  release(resident: Resident): Promise<void> {
+    return this.#residents.release(resident);
   }
 
   close(): Promise<void> {
@@ -163,17 +162,14 @@ class GpuAccelerator implements Accelerator {
   }
 
   async #close(): Promise<void> {
-    await this.#lanes.ended();
-    await Promise.all([...this.#held.keys()].map((resident) => this.release(resident)));
+    await this.#residents.close();
     this.#lanes.close();
-    await this.#host.close();
     if (this.#settings.ownsDevice) await this.#gpu.close();
   }
 
   /** Loads rows that will be searched into slabs that they share with others of their dim. */
-  async #upload(source: RowSource): Promise<Held & { readonly bytes: number }> {
+  async #upload(pool: SlabPool, source: RowSource): Promise<Held> {
     const { shape } = source;
-    const pool = this.#poolOf(shape.dim);
     const extents = await pool.take(shape).catch(async (error) => {
       // A join under way holds memory twice for a moment.
       await Promise.all([...this.#pools.values()].map((each) => each.tidy()));
@@ -185,29 +181,17 @@ class GpuAccelerator implements Accelerator {
     try {
       const scale = await uploadRows(source, target);
       this.#checkOpen();
-      const rows = pool.keep(extents, scale);
-      return { on: "device", pool, rows, bytes: groupsOf(shape.rows) * pool.groupBytes };
+      return { on: "device", pool, rows: pool.keep(extents, scale) };
     } catch (error) {
       await pool.giveBack(extents);
       throw error;
     }
   }
 
-  async #loadOnHost({
-    shape,
-    chunks,
-    signal,
-  }: RowSource): Promise<Held & { readonly bytes: number }> {
-    const bytes = shape.rows * shape.dim * Float32Array.BYTES_PER_ELEMENT;
-    this.#budget.reserve(bytes);
-    try {
-      const rows = await this.#host.load(shape, chunks, signal);
-      this.#checkOpen();
-      return { on: "host", rows, bytes };
-    } catch (error) {
-      this.#budget.giveBack(bytes);
-      throw error;
-    }
+  async #free(held: Held): Promise<void> {
+    if (held.on === "host") return;
+    await held.pool.release(held.rows);
+    if (this.#closing === undefined) await held.pool.tidy();
   }
 
   #poolOf(dim: number): SlabPool {
@@ -223,22 +207,14 @@ class GpuAccelerator implements Accelerator {
     return pool;
   }
 
-  #heldOf(resident: Resident): Held {
-    const held = this.#held.get(resident);
-    if (held === undefined) throw new RangeError("the resident is not on this accelerator");
-    return held;
-  }
-
-  #searchable(resident: Resident): SearchRows {
-    const held = this.#heldOf(resident);
-    if (held.on === "host") throw new RangeError("the resident was loaded to be gathered only");
-    return held.rows;
+  #searchRows(resident: Resident): SearchRows {
+    const held = this.#residents.searchable(resident);
+    if (held.on === "device") return held.rows;
+    throw new RangeError("rows to be searched lie on the device");
   }
 
   #checkOpen(): void {
-    if (this.#closing !== undefined) {
-      throw new WinnowError("UNAVAILABLE", "The accelerator is closed");
-    }
+    this.#residents.checkOpen();
     this.#gpu.checkAlive();
   }
 }

@@ -71,6 +71,11 @@ export type QueryRoute = "filter" | "exact" | "host" | "zero";
 const PRODUCT_MAX = 1e37;
 /** Beyond this, the slack would admit every row anyway. */
 const SLACK_MAX = 1e30;
+/**
+ * Rows that reach beyond 2^120 have a slack that admits nearly all, and a device may compute x · (y · f)
+ * as (x · y) · f, which would overflow.
+ */
+const ROW_EXPONENT_MIN = -120;
 
 /** The power of two that brings rows of this size near 1. */
 export function rowExponent({ exponentMax }: RowScale): number {
@@ -99,8 +104,9 @@ export function encodeQuery(
   if (largest === 0) return "zero";
   if (Math.sqrt(squares) * scale.normMax > PRODUCT_MAX) return "exact";
   const exponent = exponentOf(largest);
-  const slack = slackOf(dim, exponent, rowExponent(scale));
-  if (slack > SLACK_MAX) return "exact";
+  const rowsExponent = rowExponent(scale);
+  const slack = slackOf(dim, exponent, rowsExponent);
+  if (slack > SLACK_MAX || rowsExponent < ROW_EXPONENT_MIN) return "exact";
   const unit = 2 ** -exponent;
   const step = roundUp((largest * unit) / CODE_MAX);
   const bytes = new Int8Array(target.buffer, target.byteOffset + 16, codeQuads * 16);
@@ -122,13 +128,15 @@ export function encodeQuery(
 
 /**
  * An absolute error, in scaled units, for what a device may do with numbers below 2^-126 (take them
- * as zero): row values before they are scaled, query values, products, sums, a group's head; and for
+ * as zero): row values before they are scaled, query values, products, sums, a group's head; a query
+ * value times the rows' power of two, as WGSL admits x · (y · f) to be computed as (x · f) · y; and for
  * a canonical score that is rounded to a subnormal float32.
  */
 function slackOf(dim: number, queryExponent: number, rowsExponent: number): number {
   return (
     2 ** -100 +
     8 * dim * 2 ** (rowsExponent - 126) +
+    8 * dim * 2 ** (-rowsExponent - 126) +
     dim * 2 ** -108 +
     2 ** (rowsExponent - queryExponent - 148)
   );

@@ -7,12 +7,13 @@ import { WinnowError, mergeTopK } from "@winnow/core";
 import type { TopKBlock } from "@winnow/core";
 import { CandidateHeap } from "../reference/candidate-heap.ts";
 import { scanTopK } from "../reference/scan.ts";
+import type { RowTest } from "../row-admission.ts";
 import type { CheckedTopKQuery } from "../top-k-request.ts";
 import type { GpuDevice } from "./device.ts";
 import { PARAMS_STRIDE } from "./kernels.ts";
 import type { Scratch } from "./scratch.ts";
 import { dispatchGrid, nextToken } from "./search-pass.ts";
-import type { RowTest, SearchScope } from "./search-scope.ts";
+import type { SearchScope } from "./search-scope.ts";
 import { GROUP_ROWS, ROW_THREADS } from "./shaders/prelude.ts";
 import type { Extent } from "./slab.ts";
 

@@ -3,9 +3,10 @@
 // queue uploads without bound.
 
 import { WinnowError } from "@winnow/core";
-import type { LoadShape } from "../accelerator.ts";
 import { nextLoopTurn } from "../loop-turn.ts";
-import { checkChunk, checkComplete } from "../top-k-request.ts";
+import { takeRows } from "../row-taking.ts";
+import type { RowSource } from "../row-taking.ts";
+import { checkFinite } from "../top-k-request.ts";
 import type { RowLayout, RowScale } from "./codes.ts";
 import type { GpuDevice } from "./device.ts";
 import { dispatchGrid } from "./search-pass.ts";
@@ -18,13 +19,6 @@ import type { GpuBuffer } from "./webgpu-api.ts";
 /** Bytes of values that are sent between two turns of the event loop. */
 const BLOCK_BYTES = 2 ** 22;
 const NO_EXPONENT = -(2 ** 31);
-
-/** Where rows come from. */
-export interface RowSource {
-  readonly shape: LoadShape;
-  readonly chunks: Iterable<Float32Array> | AsyncIterable<Float32Array>;
-  readonly signal: AbortSignal | undefined;
-}
 
 /** Where rows go. */
 export interface RowTarget {
@@ -66,16 +60,11 @@ class Upload {
     this.#padded = new Float32Array(dim % 4 === 0 ? 0 : this.#blockRows * valueQuads * 4);
   }
 
-  async take({ shape, chunks, signal }: RowSource): Promise<RowScale> {
-    const progress = { shape, taken: 0 };
-    for await (const chunk of chunks) {
-      signal?.throwIfAborted();
-      checkChunk(progress, chunk);
-      await this.#append(chunk, signal);
-      await nextLoopTurn();
-    }
-    signal?.throwIfAborted();
-    checkComplete(progress);
+  async take(source: RowSource): Promise<RowScale> {
+    await takeRows(source, (chunk, progress) => {
+      checkFinite(progress, chunk);
+      return this.#append(chunk, source.signal);
+    });
     await this.#awaitDevice();
     return this.#coder.scale();
   }

@@ -173,7 +173,9 @@ function dispatchAll(
   perSlab(scan, scanKernel, (groups) => dispatchGrid(scan, groups));
   const select = recorder.stage("select");
   if (excludedRowsMax > 0) {
-    perQuery(select, kernels.exclude, Math.ceil(excludedRowsMax / ROW_THREADS));
+    // More workgroups than a dimension may have would be an error; the kernel strides over the rest.
+    const workgroups = Math.ceil(excludedRowsMax / ROW_THREADS);
+    perQuery(select, kernels.exclude, Math.min(workgroups, GRID_WIDTH));
   }
   perQuery(select, kernels.select, 1);
   const rescore = recorder.stage("rescore");

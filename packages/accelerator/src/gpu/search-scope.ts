@@ -2,7 +2,6 @@
 // between global rows and positions (slot · 128 + row within the group). A slab may hold rows of other
 // residents, which have no slot.
 
-import type { TopKQuery } from "../accelerator.ts";
 import type { RowLayout, RowScale } from "./codes.ts";
 import { GROUP_ROWS, RANGE_WORDS } from "./shaders/prelude.ts";
 import type { Extent, Slab } from "./slab.ts";
@@ -121,30 +120,4 @@ function bitsFrom(bitmap: Uint8Array, first: number): number {
   let bits = 0;
   for (let index = 4; index >= 0; index -= 1) bits = bits * 256 + (bitmap[byte + index] ?? 0);
   return Math.floor(bits / 2 ** shift) % 2 ** 32;
-}
-
-/** Whether a query may return a row. */
-export type RowTest = (row: number) => boolean;
-
-/** The test for one query: excluded rows by search in their ascending list, then the mask. */
-export function rowTest(query: TopKQuery, index: number): RowTest {
-  const excluded = query.excludedRows?.[index];
-  const mask = query.admittedRows;
-  return (row) => {
-    if (mask !== undefined && ((mask[Math.floor(row / 8)] ?? 0) & (1 << (row & 7))) === 0) {
-      return false;
-    }
-    return excluded === undefined || !holds(excluded, row);
-  };
-}
-
-function holds(rows: Uint32Array, row: number): boolean {
-  let low = 0;
-  let high = rows.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (rows[middle]! < row) low = middle + 1;
-    else high = middle;
-  }
-  return rows[low] === row;
 }

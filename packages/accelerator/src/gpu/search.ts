@@ -3,6 +3,7 @@
 
 import type { TopKBlock } from "@winnow/core";
 import { CandidateHeap } from "../reference/candidate-heap.ts";
+import { rowTest } from "../row-admission.ts";
 import type { CheckedTopKQuery } from "../top-k-request.ts";
 import { encodeQuery } from "./codes.ts";
 import type { QueryRoute } from "./codes.ts";
@@ -12,7 +13,7 @@ import type { GpuSearchCost } from "./gpu-settings.ts";
 import { passQueries } from "./pass-rooms.ts";
 import { runPass } from "./search-pass.ts";
 import type { PassAnswer } from "./search-pass.ts";
-import { maskWords, positionsOf, rowTest } from "./search-scope.ts";
+import { maskWords, positionsOf } from "./search-scope.ts";
 import type { SearchScope } from "./search-scope.ts";
 import { CANDIDATE_WORDS, GROUP_ROWS } from "./shaders/prelude.ts";
 

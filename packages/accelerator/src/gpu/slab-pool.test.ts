@@ -4,18 +4,21 @@
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import type { Accelerator, Resident } from "../accelerator.ts";
-import { bruteForce, firstDifference, normalValues, seededRandom } from "../exactness.cases.ts";
-import type { SearchProblem } from "../exactness.cases.ts";
 import { createGpuAccelerator } from "./accelerator.ts";
 import type { GpuAcceleratorOptions, GpuSearchCost } from "./gpu-settings.ts";
+import {
+  DIM,
+  GROUP_BYTES,
+  K,
+  VALUE_BYTES,
+  bytesOf,
+  gatherFault,
+  load,
+  searchFault,
+} from "./shared-table.cases.ts";
 import { openSoftwareGpu } from "./software-gpu.cases.ts";
 
 const { device, reason } = await openSoftwareGpu();
-const DIM = 8;
-const K = 12;
-/** Bytes of a group of 128 rows of DIM values: values, codes, head. */
-const GROUP_BYTES = 128 * (32 + 16) + 16;
-const VALUE_BYTES = 128 * 32;
 
 afterAll(async () => {
   await device?.close();
@@ -33,59 +36,7 @@ function openOne(options: Partial<GpuAcceleratorOptions> = {}): Opened {
   return { accelerator: createGpuAccelerator(device!, settings), costs };
 }
 
-const random = seededRandom(5);
-const ROWS = 8000;
-const TABLE: SearchProblem = {
-  dim: DIM,
-  k: K,
-  table: normalValues(random, ROWS * DIM),
-  vectors: normalValues(random, 3 * DIM),
-};
-
-function load(accelerator: Accelerator, firstRow: number, rows: number): Promise<Resident> {
-  const chunk = TABLE.table.subarray(firstRow * DIM, (firstRow + rows) * DIM);
-  return accelerator.load({ rows, dim: DIM, firstRow, use: "search" }, [chunk]);
-}
-
-/** What is wrong with a search of these residents, whose rows do not overlap. */
-async function searchFault(
-  accelerator: Accelerator,
-  residents: readonly Resident[],
-): Promise<string | undefined> {
-  const covered = new Uint8Array(ROWS / 8);
-  for (const { firstRow, rows } of residents) {
-    for (let row = firstRow; row < firstRow + rows; row += 1) covered[row >> 3]! |= 1 << (row & 7);
-  }
-  const excludedRows = [
-    undefined,
-    bruteForce(TABLE)
-      .rows.slice(K, 2 * K)
-      .toSorted(),
-    undefined,
-  ];
-  const { vectors, k } = TABLE;
-  const block = await accelerator.topK({ residents, vectors, k, excludedRows });
-  return firstDifference(block, bruteForce({ ...TABLE, excludedRows, admittedRows: covered }));
-}
-
-async function gatherFault(
-  accelerator: Accelerator,
-  resident: Resident,
-): Promise<string | undefined> {
-  const { firstRow, rows } = resident;
-  const asked = Uint32Array.of(rows - 1, 0, Math.floor(rows / 2));
-  const gathered = await accelerator.gather(resident, asked);
-  const expected = [...asked].flatMap((row) =>
-    Array.from({ length: DIM }, (_, j) => TABLE.table[(firstRow + row) * DIM + j]!),
-  );
-  return expected.every((value, at) => Object.is(value, gathered[at])) ? undefined : "other rows";
-}
-
 const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
-
-function bytesOf(residents: readonly Resident[]): number {
-  return residents.reduce((sum, { bytes }) => sum + bytes, 0);
-}
 
 describe.skipIf(device === undefined)(`partitions in shared slabs ${reason}`, () => {
   test("16 partitions of a table are searched with the dispatches of one", async () => {

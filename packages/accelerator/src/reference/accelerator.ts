@@ -2,7 +2,7 @@
 // where no compiler exists. It runs on the thread it is called on and gives way between blocks.
 
 import type { TopKBlock } from "@winnow/core";
-import { WinnowError } from "@winnow/core";
+import type { WinnowError } from "@winnow/core";
 import type {
   Accelerator,
   AcceleratorMemory,
@@ -12,9 +12,10 @@ import type {
 } from "../accelerator.ts";
 import { resolveAcceleratorOptions } from "../accelerator-options.ts";
 import type { AcceleratorOptions } from "../accelerator-options.ts";
+import { gatherHostRows, takeHostRows } from "../host-rows.ts";
+import { MemoryBudget } from "../memory-budget.ts";
 import { ResidentStore } from "../resident-store.ts";
-import { takeRows } from "../row-taking.ts";
-import { checkFinite, checkLoadShape, checkLocalRows, checkTopKQuery } from "../top-k-request.ts";
+import { checkLoadShape, checkLocalRows, checkTopKQuery } from "../top-k-request.ts";
 import { WorkQueue } from "../work-queue.ts";
 import { scanTopK } from "./scan.ts";
 
@@ -33,7 +34,8 @@ class ReferenceAccelerator implements Accelerator {
 
   constructor(capacityBytes: number) {
     const idle = (): Promise<void> => this.#queue.idle();
-    this.#residents = new ResidentStore({ capacityBytes, idle, free: () => undefined });
+    const budget = new MemoryBudget(capacityBytes);
+    this.#residents = new ResidentStore({ budget, idle, free: () => undefined });
   }
 
   memory(): AcceleratorMemory {
@@ -48,16 +50,8 @@ class ReferenceAccelerator implements Accelerator {
     this.#residents.checkOpen();
     checkLoadShape(shape);
     signal?.throwIfAborted();
-    const length = shape.rows * shape.dim;
-    const occupied = length * Float32Array.BYTES_PER_ELEMENT;
-    return this.#residents.add(shape, { occupied }, async () => {
-      const values = allocate(length);
-      await takeRows({ shape, chunks, signal }, (chunk, progress) => {
-        checkFinite(progress, chunk);
-        values.set(chunk, progress.taken);
-      });
-      return values;
-    });
+    const occupied = shape.rows * shape.dim * Float32Array.BYTES_PER_ELEMENT;
+    return this.#residents.add(shape, { occupied }, () => takeHostRows({ shape, chunks, signal }));
   }
 
   async topK(query: TopKQuery, signal?: AbortSignal): Promise<TopKBlock> {
@@ -75,12 +69,7 @@ class ReferenceAccelerator implements Accelerator {
     this.#residents.checkOpen();
     const values = this.#residents.held(resident);
     checkLocalRows(resident, localRows);
-    const { dim } = resident;
-    const gathered = new Float32Array(localRows.length * dim);
-    for (const [index, row] of localRows.entries()) {
-      gathered.set(values.subarray(row * dim, (row + 1) * dim), index * dim);
-    }
-    return gathered;
+    return gatherHostRows(values, resident.dim, localRows);
   }
 
   release(resident: Resident): Promise<void> {
@@ -89,15 +78,5 @@ class ReferenceAccelerator implements Accelerator {
 
   close(): Promise<void> {
     return this.#residents.close();
-  }
-}
-
-/** Zeros. @throws WinnowError RESOURCE_EXHAUSTED when the engine cannot give that many */
-function allocate(length: number): Float32Array {
-  try {
-    return new Float32Array(length);
-  } catch (cause) {
-    const message = `Cannot allocate ${length} float32 values`;
-    throw new WinnowError("RESOURCE_EXHAUSTED", message, { cause });
   }
 }

@@ -6,6 +6,7 @@ import type { TopKBlock } from "@winnow/core";
 import { canonicalScore, widenQueries } from "../canonical-score.ts";
 import type { WideQuery } from "../canonical-score.ts";
 import { nextLoopTurn } from "../loop-turn.ts";
+import { holdsRow, isAdmitted } from "../row-admission.ts";
 import type { CheckedTopKQuery } from "../top-k-request.ts";
 import { CandidateHeap } from "./candidate-heap.ts";
 
@@ -69,8 +70,7 @@ interface BlockRange {
 function admittedOf(part: ScannedRows, { start, end, mask, order }: BlockRange): Uint32Array {
   let count = 0;
   for (let local = start; local < end; local += 1) {
-    const row = part.firstRow + local;
-    if (mask !== undefined && ((mask[Math.floor(row / 8)] ?? 0) & (1 << (row & 7))) === 0) continue;
+    if (!isAdmitted(mask, part.firstRow + local)) continue;
     order[count] = local;
     count += 1;
   }
@@ -86,22 +86,10 @@ function scanBlock(part: ScannedRows, locals: Uint32Array, state: QueryState): v
     const score = canonicalScore(vector, part.values, local * dim);
     if (score < threshold) continue;
     const row = part.firstRow + local;
-    if (excluded !== undefined && holds(excluded, row)) continue;
+    if (excluded !== undefined && holdsRow(excluded, row)) continue;
     heap.offer(score, row);
     ({ threshold } = heap);
   }
-}
-
-/** Whether an ascending list holds a row. */
-function holds(rows: Uint32Array, row: number): boolean {
-  let low = 0;
-  let high = rows.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (rows[middle]! < row) low = middle + 1;
-    else high = middle;
-  }
-  return rows[low] === row;
 }
 
 function collect({ queries, room }: CheckedTopKQuery, states: readonly QueryState[]): TopKBlock {

@@ -1,6 +1,6 @@
 // The kernels that bound the best score of each group: `scan` and `exclude` (see prelude.ts).
 
-import { GROUP_ROWS, PRELUDE, ROW_THREADS } from "./prelude.ts";
+import { BOUND_MARGIN, GROUP_ROWS, PRELUDE, ROW_THREADS } from "./prelude.ts";
 
 /** `text` for each number from 0 to `count` - 1. */
 function times(count: number, text: (index: number) => string): string {
@@ -16,19 +16,27 @@ function addProducts(index: number): string {
   }`;
 }
 
-/** Offers a row's product to the group's largest. */
+/**
+ * Offers a row's product to the group's largest. WGSL defines a subgroup operation over the lanes that
+ * happen to be active, and a GPU whose lanes have parted (`isAdmitted` returns early) need not have
+ * joined them again. So no lane speaks for the others: every lane that holds the largest product of
+ * whichever lanes it was compared with offers it, and the largest of all is among these.
+ */
 function offerBest(index: number, hasSubgroups: boolean): string {
   const own = `select(NOTHING, best${index}, admitted)`;
   return hasSubgroups
-    ? `{ let m = subgroupMax(${own}); if (subgroupLane == 0u) { atomicMax(&best[${index}], m); } }`
+    ? `{ let own = ${own}; if (own == subgroupMax(own)) { atomicMax(&best[${index}], own); } }`
     : `atomicMax(&best[${index}], ${own});`;
 }
 
 const GROUP_BOUNDS = /* wgsl */ `
 const NOTHING = -0x7fffffff;
-/** Zero where a float cannot hold it; the slack covers what is lost. */
+/**
+ * Zero where a float cannot hold it; the slack covers what is lost. Chosen among integers: a device may
+ * assume that no float is ever NaN, even one that a select throws away.
+ */
 fn powerOfTwo(exponent: i32) -> f32 {
-  return select(0.0, bitcast<f32>(u32(exponent + 127) << 23u), exponent >= -126);
+  return bitcast<f32>(select(0u, u32(exponent + 127) << 23u, exponent >= -126));
 }
 
 /** Bounds of the best score in a group from the largest product of codes. */
@@ -46,8 +54,7 @@ fn writeBounds(queryIndex: u32, slot: u32, group: u32, product: i32) {
   let estimate = q.x * g.x * f32(product);
   // Cauchy-Schwarz for what the codes leave out; 2^-30 covers the order of the query's float64 sums.
   let error = q.y * g.y + q.z * g.z + q.y * (g.y + g.z) * 0x1p-30;
-  // 2^-19 covers the roundings of these lines and that of the canonical score.
-  let reach = error + (abs(estimate) + error) * 0x1p-19 + q.w;
+  let reach = error + (abs(estimate) + error) * ${BOUND_MARGIN}f + q.w;
   bounds[lowerAt] = ordered(estimate - reach);
   bounds[upperAt] = ordered(estimate + reach);
 }
@@ -66,7 +73,6 @@ var<workgroup> best: array<atomic<i32>, ${tile}>;
 fn main(
   @builtin(local_invocation_index) lane: u32,
   @builtin(workgroup_id) workgroup: vec3<u32>,
-  ${hasSubgroups ? "@builtin(subgroup_invocation_id) subgroupLane: u32," : ""}
 ) {
   let index = groupOf(workgroup);
   if (index >= params.groups) { return; }
@@ -98,14 +104,25 @@ fn main(
 `;
 }
 
-/** Takes the promise from groups with excluded rows: one thread per excluded row and query. */
+/**
+ * Takes the promise from groups with excluded rows: a thread per excluded row and query, or for several
+ * rows where the grid ends. Only the first of a group's rows writes: two threads that write one place
+ * would be a data race, even with the same value.
+ */
 export const EXCLUDE_SHADER: string = /* wgsl */ `
 ${PRELUDE}
 @compute @workgroup_size(${ROW_THREADS})
-fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-  let at = scopeWords[params.exclusions + id.y] + id.x;
-  if (at >= scopeWords[params.exclusions + id.y + 1u]) { return; }
-  let position = scopeWords[params.exclusions + params.queries + 1u + at];
-  bounds[id.y * params.slots + position / ${GROUP_ROWS}u] = 0u;
+fn main(
+  @builtin(global_invocation_id) id: vec3<u32>,
+  @builtin(num_workgroups) grid: vec3<u32>,
+) {
+  let list = params.exclusions + params.queries + 1u;
+  let first = scopeWords[params.exclusions + id.y];
+  let end = scopeWords[params.exclusions + id.y + 1u];
+  for (var at = first + id.x; at < end; at += grid.x * ${ROW_THREADS}u) {
+    let slot = scopeWords[list + at] / ${GROUP_ROWS}u;
+    if (at > first && scopeWords[list + at - 1u] / ${GROUP_ROWS}u == slot) { continue; }
+    bounds[id.y * params.slots + slot] = 0u;
+  }
 }
 `;

@@ -32,6 +32,16 @@ export const RESULT_HEAD_WORDS = 3;
 export const CANDIDATE_WORDS = 2;
 /** Words of a finalist on the device: position, global row, bits of its score. */
 export const FINALIST_WORDS = 3;
+/**
+ * What `scan` adds to the reach of a bound, relative to the estimate and its error: the roundings of a
+ * dozen operations, each off by up to 2^-23 (WGSL leaves the direction open), and of the canonical score.
+ */
+export const BOUND_MARGIN: number = 2 ** -19;
+/**
+ * The error of a float32 score relative to Σ|x·y|, in units of 2^-23: so many per value and so many
+ * more. One for a product, one for each addition in whatever order, twice that to spare.
+ */
+export const ROUGH_UNITS = { perValue: 2, more: 16 } as const;
 /** The parameter that says there is no mask, or that there are no excluded rows. */
 export const ABSENT = 0xffffffff;
 

@@ -7,6 +7,7 @@ import {
   GROUP_ROWS,
   PRELUDE,
   RESULT_HEAD_WORDS,
+  ROUGH_UNITS,
   ROW_THREADS,
 } from "./prelude.ts";
 import { SOFT_FLOAT } from "./soft-float.ts";
@@ -47,7 +48,8 @@ fn roughBounds(queryIndex: u32, row: u32) -> vec2<u32> {
   let score = (sum.x + sum.y) + (sum.z + sum.w);
   let total = (magnitude.x + magnitude.y) + (magnitude.z + magnitude.w);
   // Any order of additions, fused or not, and the canonical score's own rounding.
-  let relative = f32(2u * params.dim + 16u) * 0x1p-23;
+  let units = ${ROUGH_UNITS.perValue}u * params.dim + ${ROUGH_UNITS.more}u;
+  let relative = f32(units) * 0x1p-23;
   let reach = relative * total + bitcast<vec4<f32>>(query[head]).w;
   return vec2<u32>(ordered(score - reach), ordered(score + reach));
 }
