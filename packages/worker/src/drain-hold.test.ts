@@ -111,6 +111,15 @@ describe("I5: the hold of a drain", () => {
     ).toBe(2000);
   });
 
+  test("does not wait for a version that the others cannot load", () => {
+    const own = { ...holding, serving: false };
+    const failed = { ...holding, state: "failed" as const, tables: [] };
+
+    expect(endOfHold(() => [{ ...announcement(w1, 1, false), versions: [failed] }], { own })).toBe(
+      2000,
+    );
+  });
+
   test("waits for a version that serves no more while another worker is to keep it", () => {
     const own = { ...holding, serving: false };
     const loading = { ...holding, state: "loading" as const, tables: [] };

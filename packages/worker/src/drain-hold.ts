@@ -67,7 +67,8 @@ export function drainHold(facts: DrainFacts): DrainHold {
 
 /**
  * Whether others are to go on with a version: it serves, or one of them has it. A worker in drain
- * unloads nothing, so it may hold versions that everybody else has given up; nobody will cover those.
+ * unloads nothing, so it may hold versions that everybody else has given up, or cannot load; nobody
+ * will cover those.
  */
 function isToBeKept(holding: VersionHolding, { others }: DrainFacts): boolean {
   if (holding.state === "unloading") return false;
@@ -75,7 +76,8 @@ function isToBeKept(holding: VersionHolding, { others }: DrainFacts): boolean {
   const { model, version } = holding;
   return others.some(({ state, versions }) => {
     const held = versions.find((each) => each.model === model && each.version === version);
-    return state !== "draining" && held !== undefined && held.state !== "unloading";
+    if (state === "draining" || held === undefined) return false;
+    return held.state !== "unloading" && held.state !== "failed";
   });
 }
 
