@@ -11,6 +11,8 @@ import type { ComputeFailure } from "./compute.ts";
 import { ProgressCounter } from "./progress-counter.ts";
 import { DIM, NAME, candidates, computeOf, loaded } from "./loaded-tables.cases.ts";
 
+const memory = { usedBytes: 0, capacityBytes: 1 };
+
 describe("the compute side", () => {
   test("a scan that arrives during a load is answered before the load ends", async () => {
     const model = new MemoryModel([candidates(4000, undefined)]);
@@ -127,6 +129,26 @@ describe("the compute side", () => {
 
     expect(isEnded).toBe(true);
     expect(await waiting).toMatchObject({ code: "UNAVAILABLE" });
+  });
+
+  test("(R5) a thread that ends when asked to leaves no timer behind", async () => {
+    const clock = new ManualClock();
+    let answer: (message: unknown) => void = () => undefined;
+    const client = new ComputeClient({
+      port: {
+        postMessage: (message) => answer({ ...(message as object), memory }),
+        on: (_, listener) => (answer = listener),
+      },
+      progress: new ProgressCounter(),
+      device: { accelerator: "cpu", device: "obedient" },
+      memory,
+      clock,
+      end: async () => undefined,
+    });
+
+    await client.shutdown();
+
+    expect(clock.pendingTimers).toBe(0);
   });
 
   test("when the thread dies, what waits for it fails with UNAVAILABLE, and so does what follows", async () => {
