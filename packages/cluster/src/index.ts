@@ -11,7 +11,7 @@ export type {
 } from "./announcement.ts";
 export type { MembershipStore, MembershipView, SilentMember } from "./membership/membership.ts";
 export { RedisMembership } from "./membership/redis-membership.ts";
-export type { RedisMembershipSettings } from "./membership/redis-membership.ts";
+export type { OpenRedis, RedisMembershipSettings } from "./membership/redis-membership.ts";
 export { probeRedis } from "./membership/redis-probe.ts";
 export { StaticMembership, parseMembers } from "./membership/static-membership.ts";
 export type { Describe, StaticMembershipSettings } from "./membership/static-membership.ts";
@@ -57,7 +57,13 @@ export type {
   WorkerChannelState,
 } from "./rpc/shard-channel.ts";
 export { WorkerServer } from "./rpc/shard-server.ts";
-export type { WorkerHealth, WorkerServerParts, WorkerServerSettings } from "./rpc/shard-server.ts";
+export type {
+  ListenForRouters,
+  WorkerHealth,
+  WorkerListener,
+  WorkerServerParts,
+  WorkerServerSettings,
+} from "./rpc/shard-server.ts";
 export type {
   FrameChannel,
   FrameHandlers,

@@ -1,7 +1,8 @@
 // How a worker comes into being: options become settings, the compute side is started, and a worker
 // made of both listens.
 
-import type { MembershipStore } from "@winnow/cluster";
+import { WorkerServer } from "@winnow/cluster";
+import type { ListenForRouters, MembershipStore } from "@winnow/cluster";
 import type { Environment } from "@winnow/core";
 
 import { type StartCompute, startComputeThread } from "./compute/compute-start.ts";
@@ -21,9 +22,13 @@ export interface WorkerDependencies {
   readonly startCompute?: StartCompute;
   /** Default: the file system. */
   readonly storage?: ModelStorage;
+  /** Default: gRPC. */
+  readonly listen?: ListenForRouters;
   /** Told what there is to count and measure. */
   readonly observer?: WorkerObserver;
 }
+
+const listenByGrpc: ListenForRouters = (parts, settings) => WorkerServer.listen(parts, settings);
 
 /**
  * Starts a worker; resolves once it listens and its device is known. Loading goes on behind.
@@ -36,9 +41,13 @@ export async function startWorker(
   const settings = resolveWorkerOptions(options);
   const { environment, membership, observer } = dependencies;
   const { startCompute = startComputeThread, storage = fileStorage } = dependencies;
+  const { listen = listenByGrpc } = dependencies;
   const compute = await startCompute(settings, environment.log);
   try {
-    const worker = new Worker({ environment, membership, compute, storage, observer }, settings);
+    const worker = new Worker(
+      { environment, membership, compute, storage, listen, observer },
+      settings,
+    );
     await worker.listen();
     return worker;
   } catch (error) {

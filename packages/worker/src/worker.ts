@@ -10,14 +10,15 @@
 // draining → closed. A compute thread that dies, or a device that is lost, ends the worker: queries get
 // UNAVAILABLE, its routers' streams end (they ask other replicas), and its process is told to exit.
 
-import { WorkerServer } from "@winnow/cluster";
 import type {
   Announcement,
   LinkHandlers,
+  ListenForRouters,
   MembershipStore,
   ModelsOrder,
   ProgramQuery,
   WorkerLink,
+  WorkerListener,
   WorkerService,
 } from "@winnow/cluster";
 import { WinnowError, sleep } from "@winnow/core";
@@ -44,6 +45,7 @@ export interface WorkerParts {
   /** Shut down by the worker, once it has listened. */
   readonly compute: Compute;
   readonly storage: ModelStorage;
+  readonly listen: ListenForRouters;
   readonly observer: WorkerObserver | undefined;
 }
 
@@ -58,9 +60,10 @@ export class Worker implements WorkerService {
   readonly #announcer: Announcer;
   readonly #progress: ProgressWatch;
   readonly #watch: VersionWatch;
+  readonly #listen: ListenForRouters;
   readonly #ended: Promise<ComputeFailure | undefined>;
   #end: (failure: ComputeFailure | undefined) => void = () => undefined;
-  #server: WorkerServer | undefined;
+  #server: WorkerListener | undefined;
   #stopWatching: (() => void) | undefined;
   #address = "";
   #isStarted = false;
@@ -69,7 +72,7 @@ export class Worker implements WorkerService {
   #isClosed = false;
 
   constructor(parts: WorkerParts, settings: WorkerSettings) {
-    const { environment, membership, compute, storage, observer } = parts;
+    const { environment, membership, compute, storage, listen, observer } = parts;
     const { clock, log } = environment;
     this.#ended = new Promise((resolve) => {
       this.#end = resolve;
@@ -78,6 +81,7 @@ export class Worker implements WorkerService {
     this.#environment = environment;
     this.#membership = membership;
     this.#compute = compute;
+    this.#listen = listen;
     const announcement = (): Announcement => this.announcement();
     const { announceIntervalMs } = settings;
     this.#announcer = new Announcer({ environment, membership, announcement, announceIntervalMs });
@@ -158,7 +162,7 @@ export class Worker implements WorkerService {
   async listen(): Promise<void> {
     const { host, port } = this.#settings;
     const environment = this.#environment;
-    this.#server = await WorkerServer.listen({ service: this, environment }, { host, port });
+    this.#server = await this.#listen({ service: this, environment }, { host, port });
     this.#address = advertisedAddressOf(this.#settings, this.#server.port);
     this.#compute.onFailure((failure) => void this.#die(failure));
     this.#announcer.changed();

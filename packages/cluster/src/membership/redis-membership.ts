@@ -60,6 +60,9 @@ const MEMBERS_MAX = 4096;
 /** An id without a record for so long is taken out of the set. */
 const PRUNE_MS = 600_000;
 
+/** Opens a connection to the store, which opens itself again whenever it breaks. */
+export type OpenRedis = (url: string) => Redis;
+
 interface CachedRecord {
   readonly stored: string;
   /** `undefined`: refused. */
@@ -71,6 +74,7 @@ export class RedisMembership implements MembershipStore {
   readonly #environment: Environment;
   readonly #settings: RedisMembershipSettings;
   readonly #redis: Redis;
+  readonly #openRedis: OpenRedis;
   readonly #keys: RedisKeys;
   readonly #lease: RedisLease;
   readonly #listeners = new Set<(view: MembershipView) => void>();
@@ -86,8 +90,10 @@ export class RedisMembership implements MembershipStore {
   constructor(
     environment: Environment,
     settings: { readonly url: string } & Partial<RedisMembershipSettings>,
+    openRedis: OpenRedis = (url) => new Redis(url, CONNECTION),
   ) {
     this.#environment = environment;
+    this.#openRedis = openRedis;
     this.#settings = { ...DEFAULTS, ...settings };
     this.#keys = redisKeys(this.#settings.cluster);
     this.#redis = this.#connect(() => {
@@ -141,7 +147,7 @@ export class RedisMembership implements MembershipStore {
   }
 
   #connect(onReady: () => void): Redis {
-    const redis = new Redis(this.#settings.url, CONNECTION);
+    const redis = this.#openRedis(this.#settings.url);
     redis.on("error", (error) => {
       this.#environment.log.debug("membership store connection", { message: error.message });
     });

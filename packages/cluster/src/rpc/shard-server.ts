@@ -37,6 +37,15 @@ export interface WorkerServerSettings {
   readonly unreadBytesMax: number;
 }
 
+/** A worker that routers can reach: a `WorkerServer`, or what a simulator has instead. */
+export type WorkerListener = Pick<WorkerServer, "port" | "setHealth" | "drain" | "close">;
+
+/** Makes a worker reachable. @throws WinnowError UNAVAILABLE when the address cannot be had */
+export type ListenForRouters = (
+  parts: WorkerServerParts,
+  settings: Partial<WorkerServerSettings>,
+) => Promise<WorkerListener>;
+
 /** What a server serves, and with which clock. */
 export interface WorkerServerParts {
   readonly service: WorkerService;
