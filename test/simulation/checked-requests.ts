@@ -1,0 +1,232 @@
+// Requests to the simulated cluster at random times, whether or not earlier ones were answered, and
+// the judgement of every answer: exact for the version it names, or wrong.
+
+import { WinnowError, stringTensor, tensor, toWinnowError } from "@winnow/core";
+import type { Tensor } from "@winnow/core";
+import type { Prediction, Router } from "@winnow/router";
+import { MODEL, SIGNATURE_K } from "./simulated-models.ts";
+import type { VersionContent } from "./simulated-models.ts";
+import type { SimulatedProcess } from "./simulated-process.ts";
+import type { RouterPlace } from "./simulated-routers.ts";
+import type { SimulatedWorld } from "./simulated-world.ts";
+import { between, oneOf, seededRandom } from "./virtual-time.ts";
+import type { Random } from "./virtual-time.ts";
+
+/** What became of all requests. */
+export interface RequestCounts {
+  asked: number;
+  exact: number;
+  partial: number;
+  failed: number;
+}
+
+interface Wish {
+  readonly users: readonly number[];
+  readonly version: number | undefined;
+  readonly k: number | undefined;
+  /** Of the best items of the first user, so many are excluded. */
+  readonly excluded: number;
+  readonly allowPartial: boolean;
+  readonly deadlineMs: number;
+}
+
+/** A deadline may be missed by so much, and by what timers are late. */
+const DEADLINE_SLACK_MS = 50;
+
+/** Asks until it is told to stop. */
+export class CheckedRequests {
+  readonly counts: RequestCounts = { asked: 0, exact: 0, partial: 0, failed: 0 };
+  /** Failures are violations: each partition has a healthy replica. */
+  isSuccessDue = false;
+  readonly #world: SimulatedWorld;
+  readonly #random: Random;
+  /** The processes that requests without an end run on. */
+  readonly #open = new Set<{ readonly process: SimulatedProcess }>();
+  #isStopped = false;
+
+  constructor(world: SimulatedWorld) {
+    this.#world = world;
+    this.#random = seededRandom(world.scenario.seed, "requests");
+  }
+
+  /** Requests without an end; those of a process that died have one. */
+  get open(): number {
+    return [...this.#open].filter(({ process }) => process.state !== "dead").length;
+  }
+
+  run(): void {
+    if (this.#isStopped) return;
+    const gapMs = (-Math.log(1 - this.#random()) * 1000) / this.#world.scenario.requestsPerSecond;
+    this.#world.time.after(gapMs, () => {
+      this.#ask();
+      this.run();
+    });
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+  }
+
+  #ask(): void {
+    const wish = this.#wish();
+    const choice = this.#random();
+    const places = this.#world.routers.filter((place) => place.takesRequests);
+    if (places.length === 0 || this.#isStopped) return;
+    const place = places[Math.floor(choice * places.length)]!;
+    const { router, process } = place;
+    process!.receive(() => void this.#run({ place, router: router!, process: process! }, wish));
+  }
+
+  #wish(): Wish {
+    const random = this.#random;
+    const { users } = this.#world.scenario.size;
+    const isSafety = this.#world.scenario.mode === "safety";
+    const count = 1 + Math.floor(random() * 3);
+    return {
+      users: Array.from({ length: count }, () => Math.floor(random() * users)),
+      version: random() < 0.1 ? 1 + Math.floor(random() * 4) : undefined,
+      k: random() < 0.3 ? 1 + Math.floor(random() * 60) : undefined,
+      excluded: random() < 0.2 ? 1 + Math.floor(random() * 8) : 0,
+      allowPartial: isSafety && random() < 0.2,
+      deadlineMs: isSafety ? oneOf(random, [100, 600, 3000]) : between(random, 4000, 6000),
+    };
+  }
+
+  async #run(
+    at: {
+      readonly place: RouterPlace;
+      readonly router: Router;
+      readonly process: SimulatedProcess;
+    },
+    wish: Wish,
+  ): Promise<void> {
+    const { router, process } = at;
+    const world = this.#world;
+    this.counts.asked += 1;
+    this.#open.add(at);
+    const startMs = world.time.nowMs;
+    const isSuccessDue = this.isSuccessDue && wish.version === undefined;
+    const pausesBefore = process.pauses;
+    let outcome = "";
+    try {
+      const pinned = await router.pin({ model: MODEL, version: wish.version });
+      try {
+        const content = world.disk.contentOf(pinned.version);
+        if (wish.version !== undefined && wish.version !== pinned.version) {
+          world.violate("S4", `asked ${wish.version}, pinned ${pinned.version}`);
+        }
+        const prediction = await router.predict(pinned, {
+          signature: pinned.program.signatures[0]!,
+          inputs: new Map([["user", userTensor(wish.users)]]),
+          deadlineMs: process.nowMs() + wish.deadlineMs,
+          signal: new AbortController().signal,
+          k: wish.k,
+          exclude: wish.excluded > 0 ? [stringTensor(excludedIds(content, wish))] : undefined,
+          allowPartial: wish.allowPartial,
+        });
+        outcome = `${pinned.version} ${this.#judge(prediction, content, wish)}`;
+      } finally {
+        pinned.release();
+      }
+    } catch (thrown) {
+      outcome = this.#failed(thrown, isSuccessDue && process.pauses === pausesBefore && at);
+    }
+    this.#open.delete(at);
+    if (process.state === "dead") return;
+    const elapsedMs = world.time.nowMs - startMs;
+    const slackMs = DEADLINE_SLACK_MS + 4 * (world.unkindness.lateMs + world.unkindness.hiccupMs);
+    if (elapsedMs > wish.deadlineMs + slackMs && process.pauses === pausesBefore) {
+      world.violate("L2", `${elapsedMs} ms of ${wish.deadlineMs}: ${outcome}`);
+    }
+    world.note(process.name, `answered ${outcome}`, undefined);
+  }
+
+  #failed(
+    thrown: unknown,
+    due: false | { readonly place: RouterPlace; readonly process: SimulatedProcess },
+  ): string {
+    const error = toWinnowError(thrown);
+    this.counts.failed += 1;
+    const text = `${error.code} ${error.message}`;
+    if (due !== false && due.process.state !== "dead") {
+      this.#world.violate("L1", `${due.process.name}: ${text}`);
+    }
+    if (!(thrown instanceof WinnowError) || error.code === "INTERNAL") {
+      this.#world.violate("bug", `${text}\n${String(error.stack)}`);
+    }
+    return text;
+  }
+
+  #judge({ outputs, coverage }: Prediction, content: VersionContent, wish: Wish): string {
+    const scores = outputs.get("output_1");
+    const ids = outputs.get("output_2");
+    if (scores?.dtype !== "float32" || ids?.dtype !== "string") {
+      this.#world.violate("S3", "outputs of other types");
+      return "";
+    }
+    const names = ids.data.toText();
+    const isWhole = coverage === 1;
+    if (!isWhole && !wish.allowPartial) this.#world.violate("S6", `coverage ${coverage}`);
+    const k = scores.data.length / wish.users.length;
+    const excluded = new Set(excludedIds(content, wish));
+    for (const [at, user] of wish.users.entries()) {
+      const found = Array.from({ length: k }, (_, rank) => ({
+        id: names[at * k + rank]!,
+        score: scores.data[at * k + rank]!,
+      }));
+      const problem = isWhole
+        ? differsFrom(found, bestOf(content, user, { excluded, k: wish.k ?? SIGNATURE_K }))
+        : impossibleIn(found, bestOf(content, user, { excluded, k: Infinity }));
+      if (problem === undefined) continue;
+      const title = `version ${content.version} user ${user} coverage ${coverage}`;
+      this.#world.violate("S1", `${title}: ${problem}`);
+    }
+    this.counts[isWhole ? "exact" : "partial"] += 1;
+    return `exact ${coverage}`;
+  }
+}
+
+interface Item {
+  readonly id: string;
+  readonly score: number;
+}
+
+const userTensor = (users: readonly number[]): Tensor =>
+  tensor(
+    "int64",
+    [users.length],
+    BigInt64Array.from(users, (user) => BigInt(user)),
+  );
+
+function excludedIds(content: VersionContent, { users, excluded }: Wish): string[] {
+  return content.best(users[0]!).ids.slice(0, excluded);
+}
+
+function bestOf(
+  content: VersionContent,
+  user: number,
+  { excluded, k }: { readonly excluded: ReadonlySet<string>; readonly k: number },
+): Item[] {
+  const { ids, scores } = content.best(user);
+  const all = ids.map((id, at) => ({ id, score: scores[at]! }));
+  return all.filter(({ id }) => !excluded.has(id)).slice(0, k);
+}
+
+function differsFrom(found: readonly Item[], expected: readonly Item[]): string | undefined {
+  const isSame =
+    found.length === expected.length &&
+    expected.every(({ id, score }, at) => found[at]!.id === id && found[at]!.score === score);
+  if (isSame) return undefined;
+  return `${JSON.stringify(found)} instead of ${JSON.stringify(expected)}`;
+}
+
+/** A partial answer is a part of the right order. */
+function impossibleIn(found: readonly Item[], all: readonly Item[]): string | undefined {
+  let from = 0;
+  for (const { id, score } of found) {
+    const at = all.findIndex((item, index) => index >= from && item.id === id);
+    if (at < 0 || all[at]!.score !== score) return `"${id}" ${score} is wrong or out of order`;
+    from = at + 1;
+  }
+  return undefined;
+}

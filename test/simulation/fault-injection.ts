@@ -1,0 +1,271 @@
+// Makes the faults of a scenario happen, and undoes all of them in the end. In liveness mode a fault
+// that takes a replica away waits until the cluster has recovered from the one before.
+
+import type { FaultKind, PlannedFault } from "./scenario.ts";
+import { harmsWorker } from "./scenario.ts";
+import type { Flaw } from "./simulated-models.ts";
+import type { Link } from "./simulated-network.ts";
+import type { WorkerPlace } from "./simulated-workers.ts";
+import type { SimulatedWorld } from "./simulated-world.ts";
+
+const FLAWS: readonly Flaw[] = ["flipped", "unreadable", "truncated", "notANumber"];
+const LAST_VERSION = 9;
+const LEAST_WORKERS = 3;
+const WAIT_MS = 250;
+
+type Injection = (fault: PlannedFault) => void;
+
+/** Injects faults. */
+export class FaultInjection {
+  readonly #world: SimulatedWorld;
+  /** Worker faults under way. */
+  #harms = 0;
+  #isOver = false;
+  readonly #injections: Readonly<Record<FaultKind, Injection>>;
+
+  constructor(world: SimulatedWorld) {
+    this.#world = world;
+    this.#injections = { ...this.#ofWorkers(), ...this.#ofLinks(), ...this.#ofTheRest() };
+  }
+
+  /** Plans all faults of the scenario. */
+  plan(faults: readonly PlannedFault[]): void {
+    for (const fault of faults) this.#world.time.at(fault.atMs, () => this.#inject(fault));
+  }
+
+  /** Undoes every fault; what is under way ends by itself. */
+  heal(): void {
+    this.#isOver = true;
+    const { network, redis, routers, staff } = this.#world;
+    redis.isUp = true;
+    redis.latencyMs = 0.5;
+    redis.cutOff.clear();
+    for (const place of staff) {
+      Object.assign(place.health, { slowness: 1, isWedged: false, isFull: false });
+      place.isDiskReadable = true;
+      place.process?.resume();
+      place.start();
+    }
+    for (const place of routers) {
+      place.process?.resume();
+      place.start();
+    }
+    for (const link of this.#links()) {
+      link.extraMs = 0;
+      network.mend(link);
+    }
+  }
+
+  #inject(fault: PlannedFault): void {
+    if (this.#isOver) return;
+    const { scenario, time } = this.#world;
+    if (scenario.mode === "liveness" && harmsWorker(fault.kind) && !this.#isSteady()) {
+      const isInTime = time.nowMs + WAIT_MS < scenario.calmMs + scenario.faultsMs;
+      if (isInTime) time.after(WAIT_MS, () => this.#inject(fault));
+      return;
+    }
+    this.#world.note("world", `fault: ${fault.kind}`, fault);
+    this.#injections[fault.kind](fault);
+  }
+
+  /** Whether every partition has its replicas, and every router knows and trusts them. */
+  #isSteady(): boolean {
+    const { routers, staff, time } = this.#world;
+    if (this.#harms > 0 || !staff.every(({ isWell }) => isWell)) return false;
+    if (time.nowMs - this.#harmedMs < SETTLE_MS) return false;
+    return routers.every(({ router, process, isDraining }) => {
+      if (router === undefined || process?.state !== "running" || isDraining) return true;
+      const standings = router.workers();
+      const isKnown = staff.every(({ name }) =>
+        standings.some(({ id, askable, trusted }) => id === name && askable && trusted),
+      );
+      const [model] = router.standing().models;
+      if (!isKnown || model === undefined) return false;
+      return model.partitions.lost === 0 && model.partitions.underreplicated === 0;
+    });
+  }
+
+  #harmedMs = -Infinity;
+
+  /** A fault with an end. */
+  #during(durationMs: number, begin: () => void, end: () => void): void {
+    this.#harms += 1;
+    begin();
+    this.#world.time.after(durationMs, () => {
+      this.#harms -= 1;
+      this.#harmedMs = this.#world.time.nowMs;
+      if (!this.#isOver) end();
+    });
+  }
+
+  #worker({ victim }: PlannedFault): WorkerPlace {
+    const { staff } = this.#world;
+    return staff[Math.floor(victim * staff.length)]!;
+  }
+
+  #links(): Link[] {
+    const { network, routers, workers } = this.#world;
+    const clients = [...routers, ...workers].map(({ name }) => name);
+    return clients.flatMap((name) => workers.map(({ address }) => network.link(name, address)));
+  }
+
+  /** A link of the victim, of one router or one worker. */
+  #link(fault: PlannedFault): Link {
+    const { network, routers, workers } = this.#world;
+    const clients = [...routers, ...routers, ...workers];
+    const client = clients[Math.floor(fault.variant * clients.length)]!;
+    return network.link(client.name, this.#worker(fault).address);
+  }
+
+  #ofWorkers() {
+    const crash = (fault: PlannedFault, isSilent: boolean): void => {
+      const place = this.#worker(fault);
+      this.#during(
+        fault.durationMs,
+        () => place.crash(isSilent),
+        () => place.start(),
+      );
+    };
+    const ill = (fault: PlannedFault, change: Partial<WorkerPlace["health"]>): void => {
+      const { health } = this.#worker(fault);
+      const sound = { slowness: 1, isWedged: false, isFull: false };
+      this.#during(
+        fault.durationMs,
+        () => Object.assign(health, change),
+        () => Object.assign(health, sound),
+      );
+    };
+    return {
+      "crash worker": (fault) => crash(fault, false),
+      "vanish worker": (fault) => crash(fault, true),
+      "pause worker": (fault) => {
+        const { process } = this.#worker(fault);
+        this.#during(
+          fault.durationMs,
+          () => process?.pause(),
+          () => process?.resume(),
+        );
+      },
+      "drain worker": (fault) => this.#worker(fault).drain(),
+      "slow device": (fault) => ill(fault, { slowness: 2 + 50 * fault.variant }),
+      "wedge device": (fault) => ill(fault, { isWedged: true }),
+      "fill device": (fault) => ill(fault, { isFull: true }),
+      "lose device": (fault) => this.#worker(fault).device?.lose(),
+      "spoil disk": (fault) => {
+        const place = this.#worker(fault);
+        this.#during(
+          fault.durationMs,
+          () => (place.isDiskReadable = false),
+          () => (place.isDiskReadable = true),
+        );
+      },
+      "scale down": (fault) => {
+        const place = this.#worker(fault);
+        if (this.#world.staff.length <= LEAST_WORKERS || !place.isWell) return;
+        place.drain();
+        if (place.isLeaving) place.isGone = true;
+      },
+    } satisfies Partial<Record<FaultKind, Injection>>;
+  }
+
+  #ofLinks() {
+    const { network } = this.#world;
+    const cut = (fault: PlannedFault, ways: Partial<Link["cut"]>): void => {
+      const link = this.#link(fault);
+      this.#during(
+        fault.durationMs,
+        () => Object.assign(link.cut, ways),
+        () => network.mend(link),
+      );
+    };
+    return {
+      "cut link": (fault) => cut(fault, { toWorker: true, toClient: true }),
+      "cut half a link": (fault) =>
+        cut(fault, fault.victim * 7 < 3 ? { toWorker: true } : { toClient: true }),
+      "slow link": (fault) => {
+        const link = this.#link(fault);
+        this.#during(
+          fault.durationMs,
+          () => (link.extraMs = 200 * fault.variant),
+          () => (link.extraMs = 0),
+        );
+      },
+    } satisfies Partial<Record<FaultKind, Injection>>;
+  }
+
+  #ofTheRest() {
+    const { disk, redis, routers, time } = this.#world;
+    const during = (fault: PlannedFault, begin: () => void, end: () => void): void => {
+      begin();
+      time.after(fault.durationMs, () => {
+        if (!this.#isOver) end();
+      });
+    };
+    const router = ({ victim }: PlannedFault) => routers[Math.floor(victim * routers.length)]!;
+    const put = (flaw: Flaw | undefined): void => {
+      const next = [...disk.sound, ...disk.flawed].reduce((most, each) => Math.max(most, each), 0);
+      if (next < LAST_VERSION) disk.put(next + 1, flaw);
+    };
+    return {
+      "scale up": () => {
+        if (this.#world.staff.length < 6) this.#world.addWorker();
+      },
+      "stop store": (fault) =>
+        during(
+          fault,
+          () => redis.stop(),
+          () => (redis.isUp = true),
+        ),
+      "slow store": (fault) =>
+        during(
+          fault,
+          () => (redis.latencyMs = 1000 * fault.variant),
+          () => (redis.latencyMs = 0.5),
+        ),
+      "flush store": () => redis.flush(),
+      "fail store over": () => redis.failOver(),
+      "cut off from store": (fault) => {
+        const { name } = fault.variant < 0.5 ? this.#worker(fault) : router(fault);
+        during(
+          fault,
+          () => redis.cutOff.add(name),
+          () => redis.cutOff.delete(name),
+        );
+      },
+      "publish version": () => put(undefined),
+      "publish flawed version": ({ variant }) => put(FLAWS[Math.floor(variant * FLAWS.length)]),
+      "remove version": ({ variant }) => {
+        const { sound, flawed } = disk;
+        const removable = sound.length > 1 ? [...sound, ...flawed] : flawed;
+        if (removable.length > 0) disk.remove(removable[Math.floor(variant * removable.length)]!);
+      },
+      "mend version": () => {
+        const last = disk.flawed.at(-1);
+        if (last !== undefined) disk.put(last);
+      },
+      "drain router": (fault) => router(fault).restart(),
+      "crash router": (fault) => {
+        const place = router(fault);
+        during(
+          fault,
+          () => place.crash(),
+          () => place.start(),
+        );
+      },
+      "pause router": (fault) => {
+        const { process } = router(fault);
+        const { mode, requestDeadlineMsMax } = this.#world.scenario;
+        // A router that stands still for longer than versions are kept finds its own gone.
+        const longestMs = mode === "safety" ? Infinity : requestDeadlineMsMax;
+        during(
+          { ...fault, durationMs: Math.min(fault.durationMs, longestMs) },
+          () => process?.pause(),
+          () => process?.resume(),
+        );
+      },
+    } satisfies Partial<Record<FaultKind, Injection>>;
+  }
+}
+
+/** After a fault is over, the links and routers have so long to find out. */
+const SETTLE_MS = 1000;

@@ -1,0 +1,160 @@
+// What a seed means: the size of the cluster, how unkind its clocks are, what it is asked, and the
+// list of faults that befall it. Swarm testing: each seed draws which kinds of fault exist at all, so
+// that some worlds know one kind only, and that often.
+
+import type { ClockUnkindness } from "./simulated-process.ts";
+import type { ModelSize } from "./simulated-models.ts";
+import { between, oneOf, seededRandom } from "./virtual-time.ts";
+import type { Random } from "./virtual-time.ts";
+
+/** Safety: anything may happen at once. Liveness: each partition keeps a healthy replica. */
+export type Mode = "safety" | "liveness";
+
+/** What may befall a worker; in liveness mode one at a time. */
+const WORKER_FAULTS = [
+  "crash worker",
+  "vanish worker",
+  "pause worker",
+  "drain worker",
+  "slow device",
+  "wedge device",
+  "fill device",
+  "lose device",
+  "spoil disk",
+  "cut link",
+  "cut half a link",
+  "slow link",
+  "scale down",
+] as const;
+
+/** What takes no replica away. */
+const OTHER_FAULTS = [
+  "scale up",
+  "stop store",
+  "slow store",
+  "flush store",
+  "fail store over",
+  "cut off from store",
+  "publish version",
+  "publish flawed version",
+  "remove version",
+  "mend version",
+  "drain router",
+  "crash router",
+  "pause router",
+] as const;
+
+/** Kinds of fault. */
+export type FaultKind = (typeof WORKER_FAULTS)[number] | (typeof OTHER_FAULTS)[number];
+
+/** One thing that goes wrong. */
+export interface PlannedFault {
+  readonly kind: FaultKind;
+  readonly atMs: number;
+  readonly durationMs: number;
+  /** Chooses the victim, 0…1. */
+  readonly victim: number;
+  /** Chooses among variants, 0…1. */
+  readonly variant: number;
+}
+
+/** One simulated world. */
+export interface Scenario {
+  readonly seed: number;
+  readonly mode: Mode;
+  readonly workers: number;
+  readonly routers: number;
+  readonly replication: number;
+  readonly membership: "redis" | "list";
+  readonly size: ModelSize;
+  readonly latencyMs: number;
+  readonly clock: ClockUnkindness;
+  readonly requestsPerSecond: number;
+  /** Faults begin after `calmMs` and end after `faultsMs`. */
+  readonly calmMs: number;
+  readonly faultsMs: number;
+  /** All is well then: how long the cluster has to show it. */
+  readonly healedMs: number;
+  readonly scanMs: number;
+  readonly loadMs: number;
+  readonly pollIntervalMs: number;
+  readonly requestDeadlineMsMax: number;
+  readonly versionsKept: number;
+  readonly hedge: boolean;
+  readonly inlineTables: boolean;
+  readonly faults: readonly PlannedFault[];
+}
+
+const CALM_MS = 4000;
+const HEALED_MS = 20_000;
+
+/** Whether a fault takes a replica away. */
+export const harmsWorker = (kind: FaultKind): boolean =>
+  (WORKER_FAULTS as readonly string[]).includes(kind);
+
+/** The world of a seed. */
+export function scenarioOf(seed: number, mode: Mode): Scenario {
+  const random = seededRandom(seed, `scenario ${mode}`);
+  const membership = random() < 0.6 ? "redis" : "list";
+  const isSafety = mode === "safety";
+  const faultsMs = between(random, 6000, 16_000);
+  return {
+    seed,
+    mode,
+    workers: 3 + Math.floor(random() * 3),
+    routers: random() < 0.5 ? 1 : 2,
+    replication: isSafety ? 1 + Math.floor(random() * 3) : 2,
+    membership,
+    size: {
+      users: 5 + Math.floor(random() * 20),
+      items: 12 + Math.floor(random() * 40),
+      dim: 1 + Math.floor(random() * 4),
+      partitions: 2 + Math.floor(random() * 7),
+    },
+    latencyMs: oneOf(random, [0.3, 1, 5]),
+    clock: {
+      readingMs: oneOf(random, [0.002, 0.05, 0.5]),
+      hiccupMs: oneOf(random, [0, 3, 30]),
+      lateMs: oneOf(random, [0.2, 1, 10]),
+    },
+    requestsPerSecond: between(random, 3, 15),
+    calmMs: CALM_MS,
+    faultsMs,
+    healedMs: HEALED_MS,
+    scanMs: oneOf(random, [0.5, 2, 8]),
+    loadMs: oneOf(random, [1, 10, 60]),
+    pollIntervalMs: oneOf(random, [200, 1000]),
+    requestDeadlineMsMax: oneOf(random, [500, 2000]),
+    versionsKept: random() < 0.8 ? 1 : 2,
+    hedge: random() < 0.8,
+    inlineTables: random() < 0.3,
+    faults: drawFaults(random, { mode, membership, faultsMs }),
+  };
+}
+
+function drawFaults(
+  random: Random,
+  about: Pick<Scenario, "mode" | "membership" | "faultsMs">,
+): readonly PlannedFault[] {
+  const isPossible = (kind: FaultKind): boolean => {
+    if (about.membership === "list" && /store|scale/.test(kind)) return false;
+    return about.mode === "safety" || kind !== "crash router";
+  };
+  const possible = [...WORKER_FAULTS, ...OTHER_FAULTS].filter(isPossible);
+  const share = oneOf(random, [0.1, 0.25, 0.6]);
+  const chosen = possible.filter(() => random() < share);
+  const kinds = chosen.length > 0 ? chosen : [oneOf(random, possible)];
+  const pauseMs = oneOf(random, [400, 1200, 3000]);
+  const faults: PlannedFault[] = [];
+  for (let atMs = CALM_MS; atMs < CALM_MS + about.faultsMs;) {
+    faults.push({
+      kind: oneOf(random, kinds),
+      atMs,
+      durationMs: Math.exp(between(random, Math.log(30), Math.log(6000))),
+      victim: random(),
+      variant: random(),
+    });
+    atMs += -Math.log(1 - random()) * pauseMs;
+  }
+  return faults;
+}

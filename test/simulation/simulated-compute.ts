@@ -1,0 +1,149 @@
+// The compute side of a simulated worker: the real client and host over message ports whose messages
+// take virtual time, and a device that can be slow, wedged, full or lost.
+
+import { createReferenceAccelerator } from "@winnow/accelerator";
+import type { Accelerator, LoadShape, Resident, TopKQuery } from "@winnow/accelerator";
+import { WinnowError, sleep } from "@winnow/core";
+import type { TopKBlock } from "@winnow/core";
+import type { ModelVersion } from "@winnow/model";
+import type { ComputePort } from "../../packages/worker/src/compute/compute-channel.ts";
+import { serveCompute } from "../../packages/worker/src/compute/compute-channel.ts";
+import { ComputeClient } from "../../packages/worker/src/compute/compute-client.ts";
+import { ComputeHost } from "../../packages/worker/src/compute/compute-host.ts";
+import { LocalModelReader } from "../../packages/worker/src/compute/model-reader.ts";
+import { ProgressCounter } from "../../packages/worker/src/compute/progress-counter.ts";
+import {
+  RemoteModelReader,
+  serveReader,
+} from "../../packages/worker/src/compute/reader-channel.ts";
+import type { SimulatedProcess } from "./simulated-process.ts";
+
+/** How a device does at the moment; faults change it. */
+export interface DeviceHealth {
+  /** Times a scan's and a load's usual duration. */
+  slowness: number;
+  isWedged: boolean;
+  isFull: boolean;
+  readonly scanMs: number;
+  readonly loadMs: number;
+}
+
+const WEDGE_LOOK_MS = 20;
+
+/** A device over the reference accelerator. */
+export class SimulatedDevice implements Accelerator {
+  readonly kind = "reference";
+  readonly device = "simulated";
+  readonly lost: Promise<WinnowError>;
+  readonly health: DeviceHealth;
+  readonly #process: SimulatedProcess;
+  readonly #sound: Accelerator;
+  #lose: (error: WinnowError) => void = () => undefined;
+  #loss: WinnowError | undefined;
+  /** Rows that are on the device, by load. */
+  readonly residents = new Set<Resident>();
+
+  constructor(process: SimulatedProcess, health: DeviceHealth) {
+    this.#process = process;
+    this.health = health;
+    this.#sound = createReferenceAccelerator({ capacityBytes: 2 ** 26 });
+    this.lost = new Promise((resolve) => {
+      this.#lose = resolve;
+    });
+  }
+
+  /** The device is gone for good. */
+  lose(): void {
+    this.#loss = new WinnowError("UNAVAILABLE", "The device is lost");
+    this.#lose(this.#loss);
+  }
+
+  memory(): ReturnType<Accelerator["memory"]> {
+    return this.#sound.memory();
+  }
+
+  async load(
+    shape: LoadShape,
+    chunks: Iterable<Float32Array> | AsyncIterable<Float32Array>,
+    signal?: AbortSignal,
+  ): Promise<Resident> {
+    await this.#work(this.health.loadMs);
+    if (this.health.isFull) throw new WinnowError("RESOURCE_EXHAUSTED", "The device is full");
+    const resident = await this.#sound.load(shape, chunks, signal);
+    this.residents.add(resident);
+    return resident;
+  }
+
+  async topK(query: TopKQuery, signal?: AbortSignal): Promise<TopKBlock> {
+    await this.#work(this.health.scanMs);
+    return this.#sound.topK(query, signal);
+  }
+
+  async gather(resident: Resident, localRows: Uint32Array): Promise<Float32Array> {
+    await this.#work(this.health.scanMs / 4);
+    return this.#sound.gather(resident, localRows);
+  }
+
+  release(resident: Resident): Promise<void> {
+    this.residents.delete(resident);
+    return this.#sound.release(resident);
+  }
+
+  close(): Promise<void> {
+    return this.#sound.close();
+  }
+
+  async #work(usualMs: number): Promise<void> {
+    const { clock, random } = this.#process.environment;
+    const { health } = this;
+    await sleep(clock, usualMs * health.slowness * (0.5 + random()));
+    while (health.isWedged && this.#loss === undefined) await sleep(clock, WEDGE_LOOK_MS);
+    if (this.#loss !== undefined) throw this.#loss;
+  }
+}
+
+/** Starts the compute side of a worker. */
+export function simulatedCompute(
+  process: SimulatedProcess,
+  device: SimulatedDevice,
+  open: (directory: string) => ModelVersion,
+): ComputeClient {
+  const progress = new ProgressCounter();
+  const [eventLoop, computeThread] = ports(process);
+  const [computeSide, readerThread] = ports(process);
+  serveReader(readerThread, new LocalModelReader(open));
+  const host = new ComputeHost({
+    accelerator: device,
+    reader: new RemoteModelReader(computeSide, async () => undefined),
+    progress,
+    clock: process,
+    exclusionBytesMax: 2 ** 20,
+  });
+  serveCompute(computeThread, host);
+  return new ComputeClient({
+    port: eventLoop,
+    progress,
+    clock: process,
+    device: { accelerator: device.kind, device: device.device },
+    memory: host.memory,
+    end: async () => undefined,
+  });
+}
+
+/** Two ends of a channel between threads of one process. */
+function ports(process: SimulatedProcess): readonly [ComputePort, ComputePort] {
+  const listeners: ((message: unknown) => void)[][] = [[], []];
+  const end = (own: number): ComputePort => ({
+    on: (_event, listener) => listeners[own]!.push(listener),
+    postMessage: (message, transfer) => {
+      const sent: unknown = structuredClone(message, { transfer: [...transfer] });
+      inOrder.push({ to: 1 - own, sent });
+      process.soon(() => {
+        const first = inOrder.shift();
+        for (const listener of listeners[first!.to]!) listener(first!.sent);
+      });
+    },
+  });
+  const inOrder: { readonly to: number; readonly sent: unknown }[] = [];
+  return [end(0), end(1)];
+}

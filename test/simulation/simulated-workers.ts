@@ -1,0 +1,133 @@
+// The workers of a simulated cluster: real workers on simulated processes, started, killed, drained
+// and started anew under the same name with a higher incarnation.
+
+import type { MembershipStore } from "@winnow/cluster";
+import { startWorker } from "@winnow/worker";
+import type { Worker } from "@winnow/worker";
+import { SimulatedDevice, simulatedCompute } from "./simulated-compute.ts";
+import type { DeviceHealth } from "./simulated-compute.ts";
+import { SimulatedProcess } from "./simulated-process.ts";
+import type { SimulatedWorld } from "./simulated-world.ts";
+import { seededRandom } from "./virtual-time.ts";
+
+const RESTART_MS = 300;
+
+/** A place for a worker: its name, its address and who is there now. */
+export class WorkerPlace {
+  readonly name: string;
+  readonly address: string;
+  readonly health: DeviceHealth;
+  isDiskReadable = true;
+  /** Scaled away: it does not come back. */
+  isGone = false;
+  isLeaving = false;
+  process: SimulatedProcess | undefined;
+  worker: Worker | undefined;
+  device: SimulatedDevice | undefined;
+  readonly #world: SimulatedWorld;
+  #membership: MembershipStore | undefined;
+  #lives = 0;
+
+  constructor(world: SimulatedWorld, name: string) {
+    this.#world = world;
+    this.name = name;
+    this.address = `${name}:7600`;
+    const { scanMs, loadMs } = world.scenario;
+    this.health = { slowness: 1, isWedged: false, isFull: false, scanMs, loadMs };
+  }
+
+  get isUp(): boolean {
+    return this.process !== undefined && this.process.state !== "dead";
+  }
+
+  /** Whether it runs and is ready. */
+  get isWell(): boolean {
+    return this.process?.state === "running" && this.worker?.isReady === true && !this.isLeaving;
+  }
+
+  start(): void {
+    if (this.isUp || this.isGone) return;
+    this.#lives += 1;
+    const world = this.#world;
+    const { scenario, network, disk } = world;
+    const title = `${this.name}#${this.#lives}`;
+    const process = new SimulatedProcess(title, world, seededRandom(scenario.seed, title));
+    const membership = world.membershipOf(process, this.name);
+    const device = new SimulatedDevice(process, this.health);
+    const compute = simulatedCompute(process, device, (directory) => disk.open(directory));
+    this.process = process;
+    this.device = device;
+    this.isLeaving = false;
+    this.#membership = membership;
+    const starting = startWorker(
+      {
+        workerId: this.name,
+        incarnation: this.#lives,
+        advertisedAddress: this.address,
+        modelsPath: "/models",
+        pollIntervalMs: scenario.pollIntervalMs,
+        replication: scenario.replication,
+        requestDeadlineMsMax: scenario.requestDeadlineMsMax,
+        versionPolicy: { kind: "latest", count: scenario.versionsKept },
+        loadRetryIntervalMs: 2000,
+        maxLoadRetries: 3,
+        drainHoldMsMax: 30_000,
+      },
+      {
+        environment: process.environment,
+        membership,
+        startCompute: async () => compute,
+        storage: disk.storage(() => this.isDiskReadable),
+        listen: network.listenAt(process, this.address),
+      },
+    );
+    void this.#follow(process, starting);
+  }
+
+  async #follow(process: SimulatedProcess, starting: Promise<Worker>): Promise<void> {
+    const worker = await starting;
+    if (this.process !== process || process.state === "dead") return;
+    this.worker = worker;
+    const failure = await worker.ended;
+    this.#exit(process, failure !== undefined);
+  }
+
+  /** The process ends at once; a machine that vanishes with it resets no connection. */
+  crash(isSilent: boolean): void {
+    const { process } = this;
+    if (process === undefined || process.state === "dead") return;
+    process.kill();
+    this.worker = undefined;
+    this.#world.network.end(process, isSilent);
+    this.#world.redis.forget(process);
+  }
+
+  /** As on SIGTERM. */
+  drain(): void {
+    const { worker, process } = this;
+    if (worker === undefined || process?.state !== "running") return;
+    this.isLeaving = true;
+    void worker.drain();
+  }
+
+  /** The worker is over: what is left of its process must be nothing. */
+  #exit(process: SimulatedProcess, isFailed: boolean): void {
+    if (this.process !== process || process.state === "dead") return;
+    this.worker = undefined;
+    this.isLeaving = false;
+    void this.#membership?.close();
+    const world = this.#world;
+    world.network.connectorOf(process, this.name).close();
+    const { time } = world;
+    time.after(RESTART_MS, () => {
+      if (process.state === "dead") return;
+      if (process.pendingTimers > 0 && !isFailed) {
+        world.violate("R5", `${process.name} ended with ${process.pendingTimers} timers`);
+      }
+      process.kill();
+      world.network.end(process, false);
+      world.redis.forget(process);
+      this.start();
+    });
+  }
+}

@@ -1,0 +1,56 @@
+// Simulated clusters, a few seeds of each mode: `npm run simulate` runs thousands.
+
+import { describe, expect, test } from "vitest";
+import { reducedFaults } from "./fault-reduction.ts";
+import { scenarioOf } from "./scenario.ts";
+import type { Mode, PlannedFault } from "./scenario.ts";
+import { failureText } from "./simulation-campaign.ts";
+import { runScenario } from "./simulation-run.ts";
+
+const SEEDS_PER_TEST = 4;
+
+async function failureOf(seed: number, mode: Mode): Promise<string | undefined> {
+  const scenario = scenarioOf(seed, mode);
+  const report = await runScenario(scenario);
+  if (report.violations.length === 0) return undefined;
+  return failureText(seed, mode, { ...report, faults: scenario.faults });
+}
+
+describe.each(["safety", "liveness"] as const)("simulated clusters in %s mode", (mode) => {
+  test.each([1, 5, 9])(
+    "(S1, S2, S4, L1, L2, L4) keep their promises, seed %d and on",
+    async (from) => {
+      for (let seed = from; seed < from + SEEDS_PER_TEST; seed += 1) {
+        expect(await failureOf(seed, mode)).toBeUndefined();
+      }
+    },
+    60_000,
+  );
+
+  test("do the same when they are run again", async () => {
+    const scenario = scenarioOf(100, mode);
+
+    const first = await runScenario(scenario);
+    const second = await runScenario(scenario);
+
+    expect(second.trace).toBe(first.trace);
+    expect(second.counts).toEqual(first.counts);
+    expect(first.counts.exact).toBeGreaterThan(0);
+  }, 60_000);
+});
+
+test("of a list of faults those are kept without which nothing breaks", async () => {
+  const faults = Array.from({ length: 20 }, (_, atMs): PlannedFault => ({
+    kind: "crash worker",
+    atMs,
+    durationMs: 1,
+    victim: 0,
+    variant: 0,
+  }));
+  const breaks = async (list: readonly PlannedFault[]): Promise<boolean> =>
+    [3, 17].every((atMs) => list.some((fault) => fault.atMs === atMs));
+
+  const kept = await reducedFaults(faults, breaks, 200);
+
+  expect(kept.map(({ atMs }) => atMs)).toEqual([3, 17]);
+});
