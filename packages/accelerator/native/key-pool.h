@@ -11,6 +11,14 @@
 
 namespace winnow {
 
+/** Leaves the best k, in any order; fewer than k stay as they are. */
+inline void cutKeys(std::vector<uint64_t>& keys, size_t k) {
+  if (keys.size() <= k) return;
+  const auto last = keys.begin() + static_cast<std::ptrdiff_t>(k - 1);
+  std::nth_element(keys.begin(), last, keys.end(), std::greater<uint64_t>());
+  keys.resize(k);
+}
+
 class KeyPool {
  public:
   explicit KeyPool(size_t k) : k_(k) {}
@@ -26,10 +34,8 @@ class KeyPool {
   /** Leaves the best k, in any order. */
   void cut() {
     if (keys_.size() <= k_) return;
-    const auto last = keys_.begin() + static_cast<std::ptrdiff_t>(k_ - 1);
-    std::nth_element(keys_.begin(), last, keys_.end(), std::greater<uint64_t>());
-    least_ = *last;
-    keys_.resize(k_);
+    cutKeys(keys_, k_);
+    least_ = keys_.back();
   }
 
   std::vector<uint64_t>& keys() { return keys_; }

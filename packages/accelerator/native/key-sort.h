@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <vector>
 
 namespace winnow {
 
@@ -41,6 +43,23 @@ inline void sortKeys(uint64_t* keys, uint64_t* scratch, size_t count) {
     std::swap(from, to);
   }
   std::copy(scratch, scratch + count, keys);
+}
+
+/** Sorts descending by all 64 bits. */
+inline void sortKeysDown(std::vector<uint64_t>& keys) {
+  if (keys.size() < DIGIT_SORT_MIN) {
+    std::sort(keys.begin(), keys.end(), std::greater<uint64_t>());
+    return;
+  }
+  for (uint64_t& key : keys) key = ~key;
+  std::vector<uint64_t> scratch(keys.size());
+  sortKeys(keys.data(), scratch.data(), keys.size());
+  // Equal upper halves are few, as a rule.
+  for (size_t start = 0, end = 0; start < keys.size(); start = end) {
+    while (end < keys.size() && keys[end] >> 32 == keys[start] >> 32) ++end;
+    std::sort(keys.data() + start, keys.data() + end);
+  }
+  for (uint64_t& key : keys) key = ~key;
 }
 
 }  // namespace winnow

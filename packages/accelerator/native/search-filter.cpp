@@ -96,6 +96,22 @@ void Search::filterUnit(const Unit& unit, Scratch& scratch) {
   if (scratch.kernel->leave != nullptr) scratch.kernel->leave();
 }
 
+/** In the same unit, or from the beginning of the one that this thread is likely to take next. */
+Search::Coming Search::comingAfter(const Unit& unit, uint32_t block, const Scratch& scratch) const {
+  const size_t blockBytes = size_t{groups_} * 4 * BLOCK_ROWS;
+  const uint32_t blocksAhead = static_cast<uint32_t>((AHEAD_BYTES + blockBytes - 1) / blockBytes);
+  const Unit* next = &unit;
+  uint32_t coming = block + blocksAhead * unit.step;
+  if (coming >= unit.endBlock) {
+    const uint32_t item = scratch.items->peek();
+    if (item < scratch.units->size()) next = &(*scratch.units)[item];
+    coming = next->firstBlock + (coming - unit.endBlock) / unit.step * next->step;
+    coming = std::min(coming, next->endBlock - 1);
+  }
+  const Table& table = *request_.tables[next->table];
+  return {table.codes(coming), &table.bounds(coming)};
+}
+
 void Search::filterBlock(const Unit& unit, uint32_t block, Scratch& scratch) {
   const Table& table = *request_.tables[unit.table];
   const uint64_t admitted = admittedOf(table, block);
@@ -103,10 +119,8 @@ void Search::filterBlock(const Unit& unit, uint32_t block, Scratch& scratch) {
   const QueryLanes lanes = lanesOf(scratch);
   const Kernel& kernel = *scratch.kernel;
   kernel.computeLimits(table.bounds(block), lanes, request_.weights, scratch.limits.data());
-  const size_t blockBytes = size_t{groups_} * 4 * BLOCK_ROWS;
-  const uint32_t blocksAhead = static_cast<uint32_t>((AHEAD_BYTES + blockBytes - 1) / blockBytes);
-  const uint32_t next = block + blocksAhead * unit.step;
-  const uint8_t* ahead = table.codes(std::min(next, table.blocks() - 1));
+  const Coming coming = comingAfter(unit, block, scratch);
+  __builtin_prefetch(coming.bounds);
   const uint32_t stripeStep = std::min(static_cast<uint32_t>(scratch.groups.size()), STRIPES);
   uint64_t survivors[GROUP_QUERIES_MAX];
   alignas(64) int32_t margins[GROUP_QUERIES_MAX * BLOCK_ROWS];
@@ -117,7 +131,7 @@ void Search::filterBlock(const Unit& unit, uint32_t block, Scratch& scratch) {
                           group.size,
                           scratch.words.data() + group.firstWord,
                           scratch.limits.data() + group.firstLane,
-                          ahead,
+                          coming.codes,
                           stripe++,
                           stripeStep,
                           survivors,

@@ -2,9 +2,9 @@
 // whatever is left of the others.
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 
+#include "key-sort.h"
 #include "order-key.h"
 #include "search.h"
 
@@ -17,8 +17,8 @@ constexpr size_t ROWS_AHEAD = 12;
 /** Rows that stay in the first-level cache while all dense queries pass over them. */
 constexpr size_t DENSE_BLOCK_VALUES = 4096;
 
-uint64_t leastOf(KeyPool& keys) {
-  return *std::min_element(keys.keys().begin(), keys.keys().end());
+uint64_t leastOf(const std::vector<uint64_t>& keys) {
+  return *std::min_element(keys.begin(), keys.end());
 }
 
 void fetch(const float* row, uint32_t dim) {
@@ -54,7 +54,7 @@ void Search::finishQuery(uint32_t query, std::vector<Scratch>& scratches) {
   if (isDense(query)) {
     finishDense(query, scratches);
   } else {
-    finishFiltered(query, scratches);
+    finishFiltered(query);
   }
 }
 
@@ -66,82 +66,106 @@ void Search::finishDense(uint32_t query, std::vector<Scratch>& scratches) {
     KeyPool& part = scratch.keys[static_cast<size_t>(place - denseQueries_.begin())];
     for (const uint64_t key : part.keys()) keys.add(key);
   }
-  write(query, keys);
+  keys.cut();
+  write(query, keys.keys());
 }
 
-void Search::finishFiltered(uint32_t query, std::vector<Scratch>& scratches) {
-  std::vector<Survivor> survivors;
+/** The most promising first: their exact scores raise the threshold that spares most others. */
+void Search::chooseSurvivors(uint32_t query, std::vector<Scratch>& scratches) {
+  Ending& ending = endings_[query];
+  std::vector<Survivor>& survivors = ending.survivors;
+  survivors.clear();
   for (Scratch& scratch : scratches) {
     if (scratch.pools.empty()) continue;
     const CandidatePool& part = scratch.pools[query];
     survivors.insert(survivors.end(), part.begin(), part.end());
   }
   const size_t k = request_.k;
-  // The most promising first: their exact scores raise the threshold that spares most others.
-  const size_t first = std::min(survivors.size(), k + k / 8);
-  const auto end = survivors.begin() + static_cast<std::ptrdiff_t>(first);
+  ending.scored = std::min(survivors.size(), k + k / 8);
+  const auto end = survivors.begin() + static_cast<std::ptrdiff_t>(ending.scored);
   if (end != survivors.end()) {
     std::nth_element(survivors.begin(), end, survivors.end(),
                      [](const Survivor& a, const Survivor& b) { return a.upper > b.upper; });
   }
-  KeyPool keys(k);
-  scoreSurvivors(query, survivors.data(), first, keys);
-  if (first < survivors.size()) {
-    keys.cut();
+  ending.keys.resize(ending.scored);
+}
+
+void Search::scorePart(uint32_t item) {
+  const uint32_t query = item / scoredParts_;
+  const size_t part = item % scoredParts_;
+  if (!isFiltered(query)) return;
+  const size_t scored = endings_[query].scored;
+  scoreSurvivors(query, part * scored / scoredParts_, (part + 1) * scored / scoredParts_);
+}
+
+void Search::finishFiltered(uint32_t query) {
+  Ending& ending = endings_[query];
+  std::vector<Survivor>& survivors = ending.survivors;
+  std::vector<uint64_t>& keys = ending.keys;
+  cutKeys(keys, request_.k);
+  if (ending.scored < survivors.size()) {
     const float least = std::max(scoreOfKey(leastOf(keys)), thresholds_[query].get());
-    const auto rest = std::remove_if(end, survivors.end(),
-                                     [&](const Survivor& s) { return s.upper < least; });
-    scoreSurvivors(query, survivors.data() + first, static_cast<size_t>(rest - end), keys);
+    const auto begin = survivors.begin() + static_cast<std::ptrdiff_t>(ending.scored);
+    const auto end = std::remove_if(begin, survivors.end(),
+                                    [&](const Survivor& s) { return s.upper < least; });
+    // Those already scored have had their turn.
+    const size_t rest = static_cast<size_t>(end - begin);
+    survivors.erase(end, survivors.end());
+    survivors.erase(survivors.begin(), begin);
+    std::vector<uint64_t> best = std::move(keys);
+    keys.assign(rest, 0);
+    scoreSurvivors(query, 0, rest);
+    keys.insert(keys.end(), best.begin(), best.end());
+    cutKeys(keys, request_.k);
   }
   if (!isConfirmed(query, keys)) return repeat(query, keys);
   write(query, keys);
 }
 
 /** Whatever was dropped scores less than the query's first threshold: do k rows reach that? */
-bool Search::isConfirmed(uint32_t query, KeyPool& keys) const {
+bool Search::isConfirmed(uint32_t query, const std::vector<uint64_t>& keys) const {
   if (guesses_[query] < -std::numeric_limits<float>::max()) return true;
-  keys.cut();
-  return keys.keys().size() == request_.k && scoreOfKey(leastOf(keys)) >= guesses_[query];
+  return keys.size() == request_.k && scoreOfKey(leastOf(keys)) >= guesses_[query];
 }
 
 /** To be filtered again, with the one threshold that is proven: the k-th best score, if there is one. */
-void Search::repeat(uint32_t query, KeyPool& keys) {
-  const bool hasAll = keys.keys().size() == request_.k;
+void Search::repeat(uint32_t query, const std::vector<uint64_t>& keys) {
+  const bool hasAll = keys.size() == request_.k;
   guesses_[query] = -std::numeric_limits<float>::infinity();
   thresholds_[query].reset(hasAll ? scoreOfKey(leastOf(keys)) : guesses_[query]);
   counters_.repeatedQueries.fetch_add(1, std::memory_order_relaxed);
 }
 
-void Search::scoreSurvivors(uint32_t query, const Survivor* survivors, size_t count,
-                            KeyPool& keys) {
+/** The order keys of some of a query's survivors, each in its survivor's place. */
+void Search::scoreSurvivors(uint32_t query, size_t start, size_t end) {
   const uint32_t dim = request_.dim;
   const double* wide = wide_.data() + size_t{query} * dim;
+  const Survivor* survivors = endings_[query].survivors.data();
+  uint64_t* keys = endings_[query].keys.data();
   // Two steps ahead: first the number of the row is fetched, then the row.
-  for (size_t i = 0; i < count + 2 * ROWS_AHEAD; ++i) {
-    if (i < count) {
+  for (size_t i = start; i < end + 2 * ROWS_AHEAD; ++i) {
+    if (i < end) {
       const Survivor& far = survivors[i];
       __builtin_prefetch(request_.tables[far.table]->order() + far.position);
     }
-    if (i >= ROWS_AHEAD && i - ROWS_AHEAD < count) {
+    if (i >= start + ROWS_AHEAD && i - ROWS_AHEAD < end) {
       const Survivor& near = survivors[i - ROWS_AHEAD];
       fetch(request_.tables[near.table]->row(localOf(near)), dim);
     }
-    if (i < 2 * ROWS_AHEAD) continue;
+    if (i < start + 2 * ROWS_AHEAD) continue;
     const Survivor& survivor = survivors[i - 2 * ROWS_AHEAD];
     const Table& table = *request_.tables[survivor.table];
     const uint32_t local = localOf(survivor);
     const float score = kernel_.score(wide, table.row(local), dim);
-    const uint64_t key = orderKey(score, table.shape().firstRow + local);
-    if (keys.admits(key)) keys.add(key);
+    keys[i - 2 * ROWS_AHEAD] = orderKey(score, table.shape().firstRow + local);
   }
-  counters_.rescored.fetch_add(count, std::memory_order_relaxed);
+  counters_.rescored.fetch_add(end - start, std::memory_order_relaxed);
 }
 
-void Search::write(uint32_t query, KeyPool& keys) {
-  keys.cut();
+/** `best`: the answer's keys in any order. */
+void Search::write(uint32_t query, std::vector<uint64_t>& best) {
   isAnswered_[query] = 1;
-  std::vector<uint64_t>& best = keys.keys();
-  std::sort(best.begin(), best.end(), std::greater<uint64_t>());
+  sortKeysDown(best);
   answer_.counts[query] = static_cast<uint32_t>(best.size());
   for (size_t i = 0; i < best.size(); ++i) {
     answer_.scores[query * request_.k + i] = scoreOfKey(best[i]);

@@ -21,6 +21,8 @@ constexpr size_t POOL_LIMIT_MAX = 16384;
 constexpr size_t ROWS_PER_POOL_SLOT = 64;
 /** Bytes of codes to read, weighed by queries, that are worth more than one thread. */
 constexpr size_t BYTES_PER_TEAM = size_t{2} << 20;
+/** Parts to cut the scoring of few queries into, altogether. */
+constexpr uint32_t SCORED_PARTS = 16;
 
 }  // namespace
 
@@ -72,6 +74,8 @@ void Search::work(uint32_t thread, std::vector<Scratch>& scratches) {
     prepareQuery(query);
     return true;
   });
+  scratch.units = &samples_;
+  scratch.items = &sampling_;
   forEach(sampling_, [&](uint32_t item) {
     sampleItem(samples_[item], scratch);
     return true;
@@ -91,6 +95,8 @@ void Search::work(uint32_t thread, std::vector<Scratch>& scratches) {
 
 void Search::workPass(Pass& pass, uint32_t thread, std::vector<Scratch>& scratches) {
   Scratch& scratch = scratches[thread];
+  scratch.units = &units_;
+  scratch.items = &pass.filtering;
   // Units come in descending norm and thresholds only rise: where no query is left, none comes back.
   forEach(pass.filtering, [&](uint32_t unit) { return filterItem(units_[unit], scratch); });
   forEach(pass.listing, [&](uint32_t) {
@@ -100,6 +106,14 @@ void Search::workPass(Pass& pass, uint32_t thread, std::vector<Scratch>& scratch
   forEach(pass.scanning, [&](uint32_t unit) {
     if (denseQueries_.empty()) return false;
     denseUnit(units_[unit], scratch);
+    return true;
+  });
+  forEach(pass.choosing, [&](uint32_t query) {
+    if (isFiltered(query)) chooseSurvivors(query, scratches);
+    return true;
+  });
+  forEach(pass.scoring, [&](uint32_t item) {
+    scorePart(item);
     return true;
   });
   forEach(pass.finishing, [&](uint32_t query) {
@@ -121,10 +135,13 @@ void Search::beginAgain(std::vector<Scratch>& scratches) {
 void Search::prepare() {
   const size_t queries = request_.queries;
   orderUnits();
+  planCodings();
   wide_.resize(queries * request_.dim);
   norms_.resize(queries);
-  codes_.resize(request_.tables.size() * queries);
-  words_.resize(request_.tables.size() * queries * groups_);
+  codes_.resize(codedTables_.size() * queries);
+  words_.resize(codedTables_.size() * queries * groups_);
+  endings_.resize(queries);
+  scoredParts_ = std::max(1u, SCORED_PARTS / request_.queries);
   thresholds_ = std::vector<SharedThreshold>(queries);
   isDense_ = std::vector<std::atomic<uint8_t>>(queries);
   guesses_.assign(queries, -std::numeric_limits<float>::infinity());
@@ -139,6 +156,8 @@ void Search::prepare() {
     pass.filtering.reset(units);
     pass.listing.reset(1);
     pass.scanning.reset(units);
+    pass.choosing.reset(request_.queries);
+    pass.scoring.reset(request_.queries * scoredParts_);
     pass.finishing.reset(request_.queries);
   }
   answer_.counts.assign(queries, 0);
@@ -173,6 +192,20 @@ void Search::orderUnits() {
   poolLimit_ = std::max(4 * request_.k, std::min(std::max(share, POOL_LIMIT_MIN), POOL_LIMIT_MAX));
 }
 
+/** Parts of one table mostly scale their dimensions alike. */
+void Search::planCodings() {
+  for (uint32_t t = 0; t < request_.tables.size(); ++t) {
+    const std::vector<double>& scales = request_.tables[t]->dimScales();
+    uint32_t coding = 0;
+    while (coding < codedTables_.size() &&
+           request_.tables[codedTables_[coding]]->dimScales() != scales) {
+      ++coding;
+    }
+    if (coding == codedTables_.size()) codedTables_.push_back(t);
+    codings_.push_back(coding);
+  }
+}
+
 void Search::prepareScratch(Scratch& scratch) {
   if (!scratch.pools.empty()) return;
   scratch.pools.resize(request_.queries);
@@ -201,9 +234,10 @@ void Search::prepareQuery(uint32_t query) {
   norms_[query] = norm;
   const double greatest = units_.empty() ? 0 : units_[0].norm;
   if (!isFinite || norm == 0 || norm * greatest > OVERFLOW_NORM) return becomeDense(query);
-  for (uint32_t t = 0; t < request_.tables.size(); ++t) {
-    const size_t at = size_t{t} * request_.queries + query;
-    codes_[at] = encodeQuery(*request_.tables[t], kernel_, wide, words_.data() + at * groups_);
+  for (uint32_t coding = 0; coding < codedTables_.size(); ++coding) {
+    const Table& table = *request_.tables[codedTables_[coding]];
+    const size_t at = size_t{coding} * request_.queries + query;
+    codes_[at] = encodeQuery(table, kernel_, wide, words_.data() + at * groups_);
   }
 }
 

@@ -1,10 +1,12 @@
 // One batch of queries against some tables: the fused exact top-k.
 //
-//   prepare   code each query for each table; queries the filter cannot serve become dense
+//   prepare   code each query for each kind of table; queries the filter cannot serve become dense
 //   sample    some blocks of all tables, and from them a guess of each query's threshold
 //   filter    units of 2048 rows, greatest norms first, taken from one counter by all threads
 //   dense     the queries that need it: every admitted row scored canonically
-//   finish    per query: survivors scored canonically, best upper bounds first, sorted, cut at k
+//   choose    per query: survivors of all threads, those with the best upper bounds first
+//   score     those first ones canonically, several threads sharing a query where queries are few
+//   finish    per query: others that might still be among the k best scored, all sorted, cut at k
 //   again     filter to finish for queries whose guess was too high; almost always none
 //
 // A query is served densely if it is zero or not finite, if scores could overflow float32, or if the
@@ -110,6 +112,14 @@ class Search {
     /** One per query, if this thread took part in sampling. */
     std::vector<TopSample> samples;
     bool isSampling = false;
+    /** The units this thread takes now, and how it will find the next one. */
+    const std::vector<Unit>* units = nullptr;
+    const WorkItems* items = nullptr;
+  };
+  /** What a block that is soon to be filtered will read. */
+  struct Coming {
+    const uint8_t* codes;
+    const BlockBounds* bounds;
   };
   /** What turns a margin of one query in one block into bounds of the score. */
   struct Bounding {
@@ -124,7 +134,16 @@ class Search {
     WorkItems filtering;
     WorkItems listing;
     WorkItems scanning;
+    WorkItems choosing;
+    WorkItems scoring;
     WorkItems finishing;
+  };
+  /** What the filter left of one query. */
+  struct Ending {
+    /** Of all threads; the first `scored` have canonical scores, whose order keys are `keys`. */
+    std::vector<Survivor> survivors;
+    size_t scored = 0;
+    std::vector<uint64_t> keys;
   };
   /** Rows of one block that one query's filter let pass. */
   struct Passed {
@@ -146,6 +165,7 @@ class Search {
   void beginAgain(std::vector<Scratch>& scratches);
   void listDenseQueries();
   void orderUnits();
+  void planCodings();
   void prepareQuery(uint32_t query);
   void prepareScratch(Scratch& scratch);
 
@@ -158,6 +178,7 @@ class Search {
   bool activate(const Unit& unit, Scratch& scratch);
   void filterUnit(const Unit& unit, Scratch& scratch);
   void filterBlock(const Unit& unit, uint32_t block, Scratch& scratch);
+  Coming comingAfter(const Unit& unit, uint32_t block, const Scratch& scratch) const;
   void takeSurvivors(const Unit& unit, const Passed& passed, Scratch& scratch);
   void loadLanes(const Unit& unit, Scratch& scratch);
   void packWords(const Unit& unit, Scratch& scratch);
@@ -170,16 +191,19 @@ class Search {
 
   void denseUnit(const Unit& unit, Scratch& scratch);
 
+  bool isFiltered(uint32_t query) const { return isAnswered_[query] == 0 && !isDense(query); }
+  void chooseSurvivors(uint32_t query, std::vector<Scratch>& scratches);
+  void scorePart(uint32_t item);
   void finishQuery(uint32_t query, std::vector<Scratch>& scratches);
-  void finishFiltered(uint32_t query, std::vector<Scratch>& scratches);
+  void finishFiltered(uint32_t query);
   void finishDense(uint32_t query, std::vector<Scratch>& scratches);
   uint32_t localOf(const Survivor& survivor) const {
     return request_.tables[survivor.table]->order()[survivor.position];
   }
-  bool isConfirmed(uint32_t query, KeyPool& keys) const;
-  void repeat(uint32_t query, KeyPool& keys);
-  void scoreSurvivors(uint32_t query, const Survivor* survivors, size_t count, KeyPool& keys);
-  void write(uint32_t query, KeyPool& keys);
+  bool isConfirmed(uint32_t query, const std::vector<uint64_t>& keys) const;
+  void repeat(uint32_t query, const std::vector<uint64_t>& keys);
+  void scoreSurvivors(uint32_t query, size_t start, size_t end);
+  void write(uint32_t query, std::vector<uint64_t>& best);
 
   bool isAdmitted(uint32_t row) const;
   bool isExcluded(uint32_t query, uint32_t row) const;
@@ -190,10 +214,10 @@ class Search {
   }
   void becomeDense(uint32_t query);
   const QueryCode& codeOf(uint32_t table, uint32_t query) const {
-    return codes_[size_t{table} * request_.queries + query];
+    return codes_[size_t{codings_[table]} * request_.queries + query];
   }
   const uint32_t* wordsOf(uint32_t table, uint32_t query) const {
-    return words_.data() + (size_t{table} * request_.queries + query) * groups_;
+    return words_.data() + (size_t{codings_[table]} * request_.queries + query) * groups_;
   }
 
   SearchRequest request_;
@@ -209,7 +233,11 @@ class Search {
   /** float64 [queries, dim], and their norms rounded up. */
   std::vector<double> wide_;
   std::vector<double> norms_;
-  /** [tables, queries]. */
+  /** Tables that scale their dimensions alike share one coding of each query: its number by table. */
+  std::vector<uint32_t> codings_;
+  /** One table of each coding. */
+  std::vector<uint32_t> codedTables_;
+  /** [codings, queries]. */
   std::vector<QueryCode> codes_;
   std::vector<uint32_t> words_;
   std::vector<SharedThreshold> thresholds_;
@@ -221,6 +249,9 @@ class Search {
   size_t sampleRank_ = 0;
   std::vector<std::atomic<uint8_t>> isDense_;
   std::vector<uint32_t> denseQueries_;
+  std::vector<Ending> endings_;
+  /** Parts in which the first survivors of a query are scored. */
+  uint32_t scoredParts_ = 1;
   WorkItems preparing_;
   WorkItems sampling_;
   WorkItems guessing_;

@@ -98,6 +98,17 @@ std::vector<Problem> makeProblems() {
   problems.push_back(makeNormsAtTheThreshold());
   problems.push_back(makeInfiniteScores());
   for (const size_t k : {1u, 2u, 5u, 20u}) problems.push_back(makeDistinctScores(k));
+  problems.push_back(makeProblem("many best", 9000, 12, 3, plain));
+  problems.back().k = 1100;
+  problems.push_back(makeProblem("many ties", 5000, 3, 3, [](uint32_t) {
+    return static_cast<float>(wholeNumber(-2, 2));
+  }));
+  problems.back().k = 700;
+  problems.back().vectors = {1, 2, 3, 1, 1, 1, 0, -1, 0};
+  // Each part of the table scales its dimensions in its own way.
+  problems.push_back(makeProblem("rows of several scales", 4096, 12, 5, [](uint32_t row) {
+    return normal() * static_cast<float>(1 + row / 1024 * 4);
+  }));
   return problems;
 }
 

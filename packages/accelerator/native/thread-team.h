@@ -26,6 +26,8 @@ class WorkItems {
     item = next_.fetch_add(1, std::memory_order_relaxed);
     return item < count_;
   }
+  /** What the next to take will get, unless others are faster; any number if nothing is left. */
+  uint32_t peek() const { return next_.load(std::memory_order_relaxed); }
   /** Tells that a taken item is done. */
   void finish() { done_.fetch_add(1, std::memory_order_release); }
   /** Tells that the taken item, and all that nobody has taken, need not be done. */

@@ -93,6 +93,27 @@ const MUTANTS = [
   ["values where a row has none", "row-coder-loops.h", "* middle * present", "* middle", "coders"],
   ["keys by some of their digits", "key-sort.h", "PASSES = 3", "PASSES = 1", "coders"],
   [
+    "equal scores in the order of digits",
+    "key-sort.h",
+    "keys.data() + end)",
+    "keys.data() + start)",
+    "searches",
+  ],
+  [
+    "a coding of another scale",
+    "search.cpp",
+    "->dimScales() != scales",
+    "->dimScales().empty()",
+    "searches",
+  ],
+  [
+    "parts of survivors that do not meet",
+    "search-finish.cpp",
+    "(part + 1) * scored / scoredParts_",
+    "(part + 1) * (scored / scoredParts_)",
+    "searches",
+  ],
+  [
     "query norms less than RELATIVE_SLACK makes up for",
     "search.cpp",
     "ROUND_UP = 1 + 1e-9",
