@@ -3,14 +3,14 @@
 // under a mask, PyTorch beside it, and Dawn's switches. A cell that fails is recorded and the run goes
 // on; a wrong answer ends it with status 1. Needs compiled packages, webgpu, and a GPU; nothing else.
 
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import path from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { measureCeilings } from "./gpu-bench/ceilings.mjs";
 import { openGpuDevice, resolveGpuOptions, surveyGpus } from "./gpu-bench/compiled-code.mjs";
-import { rounded } from "./gpu-bench/figures.mjs";
+import { rounded, writeWhole } from "./gpu-bench/figures.mjs";
 import { markdownOf } from "./gpu-bench/report.mjs";
 import { loadTable, measureCell, openBench } from "./gpu-bench/search-cells.mjs";
 import { startTorch } from "./gpu-bench/torch-contender.mjs";
@@ -25,6 +25,7 @@ const HELP = `gpu-bench.mjs: what a GPU does with Winnow's exact search
   --masked-k 2000          rows per answer there
   --masked-share 0.11      share of the rows its mask admits
   --minutes 25             ends in about so long; what finds no time is recorded as skipped
+  --seconds-in-all <n>     the same in seconds
   --seconds 2              longest time of a cell
   --ceiling-mib 1024       memory that is read to measure its speed
   --toggles                also measures Dawn's switches, and lists what experimental ones show
@@ -47,6 +48,7 @@ const { values: argument } = parseArgs({
     "masked-k": { type: "string", default: "2000" },
     "masked-share": { type: "string", default: "0.11" },
     minutes: { type: "string", default: "25" },
+    "seconds-in-all": { type: "string" },
     seconds: { type: "string", default: "2" },
     "ceiling-mib": { type: "string", default: "1024" },
     "slab-gib": { type: "string", default: "1" },
@@ -63,7 +65,10 @@ if (argument.help) {
 }
 
 const startMs = performance.now();
-const endMs = startMs + Number(argument.minutes) * 60_000;
+const secondsInAll = Number(argument["seconds-in-all"] ?? Number(argument.minutes) * 60);
+const endMs = startMs + secondsInAll * 1000;
+/** Seconds until then. */
+const secondsLeft = () => (endMs - performance.now()) / 1000;
 const numbers = (text) => text.split(",").map(Number);
 const batches = numbers(argument.batches);
 const k = Number(argument.k);
@@ -138,6 +143,7 @@ async function grid(bench, torch) {
             const cell = await kept({ rows, dim, k, batch }, () => measureCell(bench, table, plan));
             results.cells.push(cell);
             say(`search ${rows} × ${dim}, batch ${batch}: ${brief(cell)}`);
+            write();
           }
         },
       );
@@ -176,9 +182,10 @@ async function rival(torch, asked) {
     const question = { ...asked, dtype, seconds };
     const cell = await kept(question, async () => ({
       ...question,
-      ...(await torch.ask(question)),
+      ...(await torch.ask(question, Math.max(1, Math.min(60, secondsLeft())))),
     }));
     results.rivals.cells.push(cell);
+    write();
     say(`PyTorch ${dtype} ${asked.rows} × ${asked.dim}, batch ${asked.batch}: ${brief(cell)}`);
   }
 }
@@ -203,6 +210,7 @@ async function toggles() {
         const plan = { batch, k, seconds, endMs, ceilings: results.ceilings };
         const cell = await kept({ rows, dim, k, batch }, () => measureCell(bench, table, plan));
         results.toggles.push({ name, ...cell });
+        write();
         say(`switches ${name}, batch ${batch}: ${brief(cell)}`);
       }
       await bench.accelerator.close();
@@ -245,8 +253,8 @@ function write() {
     .replaceAll(/[^a-z0-9]+/g, "-");
   const name = path.join(argument.out, `${slug.slice(0, 60).replace(/-$/, "")}-${date}`);
   mkdirSync(argument.out, { recursive: true });
-  writeFileSync(`${name}.json`, `${JSON.stringify(results, undefined, 1)}\n`);
-  writeFileSync(`${name}.md`, markdownOf(results));
+  writeWhole(`${name}.json`, results);
+  writeWhole(`${name}.md`, markdownOf(results));
   return [`${name}.json`, `${name}.md`];
 }
 
@@ -262,7 +270,10 @@ async function main() {
   if (ceilings.readGbPerS !== undefined) results.ceilings = ceilings;
   else results.ceilingFault = ceilings.error ?? ceilings.skipped;
   const torch = await startTorch();
-  if (torch !== undefined) results.rivals.about = Object.values(torch.about).join(", ");
+  if (torch !== undefined) {
+    results.rivals.about = Object.values(torch.about).join(", ");
+    say(`PyTorch: ${results.rivals.about}`);
+  }
   write();
   if (argument.toggles) await toggles();
   await maskedSearch(bench, torch);

@@ -1,10 +1,10 @@
 // Packs what a bare x86-64 Linux machine with a GPU and its driver needs to run the GPU tests and the
-// benchmark: no Node.js, no network, no root there. Written to .gpu/ (37 MB): an archive with
+// benchmark: no Node.js, no network, no root there. Written to .gpu/ (53 MB): an archive with
 // this Node, the compiled code, the tests and the packages they need; the Vulkan loader as Debian
 // packages, where apt-get is here; and run.sh. Needs an installed, built project with webgpu.
 //
 //   node packages/accelerator/scripts/pack-for-gpu.mjs [--out .gpu] [--no-loader] [--list]
-//   there: bash .gpu/run.sh all --minutes 8
+//   there: bash .gpu/run.sh all --minutes 9
 
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -89,13 +89,15 @@ function pack(entries, out) {
     }
     mkdirSync(path.join(stage, "node_modules/@winnow"), { recursive: true });
     cpSync(process.execPath, path.join(stage, "node"));
-    spawnSync("strip", ["-s", path.join(stage, "node")]);
+    const native = path.join(stage, "node_modules/webgpu/dist/linux-x64/dawn.node");
+    for (const file of [path.join(stage, "node"), native]) spawnSync("strip", ["-s", file]);
     mkdirSync(out, { recursive: true });
     // A link in the archive would need one on the other side: the package itself is small.
     const core = path.join(stage, "node_modules/@winnow/core");
     cpSync(path.join(stage, "packages/core"), core, { recursive: true });
-    const archive = path.resolve(out, "winnow-gpu.tar.xz");
-    run("tar", ["-C", stage, "-cJf", archive, "."], { env: { ...process.env, XZ_OPT: "-6 -T0" } });
+    const archive = path.resolve(out, "winnow-gpu.tar.gz");
+    // gzip is on every machine that has tar; xz is not.
+    run("tar", ["-C", stage, "-I", "gzip -9", "-cf", archive, "."]);
   } finally {
     rmSync(stage, { recursive: true });
   }

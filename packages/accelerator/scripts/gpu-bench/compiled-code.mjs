@@ -21,6 +21,7 @@ const from = (file) => import(new URL(`../../dist/${file}`, import.meta.url).hre
 export const { openGpuDevice } = await from("gpu/device.js");
 export const { surveyGpus } = await from("gpu/gpu-survey.js");
 export const { createGpuAccelerator } = await from("gpu/accelerator.js");
-export const { resolveGpuOptions } = await from("gpu/gpu-settings.js");
+export const { gpuOptionsFromEnvironment, resolveGpuOptions } = await from("gpu/gpu-settings.js");
+export const { createReferenceAccelerator } = await from("reference/accelerator.js");
 export const { canonicalScore, widenQueries } = await from("canonical-score.js");
 export const { CandidateHeap } = await from("reference/candidate-heap.js");

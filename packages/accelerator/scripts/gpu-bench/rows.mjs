@@ -6,7 +6,8 @@ import { CandidateHeap, canonicalScore, widenQueries } from "./compiled-code.mjs
 const POOL = 2 ** 20;
 const CHUNK_ROWS = 16_384;
 
-function xorshift(seed) {
+/** Uniform numbers in [0, 1) that depend on the seed alone. */
+export function xorshift(seed) {
   let state = seed | 1;
   return () => {
     state ^= state << 13;
@@ -44,8 +45,8 @@ function vectorSource(seed) {
 }
 
 /** `count` queries, `[count, dim]`; a smaller count gives the first of them. */
-export function queryVectors(count, dim) {
-  const next = vectorSource(77);
+export function queryVectors(count, dim, seed = 77) {
+  const next = vectorSource(seed);
   const vectors = new Float32Array(count * dim);
   for (let query = 0; query < count; query += 1) next(vectors, query * dim, dim);
   return vectors;

@@ -5,12 +5,14 @@ import process from "node:process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
+/** Importing PyTorch and waking CUDA take seconds, on a cold disk far more. */
+const START_SECONDS_MAX = 120;
 const SCRIPT = fileURLToPath(new URL("torch_contender.py", import.meta.url));
 
 /** Starts PyTorch; `undefined` if no Python is named. Its `about` tells version and device. */
-export async function startTorch(python = process.env.WINNOW_BENCH_PYTHON) {
+export async function startTorch(python = process.env.WINNOW_BENCH_PYTHON, script = SCRIPT) {
   if (python === undefined || python === "") return undefined;
-  const child = spawn(python, [SCRIPT], { stdio: ["pipe", "pipe", "inherit"] });
+  const child = spawn(python, [script], { stdio: ["pipe", "pipe", "inherit"] });
   const ended = new Promise((resolve) => {
     child.once("error", (error) => resolve({ error: error.message }));
     child.once("close", (code, signal) => resolve({ error: `PyTorch ended (${signal ?? code})` }));
@@ -24,11 +26,23 @@ export async function startTorch(python = process.env.WINNOW_BENCH_PYTHON) {
     ]);
     return done ? ended : JSON.parse(value);
   };
+  let fault;
+  /** What it says next; it is ended if that takes longer. */
+  const nextWithin = async (seconds) => {
+    const timer = setTimeout(() => {
+      fault = { error: `PyTorch was ended: it said nothing for ${Math.round(seconds)} s` };
+      child.kill("SIGKILL");
+    }, seconds * 1000);
+    const told = await next();
+    clearTimeout(timer);
+    return fault ?? told;
+  };
   return {
-    about: await next(),
-    ask: (question) => {
+    about: await nextWithin(START_SECONDS_MAX),
+    ask: async (question, secondsMax = 60) => {
+      if (fault !== undefined) return fault;
       child.stdin.write(`${JSON.stringify(question)}\n`);
-      return next();
+      return nextWithin(secondsMax);
     },
     close: () => child.stdin.end(),
   };

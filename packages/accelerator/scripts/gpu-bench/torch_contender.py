@@ -2,6 +2,7 @@
 
 {"rows", "dim", "batch", "k", "dtype": "float32" | "float16", "seconds", "share"?}
     answers {"wallMs", "deviceMs"?, "runs", "pieces"} or {"error"}; share: a mask admits so many rows
+Without CUDA it says so, computes on the CPU, and leaves out tables that are too large for that.
 {"free": true} gives the memory back
 """
 
@@ -15,6 +16,7 @@ import torch
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SCORE_BYTES = 2**33 if DEVICE == "cuda" else 2**29
 KEPT = {}
+CPU_VALUES_MAX = 2**28
 
 
 def table(rows, dim, dtype):
@@ -49,6 +51,8 @@ def answer(ask):
     if ask.get("free"):
         KEPT.clear()
         return {}
+    if DEVICE == "cpu" and ask["rows"] * ask["dim"] > CPU_VALUES_MAX:
+        return {"error": "no CUDA: too large for PyTorch on the CPU"}
     values = table(ask["rows"], ask["dim"], ask["dtype"])
     queries = torch.randn(ask["batch"], ask["dim"], device=DEVICE).to(values.dtype)
     share = ask.get("share")
@@ -76,7 +80,7 @@ def answer(ask):
 
 
 def main():
-    name = torch.cuda.get_device_name() if DEVICE == "cuda" else "CPU"
+    name = torch.cuda.get_device_name() if DEVICE == "cuda" else "no CUDA: on the CPU"
     threads = {} if DEVICE == "cuda" else {"threads": torch.get_num_threads()}
     print(json.dumps({"torch": torch.__version__, "device": name, **threads}), flush=True)
     with torch.inference_mode():
