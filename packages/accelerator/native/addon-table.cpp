@@ -11,6 +11,32 @@ namespace winnow {
 
 namespace {
 
+/** Copies a chunk; memory that is new to the process is granted page by page, which takes longer. */
+class AppendWork : public AsyncWork {
+ public:
+  /** Keeps the array alive; nobody else may write to it or give it away until this has settled. */
+  AppendWork(napi_env env, std::shared_ptr<Table> table, napi_value array)
+      : env_(env), table_(std::move(table)), values_(toFloats(env, array)) {
+    check(env, napi_create_reference(env, array, 1, &array_));
+    position_ = table_->claim(values_.count);
+  }
+  ~AppendWork() override { napi_delete_reference(env_, array_); }
+
+  void execute() override { finite_ = table_->fill(position_, values_.data, values_.count); }
+
+  napi_value settle(napi_env env, napi_value*) override {
+    return makeNumber(env, static_cast<double>(finite_));
+  }
+
+ private:
+  napi_env env_;
+  std::shared_ptr<Table> table_;
+  ArrayView<float> values_;
+  napi_ref array_ = nullptr;
+  size_t position_ = 0;
+  size_t finite_ = 0;
+};
+
 class BuildWork : public AsyncWork {
  public:
   explicit BuildWork(std::shared_ptr<Table> table) : table_(std::move(table)) {}
@@ -73,7 +99,7 @@ napi_value appendRows(napi_env env, napi_callback_info info) {
     const ArrayView<float> values = toFloats(env, arguments.values[1]);
     const size_t room = size_t{table->shape().rows} * table->shape().dim - table->taken();
     if (values.count > room) throwTypeError(env, "more values than the table has room for");
-    return makeNumber(env, static_cast<double>(table->append(values.data, values.count)));
+    return AsyncWork::start(env, new AppendWork(env, table, arguments.values[1]));
   });
 }
 

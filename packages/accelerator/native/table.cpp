@@ -71,7 +71,17 @@ Table::Table(const TableShape& shape)
 }
 
 size_t Table::append(const float* values, size_t count) {
-  float* target = rows_.as<float>() + taken_;
+  return fill(claim(count), values, count);
+}
+
+size_t Table::claim(size_t count) {
+  const size_t position = taken_;
+  taken_ += count;
+  return position;
+}
+
+size_t Table::fill(size_t position, const float* values, size_t count) {
+  float* target = rows_.as<float>() + position;
   constexpr size_t STEP = 4096;
   for (size_t start = 0; start < count; start += STEP) {
     const size_t end = std::min(start + STEP, count);
@@ -79,7 +89,6 @@ size_t Table::append(const float* values, size_t count) {
     if (finite < end - start) return start + finite;
     std::memcpy(target + start, values + start, (end - start) * sizeof(float));
   }
-  taken_ += count;
   return count;
 }
 

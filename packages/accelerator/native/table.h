@@ -59,6 +59,9 @@ class Table {
 
   /** Copies `count` values; returns the position of the first that is not finite, else `count`. */
   size_t append(const float* values, size_t count);
+  /** The same in two steps, the second on any thread: room for values, and what is put there. */
+  size_t claim(size_t count);
+  size_t fill(size_t position, const float* values, size_t count);
   /** Builds codes from the rows. Call once, when all have been appended. */
   void build();
   /** The same by these loops; for tests. */
@@ -67,6 +70,7 @@ class Table {
   const TableShape& shape() const { return shape_; }
   const float* row(uint32_t local) const { return rows() + size_t{local} * shape_.dim; }
   const float* rows() const { return rows_.as<float>(); }
+  /** Values there is no room for any more. */
   size_t taken() const { return taken_; }
 
   /** Dimensions in groups of four, the last one padded. */

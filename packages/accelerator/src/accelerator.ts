@@ -59,7 +59,8 @@ export interface Accelerator {
   readonly lost: Promise<WinnowError>;
   memory(): AcceleratorMemory;
   /**
-   * Takes `shape.rows` rows from `chunks` (whole rows, finite values, in order).
+   * Takes `shape.rows` rows from `chunks` (whole rows, finite values, in order); a chunk is read until
+   * the next one is asked for.
    * @throws WinnowError RESOURCE_EXHAUSTED when memory does not admit them, INVALID_ARGUMENT when the
    * chunks do not add up to the shape; what was loaded so far is released.
    */

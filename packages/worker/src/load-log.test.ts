@@ -48,7 +48,7 @@ test("a load is told in tenths, and its end with bytes, time and rate", async ()
       partitions: 40,
       bytes: 40_000,
       bytesRead: 40_000,
-      elapsedMs: 400,
+      elapsedMs: 200,
       gigabytesPerSecond: 0,
     },
   ]);

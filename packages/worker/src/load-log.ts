@@ -5,19 +5,22 @@ import type { Environment } from "@winnow/core";
 
 import { loadedOf, openedOf, versionKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaEvent, ReplicaSet } from "./replica-set.ts";
-import { VersionShare } from "./replica-share.ts";
+import { VersionShare, isLoading } from "./replica-share.ts";
 import type { Intent } from "./replica-share.ts";
 import type { WorkerObserver } from "./worker-observer.ts";
 
 interface Course {
   readonly startedAtMs: number;
+  /** Time in which something was being loaded. */
   readonly loadMs: number;
+  /** When the last load ended. */
+  readonly loadedAtMs: number;
   readonly bytesRead: number;
   /** Tenths of the share already reported. */
   readonly tenths: number;
 }
 
-const NO_COURSE: Course = { startedAtMs: 0, loadMs: 0, bytesRead: 0, tenths: 0 };
+const NO_COURSE: Course = { startedAtMs: 0, loadMs: 0, loadedAtMs: 0, bytesRead: 0, tenths: 0 };
 
 /** The log of loads; remembers what has been said. */
 export class LoadLog {
@@ -70,23 +73,27 @@ export class LoadLog {
     const { log, clock } = this.#environment;
     const opened = openedOf(held);
     if (opened === undefined) return;
-    const before = this.#courses.get(event.key) ?? { ...NO_COURSE, startedAtMs: clock.nowMs() };
+    const nowMs = clock.nowMs();
+    const before = this.#courses.get(event.key) ?? { ...NO_COURSE, startedAtMs: nowMs };
     const share = new VersionShare(held, opened, intent);
     const missing = share.missing(held);
     const course = {
       ...before,
-      loadMs: before.loadMs + event.loaded.elapsedMs,
+      // Loads overlap: each counts from the end of the one before it.
+      loadMs: before.loadMs + Math.min(event.loaded.elapsedMs, nowMs - before.loadedAtMs),
+      loadedAtMs: nowMs,
       bytesRead: before.bytesRead + event.loaded.bytesRead,
       tenths: Math.floor(share.loadedRatio(held) * 10),
     };
     this.#courses.set(event.key, course);
     const name = { model: held.model, version: held.version };
-    if (course.tenths > before.tenths && missing.length > 0) {
+    const isWhole = missing.length === 0 && !isLoading(held);
+    if (course.tenths > before.tenths && !isWhole) {
       log.info("loading", { ...name, loadedPercent: course.tenths * 10 });
     }
-    if (missing.length === 0) {
+    if (isWhole) {
       const loaded = [...held.replicas.values()].map(loadedOf).filter((each) => each !== undefined);
-      const elapsedMs = Math.round(clock.nowMs() - course.startedAtMs);
+      const elapsedMs = Math.round(nowMs - course.startedAtMs);
       this.#observer?.shareLoaded({ model: held.model, elapsedMs });
       log.info("share loaded", {
         ...name,
@@ -98,7 +105,7 @@ export class LoadLog {
           (course.bytesRead / 1e6 / Math.max(0.001, course.loadMs)).toFixed(3),
         ),
       });
-      this.#courses.set(event.key, { ...NO_COURSE, startedAtMs: clock.nowMs(), tenths: 10 });
+      this.#courses.set(event.key, { ...NO_COURSE, startedAtMs: nowMs, tenths: 10 });
     }
   }
 }

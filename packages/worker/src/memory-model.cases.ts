@@ -10,7 +10,7 @@ import {
   rowRangeOf,
 } from "@winnow/core";
 import type { KeyedPartition, ModelProgram, StringColumn, TableSpec, Tensor } from "@winnow/core";
-import type { ModelVersion, PartitionReader } from "@winnow/model";
+import type { ChunkGenerator, ModelVersion, PartitionReader } from "@winnow/model";
 
 /** Rows of a table, and how it is asked. */
 export type MemoryTable = {
@@ -71,13 +71,16 @@ export class MemoryModel implements ModelVersion {
     this.isClosed = true;
   }
 
-  *#chunks(source: MemoryTable, rows: Uint32Array): Generator<Float32Array, void, undefined> {
+  *#chunks(source: MemoryTable, rows: Uint32Array): ChunkGenerator {
+    let spent: Float32Array | undefined;
     for (let from = 0; from < rows.length; from += CHUNK_ROWS) {
       const taken = Array.from(rows.subarray(from, from + CHUNK_ROWS), (row) =>
         Array.from(source.values.subarray(row * source.dim, (row + 1) * source.dim)),
       ).flat();
       this.bytesRead += taken.length * 4;
-      yield Float32Array.from(taken);
+      const chunk = spent?.length === taken.length ? spent : new Float32Array(taken.length);
+      chunk.set(taken);
+      spent = yield chunk;
     }
   }
 

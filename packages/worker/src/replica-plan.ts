@@ -3,7 +3,8 @@
 // it must be asked again even if nothing changes.
 //
 // Rules (reliability: placement, version pin and unload):
-//  - one open or load at a time; the serving version before every other one;
+//  - one open at a time, or loads of one version (`replica-jobs.ts`); the serving version before
+//    every other one;
 //  - partitions that nobody else answers for come first, so that coverage comes early;
 //  - a share that does not fit into memory is refused before anything is read;
 //  - a replica is given up only when it is not intended here and every intended owner announces it,
@@ -23,6 +24,7 @@ import {
   withoutVersion,
 } from "./replica-set.ts";
 import type { AfterClose, HeldVersion, Replica, ReplicaSet } from "./replica-set.ts";
+import { nextJob } from "./replica-jobs.ts";
 import { VersionShare, isBusy, isLoading, occupiedBytesOf, refusalOf } from "./replica-share.ts";
 import type { Intent } from "./replica-share.ts";
 import { hasComingSuccessor } from "./version-succession.ts";
@@ -82,7 +84,7 @@ export function planReplicas(set: ReplicaSet, facts: ReplicaFacts): ReplicaPlan 
   const planner = new Planner(set, facts);
   for (const wanted of facts.wanted) planner.meet(wanted);
   for (const held of planner.set.versions.values()) planner.follow(held);
-  planner.startJob();
+  planner.startJobs();
   return { set: planner.set, effects: planner.effects, wakeAtMs: planner.wakeAtMs };
 }
 
@@ -122,7 +124,7 @@ class Planner {
     const fresh = foundVersion(model, found);
     if (held.life.phase === "failed" || held.life.phase === "found") this.#put(fresh);
     // A serving version stays as it was read: its directory should never have been touched.
-    if (held.life.phase === "open" && !isServing && !isLoading(held)) {
+    if (held.life.phase === "open" && !isServing) {
       this.#close({ ...held, ...fresh, replicas: held.replicas }, "found");
     }
   }
@@ -149,34 +151,22 @@ class Planner {
     }
   }
 
-  /** Starts the most important open or load, if none is under way. */
-  startJob(): void {
-    const { draining, placed } = this.#facts;
-    // Not before the others are known: a restarted worker must learn which version is serving.
-    if (draining || !placed || [...this.set.versions.values()].some(isBusy)) return;
-    for (const key of this.#wanted.keys()) {
-      const held = this.set.versions.get(key);
-      if (held !== undefined && this.#startJobOf(held)) return;
+  /** Starts the most important opens and loads that may begin now. */
+  startJobs(): void {
+    for (;;) {
+      const { job, wakeAtMs } = nextJob(this.set, this.#facts);
+      this.#wakeBy(wakeAtMs);
+      if (job === undefined) return;
+      const { held } = job;
+      const key = versionKey(held);
+      if (job.kind === "open") {
+        this.#put({ ...held, life: { phase: "opening" } });
+        this.effects.push({ kind: "open", key, directory: held.directory });
+      } else {
+        this.#put(withReplica(held, job.replica, { phase: "loading" }));
+        this.effects.push({ kind: "load", key, replica: job.replica });
+      }
     }
-  }
-
-  #startJobOf(held: HeldVersion): boolean {
-    const key = versionKey(held);
-    if ((held.trouble?.retryAtMs ?? 0) > this.#facts.nowMs) {
-      this.#wakeBy(held.trouble?.retryAtMs ?? Infinity);
-      return false;
-    }
-    if (held.life.phase === "found" || held.life.phase === "failed") {
-      this.#put({ ...held, life: { phase: "opening" } });
-      this.effects.push({ kind: "open", key, directory: held.directory });
-      return true;
-    }
-    if (held.life.phase !== "open" || held.refusal !== undefined) return false;
-    const replica = this.#nextLoad(held, held.life.opened);
-    if (replica === undefined) return false;
-    this.#put(withReplica(held, replica, { phase: "loading" }));
-    this.effects.push({ kind: "load", key, replica });
-    return true;
   }
 
   #followOpen(held: HeldVersion, opened: OpenedVersion): void {
@@ -242,21 +232,6 @@ class Planner {
     return held.refusal === undefined ? held : { ...held, refusal: undefined };
   }
 
-  /** The missing replica that fewest others answer for; own first choices before second ones. */
-  #nextLoad(held: HeldVersion, opened: OpenedVersion): number | undefined {
-    const share = new VersionShare(held, opened, this.#facts);
-    const holders = opened.tables.map((_, table) => this.#facts.announcedHolders(share.key, table));
-    let best: number | undefined;
-    let bestRank = Infinity;
-    for (const key of share.missing(held)) {
-      const { table, partition } = replicaOfKey(key);
-      const choice = share.ownersOf(key).indexOf(this.#facts.workerId);
-      const rank = (holders[table]?.get(partition)?.size ?? 0) * CHOICES_MAX + choice;
-      if (rank < bestRank) [best, bestRank] = [key, rank];
-    }
-    return best;
-  }
-
   #beginUnload(held: HeldVersion, opened: OpenedVersion): void {
     const sinceMs = this.#facts.nowMs;
     this.#put({ ...held, life: { phase: "unloading", opened, sinceMs } });
@@ -264,11 +239,12 @@ class Planner {
   }
 
   #endUnload(held: HeldVersion, sinceMs: number): void {
-    if (isLoading(held)) return;
     this.#whenDue(sinceMs + this.#facts.grace.versionGraceMs, () => this.#close(held, "gone"));
   }
 
+  /** Closes a version, unless it is being loaded: the end of each load leads to another plan. */
   #close(held: HeldVersion, next: AfterClose): void {
+    if (isLoading(held)) return;
     this.#put({ ...held, life: { phase: "closing", next } });
     this.effects.push({ kind: "close", key: versionKey(held) });
   }
@@ -295,6 +271,3 @@ interface ReplicaAt {
 
 /** Longer than the slowest membership store takes to tell of an announcement. */
 const CORRUPT_KEPT_MS = 5000;
-
-/** More intended owners than any partition has. */
-const CHOICES_MAX = 4096;

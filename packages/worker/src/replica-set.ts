@@ -189,10 +189,8 @@ export function applyEvent(
       const ready = { phase: "ready", loaded: event.loaded } as const;
       return withVersion(set, withReplica(held, event.replica, ready));
     }
-    case "loadFailed": {
-      const trouble = troubleAfter(held, event.error, context);
-      return withVersion(set, { ...withReplica(held, event.replica, undefined), trouble });
-    }
+    case "loadFailed":
+      return withVersion(set, afterFailedLoad(held, event, context));
     case "proven":
       return withVersion(set, { ...held, isDoubted: false, trouble: undefined });
     case "corrupt":
@@ -211,6 +209,17 @@ function afterClose(set: ReplicaSet, held: HeldVersion): ReplicaSet {
   if (next === "gone") return withoutVersion(set, versionKey(held));
   const life = { phase: next };
   return withVersion(set, { ...held, life, replicas: new Map(), corruptSinceMs: undefined });
+}
+
+/** A load that began before another one failed belongs to the same attempt. */
+function afterFailedLoad(
+  held: HeldVersion,
+  event: ReplicaEvent & { readonly kind: "loadFailed" },
+  context: { readonly nowMs: number; readonly settings: RetrySettings },
+): HeldVersion {
+  const isCounted = (held.trouble?.retryAtMs ?? 0) > context.nowMs;
+  const trouble = isCounted ? held.trouble : troubleAfter(held, event.error, context);
+  return { ...withReplica(held, event.replica, undefined), trouble };
 }
 
 /** Its shares stay announced for a while: the others must see that the set does not add up. */

@@ -127,16 +127,24 @@ function overheadRatioOf(
   return statedBytes === 0 ? 1 : Math.max(1, occupiedBytes / statedBytes);
 }
 
-/** Whether one of its replicas is being loaded. */
-export function isLoading(held: HeldVersion): boolean {
-  return [...held.replicas.values()].some(({ phase }) => phase === "loading");
+/** Its replicas that are being loaded. */
+export function loadingOf(held: HeldVersion): number[] {
+  return [...held.replicas].filter(([, { phase }]) => phase === "loading").map(([key]) => key);
 }
 
-/** Whether an open, a load or an ending is under way: the next job waits for it. */
+/** Whether one of its replicas is being loaded. */
+export function isLoading(held: HeldVersion): boolean {
+  return loadingOf(held).length > 0;
+}
+
+/** Whether it is being opened or closed. */
+export function isOpeningOrClosing({ life }: HeldVersion): boolean {
+  return life.phase === "opening" || life.phase === "closing";
+}
+
+/** Whether an open, a load or an ending is under way: memory figures are in motion. */
 export function isBusy(held: HeldVersion): boolean {
-  const { phase } = held.life;
-  if (phase === "opening" || phase === "closing") return true;
-  return openedOf(held) !== undefined && isLoading(held);
+  return isOpeningOrClosing(held) || (openedOf(held) !== undefined && isLoading(held));
 }
 
 /** Why a share is not loaded, with the figures that decide it. */

@@ -158,8 +158,8 @@ class CpuAccelerator implements Accelerator {
   }
 
   #fill(table: TableHandle, source: RowSource): Promise<void> {
-    return takeRows(source, (chunk, progress) => {
-      const finite = this.#addon.appendRows(table, chunk);
+    return takeRows(source, async (chunk, progress) => {
+      const finite = await this.#addon.appendRows(table, chunk);
       if (finite < chunk.length) throw notFinite(progress, chunk, finite);
     });
   }

@@ -67,8 +67,11 @@ export interface NativeAddon {
   /** Bytes a table occupies for good, and for a while more when it is built. */
   tableBytes(...shape: NativeTableShape): { readonly occupied: number; readonly building: number };
   createTable(...shape: NativeTableShape): TableHandle;
-  /** Copies values; gives the position of the first that is not finite, else their number. */
-  appendRows(table: TableHandle, values: Float32Array): number;
+  /**
+   * Copies values, which must stay as they are until it has; gives the position of the first that is
+   * not finite, else their number. Nothing is built before all of these have ended.
+   */
+  appendRows(table: TableHandle, values: Float32Array): Promise<number>;
   buildTable(table: TableHandle): Promise<void>;
   gatherRows(table: TableHandle, localRows: Uint32Array, target: Float32Array): void;
   /** Frees the rows when no search uses them any more. */

@@ -9,7 +9,7 @@ import { MemoryModel } from "../memory-model.cases.ts";
 import { ComputeClient } from "./compute-client.ts";
 import type { ComputeFailure } from "./compute.ts";
 import { ProgressCounter } from "./progress-counter.ts";
-import { DIM, NAME, candidates, computeOf, loaded } from "./loaded-tables.cases.ts";
+import { DIM, NAME, candidates, computeOf, everyPartition, loaded } from "./loaded-tables.cases.ts";
 
 const memory = { usedBytes: 0, capacityBytes: 1 };
 
@@ -78,6 +78,41 @@ describe("the compute side", () => {
     expect(client.memory.usedBytes).toBe(0);
     const good = await client.load({ ...NAME, table: 0, partition: 2 });
     expect(client.memory.usedBytes).toBe(good.bytes);
+  });
+
+  test("a version that is closed while it is loaded leaves nothing on the device", async () => {
+    const model = new MemoryModel([candidates(640, undefined)]);
+    const client = computeOf(model);
+    await client.open(NAME, "memory");
+
+    const load = client.load({ ...NAME, table: 0, partition: 1 });
+    const other = client.load({ ...NAME, table: 0, partition: 2 });
+    await client.close(NAME);
+
+    await expect(load).rejects.toMatchObject({ code: "NOT_FOUND" });
+    await expect(other).rejects.toMatchObject({ code: "NOT_FOUND" });
+    expect(client.memory.usedBytes).toBe(0);
+    await client.shutdown();
+  });
+
+  test("partitions that are read side by side, in memory that is filled again, keep their own rows", async () => {
+    const client = computeOf(new MemoryModel([candidates(640, undefined)]));
+    await client.open(NAME, "memory");
+    const partitions = everyPartition(16);
+
+    await Promise.all(
+      Array.from(partitions, (partition) => client.load({ ...NAME, table: 0, partition })),
+    );
+
+    const oneByOne = await loaded(candidates(640, undefined));
+    const scanOf = (compute: ComputeClient) =>
+      compute.topK({
+        target: { ...NAME, table: 0, partitions: Uint16Array.from(partitions) },
+        asks: [{ queries: 1, k: 640, excluded: [], rowsOnly: false }],
+        vectors: Float32Array.of(1, -2, 3),
+      });
+    const [found, expected] = [await scanOf(client), await scanOf(oneByOne)];
+    expect(found.parts).toEqual(expected.parts);
   });
 
   test("a device without room lets go of the file, and takes a smaller share afterwards", async () => {

@@ -79,6 +79,10 @@ export class ComputeHost {
     const startedMs = this.#parts.clock.nowMs();
     const source = await this.#parts.reader.openPartition(name);
     const resident = await loadPartition(source, table.spec.kind, this.#parts);
+    if (this.#versions.get(keyOf(name))?.[name.table] !== table) {
+      await this.#parts.accelerator.release(resident);
+      throw new WinnowError("NOT_FOUND", `Version ${name.version} was closed while it was loaded`);
+    }
     const { hostBytes } = table.add(name.partition, { resident, source });
     this.#parts.progress.raise();
     const { shares, bytesRead } = source.end();

@@ -24,6 +24,9 @@ export interface PartitionEnd {
   readonly bytesRead: number;
 }
 
+/** Chunks from another thread; takes back those that nobody reads any more. */
+export type ChunkStream = AsyncGenerator<Float32Array, void, Float32Array | undefined>;
+
 /** One partition, being read. */
 export interface PartitionSource {
   readonly rows: number;
@@ -31,8 +34,11 @@ export interface PartitionSource {
   readonly firstRow: number;
   readonly ids: Tensor | undefined;
   readonly keyed: KeyedPartition | undefined;
-  /** Whole rows in order; to be read once. Leaving early lets go of the partition. */
-  chunks(): AsyncIterable<Float32Array>;
+  /**
+   * Whole rows in order; to be read once. Leaving early lets go of the partition. A chunk is good until
+   * the next one is asked for: its memory may be filled again then.
+   */
+  chunks(): ChunkStream;
   /** After the last chunk. */
   end(): PartitionEnd;
 }
@@ -113,6 +119,6 @@ export class LocalModelReader implements ModelReader {
 
 const keyOf = (name: VersionName): string => `${name.model}/${name.version}`;
 
-async function* chunksOf(reader: PartitionReader): AsyncGenerator<Float32Array, void, undefined> {
+async function* chunksOf(reader: PartitionReader): ChunkStream {
   yield* reader.chunks();
 }

@@ -35,7 +35,8 @@ export function buffersOf(packed: PackedKeys): ArrayBuffer[] {
 function packStrings(column: StringColumn): { offsets: Uint32Array; bytes: Uint8Array } {
   const start = column.offsets[0]!;
   return {
-    offsets: column.offsets.map((offset) => offset - start),
+    // A copy costs a tenth of a call per offset.
+    offsets: start === 0 ? column.offsets.slice() : column.offsets.map((each) => each - start),
     bytes: column.bytes.slice(start, start + column.byteLength),
   };
 }

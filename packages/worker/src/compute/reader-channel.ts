@@ -1,23 +1,33 @@
 // The border between the compute thread and the reader thread: numbered requests, answers, chunks
 // fetched one by one and one ahead, so that the next is read while the last goes onto the device.
-// Arrays are transferred. Both ends live here.
+// Arrays are transferred; those of chunks go back with a request and are filled again. Both ends live
+// here.
 
 import { WinnowError, decodeProgram, encodeProgram, toWinnowError } from "@winnow/core";
 import type { KeyedPartition, ModelProgram } from "@winnow/core";
 
 import type { ComputePort } from "./compute-channel.ts";
 import type { ComputeProblem, PackedKeys, ReplicaName, VersionName } from "./compute.ts";
-import type { ModelReader, OpenedModel, PartitionEnd, PartitionSource } from "./model-reader.ts";
+import type {
+  ChunkStream,
+  ModelReader,
+  OpenedModel,
+  PartitionEnd,
+  PartitionSource,
+} from "./model-reader.ts";
 import { buffersOf, packKeys, unpackKeys } from "./packed-keys.ts";
 
 /** What the reader thread can be asked. */
 type ReaderRequest =
   | { readonly kind: "open"; readonly name: VersionName; readonly directory: string }
   | { readonly kind: "openPartition"; readonly name: ReplicaName }
-  | { readonly kind: "chunk"; readonly handle: number }
+  | { readonly kind: "chunk"; readonly handle: number; readonly spent: Float32Array | undefined }
   | { readonly kind: "abandon"; readonly handle: number }
   | { readonly kind: "program"; readonly name: VersionName; readonly tableBytesMax: number }
   | { readonly kind: "close"; readonly name: VersionName };
+
+/** Chunks kept to be filled again, at most: of two partitions that are read side by side. */
+const SPENT_CHUNKS_MAX = 4;
 
 interface ToReader {
   readonly id: number;
@@ -55,7 +65,7 @@ interface Answer {
 
 interface OpenPartition {
   readonly source: PartitionSource;
-  readonly chunks: AsyncIterator<Float32Array>;
+  readonly chunks: ChunkStream;
 }
 
 /** Answers a compute thread's requests from a reader, for as long as the port is open. */
@@ -90,7 +100,7 @@ class ReaderServer {
       case "openPartition":
         return this.#openPartition(request.name);
       case "chunk":
-        return this.#nextChunk(request.handle);
+        return this.#nextChunk(request.handle, request.spent);
       case "abandon":
         this.#partitions.delete(request.handle);
         return { value: undefined, buffers: [] };
@@ -108,7 +118,7 @@ class ReaderServer {
     const source = await this.#reader.openPartition(name);
     this.#lastHandle += 1;
     const handle = this.#lastHandle;
-    this.#partitions.set(handle, { source, chunks: source.chunks()[Symbol.asyncIterator]() });
+    this.#partitions.set(handle, { source, chunks: source.chunks() });
     const { rows, dim, firstRow, keyed } = source;
     const ids = source.ids === undefined ? undefined : packKeys(source.ids);
     const keys = keyed?.keys === undefined ? undefined : packKeys(keyed.keys);
@@ -124,10 +134,10 @@ class ReaderServer {
     return { value: packed, buffers };
   }
 
-  async #nextChunk(handle: number): Promise<Answer> {
+  async #nextChunk(handle: number, spent: Float32Array | undefined): Promise<Answer> {
     const open = this.#partitions.get(handle);
     if (open === undefined) throw new RangeError(`partition ${handle} is not being read`);
-    const next = await open.chunks.next();
+    const next = await open.chunks.next(spent);
     if (next.done !== true) {
       const value: PackedChunk = { chunk: next.value };
       return { value, buffers: [next.value.buffer as ArrayBuffer] };
@@ -155,6 +165,8 @@ export class RemoteModelReader implements ModelReader {
     number,
     { resolve(value: never): void; reject(error: Error): void }
   >();
+  /** Chunks to be filled again, of whichever partition is read next. */
+  readonly #spent: Float32Array[] = [];
   #lastId = 0;
 
   /** `end` lets go of the thread behind the port. */
@@ -181,7 +193,7 @@ export class RemoteModelReader implements ModelReader {
       firstRow,
       ids: ids === undefined ? undefined : unpackKeys(ids),
       keyed: keyed === undefined ? undefined : { ...keyed, keys },
-      chunks: () => this.#chunks(packed.handle, (last) => (end = last)),
+      chunks: () => this.#chunks(packed, (last) => (end = last)),
       end: () => {
         if (end === undefined) throw new RangeError("the partition has not been read to its end");
         return end;
@@ -202,35 +214,45 @@ export class RemoteModelReader implements ModelReader {
   }
 
   async *#chunks(
-    handle: number,
+    { handle, rows, dim }: PackedPartition,
     onEnd: (end: PartitionEnd) => void,
-  ): AsyncGenerator<Float32Array, void, undefined> {
+  ): ChunkStream {
+    let left = rows * dim;
     let isEnded = false;
     try {
-      let ahead = this.#ask<PackedChunk>({ kind: "chunk", handle });
+      let ahead = this.#askChunk(handle, left);
       for (;;) {
         const packed = await ahead;
         if ("end" in packed) {
           isEnded = true;
           return onEnd(packed.end);
         }
-        ahead = this.#ask<PackedChunk>({ kind: "chunk", handle });
+        left -= packed.chunk.length;
+        ahead = this.#askChunk(handle, left);
         // Awaited in the next turn of this loop; until then its failure must not count as unhandled.
         ahead.catch(() => undefined);
         yield packed.chunk;
+        if (this.#spent.length < SPENT_CHUNKS_MAX) this.#spent.push(packed.chunk);
       }
     } finally {
       if (!isEnded) await this.#ask({ kind: "abandon", handle });
     }
   }
 
-  #ask<Value>(request: ReaderRequest): Promise<Value> {
+  /** Asks for the next chunk of `left` values; where none are left, for the end. */
+  #askChunk(handle: number, left: number): Promise<PackedChunk> {
+    const spent = left > 0 ? this.#spent.pop() : undefined;
+    const buffers = spent === undefined ? [] : [spent.buffer as ArrayBuffer];
+    return this.#ask({ kind: "chunk", handle, spent }, buffers);
+  }
+
+  #ask<Value>(request: ReaderRequest, buffers: readonly ArrayBuffer[] = []): Promise<Value> {
     this.#lastId += 1;
     const id = this.#lastId;
     return new Promise<Value>((resolve, reject) => {
       this.#requests.set(id, { resolve, reject });
       const sent: ToReader = { id, request };
-      this.#port.postMessage(sent, []);
+      this.#port.postMessage(sent, buffers);
     });
   }
 
