@@ -111,13 +111,23 @@ describe("I5: the hold of a drain", () => {
     ).toBe(2000);
   });
 
-  test("does not wait for a version that the others cannot load", () => {
+  test("does not wait for an owner that cannot load a version, whoever else has parts of it", () => {
     const own = { ...holding, serving: false };
-    const failed = { ...holding, state: "failed" as const, tables: [] };
+    const saying = (state: "failed" | "ready", id: WorkerId): Announcement => ({
+      ...announcement(id, 1, false),
+      versions: [{ ...own, state, tables: [] }],
+    });
 
-    expect(endOfHold(() => [{ ...announcement(w1, 1, false), versions: [failed] }], { own })).toBe(
-      2000,
-    );
+    expect(endOfHold(() => [saying("failed", w1)], { own })).toBe(2000);
+    expect(endOfHold(() => [saying("failed", w1), saying("ready", w2)], { own })).toBe(2000);
+    expect(endOfHold(() => [saying("ready", w1), saying("failed", w2)], { own })).toBe(60_000);
+  });
+
+  test("waits for an owner that cannot load the version that serves", () => {
+    const failed = { ...holding, state: "failed" as const, tables: [] };
+    const others = [{ ...announcement(w1, 1, false), versions: [failed] }];
+
+    expect(endOfHold(() => others)).toBe(60_000);
   });
 
   test("waits for a version that serves no more while another worker is to keep it", () => {

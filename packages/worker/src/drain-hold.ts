@@ -65,20 +65,29 @@ export function drainHold(facts: DrainFacts): DrainHold {
   return { isOver: isCovered || nowMs >= startedAtMs + drainHoldMsMax, uncovered, coveredSinceMs };
 }
 
+/** What another worker says of a version it may hold as well. */
+function stateOn({ versions }: Announcement, { model, version }: VersionHolding) {
+  return versions.find((each) => each.model === model && each.version === version)?.state;
+}
+
 /**
  * Whether others are to go on with a version: it serves, or one of them has it. A worker in drain
- * unloads nothing, so it may hold versions that everybody else has given up, or cannot load; nobody
- * will cover those.
+ * unloads nothing, so it may hold versions that everybody else has given up; nobody will cover those.
  */
 function isToBeKept(holding: VersionHolding, { others }: DrainFacts): boolean {
   if (holding.state === "unloading") return false;
   if (holding.serving === true) return true;
-  const { model, version } = holding;
-  return others.some(({ state, versions }) => {
-    const held = versions.find((each) => each.model === model && each.version === version);
-    if (state === "draining" || held === undefined) return false;
-    return held.state !== "unloading" && held.state !== "failed";
+  return others.some((other) => {
+    const state = stateOn(other, holding);
+    return other.state !== "draining" && state !== undefined && state !== "unloading";
   });
+}
+
+/** Those that could not load a version, which is waited for only where it serves. */
+function failedOwners(holding: VersionHolding, { others }: DrainFacts): ReadonlySet<WorkerId> {
+  if (holding.serving === true) return new Set();
+  const failed = others.filter((other) => stateOn(other, holding) === "failed");
+  return new Set(failed.map(({ workerId }) => workerId));
 }
 
 const CHECK_INTERVAL_MS = 50;
@@ -100,11 +109,13 @@ function uncoveredPartitions(facts: DrainFacts, heirs: ReadonlySet<WorkerId>): n
   for (const holding of facts.holdings) {
     const { model, version, fingerprint, tables } = holding;
     if (fingerprint === undefined || !isToBeKept(holding, facts)) continue;
+    const failed = failedOwners(holding, facts);
+    const isHeir = (owner: WorkerId): boolean => heirs.has(owner) && !failed.has(owner);
     for (const { table, held } of tables) {
       const owners = facts.ownersOf({ model, version, fingerprint }, table);
       const holders = facts.holdersOf({ model, version, fingerprint }, table);
       uncovered += held.filter(({ partition }) => {
-        const isToBeTaken = owners[partition]?.some((owner) => heirs.has(owner)) === true;
+        const isToBeTaken = owners[partition]?.some(isHeir) === true;
         return isToBeTaken && !holders.has(partition);
       }).length;
     }
