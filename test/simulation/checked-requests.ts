@@ -28,6 +28,8 @@ interface Wish {
   readonly excluded: number;
   readonly allowPartial: boolean;
   readonly deadlineMs: number;
+  /** The client goes away then. */
+  readonly patienceMs: number;
 }
 
 /** A deadline may be missed by so much, and by what timers are late. */
@@ -88,6 +90,7 @@ export class CheckedRequests {
       k: random() < 0.3 ? 1 + Math.floor(random() * 60) : undefined,
       excluded: random() < 0.2 ? 1 + Math.floor(random() * 8) : 0,
       allowPartial: isSafety && random() < 0.2,
+      patienceMs: random() < 0.05 ? random() * 30 : Infinity,
       deadlineMs: isSafety ? oneOf(random, [100, 600, 3000]) : between(random, 4000, 6000),
     };
   }
@@ -107,6 +110,7 @@ export class CheckedRequests {
     const startMs = world.time.nowMs;
     const isSuccessDue = this.isSuccessDue && wish.version === undefined;
     const pausesBefore = process.pauses;
+    const client = this.#clientOf(process, wish);
     let outcome = "";
     try {
       const pinned = await router.pin({ model: MODEL, version: wish.version });
@@ -119,7 +123,7 @@ export class CheckedRequests {
           signature: pinned.program.signatures[0]!,
           inputs: new Map([["user", userTensor(wish.users)]]),
           deadlineMs: process.nowMs() + wish.deadlineMs,
-          signal: new AbortController().signal,
+          signal: client.signal,
           k: wish.k,
           exclude: wish.excluded > 0 ? [stringTensor(excludedIds(content, wish))] : undefined,
           allowPartial: wish.allowPartial,
@@ -129,7 +133,10 @@ export class CheckedRequests {
         pinned.release();
       }
     } catch (thrown) {
-      outcome = this.#failed(thrown, isSuccessDue && process.pauses === pausesBefore && at);
+      outcome = this.#failed(
+        thrown,
+        isSuccessDue && process.pauses === pausesBefore && !client.signal.aborted && at,
+      );
     }
     this.#open.delete(at);
     if (process.state === "dead") return;
@@ -139,6 +146,16 @@ export class CheckedRequests {
       world.violate("L2", `${elapsedMs} ms of ${wish.deadlineMs}: ${outcome}`);
     }
     world.note(process.name, `answered ${outcome}`, undefined);
+  }
+
+  /** A client that may go away before it has an answer. */
+  #clientOf(process: SimulatedProcess, { patienceMs }: Wish): AbortController {
+    const client = new AbortController();
+    if (patienceMs === Infinity) return client;
+    this.#world.time.after(patienceMs, () =>
+      process.receive(() => client.abort(new WinnowError("CANCELLED", "The client left"))),
+    );
+    return client;
   }
 
   #failed(

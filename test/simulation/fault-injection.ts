@@ -43,6 +43,8 @@ export class FaultInjection {
     for (const place of staff) {
       Object.assign(place.health, { slowness: 1, isWedged: false, isFull: false });
       place.isDiskReadable = true;
+      place.isMisreading = false;
+      if (place.hasMisread) place.crash(false);
       place.process?.resume();
       place.start();
     }
@@ -157,6 +159,15 @@ export class FaultInjection {
           fault.durationMs,
           () => (place.isDiskReadable = false),
           () => (place.isDiskReadable = true),
+        );
+      },
+      "misread disk": (fault) => {
+        const place = this.#worker(fault);
+        place.hasMisread = true;
+        this.#during(
+          fault.durationMs,
+          () => (place.isMisreading = true),
+          () => (place.isMisreading = false),
         );
       },
       "scale down": (fault) => {

@@ -21,6 +21,7 @@ const WORKER_FAULTS = [
   "fill device",
   "lose device",
   "spoil disk",
+  "misread disk",
   "cut link",
   "cut half a link",
   "slow link",
@@ -124,7 +125,8 @@ export function scenarioOf(seed: number, mode: Mode): Scenario {
     scanMs: oneOf(random, [0.5, 2, 8]),
     loadMs: oneOf(random, [1, 10, 60]),
     pollIntervalMs: oneOf(random, [200, 1000]),
-    requestDeadlineMsMax: oneOf(random, [500, 2000]),
+    // Versions are kept for twice as long: longer than it takes to find out that a link is dead.
+    requestDeadlineMsMax: oneOf(random, [2500, 4000]),
     versionsKept: random() < 0.8 ? 1 : 2,
     hedge: random() < 0.8,
     inlineTables: random() < 0.3,
@@ -138,7 +140,8 @@ function drawFaults(
 ): readonly PlannedFault[] {
   const isPossible = (kind: FaultKind): boolean => {
     if (about.membership === "list" && /store|scale/.test(kind)) return false;
-    return about.mode === "safety" || kind !== "crash router";
+    const isSafetyOnly = kind === "crash router" || kind === "misread disk";
+    return about.mode === "safety" || !isSafetyOnly;
   };
   const possible = [...WORKER_FAULTS, ...OTHER_FAULTS].filter(isPossible);
   const share = oneOf(random, [0.1, 0.25, 0.6]);

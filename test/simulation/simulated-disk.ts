@@ -74,12 +74,12 @@ export class SimulatedDisk {
     };
   }
 
-  /** Opens a version directory. */
-  open(directory: string): ModelVersion {
+  /** Opens a version directory; `misread`: what is read now is not what was written. */
+  open(directory: string, misread: () => boolean): ModelVersion {
     const version = versionOf(directory);
     const found = this.#directories.get(version);
     if (found === undefined) throw new WinnowError("NOT_FOUND", `No files in ${directory}`);
-    return new SimulatedVersion(this.contentOf(version), found.flaw);
+    return new SimulatedVersion(this.contentOf(version), found.flaw, misread);
   }
 }
 

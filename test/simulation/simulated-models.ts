@@ -190,12 +190,15 @@ export class SimulatedVersion implements ModelVersion {
   readonly #content: VersionContent;
   readonly #flaw: Flaw | undefined;
 
-  constructor(content: VersionContent, flaw: Flaw | undefined) {
+  readonly #misread: () => boolean;
+
+  constructor(content: VersionContent, flaw: Flaw | undefined, misread: () => boolean) {
     if (flaw === "unreadable") throw new WinnowError("PERMISSION_DENIED", "Cannot open the file");
     this.directory = String(content.version);
     this.program = content.program;
     this.#content = content;
     this.#flaw = flaw;
+    this.#misread = misread;
   }
 
   partitionBytes(table: number, partition: number): number {
@@ -208,7 +211,7 @@ export class SimulatedVersion implements ModelVersion {
     // The last partition of the items is the one that is spoiled.
     const isSpoiled = table === 1 && partition === this.#content.size.partitions - 1;
     const flaw = isSpoiled ? this.#flaw : undefined;
-    if (flaw === "flipped") values[0]! += 1;
+    if (flaw === "flipped" || (this.#misread() && values.length > 0)) values[0]! += 1;
     const { dim } = this.#content.size;
     const { version } = this.#content;
     const names = rows.map((row) => itemId(version, row));

@@ -120,6 +120,7 @@ class SimulatedConnection {
   #isSubscribed = false;
   #isEnded = false;
   #attempts = 0;
+  readonly #commands = new Set<() => void>();
   #retry: ReturnType<SimulatedProcess["setTimer"]> | undefined;
 
   constructor(server: SimulatedRedis, process: SimulatedProcess, client: string) {
@@ -183,6 +184,7 @@ class SimulatedConnection {
     this.#isEnded = true;
     this.#isReady = false;
     this.#server.connections.delete(this);
+    for (const stop of this.#commands) stop();
     if (this.#retry !== undefined) this.process.clearTimer(this.#retry);
   }
 
@@ -227,14 +229,17 @@ class SimulatedConnection {
   #command<Answer>(act: () => Answer): Promise<Answer> {
     if (!this.#isReady) return Promise.reject(new Error("Stream isn't writeable"));
     return new Promise((resolve, reject) => {
+      const end = (settle: () => void): void => {
+        if (!this.#commands.delete(stop)) return;
+        this.process.clearTimer(timer);
+        settle();
+      };
+      const stop = (): void => end(() => reject(new Error("Connection is closed.")));
       const timer = this.process.setTimer(COMMAND_MS_MAX, () =>
-        reject(new Error("Command timed out")),
+        end(() => reject(new Error("Command timed out"))),
       );
-      const settle = (end: () => void): void =>
-        this.#later(() => {
-          this.process.clearTimer(timer);
-          end();
-        });
+      this.#commands.add(stop);
+      const settle = (how: () => void): void => this.#later(() => end(how));
       this.#server.time.after(this.#server.latencyMs, () => {
         if (this.#isUnreachable) return;
         if (!this.#server.isUp) return settle(() => reject(new Error("Connection is closed.")));

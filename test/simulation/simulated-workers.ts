@@ -18,6 +18,9 @@ export class WorkerPlace {
   readonly address: string;
   readonly health: DeviceHealth;
   isDiskReadable = true;
+  isMisreading = false;
+  /** What it has read since it started may be wrong, and stays so until it starts anew. */
+  hasMisread = false;
   /** Scaled away: it does not come back. */
   isGone = false;
   isLeaving = false;
@@ -54,10 +57,13 @@ export class WorkerPlace {
     const process = new SimulatedProcess(title, world, seededRandom(scenario.seed, title));
     const membership = world.membershipOf(process, this.name);
     const device = new SimulatedDevice(process, this.health);
-    const compute = simulatedCompute(process, device, (directory) => disk.open(directory));
+    const compute = simulatedCompute(process, device, (directory) =>
+      disk.open(directory, () => this.isMisreading),
+    );
     this.process = process;
     this.device = device;
     this.isLeaving = false;
+    this.hasMisread = this.isMisreading;
     this.#membership = membership;
     const starting = startWorker(
       {

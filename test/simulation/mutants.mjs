@@ -1,0 +1,161 @@
+// Shows that the simulation can fail: puts one thing wrong at a time into the sources on their way
+// into this process, and expects some seed to notice. `npm run simulate:mutants -- grace` takes those
+// whose name has the word.
+
+import path from "node:path";
+import process from "node:process";
+import { loadSources } from "./source-loading.mjs";
+
+const SEEDS_MAX = 200;
+const campaign = path.join(import.meta.dirname, "simulation-campaign.ts");
+
+/** Each: what is wrong, the mode that shows it, where, the text and what replaces it. */
+const MUTANTS = [
+  {
+    name: "a step that is decided with one reading of the clock and timed with a later one",
+    mode: "liveness",
+    file: "packages/worker/src/replica-control.ts",
+    text: "this.#wakeAt(plan.wakeAtMs, nowMs);",
+    replacement: "this.#wakeAt(plan.wakeAtMs, this.#clock.nowMs());",
+  },
+  {
+    name: "no grace for versions: given up and unloaded at once",
+    mode: "liveness",
+    file: "packages/worker/src/worker-settings.ts",
+    text: "versionGraceMs: Math.max(2 * deadlineMs, options.rollbackWindowMs ?? 0)",
+    replacement: "versionGraceMs: 0",
+  },
+  {
+    name: "a new default as soon as every partition has one replica",
+    mode: "liveness",
+    file: "packages/cluster/src/rollout.ts",
+    text: "ready > 0 && ready === lasting.length && lastingReplicasMin >= Math.max(1, wantedReplicas)",
+    replacement: "lastingReplicasMin >= 1",
+  },
+  {
+    name: "an old version is given up before its successor is ready",
+    mode: "liveness",
+    file: "packages/worker/src/version-policy.ts",
+    text: "return serving !== undefined && descending.includes(serving) ? [serving, ...others] : others;",
+    replacement: "return descending.filter((version) => byPolicy.has(version));",
+  },
+  {
+    name: "a store that has forgotten somebody is believed",
+    mode: "liveness",
+    file: "packages/cluster/src/membership/membership-fold.ts",
+    text: "return facts.nowMs - missingSinceMs! >= facts.settings.forgottenMs;",
+    replacement: "return true;",
+  },
+  {
+    name: "a drain that waits for nobody",
+    mode: "liveness",
+    file: "packages/worker/src/drain-hold.ts",
+    text: "return { isOver: isCovered || nowMs >= startedAtMs + drainHoldMsMax, uncovered, coveredSinceMs };",
+    replacement: "return { isOver: true, uncovered, coveredSinceMs };",
+  },
+  {
+    name: "a drain that waits for versions nobody can load",
+    mode: "liveness",
+    file: "packages/worker/src/drain-hold.ts",
+    text: ' && held.state !== "failed"',
+    replacement: "",
+  },
+  {
+    name: "no second attempts",
+    mode: "liveness",
+    file: "packages/router/src/scatter.ts",
+    text: "if (this.#ended || slot.settled || !slot.waiting || slot.successors.length > 0) return;",
+    replacement: "return;",
+  },
+  {
+    name: "no other replica when one refuses",
+    mode: "liveness",
+    file: "packages/router/src/scatter.ts",
+    text: 'slot.successors = this.#launch(slot.partitions, slot, "retry");',
+    replacement: "slot.successors = [];",
+  },
+  {
+    name: "partial answers to everybody",
+    mode: "safety",
+    file: "packages/router/src/scatter.ts",
+    text: "if (failed && !this.#question.allowPartial) {",
+    replacement: "if (false) {",
+  },
+  {
+    name: "both replies of a hedge are merged",
+    mode: "safety",
+    file: "packages/router/src/slot.ts",
+    text: "slot.parts = [{ partitions: slot.partitions, answer }];",
+    replacement:
+      "slot.parts = [...slot.successors.flatMap((one) => one.parts), { partitions: slot.partitions, answer }];",
+  },
+  {
+    name: "checksums that nobody compares",
+    mode: "safety",
+    file: "packages/cluster/src/routing/routed-table.ts",
+    text: "if (checksum === undefined) return false;",
+    replacement: "return false;",
+  },
+  {
+    name: "equal scores in any order",
+    mode: "safety",
+    file: "packages/core/src/top-k.ts",
+    text: "if (score === otherScore) return row < otherRow;",
+    replacement: "if (score === otherScore) return false;",
+  },
+  {
+    name: "a stalled device that nobody is told of",
+    mode: "liveness",
+    file: "packages/worker/src/worker.ts",
+    text: "stalled: this.#progress.isStalled });",
+    replacement: "stalled: false });",
+  },
+  {
+    name: "a stream that is never opened again",
+    mode: "liveness",
+    file: "packages/cluster/src/rpc/shard-channel.ts",
+    text: "() => this.#connect());",
+    replacement: "() => undefined);",
+  },
+];
+
+/** In words what is amiss with the simulation, or undefined: it noticed. */
+async function tryMutant({ name, mode, file, text, replacement }) {
+  let found = 0;
+  const sources = await loadSources(campaign, (changed, original) => {
+    if (changed !== file) return undefined;
+    found = original.split(text).length - 1;
+    return original.replace(text, () => replacement);
+  });
+  try {
+    if (found !== 1) return `${file} has ${found} times "${text}"`;
+    const lines = [];
+    const { failed } = await sources.module.runCampaign({
+      mode,
+      from: 1,
+      seeds: SEEDS_MAX,
+      failuresMax: 1,
+      reductionsMax: 0,
+      isVerbose: false,
+      print: (line) => lines.push(...line.split("\n")),
+      nowMs: () => performance.now(),
+    });
+    if (failed.length === 0) return `nobody noticed in ${SEEDS_MAX} seeds`;
+    const why = lines.find((line) => line.startsWith("  ")) ?? "";
+    process.stdout.write(`${name}: seed ${failed[0]},${why.slice(1, 120)}\n`);
+    return undefined;
+  } finally {
+    await sources.close();
+  }
+}
+
+const words = process.argv.slice(2);
+const survivors = [];
+for (const mutant of MUTANTS.filter(({ name }) => words.every((word) => name.includes(word)))) {
+  const amiss = await tryMutant(mutant);
+  if (amiss !== undefined) survivors.push(`${mutant.name}: ${amiss}`);
+}
+if (survivors.length > 0) {
+  process.stdout.write(`survivors:\n${survivors.join("\n")}\n`);
+  process.exitCode = 1;
+}
