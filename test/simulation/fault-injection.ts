@@ -149,6 +149,11 @@ export class FaultInjection {
         );
       },
       "drain worker": (fault) => this.#worker(fault).drain(),
+      "drain two workers": (fault) => {
+        const { staff } = this.#world;
+        const first = staff.indexOf(this.#worker(fault));
+        for (const at of [first, first + 1]) staff[at % staff.length]!.drain();
+      },
       "slow device": (fault) => ill(fault, { slowness: 2 + 50 * fault.variant }),
       "wedge device": (fault) => ill(fault, { isWedged: true }),
       "fill device": (fault) => ill(fault, { isFull: true }),

@@ -16,6 +16,7 @@ const WORKER_FAULTS = [
   "vanish worker",
   "pause worker",
   "drain worker",
+  "drain two workers",
   "slow device",
   "wedge device",
   "fill device",
@@ -139,7 +140,7 @@ function drawFaults(
   about: Pick<Scenario, "mode" | "membership" | "faultsMs">,
 ): readonly PlannedFault[] {
   const isPossible = (kind: FaultKind): boolean => {
-    if (about.membership === "list" && /store|scale/.test(kind)) return false;
+    if (about.membership === "list" && /store|scale|two/.test(kind)) return false;
     const isSafetyOnly = kind === "crash router" || kind === "misread disk";
     return about.mode === "safety" || !isSafetyOnly;
   };
