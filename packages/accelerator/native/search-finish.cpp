@@ -118,8 +118,13 @@ void Search::finishFiltered(uint32_t query) {
     keys.insert(keys.end(), best.begin(), best.end());
     cutKeys(keys, request_.k);
   }
-  if (!isConfirmed(query, keys)) return repeat(query, keys);
-  write(query, keys);
+  if (isConfirmed(query, keys)) {
+    write(query, keys);
+  } else {
+    repeat(query, keys);
+  }
+  // For the next query's.
+  ending = Ending();
 }
 
 /** Whatever was dropped scores less than the query's first threshold: do k rows reach that? */

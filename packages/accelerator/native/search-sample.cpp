@@ -84,15 +84,18 @@ void Search::sampleItem(const Unit& unit, Scratch& scratch) {
 void Search::takeSample(const Unit& unit, const Passed& passed, Scratch& scratch) {
   const uint32_t query = scratch.active[passed.lane];
   const Bounding bounding = boundingOf(unit, passed, scratch);
-  double best = -std::numeric_limits<double>::infinity();
-  for (uint64_t rows = passed.rows; rows != 0; rows &= rows - 1) {
-    const uint32_t r = static_cast<uint32_t>(__builtin_ctzll(rows));
-    if (passed.margins[r] <= best || isExcludedAt(unit, query, passed.block * BLOCK_ROWS + r)) {
-      continue;
+  int32_t best = std::numeric_limits<int32_t>::min();
+  if (passed.rows == ~uint64_t{0} && request_.excludedStarts.empty()) {
+    // The first blocks of a query, before it has a threshold.
+    for (uint32_t r = 0; r < BLOCK_ROWS; ++r) best = std::max(best, passed.margins[r]);
+  } else {
+    for (uint64_t rows = passed.rows; rows != 0; rows &= rows - 1) {
+      const uint32_t r = static_cast<uint32_t>(__builtin_ctzll(rows));
+      if (passed.margins[r] <= best) continue;
+      if (!isExcludedAt(unit, query, passed.block * BLOCK_ROWS + r)) best = passed.margins[r];
     }
-    best = passed.margins[r];
+    if (best == std::numeric_limits<int32_t>::min()) return;
   }
-  if (std::isinf(best)) return;
   scratch.samples[query].add(scoreRange(bounding.middle(best), bounding.error).lower);
   lanesOf(scratch).threshold[passed.lane] = scratch.samples[query].least();
 }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <new>
 #include <utility>
 
 namespace winnow {
@@ -29,32 +28,9 @@ constexpr uint32_t SCORED_PARTS = 16;
 Search::Search(SearchRequest request, const Kernel& kernel)
     : request_(std::move(request)), kernel_(kernel), groups_((request_.dim + 3) / 4) {}
 
-template <typename Part>
-void Search::guarded(const Part& part) {
-  try {
-    if (!isStopped()) part();
-  } catch (const std::bad_alloc&) {
-    isOutOfMemory_.store(true);
-    stopFlag_->store(true);
-  }
-}
-
-/** Takes items until none is left, then waits for those that other threads have taken. */
-template <typename Item>
-void Search::forEach(WorkItems& items, const Item& item) {
-  guarded([&] {
-    for (uint32_t taken; !isStopped() && items.take(taken);) {
-      if (item(taken)) {
-        items.finish();
-      } else {
-        items.finishRest();
-      }
-    }
-  });
-  waitUntil([&] { return items.areDone() || isStopped(); });
-}
-
 bool Search::run(ThreadTeam& team) {
+  const uint32_t parts = splitParts(team.size());
+  if (parts > 1) return runSplit(team, parts);
   guarded([&] { prepare(); });
   const size_t bytes = size_t{groups_} * 4 * units_.size() * UNIT_ROWS;
   // Below some hundred microseconds of work, waking other threads takes longer than it saves.
@@ -65,6 +41,13 @@ bool Search::run(ThreadTeam& team) {
   } else {
     team.run([&](uint32_t thread) { work(thread, scratches); });
   }
+  return !isStopped();
+}
+
+bool Search::runAlone() {
+  guarded([&] { prepare(); });
+  std::vector<Scratch> scratches(1);
+  work(0, scratches);
   return !isStopped();
 }
 
@@ -117,6 +100,10 @@ void Search::workPass(Pass& pass, uint32_t thread, std::vector<Scratch>& scratch
     return true;
   });
   forEach(pass.finishing, [&](uint32_t query) {
+    if (isFiltered(query) && scoredParts_ == 1) {
+      chooseSurvivors(query, scratches);
+      scorePart(query);
+    }
     if (isAnswered_[query] == 0) finishQuery(query, scratches);
     return true;
   });
@@ -156,10 +143,15 @@ void Search::prepare() {
     pass.filtering.reset(units);
     pass.listing.reset(1);
     pass.scanning.reset(units);
-    pass.choosing.reset(request_.queries);
-    pass.scoring.reset(request_.queries * scoredParts_);
+    pass.choosing.reset(scoredParts_ > 1 ? request_.queries : 0);
+    pass.scoring.reset(scoredParts_ > 1 ? request_.queries * scoredParts_ : 0);
     pass.finishing.reset(request_.queries);
   }
+  resizeAnswer();
+}
+
+void Search::resizeAnswer() {
+  const size_t queries = request_.queries;
   answer_.counts.assign(queries, 0);
   answer_.scores.assign(queries * request_.k, 0);
   answer_.rows.assign(queries * request_.k, 0);

@@ -9,6 +9,8 @@
 //   finish    per query: others that might still be among the k best scored, all sorted, cut at k
 //   again     filter to finish for queries whose guess was too high; almost always none
 //
+// Many queries of a small table are split among the threads, each part being a search of one thread.
+//
 // A query is served densely if it is zero or not finite, if scores could overflow float32, or if the
 // filter lets too many rows pass. The answer is the same whichever way it was found.
 
@@ -17,6 +19,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "candidate-pool.h"
@@ -157,7 +160,14 @@ class Search {
   void guarded(const Part& part);
   bool isStopped() const { return stopFlag_->load(std::memory_order_relaxed); }
 
+  uint32_t splitParts(uint32_t threads) const;
+  SearchRequest requestOfPart(uint32_t start, uint32_t end) const;
+  void runPart(uint32_t start, uint32_t end);
+  bool runSplit(ThreadTeam& team, uint32_t parts);
+  bool runAlone();
+
   void prepare();
+  void resizeAnswer();
   void work(uint32_t thread, std::vector<Scratch>& scratches);
   template <typename Item>
   void forEach(WorkItems& items, const Item& item);
@@ -257,5 +267,30 @@ class Search {
   WorkItems guessing_;
   Pass passes_[2];
 };
+
+template <typename Part>
+void Search::guarded(const Part& part) {
+  try {
+    if (!isStopped()) part();
+  } catch (const std::bad_alloc&) {
+    isOutOfMemory_.store(true);
+    stopFlag_->store(true);
+  }
+}
+
+/** Takes items until none is left, then waits for those that other threads have taken. */
+template <typename Item>
+void Search::forEach(WorkItems& items, const Item& item) {
+  guarded([&] {
+    for (uint32_t taken; !isStopped() && items.take(taken);) {
+      if (item(taken)) {
+        items.finish();
+      } else {
+        items.finishRest();
+      }
+    }
+  });
+  waitUntil([&] { return items.areDone() || isStopped(); });
+}
 
 }  // namespace winnow

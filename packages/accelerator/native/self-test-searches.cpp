@@ -95,6 +95,11 @@ std::vector<Problem> makeProblems() {
   problems.push_back(makeProblem("a query that is not finite", 3000, 12, 5, plain));
   problems.back().vectors[13] = NAN;
   problems.back().vectors[27] = INFINITY;
+  // Enough for each of four threads to have queries of its own, and some to have two lots of them.
+  problems.push_back(makeProblem("many queries", 300, 12, 139, plain));
+  excludeSome(problems.back());
+  admitSome(problems.back());
+  problems.back().vectors[12 * 100] = NAN;
   problems.push_back(makeNormsAtTheThreshold());
   problems.push_back(makeInfiniteScores());
   for (const size_t k : {1u, 2u, 5u, 20u}) problems.push_back(makeDistinctScores(k));

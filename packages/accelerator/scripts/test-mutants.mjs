@@ -107,6 +107,20 @@ const MUTANTS = [
     "searches",
   ],
   [
+    "a part of the queries with another's exclusions",
+    "search-split.cpp",
+    "assign(rows + starts[start],",
+    "assign(rows,",
+    "searches",
+  ],
+  [
+    "a part of the queries without a mask",
+    "search-split.cpp",
+    "= request_.hasAdmittedRows",
+    "= false",
+    "searches",
+  ],
+  [
     "parts of survivors that do not meet",
     "search-finish.cpp",
     "(part + 1) * scored / scoredParts_",
@@ -151,8 +165,8 @@ const MUTANTS = [
   [
     "guesses are trusted",
     "search-finish.cpp",
-    "if (!isConfirmed(query, keys))",
-    "if (false)",
+    "if (isConfirmed(query, keys))",
+    "if (true)",
     "guesses",
   ],
   [
