@@ -40,39 +40,11 @@ const MUTANTS = [
     replacement: "return descending.filter((version) => byPolicy.has(version));",
   },
   {
-    name: "a store that has forgotten somebody is believed",
-    mode: "liveness",
-    file: "packages/cluster/src/membership/membership-fold.ts",
-    text: "return facts.nowMs - missingSinceMs! >= facts.settings.forgottenMs;",
-    replacement: "return true;",
-  },
-  {
-    name: "a drain that waits for nobody",
-    mode: "liveness",
-    file: "packages/worker/src/drain-hold.ts",
-    text: "return { isOver: isCovered || nowMs >= startedAtMs + drainHoldMsMax, uncovered, coveredSinceMs };",
-    replacement: "return { isOver: true, uncovered, coveredSinceMs };",
-  },
-  {
-    name: "a drain that waits for versions nobody can load",
-    mode: "liveness",
-    file: "packages/worker/src/drain-hold.ts",
-    text: ' && held.state !== "failed"',
-    replacement: "",
-  },
-  {
     name: "no second attempts",
     mode: "liveness",
     file: "packages/router/src/scatter.ts",
     text: "if (this.#ended || slot.settled || !slot.waiting || slot.successors.length > 0) return;",
     replacement: "return;",
-  },
-  {
-    name: "no other replica when one refuses",
-    mode: "liveness",
-    file: "packages/router/src/scatter.ts",
-    text: 'slot.successors = this.#launch(slot.partitions, slot, "retry");',
-    replacement: "slot.successors = [];",
   },
   {
     name: "partial answers to everybody",
@@ -102,20 +74,6 @@ const MUTANTS = [
     file: "packages/core/src/top-k.ts",
     text: "if (score === otherScore) return row < otherRow;",
     replacement: "if (score === otherScore) return false;",
-  },
-  {
-    name: "a stalled device that nobody is told of",
-    mode: "liveness",
-    file: "packages/worker/src/worker.ts",
-    text: "stalled: this.#progress.isStalled });",
-    replacement: "stalled: false });",
-  },
-  {
-    name: "a stream that is never opened again",
-    mode: "liveness",
-    file: "packages/cluster/src/rpc/shard-channel.ts",
-    text: "() => this.#connect());",
-    replacement: "() => undefined);",
   },
 ];
 
