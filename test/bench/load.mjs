@@ -1,7 +1,7 @@
 // How fast does a worker load a table, beside what disk and memory could do? The rows go the whole way:
 // file → reader thread → compute thread → codes on the device. Writes docs/benchmarks/load.md.
 //
-//   npm run bench:load                            half a minute
+//   npm run bench:load                            a minute or two
 //   … -- --resume /tmp/figures                    keeps the table for the next run
 
 import { execFileSync } from "node:child_process";
@@ -11,11 +11,12 @@ import path from "node:path";
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { loadNativeAddon } from "../../packages/accelerator/dist/cpu/native-addon.js";
-import { silentLogger } from "../../packages/core/dist/index.js";
+import { createRowChecks } from "../../packages/accelerator/dist/index.js";
 import { openModelVersion } from "../../packages/model/dist/index.js";
-import { startComputeThread } from "../../packages/worker/dist/compute/compute-start.js";
+import { LOADS_AT_ONCE } from "../../packages/worker/dist/replica-jobs.js";
 import { benchFolder } from "./bench-folder.mjs";
 import { watchForeignLoad } from "./foreign-load.mjs";
+import { loadAll, openCompute, releaseAll, searchesBesideLoad } from "./load-runs.mjs";
 import { compileLimits, compileProgram } from "./machine-limits.mjs";
 import { writeFigures } from "./report-file.mjs";
 import { writeModel } from "./stream-worker.mjs";
@@ -34,35 +35,31 @@ const rows = Number(options.rows);
 const dim = Number(options.dim);
 const rounds = Number(options.rounds);
 const threads = os.availableParallelism();
-const NAME = { model: "items", version: 1 };
 const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
+const percentile = (values, part) =>
+  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * part))];
 
-/** Milliseconds for all partitions, so many at once; a worker loads one after the other. */
-async function wholeLoad(directory, atOnce) {
-  const device = { kind: "cpu", capacityBytes: 16 * 2 ** 30, threads };
-  const compute = await startComputeThread({ device, exclusionBytesMax: 2 ** 20 }, silentLogger);
-  const { tables } = await compute.open(NAME, directory);
-  const table = tables.findIndex(({ kind }) => kind === "candidate");
-  const start = performance.now();
-  let next = 0;
-  const loadRest = async () => {
-    while (next < tables[table].partitions) {
-      const partition = next;
-      next += 1;
-      await compute.load({ ...NAME, table, partition });
-    }
-  };
-  await Promise.all(Array.from({ length: atOnce }, loadRest));
-  const elapsedMs = performance.now() - start;
-  await compute.shutdown();
-  return elapsedMs;
+/** Milliseconds of loads on a fresh thread: the first, and others into memory just given back. */
+async function loads(directory, vectors) {
+  const opened = await openCompute(directory, threads);
+  const firstMs = await loadAll(opened, LOADS_AT_ONCE);
+  await releaseAll(opened);
+  const serialMs = await loadAll(opened, 1);
+  await releaseAll(opened);
+  const againMs = await loadAll(opened, LOADS_AT_ONCE);
+  const searches = [];
+  for (let turn = 0; turn < 3; turn += 1) {
+    searches.push(await searchesBesideLoad(opened, vectors, LOADS_AT_ONCE));
+  }
+  await opened.compute.shutdown();
+  return { firstMs, serialMs, againMs, searches };
 }
 
 /** Milliseconds of each step alone, on one thread. */
 async function steps(directory) {
   const { addon, reason } = loadNativeAddon();
   if (addon === undefined) throw new Error(reason);
-  const version = openModelVersion(directory);
+  const version = openModelVersion(directory, createRowChecks());
   const table = version.program.tables.findIndex(({ kind }) => kind === "candidate");
   const spent = { ids: 0, read: 0, take: 0, build: 0 };
   const timed = (step, run) => {
@@ -74,11 +71,14 @@ async function steps(directory) {
   for (let part = 0; part < version.program.tables[table].partitions; part += 1) {
     const reader = timed("ids", () => version.openPartition(table, part));
     const native = addon.createTable(reader.rows, reader.dim, reader.firstRow, true);
-    const chunks = reader.chunks()[Symbol.iterator]();
-    for (;;) {
-      const next = timed("read", () => chunks.next());
-      if (next.done) break;
-      timed("take", () => addon.appendRows(native, next.value));
+    const chunks = reader.chunks();
+    let next = timed("read", () => chunks.next());
+    while (next.done !== true) {
+      const chunk = next.value;
+      const start = performance.now();
+      await addon.appendRows(native, chunk);
+      spent.take += performance.now() - start;
+      next = timed("read", () => chunks.next(chunk));
     }
     const start = performance.now();
     await addon.buildTable(native);
@@ -96,46 +96,90 @@ try {
   const directory = path.join(writeModel(folder, { ...data, k: 100 }), "1");
   const file = path.join(directory, "variables", "variables.data-00000-of-00001");
   const diskRead = compileProgram(store.folder, "disk-read");
+  const freshMemory = compileProgram(store.folder, "fresh-memory");
   const readLimits = compileLimits(store.folder, threads);
+  const asJson = (program, argument) =>
+    JSON.parse(execFileSync(program, [argument], { encoding: "utf8" }));
+  const vectors = { values: data.vectors, dim, count: data.vectors.length / dim };
   const turns = [];
   for (let round = 0; round < rounds; round += 1) {
-    const disk = JSON.parse(execFileSync(diskRead, [file], { encoding: "utf8" }));
-    const limits = { ...readLimits(), ...disk };
+    const memory = asJson(freshMemory, String(rows * dim * 4));
+    const limits = { ...readLimits(), ...memory, ...asJson(diskRead, file) };
     const foreignSince = watchForeignLoad([]);
     // The disk was read to its end a moment ago: loads find the file in memory.
-    const loadMs = await wholeLoad(directory, 1);
-    const pairMs = await wholeLoad(directory, 2);
+    const timed = await loads(directory, vectors);
     const spent = await steps(directory);
-    turns.push({ ...limits, loadMs, pairMs, ...spent, foreign: foreignSince() });
+    turns.push({ ...limits, ...timed, ...spent, foreign: foreignSince() });
   }
   const of = (name) => median(turns.map((turn) => turn[name]));
+  const least = (name) => Math.min(...turns.map((turn) => turn[name]));
   const megabytes = (rows * dim * 4) / 1e6;
-  const rate = (ms) => `${(megabytes / (ms / 1000)).toFixed(0)} MB/s`;
-  const slower = Math.min(of("coldMegabytes"), of("copyGigabytes") * 1000);
-  const load = megabytes / (of("loadMs") / 1000);
-  const lines = [
-    ["disk, after the system forgot the file", "", `${of("coldMegabytes").toFixed(0)} MB/s`],
-    ["the same file again, from memory", "", `${of("warmMegabytes").toFixed(0)} MB/s`],
-    ["memory copy, one thread", "", `${(of("copyGigabytes") * 1000).toFixed(0)} MB/s`],
-    ["**load**, file in memory", `${of("loadMs").toFixed(0)} ms`, `**${load.toFixed(0)} MB/s**`],
-    ["the same, two partitions at once", `${of("pairMs").toFixed(0)} ms`, rate(of("pairMs"))],
-    ...[
-      ["ids", "step: ids of each partition"],
-      ["read", "step: read, test for finite values, checksum"],
-      ["take", "step: copy into the table, test again"],
-      ["build", "step: norms, sort, codes, bounds"],
-    ].map(([name, text]) => [text, `${of(name).toFixed(0)} ms`, rate(of(name))]),
+  const rateOf = (ms) => megabytes / (ms / 1000);
+  const timeRow = (name, text) => [
+    text,
+    `${of(name).toFixed(0)} ms`,
+    `${rateOf(of(name)).toFixed(0)} MB/s`,
+    `${least(name).toFixed(0)} ms`,
+    `${rateOf(least(name)).toFixed(0)} MB/s`,
   ];
+  const most = (name) => Math.max(...turns.map((turn) => turn[name]));
+  const rateRow = (text, name, unit = 1) => [
+    text,
+    "",
+    `${(of(name) * unit).toFixed(0)} MB/s`,
+    "",
+    `${(most(name) * unit).toFixed(0)} MB/s`,
+  ];
+  const copy = of("copyGigabytes") * 1000;
+  const slower = Math.min(of("coldMegabytes"), copy);
+  const lines = [
+    rateRow("disk, after the system forgot the file", "coldMegabytes"),
+    rateRow("the same file again, from memory", "warmMegabytes"),
+    rateRow("memory copy, one thread", "copyGigabytes", 1000),
+    rateRow("memory copy into memory the system grants for it", "freshMegabytes"),
+    rateRow("the same into memory given back a moment ago", "againMegabytes"),
+    timeRow("firstMs", "**load** of a fresh thread, file in memory"),
+    timeRow("againMs", "**load** into memory given back a moment ago"),
+    timeRow("serialMs", "the same, one partition after the other"),
+    timeRow("ids", "step: ids of each partition"),
+    timeRow("read", "step: read, test for finite values, checksum"),
+    timeRow("take", "step: copy into the table, test again"),
+    timeRow("build", "step: norms, sort, codes, bounds"),
+  ];
+  const searches = turns.flatMap((turn) => turn.searches);
+  const latencyRow = (text, times) => [
+    text,
+    String(times.length),
+    ...[0.5, 0.9, 0.99].map((part) => `${percentile(times, part).toFixed(1)} ms`),
+  ];
+  const latencies = [
+    latencyRow(
+      "nothing else to do",
+      searches.flatMap(({ alone }) => alone),
+    ),
+    latencyRow(
+      "the same table is loaded beside",
+      searches.flatMap(({ beside }) => beside),
+    ),
+  ];
+  const share = (name) => Math.round((100 * rateOf(of(name))) / slower);
+  const asTable = (head, all) =>
+    [head, head.map(() => "---"), ...all].map((line) => `| ${line.join(" | ")} |`);
   const markdown = [
     `${new Date().toISOString().slice(0, 10)}, ${os.cpus()[0].model.trim()}, ${threads} processors, Node ${process.versions.node}: ${rows.toLocaleString("en")} × ${dim}`,
-    `float32 rows (${megabytes.toFixed(0)} MB) with string ids in 16 partitions, medians of ${rounds} rounds; others kept`,
-    `${of("foreign").toFixed(2)} processors busy. Made by \`npm run bench:load -- --rounds ${rounds}\`.`,
+    `float32 rows (${megabytes.toFixed(0)} MB) with string ids in 16 partitions, ${LOADS_AT_ONCE} at a time, medians of`,
+    `${rounds} rounds and the fastest of them; others kept ${of("foreign").toFixed(2)} processors busy. Made by`,
+    `\`npm run bench:load -- --rounds ${rounds}\`.`,
     "",
-    "| what | time | rows' bytes per second |",
-    "| --- | --- | --- |",
-    ...lines.map((line) => `| ${line.join(" | ")} |`),
+    ...asTable(["what", "median", "rows' bytes", "fastest", "rows' bytes"], lines),
     "",
-    `Half of the slower of disk and memory copy is ${(slower / 2).toFixed(0)} MB/s; loading reaches ${Math.round((100 * load) / slower)} % of the slower one.`,
+    `Half of the slower of disk and memory copy is ${(slower / 2).toFixed(0)} MB/s. The first load reaches ${share("firstMs")} % of the`,
+    `slower one, a load into memory given back a moment ago ${share("againMs")} %.`,
+    "",
+    `Searches of one query, k = 100, on the table that is held, 5 ms after the one before has ended; a load`,
+    `beside them takes ${median(searches.map(({ loadMs }) => loadMs)).toFixed(0)} ms:`,
+    "",
+    ...asTable(["while", "searches", "median", "90 %", "99 %"], latencies),
   ].join("\n");
   mkdirSync(options.output, { recursive: true });
   writeFigures(path.join(options.output, "load.md"), markdown);
