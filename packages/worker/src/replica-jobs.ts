@@ -12,11 +12,14 @@ import { replicaOfKey, versionKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
 import { VersionShare, isOpeningOrClosing, loadingOf, occupiedBytesOf } from "./replica-share.ts";
 
-/** Loads under way at most. */
+/**
+ * Loads under way at most.
+ * @internal the benchmark of loading loads as many
+ */
 export const LOADS_AT_ONCE = 2;
 
 /** Something to start. */
-export type Job =
+type Job =
   | { readonly kind: "open"; readonly held: HeldVersion }
   | {
       readonly kind: "load";

@@ -15,7 +15,10 @@ export function createRowChecks(): RowChecks {
   return addon === undefined ? plainRowChecks : nativeRowChecks(addon);
 }
 
-/** The checks of a loaded addon. */
+/**
+ * The checks of a loaded addon.
+ * @internal tests call it
+ */
 export function nativeRowChecks(addon: NativeAddon): RowChecks {
   return {
     extendRegister: (register, words, span) =>
