@@ -13,7 +13,6 @@ import { parseArgs } from "node:util";
 import { loadNativeAddon } from "../../packages/accelerator/dist/cpu/native-addon.js";
 import { createRowChecks } from "../../packages/accelerator/dist/index.js";
 import { openModelVersion } from "../../packages/model/dist/index.js";
-import { LOADS_AT_ONCE } from "../../packages/worker/dist/replica-jobs.js";
 import { benchFolder } from "./bench-folder.mjs";
 import { watchForeignLoad } from "./foreign-load.mjs";
 import { loadAll, openCompute, releaseAll, searchesBesideLoad } from "./load-runs.mjs";
@@ -21,6 +20,8 @@ import { compileLimits, compileProgram } from "./machine-limits.mjs";
 import { writeFigures } from "./report-file.mjs";
 import { writeModel } from "./stream-worker.mjs";
 
+/** As many as a worker has under way (packages/worker/src/replica-jobs.ts). */
+const LOADS_AT_ONCE = 2;
 const root = path.resolve(import.meta.dirname, "..", "..");
 const { values: options } = parseArgs({
   options: {

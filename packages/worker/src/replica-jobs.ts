@@ -12,11 +12,8 @@ import { replicaOfKey, versionKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
 import { VersionShare, isOpeningOrClosing, loadingOf, occupiedBytesOf } from "./replica-share.ts";
 
-/**
- * Loads under way at most.
- * @internal the benchmark of loading loads as many
- */
-export const LOADS_AT_ONCE = 2;
+/** Loads under way at most; the benchmark of loading has as many. */
+const LOADS_AT_ONCE = 2;
 
 /** Something to start. */
 type Job =
