@@ -24,7 +24,7 @@ describe.each(["safety", "liveness"] as const)("simulated clusters in %s mode", 
         expect(await failureOf(seed, mode)).toBeUndefined();
       }
     },
-    60_000,
+    240_000,
   );
 
   test("do the same when they are run again", async () => {
@@ -36,7 +36,7 @@ describe.each(["safety", "liveness"] as const)("simulated clusters in %s mode", 
     expect(second.trace).toBe(first.trace);
     expect(second.counts).toEqual(first.counts);
     expect(first.counts.exact).toBeGreaterThan(0);
-  }, 60_000);
+  }, 240_000);
 });
 
 test("of a list of faults those are kept without which nothing breaks", async () => {
