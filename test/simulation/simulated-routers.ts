@@ -66,10 +66,8 @@ export class RouterPlace {
   crash(): void {
     const { process } = this;
     if (process === undefined || process.state === "dead") return;
-    process.kill();
     this.router = undefined;
-    this.#world.network.end(process, false);
-    this.#world.redis.forget(process);
+    this.#world.bury(process, false);
   }
 
   /** As on SIGTERM, and then a new one. */

@@ -102,10 +102,8 @@ export class WorkerPlace {
   crash(isSilent: boolean): void {
     const { process } = this;
     if (process === undefined || process.state === "dead") return;
-    process.kill();
     this.worker = undefined;
-    this.#world.network.end(process, isSilent);
-    this.#world.redis.forget(process);
+    this.#world.bury(process, isSilent);
   }
 
   /** As on SIGTERM. */
@@ -130,9 +128,7 @@ export class WorkerPlace {
       if (process.pendingTimers > 0 && !isFailed) {
         world.violate("R5", `${process.name} ended with ${process.pendingTimers} timers`);
       }
-      process.kill();
-      world.network.end(process, false);
-      world.redis.forget(process);
+      world.bury(process, false);
       this.start();
     });
   }

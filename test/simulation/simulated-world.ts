@@ -109,6 +109,13 @@ export class SimulatedWorld implements ProcessWorld {
     return new StaticMembership({ environment, describe }, { members });
   }
 
+  /** A process is over: nothing is left of it but what others remember. */
+  bury(process: SimulatedProcess, isSilent: boolean): void {
+    process.kill();
+    this.network.end(process, isSilent);
+    this.redis.forget(process);
+  }
+
   addWorker(): void {
     const place = new WorkerPlace(this, `w${this.workers.length}`);
     this.workers.push(place);

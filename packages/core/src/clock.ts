@@ -36,3 +36,19 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
     signal?.addEventListener("abort", stop, { once: true });
   });
 }
+
+/** Resolves when `work` has settled, either way, or after `delayMs`; leaves no timer behind. */
+export function settledWithin(
+  clock: Clock,
+  delayMs: number,
+  work: Promise<unknown>,
+): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = clock.setTimer(delayMs, resolve);
+    const end = (): void => {
+      clock.clearTimer(timer);
+      resolve();
+    };
+    work.then(end, end);
+  });
+}

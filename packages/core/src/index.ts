@@ -14,7 +14,7 @@ export {
   wholeOf,
 } from "./checksum.ts";
 export type { Span } from "./checksum.ts";
-export { systemClock, sleep } from "./clock.ts";
+export { settledWithin, sleep, systemClock } from "./clock.ts";
 export type { Clock, Timer } from "./clock.ts";
 export { dtypeArrays, isBigInts, isDtype } from "./dtype.ts";
 export type { Dtype, DtypeArrays, NumberArray, NumericArray, NumericDtype } from "./dtype.ts";

@@ -1,7 +1,7 @@
 // Time that moves when told must still behave like time.
 
 import { describe, expect, test } from "vitest";
-import { sleep } from "./clock.ts";
+import { settledWithin, sleep } from "./clock.ts";
 import { ManualClock } from "./manual-clock.ts";
 
 describe("ManualClock", () => {
@@ -60,5 +60,33 @@ describe("ManualClock", () => {
     await walked;
 
     expect(seen).toEqual([10, 20, 30]);
+  });
+});
+
+describe("settledWithin", () => {
+  test.each([
+    ["is done", (): Promise<unknown> => Promise.resolve(1)],
+    ["fails", (): Promise<unknown> => Promise.reject(new Error("no"))],
+  ])("resolves when the work %s, and leaves no timer", async (_end, work) => {
+    const clock = new ManualClock();
+
+    await settledWithin(clock, 100, work());
+
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  test("waits no longer than it may", async () => {
+    const clock = new ManualClock();
+    let isOver = false;
+    const wait = settledWithin(clock, 100, new Promise(() => undefined)).then(
+      () => (isOver = true),
+    );
+
+    await clock.advanceSettled(99);
+    expect(isOver).toBe(false);
+    await clock.advanceSettled(1);
+    await wait;
+
+    expect(isOver).toBe(true);
   });
 });

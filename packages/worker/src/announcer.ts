@@ -3,6 +3,7 @@
 // at most once per `announceIntervalMs`; the last state is always told.
 
 import type { Announcement, MembershipStore, WorkerLink } from "@winnow/cluster";
+import { settledWithin } from "@winnow/core";
 import type { Environment, Timer } from "@winnow/core";
 
 const WITHDRAW_MS_MAX = 2000;
@@ -72,13 +73,7 @@ export class Announcer {
     const withdrawal = membership.withdraw().catch((error: unknown) => {
       log.warn("withdrawal failed", { error });
     });
-    await new Promise<void>((resolve) => {
-      const timer = clock.setTimer(WITHDRAW_MS_MAX, resolve);
-      void withdrawal.finally(() => {
-        clock.clearTimer(timer);
-        resolve();
-      });
-    });
+    await settledWithin(clock, WITHDRAW_MS_MAX, withdrawal);
   }
 
   close(): void {

@@ -25,6 +25,11 @@ export function writeKeys(writer: WireWriter, field: number, keys: Tensor): void
   writer.nested(field, start);
 }
 
+/** About how many bytes keys or ids take on the wire. */
+export function keyBytes({ dtype, data }: Tensor): number {
+  return dtype === "string" ? data.byteLength + 4 * data.length : 8 * data.length;
+}
+
 /** A `Keys` message: string or int64 `[keys]`. @throws WinnowError INVALID_ARGUMENT */
 export function readKeys(reader: WireReader, field: string): Tensor {
   return reader.nested(() => {

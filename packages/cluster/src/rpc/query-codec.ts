@@ -9,7 +9,7 @@
 import { fingerprint } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import type { TopKAsk, WorkerAsk, WorkerQuery } from "./frames.ts";
-import { readKeys, writeKeys } from "./key-codec.ts";
+import { keyBytes, readKeys, writeKeys } from "./key-codec.ts";
 import { malformed } from "./malformed-frame.ts";
 import type { WireReader } from "./wire-reader.ts";
 import { LENGTH_DELIMITED, VARINT } from "./wire-writer.ts";
@@ -52,7 +52,7 @@ function readQueryFields(reader: WireReader): WorkerQuery {
   for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
     switch (tag) {
       case 1 * 8 + VARINT:
-        query.id = safe(reader.number(), "id");
+        query.id = reader.number("id");
         break;
       case 2 * 8 + VARINT:
         query.remainingMs = reader.uint32("remaining_ms");
@@ -61,7 +61,7 @@ function readQueryFields(reader: WireReader): WorkerQuery {
         version.model = reader.text();
         break;
       case 4 * 8 + VARINT:
-        version.version = safe(reader.number(), "version");
+        version.version = reader.number("version");
         break;
       case 5 * 8 + LENGTH_DELIMITED:
         version.fingerprint = fingerprint(reader.text());
@@ -87,19 +87,6 @@ export function queryBytes({ ask, partitions, version }: SizedQuery): number {
   const fixed = 160 + version.model.length + partitions.byteLength;
   if (ask.kind === "lookup") return fixed + keyBytes(ask.keys);
   return fixed + ask.vectors.byteLength + ask.excluded.reduce((sum, ids) => sum + keyBytes(ids), 0);
-}
-
-/** About how many bytes keys or ids take on the wire. */
-export function keyBytes({ dtype, data }: WorkerKeys): number {
-  return dtype === "string" ? data.byteLength + 4 * data.length : 8 * data.length;
-}
-
-type WorkerKeys = Extract<WorkerAsk, { kind: "lookup" }>["keys"];
-
-/** @throws WinnowError INVALID_ARGUMENT for a number that is not exact */
-export function safe(value: number, field: string): number {
-  if (!Number.isSafeInteger(value)) throw malformed(field, "is not below 2^53");
-  return value;
 }
 
 function writeTopK(writer: WireWriter, ask: TopKAsk): void {
@@ -166,7 +153,7 @@ function readTopK(reader: WireReader): TopKAsk {
         excluded.push(readKeys(reader, "top_k.excluded"));
         break;
       case 5 * 8 + VARINT:
-        ask.rowsOnly = reader.number() !== 0;
+        ask.rowsOnly = reader.flag();
         break;
       default:
         reader.skip(tag);

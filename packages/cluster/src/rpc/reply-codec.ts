@@ -11,9 +11,9 @@
 import { WinnowError, codeOfGrpcStatus, grpcStatusOf, tensor } from "@winnow/core";
 import type { Tensor, TopKBlock } from "@winnow/core";
 import type { FailureReason, WorkerAnswer, WorkerReply } from "./frames.ts";
-import { readStrings, writeStrings } from "./key-codec.ts";
+import { keyBytes, readStrings, writeStrings } from "./key-codec.ts";
 import { cutDetails, malformed } from "./malformed-frame.ts";
-import { POSITIONS_MAX, keyBytes, safe } from "./query-codec.ts";
+import { POSITIONS_MAX } from "./query-codec.ts";
 import type { WireReader } from "./wire-reader.ts";
 import { LENGTH_DELIMITED, VARINT } from "./wire-writer.ts";
 import type { WireWriter } from "./wire-writer.ts";
@@ -56,7 +56,7 @@ function readReplyFields(reader: WireReader): WorkerReply {
   for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
     switch (tag) {
       case 1 * 8 + VARINT:
-        reply.id = safe(reader.number(), "id");
+        reply.id = reader.number("id");
         break;
       case 2 * 8 + VARINT:
         reply.queueUs = reader.uint32("queue_us");

@@ -63,9 +63,16 @@ export class WireReader {
     return tag;
   }
 
-  /** Integer from 0; one above 2⁵³ is not exact, which is for the caller to refuse. */
-  number(): number {
-    return this.#varint();
+  /** @throws WinnowError INVALID_ARGUMENT for an integer that is not exact here */
+  number(field: string): number {
+    const value = this.#varint();
+    if (!Number.isSafeInteger(value)) throw malformed(field, "is not below 2^53");
+    return value;
+  }
+
+  /** A bool field. */
+  flag(): boolean {
+    return this.#varint() !== 0;
   }
 
   /** @throws WinnowError INVALID_ARGUMENT for one of more than 32 bits */

@@ -2,7 +2,7 @@
 // the port ends unasked, or says that its device is lost, everything that waits for it fails with
 // UNAVAILABLE, and so does everything after.
 
-import { WinnowError } from "@winnow/core";
+import { WinnowError, settledWithin } from "@winnow/core";
 import type { Clock } from "@winnow/core";
 
 import { requestBuffers } from "./compute-channel.ts";
@@ -120,15 +120,8 @@ export class ComputeClient implements Compute {
     this.#isEnding = true;
     if (this.#failure === undefined) {
       // A thread that stands still is ended all the same.
-      const { clock } = this.#parts;
-      await new Promise<void>((resolve) => {
-        const timer = clock.setTimer(SHUTDOWN_MS_MAX, resolve);
-        const end = (): void => {
-          clock.clearTimer(timer);
-          resolve();
-        };
-        this.#ask({ kind: "shutdown" }).then(end, end);
-      });
+      const shutdown = this.#ask({ kind: "shutdown" });
+      await settledWithin(this.#parts.clock, SHUTDOWN_MS_MAX, shutdown);
     }
     await this.#parts.end();
     this.#rejectAll(new WinnowError("UNAVAILABLE", "The worker is closing"));
