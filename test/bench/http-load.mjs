@@ -11,24 +11,22 @@ import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import process from "node:process";
-import { parseArgs } from "node:util";
+import { scriptOptions } from "../script-options.mjs";
 import { load, percentile, postBytes } from "./http-client.mjs";
 import { startProcesses } from "./local-processes.mjs";
 
 const root = path.resolve(import.meta.dirname, "..", "..");
-const { values: options } = parseArgs({
-  options: {
-    workers: { type: "string", default: "3" },
-    connections: { type: "string", default: "1,8,32,64" },
-    asks: { type: "string", default: "retrieval,ranking" },
-    seconds: { type: "string", default: "3" },
-    rounds: { type: "string", default: "1" },
-    items: { type: "string", default: "10000" },
-    dim: { type: "string", default: "32" },
-    threads: { type: "string" },
-    idle: { type: "string", default: "5" },
-    against: { type: "string" },
-  },
+const options = scriptOptions({
+  workers: { type: "string", default: "3" },
+  connections: { type: "string", default: "1,8,32,64" },
+  asks: { type: "string", default: "retrieval,ranking" },
+  seconds: { type: "string", default: "3" },
+  rounds: { type: "string", default: "1" },
+  items: { type: "string", default: "10000" },
+  dim: { type: "string", default: "32" },
+  threads: { type: "string" },
+  idle: { type: "string", default: "5" },
+  against: { type: "string" },
 });
 const USERS = 1000;
 /** Long enough for the compilers of all processes to be done with most of it. */

@@ -9,10 +9,10 @@ import { mkdirSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import process from "node:process";
-import { parseArgs } from "node:util";
 import { loadNativeAddon } from "../../packages/accelerator/dist/cpu/native-addon.js";
 import { createRowChecks } from "../../packages/accelerator/dist/index.js";
 import { openModelVersion } from "../../packages/model/dist/index.js";
+import { scriptOptions } from "../script-options.mjs";
 import { benchFolder } from "./bench-folder.mjs";
 import { watchForeignLoad } from "./foreign-load.mjs";
 import { loadAll, openCompute, releaseAll, searchesBesideLoad } from "./load-runs.mjs";
@@ -23,14 +23,12 @@ import { writeModel } from "./stream-worker.mjs";
 /** As many as a worker has under way (packages/worker/src/replica-jobs.ts). */
 const LOADS_AT_ONCE = 2;
 const root = path.resolve(import.meta.dirname, "..", "..");
-const { values: options } = parseArgs({
-  options: {
-    rows: { type: "string", default: "1000000" },
-    dim: { type: "string", default: "64" },
-    rounds: { type: "string", default: "3" },
-    output: { type: "string", default: path.join(root, "docs", "benchmarks") },
-    resume: { type: "string" },
-  },
+const options = scriptOptions({
+  rows: { type: "string", default: "1000000" },
+  dim: { type: "string", default: "64" },
+  rounds: { type: "string", default: "3" },
+  output: { type: "string", default: path.join(root, "docs", "benchmarks") },
+  resume: { type: "string" },
 });
 const rows = Number(options.rows);
 const dim = Number(options.dim);

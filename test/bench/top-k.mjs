@@ -15,7 +15,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { parseArgs } from "node:util";
+import { scriptOptions } from "../script-options.mjs";
 import { QUERIES, benchFolder } from "./bench-folder.mjs";
 import { createContenders } from "./contenders.mjs";
 import { watchForeignLoad } from "./foreign-load.mjs";
@@ -24,17 +24,15 @@ import { fastestRival, toMarkdown } from "./top-k-report.mjs";
 import { toSvg } from "./top-k-chart.mjs";
 
 const root = path.resolve(import.meta.dirname, "..", "..");
-const { values: options } = parseArgs({
-  options: {
-    rows: { type: "string", default: "1000000" },
-    rounds: { type: "string", default: "3" },
-    attempts: { type: "string", default: "6" },
-    threads: { type: "string", default: String(os.availableParallelism()) },
-    output: { type: "string", default: path.join(root, "docs", "benchmarks") },
-    full: { type: "boolean", default: false },
-    resume: { type: "string" },
-    seconds: { type: "string", default: "Infinity" },
-  },
+const options = scriptOptions({
+  rows: { type: "string", default: "1000000" },
+  rounds: { type: "string", default: "3" },
+  attempts: { type: "string", default: "6" },
+  threads: { type: "string", default: String(os.availableParallelism()) },
+  output: { type: "string", default: path.join(root, "docs", "benchmarks") },
+  full: { type: "boolean", default: false },
+  resume: { type: "string" },
+  seconds: { type: "string", default: "Infinity" },
 });
 const rounds = Number(options.rounds);
 const threads = Number(options.threads);

@@ -11,10 +11,10 @@ import { mkdirSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import process from "node:process";
-import { parseArgs } from "node:util";
 import { createCpuAccelerator } from "../../packages/accelerator/dist/cpu/accelerator.js";
 import { loadNativeAddon } from "../../packages/accelerator/dist/cpu/native-addon.js";
 import { rowRangeOf } from "../../packages/core/dist/index.js";
+import { scriptOptions } from "../script-options.mjs";
 import { QUERIES, benchFolder } from "./bench-folder.mjs";
 import { watchForeignLoad } from "./foreign-load.mjs";
 import { writeFigures } from "./report-file.mjs";
@@ -23,20 +23,18 @@ import { threadSeconds, threadUse } from "./thread-times.mjs";
 import { toMarkdown } from "./worker-stream-report.mjs";
 
 const root = path.resolve(import.meta.dirname, "..", "..");
-const { values: options } = parseArgs({
-  options: {
-    rows: { type: "string", default: "1000000" },
-    dim: { type: "string", default: "64" },
-    k: { type: "string", default: "100" },
-    kinds: { type: "string", default: "normal,skewed" },
-    threads: { type: "string", default: "1,2" },
-    rounds: { type: "string", default: "3" },
-    turn: { type: "string", default: "1.5" },
-    output: { type: "string", default: path.join(root, "docs", "benchmarks") },
-    resume: { type: "string" },
-    seconds: { type: "string", default: "Infinity" },
-    "node-flags": { type: "string", default: "" },
-  },
+const options = scriptOptions({
+  rows: { type: "string", default: "1000000" },
+  dim: { type: "string", default: "64" },
+  k: { type: "string", default: "100" },
+  kinds: { type: "string", default: "normal,skewed" },
+  threads: { type: "string", default: "1,2" },
+  rounds: { type: "string", default: "3" },
+  turn: { type: "string", default: "1.5" },
+  output: { type: "string", default: path.join(root, "docs", "benchmarks") },
+  resume: { type: "string" },
+  seconds: { type: "string", default: "Infinity" },
+  "node-flags": { type: "string", default: "" },
 });
 const rows = Number(options.rows);
 const dim = Number(options.dim);

@@ -5,19 +5,17 @@
 
 import path from "node:path";
 import process from "node:process";
-import { parseArgs } from "node:util";
+import { scriptOptions } from "../script-options.mjs";
 import { loadSources } from "./source-loading.mjs";
 
-const { values } = parseArgs({
-  options: {
-    mode: { type: "string", default: "safety" },
-    seed: { type: "string" },
-    seeds: { type: "string", default: "200" },
-    from: { type: "string", default: "1" },
-    failures: { type: "string", default: "5" },
-    reductions: { type: "string", default: "40" },
-    verbose: { type: "boolean", default: false },
-  },
+const values = scriptOptions({
+  mode: { type: "string", default: "safety" },
+  seed: { type: "string" },
+  seeds: { type: "string", default: "200" },
+  from: { type: "string", default: "1" },
+  failures: { type: "string", default: "5" },
+  reductions: { type: "string", default: "40" },
+  verbose: { type: "boolean", default: false },
 });
 if (!["safety", "liveness"].includes(values.mode)) throw new RangeError("--mode safety|liveness");
 

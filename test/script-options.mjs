@@ -1,0 +1,36 @@
+// The options of a script that is run by hand. Its first comment is its manual: `--help` prints that
+// with the options and their defaults; an option that does not exist is answered with the same hint.
+
+import { readFileSync } from "node:fs";
+import process from "node:process";
+import { parseArgs } from "node:util";
+
+/** The leading comment of a script, without its marks. */
+function manualOf(script) {
+  const lines = readFileSync(script, "utf8").split("\n");
+  const end = lines.findIndex((line) => !line.startsWith("//"));
+  return lines.slice(0, end).map((line) => line.replace(/^\/\/ ?/u, ""));
+}
+
+function describe([name, { type, default: value }]) {
+  if (type === "boolean") return `  --${name}`;
+  return `  --${name} <…>${value === undefined || value === "" ? "" : `  (${value})`}`;
+}
+
+/**
+ * The values given on the command line, as `parseArgs` reads them. Ends the process after `--help`
+ * (status 0) and for an option that does not exist or lacks its value (status 2).
+ */
+export function scriptOptions(options) {
+  const help = { type: "boolean", default: false };
+  try {
+    const { values } = parseArgs({ options: { ...options, help } });
+    if (!values.help) return values;
+  } catch (error) {
+    process.stderr.write(`${error.message}\nTry --help\n`);
+    process.exit(2);
+  }
+  const list = Object.entries(options).map(describe);
+  process.stdout.write([...manualOf(process.argv[1]), "", "Options:", ...list, ""].join("\n"));
+  process.exit(0);
+}
