@@ -88,15 +88,34 @@ export class ClusterView {
     const key = `${version.model}\n${version.version}\n${version.fingerprint}\n${table}`;
     const known = this.#holders.get(key);
     if (known !== undefined) return known;
+    const holders = this.#holdersWhere(version, table, isKept);
+    this.#holders.set(key, holders);
+    return holders;
+  }
+
+  /** The same, with those that answer by a version whose directory is gone until another serves. */
+  answerersOf(version: VersionKey, table: number): Holders {
+    return this.#holdersWhere(
+      version,
+      table,
+      (holding) => isKept(holding) || (holding.state === "unloading" && holding.serving === true),
+    );
+  }
+
+  #holdersWhere(
+    version: VersionKey,
+    table: number,
+    counts: (holding: VersionHolding) => boolean,
+  ): Holders {
     const holders = new Map<number, Set<WorkerId>>();
     for (const worker of this.others) {
-      if (worker.state === "draining") continue;
-      for (const partition of heldPartitions(worker, version, table)) {
+      const holding = worker.state === "draining" ? undefined : holdingOf(worker, version);
+      if (holding === undefined || !counts(holding)) continue;
+      for (const { partition } of holding.tables.find((each) => each.table === table)?.held ?? []) {
         const ids = holders.get(partition) ?? new Set();
         holders.set(partition, ids.add(worker.workerId));
       }
     }
-    this.#holders.set(key, holders);
     return holders;
   }
 
@@ -146,12 +165,8 @@ export class ClusterView {
   }
 }
 
-function heldPartitions(worker: Announcement, version: VersionKey, table: number): number[] {
-  const holding = holdingOf(worker, version);
-  const answers = holding?.state === "loading" || holding?.state === "ready";
-  if (!answers) return [];
-  const held = holding.tables.find((each) => each.table === table)?.held ?? [];
-  return held.map(({ partition }) => partition);
+function isKept({ state }: VersionHolding): boolean {
+  return state === "loading" || state === "ready";
 }
 
 function holdingOf(worker: Announcement, version: VersionKey): VersionHolding | undefined {

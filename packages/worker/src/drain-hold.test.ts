@@ -60,7 +60,7 @@ function endOfHold(
       coveredSinceMs: hold.coveredSinceMs,
       holdings: [own],
       ownersOf: () => [[w0, w1]],
-      holdersOf: () =>
+      answerersOf: () =>
         new Map(holders.length === 0 ? [] : [[0, new Set(holders.map((each) => each.workerId))]]),
     });
     if (hold.isOver) return nowMs;

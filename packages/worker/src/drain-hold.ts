@@ -26,8 +26,8 @@ export interface DrainFacts {
   readonly holdings: readonly VersionHolding[];
   /** Intended owners of each partition of a table, as of now. */
   ownersOf(version: VersionKey, table: number): readonly (readonly WorkerId[])[];
-  /** Other workers, not in drain, that announce each partition. */
-  holdersOf(version: VersionKey, table: number): ReadonlyMap<number, ReadonlySet<WorkerId>>;
+  /** Other workers, not in drain, that answer for each partition and go on until another serves. */
+  answerersOf(version: VersionKey, table: number): ReadonlyMap<number, ReadonlySet<WorkerId>>;
 }
 
 /** Bounds of the hold. */
@@ -113,10 +113,10 @@ function uncoveredPartitions(facts: DrainFacts, heirs: ReadonlySet<WorkerId>): n
     const isHeir = (owner: WorkerId): boolean => heirs.has(owner) && !failed.has(owner);
     for (const { table, held } of tables) {
       const owners = facts.ownersOf({ model, version, fingerprint }, table);
-      const holders = facts.holdersOf({ model, version, fingerprint }, table);
+      const answerers = facts.answerersOf({ model, version, fingerprint }, table);
       uncovered += held.filter(({ partition }) => {
         const isToBeTaken = owners[partition]?.some(isHeir) === true;
-        return isToBeTaken && !holders.has(partition);
+        return isToBeTaken && !answerers.has(partition);
       }).length;
     }
   }

@@ -29,6 +29,8 @@ export class FakeCluster {
   readonly workers = new Map<WorkerId, FakeWorker>();
   readonly settings: Partial<ReplicaSettings>;
   policy: VersionPolicy = { kind: "latest", count: 1 };
+  /** As with a static list of members: a worker in drain keeps its place. */
+  isListed = false;
   #versions: readonly FoundVersion[] = [];
 
   constructor(settings: Partial<ReplicaSettings> = {}, clock: ManualClock = new ManualClock()) {
@@ -99,7 +101,9 @@ export class FakeCluster {
       readAtMs: this.clock.nowMs(),
       healthy: true,
       silent: [],
-      placementWorkers: workers.filter(({ isDraining }) => !isDraining).map(({ id }) => id),
+      placementWorkers: workers
+        .filter(({ isDraining }) => this.isListed || !isDraining)
+        .map(({ id }) => id),
     };
   }
 

@@ -175,25 +175,6 @@ describe("replica control", () => {
     }
   });
 
-  test("a serving version whose directory is gone answers until its successor is whole", async () => {
-    const cluster = new FakeCluster();
-    const tables = [fakeTable("movies", 8)];
-    cluster.setVersions({ 1: tables, 2: tables });
-    const workers = ["w0", "w1"].map((name) => cluster.add(name));
-    await cluster.run(1500);
-    expect(workers[0]?.control.serving.get("m")?.version).toBe(2);
-    cluster.plan.loadMs = 400;
-
-    cluster.setVersions({ 1: tables });
-    await cluster.run(8000, () => {
-      const serving = workers[0]?.control.serving.get("m")?.version ?? 0;
-      expect(least(cluster.coverage(serving))).toBe(2);
-    });
-
-    expect(workers.map((worker) => worker.control.serving.get("m")?.version)).toEqual([1, 1]);
-    expect(workers[0]?.compute.held.some((each) => each.startsWith("/m/2"))).toBe(false);
-  });
-
   test("a failed version is tried maxLoadRetries times, and again when its files change", async () => {
     const cluster = new FakeCluster();
     cluster.plan.failures.set("/m/1", new WinnowError("UNIMPLEMENTED", "op Frobnicate"));
@@ -220,22 +201,6 @@ describe("replica control", () => {
     await cluster.run(1000);
 
     expect(workers.map((worker) => worker.control.serving.get("m")?.version)).toEqual([2, 2]);
-  });
-
-  test("a directory that disappears is unloaded after a grace", async () => {
-    const cluster = new FakeCluster();
-    cluster.setVersions({ 1: [fakeTable("movies", 2)] });
-    const worker = cluster.add("w0");
-    await cluster.run(200);
-
-    cluster.setVersions({});
-    await cluster.run(400);
-    expect(worker.announcement().versions[0]?.state).toBe("unloading");
-    expect(worker.compute.held).toHaveLength(2);
-
-    await cluster.run(600);
-    expect(worker.compute.held).toHaveLength(0);
-    expect(worker.announcement().versions).toEqual([]);
   });
 
   test("(I5) a worker in drain keeps everything until others hold it", async () => {

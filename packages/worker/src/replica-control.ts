@@ -129,7 +129,7 @@ export class ReplicaControl {
       coveredSinceMs: this.#coveredSinceMs,
       holdings: this.holdings(),
       ownersOf: (version, table) => this.#ownersOf(version, table),
-      holdersOf: (version, table) => this.#cluster.holdersOf(version, table),
+      answerersOf: (version, table) => this.#cluster.answerersOf(version, table),
     });
     this.#coveredSinceMs = hold.coveredSinceMs;
     return hold;

@@ -145,10 +145,17 @@ class Planner {
         else this.#beginUnload(held, held.life.opened);
         return;
       case "unloading":
-        if (isWanted) this.#put({ ...held, life: { phase: "open", opened: held.life.opened } });
+        if (this.#isBack(held))
+          this.#put({ ...held, life: { phase: "open", opened: held.life.opened } });
         else if (!hasComingSuccessor(held, this.set, this.#facts))
           this.#endUnload(held, held.life.sinceMs);
     }
+  }
+
+  /** Its directory is there again, as it was read or while the version serves as it was read. */
+  #isBack(held: HeldVersion): boolean {
+    const wanted = this.#wanted.get(versionKey(held));
+    return wanted !== undefined && (wanted.isServing || wanted.found.stamp === held.stamp);
   }
 
   /** Starts the most important opens and loads that may begin now. */
