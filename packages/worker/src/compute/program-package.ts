@@ -1,14 +1,19 @@
 // A version's program as bytes for routers, with its small keyed tables whole: those are looked up
 // inside the router, which saves a hop. A whole table is put together from its partitions, so the
-// same reader serves both; rows that are in every partition (OOV, mask) are taken once.
+// same reader serves both; rows that are in every partition (OOV, mask) are taken once. Nobody else
+// reads what travels here, so it is checked here against the checksum stored for it (S7).
 
-import { StringColumn, encodeProgramPackage } from "@winnow/core";
+import { StringColumn, WinnowError, encodeProgramPackage } from "@winnow/core";
 import type { InlineTable, KeyedPartition, KeyedTable, Tensor } from "@winnow/core";
 import type { ModelVersion } from "@winnow/model";
 
 const FLOAT_BYTES = 4;
 
-/** Packs the program of a version; tables of up to `tableBytesMax` bytes of rows come along. */
+/**
+ * Packs the program of a version; tables of up to `tableBytesMax` bytes of rows come along.
+ * @throws WinnowError DATA_LOSS for rows that are not those the checksum was taken of, and what reading
+ * them throws
+ */
 export function packProgram(version: ModelVersion, tableBytesMax: number): Uint8Array {
   const inlineTables = new Map<number, InlineTable>();
   for (const [table, spec] of version.program.tables.entries()) {
@@ -22,6 +27,7 @@ export function packProgram(version: ModelVersion, tableBytesMax: number): Uint8
 function readWhole(version: ModelVersion, table: number, spec: KeyedTable): InlineTable {
   const values = new Float32Array(spec.rows * spec.dim);
   const parts: KeyedPartition[] = [];
+  const sums = spec.sources.map(() => 0);
   for (let partition = 0; partition < spec.partitions; partition += 1) {
     const reader = version.openPartition(table, partition);
     if (reader.keyed === undefined) throw new RangeError(`table "${spec.name}" has no keys`);
@@ -33,9 +39,23 @@ function readWhole(version: ModelVersion, table: number, spec: KeyedTable): Inli
         values.set(chunk.subarray(at, at + spec.dim), row * spec.dim);
       }
     }
+    for (const [source, share] of reader.checksumShares().entries()) sums[source]! ^= share;
   }
+  checkSums(spec, sums);
   const globalRows = Uint32Array.from({ length: spec.rows }, (_, row) => row);
   return { partition: { globalRows, ...joinKeys(parts) }, values };
+}
+
+/** The shares of all partitions must add up to what is stored. */
+function checkSums({ name, sources }: KeyedTable, sums: readonly number[]): void {
+  for (const [source, { tensor, file, checksum }] of sources.entries()) {
+    if (checksum === undefined || sums[source]! >>> 0 === checksum >>> 0) continue;
+    throw new WinnowError(
+      "DATA_LOSS",
+      `Cannot send table "${name}" with the program: what was read of "${tensor}" does not give the ` +
+        `checksum stored for it in ${file}; copy the file to this worker again`,
+    );
+  }
 }
 
 function joinKeys(parts: readonly KeyedPartition[]): Pick<KeyedPartition, "keys" | "keyRows"> {
