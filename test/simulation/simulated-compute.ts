@@ -3,8 +3,8 @@
 
 import { createReferenceAccelerator } from "@winnow/accelerator";
 import type { Accelerator, LoadShape, Resident, TopKQuery } from "@winnow/accelerator";
-import { WinnowError, sleep } from "@winnow/core";
-import type { TopKBlock } from "@winnow/core";
+import { WinnowError } from "@winnow/core";
+import type { Timer, TopKBlock } from "@winnow/core";
 import type { ModelVersion } from "@winnow/model";
 import type { ComputePort } from "../../packages/worker/src/compute/compute-channel.ts";
 import { serveCompute } from "../../packages/worker/src/compute/compute-channel.ts";
@@ -40,6 +40,7 @@ export class SimulatedDevice implements Accelerator {
   readonly #sound: Accelerator;
   #lose: (error: WinnowError) => void = () => undefined;
   #loss: WinnowError | undefined;
+  readonly #timers = new Set<Timer>();
   /** Rows that are on the device, by load. */
   readonly residents = new Set<Resident>();
 
@@ -94,11 +95,27 @@ export class SimulatedDevice implements Accelerator {
   }
 
   async #work(usualMs: number): Promise<void> {
-    const { clock, random } = this.#process.environment;
     const { health } = this;
-    await sleep(clock, usualMs * health.slowness * (0.5 + random()));
-    while (health.isWedged && this.#loss === undefined) await sleep(clock, WEDGE_LOOK_MS);
+    const { random } = this.#process.environment;
+    await this.#sleep(usualMs * health.slowness * (0.5 + random()));
+    while (health.isWedged && this.#loss === undefined) await this.#sleep(WEDGE_LOOK_MS);
     if (this.#loss !== undefined) throw this.#loss;
+  }
+
+  #sleep(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.#process.setTimer(delayMs, () => {
+        this.#timers.delete(timer);
+        resolve();
+      });
+      this.#timers.add(timer);
+    });
+  }
+
+  /** The thread that drives it is ended, whatever it was doing. */
+  abandon(): void {
+    for (const timer of this.#timers) this.#process.clearTimer(timer);
+    this.#timers.clear();
   }
 }
 
@@ -126,7 +143,7 @@ export function simulatedCompute(
     clock: process,
     device: { accelerator: device.kind, device: device.device },
     memory: host.memory,
-    end: async () => undefined,
+    end: async () => device.abandon(),
   });
 }
 
