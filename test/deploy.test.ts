@@ -1,96 +1,96 @@
-// The manifests and the image as text: what `kubectl kustomize` renders is valid Kubernetes, fits
-// together, and only uses flags, settings and paths that exist. No cluster is needed.
+// The manifests as text: what `kubectl kustomize` renders is valid Kubernetes, fits together, and only
+// uses flags, settings and files that exist. No cluster is needed.
 
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import path from "node:path";
-import { dumpYaml, loadYaml } from "@kubernetes/client-node";
 import { describe, expect, test } from "vitest";
-import { parse, parseAllDocuments, stringify } from "yaml";
+import { parse } from "yaml";
+import {
+  type Container,
+  type Fields,
+  at,
+  containersOf,
+  find,
+  isForOperator,
+  isInstalled,
+  isWorkload,
+  objectsOf,
+  render,
+  repositoryRoot as root,
+  schemaErrors,
+  unknownFields,
+} from "./deploy-manifests.ts";
+import { readTracked, trackedFiles } from "./tracked-files.ts";
 
-type Fields = Record<string, unknown>;
-interface KubernetesObject extends Fields {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly metadata: { readonly name: string };
-  readonly spec: Fields;
-}
-interface Container {
-  readonly name: string;
-  readonly args?: readonly string[];
-  readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
-  readonly resources: { readonly requests: Fields; readonly limits: Fields };
-  readonly securityContext: Fields;
-  readonly readinessProbe?: Fields;
-  readonly livenessProbe?: Fields;
-}
+const hasKubectl = isInstalled("kubectl", ["version", "--client"]);
 
-const root = path.resolve(import.meta.dirname, "..");
-const hasKubectl = isInstalled("kubectl");
-if (!hasKubectl) process.stderr.write("kubectl is not installed: the manifests are not rendered\n");
+const manifests = trackedFiles.filter((file) => /^deploy\/kubernetes\/.*\.yaml$/.test(file));
+const kustomizations = manifests.filter((file) => file.endsWith("/kustomization.yaml"));
+const renderable = ["base", "overlays/dev", "overlays/prod-cpu", "overlays/prod-gpu"];
 
-function isInstalled(command: string): boolean {
-  try {
-    execFileSync(command, ["version", "--client"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-}
+describe("deploy/kubernetes", () => {
+  test("holds YAML alone that parses", () => {
+    for (const file of manifests) {
+      const objects = objectsOf(readTracked(file));
 
-function render(directory: string): KubernetesObject[] {
-  const text = execFileSync("kubectl", ["kustomize", path.join(root, directory)], {
-    encoding: "utf8",
+      for (const object of objects) expect(object, `in ${file}`).toHaveProperty("kind");
+    }
+    expect(manifests.length).toBeGreaterThan(12);
   });
-  return parseAllDocuments(text).map((document) => document.toJSON() as KubernetesObject);
-}
 
-/** Wrong types and missing fields, by the Kubernetes OpenAPI rules. */
-async function schemaErrors(object: KubernetesObject): Promise<string[]> {
-  const module = (await import(`kubernetes-models/${object.apiVersion}/${object.kind}`)) as Record<
-    string,
-    new (data: unknown) => { validate(): void }
-  >;
-  const Model = module[object.kind];
-  if (Model === undefined) return [`${object.kind} is unknown`];
-  try {
-    new Model(object).validate();
-    return [];
-  } catch (error) {
-    return [`${object.kind}/${object.metadata.name}: ${String(error)}`];
-  }
-}
+  test("has only kustomizations whose files exist, and no file that none of them names", () => {
+    const named = kustomizations.flatMap((file) => {
+      const folder = path.dirname(file);
+      return namedIn(parse(readTracked(file)) as Kustomization).map((name) =>
+        path.join(folder, name),
+      );
+    });
 
-/** Misspelt fields: the typed client drops what it does not know. */
-function lostFields(before: unknown, after: unknown, at: string): string[] {
-  if (before === null || typeof before !== "object") return [];
-  return Object.entries(before).flatMap(([key, value]) => {
-    const kept = (after as Fields | undefined)?.[key];
-    return kept === undefined ? [`${at}/${key}`] : lostFields(value, kept, `${at}/${key}`);
+    const missing = named.filter((file) => !existsSync(path.join(root, file)));
+    const files = trackedFiles.filter((file) => file.startsWith("deploy/kubernetes/"));
+    const orphans = files.filter((file) => !kustomizations.includes(file) && !named.includes(file));
+
+    expect(missing).toEqual([]);
+    expect(orphans).toEqual([]);
   });
+
+  test("has every component in an overlay, and every overlay in these tests", () => {
+    const folders = kustomizations.map((file) =>
+      path.relative("deploy/kubernetes", path.dirname(file)),
+    );
+    const composed = renderable.flatMap((folder) => {
+      const file = path.join("deploy/kubernetes", folder, "kustomization.yaml");
+      return ((parse(readTracked(file)) as Kustomization).components ?? []).map((name) =>
+        path.join(folder, name),
+      );
+    });
+
+    expect([...new Set([...renderable, ...composed])].toSorted()).toEqual(folders.toSorted());
+  });
+});
+
+interface Kustomization {
+  readonly resources?: readonly string[];
+  readonly components?: readonly string[];
+  readonly patches?: readonly { readonly path?: string }[];
+  readonly configMapGenerator?: readonly { readonly files?: readonly string[] }[];
 }
 
-const find = (
-  objects: readonly KubernetesObject[],
-  kind: string,
-  name: string,
-): KubernetesObject => {
-  const found = objects.find((object) => object.kind === kind && object.metadata.name === name);
-  if (found === undefined) throw new Error(`${kind}/${name} is not rendered`);
-  return found;
-};
+/** Files and folders that a kustomization is made of, relative to it. */
+function namedIn(kustomization: Kustomization): string[] {
+  const { resources = [], components = [], patches = [], configMapGenerator = [] } = kustomization;
+  const patched = patches.flatMap((patch) => patch.path ?? []);
+  const generated = configMapGenerator.flatMap(({ files = [] }) => files);
+  const sources = generated.map((file) => file.slice(file.indexOf("=") + 1));
+  return [...resources, ...components, ...patched, ...sources];
+}
 
-const at = (value: unknown, ...keys: readonly string[]): unknown =>
-  keys.reduce<unknown>((inner, key) => (inner as Fields | undefined)?.[key], value);
+describe.skipIf(!hasKubectl).each(renderable)("deploy/kubernetes/%s", (kustomization) => {
+  const objects = hasKubectl ? render(kustomization) : [];
+  const workloads = objects.filter(isWorkload);
 
-const containersOf = (object: KubernetesObject): Container[] =>
-  at(object.spec, "template", "spec", "containers") as Container[];
-
-describe.skipIf(!hasKubectl)("deploy/kubernetes/base", () => {
-  const objects = hasKubectl ? render("deploy/kubernetes/base") : [];
-  const workloads = objects.filter((object) => at(object.spec, "template") !== undefined);
-
-  test("renders objects that the Kubernetes schema accepts", async () => {
+  test("renders objects that the schemas accept", async () => {
     const errors = await Promise.all(objects.map((object) => schemaErrors(object)));
 
     expect(objects.length).toBeGreaterThan(8);
@@ -98,12 +98,19 @@ describe.skipIf(!hasKubectl)("deploy/kubernetes/base", () => {
   });
 
   test("has no field that a typed client does not know", () => {
-    const lost = objects.flatMap((object) => {
-      const kept: unknown = parse(dumpYaml(loadYaml(stringify(object))));
-      return lostFields(object, kept, `${object.kind}/${object.metadata.name}`);
-    });
+    const ofKubernetes = objects.filter((object) => !isForOperator(object));
 
-    expect(lost).toEqual([]);
+    expect(ofKubernetes.flatMap(unknownFields)).toEqual([]);
+  });
+
+  test("puts everything into the namespace and under the name winnow", () => {
+    for (const { kind, metadata } of objects) {
+      if (kind === "Namespace") continue;
+      expect(metadata, `${kind}/${metadata.name}`).toMatchObject({ namespace: "winnow" });
+      expect(metadata.labels, `${kind}/${metadata.name}`).toMatchObject({
+        "app.kubernetes.io/part-of": "winnow",
+      });
+    }
   });
 
   test("selects with every selector a pod template that exists", () => {
@@ -175,47 +182,76 @@ describe.skipIf(!hasKubectl)("deploy/kubernetes/base", () => {
     expect(at(worker.spec, "podManagementPolicy")).toBe("Parallel");
     expect(at(worker.spec, "serviceName")).toBe("winnow-shard");
   });
+});
 
-  test("passes only flags that the command line knows", () => {
-    for (const container of workloads.flatMap((object) => containersOf(object))) {
-      const [role, ...args] = container.args ?? [];
-      if (container.name === "redis" || role === undefined) continue;
-      const help = winnow([role, "--help"]);
-      for (const flag of args.filter((arg) => arg.startsWith("--"))) {
-        expect(help, `${role} ${flag}`).toMatch(new RegExp(`${flag}\\b`));
+describe.skipIf(!hasKubectl)("processes of deploy/kubernetes", () => {
+  const objects = hasKubectl ? render("overlays/prod-gpu") : [];
+  const containers = objects.filter(isWorkload).flatMap(containersOf);
+  const help = (role: string): string => winnow([role, "--help"]);
+
+  test("get only flags that the command line knows", () => {
+    for (const { name, args = [] } of containers) {
+      const [role, ...rest] = args;
+      if (name === "redis" || role === undefined) continue;
+      const known = help(role);
+      for (const flag of rest.filter((arg) => arg.startsWith("--"))) {
+        expect(known, `${role} ${flag}`).toMatch(new RegExp(`${flag}\\b`));
       }
     }
   });
 
-  test("sets only environment variables that the command line reads", () => {
-    const settings = objects.find((object) => object.kind === "ConfigMap");
-    const help = `${winnow(["worker", "--help"])}${winnow(["router", "--help"])}`;
+  test("get only WINNOW_ variables that the command line reads", () => {
+    const settings = objects.find(({ metadata }) => metadata.name.startsWith("winnow-settings"));
+    const shared = Object.keys(settings?.["data"] ?? {});
+    const own = containers.flatMap(({ env = [] }) => env.map(({ name }) => name));
+    const known = `${help("worker")}${help("router")}`;
 
-    for (const name of Object.keys(settings?.["data"] ?? {})) expect(help).toContain(name);
+    const names = [...shared, ...own].filter((name) => name.startsWith("WINNOW_"));
+
+    expect(names.length).toBeGreaterThan(4);
+    expect(names.filter((name) => !known.includes(`env: ${name})`))).toEqual([]);
   });
 });
 
-describe("deploy/Dockerfile", () => {
-  const lines = readFileSync(path.join(root, "deploy/Dockerfile"), "utf8").split("\n");
-  const instructions = lines.filter((line) => /^[A-Z]+ /.test(line));
+describe.skipIf(!hasKubectl)("components", () => {
+  const worker = (kustomization: string): Container =>
+    containersOf(find(render(kustomization), "StatefulSet", "winnow-shard"))[0]!;
 
-  test("starts in exec form as an unprivileged user from pinned major images", () => {
-    expect(instructions).toContainEqual(expect.stringMatching(/^ENTRYPOINT \["node",/));
-    expect(instructions).toContain("USER 1000");
-    for (const from of instructions.filter((line) => line.startsWith("FROM "))) {
-      expect(from).toMatch(/^FROM node:\d+-/);
-    }
+  test("gpu: a worker asks for one whole GPU, with Vulkan, from the image that has it", () => {
+    const { image, env, resources } = worker("overlays/prod-gpu");
+
+    expect(image).toMatch(/^winnow-gpu:\d/);
+    expect(resources.limits).toHaveProperty(["nvidia.com/gpu"], "1");
+    expect(env).toEqual(
+      expect.arrayContaining([
+        { name: "WINNOW_ACCELERATOR", value: "gpu" },
+        { name: "NVIDIA_DRIVER_CAPABILITIES", value: "compute,utility,graphics" },
+        // The root file system is read-only; /tmp is the scratch volume.
+        { name: "XDG_CACHE_HOME", value: "/tmp" },
+      ]),
+    );
+    expect(worker("overlays/prod-cpu").image).toMatch(/^winnow:\d/);
   });
 
-  test("copies only what exists", () => {
-    const sources = instructions
-      .filter((line) => line.startsWith("COPY ") && !line.includes("--from"))
-      .flatMap((line) => line.split(/\s+/).slice(1, -1));
+  test("autoscale-router: the autoscaler alone says how many routers there are", () => {
+    const objects = render("overlays/prod-cpu");
+    const scaler = find(objects, "HorizontalPodAutoscaler", "winnow-router");
+    const target = at(scaler.spec, "scaleTargetRef") as { kind: string; name: string };
 
-    const missing = sources.filter((source) => !existsSync(path.join(root, source)));
+    const scaled = find(objects, target.kind, target.name);
 
-    expect(sources.length).toBeGreaterThan(4);
-    expect(missing).toEqual([]);
+    expect(scaled.spec).not.toHaveProperty("replicas");
+    expect(containersOf(scaled)[0]!.resources.requests).toHaveProperty("cpu");
+    expect(at(scaler.spec, "minReplicas")).toBe(2);
+    expect(find(render("base"), "Deployment", "winnow-router").spec).toHaveProperty("replicas", 2);
+  });
+
+  test("dev: one router, two workers", () => {
+    const objects = render("overlays/dev");
+
+    expect(find(objects, "Deployment", "winnow-router").spec).toHaveProperty("replicas", 1);
+    expect(find(objects, "StatefulSet", "winnow-shard").spec).toHaveProperty("replicas", 2);
+    expect(find(objects, "StatefulSet", "winnow-redis").spec).toHaveProperty("replicas", 1);
   });
 });
 

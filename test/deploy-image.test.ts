@@ -1,0 +1,57 @@
+// The Dockerfile as text: how its images start, and that what they are made of exists. No Docker is needed.
+
+import { existsSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { readTracked } from "./tracked-files.ts";
+
+const root = path.resolve(import.meta.dirname, "..");
+
+describe("deploy/Dockerfile", () => {
+  const lines = readTracked("deploy/Dockerfile").split("\n");
+  const instructions = lines.filter((line) => /^[A-Z]+ /.test(line));
+
+  /** Lines of the stage of this name, without its first. */
+  function stageOf(name: string): string[] {
+    const start = lines.findIndex(
+      (line) => line.startsWith("FROM ") && line.endsWith(` AS ${name}`),
+    );
+    const rest = start < 0 ? [] : lines.slice(start + 1);
+    const end = rest.findIndex((line) => line.startsWith("FROM "));
+    return end < 0 ? rest : rest.slice(0, end);
+  }
+
+  test("starts in exec form as an unprivileged user from pinned major images", () => {
+    expect(instructions).toContainEqual(expect.stringMatching(/^ENTRYPOINT \["node",/));
+    for (const image of ["gpu", "cpu"]) expect(stageOf(image)).toContain("USER 1000");
+    for (const from of instructions.filter((line) => line.startsWith("FROM "))) {
+      expect(from).toMatch(/^FROM (node:\d+-\S+|build|runtime) AS \S+$/);
+    }
+  });
+
+  test("gives the image without a GPU where no target is named", () => {
+    expect(instructions.findLast((line) => line.startsWith("FROM "))).toBe("FROM runtime AS cpu");
+    expect(stageOf("cpu").join()).not.toMatch(/webgpu|build-gpu|apt-get/);
+  });
+
+  test("gives the GPU image the release of webgpu that the accelerator wants, and a loader", () => {
+    const manifest = readTracked("packages/accelerator/package.json");
+    const { peerDependencies } = JSON.parse(manifest) as { peerDependencies: { webgpu: string } };
+
+    expect(stageOf("build-gpu").join()).toContain(` webgpu@${peerDependencies.webgpu}`);
+    expect(stageOf("gpu").join()).toMatch(
+      /--no-install-recommends libvulkan1 .*COPY --from=build-gpu/,
+    );
+  });
+
+  test("copies only what exists", () => {
+    const sources = instructions
+      .filter((line) => line.startsWith("COPY ") && !line.includes("--from"))
+      .flatMap((line) => line.split(/\s+/).slice(1, -1));
+
+    const missing = sources.filter((source) => !existsSync(path.join(root, source)));
+
+    expect(sources.length).toBeGreaterThan(4);
+    expect(missing).toEqual([]);
+  });
+});

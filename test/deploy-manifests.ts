@@ -1,0 +1,136 @@
+// The manifests as tests see them: rendered by kubectl, looked into by path, judged by schemas. No
+// cluster is needed.
+
+import { execFileSync } from "node:child_process";
+import path from "node:path";
+import { dumpYaml, loadYaml } from "@kubernetes/client-node";
+import { parse, parseAllDocuments, stringify } from "yaml";
+
+/** Anything with names in it. */
+export type Fields = Record<string, unknown>;
+
+/** What `kubectl apply` would be given. */
+export interface KubernetesObject extends Fields {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly labels?: Readonly<Record<string, string>> };
+  readonly spec: Fields;
+}
+
+/** A container of a pod template. */
+export interface Container {
+  readonly name: string;
+  readonly image: string;
+  readonly args?: readonly string[];
+  readonly env?: readonly { readonly name: string; readonly value?: string }[];
+  readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
+  readonly resources: { readonly requests: Fields; readonly limits: Fields };
+  readonly securityContext: Fields;
+  readonly readinessProbe?: Fields;
+  readonly livenessProbe?: Fields;
+}
+
+/** The repository's root. */
+export const repositoryRoot: string = path.resolve(import.meta.dirname, "..");
+
+/** Whether a program of this name can be run here; says so on stderr where it cannot. */
+export function isInstalled(command: string, versionArgs: readonly string[]): boolean {
+  try {
+    execFileSync(command, versionArgs, { stdio: "ignore" });
+    return true;
+  } catch {
+    process.stderr.write(`${command} is not installed: tests that need it are skipped\n`);
+    return false;
+  }
+}
+
+/** All objects of a YAML text. */
+export function objectsOf(text: string): KubernetesObject[] {
+  return parseAllDocuments(text).map((document) => {
+    if (document.errors[0] !== undefined) throw document.errors[0];
+    return document.toJSON() as KubernetesObject;
+  });
+}
+
+/** What a kustomization below `deploy/kubernetes` renders to. */
+export function render(kustomization: string): KubernetesObject[] {
+  const directory = path.join(repositoryRoot, "deploy/kubernetes", kustomization);
+  return objectsOf(execFileSync("kubectl", ["kustomize", directory], { encoding: "utf8" }));
+}
+
+/** Whether the object belongs to the Prometheus operator, not to Kubernetes. */
+export function isForOperator(object: KubernetesObject): boolean {
+  return object.apiVersion.startsWith("monitoring.coreos.com/");
+}
+
+/** Wrong types and missing fields, by the OpenAPI rules of Kubernetes and of the operator. */
+export async function schemaErrors(object: KubernetesObject): Promise<string[]> {
+  const models = isForOperator(object)
+    ? "@kubernetes-models/prometheus-operator"
+    : "kubernetes-models";
+  const module = (await import(`${models}/${object.apiVersion}/${object.kind}`)) as Record<
+    string,
+    new (data: unknown) => { validate(): void }
+  >;
+  const Model = module[object.kind];
+  if (Model === undefined) return [`${object.kind} is unknown`];
+  try {
+    new Model(object).validate();
+    return [];
+  } catch (error) {
+    return [`${object.kind}/${object.metadata.name}: ${String(error)}`];
+  }
+}
+
+/** Misspelt fields: Kubernetes' typed client drops what it does not know. */
+export function unknownFields(object: KubernetesObject): string[] {
+  const kept: unknown = parse(dumpYaml(loadYaml(stringify(object))));
+  return lostFields(object, kept, `${object.kind}/${object.metadata.name}`);
+}
+
+function lostFields(before: unknown, after: unknown, place: string): string[] {
+  if (before === null || typeof before !== "object") return [];
+  return Object.entries(before).flatMap(([key, value]) => {
+    const kept = (after as Fields | undefined)?.[key];
+    return kept === undefined ? [`${place}/${key}`] : lostFields(value, kept, `${place}/${key}`);
+  });
+}
+
+/** The object of this kind and name. @throws Error if there is none */
+export function find(
+  objects: readonly KubernetesObject[],
+  kind: string,
+  name: string,
+): KubernetesObject {
+  const found = objects.find((object) => object.kind === kind && object.metadata.name === name);
+  if (found === undefined) throw new Error(`${kind}/${name} is not rendered`);
+  return found;
+}
+
+/** What lies at a path; `undefined` where the path ends early. */
+export function at(value: unknown, ...keys: readonly string[]): unknown {
+  return keys.reduce<unknown>((inner, key) => (inner as Fields | undefined)?.[key], value);
+}
+
+/** Whether the object makes pods. */
+export function isWorkload(object: KubernetesObject): boolean {
+  return at(object, "spec", "template") !== undefined;
+}
+
+/** Labels of the pods that a workload makes. */
+export function podLabels(workload: KubernetesObject): Readonly<Record<string, string>> {
+  return at(workload.spec, "template", "metadata", "labels") as Record<string, string>;
+}
+
+/** Containers of the pods that a workload makes. */
+export function containersOf(workload: KubernetesObject): Container[] {
+  return at(workload.spec, "template", "spec", "containers") as Container[];
+}
+
+/** Whether labels are as a selector's `matchLabels` wants them; none given fits all. */
+export function fits(
+  labels: Readonly<Record<string, string>>,
+  selector: { readonly matchLabels?: Readonly<Record<string, string>> },
+): boolean {
+  return Object.entries(selector.matchLabels ?? {}).every(([key, value]) => labels[key] === value);
+}
