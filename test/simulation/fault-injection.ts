@@ -44,7 +44,6 @@ export class FaultInjection {
       Object.assign(place.health, { slowness: 1, isWedged: false, isFull: false });
       place.isDiskReadable = true;
       place.isMisreading = false;
-      if (place.hasMisread) place.crash(false);
       place.process?.resume();
       place.start();
     }
@@ -168,7 +167,6 @@ export class FaultInjection {
       },
       "misread disk": (fault) => {
         const place = this.#worker(fault);
-        place.hasMisread = true;
         this.#during(
           fault.durationMs,
           () => (place.isMisreading = true),

@@ -141,7 +141,7 @@ function drawFaults(
 ): readonly PlannedFault[] {
   const isPossible = (kind: FaultKind): boolean => {
     if (about.membership === "list" && /store|scale|two/.test(kind)) return false;
-    const isSafetyOnly = kind === "crash router" || kind === "misread disk";
+    const isSafetyOnly = kind === "crash router";
     return about.mode === "safety" || !isSafetyOnly;
   };
   const possible = [...WORKER_FAULTS, ...OTHER_FAULTS].filter(isPossible);

@@ -18,9 +18,8 @@ export class WorkerPlace {
   readonly address: string;
   readonly health: DeviceHealth;
   isDiskReadable = true;
+  /** What it reads is not what was written. */
   isMisreading = false;
-  /** What it has read since it started may be wrong, and stays so until it starts anew. */
-  hasMisread = false;
   /** Scaled away: it does not come back. */
   isGone = false;
   isLeaving = false;
@@ -63,7 +62,6 @@ export class WorkerPlace {
     this.process = process;
     this.device = device;
     this.isLeaving = false;
-    this.hasMisread = this.isMisreading;
     this.#membership = membership;
     const starting = startWorker(
       {

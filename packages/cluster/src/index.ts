@@ -21,7 +21,7 @@ export { planQueries } from "./query-plan.ts";
 export { isSameVersion, rolloutsOf, servingVersion } from "./rollout.ts";
 export type { RolloutContext, VersionRollout } from "./rollout.ts";
 export { partitionRanges } from "./routing/partition-ranges.ts";
-export { proveTable } from "./routing/routed-table.ts";
+export { haveEqualShares, proveTable } from "./routing/routed-table.ts";
 export type { ReplicaConflict, RoutedTable, TableProof } from "./routing/routed-table.ts";
 export { isComplete, isServable } from "./routing/routed-version.ts";
 export type { RoutedStatus, RoutedVersion } from "./routing/routed-version.ts";

@@ -10,7 +10,10 @@ import type { OpenedTable, OpenedVersion } from "./compute/compute.ts";
 import { replicaKey } from "./replica-set.ts";
 
 type Owners = readonly (readonly WorkerId[])[];
-type Holders = ReadonlyMap<number, ReadonlySet<WorkerId>>;
+/** Who announces a partition, with the checksum shares of what was read there. */
+export type Holders = ReadonlyMap<number, ReadonlyMap<WorkerId, readonly number[]>>;
+/** Shares of each partition of a table that add up; `undefined`: nothing is stored to add up to. */
+export type TableLaw = readonly (readonly number[])[] | undefined;
 
 /** Placement and announcements, remembered per view. */
 export class ClusterView {
@@ -107,13 +110,14 @@ export class ClusterView {
     table: number,
     counts: (holding: VersionHolding) => boolean,
   ): Holders {
-    const holders = new Map<number, Set<WorkerId>>();
+    const holders = new Map<number, Map<WorkerId, readonly number[]>>();
     for (const worker of this.others) {
       const holding = worker.state === "draining" ? undefined : holdingOf(worker, version);
       if (holding === undefined || !counts(holding)) continue;
-      for (const { partition } of holding.tables.find((each) => each.table === table)?.held ?? []) {
-        const ids = holders.get(partition) ?? new Set();
-        holders.set(partition, ids.add(worker.workerId));
+      const held = holding.tables.find((each) => each.table === table)?.held ?? [];
+      for (const { partition, shares } of held) {
+        const byWorker = holders.get(partition) ?? new Map<WorkerId, readonly number[]>();
+        holders.set(partition, byWorker.set(worker.workerId, shares));
       }
     }
     return holders;
@@ -131,13 +135,13 @@ export class ClusterView {
 
   /**
    * Whether what all workers read of a version gives the stored checksums (S7): `undefined` while
-   * partitions are missing, else yes, or why not.
+   * partitions are missing, else by table what does, or why nothing does.
    */
   proofOf(
     version: VersionKey,
     opened: OpenedVersion,
     own: Announcement,
-  ): true | WinnowError | undefined {
+  ): readonly TableLaw[] | WinnowError | undefined {
     const holders = [...this.others, own].flatMap((worker) => {
       const holding = holdingOf(worker, version);
       return holding === undefined ? [] : [{ worker, tables: holding.tables }];
@@ -152,7 +156,8 @@ export class ClusterView {
     );
     const corrupt = proofs.find((proof) => proof.kind === "corrupt");
     if (corrupt !== undefined) return notAddingUp(version, corrupt.source);
-    return proofs.every(({ kind }) => kind === "proven") ? true : undefined;
+    if (proofs.some(({ kind }) => kind === "incomplete")) return undefined;
+    return proofs.map((proof) => (proof.kind === "proven" ? proof.shares : undefined));
   }
 
   /** Versions of a model that another worker could not load. */

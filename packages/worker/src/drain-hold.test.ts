@@ -61,7 +61,9 @@ function endOfHold(
       holdings: [own],
       ownersOf: () => [[w0, w1]],
       answerersOf: () =>
-        new Map(holders.length === 0 ? [] : [[0, new Set(holders.map((each) => each.workerId))]]),
+        new Map(
+          holders.length === 0 ? [] : [[0, new Map(holders.map((each) => [each.workerId, []]))]],
+        ),
     });
     if (hold.isOver) return nowMs;
   }

@@ -8,8 +8,11 @@
 
 import type { Announcement } from "@winnow/cluster";
 import type { VersionHolding } from "@winnow/cluster";
+import { haveEqualShares } from "@winnow/cluster";
 import { sleep } from "@winnow/core";
 import type { Clock, VersionKey, WorkerId } from "@winnow/core";
+
+import type { Holders } from "./cluster-view.ts";
 
 /** What the decision rests on. */
 export interface DrainFacts {
@@ -27,7 +30,7 @@ export interface DrainFacts {
   /** Intended owners of each partition of a table, as of now. */
   ownersOf(version: VersionKey, table: number): readonly (readonly WorkerId[])[];
   /** Other workers, not in drain, that answer for each partition and go on until another serves. */
-  answerersOf(version: VersionKey, table: number): ReadonlyMap<number, ReadonlySet<WorkerId>>;
+  answerersOf(version: VersionKey, table: number): Holders;
 }
 
 /** Bounds of the hold. */
@@ -114,9 +117,10 @@ function uncoveredPartitions(facts: DrainFacts, heirs: ReadonlySet<WorkerId>): n
     for (const { table, held } of tables) {
       const owners = facts.ownersOf({ model, version, fingerprint }, table);
       const answerers = facts.answerersOf({ model, version, fingerprint }, table);
-      uncovered += held.filter(({ partition }) => {
+      uncovered += held.filter(({ partition, shares }) => {
         const isToBeTaken = owners[partition]?.some(isHeir) === true;
-        return isToBeTaken && !answerers.has(partition);
+        const answered = [...(answerers.get(partition)?.values() ?? [])];
+        return isToBeTaken && !answered.some((others) => haveEqualShares(others, shares));
       }).length;
     }
   }

@@ -7,13 +7,16 @@
 //    every other one;
 //  - partitions that nobody else answers for come first, so that coverage comes early;
 //  - a share that does not fit into memory is refused before anything is read;
-//  - a replica is given up only when it is not intended here and every intended owner announces it,
+//  - a replica is given up only when it is not intended here and every intended owner announces it
+//    with the same content,
 //    and freed only when no router can still have it in its table;
 //  - a version that does not add up is let go once the others have seen its shares;
 //  - a version is given up only when it is neither wanted nor serving, and freed after a grace.
 
-import type { VersionKey, WorkerId } from "@winnow/core";
+import { haveEqualShares } from "@winnow/cluster";
+import type { VersionKey } from "@winnow/core";
 
+import type { Holders } from "./cluster-view.ts";
 import type { OpenedVersion } from "./compute/compute.ts";
 import {
   foundVersion,
@@ -45,7 +48,7 @@ export interface ReplicaFacts extends Intent {
   readonly nowMs: number;
   readonly wanted: readonly WantedVersion[];
   /** Other workers, not in drain, that announce each partition of a table as ready. */
-  announcedHolders(version: VersionKey, table: number): ReadonlyMap<number, ReadonlySet<WorkerId>>;
+  announcedHolders(version: VersionKey, table: number): Holders;
   /** The default version of each model. */
   readonly serving: ReadonlyMap<string, VersionKey>;
   /** False until this worker is among those that partitions are placed on: nothing is decided. */
@@ -200,9 +203,13 @@ class Planner {
   #followReplica(held: HeldVersion, at: ReplicaAt): Replica {
     const { key, replica } = at;
     const { nowMs, grace, draining, placed } = this.#facts;
+    if (replica.phase === "misread") {
+      this.effects.push({ kind: "release", key: versionKey(held), replica: key });
+      return { phase: "releasing" };
+    }
     if (replica.phase !== "ready" && replica.phase !== "retiring") return replica;
     const { loaded } = replica;
-    const isNeeded = draining || !placed || this.#isNeeded(at);
+    const isNeeded = draining || !placed || this.#isNeeded(at, loaded.shares);
     if (isNeeded) return replica.phase === "ready" ? replica : { phase: "ready", loaded };
     const sinceMs = replica.phase === "ready" ? nowMs : replica.sinceMs;
     if (nowMs >= sinceMs + grace.replicaGraceMs) {
@@ -213,13 +220,16 @@ class Planner {
     return replica.phase === "ready" ? { phase: "retiring", loaded, sinceMs } : replica;
   }
 
-  /** Intended here, or not yet announced by all who are to have it instead. */
-  #isNeeded({ key, share }: ReplicaAt): boolean {
+  /** Intended here, or not yet announced as the same by all who are to have it instead. */
+  #isNeeded({ key, share }: ReplicaAt, shares: readonly number[]): boolean {
     const owners = share.ownersOf(key);
     if (owners.length === 0 || owners.includes(this.#facts.workerId)) return true;
     const { table, partition } = replicaOfKey(key);
     const holders = this.#facts.announcedHolders(share.key, table).get(partition);
-    return !owners.every((owner) => holders?.has(owner) === true);
+    return !owners.every((owner) => {
+      const theirs = holders?.get(owner);
+      return theirs !== undefined && haveEqualShares(theirs, shares);
+    });
   }
 
   /** Refuses what memory does not admit, and notes a share that is complete. */

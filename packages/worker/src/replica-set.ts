@@ -18,6 +18,8 @@
 //                   ▼                 intended owner announces it;      can still pin it
 //                (absent)             unannounced, still answers
 //
+// A ready replica that turns out to be misread (`version-proof.ts`) is released at once.
+//
 // Objects are replaced, never changed.
 
 import type { WinnowError } from "@winnow/core";
@@ -30,6 +32,8 @@ export type Replica =
   | { readonly phase: "loading" }
   | { readonly phase: "ready"; readonly loaded: LoadedReplica }
   | { readonly phase: "retiring"; readonly loaded: LoadedReplica; readonly sinceMs: number }
+  /** Not what the others read and what adds up: to be released, and read again later. */
+  | { readonly phase: "misread" }
   | { readonly phase: "releasing" };
 
 /** What went wrong last, and when to try again. */
@@ -159,6 +163,7 @@ export type ReplicaEvent = { readonly key: string } & (
   | { readonly kind: "loadFailed"; readonly replica: number; readonly error: WinnowError }
   | { readonly kind: "proven" }
   | { readonly kind: "corrupt"; readonly error: WinnowError }
+  | { readonly kind: "misread"; readonly replicas: readonly number[]; readonly error: WinnowError }
   | { readonly kind: "released"; readonly replica: number }
   | { readonly kind: "closed" }
 );
@@ -195,13 +200,19 @@ export function applyEvent(
       return withVersion(set, { ...held, isDoubted: false, trouble: undefined });
     case "corrupt":
       return withVersion(set, corrupted(held, event.error, context));
+    case "misread":
+      return withVersion(set, afterMisreading(held, event, context));
     case "released":
-      // Taken up again in the meantime: what is being loaded now is another copy.
-      if (held.replicas.get(event.replica)?.phase !== "releasing") return set;
-      return withVersion(set, withReplica(held, event.replica, undefined));
+      return afterRelease(set, held, event.replica);
     case "closed":
       return afterClose(set, held);
   }
+}
+
+function afterRelease(set: ReplicaSet, held: HeldVersion, replica: number): ReplicaSet {
+  // Taken up again in the meantime: what is being loaded now is another copy.
+  if (held.replicas.get(replica)?.phase !== "releasing") return set;
+  return withVersion(set, withReplica(held, replica, undefined));
 }
 
 function afterClose(set: ReplicaSet, held: HeldVersion): ReplicaSet {
@@ -230,6 +241,18 @@ function corrupted(
 ): HeldVersion {
   const doubted = { ...held, wasComplete: false, isDoubted: true, corruptSinceMs: context.nowMs };
   return { ...doubted, trouble: troubleAfter(doubted, error, context) };
+}
+
+/** The rest of the share goes on answering; what was misread is tried again and again. */
+function afterMisreading(
+  held: HeldVersion,
+  event: ReplicaEvent & { readonly kind: "misread" },
+  context: { readonly nowMs: number; readonly settings: RetrySettings },
+): HeldVersion {
+  const replicas = new Map(held.replicas);
+  for (const replica of event.replicas) replicas.set(replica, { phase: "misread" });
+  const lessened = { ...held, replicas, wasComplete: true };
+  return { ...lessened, trouble: troubleAfter(lessened, event.error, context) };
 }
 
 function troubleAfter(

@@ -45,7 +45,7 @@ export class VersionShare {
   missing(held: HeldVersion): number[] {
     return this.intended().filter((key) => {
       const phase = held.replicas.get(key)?.phase;
-      return phase === undefined || phase === "releasing";
+      return phase === undefined || phase === "releasing" || phase === "misread";
     });
   }
 
@@ -77,7 +77,9 @@ export class VersionShare {
 export function shareStatusOf(held: HeldVersion, intent: Intent | undefined): ShareStatus {
   const { model, version } = held;
   const replicas = { loading: 0, ready: 0, retiring: 0, releasing: 0 };
-  for (const { phase } of held.replicas.values()) replicas[phase] += 1;
+  for (const { phase } of held.replicas.values()) {
+    replicas[phase === "misread" ? "releasing" : phase] += 1;
+  }
   const opened = openedOf(held);
   const share =
     opened === undefined || intent === undefined

@@ -84,7 +84,9 @@ export function routeTable(
 
 /** Whether what replicas tell of a table gives the checksums stored for it. */
 export type TableProof =
-  | { readonly kind: "proven" | "incomplete" }
+  | { readonly kind: "incomplete" }
+  /** `shares`: by partition, those that add up; `undefined` where no checksum is stored for a source. */
+  | { readonly kind: "proven"; readonly shares: readonly (readonly number[])[] | undefined }
   | { readonly kind: "corrupt"; readonly source: TableSource };
 
 /** Judges a table as `routeTable` does; of replicas that differ, some choice may be sound. */
@@ -95,7 +97,9 @@ export function proveTable(spec: StoredShape, holders: readonly TableHolder[]): 
   if (shares.length < spec.partitions) return { kind: "incomplete" };
   const position = sourceThatDiffers(spec, shares);
   const source = position === undefined ? undefined : spec.sources[position];
-  return source === undefined ? { kind: "proven" } : { kind: "corrupt", source };
+  if (source !== undefined) return { kind: "corrupt", source };
+  const isDecided = spec.sources.every(({ checksum }) => checksum !== undefined);
+  return { kind: "proven", shares: isDecided ? shares : undefined };
 }
 
 /** Holders of each partition, replicas with equal shares together, the largest group first. */
@@ -199,6 +203,7 @@ function conflictOf(
   return [{ partition, unused: unused.map((worker) => worker.workerId) }];
 }
 
-function haveEqualShares(a: readonly number[], b: readonly number[]): boolean {
+/** Whether two replicas of a partition were read as the same. */
+export function haveEqualShares(a: readonly number[], b: readonly number[]): boolean {
   return a.length === b.length && a.every((share, index) => share === b[index]);
 }
