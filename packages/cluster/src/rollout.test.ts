@@ -80,6 +80,21 @@ describe("servingVersion() with a version that serves", () => {
     ).toBe(1);
   });
 
+  test("follows a worker that has moved on, though a drain has taken replicas since", () => {
+    const drained: WorkerWords = { id: "c", state: "draining", versions: [v(1), v(2)] };
+    const rest = (second: Partial<HoldingWords>): WorkerWords[] => [
+      { id: "a", versions: [v(1), v(2, second)] },
+      { id: "b", versions: [v(1), v(2, { held: [0, 1] })] },
+      drained,
+    ];
+
+    expect(choose(rest({}), 1)).toBe(1);
+    expect(choose(rest({ serving: true }), 1)).toBe(2);
+    // Not while a partition would have no replica, nor while somebody is not ready.
+    expect(choose(rest({ serving: true, held: [0, 1] }), 1)).toBe(1);
+    expect(choose([...rest({ serving: true }), { id: "d", versions: [loading(2)] }], 1)).toBe(1);
+  });
+
   test("never moves to a version that failed on any worker", () => {
     const unread = v(2, { state: "failed", print: undefined });
 

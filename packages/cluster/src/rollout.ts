@@ -4,6 +4,7 @@
 //   nothing serves ──▶ what workers say serves ──▶ else the newest that is fully replicated
 //                                              └─▶ else what has a replica of everything
 //   vN serves ──▶ a newer vM that every worker is ready for and that is fully replicated
+//             │   (or was, when the first worker moved on to it)
 //             └─▶ its directory is gone: the newest fully replicated one, vN until then
 //
 // "One ready replica of each partition" is not enough to move on: the next fault would hit it
@@ -64,9 +65,9 @@ function successorOf(current: VersionKey, rollouts: readonly VersionRollout[]): 
   const serving = rollouts.find((rollout) => isSameVersion(rollout.key, current));
   if (serving?.wanted === true) {
     const newer = rollouts.filter((rollout) => rollout.key.version > current.version);
-    return newestComplete(newer)?.key ?? current;
+    return newer.find(mayTakeOver)?.key ?? current;
   }
-  const successor = newestComplete(rollouts);
+  const successor = rollouts.find(mayTakeOver);
   if (successor !== undefined) return successor.key;
   return isAnswerable(serving) ? current : (firstGuess(rollouts)?.key ?? current);
 }
@@ -95,6 +96,17 @@ export function isSameVersion(a: VersionKey, b: VersionKey): boolean {
 
 function newestComplete(rollouts: readonly VersionRollout[]): VersionRollout | undefined {
   return rollouts.find((rollout) => rollout.complete);
+}
+
+/**
+ * Complete; or it was for a worker that has moved on to it, and only a drain has taken replicas since.
+ * The others follow: that worker gives the former version up, and with a fixed list of members nothing
+ * would bring the replicas back before the drain has ended.
+ */
+function mayTakeOver(rollout: VersionRollout): boolean {
+  const { complete, serving, ready, failed, waiting, lastingReplicasMin } = rollout;
+  if (complete) return true;
+  return serving && ready > 0 && failed + waiting === 0 && lastingReplicasMin > 0;
 }
 
 function isAnswerable(rollout: VersionRollout | undefined): boolean {
