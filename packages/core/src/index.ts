@@ -99,3 +99,5 @@ export { elementCount, stringTensor, tensor } from "./tensor.ts";
 export type { Tensor, TensorOf, TensorSpec } from "./tensor.ts";
 export { compareCandidates, mergeTopK } from "./top-k.ts";
 export type { MergedTopK, TopKBlock } from "./top-k.ts";
+export { turnMsOf } from "./turn.ts";
+export type { Arrival } from "./turn.ts";

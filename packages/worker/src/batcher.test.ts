@@ -15,6 +15,7 @@ const query = (name: string, options: Partial<Named> = {}): Named => ({
   group: "g",
   rows: 1,
   deadlineMs: 1000,
+  turnMs: options.deadlineMs ?? 1000,
   ...options,
 });
 
@@ -31,7 +32,7 @@ describe("Batcher", () => {
     expect(batcher.next(0)).toBeUndefined();
   });
 
-  test("queries of one group leave together, earliest deadline first", () => {
+  test("queries of one group leave together, earliest turn first", () => {
     const batcher = new Batcher<Named>({ queueRowsMax: 10, batchRowsMax: 4 });
     batcher.offer(query("late", { deadlineMs: 900 }));
     batcher.offer(query("other", { group: "h", deadlineMs: 500 }));
@@ -50,6 +51,16 @@ describe("Batcher", () => {
     expect(namesOf(batcher.next(0)?.queries)).toEqual(["big"]);
     expect(namesOf(batcher.next(0)?.queries)).toEqual(["a"]);
     expect(namesOf(batcher.next(0)?.queries)).toEqual(["b"]);
+  });
+
+  test("a young query goes before a frame of hundreds, and a batch is filled past what fits not", () => {
+    const batcher = new Batcher<Named>({ queueRowsMax: 1000, batchRowsMax: 64 });
+    batcher.offer(query("frame", { rows: 256, deadlineMs: 900, turnMs: 400 }));
+    batcher.offer(query("young", { deadlineMs: 2000, turnMs: 104 }));
+    batcher.offer(query("younger", { deadlineMs: 2500, turnMs: 604 }));
+
+    expect(namesOf(batcher.next(100)?.queries)).toEqual(["young", "younger"]);
+    expect(namesOf(batcher.next(100)?.queries)).toEqual(["frame"]);
   });
 
   test("(R1) a full queue refuses at once", () => {
@@ -89,6 +100,7 @@ describe("Batcher", () => {
         kind: fc.constant("offer" as const),
         group: fc.constantFrom("g", "h", "i"),
         rows: fc.integer({ min: 1, max: 9 }),
+        patienceMs: fc.integer({ min: 0, max: 40 }),
         lifeMs: fc.integer({ min: 0, max: 40 }),
       }),
       fc.record({ kind: fc.constant("cancel" as const), at: fc.nat(30) }),
@@ -107,7 +119,7 @@ describe("Batcher", () => {
         const takeBatch = (): void => {
           const batch = batcher.next(nowMs) ?? { queries: [], expired: [] };
           const alive = [...waiting.values()].filter(({ deadlineMs }) => deadlineMs > nowMs);
-          const dueMs = Math.min(...alive.map(({ deadlineMs }) => deadlineMs));
+          const turnMs = Math.min(...alive.map((each) => each.turnMs));
           const rows = batch.queries.reduce((sum, each) => sum + each.rows, 0);
 
           expect(batch.expired.every(({ deadlineMs }) => deadlineMs <= nowMs)).toBe(true);
@@ -115,14 +127,16 @@ describe("Batcher", () => {
             Math.min(1, alive.length),
           );
           expect(batch.queries.length <= 1 || rows <= limits.batchRowsMax).toBe(true);
-          expect(batch.queries[0]?.deadlineMs ?? Infinity).toBe(dueMs);
+          expect(batch.queries[0]?.turnMs ?? Infinity).toBe(turnMs);
           for (const each of [...batch.expired, ...batch.queries]) leave(each);
         };
 
         for (const [index, each] of steps.entries()) {
           if (each.kind === "offer") {
             const name = `q${index}`;
-            const offered = query(name, { ...each, deadlineMs: nowMs + each.lifeMs });
+            const { group, rows, lifeMs, patienceMs } = each;
+            const times = { deadlineMs: nowMs + lifeMs, turnMs: nowMs + patienceMs };
+            const offered = query(name, { group, rows, ...times });
             if (batcher.offer(offered)) waiting.set(name, offered);
           } else if (each.kind === "cancel") {
             const chosen = [...waiting.values()][each.at];

@@ -11,8 +11,10 @@
 // (`nextFull`), so that the device goes from one to the other without a pause.
 //
 // A batch holds queries of one group: the same version, table and partition set, and k within the
-// same power of two, so that nobody pays for a neighbour's much larger k. The earliest deadline
-// chooses the group. Time is an argument: the queue itself has no clock and starts no work.
+// same power of two, so that nobody pays for a neighbour's much larger k. The earliest turn chooses
+// the group (`core/turn.ts`: small before large, and nobody for ever), not the earliest deadline: the
+// frames of a large old request would go before every young query, though most of its time is left.
+// Time is an argument: the queue itself has no clock and starts no work.
 
 /** One query that may wait. */
 export interface WaitingQuery {
@@ -22,11 +24,13 @@ export interface WaitingQuery {
   readonly rows: number;
   /** Monotonic ms by which it must be answered. */
   readonly deadlineMs: number;
+  /** The earliest goes first, and of equals the first to come: `turnMsOf`. */
+  readonly turnMs: number;
 }
 
 /** What leaves the queue together. */
 export interface Batch<Query extends WaitingQuery> {
-  /** Same group, earliest deadline first; empty when all that waited had expired. */
+  /** Same group, earliest turn first; empty when all that waited had expired. */
   readonly queries: readonly Query[];
   /** Dropped without work: their deadline had passed. */
   readonly expired: readonly Query[];
@@ -86,7 +90,7 @@ export class Batcher<Query extends WaitingQuery> {
   expire(nowMs: number): Query[] {
     const expired = [...this.#waiting].filter((query) => query.deadlineMs <= nowMs);
     for (const query of expired) this.cancel(query);
-    return expired.toSorted(byDeadline);
+    return expired.toSorted((a, b) => a.deadlineMs - b.deadlineMs);
   }
 
   /** Takes the next batch out; `undefined` when nothing waits. */
@@ -96,13 +100,19 @@ export class Batcher<Query extends WaitingQuery> {
     return { queries: this.#takeOut(this.#nextGroup()), expired };
   }
 
-  /** Takes the next batch out if more queries could not make it larger; else `undefined`. */
-  nextFull(nowMs: number): Batch<Query> | undefined {
-    if (this.#rows < this.#limits.batchRowsMax) return undefined;
+  /**
+   * Takes the next batch out if more queries could not make it larger; else `undefined`. Queries above
+   * `rowsMax` stay: something small may still come before them.
+   */
+  nextFull(nowMs: number, rowsMax: number = Number.POSITIVE_INFINITY): Batch<Query> | undefined {
+    const { batchRowsMax } = this.#limits;
+    if (this.#rows < batchRowsMax) return undefined;
     const expired = this.expire(nowMs);
     const group = this.#nextGroup();
-    const rows = group.reduce((sum, query) => sum + query.rows, 0);
-    if (rows >= this.#limits.batchRowsMax) return { queries: this.#takeOut(group), expired };
+    const rows = group.reduce((sum, query) => sum + (query.rows <= rowsMax ? query.rows : 0), 0);
+    if (rows >= batchRowsMax && group[0]!.rows <= rowsMax) {
+      return { queries: this.#takeOut(group), expired };
+    }
     return expired.length > 0 ? { queries: [], expired } : undefined;
   }
 
@@ -114,39 +124,39 @@ export class Batcher<Query extends WaitingQuery> {
     return queries;
   }
 
-  /** All that could share a batch with the query due first. */
+  /** All that could share a batch with the query whose turn it is, by their turns. */
   #nextGroup(): Query[] {
     const first = earliest(this.#waiting);
-    return [...this.#waiting].filter((query) => query.group === first?.group);
+    return [...this.#waiting].filter((query) => query.group === first?.group).toSorted(byTurn);
   }
 
   #takeOut(group: readonly Query[]): readonly Query[] {
-    const queries = firstThatFit(group.toSorted(byDeadline), this.#limits.batchRowsMax);
+    const queries = thoseThatFit(group, this.#limits.batchRowsMax);
     for (const query of queries) this.cancel(query);
     return queries;
   }
 }
 
-const byDeadline = (a: WaitingQuery, b: WaitingQuery): number => a.deadlineMs - b.deadlineMs;
+const byTurn = (a: WaitingQuery, b: WaitingQuery): number => a.turnMs - b.turnMs;
 
-/** The query due first; among equals the one that came first. */
+/** The query whose turn it is; among equals the one that came first. */
 function earliest<Query extends WaitingQuery>(waiting: Iterable<Query>): Query | undefined {
   let best: Query | undefined;
   for (const query of waiting) {
-    if (best === undefined || query.deadlineMs < best.deadlineMs) best = query;
+    if (best === undefined || query.turnMs < best.turnMs) best = query;
   }
   return best;
 }
 
-/** The longest prefix within `rowsMax` rows, at least one query. */
-function firstThatFit<Query extends WaitingQuery>(
+/** The first, and in order whatever else fits within `rowsMax` rows beside it. */
+function thoseThatFit<Query extends WaitingQuery>(
   queries: readonly Query[],
   rowsMax: number,
 ): readonly Query[] {
   let rows = 0;
-  const end = queries.findIndex((query, index) => {
+  return queries.filter((query, index) => {
+    if (index > 0 && rows + query.rows > rowsMax) return false;
     rows += query.rows;
-    return index > 0 && rows > rowsMax;
+    return true;
   });
-  return end < 0 ? queries : queries.slice(0, end);
 }

@@ -12,7 +12,7 @@ import type {
   WorkerLink,
   WorkerQuery,
 } from "@winnow/cluster";
-import { WinnowError } from "@winnow/core";
+import { turnMsOf, WinnowError } from "@winnow/core";
 import type { Clock, VersionKey } from "@winnow/core";
 
 import type { Compute } from "./compute/compute.ts";
@@ -152,13 +152,11 @@ export class QueryAnswer {
       return undefined;
     }
     const lane = query.ask.kind === "topK" ? this.#scans : this.#lookups;
-    const batched = {
-      query,
-      group: groupOf(query),
-      rows: rowsOf(query),
-      deadlineMs: this.#dependencies.clock.nowMs() + query.remainingMs,
-      end,
-    };
+    const rows = rowsOf(query);
+    const arrivedMs = this.#dependencies.clock.nowMs();
+    const deadlineMs = arrivedMs + query.remainingMs;
+    const turnMs = turnMsOf({ arrivedMs, rows, deadlineMs });
+    const batched = { query, group: groupOf(query), rows, deadlineMs, turnMs, end };
     if (lane.offer(batched)) return { lane, query: batched };
     end({ kind: "failed", error: overloaded(lane.queueRows) });
     return undefined;

@@ -34,6 +34,12 @@ export interface LaneLimits extends BatchLimits {
   readonly aheadMax: number;
 }
 
+/**
+ * While queries larger than a batch take longer than this, they are not sent ahead: the pause that
+ * would save is nothing to what small queries would wait for them.
+ */
+const AHEAD_MS_MAX = 10;
+
 interface RunningBatch {
   readonly controller: AbortController;
   readonly wanted: Set<unknown>;
@@ -47,6 +53,9 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
   readonly #batcher: Batcher<Query>;
   readonly #running = new Set<RunningBatch>();
   readonly #arrivedMs = new Map<Query, number>();
+  #endedMs = Number.NEGATIVE_INFINITY;
+  /** What the last query larger than a batch took on the device, as seen from here. */
+  #largeMs = 0;
 
   constructor(clock: Clock, runBatch: RunBatch<Query, Answer>, limits: LaneLimits) {
     this.#clock = clock;
@@ -101,7 +110,9 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
     const { inFlightMax, aheadMax } = this.#limits;
     const nowMs = this.#clock.nowMs();
     if (this.#running.size < inFlightMax) return this.#batcher.next(nowMs);
-    return this.#running.size < inFlightMax + aheadMax ? this.#batcher.nextFull(nowMs) : undefined;
+    if (this.#running.size >= inFlightMax + aheadMax) return undefined;
+    const isSlow = this.#largeMs > AHEAD_MS_MAX;
+    return this.#batcher.nextFull(nowMs, isSlow ? this.#limits.batchRowsMax : undefined);
   }
 
   #dropExpired(): boolean {
@@ -123,6 +134,7 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
       error = toWinnowError(cause);
     }
     this.#running.delete(running);
+    this.#noteTime(queries[0]!.rows, startedMs);
     // The device first: answers are handed out while the next batch already runs.
     this.pump();
     for (const [index, query] of queries.entries()) {
@@ -132,6 +144,13 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
       if (answer !== undefined) this.#end(query, { kind: "answer", answer, queueMs });
       else this.#end(query, { kind: "failed", error: error ?? missingAnswer() });
     }
+  }
+
+  #noteTime(rows: number, startedMs: number): void {
+    const nowMs = this.#clock.nowMs();
+    const isLarge = rows > this.#limits.batchRowsMax;
+    if (isLarge) this.#largeMs = nowMs - Math.max(startedMs, this.#endedMs);
+    this.#endedMs = nowMs;
   }
 
   #endAll(queries: readonly Query[], outcome: Outcome<Answer>): void {

@@ -63,7 +63,10 @@ export interface WorkerOptions {
   readonly requestDeadlineMsMax?: number | undefined;
   /** An old version is kept at least so long after the flip, for a quick way back. Default 0 ms. */
   readonly rollbackWindowMs?: number | undefined;
-  /** Query vectors that may wait for the device; more are refused at once. Default 4096. */
+  /**
+   * Query vectors that may wait for the device; more are refused at once. Default 16 384: what
+   * sixteen routers have under way at most, their `searchRowsMax`.
+   */
   readonly queueRowsMax?: number | undefined;
   /** Query vectors of one scan: more cost less each, and make each wait longer. Default 64. */
   readonly batchRowsMax?: number | undefined;
@@ -189,7 +192,7 @@ export function advertisedAddressOf(
 
 function answerLimits(options: WorkerOptions): AnswerLimits {
   return {
-    queueRowsMax: atLeastOne("queueRowsMax", options.queueRowsMax ?? 4096),
+    queueRowsMax: atLeastOne("queueRowsMax", options.queueRowsMax ?? 16_384),
     batchRowsMax: atLeastOne("batchRowsMax", options.batchRowsMax ?? 64),
     scansInFlightMax: atLeastOne("scansInFlightMax", options.scansInFlightMax ?? 1),
     lookupsInFlightMax: atLeastOne("lookupsInFlightMax", options.lookupsInFlightMax ?? 4),
