@@ -12,13 +12,14 @@ const READY_WITHIN_MS = 60_000;
 const TICKS_PER_SECOND = 100;
 
 /** Starts the processes of `checkout` and waits until every model answers. */
-export async function startProcesses({ checkout, models, names, workers, workerArgs = [] }) {
+export async function startProcesses(cluster) {
+  const { checkout, models, names, workers, workerArgs = [], logLevel = "error" } = cluster;
   const script = path.join(checkout, "packages/winnow/bin/winnow.js");
   const ports = await freePorts(workers + 1);
   const routerPort = ports.pop();
   const members = ports.map((port, index) => `w${index}@127.0.0.1:${port}`).join(",");
   const replication = String(Math.min(2, workers));
-  const shared = ["--members", members, "--replication", replication, "--log-level", "error"];
+  const shared = ["--members", members, "--replication", replication, "--log-level", logLevel];
   const start = (...args) =>
     spawn(process.execPath, [script, ...args, ...shared], { stdio: ["ignore", "ignore", 2] });
   const children = new Map();
@@ -34,7 +35,8 @@ export async function startProcesses({ checkout, models, names, workers, workerA
     await stop();
     throw error;
   }
-  return { host: "127.0.0.1", port: routerPort, stop, costs: () => costsOf(children) };
+  const pids = new Map(Array.from(children, ([name, { pid }]) => [name, pid]));
+  return { host: "127.0.0.1", port: routerPort, pids, stop, costs: () => costsOf(children) };
 }
 
 /** CPU seconds and context switches of each process so far, by name; empty where /proc is missing. */
