@@ -224,7 +224,7 @@ test("L1: no request fails while a worker is closed and comes back", async () =>
   load.running = false;
 
   await Promise.all(clients);
-  expect(router.counters).toEqual({ pins: 0, requests: 0, questions: 0 });
+  expect(router.counters).toEqual({ pins: 0, requests: 0, questions: 0, rows: 0, waiting: 0 });
 }, 40_000);
 
 test("S2: a newer version takes over without a failed or mixed answer; old pins say 404", async () => {

@@ -16,7 +16,7 @@ const ANSWERED: AnsweredRequest = {
   elapsedMs: 2,
 };
 const ROUTER = {
-  counters: { requests: 2, questions: 5 },
+  counters: { requests: 2, questions: 5, rows: 300, waiting: 1 },
   models: () => ["movies"],
   workers: () => [
     { askable: true, trusted: true },
@@ -97,10 +97,16 @@ test("the page tells of the watched router and its stages", async () => {
   metrics.router.stage?.("topK", 20, "movies");
   metrics.router.secondAttempt?.("hedge", "slow");
   metrics.router.lateReply?.("worker-1");
+  metrics.router.refused?.("rows");
+  metrics.router.turn?.(50);
   const page = await metrics.text();
 
   expect(page).toContain("winnow_inflight_requests 2");
   expect(page).toContain("winnow_inflight_questions 5");
+  expect(page).toContain("winnow_inflight_rows 300");
+  expect(page).toContain("winnow_waiting_frames 1");
+  expect(page).toContain('winnow_refused_requests_total{reason="rows"} 1');
+  expect(page).toContain("winnow_turn_wait_seconds_sum 0.05");
   expect(page).toContain('winnow_membership_workers{state="suspect"} 1');
   expect(page).toContain('winnow_membership_workers{state="unreachable"} 1');
   expect(page).toContain('winnow_stage_duration_seconds_sum{stage="topK"} 0.02');

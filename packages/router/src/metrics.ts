@@ -158,6 +158,18 @@ function routerObserver(registry: Registry): RouterObserver {
     buckets: SECONDS_BUCKETS,
     registers,
   });
+  const turns = new Histogram({
+    name: "winnow_turn_wait_seconds",
+    help: "Time a part of a search waited for its turn",
+    buckets: SECONDS_BUCKETS,
+    registers,
+  });
+  const refusals = new Counter({
+    name: "winnow_refused_requests_total",
+    help: "Requests that were not taken on",
+    labelNames: ["reason"],
+    registers,
+  });
   const seconds = new Counter({
     name: "winnow_second_attempts_total",
     help: "Retries and hedges",
@@ -183,6 +195,8 @@ function routerObserver(registry: Registry): RouterObserver {
   return {
     stage: (stage, elapsedMs) => stages.observe({ stage }, elapsedMs / 1000),
     reply: ({ worker, elapsedMs }) => replies.observe({ worker }, elapsedMs / 1000),
+    turn: (waitedMs) => turns.observe(waitedMs / 1000),
+    refused: (reason) => refusals.inc({ reason }),
     secondAttempt: (kind, reason) => seconds.inc({ kind, reason }),
     budgetSpent: (kind) => spent.inc({ kind }),
     replan: () => replans.inc(),

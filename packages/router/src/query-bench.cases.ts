@@ -12,6 +12,7 @@ import type { RouterOptions } from "./router-settings.ts";
 import { resolveRouterOptions } from "./router-settings.ts";
 import { Routing } from "./routing.ts";
 import type { RequestScope, TableQueryParts } from "./table-query.ts";
+import { createTraffic } from "./traffic.ts";
 import { queryTopK } from "./top-k-query.ts";
 import { WorkerPeer } from "./worker-peer.ts";
 
@@ -79,6 +80,7 @@ export class QueryBench {
       budget: new AttemptBudget(this.clock, settings),
       observer: words.observer ?? {},
       nextTable: this.routing.nextTable,
+      turnstile: createTraffic(this.clock, settings).turnstile,
     };
   }
 
@@ -106,6 +108,8 @@ export class QueryBench {
       version,
       deadlineMs: this.clock.nowMs() + 10_000,
       allowPartial: false,
+      turnMs: this.clock.nowMs(),
+      answered: () => undefined,
       table: this.routing.table,
       partitionsAsked: 0,
       partitionsAnswered: 0,

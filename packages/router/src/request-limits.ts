@@ -5,12 +5,15 @@ import { WinnowError } from "@winnow/core";
 import type { ModelProgram, SignatureProgram, Tensor, TopKStep } from "@winnow/core";
 import type { PredictRequest } from "./predictor.ts";
 import type { RouterSettings } from "./router-settings.ts";
+import { requestCost } from "./search-cost.ts";
 
 /** Score, row, and an id of usual length: what one candidate of an answer is reckoned at. */
 const CANDIDATE_BYTES = 40;
 
-/** What a request asks for beside its inputs, made fit for the program. */
+/** What a request asks for beside its inputs, made fit for the program, and its size. */
 export interface RequestWishes {
+  /** What its searches are reckoned at. */
+  readonly rows: number;
   /** Asked instead of every search's own k: at most the rows of the smallest table searched. */
   readonly k: number | undefined;
   readonly exclude: readonly Tensor[];
@@ -35,7 +38,9 @@ export function checkRequest(
     const most = Math.floor(settings.answerBytesMax / CANDIDATE_BYTES);
     throw tooMuch(`${candidates} items in one answer; at most ${most}: send fewer instances`);
   }
-  return { k, exclude };
+  const { tables } = program;
+  const rows = requestCost({ signature: request.signature, tables, instances, k }, settings);
+  return { rows, k, exclude };
 }
 
 /** The largest first dimension of the inputs that have one: the batch. */

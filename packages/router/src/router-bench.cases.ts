@@ -16,7 +16,7 @@ import type { NetworkWorker } from "./fake-network.cases.ts";
 import { FakeMembership, FakeNetwork } from "./fake-network.cases.ts";
 import type { ModelTarget, Prediction, PredictRequest } from "./predictor.ts";
 import { generator } from "./query-bench.cases.ts";
-import type { Router } from "./router.ts";
+import type { Router, RouterCounters } from "./router.ts";
 import { createRouter } from "./router.ts";
 import type { RouterObserver } from "./router-observer.ts";
 import type { RouterOptions } from "./router-settings.ts";
@@ -190,3 +190,12 @@ function signature(k: number): SignatureProgram {
     ],
   };
 }
+
+/** What a router that nobody asks anything is busy with. */
+export const idleCounters: RouterCounters = {
+  pins: 0,
+  requests: 0,
+  questions: 0,
+  rows: 0,
+  waiting: 0,
+};

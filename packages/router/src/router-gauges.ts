@@ -7,7 +7,12 @@ import type { ClusterStanding } from "./cluster-standing.ts";
 
 /** What is asked of a router when the page is read. */
 export interface WatchedRouter {
-  readonly counters: { readonly requests: number; readonly questions: number };
+  readonly counters: {
+    readonly requests: number;
+    readonly questions: number;
+    readonly rows: number;
+    readonly waiting: number;
+  };
   models(): readonly string[];
   workers(): readonly { readonly askable: boolean; readonly trusted: boolean }[];
   standing(): ClusterStanding;
@@ -37,6 +42,16 @@ const GAUGES: readonly RouterGauge[] = [
     name: "winnow_inflight_questions",
     help: "Questions workers have not answered",
     read: ({ counters }) => [{ value: counters.questions }],
+  },
+  {
+    name: "winnow_inflight_rows",
+    help: "Query vectors of requests worked on",
+    read: ({ counters }) => [{ value: counters.rows }],
+  },
+  {
+    name: "winnow_waiting_frames",
+    help: "Parts of searches that wait for their turn",
+    read: ({ counters }) => [{ value: counters.waiting }],
   },
   {
     name: "winnow_membership_workers",

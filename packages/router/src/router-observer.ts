@@ -1,6 +1,8 @@
 // What a router tells of its work as it happens, for metrics and tests: plain callbacks, so that
 // neither side knows the other.
 
+import type { RefusalReason } from "./admission.ts";
+
 /** Where the time of a request goes. */
 export type RouterStage = "lookup" | "dense" | "topK" | "merge";
 
@@ -18,6 +20,10 @@ export interface RouterObserver {
     readonly queueMs: number;
     readonly computeMs: number;
   }): void;
+  /** A request was not taken on. */
+  refused?(reason: RefusalReason): void;
+  /** A frame of a search has waited so long for its turn. */
+  turn?(waitedMs: number): void;
   /** Partitions are asked again elsewhere. */
   secondAttempt?(kind: SecondAttempt, reason: string): void;
   /** A second attempt was wanted, but the budget is spent. */

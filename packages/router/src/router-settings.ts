@@ -21,6 +21,11 @@ export interface RouterSettings {
   readonly requestTimeoutMs: number;
   /** Default 500 ms. Shorter leaves a silent worker sooner; longer asks twice less often. */
   readonly attemptTimeoutMs: number;
+  /**
+   * Default 5000 ms, and half of the time there is. How long a worker that says it makes progress may
+   * take until a second one is asked: it is busy, and most likely so are the others.
+   */
+  readonly busyTimeoutMs: number;
   /** Default true. A second replica is asked when the first is slower than its peers usually are. */
   readonly hedge: boolean;
   /** Default 2 ms. Lower hedges ordinary jitter. */
@@ -67,8 +72,24 @@ export interface RouterSettings {
   /** Default 8 MiB. Bytes of queries that wait for a stream that takes no more, likewise. */
   readonly linkBytesMax: number;
 
-  /** Default 1024. Requests under way; more are refused at once (503). */
+  /** Default 2048. Requests under way; more are refused at once (503). */
   readonly inFlightRequestsMax: number;
+  /**
+   * Default 65 536. Query vectors of all requests under way; more are refused at once (503). Requests
+   * of few are not counted here but above. Costs the vectors' memory.
+   */
+  readonly waitingRowsMax: number;
+  /**
+   * Default 0.5. A request that would begin only when so much of its time has passed, by the pace of
+   * the last seconds, is refused at once (503). More keeps requests that may come too late.
+   */
+  readonly waitShareMax: number;
+  /**
+   * Default 1024. Query vectors asked of the workers at a time; the others wait here. More keeps
+   * workers busy while this process is not; less lets small requests pass large ones sooner. At most
+   * the workers' `queueRowsMax` divided by the number of routers, or they refuse.
+   */
+  readonly searchRowsMax: number;
   /** Default 4096. Instances of one request. */
   readonly instancesMax: number;
   /** Default 4096. Items of one answer. */
@@ -79,13 +100,16 @@ export interface RouterSettings {
   readonly answerBytesMax: number;
   /** Default 65 536. Candidates (queries × k) of one frame; a larger request is cut. */
   readonly frameCandidatesMax: number;
-  /** Default 1024. Query vectors of one frame: at most the workers' `queryRowsMax`, or they refuse. */
+  /**
+   * Default 256. Query vectors of one frame, hence of one scan. More cost less each; less lets others
+   * between. At most the workers' `queryRowsMax`, or they refuse.
+   */
   readonly frameQueriesMax: number;
   /** Default 65 536. Keys of one frame: at most the workers' `lookupKeysMax`, likewise. */
   readonly frameKeysMax: number;
   /** Default 1 MiB. Query vectors or keys of one frame; a larger request is cut. */
   readonly frameBytesMax: number;
-  /** Default 4. Frames of one request per worker at a time. */
+  /** Default 8. Frames of one request that are under way or wait for their turn. */
   readonly framesAtOnce: number;
 
   /** Default 4 MiB. Keyed tables up to this size are looked up here; 0 asks the workers always. */
@@ -110,6 +134,7 @@ const DEFAULTS: RouterSettings = {
   allowUnavailableLabels: false,
   requestTimeoutMs: 30_000,
   attemptTimeoutMs: 500,
+  busyTimeoutMs: 5000,
   hedge: true,
   hedgeDelayMinMs: 2,
   hedgeDelayMaxMs: 50,
@@ -132,16 +157,19 @@ const DEFAULTS: RouterSettings = {
   reconnectDelayMsMax: 300,
   linkQueriesMax: 1024,
   linkBytesMax: 8 * 2 ** 20,
-  inFlightRequestsMax: 1024,
+  inFlightRequestsMax: 2048,
+  waitingRowsMax: 65_536,
+  waitShareMax: 0.5,
+  searchRowsMax: 1024,
   instancesMax: 4096,
   kMax: 4096,
   excludedIdsMax: 65_536,
   answerBytesMax: 64 * 2 ** 20,
   frameCandidatesMax: 65_536,
-  frameQueriesMax: 1024,
+  frameQueriesMax: 256,
   frameKeysMax: 65_536,
   frameBytesMax: 2 ** 20,
-  framesAtOnce: 4,
+  framesAtOnce: 8,
   routerTableBytesMax: 4 * 2 ** 20,
   programTimeoutMs: 30_000,
   programRetryMs: 1000,

@@ -2,7 +2,7 @@
 
 import { stringTensor } from "@winnow/core";
 import { describe, expect, test } from "vitest";
-import { plainOutputs, RouterBench } from "./router-bench.cases.ts";
+import { idleCounters, plainOutputs, RouterBench } from "./router-bench.cases.ts";
 
 const twice = [
   [0, 1, 2],
@@ -150,7 +150,7 @@ describe("limits and ends", () => {
     client.abort();
 
     await expect(left).rejects.toMatchObject({ code: "CANCELLED" });
-    expect(bench.router.counters).toEqual({ pins: 0, requests: 0, questions: 0 });
+    expect(bench.router.counters).toEqual(idleCounters);
   });
 
   test("R1: requests beyond the limit are refused at once", async () => {
@@ -176,7 +176,7 @@ describe("limits and ends", () => {
 
     expect(bench.router.ready).toBe(false);
     expect(plainOutputs(prediction)).toEqual(bench.expected([1]));
-    expect(bench.router.counters).toEqual({ pins: 0, requests: 0, questions: 0 });
+    expect(bench.router.counters).toEqual(idleCounters);
     expect(bench.network.streams).toBe(0);
     expect(bench.clock.pendingTimers).toBe(0);
   });

@@ -2,10 +2,10 @@
 // on them. Start reading here to follow one request down:
 //
 //   pin() ── version-resolution ── program-store (pinned)
-//   predict() ── request-limits ── version-run ── core/runProgram ── program-execution
-//                                    ├─ lookup-query ─┐
-//                                    ├─ dense engine  ├── table-query ── scatter ── worker-peer ──▶
-//                                    └─ top-k-query ──┘        └─ gather
+//   predict() ── request-limits ── admission ── version-run ── core/runProgram ── program-execution
+//                  ├─ lookup-query ─────────────┐
+//                  ├─ dense engine              ├── table-query ── scatter ── worker-peer ──▶
+//                  └─ top-k-query ── turnstile ─┘        └─ gather
 
 import type { Environment } from "@winnow/core";
 import { signatureOf, WinnowError } from "@winnow/core";
@@ -32,6 +32,8 @@ import type { RouterOptions, RouterSettings } from "./router-settings.ts";
 import { resolveRouterOptions } from "./router-settings.ts";
 import { Routing } from "./routing.ts";
 import type { TableQueryParts } from "./table-query.ts";
+import type { Traffic } from "./traffic.ts";
+import { createTraffic } from "./traffic.ts";
 import { runOnVersion } from "./version-run.ts";
 import type { Replay } from "./warm-up.ts";
 import { WarmUp } from "./warm-up.ts";
@@ -54,6 +56,10 @@ export interface RouterCounters {
   readonly requests: number;
   /** Questions that workers have not answered. */
   readonly questions: number;
+  /** Query vectors of admitted requests that are not answered. */
+  readonly rows: number;
+  /** Frames that wait for their turn. */
+  readonly waiting: number;
 }
 
 /** Answers predictions by asking workers. */
@@ -92,6 +98,7 @@ class ClusterRouter implements Router {
   readonly #known: KnownModels;
   readonly #warmUp: WarmUp;
   readonly #parts: TableQueryParts;
+  readonly #traffic: Traffic;
   readonly #pins = new Set<PinnedModel>();
   readonly #running = new Set<AbortController>();
   #idle: (() => void)[] = [];
@@ -146,7 +153,9 @@ class ClusterRouter implements Router {
     const budget = new AttemptBudget(environment.clock, settings);
     const { nextTable } = this.#routing;
     const { observer = {} } = dependencies;
-    this.#parts = { environment, settings, peers, budget, observer, nextTable };
+    this.#traffic = createTraffic(environment.clock, settings, observer);
+    const { turnstile } = this.#traffic;
+    this.#parts = { environment, settings, peers, budget, observer, nextTable, turnstile };
   }
 
   get ready(): boolean {
@@ -159,6 +168,8 @@ class ClusterRouter implements Router {
       pins: this.#pins.size,
       requests: this.#running.size,
       questions: peers.reduce((sum, peer) => sum + peer.pending, 0),
+      rows: this.#traffic.admission.rows,
+      waiting: this.#traffic.turnstile.waiting,
     };
   }
 
@@ -217,11 +228,11 @@ class ClusterRouter implements Router {
 
   async predict(pinned: PinnedModel, request: PredictRequest): Promise<Prediction> {
     if (!this.#pins.has(pinned)) throw new RangeError("predict() without a pin of this router");
-    this.#admit();
-    const { k, exclude } = checkRequest(pinned.program, request, this.settings);
+    const { rows, k, exclude } = checkRequest(pinned.program, request, this.settings);
     const { loaded, routed } = pinned as Pin;
     const latestMs = this.#environment.clock.nowMs() + this.settings.requestTimeoutMs;
     const deadlineMs = Math.min(request.deadlineMs, latestMs);
+    const admitted = this.#traffic.admission.admit({ rows, deadlineMs });
     return await runOnVersion(this.#parts, {
       loaded,
       version: routed.key,
@@ -231,8 +242,12 @@ class ClusterRouter implements Router {
       k,
       exclude,
       allowPartial: request.allowPartial === true,
+      admitted,
       bounds: { client: request.signal, deadlineMs, running: this.#running },
-    }).finally(() => this.#tellIfIdle());
+    }).finally(() => {
+      admitted.release();
+      this.#tellIfIdle();
+    });
   }
 
   async #replay({ version, request, deadlineMs, signal }: Replay): Promise<void> {
@@ -254,15 +269,6 @@ class ClusterRouter implements Router {
       this.#programs.release(key.fingerprint);
       this.#tellIfIdle();
     }
-  }
-
-  #admit(): void {
-    const { inFlightRequestsMax } = this.settings;
-    if (this.#running.size < inFlightRequestsMax) return;
-    throw new WinnowError(
-      "UNAVAILABLE",
-      `This router is busy with ${inFlightRequestsMax} requests; try again later`,
-    );
   }
 
   drain(): Promise<void> {

@@ -29,6 +29,56 @@ describe("a search over faulty workers", () => {
     expect(bench.pending).toBe(0);
   });
 
+  test("waits for a busy worker that makes progress, and asks nobody twice", async () => {
+    const bench = new QueryBench({ held: twice, settings: { attemptTimeoutMs: 150 } });
+    for (const worker of bench.workers) worker.delayMs = 950;
+    const vectors = bench.vectors(1);
+
+    const answer = bench.search({ vectors, k: 5 });
+    for (let progress = 1; progress <= 9; progress += 1) {
+      for (const peer of bench.peers.values()) {
+        peer.onPong({ sequence: 1, queueRows: 0, progress, stalled: false });
+      }
+      await bench.clock.advanceSettled(100);
+    }
+
+    expect(plain(await bench.settle(answer, 100))).toEqual(bench.expected(vectors, 5));
+    expect(bench.workers.map(({ asked }) => asked.length)).toEqual([1, 1, 1]);
+    expect([...bench.peers.values()].every(({ trusted }) => trusted)).toBe(true);
+  });
+
+  test("asks another worker when a busy one has taken busyTimeoutMs", async () => {
+    const settings = { attemptTimeoutMs: 100, busyTimeoutMs: 300 };
+    const bench = new QueryBench({ held: twice, settings });
+    const busy = bench.workers[1]!;
+    busy.delayMs = 4000;
+    const vectors = bench.vectors(1);
+
+    const answer = bench.search({ vectors, k: 5 });
+    for (let progress = 1; progress <= 5; progress += 1) {
+      bench.peers.get(busy.id)!.onPong({ sequence: 1, queueRows: 9, progress: 1, stalled: false });
+      await bench.clock.advanceSettled(100);
+    }
+
+    expect(plain(await bench.settle(answer, 500))).toEqual(bench.expected(vectors, 5));
+    expect(busy.cancelled).toBe(1);
+  });
+
+  test("does not hedge while frames wait for their turn", async () => {
+    const settings = { hedge: true, searchRowsMax: 4, frameQueriesMax: 2, framesAtOnce: 8 };
+    const hedged: string[] = [];
+    const observer = { secondAttempt: (kind: string) => hedged.push(kind) };
+    const bench = new QueryBench({ held: twice, settings, observer });
+    for (const worker of bench.workers) worker.delayMs = 200;
+    const vectors = bench.vectors(8);
+
+    const answer = await bench.settle(bench.search({ vectors, k: 5 }));
+
+    expect(plain(answer)).toEqual(bench.expected(vectors, 5));
+    // The last of four frames alone, behind which nothing waits, at each of three workers.
+    expect(hedged).toEqual(["hedge", "hedge", "hedge"]);
+  });
+
   test("leaves a silent worker as soon as pings say so", async () => {
     const bench = new QueryBench({ held: twice, settings: { attemptTimeoutMs: 5000 } });
     bench.workers[1]!.behave = () => "silent";

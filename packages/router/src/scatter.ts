@@ -30,6 +30,8 @@ export interface ScatterParts {
   readonly peers: ReadonlyMap<WorkerId, WorkerPeer>;
   readonly budget: AttemptBudget;
   readonly observer: RouterObserver;
+  /** Where frames wait, every replica has more than enough to do. */
+  readonly turnstile: { readonly waiting: number };
 }
 
 /** Asks. @throws the signal's reason when aborted; everything under way is then cancelled */
@@ -162,7 +164,9 @@ class Scatter {
       slot.timer = setGraceTimer(environment.clock, { delayMs, ownLagMs }, decide);
     };
     const onTimeout = (): void => {
-      slot.peer.noteFailure();
+      const isBusy = slot.peer.progressing;
+      if (isBusy && this.#mayTakeLonger(slot)) return setTimer(attemptTimeoutMs, onTimeout);
+      if (!isBusy) slot.peer.noteFailure();
       this.#onSlow(slot, "retry", "timeout");
     };
     if (hedgeMs === undefined || hedgeMs >= attemptTimeoutMs) {
@@ -171,8 +175,16 @@ class Scatter {
     }
     setTimer(hedgeMs, () => {
       setTimer(attemptTimeoutMs - hedgeMs, onTimeout);
-      this.#onSlow(slot, "hedge", "slow");
+      if (this.#parts.turnstile.waiting === 0) this.#onSlow(slot, "hedge", "slow");
     });
+  }
+
+  /** A worker that is busy gets half of the time there is, within bounds. */
+  #mayTakeLonger({ askedAtMs }: Slot): boolean {
+    const { environment, settings } = this.#parts;
+    const halfMs = (this.#question.deadlineMs - askedAtMs) / 2;
+    const passedMs = environment.clock.nowMs() - askedAtMs;
+    return passedMs < Math.min(halfMs, settings.busyTimeoutMs);
   }
 
   /** Asks others for a slot's partitions while its own worker may still answer first. */

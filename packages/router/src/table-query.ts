@@ -10,6 +10,7 @@ import type { ScatterParts } from "./scatter.ts";
 import { scatter } from "./scatter.ts";
 import type { ScatterQuestion, ScatterResult } from "./scatter-question.ts";
 import type { ScatterPart } from "./slot.ts";
+import type { Turnstile } from "./turnstile.ts";
 
 /** Waits for a later table; `undefined` when none that is acceptable comes in time. */
 export type NextTable = (
@@ -24,6 +25,7 @@ export type NextTable = (
 /** What a query needs of the router. */
 export interface TableQueryParts extends ScatterParts {
   readonly nextTable: NextTable;
+  readonly turnstile: Turnstile;
 }
 
 /** What all queries of one request share. */
@@ -31,6 +33,10 @@ export interface RequestScope {
   readonly version: VersionKey;
   readonly deadlineMs: number;
   readonly allowPartial: boolean;
+  /** All its frames go by it. */
+  readonly turnMs: number;
+  /** Hears how many rows of its searches are done with. */
+  readonly answered: (rows: number) => void;
   /** The generation in use; replaced whole when it cannot finish. */
   table: RoutingTable;
   /** Partitions of candidate tables asked, and of these answered, over all queries. */

@@ -1,5 +1,5 @@
 // Query vectors → the best k rows of a candidate table, over one replica of every partition. Many
-// queries, or a large k, are cut into frames of bounded size.
+// queries, or a large k, are cut into frames of bounded size, each of which waits for its turn.
 
 import type { CandidateTable, RowRange, Tensor, TopKAnswer, TopKStep } from "@winnow/core";
 import { WinnowError } from "@winnow/core";
@@ -7,6 +7,7 @@ import type { TopKAsk } from "@winnow/cluster";
 import { runBounded } from "./bounded-run.ts";
 import type { GatheredTopK } from "./gather.ts";
 import { gatherTopK, joinTopK } from "./gather.ts";
+import { frameQueriesOf, searchCost } from "./search-cost.ts";
 import { topKFault } from "./top-k-fault.ts";
 import type { RequestScope, TableQueryParts } from "./table-query.ts";
 import { queryTable } from "./table-query.ts";
@@ -23,8 +24,6 @@ export interface TopKQuestionOfTable {
   readonly exclude: readonly Tensor[];
   readonly signal: AbortSignal;
 }
-
-const VALUE_BYTES = 4;
 
 /**
  * The best `k` of each query; fewer only where exclusions or lost partitions leave fewer.
@@ -45,15 +44,27 @@ export async function queryTopK(
     wantsIds: step.ids !== undefined,
   };
   if (k === 0) return joinTopK([gatherNothing(queries)], shape);
-  const slices = cutQueries(queries, sliceLength(parts, question));
+  const { settings, turnstile } = parts;
+  const { clock } = parts.environment;
+  const size = { dim: table.dim, k };
+  const slices = cutQueries(queries, frameQueriesOf(size, settings));
   const gathered: GatheredTopK[] = [];
   const numbered = [...slices.entries()];
-  await runBounded(numbered, parts.settings.framesAtOnce, async ([number, slice]) => {
-    gathered[number] = await querySlice(parts, { ...question, excluded, slice }, scope);
+  await runBounded(numbered, settings.framesAtOnce, async ([number, slice]) => {
+    const rows = searchCost(slice.endRow - slice.firstRow, size, settings);
+    const cameMs = clock.nowMs();
+    const leave = await turnstile.enter({ rows, turnMs: scope.turnMs }, question.signal);
+    parts.observer.turn?.(clock.nowMs() - cameMs);
+    try {
+      gathered[number] = await querySlice(parts, { ...question, excluded, slice }, scope);
+    } finally {
+      leave();
+      scope.answered(rows);
+    }
   });
-  const startMs = parts.environment.clock.nowMs();
+  const startMs = clock.nowMs();
   const answer = joinTopK(gathered, shape);
-  parts.observer.stage?.("merge", parts.environment.clock.nowMs() - startMs, scope.version.model);
+  parts.observer.stage?.("merge", clock.nowMs() - startMs, scope.version.model);
   return answer;
 }
 
@@ -102,13 +113,6 @@ function allPartitions(partitions: number): readonly number[] {
     partitionLists.set(partitions, list);
   }
   return list;
-}
-
-/** Queries per frame: bounded by their number, candidates that come back and bytes that go out. */
-function sliceLength({ settings }: TableQueryParts, { table, k }: TopKQuestionOfTable): number {
-  const byCandidates = Math.floor(settings.frameCandidatesMax / k);
-  const byBytes = Math.floor(settings.frameBytesMax / (table.dim * VALUE_BYTES));
-  return Math.max(1, Math.min(settings.frameQueriesMax, byCandidates, byBytes));
 }
 
 function cutQueries(queries: number, length: number): RowRange[] {

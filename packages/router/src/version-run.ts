@@ -4,6 +4,7 @@
 import type { SignatureProgram, Tensor, VersionKey } from "@winnow/core";
 import { runProgram } from "@winnow/core";
 import type { RoutingTable } from "@winnow/cluster";
+import type { Admitted } from "./admission.ts";
 import type { LoadedProgram } from "./loaded-program.ts";
 import type { Prediction } from "./predictor.ts";
 import { executorsOf } from "./program-execution.ts";
@@ -21,6 +22,8 @@ export interface VersionRun {
   readonly k?: number | undefined;
   readonly exclude?: readonly Tensor[];
   readonly allowPartial?: boolean;
+  /** What admission said; left out, it is due at once and not reckoned with. */
+  readonly admitted?: Admitted;
   readonly bounds: RequestBounds;
 }
 
@@ -31,6 +34,8 @@ export async function runOnVersion(parts: TableQueryParts, run: VersionRun): Pro
     version,
     deadlineMs: bounds.deadlineMs,
     allowPartial: run.allowPartial === true,
+    turnMs: run.admitted?.turnMs ?? parts.environment.clock.nowMs(),
+    answered: (rows) => run.admitted?.answered(rows),
     table,
     partitionsAsked: 0,
     partitionsAnswered: 0,

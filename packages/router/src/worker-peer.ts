@@ -62,6 +62,9 @@ export class WorkerPeer {
   #isIdle = true;
   #misses = 0;
   #stalled = false;
+  #queueRows = 0;
+  #progress = 0;
+  #progressAtMs = Number.NEGATIVE_INFINITY;
   #suspectUntilMs = Number.NEGATIVE_INFINITY;
   #failures = 0;
   #ejections = 0;
@@ -114,6 +117,16 @@ export class WorkerPeer {
     const nowMs = this.#environment.clock.nowMs();
     if (this.#silent || nowMs < this.#suspectUntilMs || nowMs < this.#ejectedUntilMs) return false;
     return this.#ejections === 0 || this.#waiting.size === 0;
+  }
+
+  /**
+   * Whether the worker answers pings and works: it has moved on within an attempt's time, or has work
+   * that waits and does not call itself stalled. A late answer then says that it is busy, not ill.
+   */
+  get progressing(): boolean {
+    if (this.#silent || !this.#connected) return false;
+    const sinceMs = this.#environment.clock.nowMs() - this.#progressAtMs;
+    return this.#queueRows > 0 || sinceMs < this.#settings.attemptTimeoutMs;
   }
 
   /** Questions without an answer. */
@@ -174,6 +187,11 @@ export class WorkerPeer {
   /** The worker's compute side has answered a ping. */
   onPong(pong: Pong): void {
     this.#heard = true;
+    this.#queueRows = pong.queueRows;
+    if (pong.progress !== this.#progress) {
+      this.#progress = pong.progress;
+      this.#progressAtMs = this.#environment.clock.nowMs();
+    }
     if (pong.stalled && !this.#stalled) {
       this.#stalled = true;
       this.#suspect("stalled");
@@ -258,6 +276,8 @@ export class WorkerPeer {
     this.#pingedAtMs = Number.NEGATIVE_INFINITY;
     this.#misses = 0;
     this.#stalled = false;
+    this.#queueRows = 0;
+    this.#progressAtMs = Number.NEGATIVE_INFINITY;
   }
 
   /** Ends the channel; questions under way fail. */

@@ -11,7 +11,7 @@ export interface HttpSettings {
    * Serving's `--rest_api_timeout_in_ms`. Default 30,000.
    */
   readonly requestTimeoutMs: number;
-  /** Predict requests worked on at once; more get 503. Trades queueing for refusals. Default 512. */
+  /** Predict requests worked on at once; more get 503. Trades queueing for refusals. Default 2048. */
   readonly inFlightMax: number;
   /** Seconds a refused client is asked to wait. Default 1. */
   readonly retryAfterSeconds: number;
@@ -62,7 +62,7 @@ const MEBIBYTE = 1024 * 1024;
 
 const DEFAULTS: HttpSettings = {
   requestTimeoutMs: 30_000,
-  inFlightMax: 512,
+  inFlightMax: 2048,
   retryAfterSeconds: 1,
   bodyBytesMax: 64 * MEBIBYTE,
   bodyBytesInFlightMax: 512 * MEBIBYTE,
