@@ -16,6 +16,7 @@ struct Device {
   Device(uint32_t threads, const Kernel* chosen) : team(threads), kernel(chosen) {}
   ThreadTeam team;
   const Kernel* kernel;
+  ScratchStore scratch;
 };
 
 constexpr napi_type_tag DEVICE_TAG = {0x6b1f3d0a52c84f17, 0x91c7d5e3a80b264d};
@@ -59,6 +60,7 @@ class SearchWork : public AsyncWork {
   }
 
   std::shared_ptr<Device> device_;
+  /** Ends before the device, of whose memory it takes. */
   std::shared_ptr<Search> search_;
   bool isComplete_ = false;
 };
@@ -155,7 +157,7 @@ napi_value startSearch(napi_env env, napi_callback_info info) {
     const Arguments<8> arguments(env, info);
     const auto& device = fromHandle<Device>(env, DEVICE_TAG, arguments.values[0]);
     SearchRequest request = requestOf(env, arguments.values + 1);
-    const auto search = std::make_shared<Search>(std::move(request), *device->kernel);
+    const auto search = std::make_shared<Search>(std::move(request), *device->kernel, device->scratch);
     napi_value started = nullptr;
     check(env, napi_create_object(env, &started));
     // The handle may live until JavaScript collects it, so it must not hold the tables.

@@ -8,9 +8,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "kernel.h"
+#include "scratch-store.h"
 
 namespace winnow {
 
@@ -37,6 +37,8 @@ class SharedThreshold {
 
 class CandidatePool {
  public:
+  explicit CandidatePool(ScratchStore& store) : survivors_(store), lowers_(store) {}
+
   /** For the best `k`, holding at most `limit` survivors. */
   void reset(const Kernel& kernel, size_t k, size_t limit);
 
@@ -57,9 +59,9 @@ class CandidatePool {
 
   const Kernel* kernel_ = nullptr;
   /** The first `count_` are taken; the pool is tightened when all are. */
-  std::vector<Survivor> survivors_;
+  ScratchVector<Survivor> survivors_;
   /** The survivors' lower bounds once more, side by side for counting. */
-  std::vector<float> lowers_;
+  ScratchVector<float> lowers_;
   size_t count_ = 0;
   size_t k_ = 0;
   size_t limit_ = 0;

@@ -7,12 +7,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <vector>
+
+#include "scratch-store.h"
 
 namespace winnow {
 
 /** Leaves the best k, in any order; fewer than k stay as they are. */
-inline void cutKeys(std::vector<uint64_t>& keys, size_t k) {
+inline void cutKeys(ScratchVector<uint64_t>& keys, size_t k) {
   if (keys.size() <= k) return;
   const auto last = keys.begin() + static_cast<std::ptrdiff_t>(k - 1);
   std::nth_element(keys.begin(), last, keys.end(), std::greater<uint64_t>());
@@ -21,7 +22,7 @@ inline void cutKeys(std::vector<uint64_t>& keys, size_t k) {
 
 class KeyPool {
  public:
-  explicit KeyPool(size_t k) : k_(k) {}
+  KeyPool(size_t k, ScratchStore& store) : k_(k), keys_(store) {}
 
   /** Whether a key can be among the best k. */
   bool admits(uint64_t key) const { return key >= least_; }
@@ -38,14 +39,14 @@ class KeyPool {
     least_ = keys_.back();
   }
 
-  std::vector<uint64_t>& keys() { return keys_; }
+  ScratchVector<uint64_t>& keys() { return keys_; }
 
  private:
   static constexpr size_t SPARE = 64;
 
   size_t k_;
   uint64_t least_ = 0;
-  std::vector<uint64_t> keys_;
+  ScratchVector<uint64_t> keys_;
 };
 
 }  // namespace winnow

@@ -46,13 +46,14 @@ inline void sortKeys(uint64_t* keys, uint64_t* scratch, size_t count) {
 }
 
 /** Sorts descending by all 64 bits. */
-inline void sortKeysDown(std::vector<uint64_t>& keys) {
+template <typename Allocator>
+void sortKeysDown(std::vector<uint64_t, Allocator>& keys) {
   if (keys.size() < DIGIT_SORT_MIN) {
     std::sort(keys.begin(), keys.end(), std::greater<uint64_t>());
     return;
   }
   for (uint64_t& key : keys) key = ~key;
-  std::vector<uint64_t> scratch(keys.size());
+  std::vector<uint64_t, Allocator> scratch(keys.size(), keys.get_allocator());
   sortKeys(keys.data(), scratch.data(), keys.size());
   // Equal upper halves are few, as a rule.
   for (size_t start = 0, end = 0; start < keys.size(); start = end) {

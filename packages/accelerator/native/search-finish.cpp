@@ -17,7 +17,7 @@ constexpr size_t ROWS_AHEAD = 12;
 /** Rows that stay in the first-level cache while all dense queries pass over them. */
 constexpr size_t DENSE_BLOCK_VALUES = 4096;
 
-uint64_t leastOf(const std::vector<uint64_t>& keys) {
+uint64_t leastOf(const ScratchVector<uint64_t>& keys) {
   return *std::min_element(keys.begin(), keys.end());
 }
 
@@ -28,7 +28,7 @@ void fetch(const float* row, uint32_t dim) {
 }  // namespace
 
 void Search::denseUnit(const Unit& unit, Scratch& scratch) {
-  if (scratch.keys.empty()) scratch.keys.assign(denseQueries_.size(), KeyPool(request_.k));
+  if (scratch.keys.empty()) scratch.keys.assign(denseQueries_.size(), KeyPool(request_.k, store_));
   const Table& table = *request_.tables[unit.table];
   const uint32_t dim = request_.dim;
   const uint32_t start = unit.firstBlock * BLOCK_ROWS;
@@ -60,7 +60,7 @@ void Search::finishQuery(uint32_t query, std::vector<Scratch>& scratches) {
 
 void Search::finishDense(uint32_t query, std::vector<Scratch>& scratches) {
   const auto place = std::lower_bound(denseQueries_.begin(), denseQueries_.end(), query);
-  KeyPool keys(request_.k);
+  KeyPool keys(request_.k, store_);
   for (Scratch& scratch : scratches) {
     if (scratch.keys.empty()) continue;
     KeyPool& part = scratch.keys[static_cast<size_t>(place - denseQueries_.begin())];
@@ -73,7 +73,7 @@ void Search::finishDense(uint32_t query, std::vector<Scratch>& scratches) {
 /** The most promising first: their exact scores raise the threshold that spares most others. */
 void Search::chooseSurvivors(uint32_t query, std::vector<Scratch>& scratches) {
   Ending& ending = endings_[query];
-  std::vector<Survivor>& survivors = ending.survivors;
+  ScratchVector<Survivor>& survivors = ending.survivors;
   survivors.clear();
   for (Scratch& scratch : scratches) {
     if (scratch.pools.empty()) continue;
@@ -100,8 +100,8 @@ void Search::scorePart(uint32_t item) {
 
 void Search::finishFiltered(uint32_t query) {
   Ending& ending = endings_[query];
-  std::vector<Survivor>& survivors = ending.survivors;
-  std::vector<uint64_t>& keys = ending.keys;
+  ScratchVector<Survivor>& survivors = ending.survivors;
+  ScratchVector<uint64_t>& keys = ending.keys;
   cutKeys(keys, request_.k);
   if (ending.scored < survivors.size()) {
     const float least = std::max(scoreOfKey(leastOf(keys)), thresholds_[query].get());
@@ -112,7 +112,7 @@ void Search::finishFiltered(uint32_t query) {
     const size_t rest = static_cast<size_t>(end - begin);
     survivors.erase(end, survivors.end());
     survivors.erase(survivors.begin(), begin);
-    std::vector<uint64_t> best = std::move(keys);
+    ScratchVector<uint64_t> best = std::move(keys);
     keys.assign(rest, 0);
     scoreSurvivors(query, 0, rest);
     keys.insert(keys.end(), best.begin(), best.end());
@@ -124,17 +124,17 @@ void Search::finishFiltered(uint32_t query) {
     repeat(query, keys);
   }
   // For the next query's.
-  ending = Ending();
+  ending = Ending(store_);
 }
 
 /** Whatever was dropped scores less than the query's first threshold: do k rows reach that? */
-bool Search::isConfirmed(uint32_t query, const std::vector<uint64_t>& keys) const {
+bool Search::isConfirmed(uint32_t query, const ScratchVector<uint64_t>& keys) const {
   if (guesses_[query] < -std::numeric_limits<float>::max()) return true;
   return keys.size() == request_.k && scoreOfKey(leastOf(keys)) >= guesses_[query];
 }
 
 /** To be filtered again, with the one threshold that is proven: the k-th best score, if there is one. */
-void Search::repeat(uint32_t query, const std::vector<uint64_t>& keys) {
+void Search::repeat(uint32_t query, const ScratchVector<uint64_t>& keys) {
   const bool hasAll = keys.size() == request_.k;
   guesses_[query] = -std::numeric_limits<float>::infinity();
   thresholds_[query].reset(hasAll ? scoreOfKey(leastOf(keys)) : guesses_[query]);
@@ -168,7 +168,7 @@ void Search::scoreSurvivors(uint32_t query, size_t start, size_t end) {
 }
 
 /** `best`: the answer's keys in any order. */
-void Search::write(uint32_t query, std::vector<uint64_t>& best) {
+void Search::write(uint32_t query, ScratchVector<uint64_t>& best) {
   isAnswered_[query] = 1;
   sortKeysDown(best);
   answer_.counts[query] = static_cast<uint32_t>(best.size());

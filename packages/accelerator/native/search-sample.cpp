@@ -73,7 +73,7 @@ void Search::planSample() {
 void Search::sampleItem(const Unit& unit, Scratch& scratch) {
   if (scratch.samples.empty()) {
     prepareScratch(scratch);
-    scratch.samples.resize(request_.queries);
+    scratch.samples.assign(request_.queries, TopSample(store_));
     for (TopSample& sample : scratch.samples) sample.reset(sampleRank_);
   }
   scratch.isSampling = true;
@@ -101,7 +101,7 @@ void Search::takeSample(const Unit& unit, const Passed& passed, Scratch& scratch
 }
 
 void Search::guess(uint32_t query, std::vector<Scratch>& scratches) {
-  TopSample all;
+  TopSample all(store_);
   all.reset(sampleRank_);
   for (const Scratch& scratch : scratches) {
     if (scratch.samples.empty()) continue;

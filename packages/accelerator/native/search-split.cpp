@@ -53,7 +53,7 @@ SearchRequest Search::requestOfPart(uint32_t start, uint32_t end) const {
 
 /** Answers the queries of one part on this thread alone. */
 void Search::runPart(uint32_t start, uint32_t end) {
-  Search part(requestOfPart(start, end), kernel_);
+  Search part(requestOfPart(start, end), kernel_, store_);
   part.stopFlag_ = stopFlag_;
   if (!part.runAlone()) {
     if (part.isOutOfMemory()) isOutOfMemory_.store(true);

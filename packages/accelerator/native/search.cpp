@@ -25,8 +25,11 @@ constexpr uint32_t SCORED_PARTS = 16;
 
 }  // namespace
 
-Search::Search(SearchRequest request, const Kernel& kernel)
-    : request_(std::move(request)), kernel_(kernel), groups_((request_.dim + 3) / 4) {}
+Search::Search(SearchRequest request, const Kernel& kernel, ScratchStore& store)
+    : request_(std::move(request)),
+      kernel_(kernel),
+      store_(store),
+      groups_((request_.dim + 3) / 4) {}
 
 bool Search::run(ThreadTeam& team) {
   const uint32_t parts = splitParts(team.size());
@@ -35,7 +38,7 @@ bool Search::run(ThreadTeam& team) {
   const size_t bytes = size_t{groups_} * 4 * units_.size() * UNIT_ROWS;
   // Below some hundred microseconds of work, waking other threads takes longer than it saves.
   const bool isSmall = bytes * std::max(1u, request_.queries / 8) < BYTES_PER_TEAM;
-  std::vector<Scratch> scratches(isSmall ? 1 : team.size());
+  std::vector<Scratch> scratches(isSmall ? 1 : team.size(), Scratch(store_));
   if (isSmall) {
     work(0, scratches);
   } else {
@@ -46,7 +49,7 @@ bool Search::run(ThreadTeam& team) {
 
 bool Search::runAlone() {
   guarded([&] { prepare(); });
-  std::vector<Scratch> scratches(1);
+  std::vector<Scratch> scratches(1, Scratch(store_));
   work(0, scratches);
   return !isStopped();
 }
@@ -127,10 +130,11 @@ void Search::prepare() {
   norms_.resize(queries);
   codes_.resize(codedTables_.size() * queries);
   words_.resize(codedTables_.size() * queries * groups_);
-  endings_.resize(queries);
+  endings_.assign(queries, Ending(store_));
   scoredParts_ = std::max(1u, SCORED_PARTS / request_.queries);
-  thresholds_ = std::vector<SharedThreshold>(queries);
-  isDense_ = std::vector<std::atomic<uint8_t>>(queries);
+  thresholds_ = ScratchVector<SharedThreshold>(queries, store_);
+  isDense_ = ScratchVector<std::atomic<uint8_t>>(queries, store_);
+  for (std::atomic<uint8_t>& isDense : isDense_) isDense.store(0, std::memory_order_relaxed);
   guesses_.assign(queries, -std::numeric_limits<float>::infinity());
   isAnswered_.assign(queries, 0);
   planSample();
@@ -200,16 +204,16 @@ void Search::planCodings() {
 
 void Search::prepareScratch(Scratch& scratch) {
   if (!scratch.pools.empty()) return;
-  scratch.pools.resize(request_.queries);
+  scratch.pools.assign(request_.queries, CandidatePool(store_));
   for (CandidatePool& pool : scratch.pools) pool.reset(kernel_, request_.k, poolLimit_);
   // Lane arrays are read in whole vectors of eight.
   const size_t lanes = (size_t{request_.queries} + 7) / 8 * 8;
-  scratch.lanes.resize(lanes * 5);
-  scratch.limits.resize(lanes + GROUP_QUERIES_MAX);
+  scratch.lanes.assign(lanes * 5, 0);
+  scratch.limits.assign(lanes + GROUP_QUERIES_MAX, 0);
   const uint32_t padding = std::max(kernel_.wordGroups, 1u);
   const size_t words = (groups_ + padding - 1) / padding * padding;
   // A group may be read as if it were full.
-  scratch.words.resize((lanes + GROUP_QUERIES_MAX) * words);
+  scratch.words.assign((lanes + GROUP_QUERIES_MAX) * words, 0);
 }
 
 void Search::prepareQuery(uint32_t query) {

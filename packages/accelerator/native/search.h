@@ -26,39 +26,14 @@
 #include "kernel.h"
 #include "key-pool.h"
 #include "query-code.h"
-#include "table.h"
+#include "scratch-store.h"
+#include "search-request.h"
 #include "thread-team.h"
 #include "top-sample.h"
 
 namespace winnow {
 
-using TablePointer = std::shared_ptr<const Table>;
 using StopFlag = std::shared_ptr<std::atomic<bool>>;
-
-/** What is asked. Owns copies of everything that came from outside. */
-struct SearchRequest {
-  std::vector<TablePointer> tables;
-  uint32_t dim = 0;
-  uint32_t queries = 0;
-  /** At most the rows of all tables together; at least 1. */
-  size_t k = 0;
-  /** float32 [queries, dim]. */
-  std::vector<float> vectors;
-  /** Ascending rows; query i owns [excludedStarts[i], excludedStarts[i + 1]). Empty: none at all. */
-  std::vector<uint32_t> excludedRows;
-  std::vector<uint32_t> excludedStarts;
-  /** Bit per global row; rows past its end are not admitted. */
-  std::vector<uint8_t> admittedRows;
-  bool hasAdmittedRows = false;
-  BoundWeights weights;
-};
-
-/** What comes back: query i owns [i · k, i · k + counts[i]). */
-struct SearchAnswer {
-  std::vector<uint32_t> counts;
-  std::vector<float> scores;
-  std::vector<uint32_t> rows;
-};
 
 /** Figures of a search, for tests and benchmarks. */
 struct SearchCounters {
@@ -70,7 +45,8 @@ struct SearchCounters {
 
 class Search {
  public:
-  Search(SearchRequest request, const Kernel& kernel);
+  /** Takes memory from the store, which outlives it. */
+  Search(SearchRequest request, const Kernel& kernel, ScratchStore& store);
 
   /** Runs on all threads of the team. Returns false if it was cancelled or memory ran out. */
   bool run(ThreadTeam& team);
@@ -99,24 +75,27 @@ class Search {
   };
   /** A thread's own memory. */
   struct Scratch {
+    explicit Scratch(ScratchStore& store)
+        : pools(store), keys(store), active(store), lanes(store), limits(store), words(store),
+          groups(store), samples(store) {}
     /** One per query; none if this thread filtered nothing. */
-    std::vector<CandidatePool> pools;
+    ScratchVector<CandidatePool> pools;
     /** One per dense query. */
-    std::vector<KeyPool> keys;
+    ScratchVector<KeyPool> keys;
     /** Queries that take part in the current unit; a query's place here is its lane. */
-    std::vector<uint32_t> active;
-    std::vector<double> lanes;
-    std::vector<int32_t> limits;
-    std::vector<uint32_t> words;
+    ScratchVector<uint32_t> active;
+    ScratchVector<double> lanes;
+    ScratchVector<int32_t> limits;
+    ScratchVector<uint32_t> words;
     /** The active queries in groups as even as possible: seven are 4 + 3, not 6 + 1. */
-    std::vector<Group> groups;
+    ScratchVector<Group> groups;
     /** Which kernel filters the current unit. */
     const Kernel* kernel = nullptr;
     /** One per query, if this thread took part in sampling. */
-    std::vector<TopSample> samples;
+    ScratchVector<TopSample> samples;
     bool isSampling = false;
     /** The units this thread takes now, and how it will find the next one. */
-    const std::vector<Unit>* units = nullptr;
+    const ScratchVector<Unit>* units = nullptr;
     const WorkItems* items = nullptr;
   };
   /** What a block that is soon to be filtered will read. */
@@ -143,10 +122,11 @@ class Search {
   };
   /** What the filter left of one query. */
   struct Ending {
+    explicit Ending(ScratchStore& store) : survivors(store), keys(store) {}
     /** Of all threads; the first `scored` have canonical scores, whose order keys are `keys`. */
-    std::vector<Survivor> survivors;
+    ScratchVector<Survivor> survivors;
     size_t scored = 0;
-    std::vector<uint64_t> keys;
+    ScratchVector<uint64_t> keys;
   };
   /** Rows of one block that one query's filter let pass. */
   struct Passed {
@@ -210,10 +190,10 @@ class Search {
   uint32_t localOf(const Survivor& survivor) const {
     return request_.tables[survivor.table]->order()[survivor.position];
   }
-  bool isConfirmed(uint32_t query, const std::vector<uint64_t>& keys) const;
-  void repeat(uint32_t query, const std::vector<uint64_t>& keys);
+  bool isConfirmed(uint32_t query, const ScratchVector<uint64_t>& keys) const;
+  void repeat(uint32_t query, const ScratchVector<uint64_t>& keys);
   void scoreSurvivors(uint32_t query, size_t start, size_t end);
-  void write(uint32_t query, std::vector<uint64_t>& best);
+  void write(uint32_t query, ScratchVector<uint64_t>& best);
 
   bool isAdmitted(uint32_t row) const;
   bool isExcluded(uint32_t query, uint32_t row) const;
@@ -232,34 +212,35 @@ class Search {
 
   SearchRequest request_;
   const Kernel& kernel_;
+  ScratchStore& store_;
   uint32_t groups_;
   size_t poolLimit_ = 0;
-  SearchAnswer answer_;
+  SearchAnswer answer_{store_};
   SearchCounters counters_;
   StopFlag stopFlag_ = std::make_shared<std::atomic<bool>>(false);
   std::atomic<bool> isOutOfMemory_{false};
 
-  std::vector<Unit> units_;
+  ScratchVector<Unit> units_{store_};
   /** float64 [queries, dim], and their norms rounded up. */
-  std::vector<double> wide_;
-  std::vector<double> norms_;
+  ScratchVector<double> wide_{store_};
+  ScratchVector<double> norms_{store_};
   /** Tables that scale their dimensions alike share one coding of each query: its number by table. */
   std::vector<uint32_t> codings_;
   /** One table of each coding. */
   std::vector<uint32_t> codedTables_;
   /** [codings, queries]. */
-  std::vector<QueryCode> codes_;
-  std::vector<uint32_t> words_;
-  std::vector<SharedThreshold> thresholds_;
+  ScratchVector<QueryCode> codes_{store_};
+  ScratchVector<uint32_t> words_{store_};
+  ScratchVector<SharedThreshold> thresholds_{store_};
   /** What the thresholds began with, and which queries have their answers. */
-  std::vector<float> guesses_;
-  std::vector<uint8_t> isAnswered_;
-  std::vector<Unit> samples_;
+  ScratchVector<float> guesses_{store_};
+  ScratchVector<uint8_t> isAnswered_{store_};
+  ScratchVector<Unit> samples_{store_};
   uint32_t sampleStride_ = 1;
   size_t sampleRank_ = 0;
-  std::vector<std::atomic<uint8_t>> isDense_;
-  std::vector<uint32_t> denseQueries_;
-  std::vector<Ending> endings_;
+  ScratchVector<std::atomic<uint8_t>> isDense_{store_};
+  ScratchVector<uint32_t> denseQueries_{store_};
+  ScratchVector<Ending> endings_{store_};
   /** Parts in which the first survivors of a query are scored. */
   uint32_t scoredParts_ = 1;
   WorkItems preparing_;

@@ -180,7 +180,9 @@ void testBytes(const uint8_t* data, size_t count) {
   const uint32_t parts = 1 + bytes.below(4);
   const Problem problem = problemFrom(bytes);
   const std::vector<TablePointer> tables = loadTables(problem, std::min(parts, problem.rows));
-  Search search(requestOf(problem, tables), kernel);
+  // Nothing is kept, so that sanitizers see every block.
+  ScratchStore store(0);
+  Search search(requestOf(problem, tables), kernel, store);
   if (!search.run(team)) fail("%s with %s: stopped", problem.name.c_str(), kernel.name);
   compare(problem, kernel, search.answer());
 }

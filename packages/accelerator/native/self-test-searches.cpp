@@ -117,42 +117,51 @@ std::vector<Problem> makeProblems() {
   return problems;
 }
 
+/** Who answers. Here searches share what a device keeps; guesses are tested without that. */
+struct Device {
+  explicit Device(uint32_t threads, size_t keptBytesMax = ScratchStore::KEPT_BYTES_MAX)
+      : team(threads), store(keptBytesMax) {}
+  ThreadTeam team;
+  ScratchStore store;
+};
+
 /** `guess`: weight of the sampled rank. Returns the queries that were filtered twice. */
-uint64_t run(const Problem& problem, const Kernel& kernel, ThreadTeam& team,
+uint64_t run(const Problem& problem, const Kernel& kernel, Device& device,
              const std::vector<TablePointer>& tables, double guess = 1) {
   SearchRequest request = requestOf(problem, tables);
   request.weights.guess = guess;
-  Search search(std::move(request), kernel);
-  if (!search.run(team)) fail("%s with %s: stopped", problem.name.c_str(), kernel.name);
+  Search search(std::move(request), kernel, device.store);
+  if (!search.run(device.team)) fail("%s with %s: stopped", problem.name.c_str(), kernel.name);
   compare(problem, kernel, search.answer());
   return search.counters().repeatedQueries.load();
 }
 
 /** Returns whether the search ran to its end. */
-bool cancelAfter(int delayUs, const Problem& problem, const Kernel& kernel, ThreadTeam& team,
+bool cancelAfter(int delayUs, const Problem& problem, const Kernel& kernel, Device& device,
                  const std::vector<TablePointer>& tables) {
-  Search search(requestOf(problem, tables), kernel);
+  Search search(requestOf(problem, tables), kernel, device.store);
   std::thread other([&] {
     std::this_thread::sleep_for(std::chrono::microseconds(delayUs));
     search.stopFlag()->store(true);
   });
-  const bool isComplete = search.run(team);
+  const bool isComplete = search.run(device.team);
   other.join();
   if (isComplete) compare(problem, kernel, search.answer());
   return isComplete;
 }
 
 /** Several searches share a team; one of two is cancelled at once, and each has its own tables. */
-void searchTogether(const Problem& problem, const Kernel& kernel, ThreadTeam& team) {
+void searchTogether(const Problem& problem, const Kernel& kernel, Device& device) {
   std::vector<std::thread> callers;
   for (int caller = 0; caller < 4; ++caller) {
     std::vector<TablePointer> tables = loadTables(problem, 2);
-    callers.emplace_back([&problem, &kernel, &team, caller, tables = std::move(tables)]() mutable {
-      auto search = std::make_unique<Search>(requestOf(problem, std::move(tables)), kernel);
+    callers.emplace_back([&problem, &kernel, &device, caller, tables = std::move(tables)]() mutable {
+      auto search =
+          std::make_unique<Search>(requestOf(problem, std::move(tables)), kernel, device.store);
       // From here on the search alone holds its tables.
       tables.clear();
       if (caller % 2 == 1) search->stopFlag()->store(true);
-      const bool isComplete = search->run(team);
+      const bool isComplete = search->run(device.team);
       if (isComplete != (caller % 2 == 0)) fail("a search ended in the wrong way");
       if (isComplete) compare(problem, kernel, search->answer());
     });
@@ -161,11 +170,11 @@ void searchTogether(const Problem& problem, const Kernel& kernel, ThreadTeam& te
 }
 
 /** The caller lets go of the tables while a search reads them. */
-void releaseWhileSearching(const Problem& problem, const Kernel& kernel, ThreadTeam& team) {
+void releaseWhileSearching(const Problem& problem, const Kernel& kernel, Device& device) {
   std::vector<TablePointer> tables = loadTables(problem, 3);
-  auto search = std::make_unique<Search>(requestOf(problem, tables), kernel);
+  auto search = std::make_unique<Search>(requestOf(problem, tables), kernel, device.store);
   std::thread other([&] { tables.clear(); });
-  if (!search->run(team)) fail("a search stopped");
+  if (!search->run(device.team)) fail("a search stopped");
   other.join();
   compare(problem, kernel, search->answer());
   const std::weak_ptr<const Table> kept = search->request().tables[0];
@@ -178,11 +187,11 @@ void releaseWhileSearching(const Problem& problem, const Kernel& kernel, ThreadT
 void testSearches() {
   int searches = 0;
   for (const uint32_t threads : {1u, 2u, 4u}) {
-    ThreadTeam team(threads);
+    Device device(threads);
     for (const Problem& problem : makeProblems()) {
       const std::vector<TablePointer> tables = loadTables(problem, std::min(problem.rows, threads));
       for (const Kernel* kernel : kernels()) {
-        run(problem, *kernel, team, tables);
+        run(problem, *kernel, device, tables);
         ++searches;
       }
     }
@@ -193,7 +202,7 @@ void testSearches() {
 void testGuesses() {
   uint64_t repeated = 0, kept = 0;
   for (const uint32_t threads : {1u, 2u, 4u}) {
-    ThreadTeam team(threads);
+    Device device(threads, 0);
     std::vector<Problem> problems = makeProblems();
     problems.push_back(makeProblem("many normal values", 30000, 8, 21, plain));
     problems.push_back(makeProblem("ties at the guess", 30000, 2, 21, [](uint32_t) {
@@ -204,7 +213,7 @@ void testGuesses() {
       for (const Kernel* kernel : kernels()) {
         // The best of the sample, a rank that fails now and then, and one that hardly does.
         for (const double guess : {0.0, 0.3, 0.99}) {
-          const uint64_t again = run(problem, *kernel, team, tables, guess);
+          const uint64_t again = run(problem, *kernel, device, tables, guess);
           repeated += again;
           kept += problem.queries - again;
         }
@@ -220,15 +229,16 @@ void testInterruptions() {
   int cancelled = 0;
   const Problem problem = makeProblem("interrupted", 20000, 32, 40, plain);
   for (const uint32_t threads : {1u, 3u}) {
-    ThreadTeam team(threads);
+    Device device(threads);
     const std::vector<TablePointer> tables = loadTables(problem, 3);
     for (const Kernel* kernel : kernels()) {
       for (const int delayUs : {0, 50, 500, 5000}) {
-        cancelled += cancelAfter(delayUs, problem, *kernel, team, tables) ? 0 : 1;
+        cancelled += cancelAfter(delayUs, problem, *kernel, device, tables) ? 0 : 1;
       }
-      searchTogether(problem, *kernel, team);
-      releaseWhileSearching(problem, *kernel, team);
+      searchTogether(problem, *kernel, device);
+      releaseWhileSearching(problem, *kernel, device);
     }
+    if (device.store.takenBlocks() != 0) fail("searches are gone and what they took is not back");
   }
   if (cancelled == 0) fail("no search was cancelled in time");
   std::printf("self-test: %d searches cancelled; others ran at once or lost their tables\n",

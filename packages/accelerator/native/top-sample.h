@@ -7,12 +7,15 @@
 #include <cstddef>
 #include <functional>
 #include <limits>
-#include <vector>
+
+#include "scratch-store.h"
 
 namespace winnow {
 
 class TopSample {
  public:
+  explicit TopSample(ScratchStore& store) : values_(store) {}
+
   void reset(size_t rank) {
     rank_ = rank;
     values_.clear();
@@ -35,12 +38,12 @@ class TopSample {
     return isFull ? values_.front() : -std::numeric_limits<float>::infinity();
   }
 
-  const std::vector<float>& values() const { return values_; }
+  const ScratchVector<float>& values() const { return values_; }
 
  private:
   size_t rank_ = 0;
   /** A heap, the least value first. */
-  std::vector<float> values_;
+  ScratchVector<float> values_;
 };
 
 }  // namespace winnow

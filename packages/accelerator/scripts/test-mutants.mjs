@@ -177,6 +177,20 @@ const MUTANTS = [
     "guesses",
   ],
   [
+    "blocks cut anew while some are out",
+    "scratch-store.cpp",
+    "if (--takenBlocks_ > 0) return;",
+    "--takenBlocks_;",
+    "memory",
+  ],
+  [
+    "blocks smaller than asked for",
+    "scratch-store.cpp",
+    "(bytes + step - 1) / step",
+    "bytes / step",
+    "memory",
+  ],
+  [
     "codes that saturate AVX2's sums",
     "kernel-avx2.cpp",
     "CODE_MAX = 63",
