@@ -46,17 +46,17 @@ test("several requests of 4,096 instances and single ones beside them are all an
   for (const user of USERS) alone.set(user, (await ask([user])).texts[0]!);
   const batchOf = (batch: number): string[] =>
     Array.from({ length: INSTANCES }, (_, at) => USERS[(at + batch) % USERS.length]!);
-  let open = BATCHES;
+  const open = new Set(Array.from({ length: BATCHES }, (_, batch) => batch));
 
   const batches = Array.from({ length: BATCHES }, async (_, batch) => {
     const users = batchOf(batch);
     const { status, elapsedMs, texts } = await ask(users);
-    open -= 1;
+    open.delete(batch);
     const wrong = users.filter((user, at) => texts[at] !== alone.get(user)).length;
     return { status, elapsedMs, answers: texts.length, wrong };
   });
   const singles: { status: number; right: boolean; elapsedMs: number }[] = [];
-  while (open > 0) {
+  while (open.size > 0) {
     const user = USERS[singles.length % USERS.length]!;
     const { status, elapsedMs, texts } = await ask([user]);
     singles.push({ status, right: texts[0] === alone.get(user), elapsedMs });

@@ -77,6 +77,17 @@ describe("Admission", () => {
     expect(() => admit(400, 1000)).toThrow(expect.objectContaining({ code: "UNAVAILABLE" }));
   });
 
+  test("does not refuse a small request for large ones, however long they have waited", () => {
+    const { clock, admit } = admissionAt(0.1, { waitingRowsMax: 1e9 });
+    for (let at = 0; at < 20; at += 1) admit(64, 10_000_000);
+    clock.advance(5000);
+
+    expect(() => admit(64, 20_000)).toThrow(expect.objectContaining({ code: "UNAVAILABLE" }));
+    expect(() => admit(32, 1000)).not.toThrow();
+    expect(() => admit(32, 1000)).not.toThrow();
+    expect(() => admit(32, 1000)).toThrow(expect.objectContaining({ code: "UNAVAILABLE" }));
+  });
+
   test("a request that is released twice is a bug", () => {
     const { admit } = admissionAt(undefined);
     const admitted = admit(5);

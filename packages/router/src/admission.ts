@@ -3,7 +3,8 @@
 //
 //   - what is one too many, or would make the searches taken on larger than `waitingRowsMax`;
 //   - what at the present pace would be answered so late that little of its time is left. Only what
-//     is due before it counts (`core/turn.ts`), so a small request passes the large ones that wait.
+//     is due before it counts (`core/turn.ts`), and to a small request only the small: a part of what
+//     is under way is kept for these (`turnstile.ts`).
 //
 // An overload is thus answered at once, and those taken on are answered in time.
 
@@ -30,6 +31,7 @@ export interface Admitted {
 
 interface Taken {
   readonly turnMs: number;
+  readonly isSmall: boolean;
   rows: number;
 }
 
@@ -84,8 +86,8 @@ export class Admission {
     if (!isSmall && this.#rows > 0 && this.#rows + rows > waitingRowsMax) {
       throw this.#refusal("rows", `with ${this.#rows} searches`);
     }
-    if (rows > 0) this.#checkWait({ turnMs, rows }, deadlineMs - nowMs);
-    return this.#take({ turnMs, rows });
+    if (rows > 0) this.#checkWait({ turnMs, rows, isSmall }, deadlineMs - nowMs);
+    return this.#take({ turnMs, rows, isSmall });
   }
 
   /** @throws WinnowError UNAVAILABLE where the answer would come too late */
@@ -95,7 +97,7 @@ export class Admission {
     const rowsMax = leftMs * this.#limits.waitShareMax * rowsPerMs;
     // The exact count costs a look at every request, and is seldom needed.
     if (this.#rows <= rowsMax) return;
-    const before = this.#rowsBefore(wanted.turnMs);
+    const before = this.#rowsBefore(wanted);
     if (before <= rowsMax) return;
     throw this.#refusal("time", `for the next ${Math.ceil(before / rowsPerMs / 1000)} s`);
   }
@@ -105,9 +107,11 @@ export class Admission {
     return new WinnowError("UNAVAILABLE", `This router is busy ${how}; try again later`);
   }
 
-  #rowsBefore(turnMs: number): number {
+  #rowsBefore({ turnMs, isSmall }: Taken): number {
     let rows = 0;
-    for (const taken of this.#taken) if (taken.turnMs <= turnMs) rows += taken.rows;
+    for (const taken of this.#taken) {
+      if (taken.turnMs <= turnMs && (taken.isSmall || !isSmall)) rows += taken.rows;
+    }
     return rows;
   }
 
