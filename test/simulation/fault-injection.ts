@@ -169,7 +169,12 @@ export class FaultInjection {
         const place = this.#worker(fault);
         this.#during(
           fault.durationMs,
-          () => (place.isMisreading = true),
+          () => {
+            place.isMisreading = true;
+            // What it held was read before; it starts anew to read.
+            place.crash(false);
+            place.start();
+          },
           () => (place.isMisreading = false),
         );
       },

@@ -75,6 +75,20 @@ const MUTANTS = [
     text: "if (score === otherScore) return row < otherRow;",
     replacement: "if (score === otherScore) return false;",
   },
+  {
+    name: "tables that travel with a program and that nobody checks",
+    mode: "safety",
+    file: "packages/worker/src/compute/program-package.ts",
+    text: "checkSums(spec, sums);",
+    replacement: "",
+  },
+  {
+    name: "replicas that were misread and are kept",
+    mode: "liveness",
+    file: "packages/worker/src/version-proof.ts",
+    text: "if (law !== undefined && !haveEqualShares(law, loaded.shares)) replicas.push(key);",
+    replacement: "",
+  },
 ];
 
 /** In words what is amiss with the simulation, or undefined: it noticed. */
