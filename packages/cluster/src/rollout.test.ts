@@ -82,17 +82,14 @@ describe("servingVersion() with a version that serves", () => {
 
   test("follows a worker that has moved on, though a drain has taken replicas since", () => {
     const drained: WorkerWords = { id: "c", state: "draining", versions: [v(1), v(2)] };
-    const rest = (second: Partial<HoldingWords>): WorkerWords[] => [
-      { id: "a", versions: [v(1), v(2, second)] },
-      { id: "b", versions: [v(1), v(2, { held: [0, 1] })] },
-      drained,
-    ];
+    const beside: WorkerWords = { id: "b", versions: [v(1), v(2, { held: [0, 1] })] };
+    const choice = (second: Partial<HoldingWords>, ...more: WorkerWords[]) =>
+      choose([{ id: "a", versions: [v(1), v(2, second)] }, beside, drained, ...more], 1);
 
-    expect(choose(rest({}), 1)).toBe(1);
-    expect(choose(rest({ serving: true }), 1)).toBe(2);
+    expect([choice({}), choice({ serving: true })]).toEqual([1, 2]);
     // Not while a partition would have no replica, nor while somebody is not ready.
-    expect(choose(rest({ serving: true, held: [0, 1] }), 1)).toBe(1);
-    expect(choose([...rest({ serving: true }), { id: "d", versions: [loading(2)] }], 1)).toBe(1);
+    expect(choice({ serving: true, held: [0, 1] })).toBe(1);
+    expect(choice({ serving: true }, { id: "d", versions: [loading(2)] })).toBe(1);
   });
 
   test("never moves to a version that failed on any worker", () => {
