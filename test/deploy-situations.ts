@@ -37,8 +37,8 @@ const refused = (kind: string): string =>
 const queries = (outcome: string): string =>
   `winnow_worker_queries_total{${WORKER},kind="topK",outcome="${outcome}"}`;
 const STALLED = `winnow_worker_stalled{${WORKER}}`;
-const scan = (kind: string): string =>
-  `winnow_worker_accelerator_info{${WORKER},kind="${kind}",device="a device"}`;
+const scan = (kind: string, asked = kind): string =>
+  `winnow_worker_accelerator_info{${WORKER},kind="${kind}",device="a device",asked="${asked}"}`;
 
 /** Two hours of a cluster that is well, with old faults in its counters and wrongs of its callers. */
 export const WELL: SeriesValues = {
@@ -194,9 +194,21 @@ export const situations: readonly Situation[] = [
   },
   {
     title: "a worker lacks the compiled scan",
-    series: { [scan("reference")]: "1x120" },
+    series: { [scan("reference", "cpu")]: "1x120" },
     minute: 30,
     firing: { WinnowSlowScan: AT_WORKER },
+  },
+  {
+    title: "a GPU is asked for and not used",
+    series: { [scan("cpu", "gpu")]: "1x120" },
+    minute: 30,
+    firing: { WinnowGpuUnused: AT_WORKER },
+  },
+  {
+    title: "a GPU is used, or nobody asked for one",
+    series: { [scan("gpu")]: "1x120", [scan("cpu")]: "1x120" },
+    minute: 30,
+    firing: {},
   },
   {
     title: "no worker is read",

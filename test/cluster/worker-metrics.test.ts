@@ -62,7 +62,7 @@ describe("a worker with --metrics-port", () => {
     expect(valueOf(after, 'winnow_worker_replicas{state="ready"}')).toBeGreaterThan(0);
     expect(valueOf(after, 'winnow_worker_memory_bytes{kind="used"}')).toBeGreaterThan(ITEMS * 32);
     expect(after).toMatch(
-      /^winnow_worker_accelerator_info\{kind="(cpu|reference)",device=".+"\} 1$/m,
+      /^winnow_worker_accelerator_info\{kind="(cpu|reference)",device=".+",asked="cpu"\} 1$/m,
     );
     expect(after).toMatch(/^nodejs_eventloop_lag_seconds \d/m);
   });

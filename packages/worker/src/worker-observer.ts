@@ -1,6 +1,7 @@
 // What a worker tells whoever counts and measures it. Nothing here decides anything: without an
 // observer a worker does exactly the same.
 
+import type { AcceleratorKind } from "@winnow/accelerator";
 import type { Announcement, FailureReason } from "@winnow/cluster";
 import type { ErrorCode } from "@winnow/core";
 
@@ -53,6 +54,8 @@ export interface ShareStatus {
 /** How a worker stands right now. */
 export interface WorkerStatus {
   readonly announcement: Announcement;
+  /** What it was told to compute on; the announcement says what it does compute on. */
+  readonly askedAccelerator: AcceleratorKind;
   /** Query vectors and keys that wait for the device. */
   readonly queueRows: number;
   /** Work waits and nothing moves. */

@@ -141,7 +141,8 @@ export class Worker implements WorkerService {
     const { queueRows } = this.#answers;
     const { isStalled } = this.#progress;
     const shares = this.#control.shares();
-    return { announcement: this.announcement(), queueRows, isStalled, shares };
+    const askedAccelerator = this.#settings.device.kind;
+    return { announcement: this.announcement(), askedAccelerator, queueRows, isStalled, shares };
   }
 
   /**

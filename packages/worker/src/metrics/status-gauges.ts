@@ -57,10 +57,10 @@ const GAUGES: readonly StatusGauge[] = [
   },
   {
     name: "winnow_worker_accelerator_info",
-    help: "1, with the kind of the accelerator and its device in words",
-    labelNames: ["kind", "device"],
-    read: ({ announcement: { accelerator, device } }) => [
-      { labels: { kind: accelerator, device }, value: 1 },
+    help: "1, with the kind of the accelerator, its device in words, and the kind that was asked for",
+    labelNames: ["kind", "device", "asked"],
+    read: ({ announcement: { accelerator, device }, askedAccelerator }) => [
+      { labels: { kind: accelerator, device, asked: askedAccelerator }, value: 1 },
     ],
   },
   {

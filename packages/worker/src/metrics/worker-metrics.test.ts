@@ -35,6 +35,7 @@ function statusWith(versions: readonly number[]): WorkerStatus {
         serving: index === 0,
       })),
     },
+    askedAccelerator: "gpu",
     queueRows: 7,
     isStalled: false,
     shares: versions.map((version) => ({
@@ -116,7 +117,9 @@ test("the page tells how the watched worker stands, and forgets versions that ar
   expect(before).toContain('winnow_worker_state{state="draining"} 0');
   expect(before).toContain('winnow_worker_replicas{state="ready"} 8');
   expect(before).toContain('winnow_worker_memory_bytes{kind="used"} 300');
-  expect(before).toContain('winnow_worker_accelerator_info{kind="cpu",device="AVX2"} 1');
+  expect(before).toContain(
+    'winnow_worker_accelerator_info{kind="cpu",device="AVX2",asked="gpu"} 1',
+  );
   expect(before).toContain('winnow_worker_load_ratio{model="movies",version="6"} 0.8');
   expect(before).toContain('winnow_model_version{model="movies"} 6');
   expect(after).not.toContain('version="6"');
