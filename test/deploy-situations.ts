@@ -181,6 +181,12 @@ export const situations: readonly Situation[] = [
     firing: { WinnowRetriesRefused: { namespace: "winnow" } },
   },
   {
+    title: "a router refuses requests",
+    series: { [`winnow_refused_requests_total{${ROUTER},reason="rows"}`]: "0+6x120" },
+    minute: 30,
+    firing: { WinnowRequestsRefused: { namespace: "winnow", pod: "router-a" } },
+  },
+  {
     title: "a worker lets queries expire",
     series: { [queries("EXPIRED")]: "0+6x120" },
     minute: 30,
