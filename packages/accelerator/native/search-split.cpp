@@ -21,9 +21,7 @@ constexpr uint32_t SPLIT_QUERIES_MIN = 32;
 
 /** Into how many parts the queries are cut; 1: not at all. */
 uint32_t Search::splitParts(uint32_t threads) const {
-  uint64_t rows = 0;
-  for (const TablePointer& table : request_.tables) rows += table->shape().rows;
-  if (threads == 1 || rows * groups_ * 4 > SPLIT_BYTES_MAX) return 1;
+  if (threads == 1 || codeBytes() > SPLIT_BYTES_MAX) return 1;
   if (request_.queries < threads * SPLIT_QUERIES_MIN) return 1;
   const uint32_t full = (request_.queries + GROUP_QUERIES_MAX - 1) / GROUP_QUERIES_MAX;
   return (full + threads - 1) / threads * threads;

@@ -34,10 +34,9 @@ Search::Search(SearchRequest request, const Kernel& kernel, ScratchStore& store)
 bool Search::run(ThreadTeam& team) {
   const uint32_t parts = splitParts(team.size());
   if (parts > 1) return runSplit(team, parts);
-  guarded([&] { prepare(); });
-  const size_t bytes = size_t{groups_} * 4 * units_.size() * UNIT_ROWS;
   // Below some hundred microseconds of work, waking other threads takes longer than it saves.
-  const bool isSmall = bytes * std::max(1u, request_.queries / 8) < BYTES_PER_TEAM;
+  const bool isSmall = codeBytes() * std::max(1u, request_.queries / 8) < BYTES_PER_TEAM;
+  planning_.reset(1);
   std::vector<Scratch> scratches(isSmall ? 1 : team.size(), Scratch(store_));
   if (isSmall) {
     work(0, scratches);
@@ -48,7 +47,7 @@ bool Search::run(ThreadTeam& team) {
 }
 
 bool Search::runAlone() {
-  guarded([&] { prepare(); });
+  planning_.reset(1);
   std::vector<Scratch> scratches(1, Scratch(store_));
   work(0, scratches);
   return !isStopped();
@@ -56,6 +55,13 @@ bool Search::runAlone() {
 
 void Search::work(uint32_t thread, std::vector<Scratch>& scratches) {
   Scratch& scratch = scratches[thread];
+  // Here, as it takes about as long as a helper takes to wake.
+  forEach(planning_, [&](uint32_t) {
+    prepare();
+    return true;
+  });
+  // Stopped meanwhile: another thread may still be planning.
+  if (!planning_.areDone()) return;
   forEach(preparing_, [&](uint32_t query) {
     prepareQuery(query);
     return true;
@@ -120,6 +126,13 @@ void Search::beginAgain(std::vector<Scratch>& scratches) {
       if (isAnswered_[query] == 0) scratch.pools[query].reset(kernel_, request_.k, poolLimit_);
     }
   }
+}
+
+/** What a scan of everything reads. */
+uint64_t Search::codeBytes() const {
+  uint64_t rows = 0;
+  for (const TablePointer& table : request_.tables) rows += table->shape().rows;
+  return rows * groups_ * 4;
 }
 
 void Search::prepare() {

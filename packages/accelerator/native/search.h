@@ -1,5 +1,6 @@
 // One batch of queries against some tables: the fused exact top-k.
 //
+//   plan      put all units in order, while other threads wake up
 //   prepare   code each query for each kind of table; queries the filter cannot serve become dense
 //   sample    some blocks of all tables, and from them a guess of each query's threshold
 //   filter    units of 2048 rows, greatest norms first, taken from one counter by all threads
@@ -146,6 +147,7 @@ class Search {
   bool runSplit(ThreadTeam& team, uint32_t parts);
   bool runAlone();
 
+  uint64_t codeBytes() const;
   void prepare();
   void resizeAnswer();
   void work(uint32_t thread, std::vector<Scratch>& scratches);
@@ -243,6 +245,7 @@ class Search {
   ScratchVector<Ending> endings_{store_};
   /** Parts in which the first survivors of a query are scored. */
   uint32_t scoredParts_ = 1;
+  WorkItems planning_;
   WorkItems preparing_;
   WorkItems sampling_;
   WorkItems guessing_;
