@@ -18,7 +18,6 @@
 #if defined(__x86_64__) && defined(__linux__) && WINNOW_KNOWS_AMX
 
 #include <algorithm>
-#include <cstring>
 
 #include <cpuid.h>
 #include <immintrin.h>
@@ -76,7 +75,8 @@ struct Progress {
   const uint8_t* ahead;
   const uint8_t* aheadEnd;
   size_t aheadStep;
-  bool hasAny = false;
+  /** Queries that a row survives for. */
+  uint64_t found = 0;
 };
 
 WINNOW_AMX void begin(const FilterCall& call, uint32_t tiles, Progress& progress) {
@@ -116,8 +116,6 @@ WINNOW_AMX inline void fetch(Progress& progress) {
 
 /** The survivors of four queries among the 32 rows of a step. */
 WINNOW_AMX void collect(const FilterCall& call, Progress& progress, uint32_t step, uint32_t first) {
-  if (!progress.hasAny) std::memset(call.survivors, 0, call.queries * sizeof *call.survivors);
-  progress.hasAny = true;
   const int32_t(*sums)[TILE_SUMS] = progress.sums[step % 2];
   const uint32_t row = step % 2 * STEP_ROWS;
   for (uint32_t at = first; at < first + 4; ++at) {
@@ -130,7 +128,10 @@ WINNOW_AMX void collect(const FilterCall& call, Progress& progress, uint32_t ste
         static_cast<uint32_t>(_mm512_cmpgt_epi32_mask(left, below)) |
         static_cast<uint32_t>(_mm512_cmpgt_epi32_mask(right, below)) << TILE_ROWS;
     if (rows == 0) continue;
-    call.survivors[q] |= static_cast<uint64_t>(rows) << row;
+    const uint64_t bit = uint64_t{1} << q;
+    const uint64_t others = (progress.found & bit) != 0 ? call.survivors[q] : 0;
+    call.survivors[q] = others | static_cast<uint64_t>(rows) << row;
+    progress.found |= bit;
     int32_t* margins = call.margins + q * BLOCK_ROWS + row;
     const __m512i limit = _mm512_add_epi32(below, _mm512_set1_epi32(1));
     _mm512_storeu_si512(margins, _mm512_sub_epi32(left, limit));
@@ -164,7 +165,7 @@ WINNOW_AMX inline void look(const FilterCall& call, Progress& progress, uint32_t
 }
 
 /** Step by step 16 queries and 32 rows; sums are looked at one step later, when they are stored. */
-WINNOW_AMX bool filter(const FilterCall& call) {
+WINNOW_AMX uint64_t filter(const FilterCall& call) {
   const uint32_t tiles = (call.queries + TILE_QUERIES - 1) / TILE_QUERIES;
   const size_t wordBytes = (call.groups + TILE_GROUPS - 1) / TILE_GROUPS * TILE_GROUPS * 4;
   Progress progress;
@@ -184,7 +185,7 @@ WINNOW_AMX bool filter(const FilterCall& call) {
     _tile_stored(3, progress.sums[1][1], 64);
   }
   look(call, progress, 2 * tiles - 1);
-  return progress.hasAny;
+  return progress.found;
 }
 
 }  // namespace

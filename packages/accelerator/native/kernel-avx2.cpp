@@ -63,7 +63,7 @@ WINNOW_AVX2 void filterTile(const FilterCall& call, uint32_t firstQuery, uint32_
   }
 }
 
-WINNOW_AVX2 bool filter(const FilterCall& call) {
+WINNOW_AVX2 uint64_t filter(const FilterCall& call) {
   for (uint32_t q = 0; q < call.queries; ++q) call.survivors[q] = 0;
   const size_t blockBytes = size_t{call.groups} * 4 * BLOCK_ROWS;
   for (size_t at = call.firstStripe * 64; at < blockBytes; at += call.stripeStep * 64) {
@@ -74,9 +74,11 @@ WINNOW_AVX2 bool filter(const FilterCall& call) {
     for (; q + 2 <= call.queries; q += 2) filterTile<2>(call, q, row);
     if (q < call.queries) filterTile<1>(call, q, row);
   }
-  uint64_t any = 0;
-  for (uint32_t q = 0; q < call.queries; ++q) any |= call.survivors[q];
-  return any != 0;
+  uint64_t found = 0;
+  for (uint32_t q = 0; q < call.queries; ++q) {
+    found |= static_cast<uint64_t>(call.survivors[q] != 0 ? 1 : 0) << q;
+  }
+  return found;
 }
 
 WINNOW_AVX2 void computeLimits(const BlockBounds& block, const QueryLanes& lanes,

@@ -85,7 +85,9 @@ using FilterGroup = bool (*)(const FilterCall&);
 constexpr FilterGroup FILTERS[GROUP_QUERIES] = {filterGroup<1>, filterGroup<2>, filterGroup<3>,
                                                 filterGroup<4>, filterGroup<5>, filterGroup<6>};
 
-bool filter(const FilterCall& call) { return FILTERS[call.queries - 1](call); }
+uint64_t filter(const FilterCall& call) {
+  return allOrNone(call, FILTERS[call.queries - 1](call));
+}
 
 WINNOW_AVX512 void computeLimits(const BlockBounds& block, const QueryLanes& lanes,
                                  const BoundWeights& weights, int32_t* limits) {

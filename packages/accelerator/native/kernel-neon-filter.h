@@ -79,14 +79,14 @@ WINNOW_NEON bool filterQueries(const FilterCall& call) {
   return true;
 }
 
-bool filter(const FilterCall& call) {
+uint64_t filter(const FilterCall& call) {
   const size_t blockBytes = size_t{call.groups} * 4 * BLOCK_ROWS;
   for (size_t at = call.firstStripe * 64; at < blockBytes; at += call.stripeStep * 64) {
     __builtin_prefetch(call.ahead + at);
   }
   constexpr bool (*FILTERS[GROUP_QUERIES])(const FilterCall&) = {
       filterQueries<1>, filterQueries<2>, filterQueries<3>, filterQueries<4>};
-  return FILTERS[call.queries - 1](call);
+  return allOrNone(call, FILTERS[call.queries - 1](call));
 }
 
 }  // namespace

@@ -28,8 +28,8 @@ void accumulate(const FilterCall& call, uint32_t query, int32_t* sums) {
   }
 }
 
-bool filter(const FilterCall& call) {
-  bool hasAny = false;
+uint64_t filter(const FilterCall& call) {
+  uint64_t found = 0;
   for (uint32_t query = 0; query < call.queries; ++query) {
     int32_t* sums = call.margins + size_t{query} * BLOCK_ROWS;
     accumulate(call, query, sums);
@@ -38,9 +38,9 @@ bool filter(const FilterCall& call) {
       survivors |= static_cast<uint64_t>(sums[r] >= 0 ? 1 : 0) << r;
     }
     call.survivors[query] = survivors;
-    hasAny |= survivors != 0;
+    found |= static_cast<uint64_t>(survivors != 0 ? 1 : 0) << query;
   }
-  return hasAny;
+  return found;
 }
 
 void computeLimits(const BlockBounds& block, const QueryLanes& lanes, const BoundWeights& weights,

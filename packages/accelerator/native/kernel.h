@@ -38,11 +38,16 @@ struct FilterCall {
   const uint8_t* ahead;
   uint32_t firstStripe;
   uint32_t stripeStep;
-  /** Out: per query, one bit per surviving row. Valid only if the call returns true. */
+  /** Out: per query, one bit per surviving row. Valid only for queries that the call returns. */
   uint64_t* survivors;
   /** Out: sum of products minus limit, [queries][64 rows]. Valid only where a row survives. */
   int32_t* margins;
 };
+
+/** What `filter` returns if it does not tell queries apart. */
+inline uint64_t allOrNone(const FilterCall& call, bool hasAny) {
+  return hasAny ? ~uint64_t{0} >> (GROUP_QUERIES_MAX - call.queries) : 0;
+}
 
 /** The weight of each part of the bound: 1, unless a test weakens one to see that it is needed. */
 struct BoundWeights {
@@ -72,8 +77,8 @@ struct Kernel {
   uint32_t groupQueries;
   /** Query codes lie in −codeMax…codeMax. */
   int codeMax;
-  /** Whether any row survives. */
-  bool (*filter)(const FilterCall& call);
+  /** The queries that rows may survive for: bit i for the call's query i, none set if none does. */
+  uint64_t (*filter)(const FilterCall& call);
   /** Per query, the least sum of products with which a row of the block could reach its threshold. */
   void (*computeLimits)(const BlockBounds& block, const QueryLanes& lanes,
                         const BoundWeights& weights, int32_t* limits);

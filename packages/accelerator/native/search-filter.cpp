@@ -136,8 +136,8 @@ void Search::filterBlock(const Unit& unit, uint32_t block, Scratch& scratch) {
                           stripeStep,
                           survivors,
                           margins};
-    if (!kernel.filter(call)) continue;
-    for (uint32_t i = 0; i < group.size; ++i) {
+    for (uint64_t found = kernel.filter(call); found != 0; found &= found - 1) {
+      const uint32_t i = static_cast<uint32_t>(__builtin_ctzll(found));
       const uint64_t rows = survivors[i] & admitted;
       if (rows == 0) continue;
       const int32_t* rowMargins = margins + size_t{i} * BLOCK_ROWS;

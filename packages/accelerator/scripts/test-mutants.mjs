@@ -204,6 +204,13 @@ const MUTANTS = [
     "sums[r] > 0",
     "kernels",
   ],
+  [
+    "a query whose survivors are not told of",
+    "kernel-portable.cpp",
+    "survivors != 0",
+    "survivors > 1",
+    "kernels",
+  ],
   ["scores of another tree", "kernel-portable.cpp", "lanes[4]) +", "lanes[2]) +", "kernels"],
 ];
 
