@@ -9,7 +9,7 @@ const limits = {
   inFlightRequestsMax: 100,
   waitingRowsMax: 10_000,
   waitShareMax: 0.5,
-  frameQueriesMax: 256,
+  smallRowsMax: 32,
 };
 
 /** Admission at a pace; `undefined`: none is known. */

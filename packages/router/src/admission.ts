@@ -41,8 +41,11 @@ export type RefusalReason = "requests" | "rows" | "time";
 /** How many may be taken on. */
 export type AdmissionLimits = Pick<
   RouterSettings,
-  "inFlightRequestsMax" | "waitingRowsMax" | "waitShareMax" | "frameQueriesMax"
->;
+  "inFlightRequestsMax" | "waitingRowsMax" | "waitShareMax"
+> & {
+  /** Requests of at most so many rows are small: these are bounded by their number alone. */
+  readonly smallRowsMax: number;
+};
 
 /** What admission goes by. */
 export interface AdmissionParts {
@@ -52,9 +55,6 @@ export interface AdmissionParts {
   /** Hears of every refusal. */
   readonly onRefused?: (reason: RefusalReason) => void;
 }
-
-/** Below this share of a frame a request is small: these are bounded by their number alone. */
-const SMALL_SHARE = 1 / 8;
 
 /** Keeps the requests under way. */
 export class Admission {
@@ -77,11 +77,11 @@ export class Admission {
   admit({ rows, deadlineMs }: Candidature): Admitted {
     const nowMs = this.#parts.clock.nowMs();
     const turnMs = turnMsOf({ arrivedMs: nowMs, rows, deadlineMs });
-    const { inFlightRequestsMax, waitingRowsMax, frameQueriesMax } = this.#limits;
+    const { inFlightRequestsMax, waitingRowsMax, smallRowsMax } = this.#limits;
     if (this.#taken.size >= inFlightRequestsMax) {
       throw this.#refusal("requests", `with ${inFlightRequestsMax} requests`);
     }
-    const isSmall = rows <= frameQueriesMax * SMALL_SHARE;
+    const isSmall = rows <= smallRowsMax;
     // The first is taken on whatever its size, which is bounded where it is validated.
     if (!isSmall && this.#rows > 0 && this.#rows + rows > waitingRowsMax) {
       throw this.#refusal("rows", `with ${this.#rows} searches`);

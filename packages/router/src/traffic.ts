@@ -31,7 +31,7 @@ export function createTraffic(
   const turnstile = new Turnstile({ rowsMax, reserve }, (rows, busy) => pace.note(rows, busy));
   const admission = new Admission(
     { clock, rowsPerMs: () => pace.rowsPerMs(), onRefused: (reason) => observer.refused?.(reason) },
-    settings,
+    { ...settings, smallRowsMax: turnstile.smallRowsMax },
   );
   return { admission, turnstile };
 }

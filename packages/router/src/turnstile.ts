@@ -50,6 +50,11 @@ export class Turnstile {
     this.#onLeave = onLeave;
   }
 
+  /** Frames of at most so many rows may use what is kept for the small. */
+  get smallRowsMax(): number {
+    return this.#limits.reserve * SMALL_SHARE;
+  }
+
   /** Rows under way. */
   get rows(): number {
     return this.#smallRows + this.#largeRows;
@@ -65,7 +70,7 @@ export class Turnstile {
    * answered or given up. @throws the signal's reason when aborted while it waits
    */
   enter(entrant: Entrant, signal: AbortSignal): Promise<() => void> | (() => void) {
-    const isSmall = entrant.rows <= this.#limits.reserve * SMALL_SHARE;
+    const isSmall = entrant.rows <= this.smallRowsMax;
     const { rows, turnMs } = entrant;
     if (this.waiting === 0 && (isSmall ? this.#hasRoom(rows) : this.#hasLargeRoom(rows))) {
       return this.#goIn(rows, isSmall);

@@ -64,8 +64,7 @@ export class VersionProof {
       const law = laws[table]?.[partition];
       if (law !== undefined && !haveEqualShares(law, loaded.shares)) replicas.push(key);
     }
-    const [first] = replicas;
-    if (first === undefined) return undefined;
+    if (replicas.length === 0) return undefined;
     const error = misreading(held, opened, replicas);
     return { kind: "misread", key: versionKey(held), replicas, error };
   }
