@@ -11,30 +11,28 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import process from "node:process";
-import { parseArgs } from "node:util";
 import { Agent, request } from "node:http";
+import { scriptOptions } from "../script-options.mjs";
 import { percentile } from "./http-client.mjs";
 import { startProcesses } from "./local-processes.mjs";
 
 const root = path.resolve(import.meta.dirname, "..", "..");
-const { values: options } = parseArgs({
-  options: {
-    workers: { type: "string", default: "3" },
-    /** instances × clients. */
-    batches: {
-      type: "string",
-      default: "4096x1,4096x2,4096x4,4096x8,4096x16,64x64,64x256,64x1000",
-    },
-    beside: { type: "string", default: "without,with" },
-    seconds: { type: "string", default: "4" },
-    items: { type: "string", default: "1000000" },
-    dim: { type: "string", default: "64" },
-    threads: { type: "string" },
-    /** A model folder written before, instead of a new one. */
-    models: { type: "string" },
-    model: { type: "string", default: "movies" },
-    against: { type: "string" },
+const options = scriptOptions({
+  workers: { type: "string", default: "3" },
+  /** instances × clients. */
+  batches: {
+    type: "string",
+    default: "4096x1,4096x2,4096x4,4096x8,4096x16,64x64,64x256,64x1000",
   },
+  beside: { type: "string", default: "without,with" },
+  seconds: { type: "string", default: "4" },
+  items: { type: "string", default: "1000000" },
+  dim: { type: "string", default: "64" },
+  threads: { type: "string" },
+  /** A model folder written before, instead of a new one. */
+  models: { type: "string" },
+  model: { type: "string", default: "movies" },
+  against: { type: "string" },
 });
 const MODEL = options.model;
 const USERS = 1000;
