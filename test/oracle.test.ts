@@ -3,7 +3,7 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
-import { describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { WinnowError, stringTensor, type Tensor } from "@winnow/core";
 import { openModelVersion } from "@winnow/model";
 import { differenceOf } from "./models/answer-difference.ts";
@@ -68,11 +68,18 @@ const numberOf = (text: string): number => Number(text.replace("inf", "Infinity"
 
 const fixtures = path.resolve(import.meta.dirname, "../../shared/tfserving/fixtures");
 
+interface Golden {
+  readonly retrieval: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
+  readonly ranking: readonly (readonly [string, string, string])[];
+}
+
 describe.skipIf(!existsSync(fixtures))("the fixtures of TensorFlow Serving's cases", () => {
-  const golden = JSON.parse(readFileSync(path.join(fixtures, "golden.json"), "utf8")) as {
-    readonly retrieval: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
-    readonly ranking: readonly (readonly [string, string, string])[];
-  };
+  let golden: Golden;
+
+  // Not in the body, which runs where the tests are skipped as well.
+  beforeAll(() => {
+    golden = JSON.parse(readFileSync(path.join(fixtures, "golden.json"), "utf8")) as Golden;
+  });
 
   test("retrieval gives the recorded scores and titles", async () => {
     const version = openModelVersion(path.join(fixtures, "retrieval/1"));
