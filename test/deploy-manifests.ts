@@ -24,6 +24,7 @@ export interface Container {
   readonly args?: readonly string[];
   readonly env?: readonly { readonly name: string; readonly value?: string }[];
   readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
+  readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[];
   readonly resources: { readonly requests: Fields; readonly limits: Fields };
   readonly securityContext: Fields;
   readonly readinessProbe?: Fields;

@@ -77,6 +77,7 @@ function unitOf(expression: string): RegExp {
   if (/_ratio$|busy_seconds_total$/.test(name)) return /^percentunit$/;
   const isQuotient = expression.includes(" / ");
   if (isQuotient) return /_bytes$|_requests_total$/.test(name) ? /^percentunit$/ : /^none$/;
+  if (name.endsWith("_bytes")) return /^bytes$/;
   return /\brate\(/.test(expression) ? /^(reqps|cps)$/ : /^none$/;
 }
 

@@ -30,12 +30,16 @@ const AGE = `winnow_membership_age_seconds{${ROUTER}}`;
 const FAILURES = `winnow_model_load_failures_total{${WORKER},model="movies",code="DATA_LOSS"}`;
 const version = (number: number): string =>
   `winnow_worker_load_ratio{${WORKER},model="movies",version="${number}"}`;
+const refusedRecords = (reason: string): string =>
+  `winnow_refused_records_total{${WORKER},reason="${reason}"}`;
 const REPLIES = `winnow_rpc_duration_seconds_count{${ROUTER},worker="winnow-shard-0"}`;
 const RETRIES = `winnow_second_attempts_total{${ROUTER},kind="retry",reason="timeout"}`;
 const refused = (kind: string): string =>
   `winnow_attempt_budget_spent_total{${ROUTER},kind="${kind}"}`;
 const queries = (outcome: string): string =>
   `winnow_worker_queries_total{${WORKER},kind="topK",outcome="${outcome}"}`;
+const HELD = `winnow_held_bytes{${ROUTER},door="http",kind="requests"}`;
+const HELD_MAX = `winnow_held_bytes_max{${ROUTER},door="http",kind="requests"}`;
 const STALLED = `winnow_worker_stalled{${WORKER}}`;
 const scan = (kind: string, asked = kind): string =>
   `winnow_worker_accelerator_info{${WORKER},kind="${kind}",device="a device",asked="${asked}"}`;
@@ -56,6 +60,7 @@ export const WELL: SeriesValues = {
   [within("+Inf")]: "0+6000x120",
   [AGE]: "0.2x120",
   [FAILURES]: "3x120",
+  [refusedRecords("signature")]: "4x120",
   [version(1)]: "1x120",
   [REPLIES]: "0+12000x120",
   [RETRIES]: "0+600x120",
@@ -64,6 +69,8 @@ export const WELL: SeriesValues = {
   [queries("OK")]: "0+12000x120",
   [queries("CANCELLED")]: "0+600x120",
   [queries("EXPIRED")]: "9x120",
+  [HELD]: "1e6x120",
+  [HELD_MAX]: "5e8x120",
   [STALLED]: "0x120",
   [scan("cpu")]: "1x120",
   [`winnow_worker_state{${WORKER},state="ready"}`]: "1x120",
@@ -118,6 +125,19 @@ export const situations: readonly Situation[] = [
     firing: { WinnowSlow: MODEL },
   },
   {
+    title: "requests hold nine tenths of their memory for five minutes",
+    series: { [HELD]: "1e6x59 45e7x60" },
+    minute: 65,
+    firing: {
+      WinnowMemoryHeld: { namespace: "winnow", pod: "router-a", door: "http", kind: "requests" },
+    },
+  },
+  {
+    title: "requests hold all their memory for a moment",
+    series: { [HELD]: "1e6x59 5e8 1e6x60" },
+    minute: 60,
+  },
+  {
     title: "nobody asks anything",
     series: {
       [OK]: "0x120",
@@ -138,6 +158,17 @@ export const situations: readonly Situation[] = [
     series: { [AGE]: "Inf ".repeat(30) },
     minute: 10,
     firing: { WinnowMembershipOld: { namespace: "winnow", pod: "router-a" } },
+  },
+  {
+    title: "a record is refused that nobody of this cluster signed",
+    series: { [refusedRecords("signature")]: "4x59 5x60" },
+    minute: 62,
+    firing: { WinnowRecordsRefused: { ...AT_WORKER, reason: "signature" } },
+  },
+  {
+    title: "an older life of a worker answers",
+    series: { [refusedRecords("stale")]: "4x59 5x60" },
+    minute: 62,
   },
   {
     title: "a version fails to load once more",

@@ -4,6 +4,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import path from "node:path";
+import { parseAddressRules } from "@winnow/cluster";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import {
@@ -244,6 +245,30 @@ describe.skipIf(!hasKubectl)("components", () => {
     expect(containersOf(scaled)[0]!.resources.requests).toHaveProperty("cpu");
     expect(at(scaler.spec, "minReplicas")).toBe(2);
     expect(find(render("base"), "Deployment", "winnow-router").spec).toHaveProperty("replicas", 2);
+  });
+
+  test("cluster-secret: every process of ours reads the secrets, and where workers may be", () => {
+    const objects = render("overlays/prod-cpu");
+    const settings = objects.find(({ metadata }) => metadata.name.startsWith("winnow-settings"));
+    const rules = parseAddressRules(String(at(settings?.["data"], "WINNOW_WORKER_ADDRESSES")));
+    const worker = containersOf(find(objects, "StatefulSet", "winnow-shard"))[0]!;
+    const advertised = worker.args![worker.args!.indexOf("--advertise") + 1]!;
+
+    for (const object of objects.filter(isWorkload)) {
+      const [container] = containersOf(object);
+      if (container!.name === "redis") continue;
+      const file = container!.env!.find(
+        ({ name }) => name === "WINNOW_CLUSTER_SECRET_FILE",
+      )!.value!;
+      const mount = container!.volumeMounts!.find(({ mountPath }) => file.startsWith(mountPath))!;
+      const volumes = at(object.spec, "template", "spec", "volumes") as Fields[];
+      expect(volumes).toContainEqual({
+        name: mount.name,
+        secret: { secretName: "winnow-cluster-secret" },
+      });
+    }
+    expect(rules.faultOf(advertised.replace("$(POD_NAME)", "winnow-shard-12"))).toBeUndefined();
+    expect(rules.faultOf("winnow-redis:6379")).toBeDefined();
   });
 
   test("dev: one router, two workers", () => {

@@ -11,7 +11,7 @@ import { canonicalScore, createDenseEngine, widenQueries } from "@winnow/acceler
 import { GrpcConnector, StaticMembership } from "@winnow/cluster";
 import { StringColumn, silentLogger, stringTensor, systemClock, workerId } from "@winnow/core";
 import { writeRetrievalModel } from "@winnow/model";
-import { createRouter } from "@winnow/router";
+import { createHttpServer, createRouter } from "@winnow/router";
 import type { Prediction, PredictRequest, Router } from "@winnow/router";
 import { startWorker } from "@winnow/worker";
 import type { Worker } from "@winnow/worker";
@@ -112,6 +112,23 @@ async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
   }
 }
 
+type PostPredict = (body: object) => Promise<unknown>;
+
+/** Runs `use` with a REST server before the router. */
+async function withHttp<Result>(use: (predict: PostPredict) => Promise<Result>): Promise<Result> {
+  const server = createHttpServer(router, {}, environment);
+  const { port } = await server.listen({ host: "127.0.0.1", port: 0 });
+  try {
+    return await use(async (body) => {
+      const url = `http://127.0.0.1:${port}/v1/models/movies:predict`;
+      const response = await fetch(url, { method: "POST", body: JSON.stringify(body) });
+      return await response.json();
+    });
+  } finally {
+    await server.close();
+  }
+}
+
 const areAllReady = (): boolean =>
   [...workers.values()].every((worker) => worker.isReady) &&
   router.workers().filter(({ askable }) => askable).length === workers.size;
@@ -197,6 +214,32 @@ test("k and exclusions of a request hold over gRPC", async () => {
   const answer = await ask("user 3", { k: 25, exclude: [stringTensor(excluded)] });
 
   expect(answer).toEqual({ version: 1, ...expected(1, 3, { k: 25, excluded }) });
+});
+
+test("S1: over REST each instance has its own list, however much another one excludes", async () => {
+  const { lists, columns } = await withHttp(async (predict) => {
+    const everything = Array.from({ length: ROWS }, (_, row) => `movie ${row}`);
+    const exclude = [everything.slice(1), [], everything];
+    const users = ["user 3", "user 4", "user 5"];
+    return {
+      lists: await predict({ instances: users, k: 20, exclude }),
+      columns: await predict({ inputs: users, k: 20, exclude }),
+    };
+  });
+
+  const whole = expected(1, 4, { k: 20 });
+  expect(lists).toEqual({
+    predictions: [
+      { output_1: [expect.any(Number)], output_2: ["movie 0"] },
+      { output_1: whole.scores.map((score) => expect.closeTo(score, 4)), output_2: whole.ids },
+      { output_1: [], output_2: [] },
+    ],
+  });
+  expect(columns).toEqual({
+    error:
+      "Exclusions leave 0 items for instance 2 and 20 for instance 1; the column format needs as " +
+      'many for each: use "instances"',
+  });
 });
 
 test("L1: no request fails while a worker is closed and comes back", async () => {

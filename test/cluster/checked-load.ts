@@ -86,6 +86,27 @@ export async function runLoad(
   return outcome;
 }
 
+/** Sends so many requests at once, as fast as sockets open, and waits for every answer. */
+export async function runBurst(
+  urls: readonly string[],
+  answers: readonly KnownAnswer[],
+  count: number,
+): Promise<Pick<LoadOutcome, "exact" | "failed" | "wrong">> {
+  const agent = new Agent({ keepAlive: true, maxSockets: count });
+  const outcome = { exact: 0, failed: [] as string[], wrong: [] as string[] };
+  const asked = Array.from({ length: count }, async (_, index) => {
+    const answer = answers[index % answers.length]!;
+    const reply = await ask(urls[index % urls.length]!, answer, agent);
+    if (reply.status !== 200) {
+      outcome.failed.push(`${reply.status} ${reply.text.slice(0, 200)}`);
+    } else if (isExpected(answer, reply)) outcome.exact += 1;
+    else outcome.wrong.push(reply.text.slice(0, 200));
+  });
+  await Promise.all(asked);
+  agent.destroy();
+  return outcome;
+}
+
 /** Asks each request once and keeps the bodies as what must come ever after. */
 export async function recordAnswers(
   url: string,

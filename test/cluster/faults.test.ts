@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { writeDemo } from "@winnow/model";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { type KnownAnswer, recordAnswers, runLoad } from "./checked-load.ts";
+import { type KnownAnswer, recordAnswers, runBurst, runLoad } from "./checked-load.ts";
 import { RedisProcess, hasRedisServer } from "./redis-process.ts";
 import { RunningCluster, pause } from "./running-cluster.ts";
 
@@ -76,6 +76,29 @@ describe.each(["static membership", "Redis membership"])("with %s", (membership)
       });
     },
     60_000,
+  );
+
+  test.skipIf(needsRedis && !hasRedisServer).each(["frozen for 200 ms and killed", "killed"])(
+    "L1: a burst after a rest fails no request while a worker is %s",
+    async (fault) => {
+      const answers = await start(3);
+      // What the budget for second attempts allows by the traffic of the last seconds is gone by then.
+      await pause(12_000);
+
+      const burst = runBurst(cluster!.urls, answers, 1000);
+      await pause(20);
+      if (fault.startsWith("frozen")) {
+        cluster!.signal("w1", "SIGSTOP");
+        await pause(200);
+      }
+      cluster!.signal("w1", "SIGKILL");
+      const outcome = await burst;
+
+      expect(outcome.wrong).toEqual([]);
+      expect(outcome.failed).toEqual([]);
+      expect(outcome.exact).toBe(1000);
+    },
+    120_000,
   );
 
   test.skipIf(needsRedis && !hasRedisServer)(

@@ -156,10 +156,10 @@ export class RunningCluster {
     });
   }
 
-  /** Starts a process again that has ended, with the same arguments. */
-  restart(name: string): void {
+  /** Starts a process again that has ended, with the same arguments; `env` holds for this life. */
+  restart(name: string, env: Readonly<Record<string, string>> = {}): void {
     const role = this.#role(name);
-    role.child = spawnRole(role, role.log);
+    role.child = spawnRole({ ...role, env: { ...role.env, ...env } }, role.log);
   }
 
   /** What one process logged under these names in all its lives, as far as it is kept. */

@@ -1,8 +1,10 @@
 // Versions of one retrieval model whose every item, row and user differs from every other version's,
 // with the answers each must give by brute force, and ways to spoil a version directory. A version
-// is written beside the model and then renamed into it, as a training job should do it.
+// is written beside the model and then renamed into it, as a training job should do it; or it is copied
+// in place, file by file, as one should not.
 
 import {
+  cpSync,
   mkdirSync,
   readFileSync,
   renameSync,
@@ -44,11 +46,30 @@ export function publishVersion(
   { model, version, spoil }: { model: string; version: number; spoil?: Spoil },
 ): void {
   const beside = path.join(base, `.${model}-${version}`);
-  writeVersion(beside, version, itemRows(version));
+  writeContent(beside, version);
   spoil?.(beside);
   mkdirSync(path.join(base, model), { recursive: true });
   renameSync(beside, path.join(base, model, String(version)));
 }
+
+/** Writes what the version of this number holds, unless its directory is replaced, into a directory. */
+export function writeContent(directory: string, content: number): void {
+  rmSync(directory, { recursive: true, force: true });
+  writeVersion(directory, content, itemRows(content));
+}
+
+/** Ways in which people replace what a directory holds. */
+export const REPLACEMENTS: Readonly<Record<string, (from: string, to: string) => void>> = {
+  "copied over": (from, to) => cpSync(from, to, { recursive: true }),
+  "removed and copied anew": (from, to) => {
+    rmSync(to, { recursive: true });
+    cpSync(from, to, { recursive: true });
+  },
+  "swapped by renaming": (from, to) => {
+    renameSync(to, `${to}.before`);
+    renameSync(from, to);
+  },
+};
 
 function writeVersion(directory: string, version: number, rows: Float32Array): void {
   writeRetrievalModel(directory, {
@@ -121,17 +142,46 @@ export const unreadable =
 
 /** Requests with the answers that each of these versions must give, and no other version may. */
 export function versionedRequests(model: string, versions: readonly number[]): KnownAnswer[] {
-  return Array.from({ length: ASKED_USERS }, (_, index) => {
-    const users = index % 2 === 0 ? [index * 4] : [index * 4, USERS, index];
+  return askedUsers().map((users) => {
     const expected = new Map(
       versions.map((version) => [String(version), users.map((user) => bestItems(version, user))]),
     );
     return {
       model,
-      body: JSON.stringify({ instances: users.map((user) => `user ${user}`) }),
+      body: bodyOf(users),
       expected: ({ version, text }: VersionedReply) => isAnswer(text, expected.get(version)),
     };
   });
+}
+
+/** Requests that one of these contents must answer, wholly; `told` hears which. */
+export function contentRequests(
+  model: string,
+  contents: readonly number[],
+  told: (content: number) => void,
+): KnownAnswer[] {
+  return askedUsers().map((users) => {
+    const answers = contents.map((content) => users.map((user) => bestItems(content, user)));
+    return {
+      model,
+      body: bodyOf(users),
+      expected: ({ text }: VersionedReply) => {
+        const index = answers.findIndex((answer) => isAnswer(text, answer));
+        if (index >= 0) told(contents[index]!);
+        return index >= 0;
+      },
+    };
+  });
+}
+
+const bodyOf = (users: readonly number[]): string =>
+  JSON.stringify({ instances: users.map((user) => `user ${user}`) });
+
+/** One known user, or two of them and one that nobody knows. */
+function askedUsers(): number[][] {
+  return Array.from({ length: ASKED_USERS }, (_, index) =>
+    index % 2 === 0 ? [index * 4] : [index * 4, USERS, index],
+  );
 }
 
 interface BestItems {

@@ -2,7 +2,7 @@
 // the judgement of every answer: exact for the version it names, or wrong.
 
 import { WinnowError, stringTensor, tensor, toWinnowError } from "@winnow/core";
-import type { Tensor } from "@winnow/core";
+import type { Tensor, TensorOf } from "@winnow/core";
 import type { Prediction, Router } from "@winnow/router";
 import { MODEL, SIGNATURE_K } from "./simulated-models.ts";
 import type { VersionContent } from "./simulated-models.ts";
@@ -24,8 +24,11 @@ interface Wish {
   readonly users: readonly number[];
   readonly version: number | undefined;
   readonly k: number | undefined;
-  /** Of the best items of the first user, so many are excluded. */
-  readonly excluded: number;
+  /**
+   * How many of a user's best items are excluded: nothing, one number for the best of the first user
+   * and for everybody, or one number for each.
+   */
+  readonly excluded: readonly number[];
   readonly allowPartial: boolean;
   readonly deadlineMs: number;
   /** The client goes away then. */
@@ -54,6 +57,11 @@ export class CheckedRequests {
   /** Requests without an end; those of a process that died have one. */
   get open(): number {
     return [...this.#open].filter(({ process }) => process.state !== "dead").length;
+  }
+
+  /** Asks so many times at once, of all routers. */
+  burst(count: number): void {
+    for (let asked = 0; asked < count; asked += 1) this.#ask();
   }
 
   run(): void {
@@ -88,11 +96,20 @@ export class CheckedRequests {
       users: Array.from({ length: count }, () => Math.floor(random() * users)),
       version: random() < 0.1 ? 1 + Math.floor(random() * 4) : undefined,
       k: random() < 0.3 ? 1 + Math.floor(random() * 60) : undefined,
-      excluded: random() < 0.2 ? 1 + Math.floor(random() * 8) : 0,
+      excluded: this.#excluded(count),
       allowPartial: isSafety && random() < 0.2,
       patienceMs: random() < 0.05 ? random() * 30 : Infinity,
       deadlineMs: isSafety ? oneOf(random, [100, 600, 3000]) : between(random, 4000, 6000),
     };
+  }
+
+  /** Sometimes more than leaves k items, or any. */
+  #excluded(users: number): readonly number[] {
+    const random = this.#random;
+    if (random() < 0.7) return [];
+    const { items } = this.#world.scenario.size;
+    const many = (): number => Math.floor(random() * (random() < 0.3 ? items + 1 : 8));
+    return Array.from({ length: random() < 0.5 ? 1 : users }, many);
   }
 
   async #run(
@@ -125,7 +142,7 @@ export class CheckedRequests {
           deadlineMs: process.nowMs() + wish.deadlineMs,
           signal: client.signal,
           k: wish.k,
-          exclude: wish.excluded > 0 ? [stringTensor(excludedIds(content, wish))] : undefined,
+          exclude: excludedIds(content, wish),
           allowPartial: wish.allowPartial,
         });
         outcome = `${pinned.version} ${this.#judge(prediction, content, wish)}`;
@@ -181,16 +198,12 @@ export class CheckedRequests {
       this.#world.violate("S3", "outputs of other types");
       return "";
     }
-    const names = ids.data.toText();
+    const lists = listsOf(scores, ids.data.toText());
     const isWhole = coverage === 1;
     if (!isWhole && !wish.allowPartial) this.#world.violate("S6", `coverage ${coverage}`);
-    const k = scores.data.length / wish.users.length;
-    const excluded = new Set(excludedIds(content, wish));
     for (const [at, user] of wish.users.entries()) {
-      const found = Array.from({ length: k }, (_, rank) => ({
-        id: names[at * k + rank]!,
-        score: scores.data[at * k + rank]!,
-      }));
+      const found = lists[at]!;
+      const excluded = excludedOf(content, wish, at);
       const problem = isWhole
         ? differsFrom(found, bestOf(content, user, { excluded, k: wish.k ?? SIGNATURE_K }))
         : impossibleIn(found, bestOf(content, user, { excluded, k: Infinity }));
@@ -208,6 +221,17 @@ interface Item {
   readonly score: number;
 }
 
+/** The list of each user: scores are `[users, columns]`, ragged or not. */
+function listsOf({ shape, data, rowLengths }: TensorOf<"float32">, names: string[]): Item[][] {
+  const [users, columns] = shape as readonly [number, number];
+  return Array.from({ length: users }, (_, at) =>
+    Array.from({ length: rowLengths?.[at] ?? columns }, (_, rank) => ({
+      id: names[at * columns + rank]!,
+      score: data[at * columns + rank]!,
+    })),
+  );
+}
+
 const userTensor = (users: readonly number[]): Tensor =>
   tensor(
     "int64",
@@ -215,8 +239,18 @@ const userTensor = (users: readonly number[]): Tensor =>
     BigInt64Array.from(users, (user) => BigInt(user)),
   );
 
-function excludedIds(content: VersionContent, { users, excluded }: Wish): string[] {
-  return content.best(users[0]!).ids.slice(0, excluded);
+function excludedIds(
+  content: VersionContent,
+  { users, excluded }: Wish,
+): TensorOf<"string">[] | undefined {
+  if (excluded.length === 0) return undefined;
+  return excluded.map((count, at) => stringTensor(content.best(users[at]!).ids.slice(0, count)));
+}
+
+/** What must not be found for the user at this place of the request. */
+function excludedOf(content: VersionContent, wish: Wish, at: number): ReadonlySet<string> {
+  const lists = excludedIds(content, wish) ?? [];
+  return new Set(lists[lists.length > 1 ? at : 0]?.data.toText());
 }
 
 function bestOf(

@@ -12,19 +12,24 @@ const FLAWS: readonly Flaw[] = ["flipped", "unreadable", "truncated", "notANumbe
 const LAST_VERSION = 9;
 const LEAST_WORKERS = 3;
 const WAIT_MS = 250;
+const BURST_REQUESTS = 300;
+const BURST_HALT_MS = 400;
 
 type Injection = (fault: PlannedFault) => void;
 
 /** Injects faults. */
 export class FaultInjection {
   readonly #world: SimulatedWorld;
+  readonly #burst: (requests: number) => void;
   /** Worker faults under way. */
   #harms = 0;
   #isOver = false;
   readonly #injections: Readonly<Record<FaultKind, Injection>>;
 
-  constructor(world: SimulatedWorld) {
+  /** `burst` asks so many requests at once. */
+  constructor(world: SimulatedWorld, burst: (requests: number) => void) {
     this.#world = world;
+    this.#burst = burst;
     this.#injections = { ...this.#ofWorkers(), ...this.#ofLinks(), ...this.#ofTheRest() };
   }
 
@@ -139,6 +144,15 @@ export class FaultInjection {
     return {
       "crash worker": (fault) => crash(fault, false),
       "vanish worker": (fault) => crash(fault, true),
+      // More requests than the budget for second attempts has room for, after seconds of few.
+      "crash worker in a burst": (fault) => {
+        const { process } = this.#worker(fault);
+        this.#burst(BURST_REQUESTS);
+        if (fault.variant < 0.5) process?.pause();
+        this.#world.time.after(BURST_HALT_MS * fault.variant, () => {
+          if (!this.#isOver) crash(fault, false);
+        });
+      },
       "pause worker": (fault) => {
         const { process } = this.#worker(fault);
         this.#during(

@@ -47,6 +47,20 @@ const MUTANTS = [
     replacement: "return;",
   },
   {
+    name: "questions of a worker that died that come out of the budget for second attempts",
+    mode: "liveness",
+    file: "packages/router/src/scatter.ts",
+    text: 'isUnanswered ? "again" : "retry"',
+    replacement: '"retry"',
+  },
+  {
+    name: "exclusions of one instance that shorten the lists of all",
+    mode: "safety",
+    file: "packages/router/src/gather.ts",
+    text: "width = Math.max(width, count);",
+    replacement: "width = Math.min(width || shape.k, count);",
+  },
+  {
     name: "partial answers to everybody",
     mode: "safety",
     file: "packages/router/src/scatter.ts",

@@ -13,6 +13,7 @@ export type Mode = "safety" | "liveness";
 /** What may befall a worker; in liveness mode one at a time. */
 const WORKER_FAULTS = [
   "crash worker",
+  "crash worker in a burst",
   "vanish worker",
   "pause worker",
   "drain worker",

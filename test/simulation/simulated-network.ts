@@ -98,10 +98,7 @@ export class SimulatedNetwork {
           answer: (service) => service.orderModels(order),
           timeoutMs,
         }),
-      forget: (address) => {
-        for (const stream of this.#streams)
-          if (stream.process === process && stream.link.address === address) stream.cancel();
-      },
+      forget: () => undefined,
       close: () => this.#closeOf(process),
     };
   }

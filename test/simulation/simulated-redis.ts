@@ -140,6 +140,10 @@ class SimulatedConnection {
     return this.#command(() => this.#server.range(key));
   }
 
+  get(key: string): Promise<string | null> {
+    return this.#command(() => this.#server.get(key));
+  }
+
   mget(keys: readonly string[]): Promise<(string | null)[]> {
     return this.#command(() => keys.map((key) => this.#server.get(key)));
   }

@@ -6,6 +6,7 @@ import type {
   FrameChannel,
   FrameHandlers,
   LinkHandlers,
+  MemberNews,
   Pong,
   RouterFrame,
   WorkerFrame,
@@ -113,6 +114,10 @@ export class SimulatedStream implements FrameChannel, WorkerLink {
     this.#tell({ kind: "state", announcement });
   }
 
+  tellMembers(members: readonly MemberNews[]): void {
+    this.#tell({ kind: "members", members });
+  }
+
   drain(): void {
     this.#tell({ kind: "drain" });
   }
@@ -124,6 +129,13 @@ export class SimulatedStream implements FrameChannel, WorkerLink {
     this.#replies = [];
     this.#isWorkerOpen = false;
     this.#pass("toClient", () => this.#over(undefined));
+    this.#leave();
+  }
+
+  refuse(error: WinnowError): void {
+    if (!this.#isWorkerOpen) return;
+    this.#isWorkerOpen = false;
+    this.#pass("toClient", () => this.#over(error));
     this.#leave();
   }
 
@@ -161,6 +173,7 @@ export class SimulatedStream implements FrameChannel, WorkerLink {
         this.#worker = listener.service.accept(this);
       } else if (frame.kind === "queries") this.#worker?.onQueries(frame.queries);
       else if (frame.kind === "cancel") this.#worker?.onCancel(frame.id);
+      else if (frame.kind === "predecessor") this.#worker?.onPredecessor(frame.incarnation);
       else this.#worker?.onPing(frame.sequence);
     });
   }

@@ -1,5 +1,5 @@
 // The workers of a simulated cluster: real workers on simulated processes, started, killed, drained
-// and started anew under the same name with a higher incarnation.
+// and started anew under the same name, numbered by a wall clock that may be wrong.
 
 import type { MembershipStore } from "@winnow/cluster";
 import { startWorker } from "@winnow/worker";
@@ -11,6 +11,8 @@ import type { SimulatedWorld } from "./simulated-world.ts";
 import { seededRandom } from "./virtual-time.ts";
 
 const RESTART_MS = 300;
+/** A day of some year. */
+const WALL_CLOCK_START_MS = 1.7e12;
 
 /** A place for a worker: its name, its address and who is there now. */
 export class WorkerPlace {
@@ -23,6 +25,8 @@ export class WorkerPlace {
   /** Scaled away: it does not come back. */
   isGone = false;
   isLeaving = false;
+  /** By so much its machine's clock is wrong. */
+  clockErrorMs = 0;
   process: SimulatedProcess | undefined;
   worker: Worker | undefined;
   device: SimulatedDevice | undefined;
@@ -55,6 +59,7 @@ export class WorkerPlace {
     const title = `${this.name}#${this.#lives}`;
     const process = new SimulatedProcess(title, world, seededRandom(scenario.seed, title));
     const membership = world.membershipOf(process, this.name);
+    const connector = network.connectorOf(process, this.name);
     const device = new SimulatedDevice(process, this.health);
     const compute = simulatedCompute(process, device, (directory) =>
       disk.open(directory, () => this.isMisreading),
@@ -66,7 +71,7 @@ export class WorkerPlace {
     const starting = startWorker(
       {
         workerId: this.name,
-        incarnation: this.#lives,
+        incarnation: this.#wallClockMs(),
         advertisedAddress: this.address,
         modelsPath: "/models",
         pollIntervalMs: scenario.pollIntervalMs,
@@ -83,9 +88,15 @@ export class WorkerPlace {
         startCompute: async () => compute,
         storage: disk.storage(() => this.isDiskReadable),
         listen: network.listenAt(process, this.address),
+        describe: connector.describe.bind(connector),
       },
     );
     void this.#follow(process, starting);
+  }
+
+  /** What the machine takes for the time of day. */
+  #wallClockMs(): number {
+    return Math.floor(WALL_CLOCK_START_MS + this.#world.time.nowMs + this.clockErrorMs);
   }
 
   async #follow(process: SimulatedProcess, starting: Promise<Worker>): Promise<void> {

@@ -40,8 +40,8 @@ export async function runScenario(
     world.violate("bug", `unhandled: ${reason instanceof Error ? reason.stack : String(reason)}`);
   };
   process.on("unhandledRejection", onRejection);
-  const injection = new FaultInjection(world);
   const requests = new CheckedRequests(world);
+  const injection = new FaultInjection(world, (count) => requests.burst(count));
   for (const place of world.staff) place.start();
   for (const place of world.routers) place.start();
   injection.plan(faults);

@@ -3,6 +3,7 @@
 import { WinnowError } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import type { Announcement } from "./announcement.ts";
 import { announced } from "./announcement.cases.ts";
 import {
   announcementFromJson,
@@ -10,10 +11,11 @@ import {
   decodeAnnouncement,
   encodeAnnouncement,
 } from "./announcement-codec.ts";
+import { parseAddress } from "./trust/worker-address.ts";
 
 const anyAnnouncement = fc
   .record({
-    id: fc.stringMatching(/^[a-z0-9_.:-]{1,20}$/),
+    id: fc.stringMatching(/^[a-z0-9](?:[a-z0-9_-]{0,18}[a-z])?$/).filter((id) => !/^\d+$/.test(id)),
     incarnation: fc.nat(),
     versions: fc.array(
       fc.record({
@@ -40,6 +42,42 @@ const anyAnnouncement = fc
       })),
     }),
   );
+
+/** What somebody may put in the place of any value. */
+const anyValue = fc.oneof(
+  fc.anything({ maxDepth: 2 }),
+  fc.constantFrom<unknown>(-1, 2 ** 53, 1e308, "", "__proto__", "w0:1", "unix:x:1", [], {}, true),
+  fc.string({ maxLength: 2000 }),
+);
+
+/** A sound announcement in which some values were replaced, removed or cut. */
+const damagedText = fc
+  .tuple(anyAnnouncement, fc.array(fc.tuple(fc.nat(), anyValue), { maxLength: 3 }), fc.nat())
+  .map(([announcement, changes, cut]) => {
+    const message = JSON.parse(announcementToJson(announcement)) as object;
+    for (const [at, value] of changes) {
+      const places = placesIn(message);
+      const { holder, key } = places[at % places.length]!;
+      holder[key] = value;
+    }
+    const text = JSON.stringify(message, (_, value: unknown) =>
+      typeof value === "bigint" ? value.toString() : value,
+    );
+    return cut % 4 === 0 ? text.slice(0, cut % (text.length + 1)) : text;
+  });
+
+interface Place {
+  readonly holder: Record<string, unknown>;
+  readonly key: string;
+}
+
+function placesIn(value: unknown, depth = 0): Place[] {
+  if (typeof value !== "object" || value === null || depth > 6) return [];
+  const holder = value as Record<string, unknown>;
+  return Object.keys(holder).flatMap((key) =>
+    [{ holder, key }].concat(placesIn(holder[key], depth + 1)),
+  );
+}
 
 describe("an announcement", () => {
   test("is the same after JSON and after the message form", () => {
@@ -87,6 +125,11 @@ describe("an announcement", () => {
       { ...good, incarnation: 2 ** 60 },
       { ...good, incarnation: "1" },
       { ...good, address: "nowhere" },
+      { ...good, address: "unix:/run/docker.sock:1" },
+      { ...good, address: "dns:///w0:7600" },
+      { ...good, address: "user@w0:7600" },
+      { ...good, address: "w0:65536" },
+      { ...good, device: "line\nbreak" },
       { ...good, state: "constructor" },
       { ...good, device: "x".repeat(5000) },
       { ...good, versions: {} },
@@ -109,4 +152,42 @@ describe("an announcement", () => {
     for (const message of hostile) expect(() => decodeAnnouncement(message)).toThrow(WinnowError);
     expect(() => announcementFromJson("{")).toThrow(WinnowError);
   });
+
+  test("that would take much memory to read is refused before it does", () => {
+    const good = JSON.parse(
+      announcementToJson(announced({ id: "a", versions: [{ version: 1 }] })),
+    ) as { versions: { tables: object[] }[] };
+    const table = { partitions: 65_536, sources: 16, shares: "", held: "" };
+    const tables = Array.from({ length: 4096 }, (_, at) => ({ ...table, table: at }));
+    const message = { ...good, versions: [{ ...good.versions[0], tables }] };
+
+    expect(() => decodeAnnouncement(message)).toThrow(/version\.tables|table\.(partitions|held)/);
+  });
+
+  test("of any shape, or damaged anywhere, is read or refused in words; nothing else is thrown", () => {
+    const anyText = fc.oneof(fc.json({ maxDepth: 6 }), fc.string({ maxLength: 200 }), damagedText);
+    let read = 0;
+
+    fc.assert(
+      fc.property(anyText, (text) => {
+        const announcement = readOrRefused(text);
+        read += announcement === undefined ? 0 : 1;
+        expect(announcement === undefined || parseAddress(announcement.address)).toBeTruthy();
+        expect(announcement?.versions.length ?? 0).toBeLessThanOrEqual(1024);
+      }),
+      { numRuns: 3000 },
+    );
+    expect(read).toBeGreaterThan(50);
+  });
 });
+
+/** `undefined`: refused as it should be; any other error is the test's. */
+function readOrRefused(text: string): Announcement | undefined {
+  try {
+    return announcementFromJson(text);
+  } catch (error) {
+    const isInWords = error instanceof WinnowError && error.message.length < 200;
+    if (isInWords && error.code === "INVALID_ARGUMENT") return undefined;
+    throw error;
+  }
+}

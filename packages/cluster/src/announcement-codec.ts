@@ -10,6 +10,7 @@ import {
   incarnation,
   workerId,
 } from "@winnow/core";
+import type { WorkerId } from "@winnow/core";
 import type {
   Announcement,
   HeldPartition,
@@ -17,6 +18,8 @@ import type {
   VersionHolding,
   WorkerState,
 } from "./announcement.ts";
+import { INCARNATION_MAX } from "./membership/succession.ts";
+import { parseAddress } from "./trust/worker-address.ts";
 
 /** An announcement with the field names of the proto message. */
 export interface AnnouncementMessage {
@@ -56,8 +59,12 @@ const VERSIONS_MAX = 1024;
 const TABLES_MAX = 4096;
 const PARTITIONS_MAX = 65_536;
 const SOURCES_MAX = 16;
+/** Of all tables of all versions: what reading an announcement costs, whoever wrote it. */
+const ALL_PARTITIONS_MAX = 4_194_304;
+const ALL_SHARES_MAX = 1_048_576;
 const NAME = /^[A-Za-z0-9_.:[\]-]{1,255}$/;
-const ADDRESS = /^\S{1,255}:\d{1,5}$/;
+// oxlint-disable-next-line no-control-regex -- that is what it keeps out
+const PRINTABLE = /^[^\u0000-\u001f\u007f]{0,256}$/u;
 const WORKER_STATES: ReadonlySet<WorkerState> = new Set<WorkerState>([
   "starting",
   "ready",
@@ -77,8 +84,8 @@ export function encodeAnnouncement(announcement: Announcement): AnnouncementMess
     incarnation: announcement.incarnation,
     address: announcement.address,
     state: announcement.state,
-    accelerator: announcement.accelerator.slice(0, TEXT_CHARACTERS_MAX),
-    device: announcement.device.slice(0, TEXT_CHARACTERS_MAX),
+    accelerator: printable(announcement.accelerator),
+    device: printable(announcement.device),
     memory_used_bytes: Math.round(announcement.memoryUsedBytes),
     memory_capacity_bytes: Math.round(announcement.memoryCapacityBytes),
     versions: announcement.versions.map((holding) => ({
@@ -94,19 +101,42 @@ export function encodeAnnouncement(announcement: Announcement): AnnouncementMess
   };
 }
 
+/** Whether a text can be a worker's id. */
+export const isWorkerId = (id: string): boolean => NAME.test(id);
+
+/** A worker's id from anywhere. @throws WinnowError INVALID_ARGUMENT */
+export function decodeWorkerId(id: unknown): WorkerId {
+  if (typeof id === "string" && isWorkerId(id)) return workerId(id);
+  throw new WinnowError("INVALID_ARGUMENT", "Malformed worker id");
+}
+
+/** What the tables read so far hold together. */
+interface AnnouncedSize {
+  partitions: number;
+  shares: number;
+}
+
+/** The name a driver gave its device, without what would break a line of a log. */
+const printable = (text: string): string =>
+  // oxlint-disable-next-line no-control-regex -- that is what it takes out
+  text.replaceAll(/[\u0000-\u001f\u007f]/g, " ").slice(0, TEXT_CHARACTERS_MAX);
+
 /** Checks a message from anywhere. @throws WinnowError INVALID_ARGUMENT naming the field */
 export function decodeAnnouncement(message: unknown): Announcement {
   const fields = new Fields(message, "announcement");
+  const address = fields.text("address");
+  if (parseAddress(address) === undefined) throw fields.refusal("address");
+  const size: AnnouncedSize = { partitions: 0, shares: 0 };
   return {
-    workerId: workerId(fields.text("worker_id", NAME)),
-    incarnation: incarnation(fields.count("incarnation")),
-    address: fields.text("address", ADDRESS),
+    workerId: decodeWorkerId(fields.text("worker_id")),
+    incarnation: incarnation(fields.count("incarnation", INCARNATION_MAX)),
+    address,
     state: fields.oneOf("state", WORKER_STATES),
-    accelerator: fields.text("accelerator"),
-    device: fields.text("device"),
+    accelerator: fields.text("accelerator", PRINTABLE),
+    device: fields.text("device", PRINTABLE),
     memoryUsedBytes: fields.count("memory_used_bytes"),
     memoryCapacityBytes: fields.count("memory_capacity_bytes"),
-    versions: fields.list("versions", VERSIONS_MAX).map(decodeVersion),
+    versions: fields.list("versions", VERSIONS_MAX).map((version) => decodeVersion(version, size)),
   };
 }
 
@@ -142,11 +172,11 @@ function encodeTable({ table, partitions, held }: TableHolding): TableMessage {
   return { table, partitions, held: bitmap, shares, sources };
 }
 
-function decodeVersion(message: unknown): VersionHolding {
+function decodeVersion(message: unknown, size: AnnouncedSize): VersionHolding {
   const fields = new Fields(message, "version");
   const print = fields.text("fingerprint");
   const code = fields.count("error_code");
-  const tables = fields.list("tables", TABLES_MAX).map(decodeTable);
+  const tables = fields.list("tables", TABLES_MAX).map((table) => decodeTable(table, size));
   if (new Set(tables.map(({ table }) => table)).size !== tables.length) {
     throw fields.refusal("tables");
   }
@@ -165,10 +195,15 @@ function decodeVersion(message: unknown): VersionHolding {
   };
 }
 
-function decodeTable(message: unknown): TableHolding {
+function decodeTable(message: unknown, size: AnnouncedSize): TableHolding {
   const fields = new Fields(message, "table");
   const partitions = fields.count("partitions", PARTITIONS_MAX);
   const sources = fields.count("sources", SOURCES_MAX);
+  size.partitions += partitions;
+  size.shares += partitions * sources;
+  if (size.partitions > ALL_PARTITIONS_MAX || size.shares > ALL_SHARES_MAX) {
+    throw fields.refusal("partitions");
+  }
   const bitmap = fields.bytes("held");
   const shares = fields.bytes("shares");
   if (bitmap.length !== Math.ceil(partitions / 8)) throw fields.refusal("held");

@@ -9,12 +9,16 @@ export type {
   VersionHolding,
   WorkerState,
 } from "./announcement.ts";
+export { readContact } from "./membership/contact.ts";
+export type { Contact, WrittenContact } from "./membership/contact.ts";
 export type { MembershipStore, MembershipView, SilentMember } from "./membership/membership.ts";
 export { RedisMembership } from "./membership/redis-membership.ts";
 export type { OpenRedis, RedisMembershipSettings } from "./membership/redis-membership.ts";
 export { probeRedis } from "./membership/redis-probe.ts";
 export { StaticMembership, parseMembers } from "./membership/static-membership.ts";
 export type { Describe, StaticMembershipSettings } from "./membership/static-membership.ts";
+export { incarnationAbove, meet, renumbered, unmet } from "./membership/succession.ts";
+export type { Meeting, Succession } from "./membership/succession.ts";
 export { partitionName, partitionNames, place } from "./placement/placement.ts";
 export type { PlacementOptions } from "./placement/placement.ts";
 export { planQueries } from "./query-plan.ts";
@@ -35,6 +39,7 @@ export type {
 export type {
   FailureReason,
   LookupAsk,
+  MemberNews,
   Pong,
   RouterFrame,
   TopKAsk,
@@ -71,3 +76,11 @@ export type {
   WorkerConnector,
 } from "./rpc/worker-connector.ts";
 export type { LinkHandlers, WorkerLink, WorkerService } from "./rpc/worker-link.ts";
+export { openStateFile, stateFileName } from "./state/state-file.ts";
+export type { StateFile } from "./state/state-file.ts";
+export { ClusterSecret, noSecret, readSecrets } from "./trust/cluster-secret.ts";
+export type { ClusterSecretSettings } from "./trust/cluster-secret.ts";
+export { RefusedRecords } from "./trust/refused-records.ts";
+export type { RefusalCounts, RefusalReason } from "./trust/refused-records.ts";
+export { anyAddress, parseAddress, parseAddressRules } from "./trust/worker-address.ts";
+export type { AddressRules, HostAndPort } from "./trust/worker-address.ts";

@@ -5,11 +5,16 @@
 //                                              └─▶ else what has a replica of everything
 //   vN serves ──▶ a newer vM that every worker is ready for and that is fully replicated
 //             │   (or was, when the first worker moved on to it)
+//             ├─▶ its directory holds something else: that, or something newer, once it is as complete;
+//             │   what lies below only if nobody loads or holds the new content any more
 //             └─▶ its directory is gone: the newest fully replicated one, vN until then
 //
 // "One ready replica of each partition" is not enough to move on: the next fault would hit it
-// (reliability 2.7). Versions compare by number; a directory replaced under its number is another
-// version and takes over only when the former is gone.
+// (reliability 2.7). One exception: where vN cannot be read again and only workers in drain hold some
+// of it, it is lost when they go. Then one replica of each partition on workers that stay is better.
+//
+// Versions compare by number; which of two contents of a number came later is told by the workers that
+// still want one of them: nobody wants what no directory holds.
 
 import type { Fingerprint, VersionKey, WorkerId } from "@winnow/core";
 import type { Announcement, VersionHolding } from "./announcement.ts";
@@ -67,9 +72,33 @@ function successorOf(current: VersionKey, rollouts: readonly VersionRollout[]): 
     const newer = rollouts.filter((rollout) => rollout.key.version > current.version);
     return newer.find(mayTakeOver)?.key ?? current;
   }
-  const successor = rollouts.find(mayTakeOver);
+  const followers = followersOf(current, rollouts);
+  const isLeaving = serving === undefined || serving.lastingReplicasMin === 0;
+  const successor =
+    followers.find(mayTakeOver) ?? (isLeaving ? followers.find(isHeldByAllWhoStay) : undefined);
   if (successor !== undefined) return successor.key;
   return isAnswerable(serving) ? current : (firstGuess(rollouts)?.key ?? current);
+}
+
+/** What may follow a version that nobody wants any more. */
+function followersOf(
+  current: VersionKey,
+  rollouts: readonly VersionRollout[],
+): readonly VersionRollout[] {
+  const others = rollouts.filter(({ key }) => !isSameVersion(key, current));
+  const isReplaced = others.some(({ key, wanted }) => wanted && key.version === current.version);
+  return isReplaced ? others.filter(({ key }) => key.version >= current.version) : others;
+}
+
+/**
+ * What is to be asked of a number that is not the default: the content in use, unless nobody wants it
+ * any more and another one is complete.
+ */
+export function contentInUse(inUse: VersionKey, rollouts: readonly VersionRollout[]): VersionKey {
+  const isWanted = rollouts.some(({ key, wanted }) => wanted && isSameVersion(key, inUse));
+  if (isWanted) return inUse;
+  const next = rollouts.find(({ key, complete }) => complete && key.version === inUse.version);
+  return next?.key ?? inUse;
 }
 
 /** All versions of a model whose content is known, newest first. */
@@ -104,9 +133,17 @@ function newestComplete(rollouts: readonly VersionRollout[]): VersionRollout | u
  * would bring the replicas back before the drain has ended.
  */
 function mayTakeOver(rollout: VersionRollout): boolean {
-  const { complete, serving, ready, failed, waiting, lastingReplicasMin } = rollout;
-  if (complete) return true;
-  return serving && ready > 0 && failed + waiting === 0 && lastingReplicasMin > 0;
+  return rollout.complete || (rollout.serving && isHeldByAllWhoStay(rollout));
+}
+
+/** Every worker not in drain holds its share, and these shares are all of it. */
+function isHeldByAllWhoStay({
+  ready,
+  failed,
+  waiting,
+  lastingReplicasMin,
+}: VersionRollout): boolean {
+  return ready > 0 && failed + waiting === 0 && lastingReplicasMin > 0;
 }
 
 function isAnswerable(rollout: VersionRollout | undefined): boolean {

@@ -29,6 +29,8 @@ export {
   toWinnowError,
 } from "./errors.ts";
 export type { ErrorCode } from "./errors.ts";
+export { setGraceTimer } from "./grace-timer.ts";
+export type { GraceTimer } from "./grace-timer.ts";
 export { fingerprint, generation, incarnation, workerId } from "./identity.ts";
 export type { Fingerprint, Generation, Incarnation, VersionKey, WorkerId } from "./identity.ts";
 export { createKeyIndex } from "./key-index.ts";
@@ -95,7 +97,7 @@ export type { WarmUpRequest } from "./program/warm-up.ts";
 export { plainRowChecks } from "./row-checks.ts";
 export type { RowChecks } from "./row-checks.ts";
 export { StringColumn } from "./string-column.ts";
-export { elementCount, stringTensor, tensor } from "./tensor.ts";
+export { elementCount, requireEqualRows, stringTensor, tensor } from "./tensor.ts";
 export type { Tensor, TensorOf, TensorSpec } from "./tensor.ts";
 export { compareCandidates, mergeTopK } from "./top-k.ts";
 export type { MergedTopK, TopKBlock } from "./top-k.ts";

@@ -2,6 +2,7 @@
 // the typed array of their dtype.
 
 import type { Dtype, DtypeArrays } from "./dtype.ts";
+import { WinnowError } from "./errors.ts";
 import { StringColumn } from "./string-column.ts";
 
 /** A tensor of one given dtype; `data` holds exactly the product of `shape` values. */
@@ -9,6 +10,12 @@ export interface TensorOf<D extends Dtype> {
   readonly dtype: D;
   readonly shape: readonly number[];
   readonly data: DtypeArrays[D];
+  /**
+   * Of a ragged `[rows, values]`: how many values of each row count; what lies behind them is padding
+   * without a meaning. Left out where every row is full, which is everywhere but in lists of
+   * candidates that exclusions have shortened. (TensorFlow's `RaggedTensor.row_lengths`.)
+   */
+  readonly rowLengths?: Uint32Array | undefined;
 }
 
 /** A tensor of any dtype, told apart by its `dtype`. */
@@ -37,6 +44,20 @@ export function stringTensor(
   shape: readonly number[] = [texts.length],
 ): TensorOf<"string"> {
   return tensor("string", shape, StringColumn.fromText(texts));
+}
+
+/**
+ * Refuses a ragged tensor where equal rows are needed. `needs` ends the message: who needs them, and
+ * what to do. @throws WinnowError INVALID_ARGUMENT naming a shortest and a longest row
+ */
+export function requireEqualRows({ rowLengths }: Tensor, needs: string): void {
+  if (rowLengths === undefined) return;
+  const [least, most] = [Math.min(...rowLengths), Math.max(...rowLengths)];
+  const [short, long] = [rowLengths.indexOf(least), rowLengths.indexOf(most)];
+  throw new WinnowError(
+    "INVALID_ARGUMENT",
+    `Exclusions leave ${least} items for instance ${short} and ${most} for instance ${long}; ${needs}`,
+  );
 }
 
 /** What a signature promises of one input or output. -1 is any size; `undefined` any rank. */

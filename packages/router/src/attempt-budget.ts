@@ -1,8 +1,11 @@
-// One budget for every second attempt, be it a retry (the first failed) or a hedge (the first is
-// slow). Without it a cluster that is a little too slow is asked twice as much and becomes much too
-// slow. Counted over a sliding window of 10 s:
+// One budget for every second attempt that adds load: hedges, and retries while the worker asked
+// first may still compute or has computed in vain. Without it a cluster that is a little too slow is
+// asked twice as much and becomes much too slow. Counted over a sliding window of 10 s:
 //
 //   second attempts ≤ ratio × first attempts + perSecond × 10
+//
+// A question whose connection broke is asked again outside of it: that worker's share of the load is
+// gone, and no request may fail because many of them were under way when one worker died.
 //
 // Hedges may take half of it: they only save time, and must leave the retries that save a request.
 // (Finagle and Envoy budget retries alike, at 20 %.)
@@ -41,16 +44,19 @@ export class AttemptBudget {
   }
 
   /**
-   * Takes the right to a second attempt, or says no. `weight` is its share of the first attempt's
-   * work: a retry that is spread over two workers costs as much as one that is not.
+   * Whether there is room for a second attempt. `weight` is its share of the first attempt's work: a
+   * retry that is spread over two workers costs as much as one that is not.
    */
-  takeSecond(kind: SecondAttempt, weight = 1): boolean {
+  allowsSecond(kind: SecondAttempt, weight = 1): boolean {
     const allowed =
       this.#limits.secondAttemptRatio * this.#first.total +
       this.#limits.secondAttemptsPerSecond * SLIDING_SECONDS;
     const share = kind === "hedge" ? HEDGE_SHARE : 1;
-    if (this.#second.total + weight > share * allowed + ROUNDING) return false;
+    return this.#second.total + weight <= share * allowed + ROUNDING;
+  }
+
+  /** A second attempt of this weight is being made. */
+  countSecond(weight = 1): void {
     this.#second.add(weight);
-    return true;
   }
 }

@@ -36,7 +36,15 @@ export interface NetworkWorker {
   down: boolean;
   queries: number;
   cancels: number;
+  /** Numbers itself above what a router tells it of. */
+  heedsPredecessors: boolean;
   behave: () => Behaviour;
+}
+
+/** What a test may say of a worker. */
+interface NetworkWorkerWords {
+  readonly versions?: readonly number[];
+  readonly address?: string;
 }
 
 interface Stream {
@@ -63,10 +71,14 @@ export class FakeNetwork implements WorkerConnector {
   }
 
   /** Adds a worker that holds these partitions of both tables. */
-  add(id: string, held: readonly number[], versions: readonly number[] = [7]): NetworkWorker {
+  add(
+    id: string,
+    held: readonly number[],
+    { versions = [7], address = `${id}:7600` }: NetworkWorkerWords = {},
+  ): NetworkWorker {
     const worker: NetworkWorker = {
       id: id as WorkerId,
-      address: `${id}:7600`,
+      address,
       incarnation: incarnation(1),
       state: "ready",
       held: new Set(held),
@@ -77,6 +89,7 @@ export class FakeNetwork implements WorkerConnector {
       down: false,
       queries: 0,
       cancels: 0,
+      heedsPredecessors: true,
       behave: () => "answer",
     };
     this.workers.set(worker.address, worker);
@@ -116,6 +129,17 @@ export class FakeNetwork implements WorkerConnector {
     };
   }
 
+  /** The worker tells all its routers where others are. */
+  tell(worker: NetworkWorker, others: readonly NetworkWorker[], isGone = false): void {
+    const members = others.map(({ id, address, incarnation: number }) => ({
+      workerId: id,
+      address,
+      incarnation: number,
+      isGone,
+    }));
+    for (const stream of this.#of(worker)) this.#toRouter(stream, { kind: "members", members });
+  }
+
   /** The worker tells all its routers what it holds now. */
   announce(worker: NetworkWorker): void {
     for (const stream of this.#of(worker)) {
@@ -134,8 +158,8 @@ export class FakeNetwork implements WorkerConnector {
   }
 
   /** A new life of a dead worker. */
-  restart(worker: NetworkWorker): void {
-    worker.incarnation = incarnation(worker.incarnation + 1);
+  restart(worker: NetworkWorker, life = worker.incarnation + 1): void {
+    worker.incarnation = incarnation(life);
     worker.down = false;
   }
 
@@ -213,6 +237,11 @@ export class FakeNetwork implements WorkerConnector {
       case "cancel":
         worker.cancels += 1;
         break;
+      case "predecessor":
+        if (!worker.heedsPredecessors) break;
+        worker.incarnation = incarnation(frame.incarnation + 1);
+        this.announce(worker);
+        break;
       case "queries":
         for (const query of frame.queries) {
           worker.queries += 1;
@@ -232,6 +261,7 @@ export class FakeNetwork implements WorkerConnector {
 export class FakeMembership implements MembershipStore {
   #view: MembershipView = {
     workers: [],
+    contacts: [],
     silent: [],
     placementWorkers: [],
     readAtMs: 0,
@@ -242,7 +272,7 @@ export class FakeMembership implements MembershipStore {
 
   /** The store now names these workers; or says it does not know. */
   publish(workers: readonly Announcement[], healthy = true): void {
-    this.#view = { ...this.#view, workers, healthy };
+    this.#view = { ...this.#view, workers, contacts: workers, healthy };
     for (const listener of this.#listeners) listener(this.#view);
   }
 
@@ -261,6 +291,7 @@ export class FakeMembership implements MembershipStore {
     return this.#isSilent ? undefined : this.#view.readAtMs;
   }
 
+  async lastIncarnation(): Promise<undefined> {}
   async announce(): Promise<void> {}
   suspend(): void {}
   async withdraw(): Promise<void> {}

@@ -36,25 +36,29 @@ export interface TopKAnswerShape {
 }
 
 /**
- * Joins the slices of one question, query after query. Where exclusions or lost partitions leave
- * fewer than `k` items for some query, every query gets as many as the poorest one: the answer is
- * rectangular, and nothing is made up.
+ * Joins the slices of one question, query after query. Each query has its own number of items: fewer
+ * than `k` only where its exclusions, or lost partitions, leave fewer for this very query.
  */
 export function joinTopK(slices: readonly GatheredTopK[], shape: TopKAnswerShape): TopKAnswer {
-  let width = shape.k;
-  let queries = 0;
-  for (const { merged } of slices) {
-    queries += merged.queries;
-    for (const count of merged.counts) width = Math.min(width, count);
+  const counts = countsOf(slices);
+  const queries = counts.length;
+  let width = 0;
+  let least = shape.k;
+  for (const count of counts) {
+    width = Math.max(width, count);
+    least = Math.min(least, count);
   }
+  // No queries have no lists, and no list is short.
+  if (queries === 0) width = shape.k;
   const scores = new Float32Array(queries * width);
   const rows = new Int32Array(shape.wantsRows ? queries * width : 0);
   let at = 0;
   for (const { merged } of slices) {
     for (let query = 0; query < merged.queries; query += 1) {
       const from = query * merged.k;
-      scores.set(merged.scores.subarray(from, from + width), at);
-      if (shape.wantsRows) rows.set(merged.rows.subarray(from, from + width), at);
+      const to = from + merged.counts[query]!;
+      scores.set(merged.scores.subarray(from, to), at);
+      if (shape.wantsRows) rows.set(merged.rows.subarray(from, to), at);
       at += width;
     }
   }
@@ -63,8 +67,20 @@ export function joinTopK(slices: readonly GatheredTopK[], shape: TopKAnswerShape
     scores: tensor("float32", dimensions, scores),
     rows: shape.wantsRows ? tensor("int32", dimensions, rows) : undefined,
     ids: shape.wantsIds ? gatherIds(slices, dimensions, shape.table) : undefined,
-    isPartial: width < shape.k,
+    counts: least < shape.k ? counts : undefined,
   };
+}
+
+/** Items found for each query. */
+function countsOf(slices: readonly GatheredTopK[]): Uint32Array {
+  const queries = slices.reduce((sum, { merged }) => sum + merged.queries, 0);
+  const counts = new Uint32Array(queries);
+  let at = 0;
+  for (const { merged } of slices) {
+    counts.set(merged.counts, at);
+    at += merged.queries;
+  }
+  return counts;
 }
 
 /** The ids of the winners; the row numbers where a table stores no ids. */
@@ -105,9 +121,9 @@ function gatherIds(
 function gatherStrings(slices: readonly GatheredTopK[], shape: readonly number[]): StringColumn {
   const offsets = new Uint32Array(shape[0]! * shape[1]! + 1);
   eachWinner(slices, shape[1]!, ({ ids, position, at }) => {
-    const length = ids?.dtype === "string" ? lengthAt(ids.data, position) : 0;
-    offsets[at + 1] = offsets[at]! + length;
+    offsets[at + 1] = ids?.dtype === "string" ? lengthAt(ids.data, position) : 0;
   });
+  for (let at = 1; at < offsets.length; at += 1) offsets[at]! += offsets[at - 1]!;
   const bytes = new Uint8Array(offsets.at(-1)!);
   eachWinner(slices, shape[1]!, ({ ids, position, at }) => {
     if (ids?.dtype !== "string") return;
@@ -131,17 +147,19 @@ interface Winner {
   position: number;
 }
 
-/** Visits the winners in order; the object is the same one every time. */
+/** Visits the winners in order, leaving out what no query filled; the object is always the same. */
 function eachWinner(
   slices: readonly GatheredTopK[],
   width: number,
   visit: (winner: Winner) => void,
 ): void {
   const winner: Winner = { at: 0, row: 0, ids: undefined, position: 0 };
+  let first = 0;
   for (const { merged, replies } of slices) {
     const starts = replies.map((reply) => filledBefore(reply.block));
-    for (let query = 0; query < merged.queries; query += 1) {
-      for (let rank = 0; rank < width; rank += 1, winner.at += 1) {
+    for (let query = 0; query < merged.queries; query += 1, first += width) {
+      for (let rank = 0; rank < merged.counts[query]!; rank += 1) {
+        winner.at = first + rank;
         const index = query * merged.k + rank;
         const part = merged.parts[index]!;
         const { block, ids } = replies[part]!;

@@ -36,6 +36,7 @@ export type {
 export type { WatchedRouter } from "./router-gauges.ts";
 export { createRouter } from "./router.ts";
 export type { Router, RouterCounters, RouterDependencies } from "./router.ts";
+export type { SavedWorkers } from "./worker-links.ts";
 export type { RouterObserver, RouterStage, SecondAttempt } from "./router-observer.ts";
 export { resolveRouterOptions } from "./router-settings.ts";
 export type { RouterOptions, RouterSettings } from "./router-settings.ts";

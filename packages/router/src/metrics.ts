@@ -11,11 +11,15 @@ import {
   collectDefaultMetrics,
   exponentialBuckets,
 } from "prom-client";
+import type { RefusalCounts } from "@winnow/cluster";
 import type { GrpcObserver } from "./grpc/grpc-observer.ts";
-import type { HttpObserver, MetricsPage } from "./http/http-observer.ts";
+import type { HeldMemory, HttpObserver, MetricsPage } from "./http/http-observer.ts";
 import { addRouterGauges } from "./router-gauges.ts";
 import type { WatchedRouter } from "./router-gauges.ts";
 import type { RouterObserver } from "./router-observer.ts";
+
+/** Where clients come in. */
+type Door = "http" | "grpc";
 
 /** The metrics of one process. */
 export interface Metrics extends MetricsPage {
@@ -24,6 +28,8 @@ export interface Metrics extends MetricsPage {
   readonly router: RouterObserver;
   /** From now on the page tells of this router too. */
   watch(router: WatchedRouter): void;
+  /** From now on the page tells what this door holds for its clients. */
+  watchDoor(door: Door, held: () => readonly HeldMemory[]): void;
 }
 
 const UNKNOWN_MODEL = "(unknown)";
@@ -39,6 +45,8 @@ export interface MetricsOptions {
   readonly version: string;
   /** Also memory, garbage collection and event loop of the process. Default true. */
   readonly processMetrics?: boolean;
+  /** Records of the store and words of peers that were not believed, by reason. */
+  readonly refusals?: () => RefusalCounts;
 }
 
 /** Makes empty metrics. */
@@ -46,12 +54,17 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry();
   if (options.processMetrics ?? true) collectDefaultMetrics({ register: registry });
   addBuildInfo(registry, options.version);
+  addRefusals(registry, options.refusals);
   let watched: WatchedRouter | undefined;
   const record = requestRecorder(registry, (name) => watched?.models().includes(name) === true);
   addRouterGauges(registry, () => watched);
+  const doors = new Map<Door, () => readonly HeldMemory[]>();
+  addDoorGauges(registry, doors);
+  const givenUp = givenUpCounter(registry);
   return {
     http: {
       answered: (request) => record({ ...request, kind: request.api, entrypoint: "REST" }),
+      gaveUp: (what, reason) => givenUp.inc({ door: "http", reason: `${what}_${reason}` }),
     },
     grpc: {
       answered: (call) =>
@@ -61,6 +74,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     watch: (router) => {
       watched = router;
     },
+    watchDoor: (door, held) => void doors.set(door, held),
     text: () => registry.metrics(),
   };
 }
@@ -204,6 +218,40 @@ function routerObserver(registry: Registry): RouterObserver {
   };
 }
 
+/** What clients are held for, read when the page is. */
+function addDoorGauges(
+  registry: Registry,
+  doors: ReadonlyMap<Door, () => readonly HeldMemory[]>,
+): void {
+  const add = (about: { name: string; help: string }, read: (held: HeldMemory) => number): void => {
+    const gauge = new Gauge({
+      ...about,
+      labelNames: ["door", "kind"],
+      registers: [registry],
+      collect() {
+        gauge.reset();
+        for (const [door, held] of doors) {
+          for (const each of held()) gauge.set({ door, kind: each.kind }, read(each));
+        }
+      },
+    });
+  };
+  add({ name: "winnow_held_bytes", help: "Bytes held for clients" }, ({ bytes }) => bytes);
+  add(
+    { name: "winnow_held_bytes_max", help: "Bytes that may be held for clients" },
+    ({ bytesMax }) => bytesMax,
+  );
+}
+
+function givenUpCounter(registry: Registry): Counter {
+  return new Counter({
+    name: "winnow_given_up_total",
+    help: "Requests not read to their end, and answers not written to theirs",
+    labelNames: ["door", "reason"],
+    registers: [registry],
+  });
+}
+
 function addBuildInfo(registry: Registry, version: string): void {
   const info = new Gauge({
     name: "winnow_build_info",
@@ -212,4 +260,18 @@ function addBuildInfo(registry: Registry, version: string): void {
     registers: [registry],
   });
   info.set({ version }, 1);
+}
+
+function addRefusals(registry: Registry, refusals: (() => RefusalCounts) | undefined): void {
+  const counter = new Counter({
+    name: "winnow_refused_records_total",
+    help: "Records of the store and answers of peers that were not believed",
+    labelNames: ["reason"],
+    registers: [registry],
+    collect() {
+      counter.reset();
+      for (const [reason, count] of Object.entries(refusals?.() ?? {}))
+        counter.inc({ reason }, count);
+    },
+  });
 }

@@ -251,7 +251,7 @@ export class ProgramStore {
 }
 
 function versionsOf(table: RoutingTable | undefined): RoutedVersion[] {
-  const versions = [...(table?.models.values() ?? [])].flatMap((model) => model.versions);
+  const versions = [...(table?.models.values() ?? [])].flatMap((model) => model.contents);
   // A directory that nobody could read yet has no fingerprint.
   return versions.filter(({ key }) => key.fingerprint !== "");
 }

@@ -110,6 +110,7 @@ export class QueryBench {
       allowPartial: false,
       turnMs: this.clock.nowMs(),
       answered: () => undefined,
+      lostWorkers: new Set(),
       table: this.routing.table,
       partitionsAsked: 0,
       partitionsAnswered: 0,
@@ -168,6 +169,23 @@ export class QueryBench {
     return { scores: [...block.scores], rows, ids: rows.map(idOf) };
   }
 
+  /** What each query gets when it is asked alone. */
+  expectedLists(
+    vectors: Float32Array,
+    k: number,
+    exclude: readonly Tensor[],
+  ): ReturnType<typeof plain>[] {
+    return exclude.map((list, query) => {
+      const alone = this.expected(vectors.subarray(query * 3, query * 3 + 3), k, [list]);
+      const count = Math.min(k, this.data.candidates.rows - list.data.length);
+      return {
+        scores: alone.scores.slice(0, count),
+        rows: alone.rows.slice(0, count),
+        ids: alone.ids.slice(0, count),
+      };
+    });
+  }
+
   /** Lets `promise` settle, moving time as far as needed. */
   async settle<Result>(promise: Promise<Result>, durationMs = 20_000): Promise<Result> {
     const outcome = promise.then(
@@ -207,6 +225,21 @@ export function plain(answer: TopKAnswer): { scores: number[]; rows: number[]; i
   const scores = answer.scores?.dtype === "float32" ? [...answer.scores.data] : [];
   const rows = answer.rows?.dtype === "int32" ? [...answer.rows.data] : [];
   return { scores, rows, ids };
+}
+
+/** The list of each query, without the padding behind those that exclusions have shortened. */
+export function plainLists(answer: TopKAnswer): ReturnType<typeof plain>[] {
+  const { scores, rows, ids } = plain(answer);
+  const [queries, columns] = answer.scores!.shape as readonly [number, number];
+  return Array.from({ length: queries }, (_, query) => {
+    const count = answer.counts?.[query] ?? columns;
+    const [from, to] = [query * columns, query * columns + count];
+    return {
+      scores: scores.slice(from, to),
+      rows: rows.slice(from, to),
+      ids: ids.slice(from, to),
+    };
+  });
 }
 
 /** Row numbers as keys. */

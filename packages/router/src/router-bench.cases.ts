@@ -20,6 +20,7 @@ import type { Router, RouterCounters } from "./router.ts";
 import { createRouter } from "./router.ts";
 import type { RouterObserver } from "./router-observer.ts";
 import type { RouterOptions } from "./router-settings.ts";
+import type { SavedWorkers } from "./worker-links.ts";
 
 /** What a test says of its router and workers. */
 export interface RouterBenchWords {
@@ -32,6 +33,7 @@ export interface RouterBenchWords {
   /** The users table travels with the program. */
   readonly inline?: boolean;
   readonly denseEngine?: DenseEngine;
+  readonly savedWorkers?: SavedWorkers;
   /** ONNX models of the program; the tests' engines do not read them. */
   readonly denseModels?: readonly Uint8Array[];
   /** Requests that come along with the program. */
@@ -68,6 +70,7 @@ export class RouterBench {
         connector: this.network,
         membership: this.membership,
         denseEngine: words.denseEngine ?? noDense,
+        savedWorkers: words.savedWorkers,
         ...(words.observer && { observer: words.observer }),
       },
     );

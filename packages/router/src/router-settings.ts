@@ -40,6 +40,11 @@ export interface RouterSettings {
   readonly tableDelayMs: number;
   /** Default 4. How often a whole query is planned again before it fails. */
   readonly replansMax: number;
+  /**
+   * Default 4. A request under which the connections of so many workers broke fails: it may be what
+   * ends them. More survives more crashes at once; a poisonous request takes as many workers along.
+   */
+  readonly lostWorkersMax: number;
   /** Default 250 ms. How long a query that lost its last replica waits for a new table. */
   readonly replanWaitMs: number;
 
@@ -67,7 +72,36 @@ export interface RouterSettings {
   readonly reconnectDelayMs: number;
   /** Default 300 ms. The longest such wait; shorter finds a restarted worker sooner. */
   readonly reconnectDelayMsMax: number;
-  /** Default 1024. Queries under way on one stream; more are sent to another replica or refused. */
+  /**
+   * Default 4096. Workers known by name; of more, those that were never met make room for each other.
+   * Costs a call now and then for each that does not exist.
+   */
+  readonly workersMax: number;
+  /**
+   * Default 40. Calls a second of workers never met, after a first burst of `callsMax`. More finds the
+   * real ones sooner among many that do not exist; each costs a connection and 1 ms of this process.
+   */
+  readonly callsPerSecond: number;
+  /** Default 256. Workers never met that are called at once after a rest, as at the start. */
+  readonly callsMax: number;
+  /** Default 2000 ms. The longest wait between two calls at an address where nobody was met. */
+  readonly callDelayMsMax: number;
+  /** Default 2000 ms. Where workers are met is written to the state file so long after it changes. */
+  readonly saveDelayMs: number;
+  /**
+   * Default 10 000 ms. A worker that does not answer, and that others name but a healthy store does not,
+   * is called for so long. Longer than stores and workers take to agree.
+   */
+  readonly unstoredMs: number;
+  /**
+   * Default 10 000 ms. A worker that has not answered for so long may be followed by the process that
+   * it had replaced. Longer than any worker is silent and comes back.
+   */
+  readonly successorGoneMs: number;
+  /**
+   * Default 8192. Queries under way on one stream; more are sent to another replica or refused. Room for
+   * `inFlightRequestsMax` and for what they ask again when a worker dies; costs about 1 KiB each.
+   */
   readonly linkQueriesMax: number;
   /** Default 8 MiB. Bytes of queries that wait for a stream that takes no more, likewise. */
   readonly linkBytesMax: number;
@@ -142,6 +176,7 @@ const DEFAULTS: RouterSettings = {
   secondAttemptsPerSecond: 10,
   tableDelayMs: 5,
   replansMax: 4,
+  lostWorkersMax: 4,
   replanWaitMs: 250,
   pingIntervalMs: 100,
   idlePingIntervalMs: 500,
@@ -155,7 +190,14 @@ const DEFAULTS: RouterSettings = {
   helloTimeoutMs: 1000,
   reconnectDelayMs: 100,
   reconnectDelayMsMax: 300,
-  linkQueriesMax: 1024,
+  workersMax: 4096,
+  callsPerSecond: 40,
+  callsMax: 256,
+  callDelayMsMax: 2000,
+  saveDelayMs: 2000,
+  unstoredMs: 10_000,
+  successorGoneMs: 10_000,
+  linkQueriesMax: 8192,
   linkBytesMax: 8 * 2 ** 20,
   inFlightRequestsMax: 2048,
   waitingRowsMax: 65_536,

@@ -38,6 +38,7 @@ import { runOnVersion } from "./version-run.ts";
 import type { Replay } from "./warm-up.ts";
 import { WarmUp } from "./warm-up.ts";
 import { WorkerLinks } from "./worker-links.ts";
+import type { SavedWorkers } from "./worker-links.ts";
 
 /** What a router needs of the world. It ends none of these; whoever made them does. */
 export interface RouterDependencies {
@@ -45,6 +46,8 @@ export interface RouterDependencies {
   readonly connector: WorkerConnector;
   readonly membership: MembershipStore;
   readonly denseEngine: DenseEngine;
+  /** Where to keep across restarts where workers are. Default: nowhere. */
+  readonly savedWorkers?: SavedWorkers | undefined;
   readonly observer?: RouterObserver;
   /** Runs at the end of the current turn; default `setImmediate`. A simulator brings its own. */
   readonly defer?: (run: () => void) => void;
@@ -108,12 +111,13 @@ class ClusterRouter implements Router {
 
   constructor(settings: RouterSettings, dependencies: RouterDependencies) {
     const { environment, connector, membership, denseEngine, defer } = dependencies;
+    const { savedWorkers: saved } = dependencies;
     this.settings = settings;
     this.#environment = environment;
     this.#membership = membership;
     const invalidate = (): void => this.#routing?.invalidate();
     this.#links = new WorkerLinks(
-      { environment, connector, membership, settings, defer },
+      { environment, connector, membership, settings, defer, saved },
       invalidate,
     );
     const { peers } = this.#links;

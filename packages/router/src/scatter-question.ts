@@ -22,20 +22,30 @@ export interface ScatterQuestion {
   readonly deadlineMs: number;
   /** Give back what can be had instead of giving up when partitions are lost. */
   readonly allowPartial: boolean;
+  /** Worker lives whose connection broke under this request; grows. */
+  readonly lostWorkers: Set<string>;
 }
 
 /** One attempt to have a question answered by one generation. */
 export interface ScatterAttempt {
   readonly table: RoutedTable;
-  /** A query planned again: even its first questions come out of the budget. */
-  readonly isReplan: boolean;
+  /**
+   * What its first questions count as: a query that is planned again is a `retry` and needs the
+   * budget, unless no worker has computed for it yet (`again`).
+   */
+  readonly attempt: "first" | "retry" | "again";
 }
 
 /** How a scatter ended. */
 export type ScatterResult =
   /** `lost`: partitions without an answer, ascending; never any unless `allowPartial`. */
   | { readonly state: "answered"; readonly parts: readonly ScatterPart[]; readonly lost: number[] }
-  /** This generation cannot answer for the lost partitions. */
-  | { readonly state: "unfinished"; readonly lost: number[]; readonly reason: string }
+  /** This generation cannot answer for the lost partitions. `isCostly`: some worker has tried. */
+  | {
+      readonly state: "unfinished";
+      readonly lost: number[];
+      readonly reason: string;
+      readonly isCostly: boolean;
+    }
   /** The question itself is at fault; no replica will answer it. */
   | { readonly state: "refused"; readonly error: WinnowError };

@@ -4,6 +4,8 @@ import { WinnowError } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { plain, QueryBench, twice } from "./query-bench.cases.ts";
 
+const noSecondAttempts = { secondAttemptRatio: 0, secondAttemptsPerSecond: 0 };
+
 describe("a search over faulty workers", () => {
   test("survives a worker that dies while it is asked (L1)", async () => {
     const bench = new QueryBench({ held: twice });
@@ -89,7 +91,7 @@ describe("a search over faulty workers", () => {
       await bench.clock.advanceSettled(100);
       for (const [id, peer] of bench.peers) {
         if (id !== "w1") peer.onPong({ sequence: 1, queueRows: 0, progress: 1, stalled: false });
-        peer.tick(false);
+        peer.tick();
       }
     }
 
@@ -236,6 +238,54 @@ describe("a search over faulty workers", () => {
     expect(first.scores?.shape).toEqual([1, 5]);
     await expect(second).rejects.toThrow("the budget for second attempts is spent");
     expect(spent).not.toEqual([]);
+  });
+
+  test("asks again without a budget where a connection broke: nobody else will answer", async () => {
+    const bench = new QueryBench({ held: twice, settings: noSecondAttempts });
+    for (const worker of bench.workers) worker.delayMs = 20;
+    const vectors = bench.vectors(1);
+
+    const answers = Array.from({ length: 50 }, () => bench.search({ vectors, k: 5 }));
+    await bench.clock.advanceSettled(5);
+    bench.kill(bench.workers[0]!);
+
+    for (const answer of answers) {
+      expect(plain(await bench.settle(answer))).toEqual(bench.expected(vectors, 5));
+    }
+  });
+
+  test("plans again without a budget after a connection broke", async () => {
+    const held = [[0, 1], [2, 3], []];
+    const bench = new QueryBench({ held, settings: noSecondAttempts });
+    for (const worker of bench.workers) worker.delayMs = 20;
+    const vectors = bench.vectors(1);
+
+    const answer = bench.search({ vectors, k: 5 });
+    await bench.clock.advanceSettled(5);
+    for (const partition of [0, 1]) bench.workers[2]!.held.add(partition);
+    bench.announce(bench.workers[2]!);
+    bench.kill(bench.workers[0]!);
+
+    expect(plain(await bench.settle(answer))).toEqual(bench.expected(vectors, 5));
+  });
+
+  test("gives a request up that has lost too many workers: it may be what kills them", async () => {
+    const settings = { ...noSecondAttempts, lostWorkersMax: 2 };
+    const everywhere = Array.from({ length: 5 }, () => [0]);
+    const bench = new QueryBench({ held: everywhere, partitions: 1, settings });
+    const killed: string[] = [];
+    for (const worker of bench.workers) {
+      worker.behave = () => {
+        killed.push(worker.id);
+        queueMicrotask(() => bench.kill(worker));
+        return "silent";
+      };
+    }
+
+    const answer = bench.settle(bench.search({ vectors: bench.vectors(1), k: 5 }));
+
+    await expect(answer).rejects.toThrow("lost 2 workers");
+    expect(killed).toHaveLength(2);
   });
 
   test("ends at once when its client leaves, and cancels what it asked", async () => {

@@ -2,11 +2,10 @@
 // asks, waits, hedges, retries on other replicas, and says what came back or which partitions this
 // generation cannot answer. Which slot is answered by whom is the matter of `slot.ts`.
 
-import { toWinnowError } from "@winnow/core";
+import { setGraceTimer, toWinnowError, WinnowError } from "@winnow/core";
 import type { Environment, WorkerId } from "@winnow/core";
 import type { Asked, WorkerAnswer, WorkerReply } from "@winnow/cluster";
 import type { AttemptBudget } from "./attempt-budget.ts";
-import { setGraceTimer } from "./grace-timer.ts";
 import { hedgeDelayMs } from "./hedge-delay.ts";
 import { chooseReplicas } from "./replica-choice.ts";
 import type { RouterObserver, SecondAttempt } from "./router-observer.ts";
@@ -55,7 +54,16 @@ export function scatter(
   });
 }
 
-type AttemptKind = "first" | SecondAttempt;
+/**
+ * Why a worker is asked: first, as a second attempt that may double the work (a hedge, or a retry while
+ * the worker asked before may still compute), or once more because nobody else will answer. The first
+ * two are counted, second attempts are bounded by the budget; a question asked once more replaces one
+ * that is over, so it adds no load and is bounded by its request (`lostWorkersMax`, `replansMax`).
+ */
+type AttemptKind = "first" | SecondAttempt | "again";
+
+/** Failures that prove that a worker has done nothing for a question and never will. */
+const UNANSWERED: ReadonlySet<string> = new Set(["DISCONNECTED", "NOT_OWNER", "NO_VERSION"]);
 
 class Scatter {
   readonly #parts: ScatterParts;
@@ -63,6 +71,8 @@ class Scatter {
   readonly #resolve: (result: ScatterResult) => void;
   #roots: readonly Slot[] = [];
   #reason = "no replica";
+  /** Whether some worker may have computed in vain: another plan is then a second attempt. */
+  #isCostly = false;
   #ended = false;
 
   constructor(
@@ -76,7 +86,7 @@ class Scatter {
   }
 
   start(): void {
-    this.#roots = this.#launch(this.#question.partitions, undefined, "first");
+    this.#roots = this.#launch(this.#question.partitions, undefined, this.#question.attempt);
     this.#endIfSettled();
   }
 
@@ -117,11 +127,12 @@ class Scatter {
   /** Sends a slot's question; false if the budget or the worker does not admit it. */
   #ask(slot: Slot, kind: AttemptKind): boolean {
     const { budget, observer } = this.#parts;
-    const isFirst = kind === "first" && !this.#question.isReplan;
-    if (isFirst) budget.countFirst();
-    else if (!budget.takeSecond(kind === "hedge" ? "hedge" : "retry", shareOfWork(slot))) {
-      observer.budgetSpent?.(kind === "hedge" ? "hedge" : "retry");
+    const isSecond = kind === "hedge" || kind === "retry";
+    const share = shareOfWork(slot);
+    if (isSecond && !budget.allowsSecond(kind, share)) {
+      observer.budgetSpent?.(kind);
       this.#reason = "the budget for second attempts is spent";
+      this.#isCostly = true;
       return false;
     }
     const asked = this.#send(slot);
@@ -130,6 +141,8 @@ class Scatter {
       this.#reason = `worker ${slot.peer.id}: ${asked.reason}`;
       return false;
     }
+    if (isSecond) budget.countSecond(share);
+    else if (kind === "first") budget.countFirst();
     slot.cancel = () => asked.cancel();
     this.#watch(slot);
     return true;
@@ -158,7 +171,8 @@ class Scatter {
   #watch(slot: Slot): void {
     const { environment, settings } = this.#parts;
     const { attemptTimeoutMs, ownLagMs } = settings;
-    const mayHedge = settings.hedge && slot.parent === undefined && !this.#question.isReplan;
+    const isFirst = slot.parent === undefined && this.#question.attempt === "first";
+    const mayHedge = settings.hedge && isFirst;
     const hedgeMs = mayHedge ? hedgeDelayMs(this.#parts, this.#question.table, slot) : undefined;
     const setTimer = (delayMs: number, decide: () => void): void => {
       slot.timer = setGraceTimer(environment.clock, { delayMs, ownLagMs }, decide);
@@ -231,7 +245,19 @@ class Scatter {
       return;
     }
     if (failure.reason === "INTERNAL") slot.peer.noteFailure();
+    if (failure.reason === "DISCONNECTED" && this.#hasLostTooMany(slot)) return;
     this.#onNoAnswer(slot, failure.reason);
+  }
+
+  /** A request that is under way at every worker that dies may be what kills them: it goes no further. */
+  #hasLostTooMany({ peer }: Slot): boolean {
+    const { lostWorkers } = this.#question;
+    lostWorkers.add(`${peer.id} ${peer.announcement?.incarnation ?? 0}`);
+    const { lostWorkersMax } = this.#parts.settings;
+    if (lostWorkers.size < lostWorkersMax) return false;
+    const message = `The request lost ${lostWorkers.size} workers; it is not sent to more of them`;
+    this.#end({ state: "refused", error: new WinnowError("UNAVAILABLE", message) });
+    return true;
   }
 
   /** A slot's own worker will not answer: its successors do, or are asked now. */
@@ -239,8 +265,10 @@ class Scatter {
     if (slot.waiting) slot.cancel();
     stopWaiting(slot);
     this.#reason = `worker ${slot.peer.id}: ${reason}`;
+    const isUnanswered = UNANSWERED.has(reason);
+    this.#isCostly ||= !isUnanswered;
     if (slot.successors.length === 0) {
-      slot.successors = this.#launch(slot.partitions, slot, "retry");
+      slot.successors = this.#launch(slot.partitions, slot, isUnanswered ? "again" : "retry");
       if (slot.successors.length > 0) this.#parts.observer.secondAttempt?.("retry", reason);
       const asked = slot.successors.reduce((count, one) => count + one.partitions.length, 0);
       if (asked < slot.partitions.length && !this.#question.allowPartial) dropSlot(slot);
@@ -269,7 +297,7 @@ class Scatter {
     if (failed && !this.#question.allowPartial) {
       const pending = new Set(open.flatMap((slot) => slot.partitions));
       const lost = this.#lostBut(parts).filter((partition) => !pending.has(partition));
-      this.#end({ state: "unfinished", lost, reason: this.#reason });
+      this.#end({ state: "unfinished", lost, reason: this.#reason, isCostly: this.#isCostly });
     } else if (open.length === 0) {
       this.#end({ state: "answered", parts, lost: failed ? this.#lostBut(parts) : [] });
     }

@@ -5,9 +5,8 @@
 //   {6…10 → w1}  ──slow───▶ {6,7 → w0} and {8…10 → w2}    hedge, timeout: w1 or both of these
 //   {11…15 → w2} ──failed─▶ {11 → w0} and {12…15 → w1}    retry: both of these
 
-import type { WorkerId } from "@winnow/core";
+import type { GraceTimer, WorkerId } from "@winnow/core";
 import type { WorkerAnswer } from "@winnow/cluster";
-import type { GraceTimer } from "./grace-timer.ts";
 import type { WorkerPeer } from "./worker-peer.ts";
 
 /** One worker's answer for some partitions. */

@@ -8,7 +8,7 @@ import { isSameVersion, partitionRanges } from "@winnow/cluster";
 import type { RoutedTable, RoutedVersion, RoutingTable } from "@winnow/cluster";
 import type { ScatterParts } from "./scatter.ts";
 import { scatter } from "./scatter.ts";
-import type { ScatterQuestion, ScatterResult } from "./scatter-question.ts";
+import type { ScatterAttempt, ScatterQuestion, ScatterResult } from "./scatter-question.ts";
 import type { ScatterPart } from "./slot.ts";
 import type { Turnstile } from "./turnstile.ts";
 
@@ -37,6 +37,8 @@ export interface RequestScope {
   readonly turnMs: number;
   /** Hears how many rows of its searches are done with. */
   readonly answered: (rows: number) => void;
+  /** Worker lives whose connection broke under it. */
+  readonly lostWorkers: Set<string>;
   /** The generation in use; replaced whole when it cannot finish. */
   table: RoutingTable;
   /** Partitions of candidate tables asked, and of these answered, over all queries. */
@@ -45,7 +47,10 @@ export interface RequestScope {
 }
 
 /** The question without what the request knows. */
-export interface TableQuestion extends Omit<ScatterQuestion, "version" | "deadlineMs"> {
+export interface TableQuestion extends Omit<
+  ScatterQuestion,
+  "version" | "deadlineMs" | "lostWorkers"
+> {
   /** Ends this step; also when another step of the request has failed. */
   readonly signal: AbortSignal;
 }
@@ -65,17 +70,18 @@ export async function queryTable(
   question: TableQuestion,
   scope: RequestScope,
 ): Promise<TableAnswer> {
+  let attempt = "first" as ScatterAttempt["attempt"];
   for (let plans = 1; ; plans += 1) {
     const table = routedTable(scope.table, scope.version, question.tableNumber);
-    const isReplan = plans > 1;
-    if (isLostFor(table, question)) return await lastChance(parts, question, { scope, isReplan });
-    const result = await ask(parts, question, { scope, isReplan, allowPartial: false });
+    if (isLostFor(table, question)) return await lastChance(parts, question, { scope, attempt });
+    const result = await ask(parts, question, { scope, attempt, allowPartial: false });
     if (result.state === "answered") return accept(scope, question, result);
+    attempt = result.isCostly || attempt === "retry" ? "retry" : "again";
     const mayReplan = plans <= parts.settings.replansMax;
     const later = mayReplan ? await laterTable(parts, question, scope) : undefined;
     if (later === undefined) {
       const { lost, reason } = result;
-      return await lastChance(parts, question, { scope, isReplan: true, failed: { lost, reason } });
+      return await lastChance(parts, question, { scope, attempt, failed: { lost, reason } });
     }
     parts.observer.replan?.(scope.version.model);
     scope.table = later;
@@ -84,7 +90,7 @@ export async function queryTable(
 
 interface LastChance {
   readonly scope: RequestScope;
-  readonly isReplan: boolean;
+  readonly attempt: ScatterAttempt["attempt"];
   /** What the last attempt could not answer, and why. */
   readonly failed?: { readonly lost: readonly number[]; readonly reason: string };
 }
@@ -93,7 +99,7 @@ interface LastChance {
 async function lastChance(
   parts: TableQueryParts,
   question: TableQuestion,
-  { scope, isReplan, failed }: LastChance,
+  { scope, attempt, failed }: LastChance,
 ): Promise<TableAnswer> {
   const table = routedTable(scope.table, scope.version, question.tableNumber);
   const lost = question.partitions.filter(
@@ -102,7 +108,7 @@ async function lastChance(
   if (!question.allowPartial || lost.length === question.partitions.length) {
     throw lostError(scope, question, failed ?? { lost, reason: "no replica" });
   }
-  const result = await ask(parts, question, { scope, isReplan, allowPartial: true });
+  const result = await ask(parts, question, { scope, attempt, allowPartial: true });
   if (result.state === "answered" && result.parts.length > 0) {
     return accept(scope, question, result);
   }
@@ -115,14 +121,14 @@ async function ask(
   question: TableQuestion,
   how: {
     readonly scope: RequestScope;
-    readonly isReplan: boolean;
+    readonly attempt: ScatterAttempt["attempt"];
     readonly allowPartial: boolean;
   },
 ): Promise<Exclude<ScatterResult, { state: "refused" }>> {
-  const { version, deadlineMs, table: current } = how.scope;
+  const { version, deadlineMs, lostWorkers, table: current } = how.scope;
   const table = routedTable(current, version, question.tableNumber)!;
-  const { isReplan, allowPartial } = how;
-  const whole = { ...question, version, deadlineMs, table, isReplan, allowPartial };
+  const { attempt, allowPartial } = how;
+  const whole = { ...question, version, deadlineMs, lostWorkers, table, attempt, allowPartial };
   const result = await scatter(parts, whole, question.signal);
   if (result.state === "refused") throw result.error;
   return result;
@@ -132,7 +138,7 @@ async function ask(
 function contentOf(table: RoutingTable, version: VersionKey): RoutedVersion | undefined {
   return table.models
     .get(version.model)
-    ?.versions.find((candidate) => isSameVersion(candidate.key, version));
+    ?.contents.find((candidate) => isSameVersion(candidate.key, version));
 }
 
 function routedTable(

@@ -1,8 +1,9 @@
-// What a worker's answer to a search must look like (S10): never less than was asked. Anything else is
-// the worker's fault, and another replica is asked.
+// What a worker's answer to a search must look like (S10): never less than was asked, rows of the
+// partitions that were asked, and in order, as the merge takes for granted. Anything else
+// is the worker's fault, and another replica is asked.
 
-import type { CandidateTable, Tensor } from "@winnow/core";
-import { rowRangeOf } from "@winnow/core";
+import type { CandidateTable, Tensor, TopKBlock } from "@winnow/core";
+import { compareCandidates, rowRangeOf } from "@winnow/core";
 import type { TopKAsk, WorkerAnswer } from "@winnow/cluster";
 
 /** Which rows the question was about. */
@@ -26,7 +27,37 @@ export function topKFault(
   const least = ask.excluded.length === 0 ? Math.min(ask.k, rowsOf(table, partitions)) : 0;
   const wrong = counts.find((count) => count < least || count > most);
   if (wrong !== undefined) return `${wrong} candidates instead of ${least} to ${most}`;
+  const misplaced = rowFault(block, { table, partitions });
+  if (misplaced !== undefined) return misplaced;
   return ask.rowsOnly ? undefined : idsFault(ids, { table, counts });
+}
+
+/** The first row that was not asked for, or stands where it cannot. */
+function rowFault(block: TopKBlock, { table, partitions }: SearchedRows): string | undefined {
+  const isAsked = new Uint8Array(table.partitions);
+  for (const partition of partitions) isAsked[partition] = 1;
+  const { queries, k, counts, scores, rows } = block;
+  const { rows: tableRows, partitions: cuts } = table;
+  for (let query = 0; query < queries; query += 1) {
+    const start = query * k;
+    const end = start + counts[query]!;
+    for (let at = start; at < end; at += 1) {
+      const row = rows[at]!;
+      // A row is in the last partition that begins at it or before, see `rowRangeOf`.
+      if (row >= tableRows || isAsked[Math.ceil(((row + 1) * cuts) / tableRows) - 1] === 0) {
+        return `row ${row}, which is in none of the partitions asked`;
+      }
+      if (at === start || scores[at - 1]! > scores[at]!) continue;
+      if (isOutOfOrder(block, at)) return `row ${row} out of order`;
+    }
+  }
+  return undefined;
+}
+
+/** Whether a candidate may not follow the one before it, which has no higher score. */
+function isOutOfOrder({ scores, rows }: TopKBlock, at: number): boolean {
+  const before = { score: scores[at - 1]!, row: rows[at - 1]! };
+  return compareCandidates(before, { score: scores[at]!, row: rows[at]! }) >= 0;
 }
 
 function idsFault(

@@ -1,9 +1,10 @@
 // A search over healthy workers: exact, bounded, without the excluded.
 
 import { stringTensor } from "@winnow/core";
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { idOf } from "./fake-cluster.cases.ts";
-import { plain, QueryBench, twice } from "./query-bench.cases.ts";
+import { plain, plainLists, QueryBench, twice } from "./query-bench.cases.ts";
 
 describe("a search", () => {
   test("I2: equals brute force on the unpartitioned table, ties included", async () => {
@@ -39,16 +40,39 @@ describe("a search", () => {
     expect(plain(answer).rows).toHaveLength(12);
   });
 
-  test("gives every query as many items as the poorest when exclusions leave too few", async () => {
+  test("S1: the exclusions of one query shorten no other query's list", async () => {
     const bench = new QueryBench({ held: twice, rows: 8 });
-    const vectors = bench.vectors(2);
-    const exclude = [stringTensor([idOf(0), idOf(1)]), stringTensor([])];
+    const vectors = bench.vectors(3);
+    const all = Array.from({ length: 8 }, (_, row) => idOf(row));
+    const exclude = [stringTensor(all.slice(1)), stringTensor([]), stringTensor(all)];
 
-    const answer = await bench.settle(bench.search({ vectors, k: 8, exclude }));
+    const answer = await bench.settle(bench.search({ vectors, k: 6, exclude }));
 
-    expect(answer.scores?.shape).toEqual([2, 6]);
-    expect(answer.ids?.shape).toEqual([2, 6]);
-    expect(plain(answer).rows.slice(0, 6)).not.toContain(0);
+    expect(answer.scores?.shape).toEqual([3, 6]);
+    expect([...answer.counts!]).toEqual([1, 6, 0]);
+    expect(plainLists(answer)).toEqual(bench.expectedLists(vectors, 6, exclude));
+  });
+
+  test("S1: each query has the list that it has alone, whatever is excluded from each", async () => {
+    const subset = fc.uniqueArray(fc.integer({ min: 0, max: 9 }), { maxLength: 10 });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(subset, { minLength: 1, maxLength: 7 }),
+        fc.integer({ min: 0, max: 10 }),
+        fc.integer({ min: 1, max: 3 }),
+        async (excludedRows, k, frameQueriesMax) => {
+          const settings = { frameQueriesMax };
+          const bench = new QueryBench({ held: twice, rows: 10, settings });
+          const vectors = bench.vectors(excludedRows.length);
+          const exclude = excludedRows.map((rows) => stringTensor(rows.map(idOf)));
+
+          const answer = await bench.settle(bench.search({ vectors, k, exclude }));
+
+          expect(plainLists(answer)).toEqual(bench.expectedLists(vectors, k, exclude));
+        },
+      ),
+      { numRuns: 100 },
+    );
   });
 
   test.each([

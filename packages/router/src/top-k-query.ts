@@ -26,7 +26,7 @@ export interface TopKQuestionOfTable {
 }
 
 /**
- * The best `k` of each query; fewer only where exclusions or lost partitions leave fewer.
+ * The best `k` of each query; fewer only where its own exclusions or lost partitions leave fewer.
  * @throws WinnowError as `queryTable`, INVALID_ARGUMENT for exclusions that fit neither way
  */
 export async function queryTopK(

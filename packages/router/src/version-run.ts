@@ -36,6 +36,7 @@ export async function runOnVersion(parts: TableQueryParts, run: VersionRun): Pro
     allowPartial: run.allowPartial === true,
     turnMs: run.admitted?.turnMs ?? parts.environment.clock.nowMs(),
     answered: (rows) => run.admitted?.answered(rows),
+    lostWorkers: new Set(),
     table,
     partitionsAsked: 0,
     partitionsAnswered: 0,

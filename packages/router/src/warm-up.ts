@@ -97,6 +97,6 @@ export class WarmUp {
 }
 
 function completeVersion(table: RoutingTable, fingerprint: Fingerprint): RoutedVersion | undefined {
-  const versions = [...table.models.values()].flatMap((model) => model.versions);
+  const versions = [...table.models.values()].flatMap((model) => model.contents);
   return versions.find((each) => each.key.fingerprint === fingerprint && isComplete(each));
 }

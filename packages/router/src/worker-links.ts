@@ -1,51 +1,64 @@
-// Which workers this router is connected to. Membership says where to connect; the stream says what
-// is true. A member that a healthy store no longer names is let go only when its stream is dead too,
-// so an empty, failed or flushed store takes nothing away from a cluster that answers.
+// Which workers this router knows. Others say where to look (`contact-book.ts`); the stream says what
+// is true (`worker-contact.ts`). A member that a healthy store no longer names is let go only when its
+// stream is dead too, so an empty, failed or flushed store takes nothing away from a cluster that answers.
+// Nor do names that somebody made up: there is room for so many workers, those that were met keep
+// theirs, and of the others only so many a second are called.
 
-import type { Environment, Incarnation, WinnowError, WorkerId } from "@winnow/core";
-import { WorkerChannel } from "@winnow/cluster";
+import { setGraceTimer } from "@winnow/core";
+import type { GraceTimer, WorkerId } from "@winnow/core";
 import type {
   Announcement,
+  Contact,
+  MemberNews,
   MembershipStore,
   MembershipView,
-  WorkerConnector,
 } from "@winnow/cluster";
-import type { RouterSettings } from "./router-settings.ts";
-import { WorkerPeer } from "./worker-peer.ts";
+import { ContactBook } from "./contact-book.ts";
+import { SavedContacts } from "./saved-contacts.ts";
+import type { SavedContactsParts } from "./saved-contacts.ts";
+import { WorkerContact } from "./worker-contact.ts";
+import type { WorkerContactParts } from "./worker-contact.ts";
+import type { WorkerPeer } from "./worker-peer.ts";
 
 /** What links need of the world. */
-export interface WorkerLinksParts {
-  readonly environment: Environment;
-  readonly connector: WorkerConnector;
+export interface WorkerLinksParts extends Omit<WorkerContactParts, "onChange" | "onMembers"> {
   readonly membership: MembershipStore;
-  readonly settings: RouterSettings;
-  /** Runs at the end of the current turn, so that questions of one turn share a frame. */
-  readonly defer?: ((run: () => void) => void) | undefined;
+  /** Where workers are kept across restarts, and for which cluster; absent: nowhere. */
+  readonly saved?: SavedWorkers | undefined;
 }
 
-interface Member {
-  readonly workerId: WorkerId;
-  readonly address: string;
-  /** `undefined` for a member known by the list alone. */
-  readonly incarnation: Incarnation | undefined;
-}
+/** A file in which a router keeps where its workers are, and whose they are (`SavedContacts`). */
+export type SavedWorkers = Pick<SavedContactsParts, "file" | "cluster">;
 
 /** Streams to all known workers. */
 export class WorkerLinks {
   readonly #parts: WorkerLinksParts;
   readonly #onChange: () => void;
+  readonly #contacts = new Map<WorkerId, WorkerContact>();
   readonly #peers = new Map<WorkerId, WorkerPeer>();
   readonly #endWatch: () => void;
+  readonly #book: ContactBook;
+  readonly #saved: SavedContacts | undefined;
   #view: MembershipView | undefined;
+  /** Calls of strangers that may be made now. */
+  #allowance: number;
+  #earnedAtMs: number;
   #closed = false;
-  #endTicks: () => void;
+  #ticks: GraceTimer;
 
   /** `onChange` is called whenever a table built from the announcements might differ. */
   constructor(parts: WorkerLinksParts, onChange: () => void) {
     this.#parts = parts;
     this.#onChange = onChange;
-    this.#endTicks = this.#scheduleTick();
+    this.#book = new ContactBook(parts.settings);
+    this.#allowance = parts.settings.callsMax;
+    this.#earnedAtMs = parts.environment.clock.nowMs();
+    this.#ticks = this.#scheduleTick();
     this.#endWatch = parts.membership.watch((view) => this.#onView(view));
+    if (parts.saved === undefined) return;
+    const contacts = (): readonly Contact[] => this.#worthSaving();
+    this.#saved = new SavedContacts({ ...parts, ...parts.saved, contacts });
+    void this.#saved.read().then((saved) => this.#remember(saved)); // Never rejects.
   }
 
   /** Every known worker, connected or not. */
@@ -76,117 +89,149 @@ export class WorkerLinks {
   #onView(view: MembershipView): void {
     if (this.#closed) return;
     this.#view = view;
-    for (const member of membersOf(view)) this.#keep(member);
-    for (const peer of this.#peers.values()) this.#letGoIfGone(peer);
+    this.#book.setStored(view);
+    for (const contact of this.#contacts.values()) {
+      contact.aim(this.#book.hintsOf(contact.id));
+      this.#letGoIfGone(contact);
+    }
+    this.#admitNamed();
+    this.#call();
     this.#onChange();
   }
 
-  /** Connects to a member, or to its new address. */
-  #keep(member: Member): void {
-    let peer = this.#peers.get(member.workerId);
-    if (peer === undefined) {
-      peer = new WorkerPeer({ id: member.workerId, ...this.#parts });
-      this.#peers.set(member.workerId, peer);
-    }
-    const known = peer.announcement?.incarnation;
-    const isOld =
-      known !== undefined && member.incarnation !== undefined && member.incarnation < known;
-    if (isOld) return;
-    const isNewLife = member.incarnation !== undefined && peer.supersede(member.incarnation);
-    if (peer.askable) return;
-    // A worker that is back is called at once, not after what is left of the wait for it.
-    if (isNewLife || peer.address !== member.address) this.#connect(peer, member.address);
-  }
-
-  #connect(peer: WorkerPeer, address: string): void {
-    const { environment, connector, settings, defer } = this.#parts;
-    peer.close();
-    const isCurrent = (): boolean => peer.channel === channel;
-    const channel: WorkerChannel = new WorkerChannel(
-      { environment, connector, routerId: settings.routerId, ...(defer && { defer }) },
-      {
-        onAnnouncement: (announcement) => {
-          if (!isCurrent() || !this.#isHimself(peer, announcement)) return;
-          if (!peer.connected)
-            environment.log.info("worker connected", { worker: peer.id, address });
-          peer.onAnnouncement(announcement);
-          this.#onChange();
-        },
-        onPong: (pong) => isCurrent() && peer.onPong(pong),
-        onDrain: () => isCurrent() && this.#onChange(),
-        onDisconnect: (error) => isCurrent() && this.#onDisconnect(peer, error),
-      },
-      {
-        address,
-        pendingMax: settings.linkQueriesMax,
-        unsentBytesMax: settings.linkBytesMax,
-        reconnectMinMs: settings.reconnectDelayMs,
-        reconnectMaxMs: settings.reconnectDelayMsMax,
-        connectTimeoutMs: settings.helloTimeoutMs,
-      },
-    );
-    peer.attach(channel);
-  }
-
-  /** A worker under another name at a member's address is not that member. */
-  #isHimself(peer: WorkerPeer, announcement: Announcement): boolean {
-    if (announcement.workerId === peer.id) return true;
-    this.#parts.environment.log.warn("address answers as another worker", {
-      worker: peer.id,
-      answersAs: announcement.workerId,
-    });
-    return false;
-  }
-
-  #onDisconnect(peer: WorkerPeer, error: WinnowError | undefined): void {
+  /** What the last run wrote down. */
+  #remember(saved: readonly Contact[]): void {
     if (this.#closed) return;
-    if (peer.connected) {
-      const { code, message } = error ?? { code: "OK", message: "The worker ended the stream" };
-      this.#parts.environment.log.warn("worker disconnected", { worker: peer.id, code, message });
+    this.#book.setSaved(saved);
+    for (const contact of this.#contacts.values()) contact.aim(this.#book.hintsOf(contact.id));
+    this.#admitNamed();
+    this.#call();
+  }
+
+  /** Where workers were met, now or in the last run; nothing before any was met in this one. */
+  #worthSaving(): readonly Contact[] {
+    const contacts = [...this.#contacts.values()];
+    if (!contacts.some(({ isMet }) => isMet)) return [];
+    return contacts.flatMap(({ id, lastMet }) => lastMet ?? this.#book.savedOf(id) ?? []);
+  }
+
+  /** A connected worker tells where others are. */
+  #onMembers(news: readonly MemberNews[]): void {
+    if (this.#closed) return;
+    this.#book.tell(news);
+    for (const { workerId } of news) {
+      const contact = this.#contacts.get(workerId);
+      if (contact === undefined) continue;
+      contact.aim(this.#book.hintsOf(workerId));
+      this.#letGoIfGone(contact);
     }
-    peer.onDisconnect();
-    this.#letGoIfGone(peer);
-    this.#onChange();
+    this.#admitNamed();
+    this.#call();
   }
 
-  #letGoIfGone(peer: WorkerPeer): void {
-    if (this.#view?.healthy !== true || peer.connected) return;
-    if (membersOf(this.#view).some((member) => member.workerId === peer.id)) return;
-    peer.close();
-    this.#peers.delete(peer.id);
+  /**
+   * Takes up names that are not known yet. Where there are more than places, those that were called in
+   * vain make room, for others by turns, so that a name somebody made up keeps no real one out for long.
+   */
+  #admitNamed(): void {
+    const { settings, environment } = this.#parts;
+    const strangers = [...this.#book.names()].filter((id) => !this.#contacts.has(id));
+    if (strangers.length === 0) return;
+    const isCrowded = this.#contacts.size + strangers.length > settings.workersMax;
+    const displaceable = [...this.#contacts.values()].filter(
+      ({ isMet, failures }) => isCrowded && !isMet && failures >= TRIES_MIN,
+    );
+    const first = Math.floor(environment.random() * strangers.length);
+    for (const id of [...strangers.slice(first), ...strangers.slice(0, first)]) {
+      if (this.#contacts.size >= settings.workersMax) {
+        const displaced = displaceable.pop();
+        if (displaced === undefined) return;
+        this.#drop(displaced);
+      }
+      this.#admit(id).aim(this.#book.hintsOf(id));
+    }
   }
 
-  #scheduleTick(): () => void {
-    const { environment, settings } = this.#parts;
-    const dueMs = environment.clock.nowMs() + settings.pingIntervalMs;
-    const timer = environment.clock.setTimer(settings.pingIntervalMs, () => {
-      this.#endTicks = this.#scheduleTick();
-      this.#tick(environment.clock.nowMs() - dueMs > settings.ownLagMs);
-    });
-    return () => environment.clock.clearTimer(timer);
-  }
-
-  #tick(late: boolean): void {
-    for (const peer of this.#peers.values()) {
-      peer.tick(late);
-      if (peer.misses < this.#parts.settings.closeAfterMisses) continue;
-      this.#parts.environment.log.warn("stream of a silent worker closed", { worker: peer.id });
-      this.#connect(peer, peer.address!);
+  #admit(id: WorkerId): WorkerContact {
+    const onChange = (): void => {
+      this.#letGoIfGone(contact);
+      this.#call();
+      this.#saved?.changed();
       this.#onChange();
+    };
+    const onMembers = (news: readonly MemberNews[]): void => this.#onMembers(news);
+    const contact: WorkerContact = new WorkerContact(id, { ...this.#parts, onChange, onMembers });
+    this.#contacts.set(id, contact);
+    this.#peers.set(id, contact.peer);
+    return contact;
+  }
+
+  /** Follows up what is said of workers that are not connected; of strangers, so many a second. */
+  #call(): void {
+    if (this.#closed) return;
+    const { environment, settings } = this.#parts;
+    const nowMs = environment.clock.nowMs();
+    const earned = ((nowMs - this.#earnedAtMs) / 1000) * settings.callsPerSecond;
+    this.#allowance = Math.min(settings.callsMax, this.#allowance + earned);
+    this.#earnedAtMs = nowMs;
+    const contacts = [...this.#contacts.values()];
+    for (const contact of contacts) if (contact.isMet) contact.follow();
+    const strangers = contacts.filter(({ isMet }) => !isMet);
+    const first = Math.floor(environment.random() * strangers.length);
+    const byTurns = [...strangers.slice(first), ...strangers.slice(0, first)];
+    const uncalled = byTurns.filter(({ failures }) => failures === 0);
+    const called = byTurns.filter(({ failures }) => failures > 0);
+    for (const contact of [...uncalled, ...called]) {
+      if (this.#allowance < 1) return;
+      if (contact.follow()) this.#allowance -= 1;
     }
+  }
+
+  /** A worker that is not connected stays while anybody names it, and the store may yet do so. */
+  #letGoIfGone(contact: WorkerContact): void {
+    const { id, peer, silentMs } = contact;
+    if (peer.connected || this.#book.isStored(id)) return;
+    const isLookedFor = !this.#book.isStoreHealthy || silentMs < this.#parts.settings.unstoredMs;
+    if (isLookedFor && this.#book.hintsOf(id).length > 0) return;
+    if (!this.#book.isStoreHealthy && contact.isMet) return;
+    this.#book.forget(id);
+    this.#drop(contact);
+    this.#saved?.changed();
+  }
+
+  #drop(contact: WorkerContact): void {
+    contact.close();
+    if (this.#contacts.get(contact.id) !== contact) return;
+    this.#contacts.delete(contact.id);
+    this.#peers.delete(contact.id);
+  }
+
+  /** A tick judges who has not answered the last ping, so it waits until this process has listened. */
+  #scheduleTick(): GraceTimer {
+    const { environment, settings } = this.#parts;
+    const { pingIntervalMs: delayMs, ownLagMs } = settings;
+    return setGraceTimer(environment.clock, { delayMs, ownLagMs }, () => {
+      this.#ticks = this.#scheduleTick();
+      for (const contact of this.#contacts.values()) {
+        contact.tick();
+        this.#letGoIfGone(contact);
+      }
+      this.#admitNamed();
+      this.#call();
+    });
   }
 
   /** Ends all streams. */
   close(): void {
     this.#closed = true;
     this.#endWatch();
-    this.#endTicks();
-    for (const peer of this.#peers.values()) peer.close();
+    this.#ticks.clear();
+    this.#saved?.close();
+    for (const contact of this.#contacts.values()) contact.close();
+    this.#contacts.clear();
     this.#peers.clear();
   }
 }
 
-function membersOf(view: MembershipView): Member[] {
-  const silent = view.silent.map((member) => ({ ...member, incarnation: undefined }));
-  return [...view.workers, ...silent];
-}
+/** Calls in vain after which a worker that was never met may make room for another. */
+const TRIES_MIN = 2;

@@ -27,10 +27,10 @@ function peerAndWorker(): { clock: ManualClock; peer: WorkerPeer; worker: FakeWo
   return { clock, peer, worker };
 }
 
-function tick(on: { clock: ManualClock; peer: WorkerPeer }, times: number, late = false): void {
+function tick(on: { clock: ManualClock; peer: WorkerPeer }, times: number): void {
   for (let each = 0; each < times; each += 1) {
     on.clock.advance(100);
-    on.peer.tick(late);
+    on.peer.tick();
   }
 }
 
@@ -90,20 +90,12 @@ describe("suspicion", () => {
     on.clock.advance(95);
     on.peer.ask(question, { onReply: () => undefined, onDoubt: () => (doubts += 1) });
     on.clock.advance(5);
-    on.peer.tick(false);
+    on.peer.tick();
     tick(on, 2);
     const before = doubts;
     tick(on, 1);
 
     expect([before, doubts]).toEqual([0, 1]);
-  });
-
-  test("misses do not count while this process itself was late", () => {
-    const on = peerAndWorker();
-
-    tick(on, 10, true);
-
-    expect(on.peer.trusted).toBe(true);
   });
 
   test("a worker that says it is stalled is suspect at once, though it answers", () => {

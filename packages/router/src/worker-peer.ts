@@ -14,7 +14,7 @@
 // Neither suspicion nor ejection forbids anything: an untrusted worker is asked last, so the last
 // replica of a partition is asked however bad it is (the panic rule).
 
-import type { Environment, Incarnation, WorkerId } from "@winnow/core";
+import type { Environment, WorkerId } from "@winnow/core";
 import type {
   Announcement,
   Asked,
@@ -52,9 +52,9 @@ export class WorkerPeer {
   readonly #settings: RouterSettings;
   readonly #waiting = new Set<QuestionListener>();
   #channel: PeerChannel | undefined;
+  #aimedAt: string | undefined;
   #announcement: Announcement | undefined;
   #connected = false;
-  #incarnationMin: Incarnation = 0 as Incarnation;
   #sequence = 0;
   /** Nothing is outstanding: the last ping was answered, or a question since. */
   #heard = true;
@@ -98,18 +98,24 @@ export class WorkerPeer {
     return this.#connected;
   }
 
-  /** Host and port of the current channel. */
-  get address(): string | undefined {
-    return this.#channel?.address;
+  /** Says where a worker that was not met yet is looked for. */
+  aim(address: string | undefined): void {
+    this.#aimedAt = address;
   }
 
-  /** Whether questions can be sent: an open stream of an incarnation that nothing superseded. */
+  /** Host and port of the current channel; before there is one, where the worker is looked for. */
+  get address(): string | undefined {
+    return this.#channel?.address ?? this.#aimedAt;
+  }
+
+  /** Whether questions can be sent: an open stream of a worker that is not in drain. */
   get askable(): boolean {
-    return (
-      this.#connected &&
-      this.#channel?.state === "open" &&
-      (this.#announcement?.incarnation ?? 0) >= this.#incarnationMin
-    );
+    return this.#connected && this.#channel?.state === "open";
+  }
+
+  /** Whether somebody lives there: an open stream on which pings are answered. */
+  get answers(): boolean {
+    return this.askable && this.#misses < this.#settings.suspectAfterMisses;
   }
 
   /** Whether the worker should be asked before those that are suspect or ejected. */
@@ -137,16 +143,6 @@ export class WorkerPeer {
   /** Unanswered pings in a row. */
   get misses(): number {
     return this.#misses;
-  }
-
-  /**
-   * An incarnation was seen somewhere; lower ones are superseded and never asked again. True if no
-   * other had seen it before.
-   */
-  supersede(incarnation: Incarnation): boolean {
-    const isNew = incarnation > this.#incarnationMin;
-    if (isNew) this.#incarnationMin = incarnation;
-    return isNew;
   }
 
   /** Asks, and hears of the reply or of doubts about it. */
@@ -181,7 +177,6 @@ export class WorkerPeer {
     if (!this.#connected) this.#forgetMisses();
     this.#connected = true;
     this.#announcement = announcement;
-    this.supersede(announcement.incarnation);
   }
 
   /** The worker's compute side has answered a ping. */
@@ -206,16 +201,16 @@ export class WorkerPeer {
   }
 
   /**
-   * Time for a ping, unless the worker is idle and was pinged lately. A router that was late itself
-   * does not count the miss.
+   * Time for a ping, unless the worker is idle and was pinged lately. Between two ticks this process has
+   * listened for a ping's interval, however late they are.
    */
-  tick(late: boolean): void {
+  tick(): void {
     if (!this.#connected || this.#channel === undefined) return;
     const { pingIntervalMs, idlePingIntervalMs } = this.#settings;
     const nowMs = this.#environment.clock.nowMs();
     const sincePingMs = nowMs - this.#pingedAtMs;
     // A question sends a ping between two ticks: half an interval is soon enough to miss its answer.
-    this.#countMiss(!late && sincePingMs >= pingIntervalMs / 2);
+    this.#countMiss(sincePingMs >= pingIntervalMs / 2);
     const isResting = this.#heard && this.#isIdle && !this.#silent;
     this.#isIdle = this.#waiting.size === 0;
     if (!isResting || sincePingMs >= idlePingIntervalMs) this.#ping(nowMs);

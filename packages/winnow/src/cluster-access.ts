@@ -1,59 +1,143 @@
-// How a role reaches the cluster, from its flags: a connector for streams to workers, and membership
-// through Redis or a fixed list.
+// How a role reaches the cluster, from its flags: a connector for streams to workers, membership
+// through Redis or a fixed list, and what makes the words of others believable: the cluster's secret
+// and the addresses that workers may have.
 
+import path from "node:path";
 import {
+  type AddressRules,
+  ClusterSecret,
   GrpcConnector,
   type MembershipStore,
   RedisMembership,
+  type RefusalCounts,
+  RefusedRecords,
   StaticMembership,
   type WorkerConnector,
+  anyAddress,
+  noSecret,
+  openStateFile,
+  parseAddressRules,
   parseMembers,
+  readSecrets,
 } from "@winnow/cluster";
 import { type Environment, WinnowError } from "@winnow/core";
+import type { SavedWorkers } from "@winnow/router";
+import { openConfigFile } from "./model-config/config-file.ts";
 
-/** Flags that say how members find each other. */
+/** Flags that say how members find each other, and whom they believe. */
 export interface ClusterOptions {
   readonly redis?: string | undefined;
   readonly members?: string | undefined;
   /** Keeps clusters that share one Redis apart. */
   readonly cluster: string;
+  /** A file with the secrets that sign what is kept in Redis. */
+  readonly clusterSecretFile?: string | undefined;
+  /** What is not signed is believed as well. */
+  readonly acceptUnsigned: boolean;
+  /** Where workers may be, as `parseAddressRules` reads it. */
+  readonly workerAddresses?: string | undefined;
+  /** Where this process keeps what it should know after a restart. */
+  readonly stateDir?: string | undefined;
 }
 
 /** The cluster as one process reaches it. */
 export interface ClusterAccess {
   readonly connector: WorkerConnector;
   readonly membership: MembershipStore;
+  readonly addresses: AddressRules;
+  /** What was not believed so far. */
+  readonly refusals: () => RefusalCounts;
+  /** Where a router keeps its workers, in a file of this name; `undefined`: nowhere, or they are listed. */
+  savedWorkers(name: string): SavedWorkers | undefined;
   close(): Promise<void>;
 }
 
-/** Opens it. @throws WinnowError INVALID_ARGUMENT when neither or both ways are given */
-export function openCluster(options: ClusterOptions, environment: Environment): ClusterAccess {
-  const connector = new GrpcConnector(environment.clock);
-  const membership = membershipOf(options, { connector, environment });
+/** A secret that is being replaced is read again so often. */
+const SECRET_POLL_MS = 2000;
+
+/**
+ * Opens it. @throws WinnowError INVALID_ARGUMENT when neither or both ways are given, or for a flag
+ * that cannot be read; NOT_FOUND for a file of secrets that cannot
+ */
+export async function openCluster(
+  options: ClusterOptions,
+  environment: Environment,
+): Promise<ClusterAccess> {
+  const { workerAddresses } = options;
+  const isAnywhere = workerAddresses === undefined || workerAddresses === "";
+  const addresses = isAnywhere ? anyAddress : parseAddressRules(workerAddresses);
+  const { secret, stopWatching } = await openSecret(options, environment);
+  const refused = new RefusedRecords(environment.log);
+  const connector = new GrpcConnector(environment.clock, addresses);
+  const trust = { secret, addresses, refused };
+  const membership = membershipOf(options, { connector, environment, trust });
   return {
     connector,
     membership,
+    addresses,
+    refusals: () => refused.counts,
+    savedWorkers: (name) => savedWorkersOf(options, name),
     close: async () => {
+      stopWatching();
       await membership.close();
       connector.close();
     },
   };
 }
 
+interface WatchedSecret {
+  readonly secret: ClusterSecret;
+  readonly stopWatching: () => void;
+}
+
+async function openSecret(
+  { cluster, clusterSecretFile: file, acceptUnsigned }: ClusterOptions,
+  environment: Environment,
+): Promise<WatchedSecret> {
+  if (file === undefined || file === "") {
+    return { secret: noSecret(cluster), stopWatching: () => undefined };
+  }
+  const opened = await openConfigFile(
+    { file, read: readSecrets, pollMs: SECRET_POLL_MS },
+    environment,
+  );
+  const settings = { cluster, keys: opened.initial, acceptsUnsigned: acceptUnsigned };
+  const secret = new ClusterSecret(settings);
+  opened.follow((keys) => secret.replaceKeys(keys));
+  return { secret, stopWatching: () => opened.close() };
+}
+
+function savedWorkersOf(
+  { redis, cluster, stateDir }: ClusterOptions,
+  name: string,
+): SavedWorkers | undefined {
+  const isStateful = stateDir !== undefined && stateDir !== "";
+  if (!isStateful || redis === undefined || redis === "") return undefined;
+  const { host, pathname } = new URL(redis);
+  const file = openStateFile(path.resolve(stateDir), name);
+  return { file, cluster: `${cluster} in Redis at ${host}${pathname}` };
+}
+
 interface MembershipParts {
   readonly connector: WorkerConnector;
   readonly environment: Environment;
+  readonly trust: {
+    readonly secret: ClusterSecret;
+    readonly addresses: AddressRules;
+    readonly refused: RefusedRecords;
+  };
 }
 
 function membershipOf(options: ClusterOptions, parts: MembershipParts): MembershipStore {
   const { redis, members, cluster } = options;
-  const { connector, environment } = parts;
+  const { connector, environment, trust } = parts;
   if (redis !== undefined && redis !== "" && members === undefined) {
-    return new RedisMembership(environment, { url: redis, cluster });
+    return new RedisMembership(environment, { url: redis, cluster, ...trust });
   }
   if (members !== undefined && (redis === undefined || redis === "")) {
     const describe = connector.describe.bind(connector);
-    return new StaticMembership({ environment, describe }, { members: parseMembers(members) });
+    const settings = { members: parseMembers(members), ...trust };
+    return new StaticMembership({ environment, describe }, settings);
   }
   throw new WinnowError(
     "INVALID_ARGUMENT",

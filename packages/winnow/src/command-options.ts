@@ -71,7 +71,45 @@ export function addMembershipOptions(command: Command): Command {
         "name that separates clusters in one Redis",
         "WINNOW_CLUSTER",
       ).default("default"),
+    )
+    .addOption(
+      option(
+        "--cluster-secret-file <file>",
+        "secrets that sign what the cluster keeps in Redis, one a line: the first signs, all are accepted",
+        "WINNOW_CLUSTER_SECRET_FILE",
+      ),
+    )
+    .addOption(
+      option(
+        "--accept-unsigned [yes]",
+        "believe what is not signed too: while a secret is introduced",
+        "WINNOW_ACCEPT_UNSIGNED",
+      )
+        .preset("true")
+        .argParser(booleanValue)
+        .default(false),
+    )
+    .addOption(
+      option(
+        "--worker-addresses <list>",
+        "where workers may be: 10.0.0.0/8,shard-*.example.org:7600,… (default: any host and port)",
+        "WINNOW_WORKER_ADDRESSES",
+      ),
+    )
+    .addOption(
+      option(
+        "--state-dir <dir>",
+        "directory for what this process should know after a restart (default: none)",
+        "WINNOW_STATE_DIR",
+      ),
     );
+}
+
+/** Parses a switch that may be said or left out. */
+export function booleanValue(text: string): boolean {
+  if (["true", "1"].includes(text)) return true;
+  if (["false", "0"].includes(text)) return false;
+  throw new InvalidArgumentError("It must be true or false.");
 }
 
 /** How many replicas of each partition. */

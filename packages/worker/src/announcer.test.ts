@@ -13,6 +13,7 @@ function announcing() {
   const events: string[] = [];
   let memoryUsedBytes = 0;
   const membership: MembershipStore = {
+    lastIncarnation: async () => undefined,
     announce: async (announcement) => void told.push(announcement.memoryUsedBytes),
     suspend: () => void events.push("suspend"),
     withdraw: () => new Promise(() => undefined),

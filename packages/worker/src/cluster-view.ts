@@ -1,7 +1,14 @@
 // The cluster as this worker's replica control sees it: the membership view, with the answers that
 // planning asks of it again and again kept until the view changes.
 
-import { partitionNames, place, proveTable, servingVersion } from "@winnow/cluster";
+import {
+  isSameVersion,
+  partitionNames,
+  place,
+  proveTable,
+  rolloutsOf,
+  servingVersion,
+} from "@winnow/cluster";
 import type { Announcement, MembershipView, VersionHolding } from "@winnow/cluster";
 import { WinnowError } from "@winnow/core";
 import type { TableSource, VersionKey, WorkerId } from "@winnow/core";
@@ -105,6 +112,11 @@ export class ClusterView {
     );
   }
 
+  /** The same, with all others that have it still, and give it up only after a grace. */
+  lastAnswerersOf(version: VersionKey, table: number): Holders {
+    return this.#holdersWhere(version, table, ({ state }) => state !== "failed");
+  }
+
   #holdersWhere(
     version: VersionKey,
     table: number,
@@ -131,6 +143,13 @@ export class ClusterView {
   ): VersionKey | undefined {
     const announcements = [...this.others, own];
     return servingVersion(model, announcements, { current, replication: this.#replication });
+  }
+
+  /** Whether every worker holds its share of a version, fully replicated. */
+  isComplete(version: VersionKey, own: Announcement): boolean {
+    const announcements = [...this.others, own];
+    const rollouts = rolloutsOf(version.model, announcements, { replication: this.#replication });
+    return rollouts.some(({ key, complete }) => complete && isSameVersion(key, version));
   }
 
   /**

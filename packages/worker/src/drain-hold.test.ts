@@ -37,18 +37,33 @@ interface HoldFacts {
   readonly placed: readonly WorkerId[];
   /** What w0 holds. */
   readonly own: VersionHolding;
+  /** It serves until then, if it does at all. */
+  readonly servesUntilMs: number;
+  /** Until then w0's version counts as one that served lately. */
+  readonly latelyUntilMs: number;
+  /** From then on every version is complete. */
+  readonly completeAtMs: number;
 }
 
 /** Looks at the hold of w0, whose one partition w1 is to have too, every 50 ms; when is it over? */
 function endOfHold(
   othersAt: (nowMs: number) => readonly Announcement[],
-  { placed = [w0, w1], own = holding }: Partial<HoldFacts> = {},
+  {
+    placed = [w0, w1],
+    own = holding,
+    servesUntilMs = Infinity,
+    latelyUntilMs = 0,
+    completeAtMs = 0,
+  }: Partial<HoldFacts> = {},
 ): number {
   let hold: DrainHold = { isOver: false, uncovered: 0, coveredSinceMs: undefined };
   for (let nowMs = 0; ; nowMs += 50) {
     const others = othersAt(nowMs);
     const holders = others.filter(({ versions }) =>
-      versions.some(({ tables }) => tables.length > 0),
+      versions.some((each) => each.tables.length > 0 && each.fingerprint === own.fingerprint),
+    );
+    const answerers = new Map(
+      holders.length === 0 ? [] : [[0, new Map(holders.map((each) => [each.workerId, []]))]],
     );
     const heard = new Set(others.map(({ workerId: id }) => id));
     hold = drainHold({
@@ -58,12 +73,12 @@ function endOfHold(
       others,
       absent: new Set(placed.filter((id) => id !== w0 && !heard.has(id))),
       coveredSinceMs: hold.coveredSinceMs,
-      holdings: [own],
+      holdings: [{ ...own, serving: own.serving === true && nowMs < servesUntilMs }],
       ownersOf: () => [[w0, w1]],
-      answerersOf: () =>
-        new Map(
-          holders.length === 0 ? [] : [[0, new Map(holders.map((each) => [each.workerId, []]))]],
-        ),
+      answerersOf: () => answerers,
+      lastAnswerersOf: () => answerers,
+      servedLately: () => nowMs < latelyUntilMs,
+      isComplete: () => nowMs >= completeAtMs,
     });
     if (hold.isOver) return nowMs;
   }
@@ -145,6 +160,29 @@ describe("I5: the hold of a drain", () => {
     );
 
     expect(end).toBe(9000);
+  });
+
+  describe("of a content that nobody can read again", () => {
+    const next = { ...holding, fingerprint: fingerprint("b"), serving: false };
+    const others = [{ ...announcement(w1, 1, false), versions: [next] }];
+    const unloading = { ...holding, state: "unloading" as const };
+
+    test("lasts until another one serves, and while routers may still ask for it", () => {
+      expect(endOfHold(() => others)).toBe(60_000);
+      expect(endOfHold(() => others, { servesUntilMs: 5000 })).toBe(7000);
+      expect(endOfHold(() => others, { servesUntilMs: 5000, latelyUntilMs: 9000 })).toBe(11_000);
+      expect(endOfHold(() => others, { own: unloading, servesUntilMs: 5000 })).toBe(7000);
+    });
+
+    test("lasts until its replacement is complete, where another version serves", () => {
+      const own = { ...holding, serving: false };
+
+      expect(endOfHold(() => others, { own, completeAtMs: 4000 })).toBe(6000);
+    });
+
+    test("is over where nothing is to follow: its directory was taken away for good", () => {
+      expect(endOfHold(() => [announcement(w1, 1, false)], { own: unloading })).toBe(2000);
+    });
   });
 
   test("ends at its limit, covered or not", () => {

@@ -2,6 +2,9 @@
 // it holds, and that somebody else is to hold, is held by another worker that is not in drain. This,
 // not a PodDisruptionBudget, protects coverage when several workers are stopped at once.
 //
+// A content whose directory is gone or holds something else cannot be taken over by anybody: whoever has
+// all of it must answer until another version serves, and for the grace in which routers learn of it.
+//
 // What others announce may be the last words of a life that is over: a worker that was killed stays
 // announced until its lease runs out. Coverage therefore counts once it has held without a break for
 // longer than that, which is also the time in which routers connect to a worker that has just come.
@@ -10,7 +13,7 @@ import type { Announcement } from "@winnow/cluster";
 import type { VersionHolding } from "@winnow/cluster";
 import { haveEqualShares } from "@winnow/cluster";
 import { sleep } from "@winnow/core";
-import type { Clock, VersionKey, WorkerId } from "@winnow/core";
+import type { Clock, Fingerprint, VersionKey, WorkerId } from "@winnow/core";
 
 import type { Holders } from "./cluster-view.ts";
 
@@ -31,6 +34,12 @@ export interface DrainFacts {
   ownersOf(version: VersionKey, table: number): readonly (readonly WorkerId[])[];
   /** Other workers, not in drain, that answer for each partition and go on until another serves. */
   answerersOf(version: VersionKey, table: number): Holders;
+  /** The same, with those that answer for a while yet. */
+  lastAnswerersOf(version: VersionKey, table: number): Holders;
+  /** Whether it was the default a short time ago: requests may still be on their way by it. */
+  servedLately(version: VersionKey): boolean;
+  /** Whether every worker not in drain holds its share of a version, fully replicated. */
+  isComplete(version: VersionKey): boolean;
 }
 
 /** Bounds of the hold. */
@@ -68,26 +77,55 @@ export function drainHold(facts: DrainFacts): DrainHold {
   return { isOver: isCovered || nowMs >= startedAtMs + drainHoldMsMax, uncovered, coveredSinceMs };
 }
 
-/** What another worker says of a version it may hold as well. */
-function stateOn({ versions }: Announcement, { model, version }: VersionHolding) {
-  return versions.find((each) => each.model === model && each.version === version)?.state;
+/** A holding whose content is known. */
+type KnownHolding = VersionHolding & { readonly fingerprint: Fingerprint };
+
+/** What another worker says of this very content, or of a directory of its number that it has not read. */
+function stateOn({ versions }: Announcement, { model, version, fingerprint }: KnownHolding) {
+  const ofNumber = versions.filter((each) => each.model === model && each.version === version);
+  const same = ofNumber.find((each) => each.fingerprint === fingerprint);
+  return (same ?? ofNumber.find((each) => each.fingerprint === undefined))?.state;
 }
 
 /**
- * Whether others are to go on with a version: it serves, or one of them has it. A worker in drain
- * unloads nothing, so it may hold versions that everybody else has given up; nobody will cover those.
+ * How long partitions of a version must be answered for: until others hold them for good, or while
+ * anybody may ask; `undefined`: nobody will miss them. A worker in drain unloads nothing, so it may hold
+ * versions that everybody else has given up.
  */
-function isToBeKept(holding: VersionHolding, { others }: DrainFacts): boolean {
-  if (holding.state === "unloading") return false;
-  if (holding.serving === true) return true;
-  return others.some((other) => {
+function needOf(holding: KnownHolding, facts: DrainFacts): "good" | "while asked" | undefined {
+  const staying = facts.others.filter(({ state }) => state !== "draining");
+  if (holding.serving === true) {
+    const isFollowed = staying.some((other) => wantedBesides(holding, other).length > 0);
+    return holding.state !== "unloading" || isFollowed ? "good" : undefined;
+  }
+  const isReplaced = staying.some((other) =>
+    wantedBesides(holding, other).some(
+      (each) =>
+        each.version === holding.version && each.serving !== true && !facts.isComplete(each),
+    ),
+  );
+  if (isReplaced || facts.servedLately(holding)) return "while asked";
+  if (holding.state === "unloading") return undefined;
+  const isHeld = staying.some((other) => {
     const state = stateOn(other, holding);
-    return other.state !== "draining" && state !== undefined && state !== "unloading";
+    return state !== undefined && state !== "unloading";
   });
+  return isHeld ? "good" : undefined;
+}
+
+/** Other contents of the model that a worker holds or loads, to keep them. */
+function wantedBesides(holding: KnownHolding, { versions }: Announcement): KnownHolding[] {
+  return versions.filter(
+    (each): each is KnownHolding =>
+      each.model === holding.model &&
+      each.fingerprint !== undefined &&
+      each.fingerprint !== holding.fingerprint &&
+      (each.state === "ready" || each.state === "loading"),
+  );
 }
 
 /** Those that could not load a version, which is waited for only where it serves. */
-function failedOwners(holding: VersionHolding, { others }: DrainFacts): ReadonlySet<WorkerId> {
+function failedOwners(holding: KnownHolding, { others }: DrainFacts): ReadonlySet<WorkerId> {
   if (holding.serving === true) return new Set();
   const failed = others.filter((other) => stateOn(other, holding) === "failed");
   return new Set(failed.map(({ workerId }) => workerId));
@@ -110,13 +148,15 @@ export async function waitForHold(
 function uncoveredPartitions(facts: DrainFacts, heirs: ReadonlySet<WorkerId>): number {
   let uncovered = 0;
   for (const holding of facts.holdings) {
-    const { model, version, fingerprint, tables } = holding;
-    if (fingerprint === undefined || !isToBeKept(holding, facts)) continue;
+    if (!isKnown(holding)) continue;
+    const need = needOf(holding, facts);
+    if (need === undefined) continue;
     const failed = failedOwners(holding, facts);
     const isHeir = (owner: WorkerId): boolean => heirs.has(owner) && !failed.has(owner);
-    for (const { table, held } of tables) {
-      const owners = facts.ownersOf({ model, version, fingerprint }, table);
-      const answerers = facts.answerersOf({ model, version, fingerprint }, table);
+    for (const { table, held } of holding.tables) {
+      const owners = facts.ownersOf(holding, table);
+      const answerers =
+        need === "good" ? facts.answerersOf(holding, table) : facts.lastAnswerersOf(holding, table);
       uncovered += held.filter(({ partition, shares }) => {
         const isToBeTaken = owners[partition]?.some(isHeir) === true;
         const answered = [...(answerers.get(partition)?.values() ?? [])];
@@ -125,4 +165,8 @@ function uncoveredPartitions(facts: DrainFacts, heirs: ReadonlySet<WorkerId>): n
     }
   }
   return uncovered;
+}
+
+function isKnown(holding: VersionHolding): holding is KnownHolding {
+  return holding.fingerprint !== undefined;
 }

@@ -6,7 +6,7 @@ import { ManualClock, incarnation, silentLogger, workerId } from "@winnow/core";
 import type { Environment, Logger, WorkerId } from "@winnow/core";
 
 import type { OpenedTable } from "./compute/compute.ts";
-import { FakeCompute, fakePlan } from "./fake-compute.cases.ts";
+import { FakeCompute, contentPrint, fakePlan } from "./fake-compute.cases.ts";
 import type { FakePlan } from "./fake-compute.cases.ts";
 import { ReplicaControl } from "./replica-control.ts";
 import type { ReplicaSettings } from "./replica-control.ts";
@@ -45,12 +45,32 @@ export class FakeCluster {
       this.plan.directories.set(directory, ofVersion);
       return { version: Number(number), directory, stamp };
     });
+    this.#tell();
+  }
+
+  /** Replaces what lies in `/m/<version>` by something else, in place. */
+  replace(version: number, content: string): void {
+    this.plan.contents.set(`/m/${version}`, content);
+    this.touch(version, `stamp of ${content}`);
+  }
+
+  /** The files of a version look otherwise, and hold what they held. */
+  touch(version: number, stamp: string): void {
+    this.#versions = this.#versions.map((found) =>
+      found.version === version ? { ...found, stamp } : found,
+    );
+    this.#tell();
+  }
+
+  #tell(): void {
     for (const worker of this.workers.values()) worker.control.setModels(this.#models());
   }
 
   add(name: string, plan: Partial<FakePlan> = {}, log: Logger = silentLogger): FakeWorker {
     const id = workerId(name);
-    const compute = new FakeCompute({ ...this.plan, ...plan }, this.clock);
+    // What a test changes in the cluster's plan later holds for this worker too.
+    const own = Object.assign(Object.create(this.plan) as FakePlan, plan);
+    const compute = new FakeCompute(own, this.clock);
     const environment: Environment = { clock: this.clock, random: () => 0.5, log };
     const announcement = (): Announcement => ({
       workerId: id,
@@ -96,8 +116,10 @@ export class FakeCluster {
   /** The view every worker gets. */
   view(): MembershipView {
     const workers = [...this.workers.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    const announcements = workers.map((worker) => worker.announcement());
     return {
-      workers: workers.map((worker) => worker.announcement()),
+      workers: announcements,
+      contacts: announcements,
       readAtMs: this.clock.nowMs(),
       healthy: true,
       silent: [],
@@ -117,11 +139,17 @@ export class FakeCluster {
     }
   }
 
-  /** How many workers announce each partition of a table of a version. */
-  coverage(version: number, table = 0): number[] {
+  /** How many workers announce each partition of a table of a version, by number or by content. */
+  coverage(version: number | string, table = 0): number[] {
     const counts: number[] = [];
     for (const worker of this.workers.values()) {
-      const holding = worker.announcement().versions.find((each) => each.version === version);
+      const holding = worker
+        .announcement()
+        .versions.find((each) =>
+          typeof version === "number"
+            ? each.version === version
+            : each.fingerprint === contentPrint(version),
+        );
       const found = holding?.tables.find((each) => each.table === table);
       for (let partition = 0; partition < (found?.partitions ?? 0); partition += 1) {
         const isHeld = found?.held.some((each) => each.partition === partition) === true;
@@ -133,6 +161,6 @@ export class FakeCluster {
 
   #models(): FoundModel[] {
     const { policy } = this;
-    return [{ model: "m", policy, versions: this.#versions, problem: undefined }];
+    return [{ model: "m", policy, versions: this.#versions, copying: [], problem: undefined }];
   }
 }

@@ -2,11 +2,12 @@
 // failures on demand. For tests of the control logic, which must not care what a device is.
 
 import { WinnowError, fingerprint, sleep } from "@winnow/core";
-import type { Clock } from "@winnow/core";
+import type { Clock, Fingerprint } from "@winnow/core";
 
 import type {
   Compute,
   ComputeFailure,
+  ContentHandle,
   LoadedReplica,
   LookupBatchAnswer,
   OpenedTable,
@@ -14,7 +15,7 @@ import type {
   ReplicaName,
   TopKBatch,
   TopKBatchAnswer,
-  VersionName,
+  VersionDirectory,
 } from "./compute/compute.ts";
 
 /** A table of `partitions` partitions of `bytes` each. */
@@ -37,9 +38,11 @@ export function fakeTable(name: string, partitions: number, bytes = 100): Opened
 export interface FakePlan {
   /** Tables by directory. */
   readonly directories: Map<string, readonly OpenedTable[]>;
-  /** Thrown by open of a directory, or by load of `directory#table/partition`. */
+  /** What a directory holds, where that is not called as it is: `/m/1` is replaced by `/m/1b`. */
+  readonly contents: Map<string, string>;
+  /** Thrown by open of a content, or by load of `content#table/partition`. */
   readonly failures: Map<string, WinnowError>;
-  /** `directory#table/partition` that are read as something else than was written. */
+  /** `content#table/partition` that are read as something else than was written. */
   readonly corrupt: Set<string>;
   loadMs: number;
   /** What a replica occupies ÷ what its table says. */
@@ -53,6 +56,7 @@ export interface FakePlan {
 export function fakePlan(): FakePlan {
   return {
     directories: new Map(),
+    contents: new Map(),
     failures: new Map(),
     corrupt: new Set(),
     loadMs: 10,
@@ -66,14 +70,15 @@ export function fakePlan(): FakePlan {
 export class FakeCompute implements Compute {
   readonly device = { accelerator: "fake", device: "a plan" };
   readonly plan: FakePlan;
-  /** Every request in order: `open dir`, `load dir#table/partition`, … */
+  /** Every request in order: `open content`, `load content#table/partition`, … */
   readonly requests: string[] = [];
   /** Answers to scans; a test may hold them back. */
   scan: (batch: TopKBatch) => Promise<TopKBatchAnswer> = () => Promise.reject(new Error("no scan"));
   progress = 0;
   pending = 0;
   readonly #clock: Clock;
-  readonly #directories = new Map<string, string>();
+  readonly #contents = new Map<ContentHandle, FakeContent>();
+  #lastHandle = 0;
   readonly #held = new Map<string, number>();
   #failureListener: ((failure: ComputeFailure) => void) | undefined;
 
@@ -87,22 +92,36 @@ export class FakeCompute implements Compute {
     return { usedBytes, capacityBytes: this.plan.capacityBytes };
   }
 
-  /** `directory#table/partition` of everything that is loaded. */
+  /** `content#table/partition` of everything that is loaded. */
   get held(): string[] {
     return [...this.#held.keys()].toSorted();
   }
 
-  async open(name: VersionName, directory: string): Promise<OpenedVersion> {
-    this.#directories.set(keyOf(name), directory);
-    await this.#work(`open ${directory}`, directory);
+  /** What is open, as its directories called it. */
+  get openContents(): string[] {
+    return [...this.#contents.values()].map(({ content }) => content).toSorted();
+  }
+
+  async open(
+    { directory }: VersionDirectory,
+    siblings: readonly ContentHandle[],
+  ): Promise<OpenedVersion> {
+    const content = this.plan.contents.get(directory) ?? directory;
+    await this.#work(`open ${content}`, content);
     const tables = this.plan.directories.get(directory) ?? [];
-    return { fingerprint: fingerprint(`content of ${directory}`), tables };
+    const print = contentPrint(content);
+    const twin = siblings.find((handle) => this.#contents.get(handle)?.content === content);
+    if (twin !== undefined) return { handle: twin, fingerprint: print, tables };
+    this.#lastHandle += 1;
+    const handle = this.#lastHandle as ContentHandle;
+    this.#contents.set(handle, { content, tables });
+    return { handle, fingerprint: print, tables };
   }
 
   async load(name: ReplicaName): Promise<LoadedReplica> {
     const replica = this.#replicaOf(name);
     await this.#work(`load ${replica}`, replica);
-    const tables = this.plan.directories.get(this.#directories.get(keyOf(name)) ?? "") ?? [];
+    const tables = this.#contents.get(name.handle)?.tables ?? [];
     const statedBytes = tables[name.table]?.partitionBytes[name.partition] ?? 0;
     const bytes = Math.max(this.plan.leastBytes, statedBytes * this.plan.overheadRatio);
     this.#held.set(replica, bytes);
@@ -115,11 +134,11 @@ export class FakeCompute implements Compute {
     this.#held.delete(this.#replicaOf(name));
   }
 
-  async close(name: VersionName): Promise<void> {
-    const directory = this.#directories.get(keyOf(name));
-    this.requests.push(`close ${directory}`);
-    for (const key of this.#held.keys())
-      if (key.startsWith(`${directory}#`)) this.#held.delete(key);
+  async close(handle: ContentHandle): Promise<void> {
+    const content = this.#contents.get(handle)?.content;
+    this.requests.push(`close ${content}`);
+    this.#contents.delete(handle);
+    for (const key of this.#held.keys()) if (key.startsWith(`${content}#`)) this.#held.delete(key);
   }
 
   async program(): Promise<Uint8Array> {
@@ -149,7 +168,7 @@ export class FakeCompute implements Compute {
   }
 
   #replicaOf(name: ReplicaName): string {
-    return `${this.#directories.get(keyOf(name))}#${name.table}/${name.partition}`;
+    return `${this.#contents.get(name.handle)?.content}#${name.table}/${name.partition}`;
   }
 
   async #work(request: string, target: string): Promise<void> {
@@ -163,4 +182,13 @@ export class FakeCompute implements Compute {
   }
 }
 
-const keyOf = (name: VersionName): string => `${name.model}/${name.version}`;
+/** The fingerprint of a content by its name. */
+export function contentPrint(content: string): Fingerprint {
+  return fingerprint(`content of ${content}`);
+}
+
+/** What a handle stands for. */
+interface FakeContent {
+  readonly content: string;
+  readonly tables: readonly OpenedTable[];
+}

@@ -3,7 +3,7 @@
 
 import type { Environment } from "@winnow/core";
 
-import { loadedOf, openedOf, versionKey } from "./replica-set.ts";
+import { loadedOf, openedOf } from "./replica-set.ts";
 import type { HeldVersion, ReplicaEvent, ReplicaSet } from "./replica-set.ts";
 import { VersionShare, isLoading } from "./replica-share.ts";
 import type { Intent } from "./replica-share.ts";
@@ -37,7 +37,7 @@ export class LoadLog {
   note(event: ReplicaEvent, held: HeldVersion, intent: Intent | undefined): void {
     const { log, clock } = this.#environment;
     const name = { model: held.model, version: held.version };
-    const key = versionKey(held);
+    const key = event.id;
     if (event.kind === "opened") {
       const tables = event.opened.tables.map(({ name: table, rows, dim }) => ({
         table,
@@ -61,8 +61,8 @@ export class LoadLog {
 
   /** Reports shares that the plan refuses, each reason once. */
   noteRefusals(before: ReplicaSet, now: ReplicaSet): void {
-    for (const [key, { model, version, refusal }] of now.versions) {
-      if (refusal === undefined || before.versions.get(key)?.refusal !== undefined) continue;
+    for (const [id, { model, version, refusal }] of now.versions) {
+      if (refusal === undefined || before.versions.get(id)?.refusal !== undefined) continue;
       const { code, message } = refusal;
       this.#environment.log.error("version refused", { model, version, code, message });
       this.#observer?.loadFailed({ model, code });
@@ -74,7 +74,7 @@ export class LoadLog {
     const opened = openedOf(held);
     if (opened === undefined) return;
     const nowMs = clock.nowMs();
-    const before = this.#courses.get(event.key) ?? { ...NO_COURSE, startedAtMs: nowMs };
+    const before = this.#courses.get(event.id) ?? { ...NO_COURSE, startedAtMs: nowMs };
     const share = new VersionShare(held, opened, intent);
     const missing = share.missing(held);
     const course = {
@@ -85,7 +85,7 @@ export class LoadLog {
       bytesRead: before.bytesRead + event.loaded.bytesRead,
       tenths: Math.floor(share.loadedRatio(held) * 10),
     };
-    this.#courses.set(event.key, course);
+    this.#courses.set(event.id, course);
     const name = { model: held.model, version: held.version };
     const isWhole = missing.length === 0 && !isLoading(held);
     if (course.tenths > before.tenths && !isWhole) {
@@ -105,7 +105,7 @@ export class LoadLog {
           (course.bytesRead / 1e6 / Math.max(0.001, course.loadMs)).toFixed(3),
         ),
       });
-      this.#courses.set(event.key, { ...NO_COURSE, startedAtMs: nowMs, tenths: 10 });
+      this.#courses.set(event.id, { ...NO_COURSE, startedAtMs: nowMs, tenths: 10 });
     }
   }
 }

@@ -18,6 +18,7 @@ export class MembershipHub {
         this.announcements.set(own, announcement);
         this.#publish();
       },
+      lastIncarnation: async (id) => this.announcements.get(id)?.incarnation,
       suspend: () => undefined,
       withdraw: async () => {
         if (own !== undefined) this.announcements.delete(own);
@@ -50,6 +51,7 @@ export class MembershipHub {
     const placed = workers.filter(({ state }) => state !== "draining");
     return {
       workers,
+      contacts: workers,
       readAtMs: 0,
       healthy: true,
       silent: [],

@@ -36,7 +36,8 @@ async function stampOf(directory: string): Promise<string | undefined> {
   if (!MODEL_FILES.some((name) => names.includes(name))) return undefined;
   const nested = await Promise.all(
     ["variables", "assets", "assets.extra"].map(async (folder) => {
-      const children = await readdir(path.join(directory, folder)).catch(() => []);
+      const options = { recursive: true, encoding: "utf8" } as const;
+      const children = await readdir(path.join(directory, folder), options).catch(() => []);
       return children.map((name) => path.join(folder, name));
     }),
   );
@@ -44,7 +45,9 @@ async function stampOf(directory: string): Promise<string | undefined> {
   const lines = await Promise.all(
     files.map(async (file) => {
       const facts = await stat(path.join(directory, file)).catch(() => undefined);
-      return facts?.isFile() === true ? `${file} ${facts.size} ${facts.mtimeMs}` : "";
+      if (facts?.isFile() !== true) return "";
+      // The time of the last change to a file's entry too: a copy may keep size and date of another file.
+      return `${file} ${facts.size} ${facts.mtimeMs} ${facts.ctimeMs}`;
     }),
   );
   return createHash("sha256").update(lines.join("\n")).digest("hex");

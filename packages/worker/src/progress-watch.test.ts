@@ -1,6 +1,7 @@
 // Stalls are told apart from idleness and from slow but living work.
 
 import { ManualClock } from "@winnow/core";
+import type { Clock } from "@winnow/core";
 import { expect, test } from "vitest";
 
 import { ProgressWatch } from "./progress-watch.ts";
@@ -55,4 +56,33 @@ test("slow work that moves is no stall; a stall ends when nothing waits any more
   expect(changes).toEqual([true, false]);
   watch.close();
   expect(clock.pendingTimers).toBe(0);
+});
+
+test("an event loop that stood still takes its own lag for no stall", () => {
+  const clock = new ManualClock();
+  let heldMs = 0;
+  const loop: Clock = {
+    nowMs: () => clock.nowMs() + heldMs,
+    setTimer: (delayMs, run) => clock.setTimer(delayMs, run),
+    clearTimer: (timer) => clock.clearTimer(timer),
+  };
+  const changes: boolean[] = [];
+  const watch = new ProgressWatch(
+    {
+      clock: loop,
+      signs: () => ({ isBusy: true, progress: 0 }),
+      onChange: (stalled) => changes.push(stalled),
+    },
+    { stallMs: 1000, checkIntervalMs: 100 },
+  );
+  watch.run();
+  clock.advance(250);
+
+  heldMs = 5000;
+  clock.advance(300);
+  const afterBlock = [...changes];
+  clock.advance(2000);
+
+  expect([afterBlock, changes]).toEqual([[], [true]]);
+  watch.close();
 });

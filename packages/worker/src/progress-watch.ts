@@ -1,8 +1,10 @@
 // Notices a wedged compute side behind a live event loop (reliability: progress lease). While queries
 // wait and the shared counter stands still for `stallMs`, the worker is stalled: its pongs say so and
-// its lease is not renewed, until the counter moves again.
+// its lease is not renewed, until the counter moves again. Time in which this event loop itself stood
+// still does not count: it may have an answer of the compute side lying unread.
 
-import type { Clock, Timer } from "@winnow/core";
+import { setGraceTimer } from "@winnow/core";
+import type { Clock, GraceTimer, Timer } from "@winnow/core";
 
 /** What is looked at. */
 export interface ProgressSigns {
@@ -27,8 +29,8 @@ export class ProgressWatch {
   readonly #onChange: (stalled: boolean) => void;
   #isStalled = false;
   #progress = 0;
-  /** Since when work waits without progress. */
-  #stillSinceMs: number | undefined;
+  /** Runs, or has run, while work waits without progress. */
+  #stall: GraceTimer | undefined;
   #timer: Timer | undefined;
 
   constructor(
@@ -57,16 +59,28 @@ export class ProgressWatch {
 
   close(): void {
     if (this.#timer !== undefined) this.#clock.clearTimer(this.#timer);
+    this.#stall?.clear();
   }
 
-  #look(): void {
+  /** Whether work waits and nothing has moved since the last look. */
+  #look(): boolean {
     const { isBusy, progress } = this.#signs();
-    const nowMs = this.#clock.nowMs();
     const isStill = isBusy && progress === this.#progress;
     this.#progress = progress;
-    this.#stillSinceMs = isStill ? (this.#stillSinceMs ?? nowMs) : undefined;
-    const isStalled =
-      this.#stillSinceMs !== undefined && nowMs - this.#stillSinceMs >= this.#settings.stallMs;
+    if (isStill) {
+      const { stallMs } = this.#settings;
+      this.#stall ??= setGraceTimer(this.#clock, { delayMs: stallMs }, () => {
+        if (this.#look()) this.#tell(true);
+      });
+    } else {
+      this.#stall?.clear();
+      this.#stall = undefined;
+      this.#tell(false);
+    }
+    return isStill;
+  }
+
+  #tell(isStalled: boolean): void {
     if (isStalled === this.#isStalled) return;
     this.#isStalled = isStalled;
     this.#onChange(isStalled);

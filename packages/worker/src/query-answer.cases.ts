@@ -3,17 +3,19 @@
 
 import type { WorkerLink, WorkerQuery, WorkerReply } from "@winnow/cluster";
 import { ManualClock, fingerprint } from "@winnow/core";
-import type { TopKBlock, VersionKey } from "@winnow/core";
+import type { TopKBlock, VersionKey, WinnowError } from "@winnow/core";
 
-import type { TopKBatch, TopKBatchAnswer } from "./compute/compute.ts";
+import type { ContentHandle, TopKBatch, TopKBatchAnswer } from "./compute/compute.ts";
 import { FakeCompute, fakePlan, fakeTable } from "./fake-compute.cases.ts";
-import { foundVersion, replicaKey } from "./replica-set.ts";
+import { emptyReplicaSet, replicaKey, withFound } from "./replica-set.ts";
 import type { HeldVersion, Replica } from "./replica-set.ts";
 import { QueryAnswer } from "./query-answer.ts";
 import type { AnswerLimits } from "./query-answer.ts";
 
 /** The version that is held. */
 export const KEY: VersionKey = { model: "m", version: 1, fingerprint: fingerprint("abc") };
+/** What the compute side calls it. */
+export const HANDLE: ContentHandle = 1 as ContentHandle;
 const LIMITS: AnswerLimits = {
   queueRowsMax: 8,
   batchRowsMax: 4,
@@ -26,19 +28,34 @@ const LIMITS: AnswerLimits = {
   lookupKeysMax: 10,
 };
 
+/** Another content that is held under the same number: its directory was replaced in place. */
+export const BESIDE: VersionKey = { ...KEY, fingerprint: fingerprint("beside") };
+/** What the compute side calls that one. */
+export const HANDLE_BESIDE: ContentHandle = 2 as ContentHandle;
+
 /** Holds partitions 0 and 1 (retiring) of a candidate table of four, and nothing of a keyed one. */
-function heldVersion(): HeldVersion {
+function heldVersion(handle: ContentHandle, key: VersionKey): HeldVersion {
   const loaded = { bytes: 1, bytesRead: 1, elapsedMs: 1, shares: [] };
   const keyed = { ...fakeTable("users", 2), kind: "keyed" as const };
-  const opened = { fingerprint: KEY.fingerprint, tables: [fakeTable("movies", 4), keyed] };
+  const opened = {
+    handle,
+    fingerprint: key.fingerprint,
+    tables: [fakeTable("movies", 4), keyed],
+  };
   const replicas = new Map<number, Replica>([
     [replicaKey(0, 0), { phase: "ready", loaded }],
     [replicaKey(0, 1), { phase: "retiring", loaded, sinceMs: 0 }],
     [replicaKey(0, 2), { phase: "loading" }],
     [replicaKey(1, 0), { phase: "ready", loaded }],
   ]);
-  const found = foundVersion("m", { version: 1, directory: "/m/1", stamp: "a" });
-  return { ...found, life: { phase: "open", opened }, replicas };
+  return { ...foundContent(), life: { phase: "open", opened }, replicas };
+}
+
+/** A version directory that nobody has opened. */
+export function foundContent(): HeldVersion {
+  const found = { model: "m", version: 1, directory: "/m/1", stamp: "a" };
+  const [held] = withFound(emptyReplicaSet, found).versions.values();
+  return held!;
 }
 
 /** A scan that has begun. */
@@ -56,6 +73,8 @@ export interface Answering {
   readonly answers: QueryAnswer;
   readonly replies: readonly WorkerReply[];
   readonly handlers: ReturnType<QueryAnswer["serve"]>;
+  /** Why the link ended its stream. */
+  readonly refusals: readonly WinnowError[];
   /** `id kind` or `id reason` of each reply. */
   readonly reasons: () => string[];
 }
@@ -78,18 +97,28 @@ export function answering(limits: Partial<AnswerLimits> = {}): Answering {
         fail: reject,
       });
     });
-  const held = heldVersion();
-  const find = (key: VersionKey): HeldVersion | undefined =>
-    key.fingerprint === KEY.fingerprint ? held : undefined;
+  const held = new Map([
+    [KEY.fingerprint, heldVersion(HANDLE, KEY)],
+    [BESIDE.fingerprint, heldVersion(HANDLE_BESIDE, BESIDE)],
+  ]);
+  const find = (key: VersionKey): HeldVersion | undefined => held.get(key.fingerprint);
   const answers = new QueryAnswer({ clock, compute, find }, { ...LIMITS, ...limits });
   const replies: WorkerReply[] = [];
-  const link = { routerId: "r", reply: (reply: WorkerReply) => replies.push(reply) };
+  const refusals: WinnowError[] = [];
+  const link = {
+    routerId: "r",
+    reply: (reply: WorkerReply) => replies.push(reply),
+    refuse: (error: WinnowError) => {
+      refusals.push(error);
+      handlers.onClose();
+    },
+  };
   const handlers = answers.serve(link as unknown as WorkerLink);
   const reasons = (): string[] =>
     replies.map(
       ({ id, answer }) => `${id} ${answer.kind === "failure" ? answer.reason : answer.kind}`,
     );
-  return { clock, scans, answers, replies, handlers, reasons };
+  return { clock, scans, answers, replies, handlers, refusals, reasons };
 }
 
 function emptyBlock(queries: number, k: number): TopKBlock {

@@ -4,7 +4,7 @@
 import { WinnowError, fingerprint } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 
-import { KEY, answering, query } from "./query-answer.cases.ts";
+import { BESIDE, HANDLE, HANDLE_BESIDE, KEY, answering, query } from "./query-answer.cases.ts";
 import type { QueryOptions } from "./query-answer.cases.ts";
 
 const other = { ...KEY, fingerprint: fingerprint("other content") };
@@ -51,6 +51,24 @@ describe("checks", () => {
     await clock.advanceSettled(0);
 
     expect(reasons()).toEqual(["1 topK"]);
+  });
+});
+
+describe("two contents of one number", () => {
+  test("(S4) are searched apart: a query is answered by the content it names, or not at all", async () => {
+    const { handlers, scans, clock } = answering();
+
+    handlers.onQueries([query({ id: 1 }), query({ id: 2, version: BESIDE }), query({ id: 3 })]);
+    for (let scan = 0; scan < 2; scan += 1) {
+      scans[scan]?.finish();
+      await clock.advanceSettled(0);
+    }
+
+    const asked = scans.map(({ batch }) => [batch.target.handle, batch.asks.length]);
+    expect(asked).toEqual([
+      [HANDLE, 2],
+      [HANDLE_BESIDE, 1],
+    ]);
   });
 });
 
@@ -176,6 +194,36 @@ describe("endings", () => {
 
     expect(reasons()).toEqual([]);
     expect(scans).toHaveLength(1);
+  });
+
+  test("(S8) a stream that gives one id to two queries is ended, and both are forgotten", async () => {
+    const { handlers, reasons, refusals, scans, answers, clock } = answering();
+    handlers.onQueries([query({ id: 1 }), query({ id: 2 })]);
+
+    handlers.onQueries([query({ id: 3 }), query({ id: 2, k: 5 }), query({ id: 4 })]);
+    scans[0]?.finish();
+    await clock.advanceSettled(0);
+
+    expect(refusals).toMatchObject([{ code: "INVALID_ARGUMENT" }]);
+    expect(refusals[0]?.message).toContain("query 2 is under way");
+    expect(scans.map(({ signal }) => signal?.aborted)).toEqual([true]);
+    expect(reasons()).toEqual([]);
+    expect(answers.isBusy).toBe(false);
+  });
+
+  test("an id may come again once its query is answered or cancelled", async () => {
+    const { handlers, reasons, refusals, scans, clock } = answering();
+    handlers.onQueries([query({ id: 1 }), query({ id: 2 })]);
+    handlers.onCancel(2);
+    scans[0]?.finish();
+    await clock.advanceSettled(0);
+
+    handlers.onQueries([query({ id: 1 }), query({ id: 2 })]);
+    scans[1]?.finish();
+    await clock.advanceSettled(0);
+
+    expect(refusals).toEqual([]);
+    expect(reasons()).toEqual(["1 topK", "1 topK", "2 topK"]);
   });
 
   test("when a router goes, its queries go", async () => {

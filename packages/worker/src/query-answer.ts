@@ -15,7 +15,7 @@ import type {
 import { turnMsOf, WinnowError } from "@winnow/core";
 import type { Clock, VersionKey } from "@winnow/core";
 
-import type { Compute } from "./compute/compute.ts";
+import type { Compute, ContentHandle } from "./compute/compute.ts";
 import { QueryLane } from "./query-lane.ts";
 import type { Outcome } from "./query-lane.ts";
 import { QueryRefusal, checkQuery } from "./query-check.ts";
@@ -104,6 +104,8 @@ export class QueryAnswer {
     return {
       onQueries: (queries) => {
         for (const query of queries) {
+          // A second query under this id would make the first one's cancel and replies ambiguous (S8).
+          if (waiting.has(query.id)) return link.refuse(underWay(query.id));
           const end = (outcome: Outcome<BatchedAnswer>): void => {
             waiting.delete(query.id);
             const answer = answerOf(outcome);
@@ -146,17 +148,19 @@ export class QueryAnswer {
     query: WorkerQuery,
     end: (outcome: Outcome<BatchedAnswer>) => void,
   ): { readonly lane: Lane; readonly query: BatchedQuery } | undefined {
-    const refusal = checkQuery(query, this.#dependencies.find(query.version), this.#limits);
-    if (refusal !== undefined) {
-      end({ kind: "failed", error: refusal });
+    const checked = checkQuery(query, this.#dependencies.find(query.version), this.#limits);
+    if (checked instanceof QueryRefusal) {
+      end({ kind: "failed", error: checked });
       return undefined;
     }
+    const { handle } = checked;
     const lane = query.ask.kind === "topK" ? this.#scans : this.#lookups;
     const rows = rowsOf(query);
     const arrivedMs = this.#dependencies.clock.nowMs();
     const deadlineMs = arrivedMs + query.remainingMs;
     const turnMs = turnMsOf({ arrivedMs, rows, deadlineMs });
-    const batched = { query, group: groupOf(query), rows, deadlineMs, turnMs, end };
+    const group = groupOf(query, handle);
+    const batched = { query, handle, group, rows, deadlineMs, turnMs, end };
     if (lane.offer(batched)) return { lane, query: batched };
     end({ kind: "failed", error: overloaded(lane.queueRows) });
     return undefined;
@@ -164,8 +168,8 @@ export class QueryAnswer {
 }
 
 /** Queries of one group can share a scan (or a gather). */
-function groupOf({ version, table, partitions, ask }: WorkerQuery): string {
-  const name = `${version.model}/${version.version}/${version.fingerprint}/${table}`;
+function groupOf({ table, partitions, ask }: WorkerQuery, handle: ContentHandle): string {
+  const name = `${handle}/${table}`;
   if (ask.kind === "lookup") return name;
   return batchGroupOf(`${name}/${partitions.join()}`, ask.k);
 }
@@ -196,6 +200,11 @@ function answerOf(outcome: Outcome<BatchedAnswer>): WorkerAnswer {
 function reasonOf(outcome: Outcome<BatchedAnswer>, error: WinnowError): FailureReason {
   if (outcome.kind === "expired") return "EXPIRED";
   return error instanceof QueryRefusal ? error.reason : "INTERNAL";
+}
+
+function underWay(id: number): WinnowError {
+  const message = `Malformed frame: query ${id} is under way; ids are unique within a stream`;
+  return new WinnowError("INVALID_ARGUMENT", message);
 }
 
 function overloaded(queueRows: number): QueryRefusal {

@@ -2,7 +2,7 @@
 
 import type { LookupAsk, TopKAsk, WorkerAnswer, WorkerQuery } from "@winnow/cluster";
 
-import type { Compute, LookupPart, TopKPart } from "./compute/compute.ts";
+import type { Compute, ContentHandle, LookupPart, TopKPart } from "./compute/compute.ts";
 import { packKeys, unpackKeys } from "./compute/packed-keys.ts";
 import { QueryRefusal } from "./query-check.ts";
 import type { LaneQuery } from "./query-lane.ts";
@@ -10,6 +10,8 @@ import type { LaneQuery } from "./query-lane.ts";
 /** A router's query on its lane. */
 export interface BatchedQuery extends LaneQuery<BatchedAnswer> {
   readonly query: WorkerQuery;
+  /** The content it was checked against: no other one can answer it. */
+  readonly handle: ContentHandle;
 }
 
 /** The answer to one query; how long its whole batch waited at the device, and took on it. */
@@ -26,12 +28,12 @@ export async function runTopK(
   signal: AbortSignal,
 ): Promise<BatchedAnswer[]> {
   const asks = batch.map(({ query }) => query.ask).filter(isTopK);
-  const first = batch[0]?.query;
+  const [first] = batch;
   if (first === undefined || asks.length !== batch.length) throw new RangeError("not a scan batch");
-  const { model, version } = first.version;
+  const { table, partitions } = first.query;
   const answer = await compute.topK(
     {
-      target: { model, version, table: first.table, partitions: first.partitions.slice() },
+      target: { handle: first.handle, table, partitions: partitions.slice() },
       asks: asks.map(({ queries, k, excluded, rowsOnly }) => ({
         queries,
         k,
@@ -54,14 +56,13 @@ export async function runLookups(
   compute: Compute,
   batch: readonly BatchedQuery[],
 ): Promise<BatchedAnswer[]> {
-  const first = batch[0]?.query;
+  const [first] = batch;
   if (first === undefined) return [];
-  const { model, version } = first.version;
   const asks = batch.map(({ query }) => {
     if (!isLookup(query.ask)) throw new RangeError("not a lookup batch");
     return { partitions: query.partitions.slice(), keys: packKeys(query.ask.keys) };
   });
-  const answer = await compute.lookup({ model, version, table: first.table, asks });
+  const answer = await compute.lookup({ handle: first.handle, table: first.query.table, asks });
   return answer.parts.map((part) => ({
     answer: lookupAnswer(part),
     waitUs: 0,

@@ -4,7 +4,7 @@ import type { FailureReason, WorkerQuery } from "@winnow/cluster";
 import { WinnowError, excerpt } from "@winnow/core";
 import type { ErrorCode } from "@winnow/core";
 
-import type { OpenedTable } from "./compute/compute.ts";
+import type { OpenedTable, OpenedVersion } from "./compute/compute.ts";
 import { loadedOf, openedOf, replicaKey } from "./replica-set.ts";
 import type { HeldVersion } from "./replica-set.ts";
 
@@ -34,12 +34,12 @@ export class QueryRefusal extends WinnowError {
   }
 }
 
-/** Checks a query against what is held; `undefined` if it may be answered. */
+/** Checks a query against what is held; the opened version if it may answer. */
 export function checkQuery(
   query: WorkerQuery,
   held: HeldVersion | undefined,
   limits: QueryLimits,
-): QueryRefusal | undefined {
+): QueryRefusal | OpenedVersion {
   const opened = held === undefined ? undefined : openedOf(held);
   if (held === undefined || opened === undefined) return noVersion(query);
   const table = opened.tables[query.table];
@@ -50,7 +50,7 @@ export function checkQuery(
   if (missing !== undefined) return notOwner(table, missing);
   if (query.partitions.length === 0) return invalid("A query names at least one partition");
   if (!(query.remainingMs > 0)) return expired();
-  return checkSizes(query, table, limits);
+  return checkSizes(query, table, limits) ?? opened;
 }
 
 function checkSizes(

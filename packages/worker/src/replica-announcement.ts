@@ -2,6 +2,7 @@
 // the one record that routers build their tables from.
 
 import type { HeldPartition, TableHolding, VersionHolding } from "@winnow/cluster";
+import { WinnowError } from "@winnow/core";
 import type { VersionKey } from "@winnow/core";
 
 import type { OpenedVersion } from "./compute/compute.ts";
@@ -9,6 +10,8 @@ import { openedOf, replicaOfKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
 import { VersionShare, isLoading } from "./replica-share.ts";
 import type { Intent } from "./replica-share.ts";
+
+const LEAVING_PHASES: ReadonlySet<string> = new Set(["leaving", "unloading", "closing"]);
 
 /** Error text in an announcement, at most: it travels with every state frame. */
 const MESSAGE_CHARACTERS_MAX = 900;
@@ -19,6 +22,7 @@ export function holdingsOf(
   intent: Intent | undefined,
   serving: ReadonlyMap<string, VersionKey>,
 ): VersionHolding[] {
+  // Of two contents of one number the one that was found first comes first.
   const versions = [...set.versions.values()].toSorted(
     (a, b) => compareText(a.model, b.model) || a.version - b.version,
   );
@@ -55,7 +59,7 @@ function holdingOf(held: HeldVersion, intent: Intent | undefined): VersionHoldin
 
 function stateOf(held: HeldVersion, intent: Intent | undefined): VersionHolding["state"] {
   const { life } = held;
-  if (life.phase === "unloading" || life.phase === "closing") return "unloading";
+  if (LEAVING_PHASES.has(life.phase)) return "unloading";
   if (life.phase === "failed") return "failed";
   if (life.phase !== "open") return "loading";
   if (held.isDoubted) return "failed";
@@ -82,10 +86,19 @@ function tablesOf(held: HeldVersion, opened: OpenedVersion): TableHolding[] {
   }));
 }
 
-function errorOf({ refusal, trouble }: HeldVersion): VersionHolding["error"] {
-  const error = refusal ?? trouble?.error;
+function errorOf(held: HeldVersion): VersionHolding["error"] {
+  const { life, refusal, trouble } = held;
+  const error = life.phase === "copying" ? stillCopied(held) : (refusal ?? trouble?.error);
   if (error === undefined) return undefined;
   return { code: error.code, message: error.message.slice(0, MESSAGE_CHARACTERS_MAX) };
+}
+
+function stillCopied({ model, version }: HeldVersion): WinnowError {
+  return new WinnowError(
+    "UNAVAILABLE",
+    `The files of version ${version} of model "${model}" still change: it is opened when its copy is ` +
+      "complete; to save the wait, copy it beside the model and rename it into place",
+  );
 }
 
 function compareText(a: string, b: string): number {

@@ -19,15 +19,23 @@ import type {
   ReplicaPlan,
   WantedVersion,
 } from "./replica-plan.ts";
-import { applyEvent, openedOf, versionKey } from "./replica-set.ts";
+import {
+  applyEvent,
+  emptyReplicaSet,
+  heldAs,
+  heldContent,
+  isHeldAs,
+  openedOf,
+} from "./replica-set.ts";
 import type { HeldVersion, ReplicaEvent, ReplicaSet, RetrySettings } from "./replica-set.ts";
 import { shareStatusOf } from "./replica-share.ts";
 import type { Intent } from "./replica-share.ts";
 import { performEffect } from "./replica-work.ts";
 import { ServingVersions } from "./serving-versions.ts";
 import { isServingLeft, wantedVersions } from "./version-policy.ts";
+import type { VersionChoice } from "./version-policy.ts";
 import { VersionProof } from "./version-proof.ts";
-import type { FoundModel } from "./version-watch.ts";
+import type { FoundModel, FoundVersion } from "./version-watch.ts";
 import type { ShareStatus, WorkerObserver } from "./worker-observer.ts";
 
 /** How this worker keeps replicas. */
@@ -60,7 +68,7 @@ export class ReplicaControl {
   readonly #cluster: ClusterView;
   readonly #loadLog: LoadLog;
   readonly #serving: ServingVersions;
-  #set: ReplicaSet = { versions: new Map() };
+  #set: ReplicaSet = emptyReplicaSet;
   readonly #proof = new VersionProof();
   #models: readonly FoundModel[] | undefined;
   #quietAtMs = 0;
@@ -105,17 +113,15 @@ export class ReplicaControl {
   /** Whether the directories have been read and each share is loaded or refused with a reason. */
   get isSettled(): boolean {
     if (this.#models === undefined || !this.#cluster.isPlaced) return false;
-    const isTakenUp = this.#wanted(this.#models).every(({ model, found }) =>
-      this.#set.versions.has(versionKey({ model, version: found.version })),
+    const isTakenUp = this.#wanted(this.#models).every(
+      ({ model, found }) => heldAs(this.#set, { model, ...found }) !== undefined,
     );
     return isTakenUp && isSettled(this.#set, this.#intent());
   }
 
   /** The opened version of this identity, or `undefined`: other contents are another version. */
   find(key: VersionKey): HeldVersion | undefined {
-    const held = this.#set.versions.get(versionKey(key));
-    const opened = held === undefined ? undefined : openedOf(held);
-    return opened?.fingerprint === key.fingerprint ? held : undefined;
+    return heldContent(this.#set, key);
   }
 
   /** Whether a drain that began then may go on to send routers away. */
@@ -130,6 +136,9 @@ export class ReplicaControl {
       holdings: this.holdings(),
       ownersOf: (version, table) => this.#ownersOf(version, table),
       answerersOf: (version, table) => this.#cluster.answerersOf(version, table),
+      lastAnswerersOf: (version, table) => this.#cluster.lastAnswerersOf(version, table),
+      servedLately: (version) => this.#serving.servedWithin(version, this.#settings.versionGraceMs),
+      isComplete: (version) => this.#isComplete(version),
     });
     this.#coveredSinceMs = hold.coveredSinceMs;
     return hold;
@@ -224,13 +233,19 @@ export class ReplicaControl {
       nowMs,
       ...this.#intentions(),
       wanted: this.#wanted(models),
+      copying: this.#copying(models),
       serving: this.serving,
+      isComplete: (version) => this.#isComplete(version),
       announcedHolders: (version, table) => this.#cluster.holdersOf(version, table),
       placed: this.#cluster.isPlaced && nowMs >= this.#quietAtMs,
       freeBytes: capacityBytes - usedBytes,
       draining: this.#isDraining,
       grace: this.#settings,
     };
+  }
+
+  #isComplete(version: VersionKey): boolean {
+    return this.#cluster.isComplete(version, this.#dependencies.announcement());
   }
 
   #intent(): Intent | undefined {
@@ -246,7 +261,7 @@ export class ReplicaControl {
   }
 
   #ownersOf(version: VersionKey, table: number): readonly (readonly WorkerId[])[] {
-    const held = this.#set.versions.get(versionKey(version));
+    const held = heldContent(this.#set, version);
     const opened = held === undefined ? undefined : openedOf(held)?.tables[table];
     return opened === undefined ? [] : this.#cluster.ownersOf(version.model, opened);
   }
@@ -254,24 +269,48 @@ export class ReplicaControl {
   /** Serving versions of all models first, then by model, from new to old. */
   #wanted(models: readonly FoundModel[]): WantedVersion[] {
     const wanted = models.flatMap(({ model, policy, versions }) => {
-      const serving = this.serving.get(model)?.version;
+      const serving = this.serving.get(model);
       const byNumber = new Map(versions.map((found) => [found.version, found]));
-      const choice = { available: [...byNumber.keys()], failed: this.#failed(model), serving };
+      const choice = this.#choiceOf(model, [...byNumber.keys()]);
       const isLeft = isServingLeft(policy, choice);
       return wantedVersions(policy, choice).flatMap((version) => {
         const found = byNumber.get(version);
-        const isServing = version === serving;
-        return found === undefined
-          ? []
-          : [{ model, found, isServing, isLeft: isServing && isLeft }];
+        const isServing = version === serving?.version;
+        if (found === undefined) return [];
+        // What is to be left is not loaded once more from files that have been replaced.
+        if (isServing && isLeft && !this.#isContent(serving, found)) return [];
+        return [{ model, found, isServing, isLeft: isServing && isLeft }];
       });
     });
     return wanted.toSorted((a, b) => Number(b.isServing) - Number(a.isServing));
   }
 
+  /** Directories whose files still change, and that would be wanted if they did not. */
+  #copying(models: readonly FoundModel[]): ReplicaFacts["copying"] {
+    return models.flatMap(({ model, policy, versions, copying }) => {
+      const numbers = [...versions, ...copying].map(({ version }) => version);
+      const choice = this.#choiceOf(model, [...new Set(numbers)]);
+      const wanted = new Set(wantedVersions(policy, choice));
+      return copying.flatMap((found) => (wanted.has(found.version) ? [{ model, found }] : []));
+    });
+  }
+
+  #choiceOf(model: string, available: readonly number[]): VersionChoice {
+    const serving = this.serving.get(model)?.version;
+    return { available, failed: this.#failed(model), serving };
+  }
+
+  /** Whether a directory, as it is now, holds this content. */
+  #isContent(key: VersionKey, found: FoundVersion): boolean {
+    const held = heldContent(this.#set, key);
+    return held !== undefined && isHeldAs(held, { model: key.model, ...found });
+  }
+
   #failed(model: string): ReadonlySet<number> {
     const here = [...this.#set.versions.values()].filter(
-      (held) => held.model === model && (held.life.phase === "failed" || held.isDoubted),
+      ({ life, ...held }) =>
+        held.model === model &&
+        (life.phase === "failed" || (life.phase === "open" && held.isDoubted)),
     );
     return new Set([
       ...here.map(({ version }) => version),
@@ -280,19 +319,17 @@ export class ReplicaControl {
   }
 
   async #run(effect: ReplicaEffect): Promise<void> {
-    const held = this.#set.versions.get(effect.key);
-    if (held === undefined) return;
-    const event = await performEffect(this.#dependencies.compute, effect, held);
+    const event = await performEffect(this.#dependencies.compute, effect);
     if (this.#isClosed) return;
     this.#apply(event);
     this.#step();
   }
 
   #apply(event: ReplicaEvent): void {
-    const before = this.#set.versions.get(event.key);
+    const before = this.#set.versions.get(event.id);
     const context = { nowMs: this.#clock.nowMs(), settings: this.#settings };
     this.#set = applyEvent(this.#set, event, context);
-    const held = this.#set.versions.get(event.key) ?? before;
+    const held = this.#set.versions.get(event.id) ?? before;
     if (held !== undefined) this.#loadLog.note(event, held, this.#intent());
   }
 }

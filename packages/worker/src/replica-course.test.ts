@@ -7,17 +7,20 @@ import { describe, expect, test } from "vitest";
 
 import { FakeCluster } from "./fake-cluster.cases.ts";
 import type { FakeWorker } from "./fake-cluster.cases.ts";
-import { fakeTable } from "./fake-compute.cases.ts";
+import { contentPrint, fakeTable } from "./fake-compute.cases.ts";
 
 type Step =
   | { readonly kind: "join" | "leave" | "kill" | "publish" | "publishBroken" | "mend" }
+  | { readonly kind: "replace" | "replaceBroken" | "touch" }
   | { readonly kind: "pass"; readonly passMs: number };
 
 const calm: fc.Arbitrary<Step> = fc.oneof(
   fc.constantFrom<Step>({ kind: "join" }, { kind: "leave" }, { kind: "publish" }),
   fc.constantFrom<Step>({ kind: "publishBroken" }, { kind: "mend" }),
+  fc.constantFrom<Step>({ kind: "replace" }, { kind: "touch" }),
   fc.record({ kind: fc.constant("pass" as const), passMs: fc.integer({ min: 50, max: 900 }) }),
 );
+const spoiling: fc.Arbitrary<Step> = fc.oneof(calm, fc.constant<Step>({ kind: "replaceBroken" }));
 const rough: fc.Arbitrary<Step> = fc.oneof(calm, fc.constant<Step>({ kind: "kill" }));
 
 const TABLES = [fakeTable("movies", 8), fakeTable("users", 4)];
@@ -28,6 +31,8 @@ class Course {
   readonly #versions: Record<number, typeof TABLES> = { 1: TABLES };
   readonly #leaving = new Map<FakeWorker, number>();
   readonly #broken = new Set<number>();
+  /** Everything that any directory has held. */
+  readonly #contents = ["/m/1", "/m/2", "/m/3", "/m/4", "/m/5"];
   #joined = 0;
   #stamp = 0;
 
@@ -41,12 +46,19 @@ class Course {
 
   async take(step: Step): Promise<void> {
     const workers = this.#staying();
-    if (step.kind === "join" && workers.length < 6) this.#join();
-    else if (step.kind === "leave" && workers.length > 2) this.#leave(workers[0]!);
-    else if (step.kind === "kill" && workers.length > 2) this.cluster.kill(workers.at(-1)!);
-    else if (step.kind === "publish") this.#publish(false);
-    else if (step.kind === "publishBroken") this.#publish(true);
-    else if (step.kind === "mend") this.#mend();
+    const isCrowd = workers.length > 2;
+    const acts: Readonly<Record<Exclude<Step["kind"], "pass">, () => void>> = {
+      join: () => workers.length < 6 && this.#join(),
+      leave: () => isCrowd && this.#leave(workers[0]!),
+      kill: () => isCrowd && this.cluster.kill(workers.at(-1)!),
+      publish: () => this.#publish(false),
+      publishBroken: () => this.#publish(true),
+      mend: () => this.#mend(),
+      touch: () => this.#touch(),
+      replace: () => this.#replace(false),
+      replaceBroken: () => this.#replace(true),
+    };
+    if (step.kind !== "pass") acts[step.kind]();
     await this.run(step.kind === "pass" ? step.passMs : 50);
   }
 
@@ -68,8 +80,14 @@ class Course {
   /** Fewest replicas of any partition of the version that the first worker takes for serving. */
   servingReplicas(): number {
     const [first] = this.#staying();
-    const version = first?.control.serving.get("m")?.version ?? 0;
-    return Math.min(...this.cluster.coverage(version, 0), ...this.cluster.coverage(version, 1));
+    const print = first?.control.serving.get("m")?.fingerprint;
+    const content = this.#contents.find((each) => contentPrint(each) === print) ?? "none";
+    return Math.min(...this.cluster.coverage(content, 0), ...this.cluster.coverage(content, 1));
+  }
+
+  /** What the directory of a version holds. */
+  contentOf(version: number): string {
+    return this.cluster.plan.contents.get(`/m/${version}`) ?? `/m/${version}`;
   }
 
   get newestGood(): number {
@@ -103,6 +121,23 @@ class Course {
     this.#announce();
   }
 
+  /** The newest good version's directory is written anew, in place. */
+  #replace(isBroken: boolean): void {
+    const version = this.newestGood;
+    const content = `/m/${version}~${this.#contents.length}`;
+    this.#contents.push(content);
+    if (isBroken) {
+      const error = new WinnowError("DATA_LOSS", "a data file is cut short");
+      this.cluster.plan.failures.set(`${content}#0/3`, error);
+    }
+    this.cluster.replace(version, content);
+  }
+
+  #touch(): void {
+    this.#stamp += 1;
+    this.cluster.touch(this.newestGood, `touched ${this.#stamp}`);
+  }
+
   /** Every broken version is replaced by a good one. */
   #mend(): void {
     this.#broken.clear();
@@ -117,9 +152,9 @@ class Course {
 }
 
 describe("a random course of events", () => {
-  test("(I4, I5) joins, drains, swaps and broken versions never take a partition of the serving version away", async () => {
+  test("(I4, I5) joins, drains, swaps, replacements and broken versions never take a partition of the serving version away", async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(calm, { maxLength: 12 }), async (steps) => {
+      fc.asyncProperty(fc.array(spoiling, { maxLength: 12 }), async (steps) => {
         const course = new Course();
         await course.begin();
 
@@ -130,7 +165,7 @@ describe("a random course of events", () => {
       }),
       { numRuns: 60 },
     );
-  });
+  }, 120_000);
 
   test("when all is calm again, the newest good version is whole everywhere and nothing else is held", async () => {
     await fc.assert(
@@ -143,22 +178,23 @@ describe("a random course of events", () => {
 
         const workers = [...course.cluster.workers.values()];
         for (const { control, compute } of workers) {
-          expect(control.serving.get("m")?.version).toBe(course.newestGood);
+          const good = course.contentOf(course.newestGood);
+          expect(control.serving.get("m")).toMatchObject({ fingerprint: contentPrint(good) });
           // A worker may hold its share of a newer version that another one cannot load.
-          const versions = compute.held.map((held) => Number(/^\/m\/(\d+)#/.exec(held)?.[1]));
-          expect(Math.min(...versions)).toBe(course.newestGood);
+          const newer = [1, 2, 3, 4, 5].filter((version) => version > course.newestGood);
+          const allowed = new Set([good, ...newer.map((version) => course.contentOf(version))]);
+          expect(compute.openContents).toContain(good);
+          expect(compute.openContents.filter((each) => !allowed.has(each))).toEqual([]);
+          expect(new Set(compute.openContents).size).toBe(compute.openContents.length);
+          for (const [table, { partitionBytes }] of TABLES.entries()) {
+            expect(course.cluster.coverage(good, table)).toEqual(partitionBytes.map(() => 2));
+          }
         }
-        expect(course.cluster.coverage(course.newestGood, 0)).toEqual(
-          TABLES[0]!.partitionBytes.map(() => 2),
-        );
-        expect(course.cluster.coverage(course.newestGood, 1)).toEqual(
-          TABLES[1]!.partitionBytes.map(() => 2),
-        );
         for (const { control } of workers) control.close();
         await course.cluster.clock.advanceSettled(1000);
         expect(course.cluster.clock.pendingTimers).toBe(0);
       }),
       { numRuns: 60 },
     );
-  });
+  }, 120_000);
 });

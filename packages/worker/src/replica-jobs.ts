@@ -6,9 +6,9 @@
 //    and begins only if memory surely holds it: memory figures are in motion then, and what does not
 //    fit must be refused before it is read.
 
-import type { OpenedVersion } from "./compute/compute.ts";
+import type { ContentHandle, OpenedVersion } from "./compute/compute.ts";
 import type { ReplicaFacts } from "./replica-plan.ts";
-import { replicaOfKey, versionKey } from "./replica-set.ts";
+import { heldAs, replicaOfKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
 import { VersionShare, isOpeningOrClosing, loadingOf, occupiedBytesOf } from "./replica-share.ts";
 
@@ -21,6 +21,7 @@ type Job =
   | {
       readonly kind: "load";
       readonly held: HeldVersion;
+      readonly handle: ContentHandle;
       readonly replica: number;
       /** What the version may still take, with this one and all that is missing or under way. */
       readonly bytesMax: number;
@@ -49,7 +50,7 @@ export function nextJob(set: ReplicaSet, facts: ReplicaFacts): NextJob {
 function mostImportantJob(set: ReplicaSet, facts: ReplicaFacts): NextJob {
   let wakeAtMs = Infinity;
   for (const { model, found } of facts.wanted) {
-    const held = set.versions.get(versionKey({ model, version: found.version }));
+    const held = heldAs(set, { model, ...found });
     if (held === undefined) continue;
     const retryAtMs = held.trouble?.retryAtMs ?? 0;
     if (retryAtMs > facts.nowMs) {
@@ -73,7 +74,7 @@ function jobOf(held: HeldVersion, set: ReplicaSet, facts: ReplicaFacts): Job | u
   // What is under way counts twice: it may not be reserved yet, and building takes more for a while.
   const underWay = loadingOf(held);
   const bytes = occupiedBytesOf(set, held, [...missing, ...underWay, ...underWay]);
-  return { kind: "load", held, replica, bytesMax: bytes };
+  return { kind: "load", held, handle: life.opened.handle, replica, bytesMax: bytes };
 }
 
 /** The missing replica that fewest others answer for; own first choices before second ones. */
@@ -98,7 +99,7 @@ function firstOf(
 function mayJoin(job: Job, loading: HeldVersion, facts: ReplicaFacts): boolean {
   return (
     job.kind === "load" &&
-    versionKey(job.held) === versionKey(loading) &&
+    job.held.id === loading.id &&
     loadingOf(loading).length < LOADS_AT_ONCE &&
     job.bytesMax <= facts.freeBytes
   );

@@ -11,17 +11,21 @@
 //    with the same content,
 //    and freed only when no router can still have it in its table;
 //  - a version that does not add up is let go once the others have seen its shares;
-//  - a version is given up only when it is neither wanted nor serving, and freed after a grace.
+//  - a content is given up only when it is neither wanted nor needed until its successor can answer
+//    (`version-succession.ts`), and freed after a grace that begins then.
 
 import { haveEqualShares } from "@winnow/cluster";
 import type { VersionKey } from "@winnow/core";
 
 import type { Holders } from "./cluster-view.ts";
-import type { OpenedVersion } from "./compute/compute.ts";
+import type { ContentHandle, OpenedVersion, VersionDirectory } from "./compute/compute.ts";
 import {
-  foundVersion,
+  contentsOf,
+  heldAs,
+  isHeldAs,
+  openedOf,
   replicaOfKey,
-  versionKey,
+  withFound,
   withReplica,
   withVersion,
   withoutVersion,
@@ -30,14 +34,15 @@ import type { AfterClose, HeldVersion, Replica, ReplicaSet } from "./replica-set
 import { nextJob } from "./replica-jobs.ts";
 import { VersionShare, isBusy, isLoading, occupiedBytesOf, refusalOf } from "./replica-share.ts";
 import type { Intent } from "./replica-share.ts";
-import { hasComingSuccessor } from "./version-succession.ts";
+import { isNeededUntilFollowed, replacementOf } from "./version-succession.ts";
 import type { FoundVersion } from "./version-watch.ts";
 
 /** A version to hold, in the order of importance. */
 export interface WantedVersion {
   readonly model: string;
+  /** The directory with its present content. */
   readonly found: FoundVersion;
-  /** The version the cluster answers with by default. */
+  /** The cluster answers by this number by default, whichever content of it. */
   readonly isServing: boolean;
   /** It serves until an older one, which the policy names instead, is ready everywhere. */
   readonly isLeft: boolean;
@@ -47,10 +52,14 @@ export interface WantedVersion {
 export interface ReplicaFacts extends Intent {
   readonly nowMs: number;
   readonly wanted: readonly WantedVersion[];
+  /** Directories that would be wanted if their files were still. */
+  readonly copying: readonly Omit<WantedVersion, "isServing" | "isLeft">[];
   /** Other workers, not in drain, that announce each partition of a table as ready. */
   announcedHolders(version: VersionKey, table: number): Holders;
   /** The default version of each model. */
   readonly serving: ReadonlyMap<string, VersionKey>;
+  /** Whether every worker holds its share of a version, fully replicated. */
+  isComplete(version: VersionKey): boolean;
   /** False until this worker is among those that partitions are placed on: nothing is decided. */
   readonly placed: boolean;
   /** Bytes that may still be loaded. */
@@ -66,12 +75,16 @@ export interface GraceSettings {
   readonly versionGraceMs: number;
 }
 
-/** Work to start; `key` names the version. */
-export type ReplicaEffect = { readonly key: string } & (
-  | { readonly kind: "open"; readonly directory: string }
-  | { readonly kind: "load"; readonly replica: number }
-  | { readonly kind: "release"; readonly replica: number }
-  | { readonly kind: "close" }
+/** Work to start; `id` names the content. */
+export type ReplicaEffect = { readonly id: string } & (
+  | {
+      readonly kind: "open";
+      readonly from: VersionDirectory;
+      readonly siblings: readonly ContentHandle[];
+    }
+  | { readonly kind: "load"; readonly handle: ContentHandle; readonly replica: number }
+  | { readonly kind: "release"; readonly handle: ContentHandle; readonly replica: number }
+  | { readonly kind: "close"; readonly handle: ContentHandle }
 );
 
 /** A decision. */
@@ -85,7 +98,7 @@ export interface ReplicaPlan {
 /** Decides what to do next. */
 export function planReplicas(set: ReplicaSet, facts: ReplicaFacts): ReplicaPlan {
   const planner = new Planner(set, facts);
-  for (const wanted of facts.wanted) planner.meet(wanted);
+  if (!facts.draining) planner.takeUp();
   for (const held of planner.set.versions.values()) planner.follow(held);
   planner.startJobs();
   return { set: planner.set, effects: planner.effects, wakeAtMs: planner.wakeAtMs };
@@ -97,7 +110,6 @@ class Planner {
   readonly effects: ReplicaEffect[] = [];
   wakeAtMs = Infinity;
   readonly #facts: ReplicaFacts;
-  readonly #wanted: ReadonlyMap<string, WantedVersion>;
   /** An open, a load or an ending is under way: memory figures are in motion. */
   readonly #isBusy: boolean;
 
@@ -105,60 +117,84 @@ class Planner {
     this.set = set;
     this.#facts = facts;
     this.#isBusy = [...set.versions.values()].some(isBusy);
-    this.#wanted = new Map(
-      facts.wanted.map((each) => [
-        versionKey({ model: each.model, version: each.found.version }),
-        each,
-      ]),
+  }
+
+  /** Adds what is wanted and not known yet: a new directory, or one that holds something else now. */
+  takeUp(): void {
+    for (const { model, found } of this.#facts.wanted) {
+      if (heldAs(this.set, { model, ...found }) === undefined) {
+        this.set = withFound(this.set, { model, ...found });
+      }
+    }
+    for (const { model, found } of this.#facts.copying) {
+      const isKnown = contentsOf(this.set, { model, ...found }).some(
+        ({ life }) => life.phase === "copying",
+      );
+      if (!isKnown) this.set = withFound(this.set, { model, ...found }, { phase: "copying" });
+    }
+  }
+
+  /** Moves one content on along its life. */
+  follow(before: HeldVersion): void {
+    const wanted = this.#wantedAs(before);
+    const isLeft = wanted?.isLeft === true;
+    const held = before.isLeft === isLeft ? before : { ...before, isLeft };
+    this.#put(held);
+    const { life } = held;
+    if ("opened" in life) this.#followOpened(held, life.opened, wanted !== undefined);
+    else if (!this.#isAwaited(held, wanted)) this.set = withoutVersion(this.set, held.id);
+  }
+
+  /** Whether a content that is not open has something before it. */
+  #isAwaited(held: HeldVersion, wanted: WantedVersion | undefined): boolean {
+    const { phase } = held.life;
+    if (phase === "copying") return this.#isCopying(held);
+    return phase === "opening" || phase === "closing" || wanted !== undefined;
+  }
+
+  #followOpened(held: HeldVersion, opened: OpenedVersion, isWanted: boolean): void {
+    if (held.life.phase === "open") {
+      if (isWanted || !this.#isToLeave(held)) this.#followOpen(held, opened);
+      else this.#leave(held, opened);
+    } else if (isWanted) this.#put({ ...held, life: { phase: "open", opened } });
+    else this.#leave(held, opened);
+  }
+
+  /** The directory holds this very content and is wanted. */
+  #wantedAs(held: HeldVersion): WantedVersion | undefined {
+    return this.#facts.wanted.find(({ model, found }) => isHeldAs(held, { model, ...found }));
+  }
+
+  #isCopying({ model, version }: HeldVersion): boolean {
+    return this.#facts.copying.some(
+      (copying) => copying.model === model && copying.found.version === version,
     );
   }
 
-  /** Takes a wanted version up, or notices that its files have changed. */
-  meet(wanted: WantedVersion): void {
-    const { model, found, isServing, isLeft } = wanted;
-    const known = this.set.versions.get(versionKey({ model, version: found.version }));
-    if (known === undefined) {
-      if (!this.#facts.draining) this.#put(foundVersion(model, found));
+  /**
+   * Whether a content that is not wanted goes: not while nobody has seen what the files hold that are
+   * there in place of its own.
+   */
+  #isToLeave(held: HeldVersion): boolean {
+    if (this.#facts.draining) return false;
+    const wanted = replacementOf(held, this.#facts);
+    if (wanted === undefined) return true;
+    const next = heldAs(this.set, { model: held.model, ...wanted.found });
+    return next !== undefined && openedOf(next) !== undefined;
+  }
+
+  /** Keeps a content until what follows it can answer, and for a grace from then on. */
+  #leave(held: HeldVersion, opened: OpenedVersion): void {
+    const { nowMs, grace } = this.#facts;
+    if (isNeededUntilFollowed(held, opened, { set: this.set, facts: this.#facts })) {
+      if (held.life.phase !== "leaving") this.#put({ ...held, life: { phase: "leaving", opened } });
       return;
     }
-    const held = known.isLeft === isLeft ? known : { ...known, isLeft };
-    this.#put(held);
-    if (held.stamp === found.stamp) return;
-    const fresh = foundVersion(model, found);
-    if (held.life.phase === "failed" || held.life.phase === "found") this.#put(fresh);
-    // A serving version stays as it was read: its directory should never have been touched.
-    if (held.life.phase === "open" && !isServing) {
-      this.#close({ ...held, ...fresh, replicas: held.replicas }, "found");
+    const sinceMs = held.life.phase === "unloading" ? held.life.sinceMs : nowMs;
+    if (held.life.phase !== "unloading") {
+      this.#put({ ...held, life: { phase: "unloading", opened, sinceMs } });
     }
-  }
-
-  /** Moves one version on along its life. */
-  follow(held: HeldVersion): void {
-    const isWanted = this.#wanted.has(versionKey(held));
-    switch (held.life.phase) {
-      case "found":
-      case "failed":
-        if (!isWanted) this.set = withoutVersion(this.set, versionKey(held));
-        return;
-      case "opening":
-      case "closing":
-        return;
-      case "open":
-        if (isWanted || this.#facts.draining) this.#followOpen(held, held.life.opened);
-        else this.#beginUnload(held, held.life.opened);
-        return;
-      case "unloading":
-        if (this.#isBack(held))
-          this.#put({ ...held, life: { phase: "open", opened: held.life.opened } });
-        else if (!hasComingSuccessor(held, this.set, this.#facts))
-          this.#endUnload(held, held.life.sinceMs);
-    }
-  }
-
-  /** Its directory is there again, as it was read or while the version serves as it was read. */
-  #isBack(held: HeldVersion): boolean {
-    const wanted = this.#wanted.get(versionKey(held));
-    return wanted !== undefined && (wanted.isServing || wanted.found.stamp === held.stamp);
+    this.#whenDue(sinceMs + grace.versionGraceMs, () => this.#close(held, opened, "gone"));
   }
 
   /** Starts the most important opens and loads that may begin now. */
@@ -168,13 +204,15 @@ class Planner {
       this.#wakeBy(wakeAtMs);
       if (job === undefined) return;
       const { held } = job;
-      const key = versionKey(held);
+      const { id, model, version, directory } = held;
       if (job.kind === "open") {
+        const siblings = contentsOf(this.set, held).flatMap((each) => openedOf(each)?.handle ?? []);
         this.#put({ ...held, life: { phase: "opening" } });
-        this.effects.push({ kind: "open", key, directory: held.directory });
+        this.effects.push({ kind: "open", id, from: { model, version, directory }, siblings });
       } else {
-        this.#put(withReplica(held, job.replica, { phase: "loading" }));
-        this.effects.push({ kind: "load", key, replica: job.replica });
+        const { replica, handle } = job;
+        this.#put(withReplica(held, replica, { phase: "loading" }));
+        this.effects.push({ kind: "load", id, handle, replica });
       }
     }
   }
@@ -182,29 +220,30 @@ class Planner {
   #followOpen(held: HeldVersion, opened: OpenedVersion): void {
     const { trouble, corruptSinceMs } = held;
     if (corruptSinceMs !== undefined) {
-      this.#whenDue(corruptSinceMs + CORRUPT_KEPT_MS, () => this.#close(held, "failed"));
+      this.#whenDue(corruptSinceMs + CORRUPT_KEPT_MS, () => this.#close(held, opened, "failed"));
       return;
     }
     if (trouble !== undefined && !held.wasComplete && trouble.retryAtMs > this.#facts.nowMs) {
-      this.#close(held, "failed");
+      this.#close(held, opened, "failed");
       return;
     }
     const share = new VersionShare(held, opened, this.#facts);
     let changed: Map<number, Replica> | undefined;
     for (const [key, replica] of held.replicas) {
-      const next = this.#followReplica(held, { key, replica, share });
+      const next = this.#followReplica(held, { key, replica, share, handle: opened.handle });
       if (next !== replica) changed = (changed ?? new Map(held.replicas)).set(key, next);
     }
     const followed = changed === undefined ? held : { ...held, replicas: changed };
-    this.#put(this.#admitted(followed, share));
+    // Nothing more is loaded of a content whose files hold something else.
+    this.#put(this.#wantedAs(held) === undefined ? followed : this.#admitted(followed, share));
   }
 
   /** Gives a replica up, takes it back, or frees it. */
   #followReplica(held: HeldVersion, at: ReplicaAt): Replica {
-    const { key, replica } = at;
+    const { key, replica, handle } = at;
     const { nowMs, grace, draining, placed } = this.#facts;
     if (replica.phase === "misread") {
-      this.effects.push({ kind: "release", key: versionKey(held), replica: key });
+      this.effects.push({ kind: "release", id: held.id, handle, replica: key });
       return { phase: "releasing" };
     }
     if (replica.phase !== "ready" && replica.phase !== "retiring") return replica;
@@ -213,7 +252,7 @@ class Planner {
     if (isNeeded) return replica.phase === "ready" ? replica : { phase: "ready", loaded };
     const sinceMs = replica.phase === "ready" ? nowMs : replica.sinceMs;
     if (nowMs >= sinceMs + grace.replicaGraceMs) {
-      this.effects.push({ kind: "release", key: versionKey(held), replica: key });
+      this.effects.push({ kind: "release", id: held.id, handle, replica: key });
       return { phase: "releasing" };
     }
     this.#wakeBy(sinceMs + grace.replicaGraceMs);
@@ -249,25 +288,19 @@ class Planner {
     return held.refusal === undefined ? held : { ...held, refusal: undefined };
   }
 
-  #beginUnload(held: HeldVersion, opened: OpenedVersion): void {
-    const sinceMs = this.#facts.nowMs;
-    this.#put({ ...held, life: { phase: "unloading", opened, sinceMs } });
-    this.#wakeBy(sinceMs + this.#facts.grace.versionGraceMs);
-  }
-
-  #endUnload(held: HeldVersion, sinceMs: number): void {
-    this.#whenDue(sinceMs + this.#facts.grace.versionGraceMs, () => this.#close(held, "gone"));
-  }
-
-  /** Closes a version, unless it is being loaded: the end of each load leads to another plan. */
-  #close(held: HeldVersion, next: AfterClose): void {
-    if (isLoading(held)) return;
+  /**
+   * Closes a content, unless it is being loaded or may turn out to be what is being opened: the end of
+   * each load and open leads to another plan.
+   */
+  #close(held: HeldVersion, { handle }: OpenedVersion, next: AfterClose): void {
+    const isOpening = contentsOf(this.set, held).some(({ life }) => life.phase === "opening");
+    if (isOpening || isLoading(held)) return;
     this.#put({ ...held, life: { phase: "closing", next } });
-    this.effects.push({ kind: "close", key: versionKey(held) });
+    this.effects.push({ kind: "close", id: held.id, handle });
   }
 
   #put(held: HeldVersion): void {
-    if (this.set.versions.get(versionKey(held)) !== held) this.set = withVersion(this.set, held);
+    if (this.set.versions.get(held.id) !== held) this.set = withVersion(this.set, held);
   }
 
   #whenDue(dueMs: number, act: () => void): void {
@@ -284,6 +317,7 @@ interface ReplicaAt {
   readonly key: number;
   readonly replica: Replica;
   readonly share: VersionShare;
+  readonly handle: ContentHandle;
 }
 
 /** Longer than the slowest membership store takes to tell of an announcement. */

@@ -2,14 +2,23 @@
 // or waits: `replica-plan.ts` decides what to do next from this state, `replica-control.ts` does it,
 // and a simulator can run both as they are.
 //
-// A version:
+// What is held is a content: what a version directory held when it was opened. A number says which
+// directory that was; the stamp of the files says whether the directory still holds it. A directory
+// that is replaced in place is another content under the same number, held beside the first one until
+// it can take over: nobody can read the first one any more, so it lives in memory alone.
 //
-//   found ──▶ opening ──▶ open ──────────▶ unloading ──▶ closing ──▶ (gone)
-//     ▲          │         ▲ │  not wanted,    │ grace over   ▲
-//     │          │         │ │  serving moved  │              │
-//     │ files    │         └─┼─────────────────┘ wanted again │
-//     │ change,  ▼           │ a partition cannot be loaded   │
-//     └─ retry  failed ◀─────┴── before the share was ever complete
+//                                   not wanted, or replaced by a content that was opened
+//                                                  │
+//   copying ──▶ found ──▶ opening ──▶ open ────────┴──▶ leaving ──────▶ unloading ──▶ closing ──▶ (gone)
+//     the files   ▲        │   │       ▲ │              serves, or its     a grace:      │
+//     still change│ retry  ▼   │       │ │              successor is not   routers may   │
+//                 └──── failed │       │ │              complete yet       still ask     │
+//                         ▲    │       └─┼─────────────── wanted again ◀───┘             │
+//                         │    │         └─ a partition cannot be loaded, and the share ─┘
+//                         │    │            never was complete; or the shares do not add up
+//                         └────┼───────────────────────────── closed ────────────────────┘
+//                              ▼
+//                  (gone): the files hold a content that is open already, which goes on with their stamp
 //
 // A replica (one partition of one table of an open version):
 //
@@ -22,9 +31,9 @@
 //
 // Objects are replaced, never changed.
 
-import type { WinnowError } from "@winnow/core";
+import type { VersionKey, WinnowError } from "@winnow/core";
 
-import type { LoadedReplica, OpenedVersion } from "./compute/compute.ts";
+import type { ContentHandle, LoadedReplica, OpenedVersion } from "./compute/compute.ts";
 import type { FoundVersion } from "./version-watch.ts";
 
 /** One partition on this worker. */
@@ -45,24 +54,29 @@ interface Trouble {
   readonly retryAtMs: number;
 }
 
-/** Where a version is in its life here. */
+/** Where a content is in its life here. */
 type VersionPhase =
+  | { readonly phase: "copying" }
   | { readonly phase: "found" }
   | { readonly phase: "opening" }
   | { readonly phase: "open"; readonly opened: OpenedVersion }
+  /** Announced as unloading: loads nothing more, and answers until what follows it can. */
+  | { readonly phase: "leaving"; readonly opened: OpenedVersion }
   | { readonly phase: "unloading"; readonly opened: OpenedVersion; readonly sinceMs: number }
   | { readonly phase: "closing"; readonly next: AfterClose }
   | { readonly phase: "failed" };
 
-/** What becomes of a version once it is closed: forgotten, remembered as failed, or opened anew. */
-export type AfterClose = "gone" | "failed" | "found";
+/** What becomes of a content once it is closed: forgotten, or remembered as failed. */
+export type AfterClose = "gone" | "failed";
 
-/** One version directory and what is held of it. */
+/** A content of a version directory and what is held of it. */
 export interface HeldVersion {
+  /** This worker's own name for it, never used twice. */
+  readonly id: string;
   readonly model: string;
   readonly version: number;
   readonly directory: string;
-  /** Stamp of the files when they were (or will be) opened. */
+  /** Stamp of the files that hold (or held) it. */
   readonly stamp: string;
   readonly life: VersionPhase;
   /** By `replicaKey`. */
@@ -80,15 +94,15 @@ export interface HeldVersion {
   readonly isLeft: boolean;
 }
 
-/** All versions, by `versionKey`. */
+/** All contents, by id. */
 export interface ReplicaSet {
   readonly versions: ReadonlyMap<string, HeldVersion>;
+  /** Contents that there have been so far. */
+  readonly seen: number;
 }
 
-/** Names a version within a set. */
-export function versionKey(name: { readonly model: string; readonly version: number }): string {
-  return `${name.model}/${name.version}`;
-}
+/** A worker that holds nothing. */
+export const emptyReplicaSet: ReplicaSet = { versions: new Map(), seen: 0 };
 
 const PARTITIONS_PER_TABLE = 65_536;
 
@@ -102,14 +116,21 @@ export function replicaOfKey(key: number): { readonly table: number; readonly pa
   return { table: Math.floor(key / PARTITIONS_PER_TABLE), partition: key % PARTITIONS_PER_TABLE };
 }
 
-/** A version directory nobody has opened yet. */
-export function foundVersion(model: string, found: FoundVersion): HeldVersion {
-  return {
+/** The set with one more content, of a version directory that nobody has opened yet. */
+export function withFound(
+  set: ReplicaSet,
+  found: FoundContent,
+  life: HeldVersion["life"] = { phase: "found" },
+): ReplicaSet {
+  const { model, version, directory, stamp } = found;
+  const seen = set.seen + 1;
+  const held: HeldVersion = {
+    id: `${model}/${version}#${seen}`,
     model,
-    version: found.version,
-    directory: found.directory,
-    stamp: found.stamp,
-    life: { phase: "found" },
+    version,
+    directory,
+    stamp,
+    life,
     replicas: new Map(),
     trouble: undefined,
     refusal: undefined,
@@ -118,12 +139,50 @@ export function foundVersion(model: string, found: FoundVersion): HeldVersion {
     corruptSinceMs: undefined,
     isLeft: false,
   };
+  return withVersion({ ...set, seen }, held);
 }
 
-/** The opened version of a version that is open or unloading. */
-export function openedOf(held: HeldVersion): OpenedVersion | undefined {
-  const { life } = held;
-  return life.phase === "open" || life.phase === "unloading" ? life.opened : undefined;
+/** A version directory as it is now. */
+type FoundContent = FoundVersion & { readonly model: string };
+
+/** The content of a directory as it is now, if it has been taken up. */
+export function heldAs(set: ReplicaSet, found: FoundContent): HeldVersion | undefined {
+  return contentsOf(set, found).find((held) => isHeldAs(held, found));
+}
+
+/** Whether a content lies in the files of a directory as they are now. */
+export function isHeldAs(
+  held: Pick<HeldVersion, "model" | "version" | "directory" | "stamp">,
+  found: FoundContent,
+): boolean {
+  return (
+    held.model === found.model &&
+    held.version === found.version &&
+    held.directory === found.directory &&
+    held.stamp === found.stamp
+  );
+}
+
+/** All contents of one number. */
+export function contentsOf(
+  { versions }: ReplicaSet,
+  { model, version }: { readonly model: string; readonly version: number },
+): HeldVersion[] {
+  return [...versions.values()].filter((held) => held.model === model && held.version === version);
+}
+
+/** The open content of exactly this identity. */
+export function heldContent({ versions }: ReplicaSet, key: VersionKey): HeldVersion | undefined {
+  for (const held of versions.values()) {
+    if (held.version !== key.version || held.model !== key.model) continue;
+    if (openedOf(held)?.fingerprint === key.fingerprint) return held;
+  }
+  return undefined;
+}
+
+/** The content of a version that is open and answers for what is loaded of it. */
+export function openedOf({ life }: HeldVersion): OpenedVersion | undefined {
+  return "opened" in life ? life.opened : undefined;
 }
 
 /** What a replica occupies and proves, while it answers. */
@@ -131,16 +190,16 @@ export function loadedOf(replica: Replica | undefined): LoadedReplica | undefine
   return replica?.phase === "ready" || replica?.phase === "retiring" ? replica.loaded : undefined;
 }
 
-/** The set with one version replaced. */
+/** The set with one content replaced. */
 export function withVersion(set: ReplicaSet, held: HeldVersion): ReplicaSet {
-  return { versions: new Map(set.versions).set(versionKey(held), held) };
+  return { ...set, versions: new Map(set.versions).set(held.id, held) };
 }
 
-/** The set without one version. */
-export function withoutVersion(set: ReplicaSet, key: string): ReplicaSet {
+/** The set without one content. */
+export function withoutVersion(set: ReplicaSet, id: string): ReplicaSet {
   const versions = new Map(set.versions);
-  versions.delete(key);
-  return { versions };
+  versions.delete(id);
+  return { ...set, versions };
 }
 
 /** The version with one replica replaced, or removed. */
@@ -155,8 +214,8 @@ export function withReplica(
   return { ...held, replicas };
 }
 
-/** The end of a piece of work that an effect of the plan began. */
-export type ReplicaEvent = { readonly key: string } & (
+/** The end of a piece of work that an effect of the plan began; `id` names the content. */
+export type ReplicaEvent = { readonly id: string } & (
   | { readonly kind: "opened"; readonly opened: OpenedVersion }
   | { readonly kind: "openFailed"; readonly error: WinnowError }
   | { readonly kind: "loaded"; readonly replica: number; readonly loaded: LoadedReplica }
@@ -181,11 +240,11 @@ export function applyEvent(
   event: ReplicaEvent,
   context: { readonly nowMs: number; readonly settings: RetrySettings },
 ): ReplicaSet {
-  const held = set.versions.get(event.key);
+  const held = set.versions.get(event.id);
   if (held === undefined) return set;
   switch (event.kind) {
     case "opened":
-      return withVersion(set, { ...held, life: { phase: "open", opened: event.opened } });
+      return afterOpen(set, held, { opened: event.opened, nowMs: context.nowMs });
     case "openFailed": {
       const trouble = troubleAfter(held, event.error, context);
       return withVersion(set, { ...held, life: { phase: "failed" }, trouble });
@@ -209,6 +268,28 @@ export function applyEvent(
   }
 }
 
+/**
+ * A content that is open already goes on as the content of these files: the replicas stay, and what
+ * failed for want of its files may be tried again.
+ */
+function afterOpen(
+  set: ReplicaSet,
+  held: HeldVersion,
+  { opened, nowMs }: { readonly opened: OpenedVersion; readonly nowMs: number },
+): ReplicaSet {
+  const twin = withHandle(set, opened.handle);
+  if (twin === undefined) return withVersion(set, { ...held, life: { phase: "open", opened } });
+  const { stamp, directory, isLeft } = held;
+  const life = { phase: "open", opened: openedOf(twin) ?? opened } as const;
+  const trouble = twin.trouble && { ...twin.trouble, attempts: 0, retryAtMs: nowMs };
+  const renewed = { ...twin, stamp, directory, isLeft, life, trouble };
+  return withVersion(withoutVersion(set, held.id), renewed);
+}
+
+function withHandle({ versions }: ReplicaSet, handle: ContentHandle): HeldVersion | undefined {
+  return [...versions.values()].find((held) => openedOf(held)?.handle === handle);
+}
+
 function afterRelease(set: ReplicaSet, held: HeldVersion, replica: number): ReplicaSet {
   // Taken up again in the meantime: what is being loaded now is another copy.
   if (held.replicas.get(replica)?.phase !== "releasing") return set;
@@ -217,7 +298,7 @@ function afterRelease(set: ReplicaSet, held: HeldVersion, replica: number): Repl
 
 function afterClose(set: ReplicaSet, held: HeldVersion): ReplicaSet {
   const next = held.life.phase === "closing" ? held.life.next : "gone";
-  if (next === "gone") return withoutVersion(set, versionKey(held));
+  if (next === "gone") return withoutVersion(set, held.id);
   const life = { phase: next };
   return withVersion(set, { ...held, life, replicas: new Map(), corruptSinceMs: undefined });
 }

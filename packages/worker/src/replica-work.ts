@@ -5,35 +5,34 @@ import { toWinnowError } from "@winnow/core";
 import type { Compute } from "./compute/compute.ts";
 import type { ReplicaEffect } from "./replica-plan.ts";
 import { replicaOfKey } from "./replica-set.ts";
-import type { HeldVersion, ReplicaEvent } from "./replica-set.ts";
+import type { ReplicaEvent } from "./replica-set.ts";
 
 /** Does the work and tells how it ended; never rejects. */
 export async function performEffect(
   compute: Compute,
   effect: ReplicaEffect,
-  held: HeldVersion,
 ): Promise<ReplicaEvent> {
-  const { key } = effect;
-  const name = { model: held.model, version: held.version };
-  const replicaName = (replica: number) => ({ ...name, ...replicaOfKey(replica) });
+  const { id } = effect;
   try {
     if (effect.kind === "open") {
-      return { kind: "opened", key, opened: await compute.open(name, effect.directory) };
+      return { kind: "opened", id, opened: await compute.open(effect.from, effect.siblings) };
     }
+    const { handle } = effect;
     if (effect.kind === "load") {
-      const loaded = await compute.load(replicaName(effect.replica));
-      return { kind: "loaded", key, replica: effect.replica, loaded };
+      const loaded = await compute.load({ handle, ...replicaOfKey(effect.replica) });
+      return { kind: "loaded", id, replica: effect.replica, loaded };
     }
-    if (effect.kind === "release") await compute.release(replicaName(effect.replica));
-    else await compute.close(name);
+    if (effect.kind === "release") {
+      await compute.release({ handle, ...replicaOfKey(effect.replica) });
+    } else await compute.close(handle);
   } catch (error) {
     const reason = toWinnowError(error);
-    if (effect.kind === "open") return { kind: "openFailed", key, error: reason };
+    if (effect.kind === "open") return { kind: "openFailed", id, error: reason };
     if (effect.kind === "load") {
-      return { kind: "loadFailed", key, replica: effect.replica, error: reason };
+      return { kind: "loadFailed", id, replica: effect.replica, error: reason };
     }
     // What cannot be released is gone with its thread; the worker ends then.
   }
-  if (effect.kind === "release") return { kind: "released", key, replica: effect.replica };
-  return { kind: "closed", key };
+  if (effect.kind === "release") return { kind: "released", id, replica: effect.replica };
+  return { kind: "closed", id };
 }

@@ -2,6 +2,7 @@
 // one serves is asked again at most every `SERVING_INTERVAL_MS` while nothing has expired it: the
 // question costs a look at every announcement.
 
+import { isSameVersion } from "@winnow/cluster";
 import type { Announcement } from "@winnow/cluster";
 import type { Environment, VersionKey } from "@winnow/core";
 
@@ -15,6 +16,8 @@ export class ServingVersions {
   readonly #environment: Environment;
   readonly #cluster: ClusterView;
   #versions: ReadonlyMap<string, VersionKey> = new Map();
+  /** What served before, with the time at which another one took over; the last one of each model. */
+  readonly #former = new Map<string, { readonly key: VersionKey; readonly endedAtMs: number }>();
   #untilMs = 0;
 
   constructor(environment: Environment, cluster: ClusterView) {
@@ -32,6 +35,13 @@ export class ServingVersions {
     return this.#environment.clock.nowMs() >= this.#untilMs;
   }
 
+  /** Whether a version served until less than so long ago, and serves no more. */
+  servedWithin(version: VersionKey, ms: number): boolean {
+    const former = this.#former.get(version.model);
+    if (former === undefined || !isSameVersion(former.key, version)) return false;
+    return this.#environment.clock.nowMs() < former.endedAtMs + ms;
+  }
+
   /** Something changed that the answer rests on. */
   expire(): void {
     this.#untilMs = 0;
@@ -47,6 +57,9 @@ export class ServingVersions {
       const now = this.#cluster.servingOf(model, own, before);
       if (now !== undefined) serving.set(model, now);
       if (now?.version === before?.version && now?.fingerprint === before?.fingerprint) continue;
+      if (before !== undefined) {
+        this.#former.set(model, { key: before, endedAtMs: clock.nowMs() });
+      }
       const fields = { model, version: now?.version, before: before?.version };
       log.info("serving version changed", fields);
     }

@@ -10,7 +10,7 @@ import { WinnowError } from "@winnow/core";
 
 import type { ClusterView, TableLaw } from "./cluster-view.ts";
 import type { LoadedReplica, OpenedVersion } from "./compute/compute.ts";
-import { loadedOf, openedOf, replicaOfKey, versionKey } from "./replica-set.ts";
+import { loadedOf, openedOf, replicaOfKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaEvent, ReplicaSet } from "./replica-set.ts";
 import { VersionShare } from "./replica-share.ts";
 import type { Intent } from "./replica-share.ts";
@@ -45,10 +45,10 @@ export class VersionProof {
     const name = { model: held.model, version: held.version, fingerprint: opened.fingerprint };
     const proof = facts.cluster.proofOf(name, opened, facts.announcement());
     if (proof === undefined) return undefined;
-    const key = versionKey(held);
-    if (proof instanceof WinnowError) return { kind: "corrupt", key, error: proof };
+    const { id } = held;
+    if (proof instanceof WinnowError) return { kind: "corrupt", id, error: proof };
     this.#laws.set(opened, proof);
-    return held.isDoubted ? { kind: "proven", key } : undefined;
+    return held.isDoubted ? { kind: "proven", id } : undefined;
   }
 
   /** The replicas of a proven version that were read otherwise here. */
@@ -66,7 +66,7 @@ export class VersionProof {
     }
     if (replicas.length === 0) return undefined;
     const error = misreading(held, opened, replicas);
-    return { kind: "misread", key: versionKey(held), replicas, error };
+    return { kind: "misread", id: held.id, replicas, error };
   }
 }
 

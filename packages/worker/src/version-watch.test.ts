@@ -50,7 +50,15 @@ function watching(settings: Partial<WatchSettings> = {}) {
   };
   const watch = new VersionWatch(
     { storage, clock, log },
-    { models: [], modelsPath: "/models", policy: latest, pollIntervalMs: 1000, ...settings },
+    {
+      models: [],
+      modelsPath: "/models",
+      policy: latest,
+      pollIntervalMs: 1000,
+      stillMs: 0,
+      copyMsMax: 60_000,
+      ...settings,
+    },
     (models) => findings.push(models),
   );
   const versions = (): string[] =>

@@ -3,9 +3,13 @@
 //
 // A disk that does not answer changes nothing (the last finding stays), and a version is believed to
 // be gone only when two looks in a row miss it: a listing on network storage may be short for once.
+// Files that change are told of when they are still (`directory-stillness.ts`); until then a directory
+// counts as what it held before, also while it is empty: it is being replaced.
 
 import type { Clock, Logger, Timer } from "@winnow/core";
 
+import { observed, unobserved } from "./directory-stillness.ts";
+import type { ObservedDirectory, StillnessSettings } from "./directory-stillness.ts";
 import { indexVersions } from "./version-policy.ts";
 import type { VersionIndex, VersionPolicy } from "./version-policy.ts";
 
@@ -30,7 +34,7 @@ export interface ModelLocation {
 }
 
 /** What to watch: named models, and a directory in which every subdirectory is a model. */
-export interface WatchSettings {
+export interface WatchSettings extends StillnessSettings {
   readonly models: readonly ModelLocation[];
   readonly modelsPath: string | undefined;
   /** Policy of the models found in `modelsPath`. */
@@ -50,8 +54,10 @@ export interface FoundVersion {
 export interface FoundModel {
   readonly model: string;
   readonly policy: VersionPolicy;
-  /** Ascending by number. */
+  /** Ascending by number; their files were still when last looked at. */
   readonly versions: readonly FoundVersion[];
+  /** Directories whose files change from one look to the next: they are being written. */
+  readonly copying: readonly FoundVersion[];
   /** Why there is nothing (more) to load, for people; `undefined` if all is well. */
   readonly problem: string | undefined;
 }
@@ -74,6 +80,8 @@ export class VersionWatch {
   #models: ReadonlyMap<string, FoundModel> = new Map();
   /** Versions missed by the last look alone, `model/version`. */
   #missedOnce: ReadonlySet<string> = new Set();
+  /** What looks have shown of each version directory, by model and number. */
+  readonly #observed = new Map<string, Map<number, ObservedDirectory>>();
   /** What the listener was told last, as text. */
   #told: string | undefined;
   #timer: Timer | undefined;
@@ -90,15 +98,36 @@ export class VersionWatch {
     this.#named = settings.models;
   }
 
-  /** Looks now, and from then on every `pollIntervalMs` after the last look ended. */
+  /**
+   * Looks now, and from then on every `pollIntervalMs` after the last look ended; sooner where files
+   * have changed that may be still by then.
+   */
   async run(): Promise<void> {
     const revision = this.#revision;
     await this.poll();
-    const { pollIntervalMs } = this.#settings;
-    if (this.#closed || revision !== this.#revision || pollIntervalMs === 0) return;
-    this.#timer = this.#dependencies.clock.setTimer(pollIntervalMs, () => {
+    if (this.#closed || revision !== this.#revision) return;
+    const waitMs = this.#nextLookMs();
+    if (waitMs === Infinity) return;
+    this.#timer = this.#dependencies.clock.setTimer(waitMs, () => {
       void this.run(); // Never rejects: a look that fails keeps the last finding.
     });
+  }
+
+  #nextLookMs(): number {
+    const { pollIntervalMs, stillMs } = this.#settings;
+    const nowMs = this.#dependencies.clock.nowMs();
+    const unrest = this.#directories().filter((each) => each.unrest !== undefined);
+    const waitsMs = unrest.map(({ sinceMs }) => {
+      const leftMs = sinceMs + stillMs - nowMs;
+      return leftMs > 0 ? leftMs : stillMs;
+    });
+    return Math.min(pollIntervalMs === 0 ? Infinity : pollIntervalMs, ...waitsMs);
+  }
+
+  #directories(): ObservedDirectory[] {
+    const directories: ObservedDirectory[] = [];
+    for (const ofModel of this.#observed.values()) directories.push(...ofModel.values());
+    return directories;
   }
 
   /** Replaces the named models; those that are missing now are gone at once. Looks again. */
@@ -126,6 +155,9 @@ export class VersionWatch {
     const isSame = finding === this.#told;
     this.#report(models);
     this.#models = models;
+    // The first finding is what a worker starts with: it waits for directories that may be still.
+    const isFirst = this.#told === undefined;
+    if (isFirst && this.#directories().some(({ unrest }) => unrest?.isCopying === false)) return;
     this.#told = finding;
     if (!isSame) this.#listener([...models.values()]);
   }
@@ -172,7 +204,11 @@ export class VersionWatch {
           return { version, directory, stamp };
         }),
       );
-      const versions = stamped.filter((each): each is FoundVersion => each.stamp !== undefined);
+      const observed = this.#observe(model, stamped);
+      const versions = observed.flatMap(({ still }) => still ?? []);
+      const copying = observed.flatMap(({ seen, unrest }) =>
+        unrest?.isCopying === true ? [seen] : [],
+      );
       const waiting = stamped.filter((each) => each.stamp === undefined);
       const problems = [
         ...(index.names.size === 0 ? [await this.#noVersions(model, basePath)] : []),
@@ -184,13 +220,40 @@ export class VersionWatch {
             `Duplicate directories of version ${version}: ${ignored} ignored`,
         ),
         ...waiting.map(({ directory }) => `Waiting for a model file in ${directory}`),
+        ...copying.map(({ directory }) => `Waiting until the files in ${directory} are still`),
       ];
-      return { model, policy, versions, problem: problems.join("; ") || undefined };
+      return { model, policy, versions, copying, problem: problems.join("; ") || undefined };
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      const versions = this.#models.get(model)?.versions ?? [];
-      return { model, policy, versions, problem: `Cannot read ${basePath}: ${reason}` };
+      const { versions = [], copying = [] } = this.#models.get(model) ?? {};
+      return { model, policy, versions, copying, problem: `Cannot read ${basePath}: ${reason}` };
     }
+  }
+
+  /** Notes a look at a model's directories; one without a model file is as it was before. */
+  #observe(
+    model: string,
+    stamped: readonly (Omit<FoundVersion, "stamp"> & { readonly stamp: string | undefined })[],
+  ): ObservedDirectory[] {
+    const nowMs = this.#dependencies.clock.nowMs();
+    const before = this.#observed.get(model) ?? new Map<number, ObservedDirectory>();
+    const after = new Map<number, ObservedDirectory>();
+    for (const [version, known] of before) {
+      const kept = unobserved(known, nowMs);
+      if (kept !== undefined) after.set(version, kept);
+    }
+    const listed = stamped.flatMap(({ version, directory, stamp }) => {
+      const known = before.get(version);
+      const context = { nowMs, settings: this.#settings };
+      const next =
+        stamp === undefined
+          ? unobserved(known, nowMs)
+          : observed(known, { version, directory, stamp }, context);
+      if (next !== undefined) after.set(version, next);
+      return next ?? [];
+    });
+    this.#observed.set(model, after);
+    return listed;
   }
 
   /**
@@ -228,9 +291,11 @@ export class VersionWatch {
     const gone = [...this.#models.values()].filter(({ model }) => !names.has(model));
     const looks = [
       ...found,
-      ...gone.map(({ model, policy }) => ({ model, policy, versions: [], problem: undefined })),
+      ...gone.map(({ model, policy }) => {
+        return { model, policy, versions: [], copying: [], problem: undefined };
+      }),
     ];
-    const confirmed = looks.map(({ model, policy, versions: listed, problem }) => {
+    const confirmed = looks.map(({ model, policy, versions: listed, copying, problem }) => {
       const seen = new Set(listed.map(({ version }) => version));
       const before = this.#models.get(model)?.versions ?? [];
       const doubted = before.filter(({ version }) => {
@@ -239,10 +304,24 @@ export class VersionWatch {
         return true;
       });
       const versions = [...listed, ...doubted].toSorted((a, b) => a.version - b.version);
-      return { model, policy, versions, problem };
+      return { model, policy, versions, copying, problem };
     });
     this.#missedOnce = missed;
-    return confirmed.filter(({ model, versions }) => names.has(model) || versions.length > 0);
+    const left = confirmed.filter(({ model, versions }) => names.has(model) || versions.length > 0);
+    this.#forget(left);
+    return left;
+  }
+
+  /** Directories that are gone are new ones when they come back. */
+  #forget(left: readonly FoundModel[]): void {
+    for (const [model, directories] of this.#observed) {
+      const versions = left.find((each) => each.model === model)?.versions;
+      if (versions === undefined) this.#observed.delete(model);
+      for (const [version, { still }] of directories) {
+        const isThere = versions?.some((each) => each.version === version);
+        if (still !== undefined && isThere !== true) directories.delete(version);
+      }
+    }
   }
 
   /** Says what is wrong with a model once, not at every look. */

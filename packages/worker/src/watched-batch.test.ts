@@ -7,7 +7,8 @@ import { expect, test } from "vitest";
 import type { TopKBatchAnswer } from "./compute/compute.ts";
 import { FakeCompute, fakePlan, fakeTable } from "./fake-compute.cases.ts";
 import { QueryAnswer } from "./query-answer.ts";
-import { foundVersion, replicaKey } from "./replica-set.ts";
+import { replicaKey } from "./replica-set.ts";
+import { HANDLE, foundContent } from "./query-answer.cases.ts";
 import type { HeldVersion } from "./replica-set.ts";
 import type { QueryEnd, WorkerObserver } from "./worker-observer.ts";
 
@@ -30,9 +31,9 @@ const KEY = { model: "m", version: 1, fingerprint: fingerprint("abc") };
 function heldVersion(): HeldVersion {
   const loaded = { bytes: 1, bytesRead: 1, elapsedMs: 1, shares: [] };
   const ready = { phase: "ready", loaded } as const;
-  const opened = { fingerprint: KEY.fingerprint, tables: [fakeTable("movies", 4)] };
+  const opened = { handle: HANDLE, fingerprint: KEY.fingerprint, tables: [fakeTable("movies", 4)] };
   return {
-    ...foundVersion("m", { version: 1, directory: "/m/1", stamp: "a" }),
+    ...foundContent(),
     life: { phase: "open", opened },
     replicas: new Map([0, 1].map((partition) => [replicaKey(0, partition), ready])),
   };

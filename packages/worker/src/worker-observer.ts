@@ -60,5 +60,7 @@ export interface WorkerStatus {
   readonly queueRows: number;
   /** Work waits and nothing moves. */
   readonly isStalled: boolean;
+  /** Another process lives as this worker; this one is not announced. */
+  readonly isSuperseded: boolean;
   readonly shares: readonly ShareStatus[];
 }

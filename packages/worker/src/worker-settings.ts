@@ -4,7 +4,8 @@
 import { hostname, totalmem } from "node:os";
 
 import type { AcceleratorKind } from "@winnow/accelerator";
-import { WinnowError, incarnation, workerId } from "@winnow/core";
+import { parseAddress } from "@winnow/cluster";
+import { WinnowError, excerpt, incarnation, workerId } from "@winnow/core";
 import type { Incarnation, WorkerId } from "@winnow/core";
 
 import type { DeviceSettings } from "./compute/compute-thread-data.ts";
@@ -27,7 +28,10 @@ export interface NamedModel {
 export interface WorkerOptions {
   /** Stable name, keeps this worker's partitions across restarts. Default: the advertised address. */
   readonly workerId?: string | undefined;
-  /** Number of this process's life; must grow. Default: milliseconds since 1970. */
+  /**
+   * Number of this process's life, above what earlier ones had: the worker takes a higher one where it
+   * learns that it is not. Default: milliseconds since 1970.
+   */
   readonly incarnation?: number | undefined;
   /** Interface to listen on. Default 127.0.0.1: the port is for routers alone. */
   readonly host?: string | undefined;
@@ -45,6 +49,10 @@ export interface WorkerOptions {
   readonly versionPolicy?: VersionPolicy | undefined;
   /** Between two looks at the model directories; 0: look once. Default 1000 ms. */
   readonly pollIntervalMs?: number | undefined;
+  /** Files that have just changed are opened once they have been still for so long. Default 300 ms. */
+  readonly fileStillMs?: number | undefined;
+  /** Files that keep changing are opened all the same after so long, to tell why not. Default 60 000 ms. */
+  readonly fileCopyMsMax?: number | undefined;
   /** Intended replicas of each partition, equal on all processes. Default 2. */
   readonly replication?: number | undefined;
   /** Device to hold and search rows on. Default cpu, which falls back to plain JavaScript. */
@@ -126,6 +134,10 @@ export function resolveWorkerOptions(options: WorkerOptions): WorkerSettings {
   const port = options.port ?? 7600;
   const host = options.host ?? "127.0.0.1";
   const { advertisedAddress } = options;
+  if (advertisedAddress !== undefined && parseAddress(advertisedAddress) === undefined) {
+    const text = `Cannot announce "${excerpt(advertisedAddress)}": write host:port or [IPv6]:port`;
+    throw new WinnowError("INVALID_ARGUMENT", text);
+  }
   const id = workerId(options.workerId ?? advertisedAddressOf({ host, advertisedAddress }, port));
   return {
     workerId: id,
@@ -187,7 +199,8 @@ export function advertisedAddressOf(
 ): string {
   if (settings.advertisedAddress !== undefined) return settings.advertisedAddress;
   const isWildcard = ["0.0.0.0", "::", "[::]"].includes(settings.host);
-  return `${isWildcard ? hostname() : settings.host}:${port}`;
+  const host = isWildcard ? hostname() : settings.host;
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
 function answerLimits(options: WorkerOptions): AnswerLimits {
@@ -211,7 +224,9 @@ function watchSettings(options: WorkerOptions): WatchSettings {
   }
   const models = modelLocations(options.models ?? [], policy);
   const pollIntervalMs = options.pollIntervalMs ?? 1000;
-  return { models, modelsPath: options.modelsPath, policy, pollIntervalMs };
+  const stillMs = options.fileStillMs ?? 300;
+  const copyMsMax = options.fileCopyMsMax ?? 60_000;
+  return { models, modelsPath: options.modelsPath, policy, pollIntervalMs, stillMs, copyMsMax };
 }
 
 /** Models with the policy that holds for them. */

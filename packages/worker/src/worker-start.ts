@@ -2,7 +2,7 @@
 // made of both listens.
 
 import { WorkerServer } from "@winnow/cluster";
-import type { ListenForRouters, MembershipStore } from "@winnow/cluster";
+import type { Describe, ListenForRouters, MembershipStore } from "@winnow/cluster";
 import type { Environment } from "@winnow/core";
 
 import { type StartCompute, startComputeThread } from "./compute/compute-start.ts";
@@ -24,6 +24,8 @@ export interface WorkerDependencies {
   readonly storage?: ModelStorage;
   /** Default: gRPC. */
   readonly listen?: ListenForRouters;
+  /** Asks who lives at another worker's address. Default: nobody is asked. */
+  readonly describe?: Describe;
   /** Told what there is to count and measure. */
   readonly observer?: WorkerObserver;
 }
@@ -39,13 +41,13 @@ export async function startWorker(
   dependencies: WorkerDependencies,
 ): Promise<Worker> {
   const settings = resolveWorkerOptions(options);
-  const { environment, membership, observer } = dependencies;
+  const { environment, membership, describe, observer } = dependencies;
   const { startCompute = startComputeThread, storage = fileStorage } = dependencies;
   const { listen = listenByGrpc } = dependencies;
   const compute = await startCompute(settings, environment.log);
   try {
     const worker = new Worker(
-      { environment, membership, compute, storage, listen, observer },
+      { environment, membership, compute, storage, listen, describe, observer },
       settings,
     );
     await worker.listen();

@@ -12,6 +12,7 @@
 
 import type {
   Announcement,
+  Describe,
   LinkHandlers,
   ListenForRouters,
   MembershipStore,
@@ -28,11 +29,14 @@ import { Announcer } from "./announcer.ts";
 import type { Compute, ComputeFailure } from "./compute/compute.ts";
 import { waitForHold } from "./drain-hold.ts";
 import type { DrainHold } from "./drain-hold.ts";
+import { MembersTold } from "./members-told.ts";
 import { acceptedModels } from "./model-replacement.ts";
 import { ProgressWatch } from "./progress-watch.ts";
 import { ReplicaControl } from "./replica-control.ts";
 import { QueryAnswer } from "./query-answer.ts";
+import { openedOf } from "./replica-set.ts";
 import { type ModelStorage, VersionWatch } from "./version-watch.ts";
+import { WorkerIdentity } from "./worker-identity.ts";
 import { advertisedAddressOf, modelLocations } from "./worker-settings.ts";
 import type { NamedModel, WorkerSettings } from "./worker-settings.ts";
 import type { WorkerObserver, WorkerStatus } from "./worker-observer.ts";
@@ -46,6 +50,7 @@ export interface WorkerParts {
   readonly compute: Compute;
   readonly storage: ModelStorage;
   readonly listen: ListenForRouters;
+  readonly describe: Describe | undefined;
   readonly observer: WorkerObserver | undefined;
 }
 
@@ -58,6 +63,8 @@ export class Worker implements WorkerService {
   readonly #control: ReplicaControl;
   readonly #answers: QueryAnswer;
   readonly #announcer: Announcer;
+  readonly #identity: WorkerIdentity;
+  readonly #members: MembersTold;
   readonly #progress: ProgressWatch;
   readonly #watch: VersionWatch;
   readonly #listen: ListenForRouters;
@@ -72,7 +79,7 @@ export class Worker implements WorkerService {
   #isClosed = false;
 
   constructor(parts: WorkerParts, settings: WorkerSettings) {
-    const { environment, membership, compute, storage, listen, observer } = parts;
+    const { environment, membership, compute, storage, listen, describe, observer } = parts;
     const { clock, log } = environment;
     this.#ended = new Promise((resolve) => {
       this.#end = resolve;
@@ -85,6 +92,12 @@ export class Worker implements WorkerService {
     const announcement = (): Announcement => this.announcement();
     const { announceIntervalMs } = settings;
     this.#announcer = new Announcer({ environment, membership, announcement, announceIntervalMs });
+    const onChange = (): void => this.#identityChanged();
+    this.#identity = new WorkerIdentity(
+      { environment, membership, describe, address: () => this.#address, onChange },
+      settings,
+    );
+    this.#members = new MembersTold(settings.workerId);
     this.#control = new ReplicaControl(
       { environment, compute, observer, announcement, onChange: () => this.#changed() },
       settings.replicas,
@@ -109,9 +122,13 @@ export class Worker implements WorkerService {
     return this.#address;
   }
 
-  /** Whether the first share is loaded or refused with a reason, and no drain has begun. */
+  /**
+   * Whether the first share is loaded or refused with a reason, no drain has begun, and no other
+   * process lives as this worker.
+   */
   get isReady(): boolean {
-    return this.#isStarted && !this.#isDraining && !this.#isClosed;
+    const isInCharge = !this.#isDraining && !this.#isClosed && !this.#identity.isSuperseded;
+    return this.#isStarted && isInCharge;
   }
 
   /** Resolves when the worker is over: with the reason if its compute side died. */
@@ -125,7 +142,7 @@ export class Worker implements WorkerService {
     const running = this.#isStarted ? "ready" : "starting";
     return {
       workerId: this.#settings.workerId,
-      incarnation: this.#settings.incarnation,
+      incarnation: this.#identity.incarnation,
       address: this.#address,
       state: this.#isDraining ? "draining" : running,
       accelerator: device.accelerator,
@@ -141,8 +158,16 @@ export class Worker implements WorkerService {
     const { queueRows } = this.#answers;
     const { isStalled } = this.#progress;
     const shares = this.#control.shares();
+    const { isSuperseded } = this.#identity;
     const askedAccelerator = this.#settings.device.kind;
-    return { announcement: this.announcement(), askedAccelerator, queueRows, isStalled, shares };
+    return {
+      announcement: this.announcement(),
+      askedAccelerator,
+      queueRows,
+      isStalled,
+      isSuperseded,
+      shares,
+    };
   }
 
   /**
@@ -163,11 +188,16 @@ export class Worker implements WorkerService {
   async listen(): Promise<void> {
     const { host, port } = this.#settings;
     const environment = this.#environment;
+    await this.#identity.start();
     this.#server = await this.#listen({ service: this, environment }, { host, port });
     this.#address = advertisedAddressOf(this.#settings, this.#server.port);
     this.#compute.onFailure((failure) => void this.#die(failure));
     this.#announcer.changed();
-    this.#stopWatching = this.#membership.watch((view) => this.#control.setView(view));
+    this.#stopWatching = this.#membership.watch((view) => {
+      this.#identity.onView(view);
+      this.#members.setView(view);
+      this.#control.setView(view);
+    });
     this.#progress.run();
     void this.#watch.run(); // Never rejects: a look that fails keeps the last finding.
     const { workerId, incarnation, address, accelerator, device } = this.announcement();
@@ -178,6 +208,7 @@ export class Worker implements WorkerService {
   /** A router's stream. */
   accept(link: WorkerLink): LinkHandlers {
     this.#announcer.addLink(link);
+    this.#members.addLink(link);
     const handlers = this.#answers.serve(link);
     return {
       ...handlers,
@@ -186,8 +217,10 @@ export class Worker implements WorkerService {
         const { queueRows } = this.#answers;
         link.pong({ sequence, queueRows, progress, stalled: this.#progress.isStalled });
       },
+      onPredecessor: (predecessor) => this.#identity.onPredecessor(predecessor),
       onClose: () => {
         this.#announcer.removeLink(link);
+        this.#members.removeLink(link);
         handlers.onClose();
       },
     };
@@ -195,11 +228,13 @@ export class Worker implements WorkerService {
 
   /** The program of a held version. @throws WinnowError NOT_FOUND */
   async program({ version, tableBytesMax }: ProgramQuery): Promise<Uint8Array> {
-    if (this.#control.find(version) === undefined) {
+    const held = this.#control.find(version);
+    const opened = held === undefined ? undefined : openedOf(held);
+    if (opened === undefined) {
       const message = `Version ${version.version} of this model and content is not held here`;
       throw new WinnowError("NOT_FOUND", message);
     }
-    return this.#compute.program(version, tableBytesMax);
+    return this.#compute.program(opened.handle, tableBytesMax);
   }
 
   /**
@@ -235,7 +270,7 @@ export class Worker implements WorkerService {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#stop();
-    await this.#announcer.withdraw();
+    await this.#withdraw();
     await this.#compute.shutdown();
     this.#end(undefined);
   }
@@ -245,6 +280,7 @@ export class Worker implements WorkerService {
     this.#stopWatching?.();
     this.#control.close();
     this.#progress.close();
+    this.#identity.close();
     this.#announcer.close();
     this.#announcer.closeLinks();
     this.#server?.close();
@@ -264,8 +300,25 @@ export class Worker implements WorkerService {
     this.#announcer.closeLinks();
     await sleep(clock, 0);
     this.#stop();
-    await this.#announcer.withdraw();
+    await this.#withdraw();
     this.#end(failure);
+  }
+
+  /** A worker that is superseded has nothing in the store but what its successor wrote. */
+  async #withdraw(): Promise<void> {
+    if (!this.#identity.isSuperseded) await this.#announcer.withdraw();
+  }
+
+  #identityChanged(): void {
+    if (this.#isClosed) return;
+    this.#updateHealth();
+    this.#announcer.flush();
+    this.#updateLease();
+  }
+
+  /** Announced while there is progress and nobody else lives as this worker. */
+  #updateLease(): void {
+    this.#announcer.suspend(this.#progress.isStalled || this.#identity.isSuperseded);
   }
 
   #changed(): void {
@@ -281,7 +334,7 @@ export class Worker implements WorkerService {
     const { log } = this.#environment;
     if (stalled) log.error("compute side stands still", { queueRows: this.#answers.queueRows });
     else log.info("compute side moves again", {});
-    this.#announcer.suspend(stalled);
+    this.#updateLease();
   }
 
   #updateHealth(): void {

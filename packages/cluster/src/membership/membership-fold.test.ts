@@ -9,11 +9,13 @@ import type { WorkerWords } from "../announcement.cases.ts";
 import { foldFailure, foldReading, initialMembership } from "./membership-fold.ts";
 import type { MembershipReading, MembershipState } from "./membership-fold.ts";
 
-const settings = { placementSettleMs: 60_000, forgottenMs: 5000 };
+const settings = { placementSettleMs: 60_000, forgottenMs: 5000, leaseMs: 3000 };
 
 interface ReadingWords {
   readonly announced?: readonly (string | WorkerWords)[];
   readonly withdrawn?: Readonly<Record<string, number>>;
+  /** Ids under which the store holds something else. */
+  readonly spoilt?: readonly string[];
   /** Ids the store lists beside those announced. */
   readonly listed?: readonly string[];
 }
@@ -30,8 +32,10 @@ function reading(words: ReadingWords): MembershipReading {
         incarnation(life),
       ]),
     ),
+    spoilt: new Set((words.spoilt ?? []).map((id) => workerId(id))),
     listed: new Set([
       ...list.map((each) => each.workerId),
+      ...(words.spoilt ?? []).map((id) => workerId(id)),
       ...(words.listed ?? []).map((id) => workerId(id)),
     ]),
   };
@@ -184,13 +188,64 @@ describe("foldReading()", () => {
     expect(state.view).toMatchObject({ healthy: false, readAtMs: 0 });
   });
 
-  test("I3: an older life never returns after a newer one was seen", () => {
+  const incarnations = ({ view }: MembershipState): string =>
+    view.workers.map((worker) => `${worker.workerId}${worker.incarnation}`).join(" ");
+  const withLife = (life: number): ReadingWords => ({
+    announced: ["a", { id: "b", incarnation: life }],
+  });
+
+  test("I3: an older process that writes over its successor's record is not believed", () => {
     const state = fold([
-      [0, { announced: ["a", { id: "b", incarnation: 5 }] }],
-      [400, { announced: ["a", { id: "b", incarnation: 4 }] }],
+      [0, withLife(5)],
+      [400, withLife(4)],
+      [800, withLife(5)],
+      [3700, withLife(4)],
     ]);
 
-    expect(state.view.workers.map((worker) => worker.incarnation)).toEqual([1, 5]);
+    expect(incarnations(state)).toBe("a1 b5");
+    expect(state.view.contacts.map(({ incarnation: life }) => life)).toEqual([1, 4]);
+  });
+
+  test("L3: a lower incarnation that keeps its record is the worker once the other's lease is over", () => {
+    const days = [
+      [0, withLife(5)],
+      [400, withLife(4)],
+      [2999, withLife(4)],
+    ] as const;
+
+    expect(incarnations(fold(days))).toBe("a1 b5");
+    expect(incarnations(fold([...days, [3000, withLife(4)]]))).toBe("a1 b4");
+  });
+
+  test("L3: a worker that left and comes back with its clock set back is a member at once", () => {
+    const state = fold([
+      [0, withLife(5)],
+      [400, { announced: ["a"], withdrawn: { b: 5 } }],
+      [800, withLife(4)],
+    ]);
+
+    expect(incarnations(state)).toBe("a1 b4");
+  });
+
+  test("the withdrawal of an older process takes its successor nothing away", () => {
+    const state = fold([
+      [0, withLife(5)],
+      [400, { announced: ["a"], withdrawn: { b: 4 }, listed: ["b"] }],
+    ]);
+
+    expect(incarnations(state)).toBe("a1 b5");
+  });
+
+  test("what is no record takes a worker nothing away before its lease would have run out", () => {
+    const spoilt: ReadingWords = { announced: ["a", "c", "d"], spoilt: ["b"] };
+    const days = [
+      [0, four],
+      [400, spoilt],
+      [2999, spoilt],
+    ] as const;
+
+    expect(shown(fold(days))).toBe("abcd|abcd");
+    expect(shown(fold([...days, [3000, spoilt]]))).toBe("acd|abcd");
   });
 
   test("keeps the same lists while nothing changes", () => {

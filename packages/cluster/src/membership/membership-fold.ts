@@ -4,9 +4,16 @@
 //   announced ─ lease ran out ───────────────▶ left out of the view ── settle time ──▶ not placed on
 //       │     └ forgotten by the store (5 s) ─┘   (many at once: only after confirming reads)
 //       └─ withdrew ─▶ out of view and placement at once
+//
+// Of one worker's records the one stored last counts, but for a moment: while a higher incarnation's
+// lease would still run, a lower one's record is what an older process wrote over it, or what a store
+// that failed over remembered. Once that time is over the lower one is who lives (`succession.ts`).
+// What is no record at all takes nothing away before that time is over either.
 
 import type { Incarnation, WorkerId } from "@winnow/core";
 import type { Announcement } from "../announcement.ts";
+import { isSameContact } from "./contact.ts";
+import type { Contact } from "./contact.ts";
 import type { MembershipView } from "./membership.ts";
 
 /** What a store answered, completely, at one moment. */
@@ -15,6 +22,8 @@ export interface MembershipReading {
   readonly announced: readonly Announcement[];
   /** Workers that said they leave. */
   readonly withdrawn: ReadonlyMap<WorkerId, Incarnation>;
+  /** Ids under which something is stored that is no record of that worker: it says nothing of it. */
+  readonly spoilt: ReadonlySet<WorkerId>;
   /** Ids the store knows, with or without a lease: a flushed store knows none. */
   readonly listed: ReadonlySet<WorkerId>;
 }
@@ -25,6 +34,8 @@ export interface MembershipFoldSettings {
   readonly placementSettleMs: number;
   /** A worker the store has forgotten (not: whose lease ran out) stays in the view this long. */
   readonly forgottenMs: number;
+  /** A worker whose record was last read so long ago does not renew it any more. */
+  readonly leaseMs: number;
 }
 
 /** What is remembered between readings. */
@@ -32,13 +43,13 @@ export interface MembershipState {
   readonly members: ReadonlyMap<WorkerId, Member>;
   /** When each worker was last in the view that left it without saying so. */
   readonly departed: ReadonlyMap<WorkerId, number>;
-  /** Newest life seen of each worker, also of those gone. */
-  readonly newest: ReadonlyMap<WorkerId, Incarnation>;
   readonly view: MembershipView;
 }
 
 interface Member {
   readonly announcement: Announcement;
+  /** When this incarnation's record was last read. */
+  readonly seenAtMs: number;
   readonly missingReads: number;
   readonly missingSinceMs: number | undefined;
 }
@@ -46,14 +57,19 @@ interface Member {
 /** A reading that removes more than this part of the workers must be confirmed. */
 const REMOVED_PART_MAX = 1 / 3;
 const CONFIRMED_READS = 3;
-const LIVES_MAX = 65_536;
 
 /** Before the first reading. */
 export const initialMembership: MembershipState = {
   members: new Map(),
   departed: new Map(),
-  newest: new Map(),
-  view: { workers: [], silent: [], placementWorkers: [], readAtMs: 0, healthy: false },
+  view: {
+    workers: [],
+    contacts: [],
+    silent: [],
+    placementWorkers: [],
+    readAtMs: 0,
+    healthy: false,
+  },
 };
 
 /** A reading that failed: the view stays as it is, for ever if need be. */
@@ -68,8 +84,7 @@ export function foldReading(
   reading: MembershipReading,
   { nowMs, settings }: { readonly nowMs: number; readonly settings: MembershipFoldSettings },
 ): MembershipState {
-  const newest = newestLives(state.newest, reading);
-  const present = presentMembers(reading, newest);
+  const present = presentMembers(state, reading, { nowMs, settings });
   const missing = missingMembers(state, { present, reading, nowMs });
   const removed = removable(missing, { reading, nowMs, settings, total: state.members.size });
   const isEmptied = present.size === 0 && removed.size === missing.length;
@@ -86,19 +101,39 @@ export function foldReading(
       departed.delete(workerId);
     }
   }
-  return { members, departed, newest, view: viewOf(state.view, { members, departed, nowMs }) };
+  const view = viewOf(state.view, { members, departed, reading, nowMs });
+  return { members, departed, view };
 }
 
-/** Those announced: newest lives that have not withdrawn. */
+/** Those announced that have not withdrawn, each in the incarnation that is believed. */
 function presentMembers(
+  { members }: MembershipState,
   reading: MembershipReading,
-  newest: ReadonlyMap<WorkerId, Incarnation>,
+  { nowMs, settings }: { readonly nowMs: number; readonly settings: MembershipFoldSettings },
 ): ReadonlyMap<WorkerId, Member> {
   const present = new Map<WorkerId, Member>();
+  /** Whether the record that was read is of an earlier incarnation than one that may still live. */
+  const isEarlier = ({ announcement, seenAtMs }: Member, read: Incarnation): boolean =>
+    read < announcement.incarnation && nowMs - seenAtMs < settings.leaseMs;
   for (const announcement of reading.announced) {
     const { workerId, incarnation } = announcement;
-    if (incarnation < newest.get(workerId)! || hasWithdrawn(reading, announcement)) continue;
-    present.set(workerId, { announcement, missingReads: 0, missingSinceMs: undefined });
+    if (hasWithdrawn(reading, announcement)) continue;
+    const known = members.get(workerId);
+    if (known !== undefined && isEarlier(known, incarnation)) present.set(workerId, known);
+    else {
+      const seen = { announcement, seenAtMs: nowMs, missingReads: 0, missingSinceMs: undefined };
+      present.set(workerId, seen);
+    }
+  }
+  for (const [workerId, incarnation] of reading.withdrawn) {
+    const known = members.get(workerId);
+    if (known !== undefined && isEarlier(known, incarnation)) present.set(workerId, known);
+  }
+  for (const workerId of reading.spoilt) {
+    const known = members.get(workerId);
+    if (known !== undefined && nowMs - known.seenAtMs < settings.leaseMs) {
+      present.set(workerId, known);
+    }
   }
   return present;
 }
@@ -118,26 +153,12 @@ function missingMembers(
         !facts.present.has(announcement.workerId) && !hasWithdrawn(facts.reading, announcement)
       );
     })
-    .map(({ announcement, missingReads, missingSinceMs }) => ({
+    .map(({ announcement, seenAtMs, missingReads, missingSinceMs }) => ({
       announcement,
+      seenAtMs,
       missingReads: missingReads + 1,
       missingSinceMs: missingSinceMs ?? facts.nowMs,
     }));
-}
-
-function newestLives(
-  known: ReadonlyMap<WorkerId, Incarnation>,
-  reading: MembershipReading,
-): Map<WorkerId, Incarnation> {
-  // Lives are remembered for ever, unless somebody floods the store with names.
-  const newest = new Map(known.size <= LIVES_MAX ? known : []);
-  const raise = (workerId: WorkerId, incarnation: Incarnation): void => {
-    const before = newest.get(workerId);
-    if (before === undefined || before < incarnation) newest.set(workerId, incarnation);
-  };
-  for (const { workerId, incarnation } of reading.announced) raise(workerId, incarnation);
-  for (const [workerId, incarnation] of reading.withdrawn) raise(workerId, incarnation);
-  return newest;
 }
 
 /** A withdrawal holds for the life that said it and every earlier one. */
@@ -171,10 +192,12 @@ function removable(missing: readonly Member[], facts: RemovalFacts): ReadonlySet
 interface ViewParts {
   readonly members: ReadonlyMap<WorkerId, Member>;
   readonly departed: ReadonlyMap<WorkerId, number>;
+  readonly reading: MembershipReading;
   readonly nowMs: number;
 }
 
-function viewOf(before: MembershipView, { members, departed, nowMs }: ViewParts): MembershipView {
+function viewOf(before: MembershipView, parts: ViewParts): MembershipView {
+  const { members, departed, nowMs } = parts;
   const workers = [...members.values()]
     .map(({ announcement }) => announcement)
     .toSorted((a, b) => (a.workerId < b.workerId ? -1 : 1));
@@ -183,10 +206,13 @@ function viewOf(before: MembershipView, { members, departed, nowMs }: ViewParts)
   const placementWorkers = [...placed.map(({ workerId }) => workerId), ...departed.keys()].toSorted(
     (a, b) => (a < b ? -1 : 1),
   );
+  const contacts = contactsOf(parts);
   const isSame = haveSameItems(workers, before.workers);
   const isSamePlacement = haveSameItems(placementWorkers, before.placementWorkers);
+  const areSameContacts = haveSameItems(contacts, before.contacts, isSameContact);
   return {
     workers: isSame ? before.workers : workers,
+    contacts: areSameContacts ? before.contacts : contacts,
     silent: before.silent,
     placementWorkers: isSamePlacement ? before.placementWorkers : placementWorkers,
     readAtMs: nowMs,
@@ -194,16 +220,31 @@ function viewOf(before: MembershipView, { members, departed, nowMs }: ViewParts)
   };
 }
 
+/** Where each worker of the view says it is, or whoever wrote a record under its name. */
+function contactsOf({ members, reading }: ViewParts): readonly Contact[] {
+  const said = new Map<WorkerId, Announcement>();
+  for (const { announcement } of members.values()) said.set(announcement.workerId, announcement);
+  for (const announcement of reading.announced) said.set(announcement.workerId, announcement);
+  return [...said.values()]
+    .map(({ workerId, address, incarnation }) => ({ workerId, address, incarnation }))
+    .toSorted((a, b) => (a.workerId < b.workerId ? -1 : 1));
+}
+
 /** Whether two views differ in anything but the time of reading. */
 export function isSameView(a: MembershipView, b: MembershipView): boolean {
   return (
     a.healthy === b.healthy &&
     a.workers === b.workers &&
+    a.contacts === b.contacts &&
     a.placementWorkers === b.placementWorkers &&
     a.silent === b.silent
   );
 }
 
-function haveSameItems<Item>(a: readonly Item[], b: readonly Item[]): boolean {
-  return a.length === b.length && a.every((item, index) => item === b[index]);
+function haveSameItems<Item>(
+  a: readonly Item[],
+  b: readonly Item[],
+  isSame: (one: Item, other: Item) => boolean = Object.is,
+): boolean {
+  return a.length === b.length && a.every((item, index) => isSame(item, b[index]!));
 }

@@ -1,15 +1,23 @@
-// What a worker stores of itself in a shared store, where anybody may have written. With a cluster
-// secret each record carries an HMAC-SHA-256 over its text; without it the text stands alone.
+// What a worker stores of itself in a shared store, where anybody may have written. A record is
+// believed if it is signed as `trust/cluster-secret.ts` says, is of one of these two forms, and names
+// an address that workers may have.
 //
 //   {"worker_id": …}                                  announced
 //   {"withdrawn":true,"worker_id":…,"incarnation":…}  has left
-//   hmac-sha256 <64 hex digits> <either of these>     signed
 
-import { createHmac, timingSafeEqual } from "node:crypto";
-import { WinnowError, incarnation, workerId } from "@winnow/core";
+import { WinnowError, excerpt, incarnation } from "@winnow/core";
 import type { Incarnation, WorkerId } from "@winnow/core";
 import type { Announcement } from "../announcement.ts";
-import { announcementFromJson, announcementToJson } from "../announcement-codec.ts";
+import { announcementFromJson, announcementToJson, decodeWorkerId } from "../announcement-codec.ts";
+import type { ClusterSecret } from "../trust/cluster-secret.ts";
+import type { AddressRules } from "../trust/worker-address.ts";
+import { INCARNATION_MAX } from "./succession.ts";
+
+/** What decides whether a record is believed. */
+export interface RecordTrust {
+  readonly secret: ClusterSecret;
+  readonly addresses: AddressRules;
+}
 
 /** A record that was read and checked. */
 export type MembershipRecord =
@@ -20,12 +28,10 @@ export type MembershipRecord =
       readonly incarnation: Incarnation;
     };
 
-const SCHEME = "hmac-sha256 ";
-const DIGEST_CHARACTERS = 64;
 const RECORD_CHARACTERS_MAX = 4 * 1024 * 1024;
 
 /** The text to store. */
-export function encodeRecord(record: MembershipRecord, secret: string | undefined): string {
+export function encodeRecord(record: MembershipRecord, secret: ClusterSecret): string {
   const text =
     record.kind === "announced"
       ? announcementToJson(record.announcement)
@@ -34,20 +40,35 @@ export function encodeRecord(record: MembershipRecord, secret: string | undefine
           worker_id: record.workerId,
           incarnation: record.incarnation,
         });
-  return secret === undefined ? text : `${SCHEME}${digestOf(text, secret)} ${text}`;
+  return secret.sign("announcement", text);
 }
 
 /**
  * Reads a stored text.
- * @throws WinnowError INVALID_ARGUMENT for what is no record, UNAUTHENTICATED where a secret is set
- * and the signature is not this cluster's
+ * @throws WinnowError INVALID_ARGUMENT for what is no record, UNAUTHENTICATED for one that is not
+ * this cluster's, PERMISSION_DENIED for an address that workers may not have
  */
-export function decodeRecord(stored: string, secret: string | undefined): MembershipRecord {
+export function decodeRecord(stored: string, trust: RecordTrust): MembershipRecord {
   if (stored.length > RECORD_CHARACTERS_MAX) {
     throw new WinnowError("INVALID_ARGUMENT", `A record of ${stored.length} characters`);
   }
-  const text = secret === undefined ? unsignedText(stored) : verifiedText(stored, secret);
-  return withdrawalIn(text) ?? { kind: "announced", announcement: announcementFromJson(text) };
+  const text = trust.secret.verify("announcement", stored);
+  const withdrawal = withdrawalIn(text);
+  if (withdrawal !== undefined) return withdrawal;
+  const announcement = announcementFromJson(text);
+  checkAddress(announcement, trust.addresses);
+  return { kind: "announced", announcement };
+}
+
+/**
+ * Refuses an announcement that would have its reader connect where no worker may be.
+ * @throws WinnowError PERMISSION_DENIED
+ */
+export function checkAddress({ address }: Announcement, addresses: AddressRules): void {
+  const fault = addresses.faultOf(address);
+  if (fault === undefined) return;
+  const text = `Workers are not connected to at "${excerpt(address)}": ${fault}`;
+  throw new WinnowError("PERMISSION_DENIED", text);
 }
 
 function withdrawalIn(text: string): MembershipRecord | undefined {
@@ -55,14 +76,11 @@ function withdrawalIn(text: string): MembershipRecord | undefined {
   const fields = parsedObject(text);
   const id = fields["worker_id"];
   const life = fields["incarnation"];
-  if (typeof id !== "string" || !Number.isSafeInteger(life)) {
+  const isNumbered = typeof life === "number" && Number.isInteger(life) && life >= 0;
+  if (!isNumbered || life > INCARNATION_MAX) {
     throw new WinnowError("INVALID_ARGUMENT", "Malformed withdrawal");
   }
-  return {
-    kind: "withdrawn",
-    workerId: workerId(id),
-    incarnation: incarnation(life as number),
-  };
+  return { kind: "withdrawn", workerId: decodeWorkerId(id), incarnation: incarnation(life) };
 }
 
 function parsedObject(text: string): Readonly<Record<string, unknown>> {
@@ -71,26 +89,4 @@ function parsedObject(text: string): Readonly<Record<string, unknown>> {
   } catch (cause) {
     throw new WinnowError("INVALID_ARGUMENT", "A record is not JSON", { cause });
   }
-}
-
-/** A cluster without a secret reads signed records too, so that a secret can be introduced. */
-function unsignedText(stored: string): string {
-  const start = SCHEME.length + DIGEST_CHARACTERS + 1;
-  return stored.startsWith(SCHEME) ? stored.slice(start) : stored;
-}
-
-function verifiedText(stored: string, secret: string): string {
-  const digest = stored.slice(SCHEME.length, SCHEME.length + DIGEST_CHARACTERS);
-  const text = unsignedText(stored);
-  const expected = Buffer.from(digestOf(text, secret));
-  const given = Buffer.from(digest);
-  const isSigned = stored.startsWith(SCHEME) && given.length === expected.length;
-  if (!isSigned || !timingSafeEqual(given, expected)) {
-    throw new WinnowError("UNAUTHENTICATED", "A record without this cluster's signature");
-  }
-  return text;
-}
-
-function digestOf(text: string, secret: string): string {
-  return createHmac("sha256", secret).update(text).digest("hex");
 }

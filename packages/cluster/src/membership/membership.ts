@@ -2,13 +2,16 @@
 // what workers say on their own streams. A store that is down, flushed or lying never shrinks the
 // view below what still answers.
 
-import type { WorkerId } from "@winnow/core";
+import type { Incarnation, WorkerId } from "@winnow/core";
 import type { Announcement } from "../announcement.ts";
+import type { Contact } from "./contact.ts";
 
 /** The last good view of the cluster, replaced whole. */
 export interface MembershipView {
-  /** Newest incarnation of each worker, ascending by worker id. */
+  /** What each worker is believed to say of itself, ascending by worker id. */
   readonly workers: readonly Announcement[];
+  /** Where to look for each worker, also where what is said there is not believed; ascending by id. */
+  readonly contacts: readonly Contact[];
   /** Known members that do not answer at the moment (static membership); ascending by id. */
   readonly silent: readonly SilentMember[];
   /**
@@ -30,6 +33,11 @@ export interface SilentMember {
 
 /** Who is in the cluster: Redis, or a fixed address list. One suite of cases runs against both. */
 export interface MembershipStore {
+  /**
+   * The incarnation that is stored under a worker's id, for the next life to number itself above;
+   * `undefined` where there is none, or where the store does not answer soon.
+   */
+  lastIncarnation(workerId: WorkerId): Promise<Incarnation | undefined>;
   /**
    * Publishes this worker's announcement under a lease and keeps renewing it until `withdraw`. A
    * store that does not answer is tried again with every renewal; that is no error.

@@ -5,6 +5,7 @@ import { toWinnowError } from "@winnow/core";
 import type { Environment, Timer, WorkerId } from "@winnow/core";
 import type { Redis } from "ioredis";
 import type { Announcement } from "../announcement.ts";
+import type { ClusterSecret } from "../trust/cluster-secret.ts";
 import { encodeRecord } from "./membership-record.ts";
 import type { RedisKeys } from "./redis-keys.ts";
 
@@ -19,7 +20,7 @@ export interface RedisLeaseParts {
 export interface RedisLeaseSettings {
   readonly leaseMs: number;
   readonly renewMs: number;
-  readonly secret: string | undefined;
+  readonly secret: ClusterSecret;
 }
 
 /** How long a withdrawal can be read. */
@@ -29,7 +30,9 @@ const WITHDRAWN_MS = 60_000;
 export class RedisLease {
   readonly #parts: RedisLeaseParts;
   readonly #settings: RedisLeaseSettings;
-  #own: { readonly announcement: Announcement; readonly stored: string } | undefined;
+  #own: Announcement | undefined;
+  /** `#own` as it is stored, by the secret of that revision. */
+  #signed: { readonly stored: string; readonly revision: number } | undefined;
   #timer: Timer | undefined;
 
   constructor(parts: RedisLeaseParts, settings: RedisLeaseSettings) {
@@ -39,20 +42,18 @@ export class RedisLease {
 
   /** Stores the record now and keeps renewing it. */
   async announce(announcement: Announcement): Promise<void> {
-    const record = { kind: "announced", announcement } as const;
-    const stored = encodeRecord(record, this.#settings.secret);
-    this.#own = { announcement, stored };
+    this.#own = announcement;
+    this.#signed = undefined;
     this.#planRenewal();
-    await this.#write(announcement.workerId, stored, this.#settings.leaseMs);
+    await this.#store(announcement);
     await this.#tellOthers();
   }
 
   /** Renews now: for a connection that has just come (back). */
   renew(): void {
     if (this.#own === undefined || this.#timer === undefined) return;
-    const { announcement, stored } = this.#own;
     // A renewal that fails is repeated by the next; readers keep their view meanwhile.
-    void this.#write(announcement.workerId, stored, this.#settings.leaseMs);
+    void this.#store(this.#own);
   }
 
   /** Stops renewing; the lease runs out. */
@@ -67,7 +68,7 @@ export class RedisLease {
     this.#own = undefined;
     this.suspend();
     if (own === undefined) return;
-    const { workerId, incarnation } = own.announcement;
+    const { workerId, incarnation } = own;
     const record = { kind: "withdrawn", workerId, incarnation } as const;
     await this.#write(workerId, encodeRecord(record, this.#settings.secret), WITHDRAWN_MS);
     await this.#tellOthers();
@@ -79,6 +80,16 @@ export class RedisLease {
       this.#planRenewal();
       this.renew();
     });
+  }
+
+  /** Signed anew when the secret is another. */
+  async #store(announcement: Announcement): Promise<void> {
+    const { secret, leaseMs } = this.#settings;
+    if (this.#signed?.revision !== secret.revision) {
+      const stored = encodeRecord({ kind: "announced", announcement }, secret);
+      this.#signed = { stored, revision: secret.revision };
+    }
+    await this.#write(announcement.workerId, this.#signed.stored, leaseMs);
   }
 
   async #write(workerId: WorkerId, stored: string, leaseMs: number): Promise<void> {

@@ -1,9 +1,12 @@
 // The common cases on a real Redis, and its bad days: killed, emptied, flushed, frozen, lying.
 
+import { silentLogger, workerId } from "@winnow/core";
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { announced } from "../announcement.cases.ts";
 import type { WorkerWords } from "../announcement.cases.ts";
+import { ClusterSecret, noSecret } from "../trust/cluster-secret.ts";
+import { RefusedRecords } from "../trust/refused-records.ts";
 import { Watcher, environment, membershipCases } from "./membership.cases.ts";
 import type { MembershipStore } from "./membership.ts";
 import { RedisMembership } from "./redis-membership.ts";
@@ -11,6 +14,9 @@ import type { RedisMembershipSettings } from "./redis-membership.ts";
 import { RedisProcess, isRedisInstalled } from "./redis-server.cases.ts";
 
 const quick = { leaseMs: 1000, renewMs: 100, pollMs: 40, forgottenMs: 500 };
+
+const secretOf = (...keys: string[]): ClusterSecret =>
+  new ClusterSecret({ cluster: "default", keys, acceptsUnsigned: false });
 
 /** A Redis with workers in it. */
 class RedisStage {
@@ -70,7 +76,7 @@ describe.skipIf(!isRedisInstalled)("with redis-server installed", () => {
       announce: (words) => stage.announce(words),
       leave: (id) => stage.leave(id),
       kill: (id) => stage.kill(id),
-      watcher: () => stage.join(),
+      watcher: (refused) => stage.join(refused && { refused }),
       breakStore: () => stage.server.kill(),
       mendStore: () => stage.server.start(),
       poison: () =>
@@ -85,11 +91,13 @@ describe.skipIf(!isRedisInstalled)("with redis-server installed", () => {
   describe("RedisMembership", () => {
     let stage: RedisStage;
     let store: RedisMembership;
+    let refused: RefusedRecords;
     let watcher: Watcher;
 
     beforeEach(async () => {
-      stage = new RedisStage(await RedisProcess.start(), { secret: "s3cret" });
-      store = stage.join();
+      stage = new RedisStage(await RedisProcess.start(), { secret: secretOf("s3cret") });
+      refused = new RefusedRecords(silentLogger);
+      store = stage.join({ refused });
       watcher = new Watcher(store);
       for (const id of ["w0", "w1", "w2", "w3"]) await stage.announce({ id });
       await watcher.sees("w0 w1 w2 w3");
@@ -134,6 +142,7 @@ describe.skipIf(!isRedisInstalled)("with redis-server installed", () => {
     });
 
     test("ignores hostile records: unsigned, wrongly signed, replayed for another worker", async () => {
+      const expected = { malformed: 0, signature: 3, name: 1, address: 0, stale: 0 };
       await stage.command(async (redis) => {
         const own = await redis.get("winnow:default:worker:w0");
         await redis.zadd("winnow:default:members", 0, "x1", 0, "x2", 0, "x3", 0, "x4", 0, "\n");
@@ -143,12 +152,27 @@ describe.skipIf(!isRedisInstalled)("with redis-server installed", () => {
         await redis.set("winnow:default:worker:x4", Buffer.alloc(100_000, 0xff));
         await redis.lpush("winnow:default:worker:\n", "not even a string");
       });
-      await vi.waitFor(() => expect(store.refusedRecords).toBe(4), 10_000);
+      await vi.waitFor(() => expect(refused.counts).toEqual(expected), 10_000);
       await stage.announce({ id: "w0", versions: [{ version: 1 }] });
       await vi.waitFor(() => expect(watcher.last?.workers[0]?.versions).toHaveLength(1), 10_000);
 
       expect(watcher.ids).toBe("w0 w1 w2 w3");
-      expect(store.refusedRecords).toBe(4);
+      expect(refused.counts).toEqual(expected);
+    });
+
+    test("L3: tells the next life of a worker what is stored of the last", async () => {
+      const fresh = stage.join();
+      await stage.announce({ id: "w0", incarnation: 7000 });
+      expect(await fresh.lastIncarnation(workerId("w0"))).toBe(7000);
+
+      await stage.leave("w0");
+      expect(await fresh.lastIncarnation(workerId("w0"))).toBe(7000);
+      expect(await fresh.lastIncarnation(workerId("w7"))).toBeUndefined();
+      await stage.command((redis) => redis.set("winnow:default:worker:w7", "anything"));
+      expect(await fresh.lastIncarnation(workerId("w7"))).toBeUndefined();
+      await stage.server.kill();
+
+      expect(await fresh.lastIncarnation(workerId("w0"))).toBeUndefined();
     });
 
     test("a worker that suspends its lease is left out, and comes back with the next announcement", async () => {
@@ -165,8 +189,8 @@ describe.skipIf(!isRedisInstalled)("with redis-server installed", () => {
 
     test("clusters of different names do not see each other, and secrets keep strangers out", async () => {
       const elsewhere = new Watcher(stage.join({ cluster: "elsewhere" }));
-      const stranger = new Watcher(stage.join({ secret: "other" }));
-      const open = new Watcher(stage.join({ secret: undefined }));
+      const stranger = new Watcher(stage.join({ secret: secretOf("other") }));
+      const open = new Watcher(stage.join({ secret: noSecret() }));
 
       await open.sees("w0 w1 w2 w3");
       await vi.waitFor(() => expect(elsewhere.last?.healthy).toBe(true), 10_000);

@@ -4,10 +4,15 @@
 //
 //   worker ── redis-lease.ts ──▶ Redis ── this file ──▶ membership-fold.ts ──▶ view
 
-import { toWinnowError } from "@winnow/core";
+import { sleep, toWinnowError, workerId } from "@winnow/core";
 import type { Environment, Incarnation, Timer, WorkerId } from "@winnow/core";
 import { Redis } from "ioredis";
 import type { Announcement } from "../announcement.ts";
+import { noSecret } from "../trust/cluster-secret.ts";
+import type { ClusterSecret } from "../trust/cluster-secret.ts";
+import { RefusedRecords, refusalReason } from "../trust/refused-records.ts";
+import { anyAddress } from "../trust/worker-address.ts";
+import type { AddressRules } from "../trust/worker-address.ts";
 import type { MembershipStore, MembershipView } from "./membership.ts";
 import { foldFailure, foldReading, initialMembership, isSameView } from "./membership-fold.ts";
 import type { MembershipReading } from "./membership-fold.ts";
@@ -23,8 +28,12 @@ export interface RedisMembershipSettings {
   readonly url: string;
   /** Clusters of different names share a Redis without seeing each other. Default "default". */
   readonly cluster: string;
-  /** Signs records, and refuses others'. Default none. */
-  readonly secret: string | undefined;
+  /** Signs records, and tells those of others. Default none: all are read. */
+  readonly secret: ClusterSecret;
+  /** Where workers may be. Default anywhere. */
+  readonly addresses: AddressRules;
+  /** Told of records that are not believed. Default one of its own. */
+  readonly refused?: RefusedRecords;
   /** Default 3000: how long a worker that died is still announced. */
   readonly leaseMs: number;
   /** Default 1000. */
@@ -39,7 +48,8 @@ export interface RedisMembershipSettings {
 
 const DEFAULTS: Omit<RedisMembershipSettings, "url"> = {
   cluster: "default",
-  secret: undefined,
+  secret: noSecret(),
+  addresses: anyAddress,
   leaseMs: 3000,
   renewMs: 1000,
   pollMs: 400,
@@ -56,6 +66,9 @@ const CONNECTION = {
   autoResubscribe: false,
   retryStrategy: (attempt: number) => Math.min(50 * attempt, 500),
 } as const;
+/** A worker that starts asks for its last incarnation so long, then does without. */
+const LAST_INCARNATION_MS_MAX = 1000;
+const LAST_INCARNATION_RETRY_MS = 50;
 const MEMBERS_MAX = 4096;
 /** An id without a record for so long is taken out of the set. */
 const PRUNE_MS = 600_000;
@@ -65,6 +78,8 @@ export type OpenRedis = (url: string) => Redis;
 
 interface CachedRecord {
   readonly stored: string;
+  /** Of the secret by which it was judged. */
+  readonly secretRevision: number;
   /** `undefined`: refused. */
   readonly record: MembershipRecord | undefined;
 }
@@ -85,7 +100,7 @@ export class RedisMembership implements MembershipStore {
   #pollTimer: Timer | undefined;
   #isReading = false;
   #isClosed = false;
-  #refused = 0;
+  readonly #refused: RefusedRecords;
 
   constructor(
     environment: Environment,
@@ -95,6 +110,7 @@ export class RedisMembership implements MembershipStore {
     this.#environment = environment;
     this.#openRedis = openRedis;
     this.#settings = { ...DEFAULTS, ...settings };
+    this.#refused = settings.refused ?? new RefusedRecords(environment.log);
     this.#keys = redisKeys(this.#settings.cluster);
     this.#redis = this.#connect(() => {
       this.#lease.renew();
@@ -106,9 +122,20 @@ export class RedisMembership implements MembershipStore {
     );
   }
 
-  /** Records that were refused since the start: malformed, unsigned, or another worker's. */
-  get refusedRecords(): number {
-    return this.#refused;
+  async lastIncarnation(id: WorkerId): Promise<Incarnation | undefined> {
+    const { clock } = this.#environment;
+    const untilMs = clock.nowMs() + LAST_INCARNATION_MS_MAX;
+    do {
+      try {
+        const stored = await this.#redis.get(this.#keys.worker(id));
+        const record = stored === null ? undefined : this.#cachedRecord(id, stored).record;
+        return record?.kind === "announced" ? record.announcement.incarnation : record?.incarnation;
+      } catch {
+        // A connection takes its time to open; a store that is away is not waited for.
+        await sleep(clock, LAST_INCARNATION_RETRY_MS);
+      }
+    } while (!this.#isClosed && clock.nowMs() < untilMs);
+    return undefined;
   }
 
   announce(announcement: Announcement): Promise<void> {
@@ -207,6 +234,7 @@ export class RedisMembership implements MembershipStore {
       ids.length === 0 ? [] : await this.#redis.mget(ids.map((id) => this.#keys.worker(id)));
     const announced: Announcement[] = [];
     const withdrawn = new Map<WorkerId, Incarnation>();
+    const spoilt = new Set<WorkerId>();
     const records = new Map<string, CachedRecord>();
     for (const [index, id] of ids.entries()) {
       const text = stored[index];
@@ -214,33 +242,38 @@ export class RedisMembership implements MembershipStore {
       if (typeof text !== "string") continue;
       const cached = this.#cachedRecord(id, text);
       records.set(id, cached);
+      if (cached.record === undefined) spoilt.add(workerId(id));
       if (cached.record?.kind === "announced") announced.push(cached.record.announcement);
       if (cached.record?.kind === "withdrawn") {
         withdrawn.set(cached.record.workerId, cached.record.incarnation);
       }
     }
     this.#records = records;
-    return { announced, withdrawn, listed: new Set(ids as WorkerId[]) };
+    return { announced, withdrawn, spoilt, listed: new Set(ids as WorkerId[]) };
   }
 
-  /** A record that did not change is not checked again. */
+  /** A record that did not change is not checked again, unless by another secret. */
   #cachedRecord(id: string, stored: string): CachedRecord {
     const known = this.#records.get(id);
-    if (known?.stored === stored) return known;
-    try {
-      const record = decodeRecord(stored, this.#settings.secret);
-      const named = record.kind === "announced" ? record.announcement.workerId : record.workerId;
-      if (named === id) return { stored, record };
-      return this.#refuse(stored, "a record under another worker's name");
-    } catch (error) {
-      return this.#refuse(stored, toWinnowError(error).message);
-    }
+    const secretRevision = this.#settings.secret.revision;
+    if (known?.stored === stored && known.secretRevision === secretRevision) return known;
+    return { stored, secretRevision, record: this.#believedRecord(id, stored) };
   }
 
-  #refuse(stored: string, reason: string): CachedRecord {
-    this.#refused += 1;
-    this.#environment.log.warn("membership record refused", { reason, refused: this.#refused });
-    return { stored, record: undefined };
+  #believedRecord(id: string, stored: string): MembershipRecord | undefined {
+    try {
+      const record = decodeRecord(stored, this.#settings);
+      const named = record.kind === "announced" ? record.announcement.workerId : record.workerId;
+      if (named === id) {
+        this.#refused.accept(id);
+        return record;
+      }
+      this.#refused.refuse(id, "name", `it names ${named}`);
+    } catch (thrown) {
+      const error = toWinnowError(thrown);
+      this.#refused.refuse(id, refusalReason(error), error.message);
+    }
+    return undefined;
   }
 
   #noteAbsence(id: string, isAbsent: boolean): void {

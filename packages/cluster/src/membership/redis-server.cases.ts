@@ -8,9 +8,13 @@ import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { Redis } from "ioredis";
 
 /** Whether the tests with a real Redis can run. */
 export const isRedisInstalled: boolean = spawnSync("redis-server", ["--version"]).status === 0;
+
+/** A client as anybody may have one, for a test to look into the store and write what it likes. */
+export const redisClient = (url: string): Redis => new Redis(url);
 
 /** One redis-server that can be stopped, frozen and started again empty. */
 export class RedisProcess {

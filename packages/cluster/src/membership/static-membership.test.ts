@@ -4,6 +4,8 @@ import { ManualClock, WinnowError, silentLogger, workerId } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import type { Announcement } from "../announcement.ts";
 import { announced } from "../announcement.cases.ts";
+import { RefusedRecords } from "../trust/refused-records.ts";
+import { parseAddressRules } from "../trust/worker-address.ts";
 import { Watcher, environment, membershipCases } from "./membership.cases.ts";
 import { StaticMembership, parseMembers } from "./static-membership.ts";
 
@@ -23,7 +25,7 @@ membershipCases("static", () => {
     breakStore: () => Promise.resolve(void (isBroken = true)),
     mendStore: () => Promise.resolve(void (isBroken = false)),
     poison: () => Promise.resolve(void workers.set("w1:7600", announced({ id: "w0" }))),
-    watcher: () =>
+    watcher: (refused) =>
       new StaticMembership(
         {
           environment,
@@ -34,7 +36,7 @@ membershipCases("static", () => {
               : Promise.resolve(answer);
           },
         },
-        { members: parseMembers("w0@w0:7600,w1@w1:7600"), ...quick },
+        { members: parseMembers("w0@w0:7600,w1@w1:7600"), ...quick, ...(refused && { refused }) },
       ),
     close: () => Promise.resolve(),
   });
@@ -48,6 +50,7 @@ describe("StaticMembership", () => {
       ["w1:1", announced({ id: "w1" })],
     ]);
     const asked = new Map<string, number>();
+    const refused = new RefusedRecords(silentLogger);
     const store = new StaticMembership(
       {
         environment: { clock, random: () => 0, log: silentLogger },
@@ -58,9 +61,35 @@ describe("StaticMembership", () => {
           return Promise.reject(new WinnowError("UNAVAILABLE", "nobody"));
         },
       },
+      {
+        members: parseMembers("w0@w0:1, w1@w1:1"),
+        addresses: parseAddressRules("w0,w1"),
+        refused,
+      },
+    );
+    return { clock, alive, asked, refused, store, watcher: new Watcher(store) };
+  };
+
+  /** Members whose answers after the first arrive when the test says so. */
+  const lagging = () => {
+    const clock = new ManualClock();
+    const answers: (() => void)[] = [];
+    const known = new Set<string>();
+    const store = new StaticMembership(
+      {
+        environment: { clock, random: () => 0, log: silentLogger },
+        describe: (address) => {
+          const answer = announced({ id: address.slice(0, 2) });
+          if (!known.has(address)) {
+            known.add(address);
+            return Promise.resolve(answer);
+          }
+          return new Promise((resolve) => answers.push(() => resolve(answer)));
+        },
+      },
       { members: parseMembers("w0@w0:1, w1@w1:1") },
     );
-    return { clock, alive, asked, store, watcher: new Watcher(store) };
+    return { clock, answers, watcher: new Watcher(store) };
   };
 
   test("lists a member that does not answer as silent, with its address", async () => {
@@ -110,15 +139,55 @@ describe("StaticMembership", () => {
     expect(watcher.ids).toBe("w0");
   });
 
-  test("I3: refuses the answer of an older life", async () => {
-    const { clock, alive, store, watcher } = setUp();
+  test("takes its own lag for nobody's silence", async () => {
+    const { clock, watcher, answers } = lagging();
+    await clock.advanceSettled(10);
+
+    // Both are asked, the process sleeps, and then only w0's answer has been read.
+    await clock.advanceSettled(300);
+    clock.advance(4000);
+    answers.shift()!();
+    await clock.advanceSettled(0);
+    const early = watcher.ids;
+    for (const answer of answers.splice(0)) answer();
+    await clock.advanceSettled(0);
+
+    expect([early, watcher.ids]).toEqual(["w0 w1", "w0 w1"]);
+  });
+
+  test("L3: takes the answer of a worker that restarted with its clock set back", async () => {
+    const { clock, alive, watcher } = setUp();
     await clock.advanceSettled(10);
 
     alive.set("w0:1", announced({ id: "w0", incarnation: 2 }));
     await clock.advanceSettled(400);
 
+    expect(watcher.last!.workers[0]!.incarnation).toBe(2);
+  });
+
+  test("does not follow a member to an address that workers may not have", async () => {
+    const { clock, alive, refused, watcher } = setUp();
+    alive.set("w0:1", { ...announced({ id: "w0", incarnation: 4 }), address: "elsewhere:7600" });
+
+    await clock.advanceSettled(4000);
+
+    expect(watcher.ids).toBe("w1");
+    expect(refused.counts.address).toBeGreaterThan(0);
+  });
+
+  test("I3: refuses the answer of a process that was replaced, until its successor is long gone", async () => {
+    const { clock, alive, refused, watcher } = setUp();
+    await clock.advanceSettled(10);
+    alive.set("w0:1", announced({ id: "w0", incarnation: 4 }));
+    await clock.advanceSettled(400);
+
+    alive.set("w0:1", announced({ id: "w0", incarnation: 3 }));
+    await clock.advanceSettled(400);
+    expect(watcher.last!.workers[0]!.incarnation).toBe(4);
+    expect(refused.counts.stale).toBeGreaterThan(0);
+    await clock.advanceSettled(10_000);
+
     expect(watcher.last!.workers[0]!.incarnation).toBe(3);
-    expect(store.refusedRecords).toBeGreaterThan(0);
   });
 
   test("leaves no timer behind", async () => {
@@ -139,6 +208,13 @@ describe("parseMembers()", () => {
       { workerId: workerId("[::1]:7600"), address: "[::1]:7600" },
     ]);
   });
+
+  test.each(["w0@unix:/run/x:1", "dns:///w0:7600", "w0:0", "w0:70000", "w0@w0:1/x", "[::1%lo]:1"])(
+    "refuses %s, which is not host:port",
+    (entry) => {
+      expect(() => parseMembers(entry)).toThrow("write id@host:port or host:port");
+    },
+  );
 
   test("refuses what is no address, and two members of one id, naming them", () => {
     expect(() => parseMembers("localhost")).toThrow('Cannot read member "localhost"');

@@ -4,10 +4,17 @@
 // last good view stays. Members are asked seldom while all is as it was, often while anything changes
 // or one that answered does not.
 
-import { WinnowError, workerId } from "@winnow/core";
+import { WinnowError, toWinnowError, workerId } from "@winnow/core";
 import type { Environment, Timer, WorkerId } from "@winnow/core";
 import type { Announcement } from "../announcement.ts";
+import { RefusedRecords, refusalReason } from "../trust/refused-records.ts";
+import { anyAddress, parseAddress } from "../trust/worker-address.ts";
+import type { AddressRules } from "../trust/worker-address.ts";
+import type { Contact } from "./contact.ts";
+import { checkAddress } from "./membership-record.ts";
 import type { MembershipStore, MembershipView, SilentMember } from "./membership.ts";
+import { meet, unmet } from "./succession.ts";
+import type { Succession } from "./succession.ts";
 
 /** The list, and how it is asked. */
 export interface StaticMembershipSettings {
@@ -20,6 +27,10 @@ export interface StaticMembershipSettings {
   readonly describeTimeoutMs: number;
   /** A member without an answer for so long is silent. Default 3000. */
   readonly silentAfterMs: number;
+  /** Where workers may be that announce another address than the listed one. Default anywhere. */
+  readonly addresses: AddressRules;
+  /** Told of records that are not believed. Default one of its own. */
+  readonly refused?: RefusedRecords;
 }
 
 /** Asks one worker who it is and what it holds: `WorkerConnector.describe`. */
@@ -30,10 +41,15 @@ const DEFAULTS: Omit<StaticMembershipSettings, "members"> = {
   steadyPollMs: 1000,
   describeTimeoutMs: 1000,
   silentAfterMs: 3000,
+  addresses: anyAddress,
 };
 const MEMBERS_MAX = 4096;
+/** Questions without an answer until a member can be silent. */
+const UNANSWERED_MIN = 2;
 /** After something has changed or was in doubt, members are asked often for so long. */
 const UNREST_MS = 5000;
+/** A member not heard for so long may be followed by a process that it had replaced. */
+const SUCCESSOR_GONE_MS = 10_000;
 
 /**
  * Reads a list like `w0@10.0.0.1:7600,10.0.0.2:7600`; without an id, the address is the id.
@@ -42,9 +58,9 @@ const UNREST_MS = 5000;
 export function parseMembers(list: string): readonly SilentMember[] {
   const entries = list.split(",").flatMap((entry) => (entry.trim() === "" ? [] : [entry.trim()]));
   const members = entries.map((entry) => {
-    const match = /^(?:([A-Za-z0-9_.-]{1,128})@)?([^\s@]{1,255}:\d{1,5})$/.exec(entry);
+    const match = /^(?:([A-Za-z0-9_.-]{1,128})@)?([^\s@]{1,262})$/.exec(entry);
     const address = match?.[2];
-    if (address === undefined) {
+    if (address === undefined || parseAddress(address) === undefined) {
       throw new WinnowError(
         "INVALID_ARGUMENT",
         `Cannot read member "${entry.slice(0, 256)}"; write id@host:port or host:port`,
@@ -64,6 +80,9 @@ export function parseMembers(list: string): readonly SilentMember[] {
 interface Heard {
   readonly announcement: Announcement;
   readonly atMs: number;
+  /** Questions since then that got no answer. Time alone accuses nobody: this process may have slept. */
+  unanswered: number;
+  readonly succession: Succession;
 }
 
 /** Membership by a fixed list. Announcing is answering Describe, so there is nothing to store. */
@@ -82,7 +101,7 @@ export class StaticMembership implements MembershipStore {
   #restlessUntilMs: number;
   #isAsking = false;
   #isClosed = false;
-  #refused = 0;
+  readonly #refused: RefusedRecords;
 
   constructor(
     parts: { readonly environment: Environment; readonly describe: Describe },
@@ -90,12 +109,14 @@ export class StaticMembership implements MembershipStore {
   ) {
     this.#environment = parts.environment;
     this.#describe = parts.describe;
+    this.#refused = settings.refused ?? new RefusedRecords(parts.environment.log);
     this.#restlessUntilMs = parts.environment.clock.nowMs() + UNREST_MS;
     const members = settings.members.toSorted((a, b) => (a.workerId < b.workerId ? -1 : 1));
     this.#settings = { ...DEFAULTS, ...settings, members };
     this.#placementWorkers = members.map((member) => member.workerId);
     this.#view = {
       workers: [],
+      contacts: members.map(contactOf),
       silent: members,
       placementWorkers: this.#placementWorkers,
       readAtMs: 0,
@@ -103,9 +124,9 @@ export class StaticMembership implements MembershipStore {
     };
   }
 
-  /** Answers that were refused: malformed, from another worker than listed, or of an older life. */
-  get refusedRecords(): number {
-    return this.#refused;
+  /** A list remembers nobody. */
+  lastIncarnation(): Promise<undefined> {
+    return Promise.resolve(undefined);
   }
 
   announce(): Promise<void> {
@@ -177,8 +198,14 @@ export class StaticMembership implements MembershipStore {
     try {
       const announcement = await this.#describe(member.address, this.#settings.describeTimeoutMs);
       this.#hear(member, announcement);
-    } catch {
-      // Silence is counted below; why it is silent is the connection's to tell.
+    } catch (thrown) {
+      // Silence is judged below; why it is silent is the connection's to tell.
+      const heard = this.#heard.get(member.workerId);
+      if (heard !== undefined) heard.unanswered += 1;
+      const error = toWinnowError(thrown);
+      if (error.code === "INVALID_ARGUMENT" || error.code === "PERMISSION_DENIED") {
+        this.#refused.refuse(member.workerId, refusalReason(error), error.message);
+      }
       if (!this.#view.silent.includes(member)) this.#disturb();
     }
     if (this.#isClosed) return;
@@ -188,22 +215,32 @@ export class StaticMembership implements MembershipStore {
   }
 
   #hear(member: SilentMember, announcement: Announcement): void {
-    const known = this.#heard.get(member.workerId)?.announcement;
-    const isStale = known !== undefined && announcement.incarnation < known.incarnation;
-    if (announcement.workerId !== member.workerId || isStale) {
-      this.#refused += 1;
-      this.#environment.log.warn("membership answer refused", {
-        listed: member.workerId,
-        answered: announcement.workerId,
-        isStale,
-      });
-      return;
+    if (announcement.workerId !== member.workerId) {
+      const text = `its address answers as ${announcement.workerId}`;
+      return this.#refused.refuse(member.workerId, "name", text);
     }
+    const heard = this.#heard.get(member.workerId);
+    const known = heard?.announcement;
+    const nowMs = this.#environment.clock.nowMs();
+    const isGone = heard === undefined || nowMs - heard.atMs >= SUCCESSOR_GONE_MS;
+    // Whoever answers at the listed address has taken it over from the one before.
+    const meeting = meet(isGone ? unmet : heard.succession, announcement.incarnation, {
+      isCurrentAnswering: false,
+    });
+    if (meeting.kind === "refused") {
+      const text = `incarnation ${announcement.incarnation} answers, which ${known!.incarnation} replaced`;
+      return this.#refused.refuse(member.workerId, "stale", text);
+    }
+    if (announcement.address !== member.address)
+      checkAddress(announcement, this.#settings.addresses);
+    this.#refused.accept(member.workerId);
     const isSame = known !== undefined && JSON.stringify(known) === JSON.stringify(announcement);
     if (!isSame) this.#disturb();
     this.#heard.set(member.workerId, {
       announcement: isSame ? known : announcement,
-      atMs: this.#environment.clock.nowMs(),
+      atMs: nowMs,
+      unanswered: 0,
+      succession: meeting.succession,
     });
   }
 
@@ -220,11 +257,17 @@ export class StaticMembership implements MembershipStore {
     const isShown = ({ workerId: id }: SilentMember): boolean => {
       const heard = this.#heard.get(id);
       if (heard === undefined) return false;
+      if (heard.unanswered < UNANSWERED_MIN) return true;
       return lastHeardMs - Math.max(heard.atMs, this.#healthySinceMs) < silentAfterMs;
     };
+    const workers = members
+      .filter(isShown)
+      .map(({ workerId: id }) => this.#heard.get(id)!.announcement);
+    const silent = members.filter((member) => !isShown(member));
     this.#replace({
-      workers: members.filter(isShown).map(({ workerId: id }) => this.#heard.get(id)!.announcement),
-      silent: members.filter((member) => !isShown(member)),
+      workers,
+      contacts: [...workers, ...silent].map(contactOf).toSorted(byId),
+      silent,
       placementWorkers: this.#placementWorkers,
       readAtMs: Math.max(0, lastHeardMs),
       healthy: isHealthy,
@@ -242,6 +285,15 @@ export class StaticMembership implements MembershipStore {
   }
 }
 
+/** Where to look for a member: where it says it is, or where the list says so. */
+function contactOf(member: SilentMember & Partial<Announcement>): Contact {
+  const { workerId: id, address, incarnation } = member;
+  return { workerId: id, address, incarnation };
+}
+
+const byId = (a: Contact, b: Contact): number => (a.workerId < b.workerId ? -1 : 1);
+
+/** A view is told when it differs; contacts follow from workers and silent ones. */
 function isEqualView(a: MembershipView, b: MembershipView): boolean {
   return (
     a.healthy === b.healthy &&

@@ -147,13 +147,44 @@ function statusOf(
     // It can be asked; what failed somewhere keeps it from full replication, and from taking over.
     return { state: "AVAILABLE", error: failure };
   }
-  if (failure !== undefined) return { state: "END", error: failure };
-  if (facts.refusal === undefined && facts.missing !== undefined) {
-    // It was complete before: these partitions are lost, and have to be loaded again.
-    return { state: "LOADING", error: new WinnowError("UNAVAILABLE", facts.missing) };
-  }
+  if (failure !== undefined && has("failed")) return { state: "END", error: failure };
   const isRead = holders.some(({ holding }) => holding.fingerprint !== undefined);
-  return { state: isRead ? "LOADING" : "START", error: undefined };
+  return { state: isRead ? "LOADING" : "START", error: lossOf(facts) ?? failure };
+}
+
+/** What is missing of a version that was complete before: it has to be loaded again. */
+function lossOf({
+  refusal,
+  missing,
+}: Pick<RoutedVersion, "refusal" | "missing">): WinnowError | undefined {
+  const isLost = refusal === undefined && missing !== undefined;
+  return isLost ? new WinnowError("UNAVAILABLE", missing) : undefined;
+}
+
+/** From the best to tell of a number to the least. */
+const STATES: readonly RoutedStatus["state"][] = [
+  "AVAILABLE",
+  "LOADING",
+  "START",
+  "UNLOADING",
+  "END",
+];
+
+/**
+ * A content with the status of its number: a number that can be asked is available, also while the
+ * content in use is to be followed by another one; and what is wrong with any of them is told.
+ */
+export function withSiblings(
+  content: RoutedVersion,
+  contents: readonly RoutedVersion[],
+): RoutedVersion {
+  const mayBeAsked: boolean = isServable(content);
+  const own = mayBeAsked ? "AVAILABLE" : content.status.state;
+  const states = new Set([own, ...contents.map(({ status }) => status.state)]);
+  const state = STATES.find((each) => states.has(each)) ?? own;
+  const error =
+    content.status.error ?? contents.find(({ status }) => status.error !== undefined)?.status.error;
+  return { ...content, status: { state, error } };
 }
 
 /** What the first worker that failed says, and how many others did. */

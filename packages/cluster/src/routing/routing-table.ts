@@ -15,8 +15,8 @@ import type {
 } from "@winnow/core";
 import type { Announcement } from "../announcement.ts";
 import { newestIncarnations } from "../announcement.ts";
-import { isSameVersion, servingVersion } from "../rollout.ts";
-import { isServable, routeVersion } from "./routed-version.ts";
+import { contentInUse, isSameVersion, rolloutsOf, servingVersion } from "../rollout.ts";
+import { isServable, routeVersion, withSiblings } from "./routed-version.ts";
 import type { RoutedVersion, VersionHolder } from "./routed-version.ts";
 
 /** One snapshot of the cluster as a router uses it. */
@@ -39,6 +39,8 @@ export interface RoutedModel {
   readonly name: string;
   /** Descending by number; one per number: of two contents, the one in use. */
   readonly versions: readonly RoutedVersion[];
+  /** Every content of every number, also what is to follow the one in use, or has been followed. */
+  readonly contents: readonly RoutedVersion[];
   /** The default version; `undefined` while none may serve. */
   readonly serving: VersionKey | undefined;
 }
@@ -97,21 +99,24 @@ function routeModel(name: string, { workers, context, previous }: ModelQuestion)
   const before = previous?.models.get(name);
   const contents = routeContents(name, { workers, context, previous });
   const serving = chooseServing(name, { workers, context, previous }, contents);
-  const inUse = [serving, ...(before?.versions ?? []).filter(isServable).map(({ key }) => key)];
-  const versions = new Map<number, RoutedVersion>();
-  for (const version of contents) {
-    const { key } = version;
-    const used = inUse.find((each) => each?.version === key.version);
-    const known = versions.get(key.version);
-    if (known === undefined || (used !== undefined && isSameVersion(used, key))) {
-      versions.set(key.version, version);
-    }
+  const inUse = (before?.versions ?? []).filter(isServable);
+  const byNumber = new Map<number, RoutedVersion[]>();
+  for (const content of contents) {
+    const { version } = content.key;
+    byNumber.set(version, [...(byNumber.get(version) ?? []), content]);
   }
-  return {
-    name,
-    serving,
-    versions: [...versions.values()].toSorted((a, b) => b.key.version - a.key.version),
-  };
+  const versions = [...byNumber].map(([number, ofNumber]) => {
+    if (ofNumber.length === 1) return ofNumber[0]!;
+    const used = inUse.find(({ key }) => key.version === number)?.key;
+    const chosen =
+      serving?.version === number
+        ? serving
+        : used && contentInUse(used, rolloutsOf(name, announced({ workers, context }), context));
+    const content = ofNumber.find(({ key }) => chosen && isSameVersion(key, chosen));
+    return withSiblings(content ?? ofNumber[0]!, ofNumber);
+  });
+  const descending = versions.toSorted((a, b) => b.key.version - a.key.version);
+  return { name, serving, versions: descending, contents };
 }
 
 /** Every content of every version, the better covered first where a number has two. */
@@ -127,7 +132,7 @@ function routeContents(name: string, question: ModelQuestion): readonly RoutedVe
       holders.set(text, [...(holders.get(text) ?? []), { worker, holding }]);
     }
   }
-  const known = previous?.models.get(name)?.versions ?? [];
+  const known = previous?.models.get(name)?.contents ?? [];
   return [...keys]
     .map(([text, key]) =>
       routeVersion(
@@ -161,7 +166,7 @@ function chooseServing(
 ): VersionKey | undefined {
   const current = previous?.models.get(name)?.serving ?? context.saved?.get(name);
   const corrupt = contents.filter((version) => version.refusal?.code === "DATA_LOSS");
-  const chosen = servingVersion(name, [...workers, ...(context.members ?? [])], {
+  const chosen = servingVersion(name, announced({ workers, context }), {
     current,
     replication: context.replication,
     refused: new Set(corrupt.map((version) => version.key.fingerprint)),
@@ -170,6 +175,14 @@ function chooseServing(
     return chosen;
   const successor = contents.find((version) => isSameVersion(version.key, chosen));
   return isServable(successor) ? chosen : current;
+}
+
+/** What connected workers say, and members of the cluster that may not be connected. */
+function announced({
+  workers,
+  context,
+}: Pick<ModelQuestion, "workers" | "context">): readonly Announcement[] {
+  return [...workers, ...(context.members ?? [])];
 }
 
 function routedWorker(worker: Announcement): RoutedWorker {

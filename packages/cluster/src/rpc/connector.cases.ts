@@ -1,10 +1,10 @@
 // What every network between routers and workers does, gRPC or a pretended one. The simulator's word
 // is worth as much as these cases are.
 
-import { fingerprint } from "@winnow/core";
+import { fingerprint, incarnation, workerId } from "@winnow/core";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { EchoWorker, rowReply } from "./frames.cases.ts";
-import type { RouterFrame, WorkerFrame, WorkerQuery } from "./frames.ts";
+import type { MemberNews, RouterFrame, WorkerFrame, WorkerQuery } from "./frames.ts";
 import type { ModelsOrder } from "./models-order.ts";
 import type { FrameChannel, WorkerConnector } from "./worker-connector.ts";
 
@@ -67,7 +67,7 @@ export function connectorCases(
     };
     const greet = async (): Promise<{ stream: FrameChannel; heard: Heard }> => {
       const opened = open();
-      opened.stream.send({ kind: "hello", routerId: "r1" });
+      opened.stream.send({ kind: "hello", routerId: "r1", wantsMembers: true });
       await eventually(() => expect(opened.heard.frames).toHaveLength(1));
       return opened;
     };
@@ -151,10 +151,11 @@ export function connectorCases(
       expect(replies[0]!.length).toBeGreaterThan(1);
     });
 
-    test("cancel, ping and pong pass", async () => {
+    test("cancel, predecessor, ping and pong pass", async () => {
       const { stream, heard } = await greet();
       const frames: RouterFrame[] = [
         { kind: "cancel", id: 5 },
+        { kind: "predecessor", incarnation: incarnation(2 ** 41) },
         { kind: "ping", sequence: 6 },
       ];
 
@@ -162,10 +163,35 @@ export function connectorCases(
       await eventually(() => expect(heard.frames).toHaveLength(2));
 
       expect(service.cancelled).toEqual([5]);
+      expect(service.predecessors).toEqual([2 ** 41]);
       expect(heard.frames[1]).toEqual({
         kind: "pong",
         pong: { sequence: 6, queueRows: 7, progress: 8, stalled: false },
       });
+    });
+
+    test("news of members pass, however many, to a router that wants them", async () => {
+      const { heard } = await greet();
+      const news = Array.from({ length: 1000 }, (_, each): MemberNews => ({
+        workerId: workerId(`w${each}`),
+        address: `[fd00::${each}]:7600`,
+        incarnation: each === 3 ? undefined : incarnation(2 ** 41 + each),
+        isGone: each % 7 === 0,
+      }));
+      const other = setup.connector.open(setup.address, {
+        onFrame: (frame) => heard.frames.push(frame),
+        onWritable: () => undefined,
+        onClose: () => undefined,
+      });
+      other.send({ kind: "hello", routerId: "r2", wantsMembers: false });
+      await eventually(() => expect(service.links).toHaveLength(2));
+
+      for (const link of service.links) link.tellMembers(news);
+      const told = (): readonly MemberNews[] =>
+        heard.frames.flatMap((frame) => (frame.kind === "members" ? frame.members : []));
+      await eventually(() => expect(told().length).toBeGreaterThanOrEqual(news.length));
+
+      expect(told()).toEqual(news);
     });
 
     test("I5: after drain, replies still pass, and the stream ends in order", async () => {
@@ -198,6 +224,19 @@ export function connectorCases(
 
       expect(heard.closes).toEqual([]);
       expect(stream.send({ kind: "ping", sequence: 1 })).toBe(false);
+    });
+
+    test("streams to one address are independent of each other, and of control calls", async () => {
+      const first = await greet();
+      const second = await greet();
+
+      first.stream.cancel();
+      setup.connector.forget(setup.address);
+      await eventually(() => expect(service.closed).toBe(1));
+      second.stream.send({ kind: "ping", sequence: 6 });
+      await eventually(() => expect(second.heard.frames).toHaveLength(2));
+
+      expect(second.heard.closes).toEqual([]);
     });
 
     test("a link the worker closes ends in order", async () => {

@@ -1,7 +1,11 @@
 // The same cases on gRPC over loopback and on the network inside one process.
 
+import { connect, createServer } from "node:net";
+import type { AddressInfo } from "node:net";
 import { silentLogger, systemClock } from "@winnow/core";
+import { expect, test, vi } from "vitest";
 import { connectorCases } from "./connector.cases.ts";
+import { EchoWorker } from "./frames.cases.ts";
 import { GrpcConnector } from "./grpc-connector.ts";
 import { MemoryNetwork } from "./memory-network.ts";
 import { WorkerServer } from "./shard-server.ts";
@@ -31,4 +35,40 @@ connectorCases("MemoryNetwork", (service) => {
     vacantAddress: "nobody:7600",
     close: () => network.close(),
   });
+});
+
+test("a new stream reaches who is at the address now, not whom an older one still holds on to", async () => {
+  const servers = await Promise.all(
+    ["w1", "w2"].map((id) => WorkerServer.listen({ service: new EchoWorker(id), environment })),
+  );
+  let target = servers[0]!.port;
+  const relay = createServer((socket) => {
+    const onward = connect(target, "127.0.0.1");
+    socket.pipe(onward).pipe(socket);
+    for (const end of [socket, onward]) end.on("error", () => end.destroy());
+  });
+  await new Promise<void>((resolve) => {
+    relay.listen(0, "127.0.0.1", resolve);
+  });
+  const address = `127.0.0.1:${(relay.address() as AddressInfo).port}`;
+  const connector = new GrpcConnector(systemClock);
+  const met: string[] = [];
+  const greet = (): void => {
+    const stream = connector.open(address, {
+      onFrame: (frame) => frame.kind === "state" && met.push(frame.announcement.workerId),
+      onWritable: () => undefined,
+      onClose: () => undefined,
+    });
+    stream.send({ kind: "hello", routerId: "r1", wantsMembers: true });
+  };
+
+  greet();
+  await vi.waitFor(() => expect(met).toEqual(["w1"]), 10_000);
+  target = servers[1]!.port;
+  greet();
+  await vi.waitFor(() => expect(met).toEqual(["w1", "w2"]), 10_000);
+
+  connector.close();
+  for (const server of servers) server.close();
+  relay.close();
 });

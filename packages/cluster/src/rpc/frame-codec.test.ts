@@ -1,6 +1,6 @@
 // Frames survive the wire bit for bit; what is no frame is refused and nothing else happens.
 
-import { WinnowError } from "@winnow/core";
+import { WinnowError, incarnation } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { announced } from "../announcement.cases.ts";
@@ -10,6 +10,7 @@ import {
   encodeRouterFrame,
   encodeWorkerFrame,
 } from "./frame-codec.ts";
+import { NESTED_MESSAGES_MAX, POSITIONS_MAX } from "./frame-limits.ts";
 import type { RouterFrame, WorkerFrame, WorkerReply } from "./frames.ts";
 import { anyQuery, anyReply } from "./frames.cases.ts";
 import { queryMessage, replyMessage } from "./frame-messages.cases.ts";
@@ -47,9 +48,10 @@ describe("a frame that crossed the wire", () => {
     const pong = { sequence: 3, queueRows: 4, progress: 2 ** 40, stalled: true };
 
     for (const frame of [
-      { kind: "hello", routerId: "r1" },
+      { kind: "hello", routerId: "r1", wantsMembers: true },
       { kind: "cancel", id: 2 ** 50 },
       { kind: "ping", sequence: 7 },
+      { kind: "predecessor", incarnation: incarnation(2 ** 52) },
     ] as const) {
       expect(toWorker(frame)).toEqual(frame);
     }
@@ -60,6 +62,29 @@ describe("a frame that crossed the wire", () => {
     ] as const) {
       expect(toRouter(frame)).toEqual(frame);
     }
+  });
+
+  test("leaves out of the news of members what is no hint, and refuses too many", () => {
+    const good = { worker_id: "w1", incarnation: 5, address: "w1:7600", gone: false };
+    const bad = [
+      { ...good, worker_id: "a b" },
+      { ...good, address: "unix:/tmp/socket" },
+      { ...good, address: "" },
+      { ...good, incarnation: 2 ** 53 },
+    ];
+    const frameOf = (members: readonly object[]): Buffer =>
+      responseSerialize({ members: { members: [...members] } });
+
+    expect(decodeWorkerFrame(frameOf([...bad, good, { ...good, incarnation: 0 }]))).toEqual({
+      kind: "members",
+      members: [
+        { workerId: "w1", incarnation: 5, address: "w1:7600", isGone: false },
+        { workerId: "w1", incarnation: undefined, address: "w1:7600", isGone: false },
+      ],
+    });
+    expect(() => decodeWorkerFrame(frameOf(Array.from({ length: 257 }, () => good)))).toThrow(
+      "members: are too many",
+    );
   });
 
   test("cuts a long error text below 1 KB", () => {
@@ -246,6 +271,44 @@ describe("a hostile frame", () => {
       }),
       { numRuns: 2000 },
     );
+  });
+
+  test("(R1) is refused when a few bytes would become many objects", () => {
+    const repeated = (count: number, ...item: number[]): Buffer =>
+      Buffer.concat(Array.from({ length: count }, () => Buffer.from(item)));
+    const batchOf = (items: Buffer): Buffer => {
+      const writer = new WireWriter(0);
+      writer.raw(items);
+      writer.nested(2, 0);
+      return writer.finish();
+    };
+    const half = NESTED_MESSAGES_MAX / 2;
+    const versions = Array.from({ length: 2 * half }, () => ({}));
+
+    const replies = decodeWorkerFrame(batchOf(repeated(half - 1, 0x0a, 2, 0x2a, 0)));
+    expect(replies.kind === "replies" && replies.replies.length).toBe(half - 1);
+    for (const refused of [
+      // Replies of two messages each, queries of three, an announcement's versions.
+      () => decodeWorkerFrame(batchOf(repeated(half, 0x0a, 2, 0x2a, 0))),
+      () => decodeRouterFrame(batchOf(repeated(half, 0x0a, 6, 0x4a, 4, 0x0a, 2, 0x12, 0))),
+      () => decodeWorkerFrame(responseSerialize({ state: { versions } })),
+    ]) {
+      expect(refused).toThrow("more than 65536 messages");
+    }
+    // The same batches behind another field, where protobufjs would read them.
+    const behind = Buffer.concat([Buffer.from([0x22, 0]), batchOf(Buffer.from([0x0a, 0]))]);
+    expect(() => decodeWorkerFrame(behind)).toThrow("holds two things");
+    expect(() => decodeRouterFrame(behind)).toThrow("holds two things");
+  });
+
+  test("(R1) is refused when its answers claim more room than one frame may", () => {
+    const answer = (k: number) => ({ top_k: { k, counts: Buffer.alloc(4) } });
+    const frame = (...ks: number[]): Buffer =>
+      responseSerialize({ replies: { replies: ks.map(answer) } });
+
+    expect(decodeWorkerFrame(frame(POSITIONS_MAX)).kind).toBe("replies");
+    expect(() => decodeWorkerFrame(frame(POSITIONS_MAX, 1))).toThrow("has room for");
+    expect(() => decodeWorkerFrame(frame(2 ** 32 - 1))).toThrow("has room for");
   });
 
   test("is refused where a number, a length or a wire type cannot be", () => {

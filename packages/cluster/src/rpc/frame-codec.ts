@@ -4,14 +4,18 @@
 // same, those of `shard.proto`. A frame that cannot be what its sender meant throws, and whoever reads
 // the stream ends it: nothing else is affected.
 //
-//   RouterFrame  { oneof: hello 1; queries 2: QueryBatch; cancel 3; ping 4 }
-//   WorkerFrame  { oneof: state 1; replies 2: ReplyBatch; pong 3; drain 4 }
+//   RouterFrame  { oneof: hello 1; queries 2: QueryBatch; cancel 3; ping 4; predecessor 5 }
+//   WorkerFrame  { oneof: state 1; replies 2: ReplyBatch; pong 3; drain 4; members 5 }
 //   QueryBatch   { queries 1: Query, repeated }
 //   ReplyBatch   { replies 1: Reply, repeated }
 
-import { toWinnowError } from "@winnow/core";
+import { incarnation, toWinnowError } from "@winnow/core";
 import { decodeAnnouncement, encodeAnnouncement } from "../announcement-codec.ts";
-import type { RouterFrame, WorkerFrame } from "./frames.ts";
+import { readContact } from "../membership/contact.ts";
+import { INCARNATION_MAX } from "../membership/succession.ts";
+import { MEMBERS_PER_FRAME } from "./frame-limits.ts";
+import type { MemberNews, RouterFrame, WorkerFrame } from "./frames.ts";
+import type { Member, Member__Output } from "./generated/winnow/shard/v1/Member.ts";
 import type { RouterFrame__Output } from "./generated/winnow/shard/v1/RouterFrame.ts";
 import type { WorkerFrame__Output } from "./generated/winnow/shard/v1/WorkerFrame.ts";
 import { malformed } from "./malformed-frame.ts";
@@ -35,7 +39,9 @@ const { requestSerialize, requestDeserialize, responseSerialize, responseDeseria
 export function encodeRouterFrame(frame: RouterFrame): Buffer {
   switch (frame.kind) {
     case "hello":
-      return requestSerialize({ hello: { router_id: frame.routerId } });
+      return requestSerialize({
+        hello: { router_id: frame.routerId, wants_members: frame.wantsMembers },
+      });
     case "queries": {
       const bytes = frame.queries.reduce((sum, query) => sum + queryBytes(query), 0);
       return writeBatch(frame.queries, bytes, writeQuery);
@@ -44,6 +50,8 @@ export function encodeRouterFrame(frame: RouterFrame): Buffer {
       return requestSerialize({ cancel: { id: frame.id } });
     case "ping":
       return requestSerialize({ ping: { sequence: frame.sequence } });
+    case "predecessor":
+      return requestSerialize({ predecessor: { incarnation: frame.incarnation } });
   }
 }
 
@@ -51,6 +59,7 @@ export function encodeRouterFrame(frame: RouterFrame): Buffer {
 export function decodeRouterFrame(bytes: Buffer): RouterFrame {
   const queries = readBatch(bytes, readQuery);
   if (queries !== undefined) return { kind: "queries", queries };
+  checkNesting(WireReader.of(bytes), ROUTER_FRAME);
   return decodeRouterMessage(asMessage(bytes, requestDeserialize));
 }
 
@@ -69,6 +78,8 @@ export function encodeWorkerFrame(frame: WorkerFrame): Buffer {
     }
     case "drain":
       return responseSerialize({ drain: {} });
+    case "members":
+      return responseSerialize({ members: { members: frame.members.map(memberMessage) } });
   }
 }
 
@@ -76,6 +87,7 @@ export function encodeWorkerFrame(frame: WorkerFrame): Buffer {
 export function decodeWorkerFrame(bytes: Buffer): WorkerFrame {
   const replies = readBatch(bytes, readReply);
   if (replies !== undefined) return { kind: "replies", replies };
+  checkNesting(WireReader.of(bytes), WORKER_FRAME);
   return decodeWorkerMessage(asMessage(bytes, responseDeserialize));
 }
 
@@ -113,6 +125,30 @@ function readItems<Item>(
   }
 }
 
+/** Which fields of a message are messages. */
+interface Nesting {
+  readonly [field: number]: Nesting;
+}
+
+const FLAT: Nesting = {};
+const ROUTER_FRAME: Nesting = { 1: FLAT, 3: FLAT, 4: FLAT };
+const WORKER_FRAME: Nesting = { 1: { 9: { 7: FLAT } }, 3: FLAT, 4: FLAT };
+
+/**
+ * Whether protobufjs may make objects of a frame: it has few messages, and no batch behind something
+ * else. @throws WinnowError INVALID_ARGUMENT
+ */
+function checkNesting(reader: WireReader, nesting: Nesting): void {
+  for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
+    const inner = tag % 8 === LENGTH_DELIMITED ? nesting[Math.floor(tag / 8)] : undefined;
+    if (tag === BATCH_TAG && isFrame(nesting)) throw malformed("frame", "holds two things");
+    if (inner === undefined) reader.skip(tag);
+    else reader.nested(() => checkNesting(reader, inner));
+  }
+}
+
+const isFrame = (nesting: Nesting): boolean => nesting === ROUTER_FRAME || nesting === WORKER_FRAME;
+
 /** protobufjs throws what it likes. */
 function asMessage<Message>(bytes: Buffer, deserialize: (bytes: Buffer) => Message): Message {
   try {
@@ -125,10 +161,15 @@ function asMessage<Message>(bytes: Buffer, deserialize: (bytes: Buffer) => Messa
 function decodeRouterMessage(message: RouterFrame__Output): RouterFrame {
   if (message.cancel) return { kind: "cancel", id: message.cancel.id };
   if (message.ping) return { kind: "ping", sequence: message.ping.sequence };
+  if (message.predecessor) {
+    const { incarnation: number } = message.predecessor;
+    if (number > INCARNATION_MAX) throw malformed("predecessor", "is no incarnation");
+    return { kind: "predecessor", incarnation: incarnation(number) };
+  }
   if (message.hello) {
-    const routerId = message.hello.router_id;
+    const { router_id: routerId, wants_members: wantsMembers } = message.hello;
     if (routerId.length > ROUTER_ID_CHARACTERS_MAX) throw malformed("router_id", "is too long");
-    return { kind: "hello", routerId };
+    return { kind: "hello", routerId, wantsMembers };
   }
   throw malformed("frame", "is empty");
 }
@@ -140,5 +181,24 @@ function decodeWorkerMessage(message: WorkerFrame__Output): WorkerFrame {
   }
   if (message.state) return { kind: "state", announcement: decodeAnnouncement(message.state) };
   if (message.drain) return { kind: "drain" };
+  if (message.members) {
+    const { members } = message.members;
+    if (members.length > MEMBERS_PER_FRAME) throw malformed("members", "are too many");
+    return { kind: "members", members: members.flatMap((member) => memberOf(member) ?? []) };
+  }
   throw malformed("frame", "is empty");
+}
+
+function memberMessage({ workerId, incarnation: number, address, isGone }: MemberNews): Member {
+  return { worker_id: workerId, incarnation: number ?? 0, address, gone: isGone };
+}
+
+/** Only hints: one that cannot be read is left out, and the others count all the same. */
+function memberOf({
+  worker_id: id,
+  gone: isGone,
+  ...said
+}: Member__Output): MemberNews | undefined {
+  const contact = readContact({ id, ...said });
+  return contact && { ...contact, isGone };
 }

@@ -132,6 +132,7 @@ export class EchoWorker implements WorkerService {
   readonly links: WorkerLink[] = [];
   readonly batches: (readonly WorkerQuery[])[] = [];
   readonly cancelled: number[] = [];
+  readonly predecessors: number[] = [];
   isHolding = false;
   closed = 0;
   /** Model orders taken; one for a model named "never" is refused. */
@@ -156,6 +157,7 @@ export class EchoWorker implements WorkerService {
       },
       onCancel: (id) => this.cancelled.push(id),
       onPing: (sequence) => link.pong({ sequence, queueRows: 7, progress: 8, stalled: false }),
+      onPredecessor: (incarnation) => this.predecessors.push(incarnation),
       onClose: () => {
         this.closed += 1;
       },

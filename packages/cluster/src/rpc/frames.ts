@@ -8,23 +8,35 @@
 //     │ ◀───────────── replies (a batch)─ │   matched by id, in any order
 //     │ ── cancel, ping ────────────────▶ │
 //     │ ◀─────────────────── pong, drain─ │   after drain: nothing new, replies follow
+//     │ ◀──────────────────── members ── │   where other workers are: all, then what changes
+//     │ ── predecessor ─────────────────▶ │   the worker is to number itself above it (succession.ts)
 
-import type { Tensor, TopKBlock, VersionKey, WinnowError } from "@winnow/core";
+import type { Incarnation, Tensor, TopKBlock, VersionKey, WinnowError } from "@winnow/core";
 import type { Announcement } from "../announcement.ts";
+import type { Contact } from "../membership/contact.ts";
 
 /** From router to worker. */
 export type RouterFrame =
-  | { readonly kind: "hello"; readonly routerId: string }
+  | { readonly kind: "hello"; readonly routerId: string; readonly wantsMembers: boolean }
   | { readonly kind: "queries"; readonly queries: readonly WorkerQuery[] }
   | { readonly kind: "cancel"; readonly id: number }
-  | { readonly kind: "ping"; readonly sequence: number };
+  | { readonly kind: "ping"; readonly sequence: number }
+  | { readonly kind: "predecessor"; readonly incarnation: Incarnation };
 
 /** From worker to router. */
 export type WorkerFrame =
   | { readonly kind: "state"; readonly announcement: Announcement }
   | { readonly kind: "replies"; readonly replies: readonly WorkerReply[] }
   | { readonly kind: "pong"; readonly pong: Pong }
-  | { readonly kind: "drain" };
+  | { readonly kind: "drain" }
+  /** A bounded number, see `frame-limits.ts`. */
+  | { readonly kind: "members"; readonly members: readonly MemberNews[] };
+
+/** What a worker has learnt of where another one is. */
+export interface MemberNews extends Contact {
+  /** The store does not name it any more: nobody needs to look for this incarnation. */
+  readonly isGone: boolean;
+}
 
 /** One question about one table of one version, to be answered for exactly these partitions. */
 export interface WorkerQuery {

@@ -1,11 +1,14 @@
-// The network of a router in production: one gRPC connection per worker for as long as the worker is
-// a member, one long-lived stream on it (a unary call costs ten times the CPU).
+// The network of a router in production. Each stream has a gRPC connection of its own and takes it
+// along when it ends: a new stream asks the resolver anew, and reaches whoever listens at the address
+// now, not whom an older connection still holds on to. Control calls to an address share another one.
 
 import type { ClientUnaryCall, ServiceError } from "@grpc/grpc-js";
-import { WinnowError } from "@winnow/core";
+import { WinnowError, excerpt, setGraceTimer } from "@winnow/core";
 import type { Clock } from "@winnow/core";
 import type { Announcement } from "../announcement.ts";
 import { decodeAnnouncement } from "../announcement-codec.ts";
+import { anyAddress } from "../trust/worker-address.ts";
+import type { AddressRules } from "../trust/worker-address.ts";
 import { decodeWorkerFrame, encodeRouterFrame } from "./frame-codec.ts";
 import type { RouterFrame } from "./frames.ts";
 import type { Announcement__Output } from "./generated/winnow/shard/v1/Announcement.ts";
@@ -22,18 +25,37 @@ import type {
 
 const PROGRAM_BYTES_MAX = 2 ** 31;
 
-/** gRPC connections to workers, by address. */
+/** A call with one answer, and how long it may take. */
+interface UnaryCall {
+  readonly address: string;
+  readonly timeoutMs: number;
+  /** What to say if it fails. */
+  readonly failing: string;
+}
+
+type UnaryReply<Answer> = (error: ServiceError | null, answer?: Answer) => void;
+
+/** gRPC connections to workers. */
 export class GrpcConnector implements WorkerConnector {
   readonly #clock: Clock;
+  readonly #addresses: AddressRules;
+  /** For control calls, by address. */
   readonly #clients = new Map<string, ShardClient>();
+  readonly #streams = new Set<GrpcFrameChannel>();
 
-  constructor(clock: Clock) {
+  /** Nothing is connected to but what `addresses` allow, whoever names it. */
+  constructor(clock: Clock, addresses: AddressRules = anyAddress) {
     this.#clock = clock;
+    this.#addresses = addresses;
   }
 
   open(address: string, handlers: FrameHandlers): FrameChannel {
     try {
-      return new GrpcFrameChannel(this.#clientOf(address).Exchange(), handlers);
+      const stream = new GrpcFrameChannel(this.#connect(address), handlers, () => {
+        this.#streams.delete(stream);
+      });
+      this.#streams.add(stream);
+      return stream;
     } catch (error) {
       const failure = fromServiceError(error, "Cannot open a stream to the worker");
       setImmediate(() => handlers.onClose(failure));
@@ -42,22 +64,18 @@ export class GrpcConnector implements WorkerConnector {
   }
 
   async describe(address: string, timeoutMs: number): Promise<Announcement> {
-    const client = this.#clientOf(address);
     const message = await this.#answer<Announcement__Output>(
-      (reply) => client.Describe({}, reply),
-      timeoutMs,
-      "The worker does not answer",
+      { address, timeoutMs, failing: "The worker does not answer" },
+      (client, reply) => client.Describe({}, reply),
     );
     return decodeAnnouncement(message);
   }
 
   async setModels(address: string, order: ModelsOrder, timeoutMs: number): Promise<void> {
     const message = encodeModelsOrder(order);
-    const client = this.#clientOf(address);
     await this.#answer(
-      (reply) => client.SetModels(message, reply),
-      timeoutMs,
-      "The worker does not take the models",
+      { address, timeoutMs, failing: "The worker does not take the models" },
+      (client, reply) => client.SetModels(message, reply),
     );
   }
 
@@ -92,27 +110,32 @@ export class GrpcConnector implements WorkerConnector {
   }
 
   close(): void {
+    for (const stream of this.#streams) stream.cancel();
     for (const client of this.#clients.values()) client.close();
     this.#clients.clear();
   }
 
-  /** The answer to a unary call, for which it waits so long at most. */
+  /**
+   * The answer to a unary call, for which it waits so long at most. Where none comes the connection may
+   * be dead, so the next call gets a new one.
+   */
   #answer<Answer>(
-    begin: (reply: (error: ServiceError | null, answer?: Answer) => void) => ClientUnaryCall,
-    timeoutMs: number,
-    failing: string,
+    { address, timeoutMs, failing }: UnaryCall,
+    begin: (client: ShardClient, reply: UnaryReply<Answer>) => ClientUnaryCall,
   ): Promise<Answer> {
+    const client = this.#clientOf(address);
     return new Promise((resolve, reject) => {
-      const call = begin((error, answer) => {
-        this.#clock.clearTimer(timer);
+      const call = begin(client, (error, answer) => {
+        timer.clear();
         if (error !== null) reject(fromServiceError(error, failing));
         else resolve(answer as Answer);
       });
-      const timer = this.#clock.setTimer(timeoutMs, () => {
+      const timer = setGraceTimer(this.#clock, { delayMs: timeoutMs }, () => {
         reject(
           new WinnowError("DEADLINE_EXCEEDED", `No answer from the worker in ${timeoutMs} ms`),
         );
         call.cancel();
+        if (this.#clients.get(address) === client) this.forget(address);
       });
     });
   }
@@ -120,9 +143,18 @@ export class GrpcConnector implements WorkerConnector {
   #clientOf(address: string): ShardClient {
     const known = this.#clients.get(address);
     if (known !== undefined) return known;
-    const client = createClient(address);
+    const client = this.#connect(address);
     this.#clients.set(address, client);
     return client;
+  }
+
+  #connect(address: string): ShardClient {
+    const fault = this.#addresses.faultOf(address);
+    if (fault !== undefined) {
+      const text = `Workers are not connected to at "${excerpt(address)}": ${fault}`;
+      throw new WinnowError("PERMISSION_DENIED", text);
+    }
+    return createClient(address);
   }
 }
 
@@ -139,16 +171,25 @@ async function joinChunks(chunks: AsyncIterable<{ readonly data: Buffer }>): Pro
   return new Uint8Array(Buffer.concat(parts));
 }
 
-/** One Exchange call. Closes once: by its status, by a malformed frame, or by `cancel`. */
-class GrpcFrameChannel implements FrameChannel {
+/**
+ * One Exchange call and its connection. Closes once: by its status, a malformed frame, or `cancel`.
+ *
+ * @internal tests give it a call of their own
+ */
+export class GrpcFrameChannel implements FrameChannel {
+  readonly #client: ShardClient;
   readonly #call: ExchangeCall;
   readonly #handlers: FrameHandlers;
+  readonly #onOver: () => void;
   #isClosed = false;
   #isEnded = false;
 
-  constructor(call: ExchangeCall, handlers: FrameHandlers) {
+  constructor(client: ShardClient, handlers: FrameHandlers, onOver: () => void) {
+    this.#client = client;
+    const call = client.Exchange();
     this.#call = call;
     this.#handlers = handlers;
+    this.#onOver = onOver;
     call.on("data", (bytes: Buffer) => this.#receive(bytes));
     call.on("drain", () => {
       if (!this.#isClosed) handlers.onWritable();
@@ -170,8 +211,8 @@ class GrpcFrameChannel implements FrameChannel {
 
   cancel(): void {
     if (this.#isClosed) return;
-    this.#isClosed = true;
     this.#call.cancel();
+    this.#leave();
   }
 
   #receive(bytes: Buffer): void {
@@ -188,7 +229,13 @@ class GrpcFrameChannel implements FrameChannel {
 
   #close(error: WinnowError | undefined): void {
     if (this.#isClosed) return;
-    this.#isClosed = true;
+    this.#leave();
     this.#handlers.onClose(error);
+  }
+
+  #leave(): void {
+    this.#isClosed = true;
+    this.#client.close();
+    this.#onOver();
   }
 }

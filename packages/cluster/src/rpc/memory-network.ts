@@ -5,7 +5,7 @@
 import { WinnowError, toWinnowError } from "@winnow/core";
 import type { Clock } from "@winnow/core";
 import type { Announcement } from "../announcement.ts";
-import type { Pong, RouterFrame, WorkerFrame, WorkerReply } from "./frames.ts";
+import type { MemberNews, Pong, RouterFrame, WorkerFrame, WorkerReply } from "./frames.ts";
 import { checkModelsOrder } from "./models-order.ts";
 import type { ModelsOrder } from "./models-order.ts";
 import type {
@@ -89,9 +89,7 @@ export class MemoryNetwork implements WorkerConnector {
     await service.orderModels(order);
   }
 
-  forget(address: string): void {
-    for (const stream of this.#streams) if (stream.address === address) stream.cancel();
-  }
+  forget(): void {}
 
   close(): void {
     for (const stream of this.#streams) stream.cancel();
@@ -127,6 +125,7 @@ class MemoryStream implements FrameChannel, WorkerLink {
   readonly #held: (() => void)[] = [];
   #dueMs = 0;
   #routerId = "";
+  #wantsMembers = false;
   #worker: LinkHandlers | undefined;
   #replies: WorkerReply[] = [];
   #isOver = false;
@@ -182,6 +181,10 @@ class MemoryStream implements FrameChannel, WorkerLink {
     this.#toRouter({ kind: "state", announcement });
   }
 
+  tellMembers(members: readonly MemberNews[]): void {
+    if (this.#wantsMembers) this.#toRouter({ kind: "members", members });
+  }
+
   drain(): void {
     this.#toRouter({ kind: "drain" });
   }
@@ -190,6 +193,10 @@ class MemoryStream implements FrameChannel, WorkerLink {
   close(): void {
     this.#leaveWorker();
     this.#later(() => this.#over(undefined));
+  }
+
+  refuse(error: WinnowError): void {
+    this.break(error);
   }
 
   /** Both sides learn that the stream is over; what was under way is lost. */
@@ -213,6 +220,7 @@ class MemoryStream implements FrameChannel, WorkerLink {
     switch (frame.kind) {
       case "hello":
         this.#routerId = frame.routerId;
+        this.#wantsMembers = frame.wantsMembers;
         this.announce(service.announcement());
         this.#worker = service.accept(this);
         break;
@@ -224,6 +232,9 @@ class MemoryStream implements FrameChannel, WorkerLink {
         break;
       case "ping":
         this.#worker?.onPing(frame.sequence);
+        break;
+      case "predecessor":
+        this.#worker?.onPredecessor(frame.incarnation);
         break;
     }
   }

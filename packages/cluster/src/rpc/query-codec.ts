@@ -9,14 +9,12 @@
 import { fingerprint } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import type { TopKAsk, WorkerAsk, WorkerQuery } from "./frames.ts";
+import { POSITIONS_MAX } from "./frame-limits.ts";
 import { keyBytes, readKeys, writeKeys } from "./key-codec.ts";
 import { malformed } from "./malformed-frame.ts";
 import type { WireReader } from "./wire-reader.ts";
 import { LENGTH_DELIMITED, VARINT } from "./wire-writer.ts";
 import type { WireWriter } from "./wire-writer.ts";
-
-/** Candidates one answer has room for, over all its queries: 32 MiB of scores and rows. */
-export const POSITIONS_MAX: number = 4_194_304;
 
 const TOP_K = 8;
 const LOOKUP = 9;

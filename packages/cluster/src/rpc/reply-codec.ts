@@ -13,7 +13,6 @@ import type { Tensor, TopKBlock } from "@winnow/core";
 import type { FailureReason, WorkerAnswer, WorkerReply } from "./frames.ts";
 import { keyBytes, readStrings, writeStrings } from "./key-codec.ts";
 import { cutDetails, malformed } from "./malformed-frame.ts";
-import { POSITIONS_MAX } from "./query-codec.ts";
 import type { WireReader } from "./wire-reader.ts";
 import { LENGTH_DELIMITED, VARINT } from "./wire-writer.ts";
 import type { WireWriter } from "./wire-writer.ts";
@@ -172,6 +171,7 @@ function readTopK(reader: WireReader): WorkerAnswer {
     }
   }
   const block = { ...packed, queries: packed.counts.length };
+  reader.takePositions(block.k * block.queries, "top_k");
   checkFilled(block, ids);
   return { kind: "topK", block: spread(block), ids };
 }
@@ -196,8 +196,7 @@ function readIds(reader: WireReader, tag: number): Tensor | undefined {
 }
 
 /** Counts must fit k and give as many scores, rows and ids. @throws WinnowError INVALID_ARGUMENT */
-function checkFilled({ queries, k, counts, scores, rows }: TopKBlock, ids?: Tensor): void {
-  if (k * queries > POSITIONS_MAX) throw malformed("top_k", "has too many candidates");
+function checkFilled({ k, counts, scores, rows }: TopKBlock, ids?: Tensor): void {
   let filled = 0;
   for (const count of counts) {
     if (count > k) throw malformed("top_k.counts", `exceed k ${k}`);

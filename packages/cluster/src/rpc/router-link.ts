@@ -1,13 +1,17 @@
 // A router's stream at the worker, on gRPC. Replies of one turn share a frame; a router that does
-// not read its replies is cut off before they fill the worker's memory.
+// not read its replies is cut off before they fill the worker's memory, and one that says nothing, not
+// even a ping, has vanished: its connection may stay open for ever.
 //
-//   waiting for hello ── hello ──▶ open ── router ends, breaks off, or does not read ──▶ closed
+//   waiting for hello ── hello ──▶ open ── router ends, breaks off, ──▶ closed
+//                                          does not read, is silent
 
 import type { ServerDuplexStream } from "@grpc/grpc-js";
-import { WinnowError, grpcStatusOf, toWinnowError } from "@winnow/core";
+import { WinnowError, grpcStatusOf, setGraceTimer, toWinnowError } from "@winnow/core";
+import type { Clock, GraceTimer, WorkerId } from "@winnow/core";
 import type { Announcement } from "../announcement.ts";
 import { decodeRouterFrame, encodeWorkerFrame } from "./frame-codec.ts";
-import type { Pong, RouterFrame, WorkerFrame, WorkerReply } from "./frames.ts";
+import { FRAME_REPLIES_MAX, MEMBERS_PER_FRAME } from "./frame-limits.ts";
+import type { MemberNews, Pong, RouterFrame, WorkerFrame, WorkerReply } from "./frames.ts";
 import { cutDetails } from "./malformed-frame.ts";
 import { replyBytes } from "./reply-codec.ts";
 import type { LinkHandlers, WorkerLink, WorkerService } from "./worker-link.ts";
@@ -18,6 +22,15 @@ export interface RouterLinkSettings {
   readonly unreadBytesMax: number;
   /** Largest single reply; a larger one is answered RESOURCE_EXHAUSTED. */
   readonly replyBytesMax: number;
+  /** A router from which no frame comes for so long, up to twice that, is disconnected. */
+  readonly silentMs: number;
+}
+
+/** What a link is made with. */
+export interface RouterLinkParts {
+  readonly service: WorkerService;
+  readonly clock: Clock;
+  readonly onEnd: (link: RouterLink) => void;
 }
 
 /** A frame takes replies until it has this many bytes. */
@@ -31,27 +44,32 @@ interface SizedReply {
 /** One router's stream. */
 export class RouterLink implements WorkerLink {
   readonly #call: ServerDuplexStream<Buffer, Buffer>;
-  readonly #service: WorkerService;
+  readonly #parts: RouterLinkParts;
   readonly #settings: RouterLinkSettings;
-  readonly #onEnd: (link: RouterLink) => void;
   #routerId = "";
+  #wantsMembers = false;
   #handlers: LinkHandlers | undefined;
   #waiting: SizedReply[] = [];
   #waitingBytes = 0;
   #unsentState: Announcement | undefined;
+  /** The last news of each member that the router could not read yet: as many as there are members. */
+  readonly #unsentMembers = new Map<WorkerId, MemberNews>();
   #isFlushPlanned = false;
   #isBlocked = false;
   #isClosed = false;
+  /** A frame has come since the last look. */
+  #isHeard = false;
+  #silenceTimer: GraceTimer;
 
   constructor(
     call: ServerDuplexStream<Buffer, Buffer>,
-    parts: { readonly service: WorkerService; readonly onEnd: (link: RouterLink) => void },
+    parts: RouterLinkParts,
     settings: RouterLinkSettings,
   ) {
     this.#call = call;
-    this.#service = parts.service;
-    this.#onEnd = parts.onEnd;
+    this.#parts = parts;
     this.#settings = settings;
+    this.#silenceTimer = this.#watchSilence();
     call.on("data", (bytes: Buffer) => this.#receive(bytes));
     call.on("drain", () => this.#unblock());
     call.on("end", () => this.close());
@@ -91,6 +109,12 @@ export class RouterLink implements WorkerLink {
     else this.#send({ kind: "state", announcement });
   }
 
+  tellMembers(news: readonly MemberNews[]): void {
+    if (!this.#wantsMembers) return;
+    for (const member of news) this.#unsentMembers.set(member.workerId, member);
+    this.#sendMembers();
+  }
+
   drain(): void {
     this.#send({ kind: "drain" });
   }
@@ -102,9 +126,21 @@ export class RouterLink implements WorkerLink {
     this.#end();
   }
 
+  refuse(error: WinnowError): void {
+    this.#fail(error);
+  }
+
   #send(frame: WorkerFrame): void {
     if (this.#isClosed) return;
     if (!this.#call.write(encodeWorkerFrame(frame))) this.#isBlocked = true;
+  }
+
+  #sendMembers(): void {
+    while (this.#unsentMembers.size > 0 && !this.#isBlocked && !this.#isClosed) {
+      const members = [...this.#unsentMembers.values()].slice(0, MEMBERS_PER_FRAME);
+      for (const { workerId } of members) this.#unsentMembers.delete(workerId);
+      this.#send({ kind: "members", members });
+    }
   }
 
   #flush(): void {
@@ -112,7 +148,8 @@ export class RouterLink implements WorkerLink {
       const replies: WorkerReply[] = [];
       let bytes = 0;
       for (const sized of this.#waiting) {
-        if (replies.length > 0 && bytes + sized.bytes > FRAME_BYTES) break;
+        const isFull = replies.length === FRAME_REPLIES_MAX || bytes + sized.bytes > FRAME_BYTES;
+        if (replies.length > 0 && isFull) break;
         replies.push(sized.reply);
         bytes += sized.bytes;
       }
@@ -127,11 +164,21 @@ export class RouterLink implements WorkerLink {
     const state = this.#unsentState;
     this.#unsentState = undefined;
     if (state !== undefined) this.announce(state);
+    this.#sendMembers();
     this.#flush();
+  }
+
+  #watchSilence(): GraceTimer {
+    this.#isHeard = false;
+    return setGraceTimer(this.#parts.clock, { delayMs: this.#settings.silentMs }, () => {
+      if (this.#isHeard) this.#silenceTimer = this.#watchSilence();
+      else this.#fail(new WinnowError("UNAVAILABLE", "Nothing was heard of the router"));
+    });
   }
 
   #receive(bytes: Buffer): void {
     if (this.#isClosed) return;
+    this.#isHeard = true;
     let frame;
     try {
       frame = decodeRouterFrame(bytes);
@@ -143,7 +190,7 @@ export class RouterLink implements WorkerLink {
 
   #dispatch(frame: RouterFrame): void {
     if (this.#handlers === undefined) {
-      if (frame.kind === "hello") return this.#open(frame.routerId);
+      if (frame.kind === "hello") return this.#open(frame);
       return this.#fail(new WinnowError("FAILED_PRECONDITION", "The first frame must be a hello"));
     }
     switch (frame.kind) {
@@ -153,15 +200,18 @@ export class RouterLink implements WorkerLink {
         return this.#handlers.onCancel(frame.id);
       case "ping":
         return this.#handlers.onPing(frame.sequence);
+      case "predecessor":
+        return this.#handlers.onPredecessor(frame.incarnation);
       case "hello":
         return this.#fail(new WinnowError("FAILED_PRECONDITION", "A stream greets once"));
     }
   }
 
-  #open(routerId: string): void {
+  #open({ routerId, wantsMembers }: RouterFrame & { readonly kind: "hello" }): void {
     this.#routerId = routerId;
-    this.announce(this.#service.announcement());
-    this.#handlers = this.#service.accept(this);
+    this.#wantsMembers = wantsMembers;
+    this.announce(this.#parts.service.announcement());
+    this.#handlers = this.#parts.service.accept(this);
   }
 
   /** Ends the stream with an error; nothing else is affected. */
@@ -177,8 +227,10 @@ export class RouterLink implements WorkerLink {
     this.#isClosed = true;
     this.#waiting = [];
     this.#waitingBytes = 0;
+    this.#unsentMembers.clear();
+    this.#silenceTimer.clear();
     this.#handlers?.onClose();
-    this.#onEnd(this);
+    this.#parts.onEnd(this);
   }
 }
 

@@ -136,6 +136,31 @@ describe("WorkerChannel", () => {
     expect(told.announcements).toEqual(["w0", "w0"]);
   });
 
+  test("L3: a worker that stops in its drain, and ends nothing, is called again", async () => {
+    const { clock, network, worker, told, channel, ask, replies } = setUp();
+    await clock.advanceSettled(10);
+    worker.links[0]!.drain();
+    await clock.advanceSettled(0.5);
+    network.freeze("w0:1");
+    await clock.advanceSettled(1);
+    expect(channel.state).toBe("open");
+    network.thaw("w0:1");
+    network.freeze("w0:1");
+    expect(channel.state).toBe("draining");
+
+    await clock.advanceSettled(990);
+    expect(told.disconnects).toEqual([]);
+    await clock.advanceSettled(20);
+    expect(told.disconnects).toEqual(["UNAVAILABLE"]);
+    network.thaw("w0:1");
+    await clock.advanceSettled(2000);
+
+    expect(channel.state).toBe("open");
+    ask(7);
+    await clock.advanceSettled(10);
+    expect(replies).toEqual(["7:7"]);
+  });
+
   test("S8: what an older stream still says is not heard", async () => {
     const { clock, network, worker, ask, replies } = setUp();
     worker.isHolding = true;

@@ -3,13 +3,13 @@
 // window. Control code over a connector and a clock: the simulator runs it as it is.
 //
 //   connecting ── first state frame ──▶ open ── drain frame ──▶ draining ── last reply: end ──┐
-//       ▲   └──── no state in time ──┐    │ stream broke                                      │
+//       ▲   └──── no state in time ──┐    │ stream broke           over, or no end in time    │
 //       └─── after a growing wait ◀──┴────┴◀──────────────────────────────────────────────────┘
 
-import { WinnowError } from "@winnow/core";
-import type { Environment, Timer } from "@winnow/core";
+import { WinnowError, setGraceTimer } from "@winnow/core";
+import type { Environment, GraceTimer, Incarnation } from "@winnow/core";
 import type { Announcement } from "../announcement.ts";
-import type { Pong, WorkerFrame, WorkerReply } from "./frames.ts";
+import type { MemberNews, Pong, WorkerFrame, WorkerReply } from "./frames.ts";
 import { QueryWindow } from "./query-window.ts";
 import type { Question } from "./query-window.ts";
 import type { FrameChannel, WorkerConnector } from "./worker-connector.ts";
@@ -28,6 +28,8 @@ export interface WorkerChannelListener {
   /** A stream is open and this is the worker's state, or the state has changed. */
   onAnnouncement(announcement: Announcement): void;
   onPong(pong: Pong): void;
+  /** The worker knows where others are: all on a new stream, then what changes. Absent: not asked. */
+  onMembers?(news: readonly MemberNews[]): void;
   /** The worker takes nothing new; replies under way still come. */
   onDrain(): void;
   /** The stream is over (pending questions have failed); the channel connects again by itself. */
@@ -52,7 +54,7 @@ export interface WorkerChannelSettings {
   readonly reconnectMinMs: number;
   /** … to here. Default 1000. */
   readonly reconnectMaxMs: number;
-  /** For the first state frame of a stream. Default 1000. */
+  /** For the first state frame of a stream, and for the worker to end one that is over. Default 1000. */
   readonly connectTimeoutMs: number;
 }
 
@@ -73,10 +75,13 @@ export class WorkerChannel {
   readonly #window: QueryWindow;
   #state: WorkerChannelState = "connecting";
   #stream: FrameChannel | undefined;
-  #timer: Timer | undefined;
+  /** For the hello of a stream, or for the next stream. */
+  #timer: GraceTimer | undefined;
   #failures = 0;
   #isBlocked = false;
   #isFlushPlanned = false;
+  /** The worker has been told that no more frames come. */
+  #isEnded = false;
 
   constructor(
     parts: WorkerChannelParts,
@@ -122,7 +127,7 @@ export class WorkerChannel {
     return true;
   }
 
-  /** Ends the stream and lets go of the connection; pending questions fail. */
+  /** Ends the stream; pending questions fail. */
   close(): void {
     if (this.#state === "closed") return;
     this.#state = "closed";
@@ -130,21 +135,28 @@ export class WorkerChannel {
     this.#stream?.cancel();
     this.#stream = undefined;
     this.#window.failAll(new WinnowError("UNAVAILABLE", "The channel to the worker was closed"));
-    this.#parts.connector.forget(this.address);
+  }
+
+  /** Tells a worker that it follows an incarnation with a higher number than its own. */
+  tellPredecessor(incarnation: Incarnation): void {
+    if (this.#state !== "connecting") this.#send({ kind: "predecessor", incarnation });
   }
 
   #connect(): void {
     this.#state = "connecting";
     this.#isBlocked = false;
+    this.#isEnded = false;
     const stream = this.#parts.connector.open(this.address, {
       onFrame: (frame) => this.#isCurrent(stream) && this.#receive(frame),
       onWritable: () => this.#isCurrent(stream) && this.#unblock(),
       onClose: (error) => this.#isCurrent(stream) && this.#disconnect(error),
     });
     this.#stream = stream;
-    this.#send({ kind: "hello", routerId: this.#parts.routerId });
+    const wantsMembers = this.#listener.onMembers !== undefined;
+    this.#send({ kind: "hello", routerId: this.#parts.routerId, wantsMembers });
     this.#setTimer(this.#settings.connectTimeoutMs, () => {
       this.#breakOff(new WinnowError("UNAVAILABLE", "The worker accepts but does not answer"));
+      this.#parts.connector.forget(this.address);
     });
   }
 
@@ -167,6 +179,8 @@ export class WorkerChannel {
         return this.#endIfDrained();
       case "pong":
         return this.#listener.onPong(frame.pong);
+      case "members":
+        return this.#listener.onMembers?.(frame.members);
       case "drain":
         this.#state = "draining";
         this.#listener.onDrain();
@@ -216,7 +230,13 @@ export class WorkerChannel {
   }
 
   #endIfDrained(): void {
-    if (this.#state === "draining" && this.#window.pending === 0) this.#stream?.end();
+    if (this.#state !== "draining" || this.#window.pending > 0 || this.#isEnded) return;
+    this.#isEnded = true;
+    this.#stream?.end();
+    // A worker that stops in the middle of its drain never ends its side.
+    this.#setTimer(this.#settings.connectTimeoutMs, () => {
+      this.#breakOff(new WinnowError("UNAVAILABLE", "The worker does not end its stream"));
+    });
   }
 
   #breakOff(error: WinnowError): void {
@@ -237,11 +257,11 @@ export class WorkerChannel {
 
   #setTimer(delayMs: number, run: () => void): void {
     this.#clearTimer();
-    this.#timer = this.#parts.environment.clock.setTimer(delayMs, run);
+    this.#timer = setGraceTimer(this.#parts.environment.clock, { delayMs }, run);
   }
 
   #clearTimer(): void {
-    if (this.#timer !== undefined) this.#parts.environment.clock.clearTimer(this.#timer);
+    this.#timer?.clear();
     this.#timer = undefined;
   }
 }

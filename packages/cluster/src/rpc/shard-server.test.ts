@@ -206,4 +206,20 @@ describe("WorkerServer", () => {
     await eventually(() => expect(codes).toHaveLength(1));
     expect(worker.closed).toBe(1);
   });
+
+  test("ends the stream of a router from which nothing is heard, and of no other", async () => {
+    server.close();
+    server = await WorkerServer.listen({ service: worker, environment }, { silentRouterMs: 150 });
+    address = `127.0.0.1:${server.port}`;
+    const channel = await openChannel();
+    const pings = setInterval(() => channel.ping(1), 20);
+
+    const { stream, codes } = rawStream();
+    stream.write(frameMessages.requestSerialize({ hello: { router_id: "vanished" } }));
+    await eventually(() => expect(codes).toEqual([14]));
+    clearInterval(pings);
+
+    expect(channel.state).toBe("open");
+    expect(server.links).toBe(1);
+  });
 });

@@ -1,7 +1,7 @@
 // The worker's gRPC server: streams of routers, Describe, GetProgram, SetModels,
 // health. Its drain is the order
 // that loses nothing: DRAIN frame, routers end their streams, and only then the listener closes (a
-// GOAWAY before that, with client keepalive, kills calls in flight: grpc-node #3068).
+// GOAWAY before that may kill calls in flight: grpc-node #3068).
 
 import { Server, ServerCredentials, status } from "@grpc/grpc-js";
 import type { ServerWritableStream, ServiceError } from "@grpc/grpc-js";
@@ -35,6 +35,8 @@ export interface WorkerServerSettings {
   readonly port: number;
   /** Bytes of replies a router may leave unread before it is disconnected. Default 64 MiB. */
   readonly unreadBytesMax: number;
+  /** Without a frame of a router for so long its stream is ended; it pings. Default 10,000 ms. */
+  readonly silentRouterMs: number;
 }
 
 /** A worker that routers can reach: a `WorkerServer`, or what a simulator has instead. */
@@ -59,6 +61,7 @@ const DEFAULTS: WorkerServerSettings = {
   host: "127.0.0.1",
   port: 0,
   unreadBytesMax: 64 * 1024 * 1024,
+  silentRouterMs: 10_000,
 };
 
 /** A listening worker. */
@@ -159,7 +162,8 @@ export class WorkerServer {
   }
 
   #handlers(): ShardHandlers {
-    const { service } = this.#parts;
+    const { service, environment } = this.#parts;
+    const { clock } = environment;
     return {
       Describe: (_, reply) => reply(null, encodeAnnouncement(service.announcement())),
       GetProgram: (call) => void sendProgram(call, service),
@@ -176,10 +180,11 @@ export class WorkerServer {
         }
         const link = new RouterLink(
           call,
-          { service, onEnd: (ended) => this.#forget(ended) },
+          { service, clock, onEnd: (ended) => this.#forget(ended) },
           {
             unreadBytesMax: this.#settings.unreadBytesMax,
             replyBytesMax: MESSAGE_BYTES_MAX / 2,
+            silentMs: this.#settings.silentRouterMs,
           },
         );
         this.#links.add(link);

@@ -72,16 +72,16 @@ export const shardService: ServiceDefinition = { ...Shard.service, Exchange: exc
 const Client = makeGenericClientConstructor(shardService, "winnow.shard.v1.Shard");
 
 /**
- * Options of a router's connection. Keepalive is the backstop behind the application's ping, which
- * suspects a silent worker within 0.3 s: it only clears dead connections away. A shorter timeout cut
- * healthy workers off whenever a busy machine kept them from answering for half a second.
+ * Options of a router's connection. There is no keepalive on either side: grpc-js takes an answer that
+ * its own blocked event loop has not read yet for silence. Streams live by Winnow's pings, which know
+ * this process's own lag (router: `worker-peer.ts`; worker: `router-link.ts`), and a connection on which
+ * nobody answered is replaced by whoever waited in vain (`WorkerConnector.forget`).
  */
 const CLIENT_OPTIONS: ChannelOptions = {
-  "grpc.keepalive_time_ms": 1000,
-  "grpc.keepalive_timeout_ms": 2000,
-  "grpc.keepalive_permit_without_calls": 1,
   "grpc.initial_reconnect_backoff_ms": 100,
   "grpc.max_reconnect_backoff_ms": 1000,
+  // Clients share no connection: whoever opens one wants to know who is there now.
+  "grpc.use_local_subchannel_pool": 1,
   "grpc.enable_retries": 0,
   "grpc.enable_channelz": 0,
   "grpc.max_receive_message_length": MESSAGE_BYTES_MAX,
@@ -89,20 +89,25 @@ const CLIENT_OPTIONS: ChannelOptions = {
   "grpc-node.flow_control_window": FLOW_CONTROL_WINDOW_BYTES,
 };
 
+/** A connection without a stream for so long is closed: its router has left, or will open another. */
+const IDLE_CONNECTION_MS = 60_000;
+
 /**
- * Options of a worker's server; its keepalive ends the streams of routers that vanished. Channelz
- * stays on: without it grpc-js 1.14.7 forgets its sessions, and `forceShutdown` cuts none of them.
+ * Options of a worker's server. Channelz stays on: without it grpc-js 1.14.7 forgets its sessions, and
+ * `forceShutdown` cuts none of them.
  */
 export const SERVER_OPTIONS: ChannelOptions = {
-  "grpc.keepalive_time_ms": 10_000,
-  "grpc.keepalive_timeout_ms": 5000,
+  "grpc.max_connection_idle_ms": IDLE_CONNECTION_MS,
   "grpc.max_receive_message_length": MESSAGE_BYTES_MAX,
   "grpc.max_send_message_length": MESSAGE_BYTES_MAX,
 };
 
-/** A client of one worker. */
+/**
+ * A client of one worker, at host:port. The scheme is said, lest grpc-js read one in the address: to
+ * it `unix:7600` alone is a socket, not a host of that name.
+ */
 export function createClient(address: string): ShardClient {
-  const client = new Client(address, credentials.createInsecure(), CLIENT_OPTIONS);
+  const client = new Client(`dns:${address}`, credentials.createInsecure(), CLIENT_OPTIONS);
   return client as unknown as ShardClient;
 }
 

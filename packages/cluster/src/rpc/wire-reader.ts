@@ -1,9 +1,11 @@
 // Reads protobuf field by field. Numbers and strings of a frame are copied into memory that the whole
 // frame shares: a received field lies at any offset, a typed array needs an aligned one, and an
 // ArrayBuffer per field is what the garbage collector would spend its time on. Whatever cannot be a
-// message throws; nothing outside the message is ever read.
+// message throws; nothing outside the message is ever read, and what a frame becomes is bounded by
+// `frame-limits.ts`.
 
 import { StringColumn } from "@winnow/core";
+import { NESTED_MESSAGES_MAX, POSITIONS_MAX } from "./frame-limits.ts";
 import { malformed } from "./malformed-frame.ts";
 import { LENGTH_DELIMITED, VARINT } from "./wire-writer.ts";
 
@@ -42,6 +44,8 @@ export class WireReader {
   readonly #memory: FieldMemory;
   #at: number;
   #end: number;
+  #messages = 0;
+  #positions = 0;
 
   private constructor(bytes: Buffer, memory: FieldMemory, at: number) {
     this.#bytes = bytes;
@@ -90,8 +94,15 @@ export class WireReader {
     return text;
   }
 
-  /** Reads a nested message: all its fields, by `read`. */
+  /**
+   * Reads a nested message: all its fields, by `read`.
+   * @throws WinnowError INVALID_ARGUMENT for a frame of too many messages
+   */
   nested<Value>(read: (reader: WireReader) => Value): Value {
+    this.#messages += 1;
+    if (this.#messages > NESTED_MESSAGES_MAX) {
+      throw malformed("frame", `holds more than ${NESTED_MESSAGES_MAX} messages`);
+    }
     const outerEnd = this.#end;
     const end = this.#contentEnd();
     this.#end = end;
@@ -99,6 +110,17 @@ export class WireReader {
     this.#at = end;
     this.#end = outerEnd;
     return value;
+  }
+
+  /**
+   * Takes room for so many candidates, of which a frame has a limit.
+   * @throws WinnowError INVALID_ARGUMENT beyond it
+   */
+  takePositions(count: number, field: string): void {
+    this.#positions += count;
+    if (this.#positions > POSITIONS_MAX) {
+      throw malformed(field, `a frame has room for ${POSITIONS_MAX} candidates`);
+    }
   }
 
   /** A bytes field, copied. */

@@ -37,7 +37,10 @@ export interface ProgramQuery {
 
 /** The network as a router (or a static membership) sees it. */
 export interface WorkerConnector {
-  /** Opens a stream; never throws, an unreachable worker closes it. The hello is not sent yet. */
+  /**
+   * Opens a stream on a connection of its own; never throws, an unreachable worker closes it. The
+   * hello is not sent yet.
+   */
   open(address: string, handlers: FrameHandlers): FrameChannel;
   /** @throws WinnowError UNAVAILABLE, DEADLINE_EXCEEDED */
   describe(address: string, timeoutMs: number): Promise<Announcement>;
@@ -49,7 +52,11 @@ export interface WorkerConnector {
    * DEADLINE_EXCEEDED, after which it may have done so
    */
   setModels(address: string, order: ModelsOrder, timeoutMs: number): Promise<void>;
-  /** Lets go of the connection to an address that is not needed any more. */
+  /**
+   * Lets go of the connection for control calls to an address: it is not needed any more, or nobody
+   * answers there and it may be dead. Whatever is asked next goes over a new one; streams stay.
+   */
   forget(address: string): void;
+  /** Ends everything. */
   close(): void;
 }

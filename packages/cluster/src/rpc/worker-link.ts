@@ -1,8 +1,9 @@
 // The seam between worker control code and the network: a router as the worker sees it. gRPC in
 // production (`shard-server.ts`), a fake network in the simulator.
 
+import type { Incarnation, WinnowError } from "@winnow/core";
 import type { Announcement } from "../announcement.ts";
-import type { Pong, WorkerQuery, WorkerReply } from "./frames.ts";
+import type { MemberNews, Pong, WorkerQuery, WorkerReply } from "./frames.ts";
 import type { ModelsOrder } from "./models-order.ts";
 import type { ProgramQuery } from "./worker-connector.ts";
 
@@ -14,19 +15,28 @@ export interface WorkerLink {
   pong(pong: Pong): void;
   /** Tells the new state. */
   announce(announcement: Announcement): void;
+  /** Tells where other workers are, if the router wants to know. */
+  tellMembers(news: readonly MemberNews[]): void;
   /** Asks the router to send nothing new and to end the stream once its replies are in. */
   drain(): void;
   /** Ends the stream at once. */
   close(): void;
+  /** Ends the stream with an error: the router has sent what no router sends. */
+  refuse(error: WinnowError): void;
 }
 
 /** What a router's stream tells the worker. Nothing is called after `onClose`. */
 export interface LinkHandlers {
-  /** Frames are checked: ids, lengths and counts are consistent; table and dim are not known here. */
+  /**
+   * Frames are checked: lengths and counts are consistent. Which ids are under way, and what table and
+   * dim are, is not known here.
+   */
   onQueries(queries: readonly WorkerQuery[]): void;
   /** The router does not wait for this query any more; unknown ids are harmless. */
   onCancel(id: number): void;
   onPing(sequence: number): void;
+  /** The router takes this process for the one that follows a higher number (`succession.ts`). */
+  onPredecessor(incarnation: Incarnation): void;
   /** The stream is over: queries of this link need no answer. Called exactly once. */
   onClose(): void;
 }

@@ -255,13 +255,30 @@ describe("runProgram()", () => {
   test("a partial answer may hold fewer than k, a complete one may not", async () => {
     const signature = signatureOf([lookup(0, 2), topK(2, { scores: 3 })], { scores: 3 });
     const short = { scores: floats([2, 1]), rows: undefined, ids: undefined };
-    const partial = { ...short, isPartial: true };
+    const partial = { ...short, counts: Uint32Array.of(1, 1) };
 
     const complete = executorsOf({ topK: () => Promise.resolve(short) });
     const lossy = executorsOf({ topK: () => Promise.resolve(partial) });
 
     expect(await codeOf(runProgram(signature, { inputs }, complete))).toBe("INTERNAL");
     expect((await runProgram(signature, { inputs }, lossy)).get("scores")?.shape).toEqual([2, 1]);
+  });
+
+  test("lists of different lengths are told by output, and no step computes with them", async () => {
+    const signature = signatureOf([lookup(0, 2), topK(2, { scores: 3 })], { scores: 3 });
+    const computing = signatureOf([lookup(0, 2), topK(2, { scores: 3 }), host("Abs", [3], [4])], {
+      scores: 4,
+    });
+    const scores = floats([2, 3]);
+    const ragged = { scores, rows: undefined, ids: undefined, counts: Uint32Array.of(1, 3) };
+    const executors = executorsOf({ topK: () => Promise.resolve(ragged) });
+
+    const outputs = await runProgram(signature, { inputs }, executors);
+
+    expect(outputs.get("scores")).toEqual({ ...scores, rowLengths: Uint32Array.of(1, 3) });
+    await expect(runProgram(computing, { inputs }, executors)).rejects.toThrow(
+      "Exclusions leave 1 items for instance 0 and 3 for instance 1",
+    );
   });
 
   test("rows of another shape than the table's are INTERNAL", async () => {

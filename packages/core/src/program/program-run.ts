@@ -9,6 +9,7 @@
 
 import { WinnowError } from "../errors.ts";
 import type { Tensor } from "../tensor.ts";
+import { requireEqualRows } from "../tensor.ts";
 import { runHostStep } from "./host-operations.ts";
 import { errorAtNode } from "./node-error.ts";
 import type {
@@ -39,16 +40,19 @@ export interface TopKQuestion {
   readonly k: number;
 }
 
-/** What a TopK step gives; parts that the step does not use may be `undefined`. */
+/**
+ * What a TopK step gives; parts that the step does not use may be `undefined`. Lists have `k` columns,
+ * or as many as the longest list needs where exclusions or lost partitions leave fewer than `k`.
+ */
 export interface TopKAnswer {
-  /** float32 `[queries, k]`. */
+  /** float32 `[queries, columns]`. */
   readonly scores: Tensor | undefined;
-  /** int32 `[queries, k]`. */
+  /** int32 `[queries, columns]`. */
   readonly rows: Tensor | undefined;
-  /** `[queries, k]` of the table's id dtype. */
+  /** `[queries, columns]` of the table's id dtype. */
   readonly ids: Tensor | undefined;
-  /** True where partitions were lost and the request accepts that: fewer than `k` may be left. */
-  readonly isPartial?: boolean | undefined;
+  /** Candidates of each query, where some query has fewer than `k`. */
+  readonly counts?: Uint32Array | undefined;
 }
 
 /** How the parts of a program that leave this file are done. The signal ends a failed request. */
@@ -155,7 +159,7 @@ class ProgramRun {
   #begin(index: number): void {
     const step = this.#signature.steps[index]!;
     if (step.kind === "host") {
-      const inputs = step.inputs.map((value) => this.#value(value));
+      const inputs = step.inputs.map((value) => this.#input(value, step.node));
       const outputs = runHostStep(step, inputs, this.#executors.vocabularies);
       this.#finish(
         index,
@@ -188,20 +192,23 @@ class ProgramRun {
   }
 
   async #lookup(step: LookupStep): Promise<readonly StepOutput[]> {
-    const keys = this.#value(step.keys);
+    const keys = this.#input(step.keys, step.node);
     const rows = await this.#executors.lookup(step, keys, this.#abort.signal);
     checkLookupOutput(this.#table(step.table), keys, rows);
     return [[step.output, rows]];
   }
 
   async #dense(step: DenseStep): Promise<readonly StepOutput[]> {
-    const inputs = new Map(step.inputs.map(({ name, value }) => [name, this.#value(value)]));
+    const { model } = step;
+    const inputs = new Map(
+      step.inputs.map(({ name, value }) => [name, this.#input(value, `dense model ${model}`)]),
+    );
     const outputs = await this.#executors.dense(step, inputs, this.#abort.signal);
     return checkDenseOutputs(step, outputs);
   }
 
   async #topK(step: TopKStep): Promise<readonly StepOutput[]> {
-    const query = this.#value(step.query);
+    const query = this.#input(step.query, step.node);
     const k = this.#request.k ?? step.k;
     const question = questionOf(step, this.#table(step.table), { query, k });
     const answer = await this.#executors.topK(step, question, this.#abort.signal);
@@ -227,6 +234,13 @@ class ProgramRun {
     const left = this.#usesLeft.get(value)! - 1;
     this.#usesLeft.set(value, left);
     if (left === 0) this.#values.delete(value);
+  }
+
+  /** A value that a step computes with: lists of different lengths are an end, not a beginning. */
+  #input(value: ValueId, node: string): Tensor {
+    const tensor = this.#value(value);
+    requireEqualRows(tensor, `${node} needs as many for each: send such instances one by one`);
+    return tensor;
   }
 
   #value(value: ValueId): Tensor {

@@ -94,14 +94,17 @@ export function checkDenseOutputs(
   });
 }
 
-/** The outputs of a TopK step by value. @throws WinnowError INTERNAL */
+/** The outputs of a TopK step by value, ragged where lists differ. @throws WinnowError INTERNAL */
 export function checkTopKAnswer(
   step: TopKStep,
   { query, k }: TopKQuestion,
   answer: TopKAnswer,
 ): readonly (readonly [ValueId, Tensor])[] {
-  const width = answer.isPartial === true ? narrowest(answer, k) : k;
-  const shape = [query.shape[0]!, width];
+  const queries = query.shape[0]!;
+  const { counts } = answer;
+  const columns = counts?.length === queries ? longest(counts, k) : k;
+  const rowLengths = counts?.every((count) => count === columns) === false ? counts : undefined;
+  const shape = [queries, columns];
   const parts: readonly (readonly [string, ValueId | undefined, Tensor | undefined])[] = [
     ["scores", step.scores, answer.scores],
     ["rows", step.rows, answer.rows],
@@ -111,14 +114,15 @@ export function checkTopKAnswer(
   return parts.flatMap(([name, value, tensor]) => {
     if (value === undefined) return [];
     const dtype = dtypes[name] ?? tensor?.dtype ?? "string";
-    return [[value, expectTensor(`top-k ${name}`, tensor, { dtype, shape })] as const];
+    const lists = expectTensor(`top-k ${name}`, tensor, { dtype, shape });
+    return [[value, rowLengths === undefined ? lists : { ...lists, rowLengths }] as const];
   });
 }
 
-/** Columns of a partial answer; every part must have as many. */
-function narrowest({ scores, rows, ids }: TopKAnswer, k: number): number {
-  const columns = (scores ?? rows ?? ids)?.shape[1] ?? k;
-  return Math.min(columns, k);
+function longest(counts: Uint32Array, k: number): number {
+  let most = 0;
+  for (const count of counts) most = Math.max(most, count);
+  return Math.min(most, k);
 }
 
 function expectTensor(

@@ -1,6 +1,6 @@
 // `PredictResponse` as bytes: outputs, and which version and signature gave them.
 
-import { WinnowError } from "@winnow/core";
+import { requireEqualRows, WinnowError } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import { planTensorProto, writeTensorProto } from "./tensor-proto-writer.ts";
 import type { TensorPlan } from "./tensor-proto-writer.ts";
@@ -28,7 +28,10 @@ const KEY = 1;
 const VALUE = 2;
 const SPEC = { name: 1, version: 2, signatureName: 3 } as const;
 
-/** @throws WinnowError RESOURCE_EXHAUSTED for more than `bytesMax`; nothing was allocated then */
+/**
+ * @throws WinnowError RESOURCE_EXHAUSTED for more than `bytesMax`, INVALID_ARGUMENT for lists of
+ * different lengths, which no TensorProto holds; nothing was allocated then
+ */
 export function writePredictAnswer(answer: PredictAnswer, bytesMax: number): Buffer {
   const outputs = Array.from(answer.outputs, ([name, tensor]) => planOutput(name, tensor));
   const name = Buffer.from(answer.model);
@@ -57,6 +60,7 @@ export function writePredictAnswer(answer: PredictAnswer, bytesMax: number): Buf
 }
 
 function planOutput(text: string, tensor: Tensor): OutputPlan {
+  requireEqualRows(tensor, "a TensorProto needs as many for each: send such instances one by one");
   const name = Buffer.from(text);
   const plan = planTensorProto(tensor);
   return { name, plan, bytes: sizeOfField(KEY, name.length) + sizeOfField(VALUE, plan.bytes) };

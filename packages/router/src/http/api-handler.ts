@@ -3,20 +3,23 @@
 
 import type { IncomingMessage } from "node:http";
 import { WinnowError } from "@winnow/core";
+import type { Clock } from "@winnow/core";
 import type { Predictor } from "../predictor.ts";
 import { checkExamples, examplesError } from "./examples-request.ts";
 import { emptyAnswer, errorAnswer, jsonAnswer, pageAnswer, textAnswer } from "./http-answer.ts";
 import type { HttpAnswer } from "./http-answer.ts";
-import type { MetricsPage } from "./http-observer.ts";
+import type { HeldMemory, HttpObserver, MetricsPage } from "./http-observer.ts";
 import type { HttpSettings } from "./http-settings.ts";
 import { JsonReader } from "./json-reader.ts";
 import { metadataDocument } from "./metadata-document.ts";
 import { openApiDocument } from "./openapi-document.ts";
 import { PredictHandler, pinModel } from "./predict-handler.ts";
 import { parseRequestBody, readSignatureName } from "./predict-request.ts";
-import { BodyBudget, readBody } from "./request-body.ts";
+import { bytesOf, readBody } from "./request-body.ts";
+import type { RequestBody } from "./request-body.ts";
 import type { NamedModel, Route } from "./request-path.ts";
 import { statusDocument } from "./status-document.ts";
+import { Transfers } from "./transfers.ts";
 
 /** One request as the handler sees it. */
 export interface ApiCall {
@@ -24,6 +27,8 @@ export interface ApiCall {
   readonly request: IncomingMessage;
   readonly deadlineMs: number;
   readonly signal: AbortSignal;
+  /** Rejects when the signal is aborted. */
+  readonly exhausted: Promise<never>;
 }
 
 /** An answer and what there is to tell of it. */
@@ -35,6 +40,8 @@ export interface ApiAnswer {
 
 /** What the handler asks of the process it runs in. */
 export interface ApiHost {
+  readonly clock: Clock;
+  readonly observer: HttpObserver | undefined;
   readonly metrics: MetricsPage | undefined;
   /** No new work is welcome: readiness says so. */
   isDraining(): boolean;
@@ -48,7 +55,7 @@ export class ApiHandler {
   readonly #settings: HttpSettings;
   readonly #host: ApiHost;
   readonly #predicts: PredictHandler;
-  readonly #budget: BodyBudget;
+  readonly #bodies: Transfers;
   readonly #examples: JsonReader;
   #inFlight = 0;
 
@@ -57,18 +64,26 @@ export class ApiHandler {
     this.#settings = settings;
     this.#host = host;
     this.#predicts = new PredictHandler(predictor, settings);
-    this.#budget = new BodyBudget(settings);
+    this.#bodies = new Transfers(host.clock, {
+      bytesMax: settings.bodyBytesInFlightMax,
+      smallBytes: settings.smallBodyBytes,
+      reserveBytes: settings.bodyReserveBytes,
+      stallMs: settings.bodyStallMs,
+      timeoutMs: settings.bodyTimeoutMs,
+      lookMs: settings.connectionCheckMs,
+    });
     this.#examples = new JsonReader({ valuesMax: settings.jsonValuesMax });
   }
 
-  /** Predict requests worked on now. */
-  get inFlight(): number {
-    return this.#inFlight;
+  /** Bodies that arrive or are worked on. */
+  heldBodies(): HeldMemory {
+    const { bytes, bytesMax } = this.#bodies;
+    return { kind: "requests", bytes, bytesMax };
   }
 
-  /** Bytes of request bodies held now. */
-  get heldBytes(): number {
-    return this.#budget.heldBytes;
+  /** Lets go of its timers. */
+  close(): void {
+    this.#bodies.close();
   }
 
   /** @throws WinnowError, RefusedBody: `failureAnswer` has their answers. */
@@ -106,9 +121,8 @@ export class ApiHandler {
 
   async #predict(model: NamedModel, call: ApiCall): Promise<ApiAnswer> {
     this.#admit();
-    const account = this.#budget.open();
+    const body = await this.#read(call);
     try {
-      const body = await readBody(call.request, account);
       this.#admit();
       this.#inFlight++;
       try {
@@ -119,8 +133,17 @@ export class ApiHandler {
         this.#inFlight--;
       }
     } finally {
-      account.close();
+      body.close();
     }
+  }
+
+  #read({ request, exhausted }: ApiCall): Promise<RequestBody> {
+    return readBody(request, {
+      bodies: this.#bodies,
+      bodyBytesMax: this.#settings.bodyBytesMax,
+      exhausted,
+      onGivenUp: (reason) => this.#host.observer?.gaveUp?.("body", reason),
+    });
   }
 
   /** Refuses before any work is done. */
@@ -133,11 +156,10 @@ export class ApiHandler {
   }
 
   async #classifyOrRegress(route: Kind<"examples">, call: ApiCall): Promise<ApiAnswer> {
-    const account = this.#budget.open();
+    const body = await this.#read(call);
     try {
-      const body = await readBody(call.request, account);
       const document = this.#examples;
-      parseRequestBody(document, body);
+      parseRequestBody(document, bytesOf(body));
       const signatureName = readSignatureName(document);
       checkExamples(document);
       const pinned = await pinModel(this.#predictor, route.model);
@@ -147,7 +169,7 @@ export class ApiHandler {
         pinned.release();
       }
     } finally {
-      account.close();
+      body.close();
     }
   }
 
@@ -211,6 +233,9 @@ export class ApiHandler {
   #readiness(): HttpAnswer {
     if (this.#host.isDraining()) return textAnswer(503, "draining\n");
     if (!this.#predictor.ready) return textAnswer(503, "no complete routing table yet\n");
+    if (this.#bodies.shortMs >= this.#settings.unreadyAfterMs) {
+      return textAnswer(503, "no memory for requests\n");
+    }
     return textAnswer(200, "ok\n");
   }
 }

@@ -21,10 +21,22 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
 };
 const NOT_HTTP: Refusal = { line: "400 Bad Request", text: "The request is not valid HTTP" };
 
-/** Node's `clientError`, answered with an error body where nothing has been answered yet. */
-export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
+/** What the connection is in the middle of, if anything. */
+export interface CurrentExchange {
+  /** Whether an answer is being made or written: bytes of ours would be taken for it. */
+  readonly isPending: boolean;
+  /** Whether the request that is still arriving has its answer. */
+  readonly isAnsweredEarly: boolean;
+}
+
+/** Node's `clientError`, answered with an error body where nothing else is or was answered. */
+export function answerBrokenRequest(
+  error: NodeJS.ErrnoException,
+  socket: Socket,
+  current: CurrentExchange | undefined,
+): void {
   const isGone = error.code === "ECONNRESET" || !socket.writable;
-  if (isGone || isAnswering(socket)) {
+  if (isGone || current?.isPending === true || current?.isAnsweredEarly === true) {
     socket.destroy();
     return;
   }
@@ -34,10 +46,4 @@ export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket
     `HTTP/1.1 ${line}\r\nContent-Type: application/json\r\n` +
     `Content-Length: ${body.length}\r\nConnection: close\r\n\r\n`;
   socket.end(Buffer.concat([Buffer.from(head, "latin1"), body]));
-}
-
-/** Whether an answer to an earlier request is on its way; bytes of ours would spoil it. */
-function isAnswering(socket: Socket): boolean {
-  const { _httpMessage: message } = socket as { _httpMessage?: { headersSent?: boolean } | null };
-  return message?.headersSent === true;
 }

@@ -72,3 +72,56 @@ export function sendRaw(port: number, bytes: Uint8Array | string): Promise<strin
     socket.on("close", () => resolve(Buffer.concat(chunks).toString("latin1")));
   });
 }
+
+/** A connection on which a test writes and reads when it likes. */
+export class RawClient {
+  readonly socket: net.Socket;
+  readonly #chunks: Buffer[] = [];
+  #isClosed = false;
+
+  private constructor(socket: net.Socket) {
+    this.socket = socket;
+    socket.on("data", (chunk: Buffer) => this.#chunks.push(chunk));
+    socket.on("error", () => undefined);
+    socket.on("close", () => (this.#isClosed = true));
+  }
+
+  /** Connects and writes. */
+  static async open(port: number, bytes: Uint8Array | string): Promise<RawClient> {
+    const socket = net.connect(port, "127.0.0.1");
+    const client = new RawClient(socket);
+    await new Promise<void>((resolve, reject) =>
+      socket.once("connect", resolve).once("error", reject),
+    );
+    socket.write(bytes);
+    return client;
+  }
+
+  /** All that has come. */
+  get bytes(): Buffer {
+    return Buffer.concat(this.#chunks);
+  }
+
+  /** Statuses of all answers that have come; bodies of tests hold nothing that looks like one. */
+  get statuses(): number[] {
+    const text = this.bytes.toString("latin1");
+    return Array.from(text.matchAll(/HTTP\/1\.1 (\d{3}) /g), ([, status]) => Number(status));
+  }
+
+  /** Whether the connection is closed, by whomever. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  close(): void {
+    this.socket.destroy();
+  }
+}
+
+/** The head of a predict request whose body is announced to be so long. */
+export function predictHead(bodyBytes: number, headers = ""): string {
+  return (
+    `POST /v1/models/retrieval:predict HTTP/1.1\r\nHost: x\r\n` +
+    `Content-Length: ${bodyBytes}\r\n${headers}\r\n`
+  );
+}

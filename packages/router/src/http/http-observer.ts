@@ -1,5 +1,7 @@
 // What the HTTP side tells whoever keeps metrics. It is told, not asked, and must not throw.
 
+import type { GiveUpReason } from "./transfers.ts";
+
 /**
  * One request that has been answered.
  *
@@ -21,10 +23,20 @@ export interface AnsweredRequest {
   readonly elapsedMs: number;
 }
 
+/** Memory of one kind that a door holds for its clients. */
+export interface HeldMemory {
+  /** Requests that arrive or are worked on; answers that are not read. */
+  readonly kind: "requests" | "answers";
+  readonly bytes: number;
+  readonly bytesMax: number;
+}
+
 /** Hears of requests. */
 export interface HttpObserver {
   /** A request was answered, whatever the answer. */
   answered(request: AnsweredRequest): void;
+  /** A body was not read to its end, or an answer was not written: the client is slow, or memory short. */
+  gaveUp?(what: "body" | "answer", reason: GiveUpReason): void;
 }
 
 /** The metrics page of this process. */

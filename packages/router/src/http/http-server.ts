@@ -3,12 +3,12 @@
 // trailing slashes, length limits, automatic HEAD) applies; `request-path.ts` reads the original.
 // Bodies are not parsed by fastify either: whatever the content type says, the handler reads bytes.
 //
-//   socket ─▶ fastify ─▶ routeOf ─▶ ApiHandler ─▶ send
-//                │ deadline, client gone: Patience
+//   socket ─▶ fastify ─▶ routeOf ─▶ ApiHandler ─▶ answer ─▶ Exchange ─▶ socket
+//                │                        deadline, client gone: Exchange
 //                └ broken HTTP: answerBrokenRequest
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { WinnowError } from "@winnow/core";
 import type { Environment } from "@winnow/core";
 import { fastify } from "fastify";
@@ -18,14 +18,17 @@ import { ApiHandler } from "./api-handler.ts";
 import type { ApiAnswer } from "./api-handler.ts";
 import { answerBrokenRequest } from "./broken-request.ts";
 import { drainConnections } from "./connection-drain.ts";
+import { Exchange } from "./exchange.ts";
+import type { ExchangeParts } from "./exchange.ts";
 import { RefusedBody, errorAnswer, failureAnswer } from "./http-answer.ts";
 import type { HttpAnswer } from "./http-answer.ts";
-import type { HttpObserver, MetricsPage } from "./http-observer.ts";
+import type { HeldMemory, HttpObserver, MetricsPage } from "./http-observer.ts";
+import { leaveWanted } from "./request-body.ts";
 import { resolveHttpOptions } from "./http-settings.ts";
 import type { HttpOptions, HttpSettings } from "./http-settings.ts";
 import { routeOf } from "./request-path.ts";
 import type { Route } from "./request-path.ts";
-import { requestPatience } from "./request-patience.ts";
+import { Transfers } from "./transfers.ts";
 
 /** What the server needs of its process. */
 export interface HttpEnvironment extends Environment {
@@ -41,6 +44,8 @@ export interface HttpServer {
   drain(): Promise<void>;
   /** Stops at once; requests being answered are cut. */
   close(): Promise<void>;
+  /** What is held for clients now. */
+  held(): readonly HeldMemory[];
 }
 
 const CORS_HEADERS = {
@@ -68,16 +73,37 @@ class FastifyServer implements HttpServer {
   readonly #environment: HttpEnvironment;
   readonly #handler: ApiHandler;
   readonly #app: FastifyInstance<Server, IncomingMessage, ServerResponse>;
+  readonly #answers: Transfers;
+  readonly #exchangeParts: ExchangeParts;
+  /** The exchange that began last on each connection. */
+  readonly #exchanges = new WeakMap<Socket, Exchange>();
   #isDraining = false;
   #drained: Promise<void> | undefined;
 
   constructor(predictor: Predictor, settings: HttpSettings, environment: HttpEnvironment) {
     this.#settings = settings;
     this.#environment = environment;
+    const { clock, observer } = environment;
     this.#handler = new ApiHandler(predictor, settings, {
+      clock,
+      observer,
       metrics: environment.metrics,
       isDraining: () => this.#isDraining,
     });
+    this.#answers = new Transfers(clock, {
+      bytesMax: settings.answerBytesInFlightMax,
+      smallBytes: 0,
+      reserveBytes: 0,
+      stallMs: settings.answerStallMs,
+      timeoutMs: settings.answerTimeoutMs,
+      lookMs: settings.connectionCheckMs,
+    });
+    this.#exchangeParts = {
+      clock,
+      answers: this.#answers,
+      settings,
+      onUnread: (reason) => observer?.gaveUp?.("answer", reason),
+    };
     this.#app = this.#createApp();
   }
 
@@ -95,19 +121,31 @@ class FastifyServer implements HttpServer {
   async close(): Promise<void> {
     this.#isDraining = true;
     this.#app.server.closeAllConnections();
-    await this.#app.close();
+    await this.#end();
+  }
+
+  held(): readonly HeldMemory[] {
+    const { bytes, bytesMax } = this.#answers;
+    return [this.#handler.heldBodies(), { kind: "answers", bytes, bytesMax }];
   }
 
   async #drain(): Promise<void> {
     await drainConnections(this.#app.server, this.#environment.clock, this.#settings);
+    await this.#end();
+  }
+
+  async #end(): Promise<void> {
     await this.#app.close();
+    this.#handler.close();
+    this.#answers.close();
   }
 
   #createApp(): FastifyInstance<Server, IncomingMessage, ServerResponse> {
     const settings = this.#settings;
     const app = fastify({
       bodyLimit: settings.bodyBytesMax,
-      requestTimeout: settings.bodyTimeoutMs,
+      // Bodies have limits of their own (`request-body.ts`); Node's would answer a second time.
+      requestTimeout: 0,
       keepAliveTimeout: settings.keepAliveTimeoutMs,
       return503OnClosing: false,
       exposeHeadRoutes: false,
@@ -118,7 +156,8 @@ class FastifyServer implements HttpServer {
         headersTimeout: settings.headersTimeoutMs,
         connectionsCheckingInterval: settings.connectionCheckMs,
       },
-      clientErrorHandler: answerBrokenRequest,
+      clientErrorHandler: (error, socket) =>
+        answerBrokenRequest(error, socket, this.#exchanges.get(socket)),
     });
     app.server.maxConnections = settings.connectionsMax;
     app.removeAllContentTypeParsers();
@@ -129,37 +168,48 @@ class FastifyServer implements HttpServer {
       done();
     });
     const answer = (request: FastifyRequest, reply: FastifyReply): void => {
-      void this.#serve(request, reply);
+      void this.#serve(request, this.#exchangeOf(reply));
     };
     app.route({ method: app.supportedMethods, url: "/", handler: answer });
     app.setNotFoundHandler(answer);
     app.setErrorHandler((error, _request, reply) => {
-      this.#send(reply, this.#failed(error), false);
+      this.#send(this.#exchangeOf(reply), this.#failed(error), false);
+    });
+    // Who waits for leave to send a body gets it when the body is wanted, not before it is refused.
+    app.server.on("checkContinue", (request, response) => {
+      leaveWanted.set(request, response);
+      app.server.emit("request", request, response);
     });
     return app;
   }
 
+  #exchangeOf(reply: FastifyReply): Exchange {
+    const exchange = new Exchange(this.#exchangeParts, reply);
+    this.#exchanges.set(reply.request.raw.socket, exchange);
+    return exchange;
+  }
+
   /** Answers one request; never rejects. */
-  async #serve(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  async #serve(request: FastifyRequest, exchange: Exchange): Promise<void> {
     const { clock } = this.#environment;
     const startMs = clock.nowMs();
     const route = routeOf(request.method, request.originalUrl);
-    const patience = requestPatience(clock, reply.raw, this.#settings.requestTimeoutMs);
     let given: ApiAnswer;
     let code = "OK";
     try {
-      const { deadlineMs, signal } = patience;
-      const call = { method: request.method, request: request.raw, deadlineMs, signal };
+      const { deadlineMs, signal, exhausted } = exchange.patience;
+      const { method, raw } = request;
+      const call = { method, request: raw, deadlineMs, signal, exhausted };
       const outcome = this.#handler.answer(route, call);
-      given =
-        outcome instanceof Promise ? await Promise.race([outcome, patience.exhausted]) : outcome;
+      given = outcome instanceof Promise ? await Promise.race([outcome, exhausted]) : outcome;
+      if (!exchange.hold(given.answer)) throw this.#answersUnread();
       if (given.answer.status >= 400) code = codeOfStatus(given.answer.status);
     } catch (error) {
       given = { answer: this.#failed(error) };
       code = error instanceof WinnowError ? error.code : codeOfStatus(given.answer.status);
+      exchange.hold(given.answer);
     }
-    patience.end();
-    this.#send(reply, given.answer, !ROUTES_WITHOUT_CORS.has(route.kind));
+    this.#send(exchange, given.answer, !ROUTES_WITHOUT_CORS.has(route.kind));
     this.#environment.observer?.answered({
       api: route.kind === "examples" ? route.method : route.kind,
       model: "model" in route ? route.model.model : undefined,
@@ -172,6 +222,14 @@ class FastifyServer implements HttpServer {
     });
   }
 
+  #answersUnread(): WinnowError {
+    this.#environment.observer?.gaveUp?.("answer", "memory");
+    return new WinnowError(
+      "UNAVAILABLE",
+      `Answers of ${this.#answers.bytesMax} bytes wait for their clients to read them; try again`,
+    );
+  }
+
   #failed(error: unknown): HttpAnswer {
     if (error instanceof WinnowError || error instanceof RefusedBody) {
       return failureAnswer(error, this.#settings.retryAfterSeconds);
@@ -180,11 +238,10 @@ class FastifyServer implements HttpServer {
     return errorAnswer(500, "The router failed to answer; its log says why");
   }
 
-  #send(reply: FastifyReply, answer: HttpAnswer, mayCors: boolean): void {
-    reply.code(answer.status).headers(answer.headers);
-    if (mayCors && this.#settings.cors) reply.headers(CORS_HEADERS);
-    if (this.#isDraining) reply.header("connection", "close");
-    reply.send(answer.body);
+  #send(exchange: Exchange, answer: HttpAnswer, mayCors: boolean): void {
+    const isCors = mayCors && this.#settings.cors;
+    const headers = isCors ? { ...answer.headers, ...CORS_HEADERS } : answer.headers;
+    exchange.send({ ...answer, headers }, this.#isDraining);
   }
 }
 
@@ -192,6 +249,7 @@ function codeOfStatus(status: number): string {
   if (status === 404) return "NOT_FOUND";
   if (status === 501) return "UNIMPLEMENTED";
   if (status === 503) return "UNAVAILABLE";
+  if (status === 408) return "CANCELLED";
   if (status >= 500) return "INTERNAL";
   return status === 413 ? "RESOURCE_EXHAUSTED" : "INVALID_ARGUMENT";
 }

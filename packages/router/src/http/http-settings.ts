@@ -17,8 +17,12 @@ export interface HttpSettings {
   readonly retryAfterSeconds: number;
   /** Bytes of one body, unpacked; longer ones get 413. Default 64 MiB. */
   readonly bodyBytesMax: number;
-  /** Bytes of all bodies held at once; more get 503. Default 512 MiB. */
+  /** Bytes of all bodies that have arrived and are not answered; more get 503. Default 512 MiB. */
   readonly bodyBytesInFlightMax: number;
+  /** Bytes of these that bodies of more than `smallBodyBytes` leave to the small. Default 64 MiB. */
+  readonly bodyReserveBytes: number;
+  /** Bytes up to which a body is small. Default 256 KiB. */
+  readonly smallBodyBytes: number;
   /** JSON values of one body. Each costs 17 bytes while it is read. Default 8,388,608. */
   readonly jsonValuesMax: number;
   /** Instances of one request. Default 100,000. */
@@ -35,9 +39,24 @@ export interface HttpSettings {
   readonly headerBytesMax: number;
   /** Milliseconds for all headers of a request; then 408. Default 10,000. */
   readonly headersTimeoutMs: number;
-  /** Milliseconds for a whole request, body included; then 408. Default 30,000. */
+  /** Milliseconds for a whole body; then 408. Default 30,000. */
   readonly bodyTimeoutMs: number;
-  /** Milliseconds between looks for connections that are too slow. Default 1,000. */
+  /** Milliseconds in which a body must bring 64 KiB, or its end; then 408. Default 10,000. */
+  readonly bodyStallMs: number;
+  /**
+   * Milliseconds in which the rest of a body that is not wanted any more is read past; then the
+   * connection is cut. Default 2,000: a client that is sending hears why it was refused.
+   */
+  readonly discardMs: number;
+  /** Bytes of all answers that clients have not read; more get 503. Default 512 MiB. */
+  readonly answerBytesInFlightMax: number;
+  /** Milliseconds for the reading of an answer; then the connection is cut. Default 60,000. */
+  readonly answerTimeoutMs: number;
+  /** Milliseconds in which a client must read 64 KiB, or all; then it is cut off. Default 10,000. */
+  readonly answerStallMs: number;
+  /** Milliseconds without memory for a small body until `/readyz` says 503. Default 10,000. */
+  readonly unreadyAfterMs: number;
+  /** Milliseconds between looks for connections, bodies and answers that are too slow. Default 1,000. */
   readonly connectionCheckMs: number;
   /** Milliseconds an idle connection is kept. Above any load balancer's own. Default 75,000. */
   readonly keepAliveTimeoutMs: number;
@@ -66,6 +85,8 @@ const DEFAULTS: HttpSettings = {
   retryAfterSeconds: 1,
   bodyBytesMax: 64 * MEBIBYTE,
   bodyBytesInFlightMax: 512 * MEBIBYTE,
+  bodyReserveBytes: 64 * MEBIBYTE,
+  smallBodyBytes: 256 * 1024,
   jsonValuesMax: 8 * MEBIBYTE,
   instancesMax: 100_000,
   kMax: 10_000,
@@ -75,6 +96,12 @@ const DEFAULTS: HttpSettings = {
   headerBytesMax: 16 * 1024,
   headersTimeoutMs: 10_000,
   bodyTimeoutMs: 30_000,
+  bodyStallMs: 10_000,
+  discardMs: 2000,
+  answerBytesInFlightMax: 512 * MEBIBYTE,
+  answerTimeoutMs: 60_000,
+  answerStallMs: 10_000,
+  unreadyAfterMs: 10_000,
   connectionCheckMs: 1000,
   keepAliveTimeoutMs: 75_000,
   drainTimeoutMs: 30_000,

@@ -20,13 +20,15 @@ import {
 } from "./predict-request.ts";
 import type { PredictFormat } from "./predict-request.ts";
 import { writePrediction } from "./predict-response.ts";
+import { bytesOf } from "./request-body.ts";
+import type { RequestBody } from "./request-body.ts";
 import { readExclusions, readK } from "./request-extensions.ts";
 import type { NamedModel } from "./request-path.ts";
 
 /** One request to predict. */
 export interface PredictCall {
   readonly model: NamedModel;
-  readonly body: Buffer;
+  readonly body: RequestBody;
   readonly allowPartial: boolean;
   readonly deadlineMs: number;
   readonly signal: AbortSignal;
@@ -76,7 +78,7 @@ export class PredictHandler {
   } {
     const document = this.#document;
     const settings = this.#settings;
-    parseRequestBody(document, call.body);
+    parseRequestBody(document, bytesOf(call.body));
     const signatureName = readSignatureName(document);
     const signature = signatureNamed(pinnedOf(pinning).program, signatureName);
     const { inputs, format, instances } = readPredictInputs(document, signature);

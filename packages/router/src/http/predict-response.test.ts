@@ -66,6 +66,27 @@ describe("writePrediction()", () => {
     expect(await written({ x: empty })).toBe('{\n    "predictions": [[], []\n    ]\n}');
   });
 
+  test("writes lists of different lengths in rows, and refuses them in columns", async () => {
+    const rowLengths = Uint32Array.of(1, 0, 2);
+    const floats = Float32Array.of(3, 0, 0, 0, 2, 1);
+    const scores = { ...tensor("float32", [3, 2], floats), rowLengths };
+    const ids = { ...stringTensor(["a", "", "", "", "b", "c"], [3, 2]), rowLengths };
+
+    const rows = JSON.parse(await written({ scores, ids })) as unknown;
+
+    expect(rows).toEqual({
+      predictions: [
+        { scores: [3], ids: ["a"] },
+        { scores: [], ids: [] },
+        { scores: [2, 1], ids: ["b", "c"] },
+      ],
+    });
+    await expect(written({ scores, ids }, "column")).rejects.toThrow(
+      "Exclusions leave 0 items for instance 1 and 2 for instance 2; the column format needs as " +
+        'many for each: use "instances"',
+    );
+  });
+
   test("writes strings of outputs named …_bytes as base64 objects", async () => {
     const bytes = tensor(
       "string",

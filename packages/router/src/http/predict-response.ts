@@ -6,8 +6,11 @@
 //                "predictions": [[-2.25], [1.5]              "outputs": [
 //                ]                                               -2.25,
 //            }                                                   1.5 …
+//
+// The row format gives each instance the list it has. The column format is one tensor per output, so
+// lists of different lengths (exclusions may leave fewer than k for one instance) are an error there.
 
-import { WinnowError } from "@winnow/core";
+import { requireEqualRows, WinnowError } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import { JsonWriter } from "./json-writer.ts";
 import type { PredictFormat } from "./predict-request.ts";
@@ -101,7 +104,9 @@ async function writeRows(
     writer.singleLine = true;
     for (const { name, tensor, asBase64, stride } of outputs) {
       if (areObjects) writer.string(name);
-      writeCell(writer, { tensor, asBase64, dimension: 1, offset: row * stride });
+      const cell = { tensor, asBase64, dimension: 1, offset: row * stride };
+      if (tensor.rowLengths === undefined) writeCell(writer, cell);
+      else writeList(writer, cell, tensor.rowLengths[row]!);
     }
     writer.singleLine = false;
     if (areObjects) writer.close();
@@ -116,6 +121,7 @@ async function writeColumns(writer: JsonWriter, outputs: readonly NamedOutput[])
   writer.text("outputs");
   if (areObjects) writer.open("{");
   for (const output of outputs) {
+    requireEqualRows(output.tensor, 'the column format needs as many for each: use "instances"');
     if (areObjects) writer.string(output.name);
     await writeColumn(writer, output);
   }
@@ -146,17 +152,21 @@ function writeCell(writer: JsonWriter, cell: Cell): void {
   const { shape } = tensor;
   if (dimension >= shape.length) return writeValue(writer, cell);
   const size = shape[dimension]!;
+  if (dimension === shape.length - 1) return writeList(writer, cell, size);
   writer.open("[");
-  if (dimension === shape.length - 1) {
-    if (size > 0) writeRun(writer, cell, size);
-  } else {
-    let stride = 1;
-    for (let level = dimension + 1; level < shape.length; level++) stride *= shape[level]!;
-    for (let index = 0; index < size; index++) {
-      const inner = offset + index * stride;
-      writeCell(writer, { tensor, asBase64, dimension: dimension + 1, offset: inner });
-    }
+  let stride = 1;
+  for (let level = dimension + 1; level < shape.length; level++) stride *= shape[level]!;
+  for (let index = 0; index < size; index++) {
+    const inner = offset + index * stride;
+    writeCell(writer, { tensor, asBase64, dimension: dimension + 1, offset: inner });
   }
+  writer.close();
+}
+
+/** The last dimension: `count` values. */
+function writeList(writer: JsonWriter, cell: Cell, count: number): void {
+  writer.open("[");
+  if (count > 0) writeRun(writer, cell, count);
   writer.close();
 }
 

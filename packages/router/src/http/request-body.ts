@@ -1,149 +1,158 @@
-// The bytes of a request's body, bounded three ways: by body, by all bodies together, and unpacked.
+// The bytes of a request's body, from the socket to whoever parses them. What has arrived is held
+// against the memory of all bodies (`transfers.ts`), packed or not, until the handler closes the body;
+// reading ends with the body, with the client, with the request's deadline, or because the body is too
+// long, too slow, or in the way of others, and each of these ends gives its memory back.
+//
+//   head ─▶ announced too long: 413; no memory: 503  ─▶ chunks ─▶ [gunzip] ─▶ body
+//
 // A body is packed if Content-Encoding contains "gzip"; one that does not unpack counts as empty,
-// as in TensorFlow Serving.
+// as in TensorFlow Serving. Unpacking runs on Node's thread pool, no faster than memory is given.
 
-import type { IncomingMessage } from "node:http";
-import { promisify } from "node:util";
-import { gunzip } from "node:zlib";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createGunzip } from "node:zlib";
+import type { Gunzip } from "node:zlib";
 import { WinnowError } from "@winnow/core";
 import { RefusedBody } from "./http-answer.ts";
+import type { GiveUpReason, Transfers } from "./transfers.ts";
 
-const unpack = promisify(gunzip);
+/** Requests whose clients wait for leave (100 Continue) before they send the body. */
+export const leaveWanted: WeakMap<IncomingMessage, ServerResponse> = new WeakMap();
 
-/** How much may be held. */
-export interface BodyLimits {
+const CLIENT_LEFT = "The client closed the connection";
+/** What an unpacker takes beside what it has unpacked: its window and its buffers. */
+const UNPACKER_BYTES = 64 * 1024;
+
+/** A body that has arrived as a whole. */
+export interface RequestBody {
+  /** In order; nobody else has them, so whoever has the body may overwrite them. */
+  readonly chunks: readonly Buffer[];
+  /** Gives its memory back; to be called once it is not needed any more. Idempotent. */
+  close(): void;
+}
+
+/** A body in one piece. */
+export function bytesOf({ chunks }: RequestBody): Buffer {
+  return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
+}
+
+/** What reading a body takes. */
+export interface BodyReading {
+  readonly bodies: Transfers;
+  /** Bytes of one body, unpacked. */
   readonly bodyBytesMax: number;
-  readonly bodyBytesInFlightMax: number;
-}
-
-/** Bytes held by all requests together; each gives back what it took. */
-export class BodyBudget {
-  readonly #limits: BodyLimits;
-  #held = 0;
-
-  constructor(limits: BodyLimits) {
-    this.#limits = limits;
-  }
-
-  /** Bytes held now. */
-  get heldBytes(): number {
-    return this.#held;
-  }
-
-  /** Starts an account for one request; close it when the body is no longer needed. */
-  open(): BodyAccount {
-    return new BodyAccount({
-      take: (bytes) => {
-        if (this.#held + bytes > this.#limits.bodyBytesInFlightMax) {
-          throw new WinnowError(
-            "UNAVAILABLE",
-            `All requests together hold more than ${this.#limits.bodyBytesInFlightMax} bytes; ` +
-              "try again",
-          );
-        }
-        this.#held += bytes;
-      },
-      give: (bytes) => {
-        this.#held -= bytes;
-      },
-      limits: this.#limits,
-    });
-  }
-}
-
-interface Purse {
-  readonly take: (bytes: number) => void;
-  readonly give: (bytes: number) => void;
-  readonly limits: BodyLimits;
-}
-
-/** What one request holds. */
-export class BodyAccount {
-  readonly #purse: Purse;
-  #taken = 0;
-
-  constructor(purse: Purse) {
-    this.#purse = purse;
-  }
-
-  /** Bytes one body may have. */
-  get bytesMax(): number {
-    return this.#purse.limits.bodyBytesMax;
-  }
-
-  /** Notes `bytes` in all. @throws RefusedBody 413 over one body's limit, WinnowError UNAVAILABLE. */
-  hold(bytes: number): void {
-    const { bodyBytesMax } = this.#purse.limits;
-    if (bytes > bodyBytesMax) {
-      throw new RefusedBody(
-        413,
-        `The body is longer than ${bodyBytesMax} bytes; send less at once`,
-      );
-    }
-    if (bytes <= this.#taken) return;
-    this.#purse.take(bytes - this.#taken);
-    this.#taken = bytes;
-  }
-
-  /** Gives everything back. */
-  close(): void {
-    this.#purse.give(this.#taken);
-    this.#taken = 0;
-  }
+  /** Rejects at the end of the request, by its deadline or its client. */
+  readonly exhausted: Promise<never>;
+  /** Hears of bodies that were not read to their end for want of memory or pace. */
+  readonly onGivenUp: (reason: GiveUpReason) => void;
 }
 
 /**
- * Reads a body whole, which the caller may overwrite.
- * @throws RefusedBody 413; WinnowError UNAVAILABLE, CANCELLED when the client went away.
+ * Reads a body whole.
+ * @throws RefusedBody 413 too long, 408 too slow; WinnowError UNAVAILABLE without memory for it, CANCELLED
+ * when the client went away; the reason of the request's end
  */
-export async function readBody(request: IncomingMessage, account: BodyAccount): Promise<Buffer> {
-  const announced = Number(request.headers["content-length"] ?? 0);
-  account.hold(announced);
-  const packed = await collect(request, account);
-  const isPacked = request.headers["content-encoding"]?.includes("gzip") === true;
-  return isPacked ? unpacked(packed, account) : packed;
-}
-
-function collect(request: IncomingMessage, account: BodyAccount): Promise<Buffer> {
+export function readBody(request: IncomingMessage, reading: BodyReading): Promise<RequestBody> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    const settle = (): void => {
-      request.off("data", take).off("end", finish).off("error", lose).off("close", lose);
-    };
-    const take = (chunk: Buffer): void => {
-      bytes += chunk.length;
-      chunks.push(chunk);
-      try {
-        account.hold(bytes);
-      } catch (error) {
-        chunks.length = 0;
-        settle();
-        request.resume();
-        reject(error);
-      }
-    };
-    const finish = (): void => {
-      settle();
-      resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
-    };
-    const lose = (): void => {
-      settle();
-      reject(new WinnowError("CANCELLED", "The client closed the connection"));
-    };
-    request.on("data", take).once("end", finish).once("error", lose).once("close", lose);
+    const announced = Number(request.headers["content-length"] ?? 0);
+    if (announced > reading.bodyBytesMax) throw tooLong(reading.bodyBytesMax);
+    if (!reading.bodies.hasRoom(announced)) throw noMemory(reading);
+    leaveWanted.get(request)?.writeContinue();
+    collect(request, reading, { resolve, reject });
   });
 }
 
-async function unpacked(packed: Buffer, account: BodyAccount): Promise<Buffer> {
-  const limit = account.bytesMax;
-  try {
-    const body = await unpack(packed, { maxOutputLength: limit });
-    account.hold(body.length);
-    return body;
-  } catch (error) {
-    if (error instanceof WinnowError || error instanceof RefusedBody) throw error;
-    if ((error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE") account.hold(limit + 1);
-    return Buffer.alloc(0);
-  }
+interface Outcome {
+  readonly resolve: (body: RequestBody) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Collects chunks until the first of the ends that a body may have. */
+function collect(request: IncomingMessage, reading: BodyReading, outcome: Outcome): void {
+  const { bodies, bodyBytesMax } = reading;
+  const isPacked = request.headers["content-encoding"]?.includes("gzip") === true;
+  const unpacker = isPacked ? createGunzip() : undefined;
+  const chunks: Buffer[] = [];
+  let length = 0;
+  let isOver = false;
+  const transfer = bodies.open((reason) => fail(gaveUp(reading, reason)));
+  const receive = (chunk: Buffer): void => {
+    transfer.moved(chunk.length);
+    if (unpacker === undefined) keep(chunk);
+  };
+  const keep = (chunk: Buffer): void => {
+    length += chunk.length;
+    if (length > bodyBytesMax) fail(tooLong(bodyBytesMax));
+    else if (transfer.take(chunk.length)) chunks.push(chunk);
+    else fail(noMemory(reading));
+  };
+  const finish = (): void => {
+    stop();
+    transfer.rest();
+    outcome.resolve({ chunks, close: () => transfer.close() });
+  };
+  const fail = (error: unknown): void => {
+    if (isOver) return;
+    stop();
+    chunks.length = 0;
+    transfer.close();
+    outcome.reject(error);
+  };
+  const lose = (): void => {
+    // A body that has come as a whole may still be unpacked.
+    if (!request.readableEnded) fail(new WinnowError("CANCELLED", CLIENT_LEFT));
+  };
+  /** Listens no more; what still comes is read past. */
+  const stop = (): void => {
+    isOver = true;
+    request.off("data", receive).off("end", finish).off("error", lose).off("close", lose);
+    if (unpacker !== undefined) {
+      request.unpipe(unpacker);
+      unpacker
+        .removeAllListeners("data")
+        .on("error", () => undefined)
+        .destroy();
+    }
+    request.resume();
+  };
+  request.on("data", receive).once("error", lose).once("close", lose);
+  if (unpacker === undefined) request.once("end", finish);
+  else if (!transfer.take(UNPACKER_BYTES)) return fail(noMemory(reading));
+  else unpack(request, unpacker, { keep, finish: () => void (isOver || finish()), chunks });
+  reading.exhausted.catch(fail);
+}
+
+/** Has the unpacker's bytes kept; of what does not unpack nothing is. */
+function unpack(
+  request: IncomingMessage,
+  unpacker: Gunzip,
+  to: { keep(chunk: Buffer): void; finish(): void; readonly chunks: Buffer[] },
+): void {
+  unpacker.on("data", (chunk: Buffer) => {
+    // A few bytes would hold the whole of the unpacker's buffer.
+    to.keep(2 * chunk.length < chunk.buffer.byteLength ? Buffer.from(chunk) : chunk);
+  });
+  unpacker.once("end", () => to.finish());
+  unpacker.once("error", () => {
+    to.chunks.length = 0;
+    to.finish();
+  });
+  request.pipe(unpacker);
+}
+
+function gaveUp(reading: BodyReading, reason: GiveUpReason): unknown {
+  if (reason === "memory") return noMemory(reading);
+  reading.onGivenUp(reason);
+  return new RefusedBody(408, "The body of the request did not arrive in time");
+}
+
+function tooLong(bytesMax: number): RefusedBody {
+  return new RefusedBody(413, `The body is longer than ${bytesMax} bytes; send less at once`);
+}
+
+function noMemory({ bodies, onGivenUp }: BodyReading): WinnowError {
+  onGivenUp("memory");
+  return new WinnowError(
+    "UNAVAILABLE",
+    `The bodies of all requests may hold ${bodies.bytesMax} bytes together; try again`,
+  );
 }

@@ -12,6 +12,8 @@ export interface Running {
   readonly predictor: FixturePredictor;
   readonly port: number;
   readonly answered: AnsweredRequest[];
+  /** Transfers that were given up: `body stalled`, `answer memory`. */
+  readonly gaveUp: string[];
 }
 
 /** A body that model "retrieval" answers. */
@@ -23,6 +25,7 @@ const servers: HttpServer[] = [];
 export async function start(options: HttpOptions = {}): Promise<Running> {
   const predictor = new FixturePredictor(SMALL_WEIGHTS);
   const answered: AnsweredRequest[] = [];
+  const gaveUp: string[] = [];
   const server = createHttpServer(
     predictor,
     { drainPollMs: 5, ...options },
@@ -30,17 +33,24 @@ export async function start(options: HttpOptions = {}): Promise<Running> {
       clock: systemClock,
       random: () => 0.5,
       log: silentLogger,
-      observer: { answered: (request) => void answered.push(request) },
+      observer: {
+        answered: (request) => void answered.push(request),
+        gaveUp: (what, reason) => void gaveUp.push(`${what} ${reason}`),
+      },
     },
   );
   servers.push(server);
   const { port } = await server.listen({ host: "127.0.0.1", port: 0 });
-  return { server, predictor, port, answered };
+  return { server, predictor, port, answered, gaveUp };
 }
-
 /** Ends every server started. */
 export async function closeAll(): Promise<void> {
   await Promise.all(servers.splice(0).map((server) => server.close()));
+}
+
+/** Bytes held of one kind. */
+export function heldBytes({ server }: Running, kind: "requests" | "answers"): number {
+  return server.held().find((held) => held.kind === kind)!.bytes;
 }
 
 /** A promise and what settles it. */

@@ -2,9 +2,10 @@
 // it reads flags, makes clock, log, network and membership, and starts router and servers with them.
 
 import { createDenseEngine } from "@winnow/accelerator";
+import { stateFileName } from "@winnow/cluster";
 import type { ReloadModels, RouterOptions } from "@winnow/router";
 import { createGrpcServer, createHttpServer, createMetrics, createRouter } from "@winnow/router";
-import { openCluster } from "../cluster-access.ts";
+import { type ClusterOptions, openCluster } from "../cluster-access.ts";
 import {
   type ModelConfigFlags,
   type RequestFlags,
@@ -20,7 +21,7 @@ import { processEnvironment } from "../process-settings.ts";
 import { winnowVersion } from "../version.ts";
 
 /** Flags of `winnow router`. */
-export interface RouterRoleOptions extends ModelConfigFlags, RequestFlags {
+export interface RouterRoleOptions extends ClusterOptions, ModelConfigFlags, RequestFlags {
   readonly port: number;
   readonly rest_api_port?: number;
   readonly grpcPort?: number;
@@ -30,9 +31,6 @@ export interface RouterRoleOptions extends ModelConfigFlags, RequestFlags {
   readonly rest_api_enable_cors_support?: true;
   readonly routerTableBytes: number;
   readonly logLevel: LogLevel;
-  readonly redis?: string;
-  readonly members?: string;
-  readonly cluster: string;
 }
 
 /** TensorFlow Serving reads 0 as "no limit"; Winnow bounds every wait, so that is one day. */
@@ -74,18 +72,18 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   const environment = processEnvironment(log);
   const config = await openModelConfig(options, environment);
   const { metricsPath } = await monitoringOf(options, environment);
-  const cluster = openCluster(options, environment);
-  const { connector } = cluster;
+  const cluster = await openCluster(options, environment);
   const denseEngine = createDenseEngine({});
-  const metrics = createMetrics({ version: winnowVersion });
+  const metrics = createMetrics({ version: winnowVersion, refusals: cluster.refusals });
   const requestTimeoutMs = options.rest_api_timeout_in_ms || UNLIMITED_TIMEOUT_MS;
   const router = createRouter(
     { ...routerOptions(options, config?.initial), requestTimeoutMs },
     {
       environment,
-      connector,
+      connector: cluster.connector,
       membership: cluster.membership,
       denseEngine,
+      savedWorkers: cluster.savedWorkers(routerStateName(options, isPortTyped)),
       observer: metrics.router,
     },
   );
@@ -100,7 +98,8 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     },
     { ...environment, observer: metrics.http, ...(metricsPath !== undefined && { metrics }) },
   );
-  const reload = reloadOf(options, { ...environment, router, connector });
+  metrics.watchDoor("http", () => http.held());
+  const reload = reloadOf(options, { ...environment, router, connector: cluster.connector });
   const grpc = createGrpcServer(
     router,
     { requestTimeoutMs },
@@ -133,6 +132,12 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     log,
   );
   reportListening();
+}
+
+/** Routers of one machine may share a state directory. */
+function routerStateName(options: RouterRoleOptions, isPortTyped: boolean): string {
+  const { rest } = routerPorts(options, isPortTyped);
+  return stateFileName("router-workers", `${options.host}:${rest}`);
 }
 
 function reloadOf(

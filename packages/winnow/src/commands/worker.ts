@@ -3,7 +3,8 @@
 
 import path from "node:path";
 import { exitAtOnce } from "@winnow/accelerator";
-import type { Logger } from "@winnow/core";
+import type { AddressRules } from "@winnow/cluster";
+import { type Logger, WinnowError } from "@winnow/core";
 import {
   type MetricsServer,
   type MetricsServerParts,
@@ -13,7 +14,7 @@ import {
   listenForMetrics,
   startWorker,
 } from "@winnow/worker";
-import { openCluster } from "../cluster-access.ts";
+import { type ClusterOptions, openCluster } from "../cluster-access.ts";
 import {
   type LoadFlags,
   type ModelConfigFlags,
@@ -26,7 +27,7 @@ import { processEnvironment, processVariables } from "../process-settings.ts";
 import { winnowVersion } from "../version.ts";
 
 /** Flags of `winnow worker`. */
-export interface WorkerRoleOptions extends ModelConfigFlags, LoadFlags {
+export interface WorkerRoleOptions extends ClusterOptions, ModelConfigFlags, LoadFlags {
   readonly id?: string;
   readonly port: number;
   readonly metricsPort: number;
@@ -40,9 +41,6 @@ export interface WorkerRoleOptions extends ModelConfigFlags, LoadFlags {
   readonly models?: string;
   readonly model_name?: string;
   readonly model_base_path?: string;
-  readonly redis?: string;
-  readonly members?: string;
-  readonly cluster: string;
 }
 
 /**
@@ -60,9 +58,13 @@ export async function runWorker(
     readable: process.stderr.isTTY,
   });
   const environment = processEnvironment(log);
-  const cluster = openCluster(options, environment);
+  const cluster = await openCluster(options, environment);
   const config = await openModelConfig(options, environment);
-  const metrics = createWorkerMetrics({ clock: environment.clock, version: winnowVersion });
+  const metrics = createWorkerMetrics({
+    clock: environment.clock,
+    version: winnowVersion,
+    refusals: cluster.refusals,
+  });
   let worker: Worker | undefined;
   const readiness = {
     get isReady(): boolean {
@@ -82,8 +84,14 @@ export async function runWorker(
     const models = config === undefined ? locationsOf(options) : { models: config.initial.models };
     worker = await startWorker(
       { ...workerOptions(options), ...models },
-      { environment, membership: cluster.membership, observer: metrics.observer },
+      {
+        environment,
+        membership: cluster.membership,
+        describe: cluster.connector.describe.bind(cluster.connector),
+        observer: metrics.observer,
+      },
     );
+    assertAddressAllowed(worker.address, cluster.addresses);
   } catch (error) {
     await close();
     throw error;
@@ -106,6 +114,14 @@ export async function runWorker(
   // A worker that cannot compute is no worker: its supervisor starts another.
   if (failure?.lost === "device") exitAtOnce(DEVICE_LOST_EXIT_CODE);
   if (failure !== undefined) process.exit(1);
+}
+
+/** A worker that nobody would connect to says so at once. */
+function assertAddressAllowed(address: string, addresses: AddressRules): void {
+  const fault = addresses.faultOf(address);
+  if (fault === undefined) return;
+  const text = `This worker would announce itself at "${address}": ${fault}; say another with --advertise`;
+  throw new WinnowError("INVALID_ARGUMENT", text);
 }
 
 /** The door for metrics and probes, if there is to be one. @throws WinnowError UNAVAILABLE */

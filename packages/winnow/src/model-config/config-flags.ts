@@ -3,8 +3,8 @@
 
 import type { Clock, Logger } from "@winnow/core";
 import type { VersionLabels } from "@winnow/router";
-import { type Command, InvalidArgumentError } from "commander";
-import { option, wholeNumber } from "../command-options.ts";
+import type { Command } from "commander";
+import { booleanValue, option, wholeNumber } from "../command-options.ts";
 import type { ConfigFile } from "./config-file.ts";
 import { openConfigFile } from "./config-file.ts";
 import { type ModelConfig, readModelConfig } from "./model-config.ts";
@@ -125,12 +125,6 @@ export function addRequestOptions(command: Command): Command {
         .argParser(booleanValue)
         .default(false),
     );
-}
-
-function booleanValue(text: string): boolean {
-  if (["true", "1"].includes(text)) return true;
-  if (["false", "0"].includes(text)) return false;
-  throw new InvalidArgumentError("It must be true or false.");
 }
 
 /** The flags as arguments, for `winnow up`'s processes. */

@@ -8,13 +8,14 @@ import type { ComputeHost } from "./compute-host.ts";
 import type {
   ComputeMemory,
   ComputeProblem,
+  ContentHandle,
   LookupBatch,
   LookupBatchAnswer,
   LookupPart,
   ReplicaName,
   TopKBatch,
   TopKScan,
-  VersionName,
+  VersionDirectory,
 } from "./compute.ts";
 import { buffersOf } from "./packed-keys.ts";
 
@@ -26,11 +27,15 @@ export interface ComputePort {
 
 /** What can be asked. */
 export type ComputeRequest =
-  | { readonly kind: "open"; readonly name: VersionName; readonly directory: string }
+  | {
+      readonly kind: "open";
+      readonly from: VersionDirectory;
+      readonly siblings: readonly ContentHandle[];
+    }
   | { readonly kind: "load"; readonly name: ReplicaName }
   | { readonly kind: "release"; readonly name: ReplicaName }
-  | { readonly kind: "close"; readonly name: VersionName }
-  | { readonly kind: "program"; readonly name: VersionName; readonly tableBytesMax: number }
+  | { readonly kind: "close"; readonly handle: ContentHandle }
+  | { readonly kind: "program"; readonly handle: ContentHandle; readonly tableBytesMax: number }
   | { readonly kind: "topK"; readonly batch: TopKBatch }
   | { readonly kind: "lookup"; readonly batch: LookupBatch }
   | { readonly kind: "shutdown" };
@@ -87,15 +92,15 @@ async function perform(
 ): Promise<unknown> {
   switch (request.kind) {
     case "open":
-      return host.open(request.name, request.directory);
+      return host.open(request.from, request.siblings);
     case "load":
       return host.load(request.name);
     case "release":
       return host.release(request.name);
     case "close":
-      return host.close(request.name);
+      return host.close(request.handle);
     case "program":
-      return host.program(request.name, request.tableBytesMax);
+      return host.program(request.handle, request.tableBytesMax);
     case "topK":
       return host.topK(request.batch, signal);
     case "lookup":

@@ -9,7 +9,15 @@ import { MemoryModel } from "../memory-model.cases.ts";
 import { ComputeClient } from "./compute-client.ts";
 import type { ComputeFailure } from "./compute.ts";
 import { ProgressCounter } from "./progress-counter.ts";
-import { DIM, NAME, candidates, computeOf, everyPartition, loaded } from "./loaded-tables.cases.ts";
+import {
+  DIM,
+  DIRECTORY,
+  NAME,
+  candidates,
+  computeOf,
+  everyPartition,
+  loaded,
+} from "./loaded-tables.cases.ts";
 
 const memory = { usedBytes: 0, capacityBytes: 1 };
 
@@ -17,7 +25,7 @@ describe("the compute side", () => {
   test("a scan that arrives during a load is answered before the load ends", async () => {
     const model = new MemoryModel([candidates(4000, undefined)]);
     const client = computeOf(model);
-    await client.open(NAME, "memory");
+    await client.open(DIRECTORY, []);
     await client.load({ ...NAME, table: 0, partition: 0 });
     const order: string[] = [];
 
@@ -37,7 +45,7 @@ describe("the compute side", () => {
   test("the progress counter moves with every chunk, and memory returns on release and close", async () => {
     const model = new MemoryModel([candidates(64, undefined)]);
     const client = computeOf(model);
-    await client.open(NAME, "memory");
+    await client.open(DIRECTORY, []);
     const before = client.progress;
 
     const replica = await client.load({ ...NAME, table: 0, partition: 0 });
@@ -48,7 +56,7 @@ describe("the compute side", () => {
     expect(client.memory.usedBytes).toBe(2 * replica.bytes);
     await client.release({ ...NAME, table: 0, partition: 0 });
     expect(client.memory.usedBytes).toBe(replica.bytes);
-    await client.close(NAME);
+    await client.close(NAME.handle);
     expect(client.memory.usedBytes).toBe(0);
     expect(model.isClosed).toBe(true);
   });
@@ -70,7 +78,7 @@ describe("the compute side", () => {
       return partition === 1 ? { ...reader, chunks: cutShort } : reader;
     };
     const client = computeOf(model);
-    await client.open(NAME, "memory");
+    await client.open(DIRECTORY, []);
 
     const cut = client.load({ ...NAME, table: 0, partition: 1 });
 
@@ -83,11 +91,11 @@ describe("the compute side", () => {
   test("a version that is closed while it is loaded leaves nothing on the device", async () => {
     const model = new MemoryModel([candidates(640, undefined)]);
     const client = computeOf(model);
-    await client.open(NAME, "memory");
+    await client.open(DIRECTORY, []);
 
     const load = client.load({ ...NAME, table: 0, partition: 1 });
     const other = client.load({ ...NAME, table: 0, partition: 2 });
-    await client.close(NAME);
+    await client.close(NAME.handle);
 
     await expect(load).rejects.toMatchObject({ code: "NOT_FOUND" });
     await expect(other).rejects.toMatchObject({ code: "NOT_FOUND" });
@@ -97,7 +105,7 @@ describe("the compute side", () => {
 
   test("partitions that are read side by side, in memory that is filled again, keep their own rows", async () => {
     const client = computeOf(new MemoryModel([candidates(640, undefined)]));
-    await client.open(NAME, "memory");
+    await client.open(DIRECTORY, []);
     const partitions = everyPartition(16);
 
     await Promise.all(
@@ -119,7 +127,7 @@ describe("the compute side", () => {
     const model = new MemoryModel([candidates(640, undefined)]);
     const accelerator = createReferenceAccelerator({ capacityBytes: 40 * DIM * 4 });
     const client = computeInProcess({ openModel: () => model, accelerator });
-    await client.open(NAME, "memory");
+    await client.open(DIRECTORY, []);
     await client.load({ ...NAME, table: 0, partition: 0 });
 
     const second = client.load({ ...NAME, table: 0, partition: 1 });
@@ -137,7 +145,7 @@ describe("the compute side", () => {
       },
     });
 
-    await expect(client.open(NAME, "memory")).rejects.toMatchObject({
+    await expect(client.open(DIRECTORY, [])).rejects.toMatchObject({
       code: "DATA_LOSS",
       message: "variables.index is cut short",
     });
@@ -154,7 +162,7 @@ describe("the compute side", () => {
       clock,
       end: async () => void (isEnded = true),
     });
-    const waiting = client.open(NAME, "memory").catch((error: unknown) => error);
+    const waiting = client.open(DIRECTORY, []).catch((error: unknown) => error);
 
     const ended = client.shutdown();
     await clock.advanceSettled(1999);
@@ -195,7 +203,7 @@ describe("the compute side", () => {
     client.fail(new Error("exit code 9"));
 
     await expect(waiting).rejects.toMatchObject({ code: "UNAVAILABLE" });
-    await expect(client.close(NAME)).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    await expect(client.close(NAME.handle)).rejects.toMatchObject({ code: "UNAVAILABLE" });
     expect(failures).toMatchObject([{ lost: "thread", error: { code: "UNAVAILABLE" } }]);
   });
 });

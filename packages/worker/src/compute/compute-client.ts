@@ -13,6 +13,7 @@ import type {
   ComputeFailure,
   ComputeMemory,
   ComputeProblem,
+  ContentHandle,
   LoadedReplica,
   LookupBatch,
   LookupBatchAnswer,
@@ -21,7 +22,7 @@ import type {
   TopKBatch,
   TopKBatchAnswer,
   TopKScan,
-  VersionName,
+  VersionDirectory,
 } from "./compute.ts";
 import type { ProgressCounter } from "./progress-counter.ts";
 import { partsOf } from "./top-k-parts.ts";
@@ -79,8 +80,8 @@ export class ComputeClient implements Compute {
     return this.#requests.size;
   }
 
-  open(name: VersionName, directory: string): Promise<OpenedVersion> {
-    return this.#ask({ kind: "open", name, directory });
+  open(from: VersionDirectory, siblings: readonly ContentHandle[]): Promise<OpenedVersion> {
+    return this.#ask({ kind: "open", from, siblings });
   }
 
   load(name: ReplicaName): Promise<LoadedReplica> {
@@ -91,12 +92,12 @@ export class ComputeClient implements Compute {
     return this.#ask({ kind: "release", name });
   }
 
-  close(name: VersionName): Promise<void> {
-    return this.#ask({ kind: "close", name });
+  close(handle: ContentHandle): Promise<void> {
+    return this.#ask({ kind: "close", handle });
   }
 
-  program(name: VersionName, tableBytesMax: number): Promise<Uint8Array> {
-    return this.#ask({ kind: "program", name, tableBytesMax });
+  program(handle: ContentHandle, tableBytesMax: number): Promise<Uint8Array> {
+    return this.#ask({ kind: "program", handle, tableBytesMax });
   }
 
   async topK(batch: TopKBatch, signal?: AbortSignal): Promise<TopKBatchAnswer> {

@@ -4,10 +4,11 @@
 
 import type { Accelerator } from "@winnow/accelerator";
 import { WinnowError } from "@winnow/core";
-import type { Clock } from "@winnow/core";
+import type { Clock, Fingerprint } from "@winnow/core";
 
 import type {
   ComputeMemory,
+  ContentHandle,
   LoadedReplica,
   LookupBatch,
   LookupBatchAnswer,
@@ -15,11 +16,11 @@ import type {
   ReplicaName,
   TopKBatch,
   TopKScan,
-  VersionName,
+  VersionDirectory,
 } from "./compute.ts";
 import { ExclusionIndexes } from "./exclusion.ts";
 import { answerLookups } from "./lookup-batch.ts";
-import type { ModelReader } from "./model-reader.ts";
+import type { ModelReader, OpenedModel, PartitionSource, ReaderHandle } from "./model-reader.ts";
 import { loadPartition } from "./partition-load.ts";
 import type { ProgressCounter } from "./progress-counter.ts";
 import { ResidentTable } from "./resident-table.ts";
@@ -35,11 +36,20 @@ export interface ComputeHostParts {
   readonly exclusionBytesMax: number;
 }
 
+/** An opened content and what is loaded of it. */
+interface Content {
+  readonly fingerprint: Fingerprint;
+  readonly tables: readonly ResidentTable[];
+  /** What reads its files; another one once the same content was found in other files. */
+  reader: ReaderHandle;
+}
+
 /** Opened versions and what is loaded of them. */
 export class ComputeHost {
   readonly #parts: ComputeHostParts;
   readonly #indexes: ExclusionIndexes;
-  readonly #versions = new Map<string, readonly ResidentTable[]>();
+  readonly #contents = new Map<ContentHandle, Content>();
+  #lastHandle = 0;
   #scanEndedMs = 0;
 
   constructor(parts: ComputeHostParts) {
@@ -54,44 +64,79 @@ export class ComputeHost {
 
   get memory(): ComputeMemory {
     const { usedBytes, capacityBytes } = this.#parts.accelerator.memory();
-    const tables = [...this.#versions.values()].flat();
+    const tables = [...this.#contents.values()].flatMap((content) => content.tables);
     const hostBytes = tables.reduce((sum, table) => sum + table.hostBytes, this.#indexes.bytes);
     return { usedBytes: usedBytes + hostBytes, capacityBytes };
   }
 
-  async open(name: VersionName, directory: string): Promise<OpenedVersion> {
-    const { reader, accelerator, progress } = this.#parts;
-    const opened = await reader.open(name, directory);
-    const tables = opened.tables.map((spec) => new ResidentTable(spec, accelerator));
-    this.#versions.set(keyOf(name), tables);
+  async open(
+    { directory }: VersionDirectory,
+    siblings: readonly ContentHandle[],
+  ): Promise<OpenedVersion> {
+    const { reader, progress } = this.#parts;
+    const opened = await reader.open(directory);
     progress.raise();
-    return {
-      fingerprint: opened.fingerprint,
-      tables: opened.tables.map(({ name: table, kind, rows, dim, partitions, sources }, at) => {
-        const partitionBytes = opened.partitionBytes[at] ?? [];
-        return { name: table, kind, rows, dim, partitions, partitionBytes, sources };
-      }),
-    };
+    const twin = siblings.find(
+      (handle) => this.#contents.get(handle)?.fingerprint === opened.fingerprint,
+    );
+    if (twin !== undefined) await this.#readFrom(this.#contentOf(twin), opened.handle);
+    return openedVersion(twin ?? (await this.#add(opened)), opened);
+  }
+
+  async #add({ handle: reader, fingerprint, tables: specs }: OpenedModel): Promise<ContentHandle> {
+    try {
+      const tables = specs.map((spec) => new ResidentTable(spec, this.#parts.accelerator));
+      this.#lastHandle += 1;
+      const handle = this.#lastHandle as ContentHandle;
+      this.#contents.set(handle, { reader, fingerprint, tables });
+      return handle;
+    } catch (error) {
+      await this.#parts.reader.close(reader);
+      throw error;
+    }
+  }
+
+  /** The same content lies in other files: those it was read from may be gone or overwritten. */
+  async #readFrom(content: Content, reader: ReaderHandle): Promise<void> {
+    const before = content.reader;
+    content.reader = reader;
+    await this.#parts.reader.close(before);
   }
 
   async load(name: ReplicaName): Promise<LoadedReplica> {
-    const table = this.#tableOf(name);
-    const startedMs = this.#parts.clock.nowMs();
-    const source = await this.#parts.reader.openPartition(name);
-    const resident = await loadPartition(source, table.spec.kind, this.#parts);
-    if (this.#versions.get(keyOf(name))?.[name.table] !== table) {
-      await this.#parts.accelerator.release(resident);
-      throw new WinnowError("NOT_FOUND", `Version ${name.version} was closed while it was loaded`);
+    const { reader, clock } = this.#parts;
+    const { handle, table, partition } = name;
+    const resident = this.#tableOf(name);
+    const startedMs = clock.nowMs();
+    const version = this.#contentOf(handle).reader;
+    const source = await reader.openPartition({ version, table, partition });
+    try {
+      const loaded = await this.#loadFrom(source, resident, name);
+      this.#parts.progress.raise();
+      return { ...loaded, elapsedMs: clock.nowMs() - startedMs };
+    } finally {
+      await source.abandon();
     }
-    const { hostBytes } = table.add(name.partition, { resident, source });
-    this.#parts.progress.raise();
-    const { shares, bytesRead } = source.end();
-    return {
-      bytes: resident.bytes + hostBytes,
-      bytesRead,
-      elapsedMs: this.#parts.clock.nowMs() - startedMs,
-      shares,
-    };
+  }
+
+  /** Puts a partition onto the device; nothing of it stays there if it cannot be held. */
+  async #loadFrom(
+    source: PartitionSource,
+    table: ResidentTable,
+    { handle, partition }: ReplicaName,
+  ): Promise<Omit<LoadedReplica, "elapsedMs">> {
+    const resident = await loadPartition(source, table.spec.kind, this.#parts);
+    try {
+      const { shares, bytesRead } = source.end();
+      if (!this.#contents.has(handle)) {
+        throw new WinnowError("NOT_FOUND", "The version was closed while it was loaded");
+      }
+      const { hostBytes } = table.add(partition, { resident, source });
+      return { bytes: resident.bytes + hostBytes, bytesRead, shares };
+    } catch (error) {
+      await this.#parts.accelerator.release(resident);
+      throw error;
+    }
   }
 
   async release(name: ReplicaName): Promise<void> {
@@ -100,20 +145,20 @@ export class ComputeHost {
     await table.release(name.partition);
   }
 
-  async close(name: VersionName): Promise<void> {
-    const tables = this.#tablesOf(name);
-    this.#versions.delete(keyOf(name));
+  async close(handle: ContentHandle): Promise<void> {
+    const { tables, reader } = this.#contentOf(handle);
+    this.#contents.delete(handle);
     for (const table of tables) {
       for (const held of table.held()) {
         this.#indexes.forget(held);
         await table.release(held.partition);
       }
     }
-    await this.#parts.reader.close(name);
+    await this.#parts.reader.close(reader);
   }
 
-  program(name: VersionName, tableBytesMax: number): Promise<Uint8Array> {
-    return this.#parts.reader.program(name, tableBytesMax);
+  program(handle: ContentHandle, tableBytesMax: number): Promise<Uint8Array> {
+    return this.#parts.reader.program(this.#contentOf(handle).reader, tableBytesMax);
   }
 
   async topK(batch: TopKBatch, signal: AbortSignal): Promise<TopKScan> {
@@ -136,7 +181,7 @@ export class ComputeHost {
   }
 
   async shutdown(): Promise<void> {
-    this.#versions.clear();
+    this.#contents.clear();
     await this.#parts.reader.shutdown();
     await this.#parts.accelerator.close();
   }
@@ -146,18 +191,23 @@ export class ComputeHost {
     return Math.round((this.#parts.clock.nowMs() - startedMs) * 1000);
   }
 
-  #tablesOf(name: VersionName): readonly ResidentTable[] {
-    const tables = this.#versions.get(keyOf(name));
-    if (tables !== undefined) return tables;
-    throw new WinnowError("NOT_FOUND", `Version ${name.version} of "${name.model}" is not open`);
+  #contentOf(handle: ContentHandle): Content {
+    const content = this.#contents.get(handle);
+    if (content !== undefined) return content;
+    throw new WinnowError("NOT_FOUND", "The version is not open any more");
   }
 
-  #tableOf(name: VersionName & { readonly table: number }): ResidentTable {
-    const table = this.#tablesOf(name)[name.table];
+  #tableOf({ handle, table: number }: Pick<ReplicaName, "handle" | "table">): ResidentTable {
+    const table = this.#contentOf(handle).tables[number];
     if (table !== undefined) return table;
-    const message = `Version ${name.version} of "${name.model}" has no table ${name.table}`;
-    throw new WinnowError("NOT_FOUND", message);
+    throw new WinnowError("NOT_FOUND", `The version has no table ${number}`);
   }
 }
 
-const keyOf = (name: VersionName): string => `${name.model}/${name.version}`;
+function openedVersion(handle: ContentHandle, opened: OpenedModel): OpenedVersion {
+  const tables = opened.tables.map(({ name, kind, rows, dim, partitions, sources }, at) => {
+    const partitionBytes = opened.partitionBytes[at] ?? [];
+    return { name, kind, rows, dim, partitions, partitionBytes, sources };
+  });
+  return { handle, fingerprint: opened.fingerprint, tables };
+}

@@ -5,11 +5,19 @@
 
 import type { ErrorCode, Fingerprint, TableSource, TopKBlock, WinnowError } from "@winnow/core";
 
-/** A version directory by name; one directory per name is open at a time. */
-export interface VersionName {
+/** A version directory. Its number says what it is for, not what is in it: that may be replaced. */
+export interface VersionDirectory {
   readonly model: string;
   readonly version: number;
+  readonly directory: string;
 }
+
+/**
+ * One content that the compute side has open, and everything loaded of it. Made when a directory is
+ * opened and never twice: whoever has a handle cannot be given another content, whatever has become
+ * of the directory since.
+ */
+export type ContentHandle = number & { readonly brand: "ContentHandle" };
 
 /** One table of an opened version, as placement and admission need it. */
 export interface OpenedTable {
@@ -26,12 +34,14 @@ export interface OpenedTable {
 
 /** An opened version: enough to place it, nothing read yet. */
 export interface OpenedVersion {
+  readonly handle: ContentHandle;
   readonly fingerprint: Fingerprint;
   readonly tables: readonly OpenedTable[];
 }
 
-/** One partition of one table of one version. */
-export interface ReplicaName extends VersionName {
+/** One partition of one table of an opened version. */
+export interface ReplicaName {
+  readonly handle: ContentHandle;
   readonly table: number;
   readonly partition: number;
 }
@@ -61,7 +71,8 @@ export type PackedKeys =
   | { readonly dtype: "int64"; readonly values: BigInt64Array };
 
 /** What a scan or a gather is done on. */
-interface TableTarget extends VersionName {
+interface TableTarget {
+  readonly handle: ContentHandle;
   readonly table: number;
   /** Ascending; each must be held. */
   readonly partitions: Uint16Array;
@@ -118,7 +129,8 @@ export interface LookupAsk {
 }
 
 /** Lookups in one table that travel together. */
-export interface LookupBatch extends VersionName {
+export interface LookupBatch {
+  readonly handle: ContentHandle;
   readonly table: number;
   readonly asks: readonly LookupAsk[];
 }
@@ -168,15 +180,20 @@ export interface Compute {
   readonly progress: number;
   /** Requests sent and not yet answered. */
   readonly pending: number;
-  /** Reads the table of contents. @throws WinnowError whatever is wrong with the directory */
-  open(name: VersionName, directory: string): Promise<OpenedVersion>;
+  /**
+   * Reads the table of contents. If it is the content of one of these `siblings`, that one goes on
+   * under its own handle, with all it holds, and reads from this directory from now on. A directory
+   * that could not be opened leaves nothing open.
+   * @throws WinnowError whatever is wrong with the directory
+   */
+  open(from: VersionDirectory, siblings: readonly ContentHandle[]): Promise<OpenedVersion>;
   /** Reads one partition onto the device. @throws WinnowError DATA_LOSS, RESOURCE_EXHAUSTED, … */
   load(name: ReplicaName): Promise<LoadedReplica>;
   release(name: ReplicaName): Promise<void>;
   /** Releases whatever is held of the version and closes its files. */
-  close(name: VersionName): Promise<void>;
+  close(handle: ContentHandle): Promise<void>;
   /** The program as bytes, with its keyed tables of at most `tableBytesMax` bytes. */
-  program(name: VersionName, tableBytesMax: number): Promise<Uint8Array>;
+  program(handle: ContentHandle, tableBytesMax: number): Promise<Uint8Array>;
   topK(batch: TopKBatch, signal?: AbortSignal): Promise<TopKBatchAnswer>;
   lookup(batch: LookupBatch): Promise<LookupBatchAnswer>;
   /** Called once if the thread ends without being asked to, or its device is lost. */

@@ -9,12 +9,12 @@ import { computeInProcess } from "../compute-in-process.cases.ts";
 import { MemoryModel } from "../memory-model.cases.ts";
 import type { MemoryTable } from "../memory-model.cases.ts";
 import type { ComputeClient } from "./compute-client.ts";
+import type { ContentHandle, VersionDirectory } from "./compute.ts";
 
-/** The one version of these tests. */
-export const NAME: { readonly model: string; readonly version: number } = {
-  model: "m",
-  version: 1,
-};
+/** Where the one version of these tests lies. */
+export const DIRECTORY: VersionDirectory = { model: "m", version: 1, directory: "memory" };
+/** What it is called once it is open: a compute side's first handle. */
+export const NAME: { readonly handle: ContentHandle } = { handle: 1 as ContentHandle };
 /** Values per row. */
 export const DIM = 3;
 
@@ -61,7 +61,7 @@ export function computeOf(model: MemoryModel): ComputeClient {
 /** A compute side that has opened these tables and loaded all of their partitions. */
 export async function loaded(...tables: readonly MemoryTable[]): Promise<ComputeClient> {
   const client = computeOf(new MemoryModel(tables));
-  const opened = await client.open(NAME, "memory");
+  const opened = await client.open(DIRECTORY, []);
   for (const [table, { partitions }] of opened.tables.entries()) {
     for (let partition = 0; partition < partitions; partition += 1) {
       await client.load({ ...NAME, table, partition });

@@ -88,8 +88,8 @@ describe("lookup", () => {
   test("a small table travels whole with the program", async () => {
     const client = await loaded(table, candidates(20, undefined));
 
-    const whole = decodeProgramPackage(await client.program(NAME, 51 * DIM * 4));
-    const none = decodeProgramPackage(await client.program(NAME, 51 * DIM * 4 - 1));
+    const whole = decodeProgramPackage(await client.program(NAME.handle, 51 * DIM * 4));
+    const none = decodeProgramPackage(await client.program(NAME.handle, 51 * DIM * 4 - 1));
 
     const inline = whole.inlineTables.get(0);
     expect(whole.inlineTables.size).toBe(1);

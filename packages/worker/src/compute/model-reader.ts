@@ -1,19 +1,32 @@
 // Model directories as the compute side reads them: asynchronous, because the reading is done by a
 // thread of its own (`reader-channel.ts`). Opening a version with a large vocabulary takes seconds of
 // work that cannot be interrupted; a scan must not wait for it.
+//
+// Whoever opens a version gets a handle, and only a handle reads or closes. An open that fails, at
+// whatever step, has closed what it opened: nothing is left that could stand in the way of the next.
 
 import type { Fingerprint, KeyedPartition, TableSpec, Tensor } from "@winnow/core";
 import type { ModelVersion, PartitionReader } from "@winnow/model";
 
-import type { ReplicaName, VersionName } from "./compute.ts";
 import { packProgram } from "./program-package.ts";
+
+/** One opening of a version directory; never given twice. */
+export type ReaderHandle = number & { readonly brand: "ReaderHandle" };
 
 /** The table of contents of an opened version. */
 export interface OpenedModel {
+  readonly handle: ReaderHandle;
   readonly fingerprint: Fingerprint;
   readonly tables: readonly TableSpec[];
   /** Bytes of each partition of each table, known before reading. */
   readonly partitionBytes: readonly (readonly number[])[];
+}
+
+/** One partition of an opened version. */
+export interface PartitionName {
+  readonly version: ReaderHandle;
+  readonly table: number;
+  readonly partition: number;
 }
 
 /** What is known of a partition once its last chunk has been read. */
@@ -41,15 +54,17 @@ export interface PartitionSource {
   chunks(): ChunkStream;
   /** After the last chunk. */
   end(): PartitionEnd;
+  /** Lets go of the partition, whether or not any chunk was read; harmless after the last. */
+  abandon(): Promise<void>;
 }
 
 /** Reads model directories. Every method rejects with the WinnowError of the model package. */
 export interface ModelReader {
-  open(name: VersionName, directory: string): Promise<OpenedModel>;
-  openPartition(name: ReplicaName): Promise<PartitionSource>;
+  open(directory: string): Promise<OpenedModel>;
+  openPartition(name: PartitionName): Promise<PartitionSource>;
   /** The program as bytes, with its keyed tables of at most `tableBytesMax` bytes. */
-  program(name: VersionName, tableBytesMax: number): Promise<Uint8Array>;
-  close(name: VersionName): Promise<void>;
+  program(version: ReaderHandle, tableBytesMax: number): Promise<Uint8Array>;
+  close(version: ReaderHandle): Promise<void>;
   /** Closes every version and lets go of the thread. */
   shutdown(): Promise<void>;
 }
@@ -57,28 +72,35 @@ export interface ModelReader {
 /** Reads on the thread it is called on. */
 export class LocalModelReader implements ModelReader {
   readonly #openModel: (directory: string) => ModelVersion;
-  readonly #versions = new Map<string, ModelVersion>();
+  readonly #versions = new Map<ReaderHandle, ModelVersion>();
+  #lastHandle = 0;
 
   constructor(openModel: (directory: string) => ModelVersion) {
     this.#openModel = openModel;
   }
 
-  async open(name: VersionName, directory: string): Promise<OpenedModel> {
-    const key = keyOf(name);
-    if (this.#versions.has(key)) throw new RangeError(`${key} is open already`);
+  async open(directory: string): Promise<OpenedModel> {
     const version = this.#openModel(directory);
-    this.#versions.set(key, version);
-    const { fingerprint, tables } = version.program;
-    const partitionBytes = tables.map(({ partitions }, table) =>
-      Array.from({ length: partitions }, (_, partition) =>
-        version.partitionBytes(table, partition),
-      ),
-    );
-    return { fingerprint, tables, partitionBytes };
+    try {
+      const { fingerprint, tables } = version.program;
+      // May read: where strings begin, which key leads to which row.
+      const partitionBytes = tables.map(({ partitions }, table) =>
+        Array.from({ length: partitions }, (_, partition) =>
+          version.partitionBytes(table, partition),
+        ),
+      );
+      this.#lastHandle += 1;
+      const handle = this.#lastHandle as ReaderHandle;
+      this.#versions.set(handle, version);
+      return { handle, fingerprint, tables, partitionBytes };
+    } catch (error) {
+      version.close();
+      throw error;
+    }
   }
 
-  async openPartition(name: ReplicaName): Promise<PartitionSource> {
-    const version = this.#versionOf(name);
+  async openPartition(name: PartitionName): Promise<PartitionSource> {
+    const version = this.#versionOf(name.version);
     const readBefore = version.bytesRead;
     const reader = version.openPartition(name.table, name.partition);
     const { rows, dim, firstRow, ids, keyed } = reader;
@@ -93,16 +115,17 @@ export class LocalModelReader implements ModelReader {
         shares: reader.checksumShares(),
         bytesRead: version.bytesRead - readBefore,
       }),
+      abandon: async () => undefined,
     };
   }
 
-  async program(name: VersionName, tableBytesMax: number): Promise<Uint8Array> {
-    return packProgram(this.#versionOf(name), tableBytesMax);
+  async program(version: ReaderHandle, tableBytesMax: number): Promise<Uint8Array> {
+    return packProgram(this.#versionOf(version), tableBytesMax);
   }
 
-  async close(name: VersionName): Promise<void> {
-    this.#versionOf(name).close();
-    this.#versions.delete(keyOf(name));
+  async close(version: ReaderHandle): Promise<void> {
+    this.#versionOf(version).close();
+    this.#versions.delete(version);
   }
 
   async shutdown(): Promise<void> {
@@ -110,14 +133,12 @@ export class LocalModelReader implements ModelReader {
     this.#versions.clear();
   }
 
-  #versionOf(name: VersionName): ModelVersion {
-    const version = this.#versions.get(keyOf(name));
-    if (version === undefined) throw new RangeError(`${keyOf(name)} is not open`);
+  #versionOf(handle: ReaderHandle): ModelVersion {
+    const version = this.#versions.get(handle);
+    if (version === undefined) throw new RangeError(`no version is open under handle ${handle}`);
     return version;
   }
 }
-
-const keyOf = (name: VersionName): string => `${name.model}/${name.version}`;
 
 async function* chunksOf(reader: PartitionReader): ChunkStream {
   yield* reader.chunks();

@@ -7,24 +7,26 @@ import { WinnowError, decodeProgram, encodeProgram, toWinnowError } from "@winno
 import type { KeyedPartition, ModelProgram } from "@winnow/core";
 
 import type { ComputePort } from "./compute-channel.ts";
-import type { ComputeProblem, PackedKeys, ReplicaName, VersionName } from "./compute.ts";
+import type { ComputeProblem, PackedKeys } from "./compute.ts";
 import type {
   ChunkStream,
   ModelReader,
   OpenedModel,
   PartitionEnd,
+  PartitionName,
   PartitionSource,
+  ReaderHandle,
 } from "./model-reader.ts";
 import { buffersOf, packKeys, unpackKeys } from "./packed-keys.ts";
 
 /** What the reader thread can be asked. */
 type ReaderRequest =
-  | { readonly kind: "open"; readonly name: VersionName; readonly directory: string }
-  | { readonly kind: "openPartition"; readonly name: ReplicaName }
+  | { readonly kind: "open"; readonly directory: string }
+  | { readonly kind: "openPartition"; readonly name: PartitionName }
   | { readonly kind: "chunk"; readonly handle: number; readonly spent: Float32Array | undefined }
   | { readonly kind: "abandon"; readonly handle: number }
-  | { readonly kind: "program"; readonly name: VersionName; readonly tableBytesMax: number }
-  | { readonly kind: "close"; readonly name: VersionName };
+  | { readonly kind: "program"; readonly version: ReaderHandle; readonly tableBytesMax: number }
+  | { readonly kind: "close"; readonly version: ReaderHandle };
 
 /** Chunks kept to be filled again, at most: of two partitions that are read side by side. */
 const SPENT_CHUNKS_MAX = 4;
@@ -42,6 +44,7 @@ interface FromReader {
 
 /** A table of contents on its way: specifications hold columns, so they travel as a program. */
 interface PackedModel {
+  readonly handle: ReaderHandle;
   readonly program: Uint8Array;
   readonly partitionBytes: readonly (readonly number[])[];
 }
@@ -96,7 +99,7 @@ class ReaderServer {
   async perform(request: ReaderRequest): Promise<Answer> {
     switch (request.kind) {
       case "open":
-        return packModel(await this.#reader.open(request.name, request.directory));
+        return packModel(await this.#reader.open(request.directory));
       case "openPartition":
         return this.#openPartition(request.name);
       case "chunk":
@@ -105,16 +108,16 @@ class ReaderServer {
         this.#partitions.delete(request.handle);
         return { value: undefined, buffers: [] };
       case "program": {
-        const value = await this.#reader.program(request.name, request.tableBytesMax);
+        const value = await this.#reader.program(request.version, request.tableBytesMax);
         return { value, buffers: [value.buffer as ArrayBuffer] };
       }
       case "close":
-        await this.#reader.close(request.name);
+        await this.#reader.close(request.version);
         return { value: undefined, buffers: [] };
     }
   }
 
-  async #openPartition(name: ReplicaName): Promise<Answer> {
+  async #openPartition(name: PartitionName): Promise<Answer> {
     const source = await this.#reader.openPartition(name);
     this.#lastHandle += 1;
     const handle = this.#lastHandle;
@@ -148,13 +151,22 @@ class ReaderServer {
   }
 }
 
-function packModel({ fingerprint, tables, partitionBytes }: OpenedModel): Answer {
+function packModel({ handle, fingerprint, tables, partitionBytes }: OpenedModel): Answer {
   const contents = { fingerprint, tables, vocabularies: [], denseModels: [], signatures: [] };
   const value: PackedModel = {
+    handle,
     program: encodeProgram(contents satisfies ModelProgram),
     partitionBytes,
   };
   return { value, buffers: [] };
+}
+
+/** A partition that another thread reads for this one. */
+interface RemoteReading {
+  readonly handle: number;
+  end: PartitionEnd | undefined;
+  /** The other thread has let go of it. */
+  isOver: boolean;
 }
 
 /** A reader in another thread. */
@@ -176,56 +188,55 @@ export class RemoteModelReader implements ModelReader {
     port.on("message", (message) => this.#receive(message as FromReader));
   }
 
-  async open(name: VersionName, directory: string): Promise<OpenedModel> {
-    const packed = await this.#ask<PackedModel>({ kind: "open", name, directory });
+  async open(directory: string): Promise<OpenedModel> {
+    const packed = await this.#ask<PackedModel>({ kind: "open", directory });
+    const { handle, partitionBytes } = packed;
     const { fingerprint, tables } = decodeProgram(packed.program);
-    return { fingerprint, tables, partitionBytes: packed.partitionBytes };
+    return { handle, fingerprint, tables, partitionBytes };
   }
 
-  async openPartition(name: ReplicaName): Promise<PartitionSource> {
+  async openPartition(name: PartitionName): Promise<PartitionSource> {
     const packed = await this.#ask<PackedPartition>({ kind: "openPartition", name });
     const { rows, dim, firstRow, ids, keyed } = packed;
     const keys = keyed?.keys === undefined ? undefined : unpackKeys(keyed.keys);
-    let end: PartitionEnd | undefined;
+    const reading: RemoteReading = { handle: packed.handle, end: undefined, isOver: false };
     return {
       rows,
       dim,
       firstRow,
       ids: ids === undefined ? undefined : unpackKeys(ids),
       keyed: keyed === undefined ? undefined : { ...keyed, keys },
-      chunks: () => this.#chunks(packed, (last) => (end = last)),
+      chunks: () => this.#chunks(packed, reading),
       end: () => {
-        if (end === undefined) throw new RangeError("the partition has not been read to its end");
-        return end;
+        if (reading.end !== undefined) return reading.end;
+        throw new RangeError("the partition has not been read to its end");
       },
+      abandon: () => this.#abandon(reading),
     };
   }
 
-  program(name: VersionName, tableBytesMax: number): Promise<Uint8Array> {
-    return this.#ask({ kind: "program", name, tableBytesMax });
+  program(version: ReaderHandle, tableBytesMax: number): Promise<Uint8Array> {
+    return this.#ask({ kind: "program", version, tableBytesMax });
   }
 
-  close(name: VersionName): Promise<void> {
-    return this.#ask({ kind: "close", name });
+  close(version: ReaderHandle): Promise<void> {
+    return this.#ask({ kind: "close", version });
   }
 
   shutdown(): Promise<void> {
     return this.#end();
   }
 
-  async *#chunks(
-    { handle, rows, dim }: PackedPartition,
-    onEnd: (end: PartitionEnd) => void,
-  ): ChunkStream {
+  async *#chunks({ handle, rows, dim }: PackedPartition, reading: RemoteReading): ChunkStream {
     let left = rows * dim;
-    let isEnded = false;
     try {
       let ahead = this.#askChunk(handle, left);
       for (;;) {
         const packed = await ahead;
         if ("end" in packed) {
-          isEnded = true;
-          return onEnd(packed.end);
+          reading.isOver = true;
+          reading.end = packed.end;
+          return;
         }
         left -= packed.chunk.length;
         ahead = this.#askChunk(handle, left);
@@ -235,8 +246,14 @@ export class RemoteModelReader implements ModelReader {
         if (this.#spent.length < SPENT_CHUNKS_MAX) this.#spent.push(packed.chunk);
       }
     } finally {
-      if (!isEnded) await this.#ask({ kind: "abandon", handle });
+      await this.#abandon(reading);
     }
+  }
+
+  async #abandon(reading: RemoteReading): Promise<void> {
+    if (reading.isOver) return;
+    reading.isOver = true;
+    await this.#ask({ kind: "abandon", handle: reading.handle });
   }
 
   /** Asks for the next chunk of `left` values; where none are left, for the end. */

@@ -37,6 +37,11 @@ const GAUGES: readonly StatusGauge[] = [
     read: ({ isStalled }) => [{ value: Number(isStalled) }],
   },
   {
+    name: "winnow_worker_superseded",
+    help: "1 while another process lives as this worker",
+    read: ({ isSuperseded }) => [{ value: Number(isSuperseded) }],
+  },
+  {
     name: "winnow_worker_state",
     help: "1 for the state the worker is in",
     labelNames: ["state"],

@@ -38,6 +38,7 @@ function statusWith(versions: readonly number[]): WorkerStatus {
     askedAccelerator: "gpu",
     queueRows: 7,
     isStalled: false,
+    isSuperseded: false,
     shares: versions.map((version) => ({
       model: "movies",
       version,

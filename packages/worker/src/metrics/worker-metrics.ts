@@ -2,6 +2,7 @@
 // is read off the worker when the page is. docs/metrics.md lists every name. A model's name may be a
 // label: it comes from a directory or a configuration, never from a request.
 
+import type { RefusalCounts } from "@winnow/cluster";
 import type { Clock } from "@winnow/core";
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
 
@@ -30,6 +31,8 @@ export interface MetricsOptions {
   readonly version: string;
   /** Also memory, garbage collection and event loop of the process. Default true. */
   readonly processMetrics?: boolean;
+  /** Records of the store and words of peers that were not believed, by reason. */
+  readonly refusals?: () => RefusalCounts;
 }
 
 const LOAD_SECONDS_BUCKETS = [0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 1800];
@@ -41,6 +44,7 @@ export function createWorkerMetrics(options: MetricsOptions): WorkerMetrics {
   let watched: WatchedWorker | undefined;
   const status = (): WorkerStatus | undefined => watched?.status();
   addBuildInfo(registry, options.version);
+  addRefusals(registry, options.refusals);
   addStatusGauges(registry, status);
   return {
     observer: { ...queryRecorder(registry, options.clock), ...loadRecorder(registry) },
@@ -80,4 +84,18 @@ function addBuildInfo(registry: Registry, version: string): void {
     registers: [registry],
   });
   info.set({ version }, 1);
+}
+
+function addRefusals(registry: Registry, refusals: (() => RefusalCounts) | undefined): void {
+  const counter = new Counter({
+    name: "winnow_refused_records_total",
+    help: "Records of the store and answers of peers that were not believed",
+    labelNames: ["reason"],
+    registers: [registry],
+    collect() {
+      counter.reset();
+      for (const [reason, count] of Object.entries(refusals?.() ?? {}))
+        counter.inc({ reason }, count);
+    },
+  });
 }

@@ -27,24 +27,43 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                   },
                 },
                 RouterFrame: {
-                  oneofs: { frame: { oneof: ["hello", "queries", "cancel", "ping"] } },
+                  oneofs: {
+                    frame: { oneof: ["hello", "queries", "cancel", "ping", "predecessor"] },
+                  },
                   fields: {
                     hello: { type: "RouterHello", id: 1 },
                     queries: { type: "QueryBatch", id: 2 },
                     cancel: { type: "Cancel", id: 3 },
                     ping: { type: "Ping", id: 4 },
+                    predecessor: { type: "Predecessor", id: 5 },
                   },
                 },
                 WorkerFrame: {
-                  oneofs: { frame: { oneof: ["state", "replies", "pong", "drain"] } },
+                  oneofs: { frame: { oneof: ["state", "replies", "pong", "drain", "members"] } },
                   fields: {
                     state: { type: "Announcement", id: 1 },
                     replies: { type: "ReplyBatch", id: 2 },
                     pong: { type: "Pong", id: 3 },
                     drain: { type: "Drain", id: 4 },
+                    members: { type: "Members", id: 5 },
                   },
                 },
-                RouterHello: { fields: { router_id: { type: "string", id: 1 } } },
+                RouterHello: {
+                  fields: {
+                    router_id: { type: "string", id: 1 },
+                    wants_members: { type: "bool", id: 2 },
+                  },
+                },
+                Members: { fields: { members: { rule: "repeated", type: "Member", id: 1 } } },
+                Member: {
+                  fields: {
+                    worker_id: { type: "string", id: 1 },
+                    incarnation: { type: "uint64", id: 2 },
+                    address: { type: "string", id: 3 },
+                    gone: { type: "bool", id: 4 },
+                  },
+                },
+                Predecessor: { fields: { incarnation: { type: "uint64", id: 1 } } },
                 Ping: { fields: { sequence: { type: "uint32", id: 1 } } },
                 Pong: {
                   fields: {

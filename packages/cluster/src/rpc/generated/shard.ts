@@ -34,6 +34,14 @@ import type {
   LookupAsk__Output as _winnow_shard_v1_LookupAsk__Output,
 } from "./winnow/shard/v1/LookupAsk.ts";
 import type {
+  Member as _winnow_shard_v1_Member,
+  Member__Output as _winnow_shard_v1_Member__Output,
+} from "./winnow/shard/v1/Member.ts";
+import type {
+  Members as _winnow_shard_v1_Members,
+  Members__Output as _winnow_shard_v1_Members__Output,
+} from "./winnow/shard/v1/Members.ts";
+import type {
   OrderedModel as _winnow_shard_v1_OrderedModel,
   OrderedModel__Output as _winnow_shard_v1_OrderedModel__Output,
 } from "./winnow/shard/v1/OrderedModel.ts";
@@ -45,6 +53,10 @@ import type {
   Pong as _winnow_shard_v1_Pong,
   Pong__Output as _winnow_shard_v1_Pong__Output,
 } from "./winnow/shard/v1/Pong.ts";
+import type {
+  Predecessor as _winnow_shard_v1_Predecessor,
+  Predecessor__Output as _winnow_shard_v1_Predecessor__Output,
+} from "./winnow/shard/v1/Predecessor.ts";
 import type {
   ProgramChunk as _winnow_shard_v1_ProgramChunk,
   ProgramChunk__Output as _winnow_shard_v1_ProgramChunk__Output,
@@ -146,12 +158,18 @@ export interface ProtoGrpcType {
           _winnow_shard_v1_LookupAsk,
           _winnow_shard_v1_LookupAsk__Output
         >;
+        Member: MessageTypeDefinition<_winnow_shard_v1_Member, _winnow_shard_v1_Member__Output>;
+        Members: MessageTypeDefinition<_winnow_shard_v1_Members, _winnow_shard_v1_Members__Output>;
         OrderedModel: MessageTypeDefinition<
           _winnow_shard_v1_OrderedModel,
           _winnow_shard_v1_OrderedModel__Output
         >;
         Ping: MessageTypeDefinition<_winnow_shard_v1_Ping, _winnow_shard_v1_Ping__Output>;
         Pong: MessageTypeDefinition<_winnow_shard_v1_Pong, _winnow_shard_v1_Pong__Output>;
+        Predecessor: MessageTypeDefinition<
+          _winnow_shard_v1_Predecessor,
+          _winnow_shard_v1_Predecessor__Output
+        >;
         ProgramChunk: MessageTypeDefinition<
           _winnow_shard_v1_ProgramChunk,
           _winnow_shard_v1_ProgramChunk__Output

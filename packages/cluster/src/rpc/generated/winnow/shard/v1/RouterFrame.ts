@@ -16,13 +16,18 @@ import type {
   Ping as _winnow_shard_v1_Ping,
   Ping__Output as _winnow_shard_v1_Ping__Output,
 } from "../../../winnow/shard/v1/Ping.ts";
+import type {
+  Predecessor as _winnow_shard_v1_Predecessor,
+  Predecessor__Output as _winnow_shard_v1_Predecessor__Output,
+} from "../../../winnow/shard/v1/Predecessor.ts";
 
 export interface RouterFrame {
   hello?: _winnow_shard_v1_RouterHello | null;
   queries?: _winnow_shard_v1_QueryBatch | null;
   cancel?: _winnow_shard_v1_Cancel | null;
   ping?: _winnow_shard_v1_Ping | null;
-  frame?: "hello" | "queries" | "cancel" | "ping";
+  predecessor?: _winnow_shard_v1_Predecessor | null;
+  frame?: "hello" | "queries" | "cancel" | "ping" | "predecessor";
 }
 
 export interface RouterFrame__Output {
@@ -30,5 +35,6 @@ export interface RouterFrame__Output {
   queries?: _winnow_shard_v1_QueryBatch__Output | null;
   cancel?: _winnow_shard_v1_Cancel__Output | null;
   ping?: _winnow_shard_v1_Ping__Output | null;
-  frame?: "hello" | "queries" | "cancel" | "ping";
+  predecessor?: _winnow_shard_v1_Predecessor__Output | null;
+  frame?: "hello" | "queries" | "cancel" | "ping" | "predecessor";
 }

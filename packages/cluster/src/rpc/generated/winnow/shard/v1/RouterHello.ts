@@ -2,8 +2,10 @@
 
 export interface RouterHello {
   router_id?: string;
+  wants_members?: boolean;
 }
 
 export interface RouterHello__Output {
   router_id: string;
+  wants_members: boolean;
 }

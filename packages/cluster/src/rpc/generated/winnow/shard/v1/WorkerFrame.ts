@@ -16,6 +16,10 @@ import type {
   Drain as _winnow_shard_v1_Drain,
   Drain__Output as _winnow_shard_v1_Drain__Output,
 } from "../../../winnow/shard/v1/Drain.ts";
+import type {
+  Members as _winnow_shard_v1_Members,
+  Members__Output as _winnow_shard_v1_Members__Output,
+} from "../../../winnow/shard/v1/Members.ts";
 
 export interface WorkerFrame {
   /**
@@ -25,7 +29,11 @@ export interface WorkerFrame {
   replies?: _winnow_shard_v1_ReplyBatch | null;
   pong?: _winnow_shard_v1_Pong | null;
   drain?: _winnow_shard_v1_Drain | null;
-  frame?: "state" | "replies" | "pong" | "drain";
+  /**
+   * only to a router whose hello asks for it
+   */
+  members?: _winnow_shard_v1_Members | null;
+  frame?: "state" | "replies" | "pong" | "drain" | "members";
 }
 
 export interface WorkerFrame__Output {
@@ -36,5 +44,9 @@ export interface WorkerFrame__Output {
   replies?: _winnow_shard_v1_ReplyBatch__Output | null;
   pong?: _winnow_shard_v1_Pong__Output | null;
   drain?: _winnow_shard_v1_Drain__Output | null;
-  frame?: "state" | "replies" | "pong" | "drain";
+  /**
+   * only to a router whose hello asks for it
+   */
+  members?: _winnow_shard_v1_Members__Output | null;
+  frame?: "state" | "replies" | "pong" | "drain" | "members";
 }

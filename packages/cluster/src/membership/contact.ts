@@ -1,0 +1,45 @@
+// Where a worker may be found, as somebody said: a record in a store, an entry of a list, another
+// worker, a file of the last run. It is a hint where to connect, never proof of anything.
+
+import { incarnation, workerId } from "@winnow/core";
+import type { Incarnation, WorkerId } from "@winnow/core";
+import { isWorkerId } from "../announcement-codec.ts";
+import { parseAddress } from "../trust/worker-address.ts";
+import { INCARNATION_MAX } from "./succession.ts";
+
+/** A hint where to connect. */
+export interface Contact {
+  readonly workerId: WorkerId;
+  readonly address: string;
+  /** As it was said; `undefined` for a member known by a list alone. */
+  readonly incarnation: Incarnation | undefined;
+}
+
+/** Whether two hints say the same. */
+export function isSameContact(a: Contact | undefined, b: Contact): boolean {
+  return a?.workerId === b.workerId && a.address === b.address && a.incarnation === b.incarnation;
+}
+
+/** The parts of a hint as somebody wrote them; the number is 0 where a list alone names the worker. */
+export interface WrittenContact {
+  readonly id: unknown;
+  readonly address: unknown;
+  readonly incarnation: unknown;
+}
+
+/** A hint from anywhere; `undefined` for what cannot be one. */
+export function readContact({
+  id,
+  address,
+  incarnation: life,
+}: WrittenContact): Contact | undefined {
+  if (typeof id !== "string" || !isWorkerId(id)) return undefined;
+  if (typeof address !== "string" || parseAddress(address) === undefined) return undefined;
+  const isNumber = typeof life === "number" && Number.isInteger(life) && life >= 0;
+  if (!isNumber || life > INCARNATION_MAX) return undefined;
+  return {
+    workerId: workerId(id),
+    address,
+    incarnation: life === 0 ? undefined : incarnation(life),
+  };
+}

@@ -1,0 +1,97 @@
+// What is said of where workers are, and by whom. All of it is hints (`Contact`); the best come first:
+//
+//   stored   the membership store, as it last answered
+//   told     workers that this router is connected to, of each other
+//   saved    this router's own file, from its last run
+//
+// What a healthy store does not name is looked for a while longer and then forgotten, since other
+// workers may know of it later or earlier than this process's reading of the store does.
+
+import type { WorkerId } from "@winnow/core";
+import type { Contact, MemberNews, MembershipView } from "@winnow/cluster";
+
+/** Addresses that other workers told of one worker. */
+const TOLD_PER_WORKER_MAX = 2;
+
+/** Hints by worker. */
+export class ContactBook {
+  readonly #workersMax: number;
+  readonly #told = new Map<WorkerId, readonly Contact[]>();
+  #stored: ReadonlyMap<WorkerId, Contact> = new Map();
+  #saved: ReadonlyMap<WorkerId, Contact> = new Map();
+  #isStoreHealthy = false;
+
+  /** `workersMax`: workers that others may tell of; beyond that those told of first are forgotten. */
+  constructor({ workersMax }: { readonly workersMax: number }) {
+    this.#workersMax = workersMax;
+  }
+
+  /** Whether the store answers at the moment. */
+  get isStoreHealthy(): boolean {
+    return this.#isStoreHealthy;
+  }
+
+  /** Everybody who is named by anybody. */
+  names(): ReadonlySet<WorkerId> {
+    return new Set([...this.#stored.keys(), ...this.#told.keys(), ...this.#saved.keys()]);
+  }
+
+  /** Whether the store named the worker when it last answered. */
+  isStored(id: WorkerId): boolean {
+    return this.#stored.has(id);
+  }
+
+  /** Where the worker may be, the best hint first, one of each address. */
+  hintsOf(id: WorkerId): readonly Contact[] {
+    const said = [this.#stored.get(id), ...(this.#told.get(id) ?? []), this.#saved.get(id)];
+    const byAddress = new Map<string, Contact>();
+    for (const hint of said) {
+      if (hint === undefined) continue;
+      const known = byAddress.get(hint.address);
+      const isNewer = (hint.incarnation ?? 0) > (known?.incarnation ?? 0);
+      if (known === undefined || isNewer) byAddress.set(hint.address, hint);
+    }
+    return [...byAddress.values()];
+  }
+
+  /** What the store says from now on. */
+  setStored({ contacts, healthy }: MembershipView): void {
+    this.#stored = new Map(contacts.map((contact) => [contact.workerId, contact]));
+    this.#isStoreHealthy = healthy;
+  }
+
+  /** Where the last run met the worker, if that is still a hint. */
+  savedOf(id: WorkerId): Contact | undefined {
+    return this.#saved.get(id);
+  }
+
+  /** What this process wrote down in its last run. */
+  setSaved(contacts: readonly Contact[]): void {
+    this.#saved = new Map(contacts.map((contact) => [contact.workerId, contact]));
+  }
+
+  /** What a connected worker knows of others. */
+  tell(news: readonly MemberNews[]): void {
+    for (const { isGone, ...contact } of news) {
+      const { workerId, incarnation = 0 } = contact;
+      const known = this.#told.get(workerId) ?? [];
+      this.#told.delete(workerId);
+      const others = isGone
+        ? known.filter((hint) => (hint.incarnation ?? 0) > incarnation)
+        : known.filter((hint) => hint.address !== contact.address);
+      const hints = isGone ? others : [contact, ...others].slice(0, TOLD_PER_WORKER_MAX);
+      if (hints.length > 0) this.#told.set(workerId, hints);
+    }
+    for (const id of this.#told.keys()) {
+      if (this.#told.size <= this.#workersMax) break;
+      this.#told.delete(id);
+    }
+  }
+
+  /** Nobody was found there, and the store does not name the worker. */
+  forget(id: WorkerId): void {
+    this.#told.delete(id);
+    if (!this.#saved.has(id)) return;
+    this.#saved = new Map([...this.#saved].filter(([saved]) => saved !== id));
+  }
+}

@@ -1,0 +1,86 @@
+// When the files of a version directory may be opened. A directory that appears by a rename is complete
+// at its first sight; one that is copied file by file changes from look to look. Nothing tells the two
+// apart at once, so files count when two looks, some time apart, have found them alike.
+//
+//   seen anew ──▶ waiting ──▶ still: as it is now
+//       ▲            │ changed
+//       │            ▼
+//       │         copying ──▶ still       changes for too long: opened all the same, to learn why
+//       └── changed ─────────────┘
+//
+// Stillness spares a worker useless opens and people useless errors; what protects answers are the
+// checks of whoever opens and reads. A copy that pauses, or a network file system that tells of changes
+// late, may be opened too early: that open fails, or what it gave is replaced when the files change.
+
+import type { FoundVersion } from "./version-watch.ts";
+
+/** How long files must be still. */
+export interface StillnessSettings {
+  /** Files count when they have looked alike for so long. */
+  readonly stillMs: number;
+  /** Files that have been changing for so long are opened all the same, and again after as long. */
+  readonly copyMsMax: number;
+}
+
+/** What the looks at one version directory have shown. */
+export interface ObservedDirectory {
+  /** As last seen. */
+  readonly seen: FoundVersion;
+  /** It has looked like this since then. */
+  readonly sinceMs: number;
+  /** Not still yet; `undefined`: it is. */
+  readonly unrest: Unrest | undefined;
+  /** As it was when it was last still; what is opened. */
+  readonly still: FoundVersion | undefined;
+}
+
+/** A course of changes. */
+interface Unrest {
+  readonly sinceMs: number;
+  /** More than one look has shown a change. */
+  readonly isCopying: boolean;
+}
+
+interface LookContext {
+  readonly nowMs: number;
+  readonly settings: StillnessSettings;
+}
+
+/** What is known of a directory after another look. */
+export function observed(
+  before: ObservedDirectory | undefined,
+  seen: FoundVersion,
+  context: LookContext,
+): ObservedDirectory {
+  const { nowMs } = context;
+  if (before?.seen.stamp === seen.stamp && before.seen.directory === seen.directory) {
+    return before.unrest === undefined ? before : settled(before, before.unrest, context);
+  }
+  const began = before?.unrest;
+  const unrest = { sinceMs: began?.sinceMs ?? nowMs, isCopying: began !== undefined };
+  return settled({ seen, sinceMs: nowMs, unrest, still: before?.still }, unrest, context);
+}
+
+/** The directory, still by now, or given up waiting for. */
+function settled(
+  directory: ObservedDirectory,
+  unrest: Unrest,
+  { nowMs, settings }: LookContext,
+): ObservedDirectory {
+  const { seen, sinceMs } = directory;
+  if (nowMs >= sinceMs + settings.stillMs) {
+    return { seen, sinceMs, unrest: undefined, still: seen };
+  }
+  const isTooLong = unrest.isCopying && nowMs >= unrest.sinceMs + settings.copyMsMax;
+  if (!isTooLong) return directory;
+  return { seen, sinceMs, unrest: { sinceMs: nowMs, isCopying: true }, still: seen };
+}
+
+/** What is known of a directory that a look has missed, or found without a model file. */
+export function unobserved(
+  before: ObservedDirectory | undefined,
+  nowMs: number,
+): ObservedDirectory | undefined {
+  const still = before?.still;
+  return still && { seen: still, sinceMs: nowMs, unrest: undefined, still };
+}

@@ -1,0 +1,173 @@
+// Which incarnation this process is, and whether another process lives in its place. The rule is the
+// cluster package's `succession.ts`; this file is the worker's side of it.
+//
+//   starting ─ numbered above what the store holds ─▶ in charge ─ a rival's record, and the rival answers ─▶ superseded
+//                                                     ▲  │  ▲                                                   │
+//             a router tells of a higher number: above it └──┘ └── no rival has answered for 10 s: above it ────┘
+//
+// A rival is whoever the store (or the list's address) names under this worker's id. A record alone
+// proves nothing: unless a process with that number answers at its address, this one goes on, and its
+// renewals write over the record. A worker that is superseded stops announcing itself, lest it write
+// over its successor's record; routers that never met the successor may go on asking it.
+
+import type {
+  Announcement,
+  Contact,
+  Describe,
+  MembershipStore,
+  MembershipView,
+} from "@winnow/cluster";
+import { incarnationAbove } from "@winnow/cluster";
+import type { Environment, Incarnation, Timer, WorkerId } from "@winnow/core";
+
+/** What an identity needs of the world. */
+export interface WorkerIdentityParts {
+  readonly environment: Environment;
+  readonly membership: MembershipStore;
+  /** Asks who lives at an address; without it no rival is ever believed. */
+  readonly describe: Describe | undefined;
+  /** Where this worker is reached. */
+  readonly address: () => string;
+  /** There is something new to announce, at once: the number, or that this process is in charge. */
+  readonly onChange: () => void;
+}
+
+/** What a worker starts with. */
+export interface WorkerIdentitySettings {
+  readonly workerId: WorkerId;
+  /** From its own clock. */
+  readonly incarnation: Incarnation;
+}
+
+const CHECK_INTERVAL_MS = 1000;
+const DESCRIBE_MS_MAX = 1000;
+/** A successor that has not answered so often in a row, over several leases, is taken for dead. */
+const UNANSWERED_MAX = 10;
+
+/** The number of this process's life. */
+export class WorkerIdentity {
+  readonly #parts: WorkerIdentityParts;
+  readonly #workerId: WorkerId;
+  #incarnation: Incarnation;
+  #rival: Contact | undefined;
+  #supersededBy: Announcement | undefined;
+  #unanswered = 0;
+  #isChecking = false;
+  #timer: Timer | undefined;
+  #isClosed = false;
+
+  constructor(parts: WorkerIdentityParts, settings: WorkerIdentitySettings) {
+    this.#parts = parts;
+    this.#workerId = settings.workerId;
+    this.#incarnation = settings.incarnation;
+  }
+
+  /** The number to announce. */
+  get incarnation(): Incarnation {
+    return this.#incarnation;
+  }
+
+  /** Whether another process, of a higher number, was found alive as this worker. */
+  get isSuperseded(): boolean {
+    return this.#supersededBy !== undefined;
+  }
+
+  /** Takes a number above the one the store holds, if it answers soon. Before anything is announced. */
+  async start(): Promise<void> {
+    const last = await this.#parts.membership.lastIncarnation(this.#workerId);
+    this.#raise(last, "the store");
+  }
+
+  /** A router has met a higher number, which is dead, and takes this process for the next. */
+  onPredecessor(predecessor: Incarnation): void {
+    if (this.isSuperseded || this.#isClosed) return;
+    if (this.#raise(predecessor, "a router")) this.#parts.onChange();
+  }
+
+  /** A new view: is somebody else named as this worker? */
+  onView(view: MembershipView): void {
+    const named = view.contacts.find(({ workerId }) => workerId === this.#workerId);
+    if (named?.incarnation === undefined || this.#isOwn(named)) {
+      this.#rival = undefined;
+    } else if (this.#isAbove(named as Rival)) {
+      this.#rival = named;
+      if (this.#timer === undefined && !this.#isChecking) void this.#check();
+    } else {
+      this.#rival = undefined;
+      // An older process has written over this worker's record.
+      if (named.address !== this.#parts.address() && !this.isSuperseded) this.#parts.onChange();
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    if (this.#timer !== undefined) this.#parts.environment.clock.clearTimer(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #isOwn({ incarnation, address }: Contact): boolean {
+    return incarnation === this.#incarnation && address === this.#parts.address();
+  }
+
+  /** Of two processes with one number the one at the greater address stays. */
+  #isAbove({ incarnation, address }: Rival): boolean {
+    if (incarnation !== this.#incarnation) return incarnation > this.#incarnation;
+    return address > this.#parts.address();
+  }
+
+  #raise(above: Incarnation | undefined, toldBy: string): boolean {
+    const raised = incarnationAbove(above, this.#incarnation);
+    if (raised === this.#incarnation) return false;
+    this.#parts.environment.log.info("worker numbered above an incarnation before it", {
+      incarnation: raised,
+      before: this.#incarnation,
+      toldBy,
+    });
+    this.#incarnation = raised;
+    return true;
+  }
+
+  /** Asks the rival, or the successor, whether it lives. Never rejects. */
+  async #check(): Promise<void> {
+    const asked = this.#supersededBy ?? this.#rival;
+    const { describe, environment } = this.#parts;
+    if (asked === undefined || describe === undefined || this.#isClosed) return;
+    this.#isChecking = true;
+    const answer = await describe(asked.address, DESCRIBE_MS_MAX).catch(() => undefined);
+    this.#isChecking = false;
+    if (this.#isClosed) return;
+    if (answer?.workerId === this.#workerId && this.#isAbove(answer)) this.#stepDown(answer);
+    else this.#unanswered += 1;
+    if (this.#unanswered >= UNANSWERED_MAX) this.#stepUp();
+    if (this.#rival === undefined && !this.isSuperseded) return;
+    this.#timer = environment.clock.setTimer(CHECK_INTERVAL_MS, () => {
+      this.#timer = undefined;
+      void this.#check();
+    });
+  }
+
+  #stepDown(successor: Announcement): void {
+    const { environment, onChange } = this.#parts;
+    const wasSuperseded = this.isSuperseded;
+    this.#supersededBy = successor;
+    this.#unanswered = 0;
+    if (wasSuperseded) return;
+    environment.log.error("another process lives as this worker: this one is not announced", {
+      workerId: this.#workerId,
+      incarnation: this.#incarnation,
+      other: successor.incarnation,
+      otherAddress: successor.address,
+    });
+    onChange();
+  }
+
+  #stepUp(): void {
+    const successor = this.#supersededBy;
+    if (successor === undefined) return;
+    this.#supersededBy = undefined;
+    this.#raise(successor.incarnation, "its successor, which is gone");
+    this.#parts.onChange();
+  }
+}
+
+type Rival = Contact & { readonly incarnation: Incarnation };
