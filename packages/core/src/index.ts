@@ -101,5 +101,7 @@ export { elementCount, requireEqualRows, stringTensor, tensor } from "./tensor.t
 export type { Tensor, TensorOf, TensorSpec } from "./tensor.ts";
 export { compareCandidates, mergeTopK } from "./top-k.ts";
 export type { MergedTopK, TopKBlock } from "./top-k.ts";
+export { PIECE_BYTES, Transfers } from "./transfers.ts";
+export type { GiveUpReason, HeldMemory, Transfer, TransferLimits } from "./transfers.ts";
 export { turnMsOf } from "./turn.ts";
 export type { Arrival } from "./turn.ts";

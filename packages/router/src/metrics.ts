@@ -12,8 +12,9 @@ import {
   exponentialBuckets,
 } from "prom-client";
 import type { RefusalCounts } from "@winnow/cluster";
+import type { HeldMemory } from "@winnow/core";
 import type { GrpcObserver } from "./grpc/grpc-observer.ts";
-import type { HeldMemory, HttpObserver, MetricsPage } from "./http/http-observer.ts";
+import type { HttpObserver, MetricsPage } from "./http/http-observer.ts";
 import { addRouterGauges } from "./router-gauges.ts";
 import type { WatchedRouter } from "./router-gauges.ts";
 import type { RouterObserver } from "./router-observer.ts";

@@ -2,13 +2,13 @@
 // sockets or fastify.
 
 import type { IncomingMessage } from "node:http";
-import { WinnowError } from "@winnow/core";
-import type { Clock } from "@winnow/core";
+import { Transfers, WinnowError } from "@winnow/core";
+import type { Clock, HeldMemory } from "@winnow/core";
 import type { Predictor } from "../predictor.ts";
 import { checkExamples, examplesError } from "./examples-request.ts";
 import { emptyAnswer, errorAnswer, jsonAnswer, pageAnswer, textAnswer } from "./http-answer.ts";
 import type { HttpAnswer } from "./http-answer.ts";
-import type { HeldMemory, HttpObserver, MetricsPage } from "./http-observer.ts";
+import type { HttpObserver, MetricsPage } from "./http-observer.ts";
 import type { HttpSettings } from "./http-settings.ts";
 import { JsonReader } from "./json-reader.ts";
 import { metadataDocument } from "./metadata-document.ts";
@@ -19,7 +19,6 @@ import { bytesOf, readBody } from "./request-body.ts";
 import type { RequestBody } from "./request-body.ts";
 import type { NamedModel, Route } from "./request-path.ts";
 import { statusDocument } from "./status-document.ts";
-import { Transfers } from "./transfers.ts";
 
 /** One request as the handler sees it. */
 export interface ApiCall {

@@ -11,13 +11,11 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
-import { WinnowError, setGraceTimer } from "@winnow/core";
-import type { Clock } from "@winnow/core";
+import { PIECE_BYTES, WinnowError, setGraceTimer } from "@winnow/core";
+import type { Clock, GiveUpReason, Transfer, Transfers } from "@winnow/core";
 import type { FastifyReply } from "fastify";
 import { Patience } from "../patience.ts";
 import type { HttpAnswer } from "./http-answer.ts";
-import { PIECE_BYTES } from "./transfers.ts";
-import type { GiveUpReason, Transfer, Transfers } from "./transfers.ts";
 
 /** What exchanges share. */
 export interface ExchangeParts {

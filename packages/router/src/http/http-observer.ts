@@ -1,6 +1,6 @@
 // What the HTTP side tells whoever keeps metrics. It is told, not asked, and must not throw.
 
-import type { GiveUpReason } from "./transfers.ts";
+import type { GiveUpReason } from "@winnow/core";
 
 /**
  * One request that has been answered.
@@ -21,14 +21,6 @@ export interface AnsweredRequest {
   readonly coverage: number;
   readonly answerBytes: number;
   readonly elapsedMs: number;
-}
-
-/** Memory of one kind that a door holds for its clients. */
-export interface HeldMemory {
-  /** Requests that arrive or are worked on; answers that are not read. */
-  readonly kind: "requests" | "answers";
-  readonly bytes: number;
-  readonly bytesMax: number;
 }
 
 /** Hears of requests. */

@@ -9,8 +9,8 @@
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { WinnowError } from "@winnow/core";
-import type { Environment } from "@winnow/core";
+import { Transfers, WinnowError } from "@winnow/core";
+import type { Environment, HeldMemory } from "@winnow/core";
 import { fastify } from "fastify";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Predictor } from "../predictor.ts";
@@ -22,13 +22,12 @@ import { Exchange } from "./exchange.ts";
 import type { ExchangeParts } from "./exchange.ts";
 import { RefusedBody, errorAnswer, failureAnswer } from "./http-answer.ts";
 import type { HttpAnswer } from "./http-answer.ts";
-import type { HeldMemory, HttpObserver, MetricsPage } from "./http-observer.ts";
+import type { HttpObserver, MetricsPage } from "./http-observer.ts";
 import { leaveWanted } from "./request-body.ts";
 import { resolveHttpOptions } from "./http-settings.ts";
 import type { HttpOptions, HttpSettings } from "./http-settings.ts";
 import { routeOf } from "./request-path.ts";
 import type { Route } from "./request-path.ts";
-import { Transfers } from "./transfers.ts";
 
 /** What the server needs of its process. */
 export interface HttpEnvironment extends Environment {

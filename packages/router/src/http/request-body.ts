@@ -1,5 +1,5 @@
 // The bytes of a request's body, from the socket to whoever parses them. What has arrived is held
-// against the memory of all bodies (`transfers.ts`), packed or not, until the handler closes the body;
+// against the memory of all bodies (`core/src/transfers.ts`), packed or not, until the handler closes the body;
 // reading ends with the body, with the client, with the request's deadline, or because the body is too
 // long, too slow, or in the way of others, and each of these ends gives its memory back.
 //
@@ -12,8 +12,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { createGunzip } from "node:zlib";
 import type { Gunzip } from "node:zlib";
 import { WinnowError } from "@winnow/core";
+import type { GiveUpReason, Transfers } from "@winnow/core";
 import { RefusedBody } from "./http-answer.ts";
-import type { GiveUpReason, Transfers } from "./transfers.ts";
 
 /** Requests whose clients wait for leave (100 Continue) before they send the body. */
 export const leaveWanted: WeakMap<IncomingMessage, ServerResponse> = new WeakMap();

@@ -12,8 +12,9 @@
 //
 // Looks are grace timers: a process that stood still does not take that for its clients' slowness.
 
-import { setGraceTimer } from "@winnow/core";
-import type { Clock, GraceTimer } from "@winnow/core";
+import type { Clock } from "./clock.ts";
+import { setGraceTimer } from "./grace-timer.ts";
+import type { GraceTimer } from "./grace-timer.ts";
 
 /** Why a transfer was ended before its time. */
 export type GiveUpReason = "stalled" | "overdue" | "memory";
@@ -36,6 +37,14 @@ export interface TransferLimits {
 
 /** What counts as having moved. */
 export const PIECE_BYTES: number = 64 * 1024;
+
+/** Memory of one kind that a door holds for its clients. */
+export interface HeldMemory {
+  /** Requests that arrive or are worked on; answers that are not read. */
+  readonly kind: "requests" | "answers";
+  readonly bytes: number;
+  readonly bytesMax: number;
+}
 
 /** One transfer as whoever handles it sees it. */
 export interface Transfer {

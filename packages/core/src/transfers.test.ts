@@ -1,8 +1,8 @@
 // Who holds how much, and who gives way.
 
-import { ManualClock } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { ManualClock } from "./manual-clock.ts";
 import { PIECE_BYTES, Transfers } from "./transfers.ts";
 import type { Transfer, TransferLimits } from "./transfers.ts";
 
