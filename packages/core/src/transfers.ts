@@ -40,8 +40,8 @@ export const PIECE_BYTES: number = 64 * 1024;
 
 /** Memory of one kind that a door holds for its clients. */
 export interface HeldMemory {
-  /** Requests that arrive or are worked on; answers that are not read. */
-  readonly kind: "requests" | "answers";
+  /** Requests that arrive or are worked on; the parsing of large ones; answers that are not read. */
+  readonly kind: "requests" | "parsing" | "answers";
   readonly bytes: number;
   readonly bytesMax: number;
 }
@@ -50,6 +50,8 @@ export interface HeldMemory {
 export interface Transfer {
   /** Memory for so many bytes more; false, and nothing is taken, where there is none. */
   take(bytes: number): boolean;
+  /** Holds so many bytes from now on; false, and nothing changes, where there is no memory for more. */
+  hold(bytes: number): boolean;
   /** So many bytes have come, or gone. */
   moved(bytes: number): void;
   /** It depends on its client no more, but is still held. */
@@ -120,6 +122,11 @@ export class Transfers {
     }
     this.#count(transfer, bytes);
     return true;
+  }
+
+  /** @internal a transfer's own */
+  shrink(transfer: OpenTransfer, bytes: number): void {
+    this.#count(transfer, -bytes);
   }
 
   /** @internal a transfer's own */
@@ -206,6 +213,12 @@ class OpenTransfer implements Transfer {
 
   take(bytes: number): boolean {
     return this.#all.take(this, bytes);
+  }
+
+  hold(bytes: number): boolean {
+    if (bytes > this.bytes) return this.take(bytes - this.bytes);
+    this.#all.shrink(this, this.bytes - bytes);
+    return true;
   }
 
   moved(bytes: number): void {

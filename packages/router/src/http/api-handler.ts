@@ -5,17 +5,16 @@ import type { IncomingMessage } from "node:http";
 import { Transfers, WinnowError } from "@winnow/core";
 import type { Clock, HeldMemory } from "@winnow/core";
 import type { Predictor } from "../predictor.ts";
-import { checkExamples, examplesError } from "./examples-request.ts";
+import { BodyParser } from "./body-parser.ts";
+import { examplesError } from "./examples-request.ts";
 import { emptyAnswer, errorAnswer, jsonAnswer, pageAnswer, textAnswer } from "./http-answer.ts";
 import type { HttpAnswer } from "./http-answer.ts";
 import type { HttpObserver, MetricsPage } from "./http-observer.ts";
 import type { HttpSettings } from "./http-settings.ts";
-import { JsonReader } from "./json-reader.ts";
 import { metadataDocument } from "./metadata-document.ts";
 import { openApiDocument } from "./openapi-document.ts";
 import { PredictHandler, pinModel } from "./predict-handler.ts";
-import { parseRequestBody, readSignatureName } from "./predict-request.ts";
-import { bytesOf, readBody } from "./request-body.ts";
+import { readBody } from "./request-body.ts";
 import type { RequestBody } from "./request-body.ts";
 import type { NamedModel, Route } from "./request-path.ts";
 import { statusDocument } from "./status-document.ts";
@@ -55,14 +54,19 @@ export class ApiHandler {
   readonly #host: ApiHost;
   readonly #predicts: PredictHandler;
   readonly #bodies: Transfers;
-  readonly #examples: JsonReader;
+  readonly #parser: BodyParser;
   #inFlight = 0;
 
   constructor(predictor: Predictor, settings: HttpSettings, host: ApiHost) {
     this.#predictor = predictor;
     this.#settings = settings;
     this.#host = host;
-    this.#predicts = new PredictHandler(predictor, settings);
+    this.#parser = new BodyParser({
+      clock: host.clock,
+      settings,
+      onGivenUp: (reason) => host.observer?.gaveUp?.("body", reason),
+    });
+    this.#predicts = new PredictHandler(predictor, settings, this.#parser);
     this.#bodies = new Transfers(host.clock, {
       bytesMax: settings.bodyBytesInFlightMax,
       smallBytes: settings.smallBodyBytes,
@@ -71,18 +75,18 @@ export class ApiHandler {
       timeoutMs: settings.bodyTimeoutMs,
       lookMs: settings.connectionCheckMs,
     });
-    this.#examples = new JsonReader({ valuesMax: settings.jsonValuesMax });
   }
 
-  /** Bodies that arrive or are worked on. */
-  heldBodies(): HeldMemory {
+  /** Bodies that arrive or are worked on, and what the parsing of the large ones takes. */
+  held(): readonly HeldMemory[] {
     const { bytes, bytesMax } = this.#bodies;
-    return { kind: "requests", bytes, bytesMax };
+    return [{ kind: "requests", bytes, bytesMax }, this.#parser.held()];
   }
 
-  /** Lets go of its timers. */
-  close(): void {
+  /** Lets go of its timers and threads. */
+  async close(): Promise<void> {
     this.#bodies.close();
+    await this.#parser.close();
   }
 
   /** @throws WinnowError, RefusedBody: `failureAnswer` has their answers. */
@@ -157,10 +161,7 @@ export class ApiHandler {
   async #classifyOrRegress(route: Kind<"examples">, call: ApiCall): Promise<ApiAnswer> {
     const body = await this.#read(call);
     try {
-      const document = this.#examples;
-      parseRequestBody(document, bytesOf(body));
-      const signatureName = readSignatureName(document);
-      checkExamples(document);
+      const { signatureName } = await this.#parser.read(body, { kind: "examples" }, call.signal);
       const pinned = await pinModel(this.#predictor, route.model);
       try {
         throw examplesError(route.method, pinned.program, signatureName);

@@ -27,8 +27,11 @@ export interface AnsweredRequest {
 export interface HttpObserver {
   /** A request was answered, whatever the answer. */
   answered(request: AnsweredRequest): void;
-  /** A body was not read to its end, or an answer was not written: the client is slow, or memory short. */
-  gaveUp?(what: "body" | "answer", reason: GiveUpReason): void;
+  /**
+   * A body was not read to its end, or an answer was not written: the client is slow, or memory short;
+   * `queue`: too many large bodies wait for a thread.
+   */
+  gaveUp?(what: "body" | "answer", reason: GiveUpReason | "queue"): void;
 }
 
 /** The metrics page of this process. */

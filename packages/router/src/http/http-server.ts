@@ -125,7 +125,7 @@ class FastifyServer implements HttpServer {
 
   held(): readonly HeldMemory[] {
     const { bytes, bytesMax } = this.#answers;
-    return [this.#handler.heldBodies(), { kind: "answers", bytes, bytesMax }];
+    return [...this.#handler.held(), { kind: "answers", bytes, bytesMax }];
   }
 
   async #drain(): Promise<void> {
@@ -135,7 +135,7 @@ class FastifyServer implements HttpServer {
 
   async #end(): Promise<void> {
     await this.#app.close();
-    this.#handler.close();
+    await this.#handler.close();
     this.#answers.close();
   }
 

@@ -21,8 +21,15 @@ export interface HttpSettings {
   readonly bodyBytesInFlightMax: number;
   /** Bytes of these that bodies of more than `smallBodyBytes` leave to the small. Default 64 MiB. */
   readonly bodyReserveBytes: number;
-  /** Bytes up to which a body is small. Default 256 KiB. */
+  /** Bytes up to which a body is small: read at once, and not in a thread. Default 256 KiB. */
   readonly smallBodyBytes: number;
+  /**
+   * Threads that read bodies which are not small; they start with the first of these. All but one may
+   * be taken by bodies above 4 MiB. More reads more at once, and takes processors. Default 2.
+   */
+  readonly parserThreadsMax: number;
+  /** Such bodies that wait for a thread; more get 503. Default 256. */
+  readonly parserQueueMax: number;
   /** JSON values of one body. Each costs 17 bytes while it is read. Default 8,388,608. */
   readonly jsonValuesMax: number;
   /** Instances of one request. Default 100,000. */
@@ -87,6 +94,8 @@ const DEFAULTS: HttpSettings = {
   bodyBytesInFlightMax: 512 * MEBIBYTE,
   bodyReserveBytes: 64 * MEBIBYTE,
   smallBodyBytes: 256 * 1024,
+  parserThreadsMax: 2,
+  parserQueueMax: 256,
   jsonValuesMax: 8 * MEBIBYTE,
   instancesMax: 100_000,
   kMax: 10_000,

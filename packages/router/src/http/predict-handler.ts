@@ -3,26 +3,17 @@
 //
 //   body ─▶ pin ─▶ parse ─▶ signature ─▶ inputs, k, exclude ─▶ predict ─▶ write ─▶ answer
 //           └── released once, whatever happens behind it ───────────────┘
-//
-// Parsing and reading run without a break in between, so one reader serves all requests.
 
 import { WinnowError } from "@winnow/core";
 import type { PinnedModel, Prediction, PredictRequest, Predictor } from "../predictor.ts";
+import type { BodyParser } from "./body-parser.ts";
 import { jsonAnswer } from "./http-answer.ts";
 import type { HttpAnswer } from "./http-answer.ts";
 import type { HttpSettings } from "./http-settings.ts";
-import { JsonReader } from "./json-reader.ts";
-import {
-  parseRequestBody,
-  readPredictInputs,
-  readSignatureName,
-  signatureNamed,
-} from "./predict-request.ts";
+import { signatureNamed } from "./predict-request.ts";
 import type { PredictFormat } from "./predict-request.ts";
 import { writePrediction } from "./predict-response.ts";
-import { bytesOf } from "./request-body.ts";
 import type { RequestBody } from "./request-body.ts";
-import { readExclusions, readK } from "./request-extensions.ts";
 import type { NamedModel } from "./request-path.ts";
 
 /** One request to predict. */
@@ -45,19 +36,19 @@ export interface PredictAnswer {
 export class PredictHandler {
   readonly #predictor: Predictor;
   readonly #settings: HttpSettings;
-  readonly #document: JsonReader;
+  readonly #parser: BodyParser;
 
-  constructor(predictor: Predictor, settings: HttpSettings) {
+  constructor(predictor: Predictor, settings: HttpSettings, parser: BodyParser) {
     this.#predictor = predictor;
     this.#settings = settings;
-    this.#document = new JsonReader({ valuesMax: settings.jsonValuesMax });
+    this.#parser = parser;
   }
 
   /** @throws WinnowError as the request or the cluster is at fault. */
   async predict(call: PredictCall): Promise<PredictAnswer> {
     const pinning = await settled(() => pinModel(this.#predictor, call.model));
     try {
-      const { request, format, instances } = this.#read(call, pinning);
+      const { request, format, instances } = await this.#read(call, pinning);
       const pinned = pinnedOf(pinning);
       call.signal.throwIfAborted();
       const prediction = await this.#predictor.predict(pinned, request);
@@ -68,35 +59,24 @@ export class PredictHandler {
     }
   }
 
-  #read(
+  async #read(
     call: PredictCall,
     pinning: PromiseSettledResult<PinnedModel>,
-  ): {
+  ): Promise<{
     readonly request: PredictRequest;
     readonly format: PredictFormat;
     readonly instances: number;
-  } {
-    const document = this.#document;
-    const settings = this.#settings;
-    parseRequestBody(document, bytesOf(call.body));
-    const signatureName = readSignatureName(document);
-    const signature = signatureNamed(pinnedOf(pinning).program, signatureName);
-    const { inputs, format, instances } = readPredictInputs(document, signature);
-    if (instances > settings.instancesMax) {
-      throw new WinnowError(
-        "INVALID_ARGUMENT",
-        `The request has ${instances} instances; at most ${settings.instancesMax} are allowed`,
-      );
-    }
-    const request: PredictRequest = {
-      signature,
-      inputs,
-      deadlineMs: call.deadlineMs,
-      signal: call.signal,
-      k: readK(document, settings),
-      exclude: readExclusions(document, instances, settings),
-      allowPartial: call.allowPartial,
-    };
+  }> {
+    const signatures =
+      pinning.status === "fulfilled" ? pinning.value.program.signatures : undefined;
+    const { body, deadlineMs, signal, allowPartial } = call;
+    const reading = this.#parser.read(body, { kind: "predict", signatures }, signal);
+    const { signatureName, asked } = reading instanceof Promise ? await reading : reading;
+    const { program } = pinnedOf(pinning);
+    if (asked === undefined) throw new RangeError("a body was read without its inputs");
+    const { inputs, k, exclude, format, instances } = asked;
+    const signature = signatureNamed(program.signatures, signatureName);
+    const request = { signature, inputs, deadlineMs, signal, k, exclude, allowPartial };
     return { request, format, instances };
   }
 

@@ -258,17 +258,17 @@ describe("readSignatureName() and signatureNamed()", () => {
 
   test("take an absent or empty name for serving_default", () => {
     expect(readSignatureName(read("{}"))).toBe("");
-    expect(signatureNamed(program, "").name).toBe("serving_default");
+    expect(signatureNamed(program.signatures, "").name).toBe("serving_default");
   });
 
   test("refuse other types, unknown names and signatures without inputs", () => {
     expect(() => readSignatureName(read('{"signature_name": 5}'))).toThrow(
       "not formatted correctly. 'signature_name' key must be a string value.",
     );
-    expect(() => signatureNamed(program, "x")).toThrow(
+    expect(() => signatureNamed(program.signatures, "x")).toThrow(
       'Serving signature name: "x" not found in signature def',
     );
-    expect(() => signatureNamed(program, "init")).toThrow(
+    expect(() => signatureNamed(program.signatures, "init")).toThrow(
       "Failed to get input map for signature: init",
     );
   });

@@ -10,7 +10,7 @@
 // signature, then instances or inputs, then the number of inputs, then Winnow's own keys.
 
 import { WinnowError, excerpt } from "@winnow/core";
-import type { ModelProgram, SignatureProgram, Tensor } from "@winnow/core";
+import type { SignatureProgram, Tensor } from "@winnow/core";
 import { dumpValue } from "./json-dump.ts";
 import { KIND } from "./json-reader.ts";
 import type { JsonReader, ValueIndex } from "./json-reader.ts";
@@ -19,6 +19,9 @@ import { TensorReader, isBase64Object } from "./tensor-reader.ts";
 
 /** How instances are laid out in the request, and so in the answer. */
 export type PredictFormat = "row" | "column";
+
+/** What a body is read by: the inputs of a signature. */
+export type SignatureInputs = Pick<SignatureProgram, "name" | "inputs">;
 
 /** The tensors of a request. */
 export interface PredictInputs {
@@ -65,9 +68,12 @@ export function readSignatureName(document: JsonReader): string {
 }
 
 /** The signature of that name, which must have inputs. @throws WinnowError INVALID_ARGUMENT. */
-export function signatureNamed(program: ModelProgram, name: string): SignatureProgram {
+export function signatureNamed<Signature extends SignatureInputs>(
+  signatures: readonly Signature[],
+  name: string,
+): Signature {
   const wanted = name === "" ? DEFAULT_SIGNATURE : name;
-  const signature = program.signatures.find((candidate) => candidate.name === wanted);
+  const signature = signatures.find((candidate) => candidate.name === wanted);
   if (signature === undefined) {
     refuse(`Serving signature name: "${excerpt(wanted)}" not found in signature def`);
   }
@@ -78,10 +84,7 @@ export function signatureNamed(program: ModelProgram, name: string): SignaturePr
 }
 
 /** The tensors a body holds for a signature. @throws WinnowError INVALID_ARGUMENT. */
-export function readPredictInputs(
-  document: JsonReader,
-  signature: SignatureProgram,
-): PredictInputs {
+export function readPredictInputs(document: JsonReader, signature: SignatureInputs): PredictInputs {
   const instances = document.member(ROOT, INSTANCES);
   const inputs = document.member(ROOT, INPUTS);
   if (instances >= 0 && inputs >= 0) {
@@ -100,7 +103,7 @@ export function readPredictInputs(
 
 interface Target {
   readonly document: JsonReader;
-  readonly signature: SignatureProgram;
+  readonly signature: SignatureInputs;
   /** Ascending, as TensorFlow Serving lists them. */
   readonly names: readonly InputName[];
 }
@@ -252,9 +255,9 @@ function checkInputCount(target: Target, found: ReadonlyMap<string, unknown>): v
   );
 }
 
-const namesOfSignatures = new WeakMap<SignatureProgram, readonly InputName[]>();
+const namesOfSignatures = new WeakMap<SignatureInputs, readonly InputName[]>();
 
-function inputNamesOf(signature: SignatureProgram): readonly InputName[] {
+function inputNamesOf(signature: SignatureInputs): readonly InputName[] {
   const known = namesOfSignatures.get(signature);
   if (known !== undefined) return known;
   const names = signature.inputs

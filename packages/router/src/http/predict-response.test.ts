@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { errorBody } from "./http-answer.ts";
 import { writePrediction } from "./predict-response.ts";
 
-const LIMITS = { answerBytesMax: 1e6 };
+const LIMITS = { answerBytesMax: 4e6 };
 const written = async (
   outputs: Readonly<Record<string, Tensor>>,
   format: "row" | "column" = "row",
@@ -55,6 +55,40 @@ describe("writePrediction()", () => {
     expect(await written({ x: cube })).toBe(
       '{\n    "predictions": [[[1, -2], [3, 4611686018427387904]]\n    ]\n}',
     );
+  });
+
+  test("lets others work while it writes, however few rows it has, and writes the same", async () => {
+    const values = Float32Array.from({ length: 120_000 }, (_, index) => index);
+    const texts = Array.from(values, (value) => `${value}.0`);
+    const line = (from: number, to: number): string => `[${texts.slice(from, to).join(", ")}]`;
+    const lines = (indent: number): string =>
+      texts.map((text) => `\n${" ".repeat(indent)}${text}`).join(",");
+    let turns = 0;
+    let isOver = false;
+    const count = (): void => void (isOver || (turns++, setImmediate(count)));
+    const turnsOf = async (
+      shape: number[],
+      format: "row" | "column",
+    ): Promise<[number, string]> => {
+      turns = 0;
+      const text = await written({ x: tensor("float32", shape, values) }, format);
+      return [turns, text];
+    };
+    setImmediate(count);
+
+    const row = await turnsOf([1, 120_000], "row");
+    const halves = await turnsOf([1, 2, 60_000], "row");
+    const column = await turnsOf([120_000], "column");
+    const nested = await turnsOf([1, 120_000], "column");
+    isOver = true;
+
+    expect(row[1]).toBe(`{\n    "predictions": [${line(0, 120_000)}\n    ]\n}`);
+    expect(halves[1]).toBe(
+      `{\n    "predictions": [[${line(0, 60_000)}, ${line(60_000, 120_000)}]\n    ]\n}`,
+    );
+    expect(column[1]).toBe(`{\n    "outputs": [${lines(8)}\n    ]\n}`);
+    expect(nested[1]).toBe(`{\n    "outputs": [\n        [${lines(12)}\n        ]\n    ]\n}`);
+    expect(Math.min(row[0], halves[0], column[0], nested[0])).toBeGreaterThan(2);
   });
 
   test("writes empty batches and empty rows", async () => {

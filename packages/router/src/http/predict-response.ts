@@ -36,7 +36,11 @@ interface NamedOutput {
 }
 
 const BYTES_PER_VALUE_GUESS = 16;
+const STRING_BYTES_GUESS = 6;
+const INDENT_BYTES = 4;
 const PIECE_BYTES = 256 * 1024;
+/** Values that are written without looking whether others wait. */
+const PIECE_VALUES = 16 * 1024;
 
 /**
  * The body for these outputs. Long ones are written a piece at a time with other work in between.
@@ -49,17 +53,30 @@ export async function writePrediction(
 ): Promise<Buffer> {
   if (outputs.size === 0) refuse("Cannot convert empty tensor map to JSON");
   const named = [...outputs].map(([name, tensor]) => namedOutput(name, tensor));
-  const values = named.reduce((sum, output) => sum + output.tensor.data.length, 0);
-  const bytes = Math.min(256 + values * BYTES_PER_VALUE_GUESS, limits.answerBytesMax);
+  const guess = named.reduce((sum, { tensor }) => sum + bytesGuess(tensor, format), 256);
+  const bytes = Math.min(guess, limits.answerBytesMax);
   const writer = new JsonWriter({ bytes, bytesMax: limits.answerBytesMax });
   if (format === "row") await writeRows(writer, named, rowCountOf(outputs));
   else await writeColumns(writer, named);
   return writer.finish();
 }
 
-/** Lets other work run. */
-function pause(): Promise<void> {
-  return new Promise((resolve) => void setImmediate(resolve));
+/** So much that the buffer is seldom grown, for that copies it; memory that is not written costs nothing. */
+function bytesGuess({ dtype, shape, data }: Tensor, format: PredictFormat): number {
+  const layout = format === "row" ? 0 : data.length * INDENT_BYTES * (shape.length + 1);
+  if (dtype !== "string") return layout + data.length * BYTES_PER_VALUE_GUESS;
+  const bytes = data.byteLength + data.length * STRING_BYTES_GUESS;
+  return layout + (bytes > PIECE_BYTES ? bytes + PIECE_BYTES / 8 : bytes);
+}
+
+/** Lets other work run once a piece has been written since it last did. */
+function pauses(writer: JsonWriter): () => Promise<void> | undefined {
+  let pausedAt = writer.at;
+  return () => {
+    if (writer.at - pausedAt <= PIECE_BYTES) return undefined;
+    pausedAt = writer.at;
+    return new Promise((resolve) => void setImmediate(resolve));
+  };
 }
 
 function namedOutput(name: string, tensor: Tensor): NamedOutput {
@@ -94,19 +111,18 @@ async function writeRows(
   writer.open("{");
   writer.text("predictions");
   writer.open("[");
-  let pausedAt = writer.at;
+  const pause = pauses(writer);
   for (let row = 0; row < rows; row++) {
-    if (writer.at - pausedAt > PIECE_BYTES) {
-      pausedAt = writer.at;
-      await pause();
-    }
+    const others = pause();
+    if (others !== undefined) await others;
     if (areObjects) writer.open("{");
     writer.singleLine = true;
     for (const { name, tensor, asBase64, stride } of outputs) {
       if (areObjects) writer.string(name);
       const cell = { tensor, asBase64, dimension: 1, offset: row * stride };
-      if (tensor.rowLengths === undefined) writeCell(writer, cell);
-      else writeList(writer, cell, tensor.rowLengths[row]!);
+      if (tensor.rowLengths !== undefined) writeList(writer, cell, tensor.rowLengths[row]!);
+      else if (stride <= PIECE_VALUES) writeCell(writer, cell);
+      else await writeLargeCell(writer, cell, pause);
     }
     writer.singleLine = false;
     if (areObjects) writer.close();
@@ -129,20 +145,31 @@ async function writeColumns(writer: JsonWriter, outputs: readonly NamedOutput[])
   writer.close();
 }
 
-async function writeColumn(writer: JsonWriter, output: NamedOutput): Promise<void> {
-  const { tensor, asBase64, stride } = output;
-  const rows = tensor.shape[0] ?? 0;
-  if (tensor.shape.length < 2) {
-    return writeCell(writer, { tensor, asBase64, dimension: 0, offset: 0 });
-  }
+function writeColumn(writer: JsonWriter, { tensor, asBase64 }: NamedOutput): Promise<void> {
+  return writeLargeCell(writer, { tensor, asBase64, dimension: 0, offset: 0 }, pauses(writer));
+}
+
+/** A cell of any number of values. */
+async function writeLargeCell(
+  writer: JsonWriter,
+  cell: Cell,
+  pause: () => Promise<void> | undefined,
+): Promise<void> {
+  const { tensor, dimension, offset } = cell;
+  const { shape } = tensor;
+  const inner = shape.slice(dimension + 1).reduce((product, size) => product * size, 1);
+  const size = shape[dimension] ?? 1;
+  if (size * inner <= PIECE_VALUES) return writeCell(writer, cell);
   writer.open("[");
-  let pausedAt = writer.at;
-  for (let row = 0; row < rows; row++) {
-    if (writer.at - pausedAt > PIECE_BYTES) {
-      pausedAt = writer.at;
-      await pause();
-    }
-    writeCell(writer, { tensor, asBase64, dimension: 1, offset: row * stride });
+  // Elements that are values go by runs of them; lists go one by one.
+  const step = dimension === shape.length - 1 ? PIECE_VALUES : 1;
+  for (let index = 0; index < size; index += step) {
+    const others = pause();
+    if (others !== undefined) await others;
+    const part = { ...cell, dimension: dimension + 1, offset: offset + index * inner };
+    if (step > 1) writeRun(writer, part, Math.min(step, size - index));
+    else if (inner <= PIECE_VALUES) writeCell(writer, part);
+    else await writeLargeCell(writer, part, pause);
   }
   writer.close();
 }

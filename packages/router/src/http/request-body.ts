@@ -21,18 +21,42 @@ export const leaveWanted: WeakMap<IncomingMessage, ServerResponse> = new WeakMap
 const CLIENT_LEFT = "The client closed the connection";
 /** What an unpacker takes beside what it has unpacked: its window and its buffers. */
 const UNPACKER_BYTES = 64 * 1024;
+/** Bytes that are copied without a break. */
+const SLICE_BYTES = 1024 * 1024;
 
 /** A body that has arrived as a whole. */
 export interface RequestBody {
-  /** In order; nobody else has them, so whoever has the body may overwrite them. */
-  readonly chunks: readonly Buffer[];
+  /** How long it is. */
+  readonly bytes: number;
+  /** Its bytes in order, given up by the body: nobody else has them. Empty when called again. */
+  take(): Buffer[];
+  /** Holds so many bytes from now on; false, and nothing changes, where there is no memory for more. */
+  hold(bytes: number): boolean;
   /** Gives its memory back; to be called once it is not needed any more. Idempotent. */
   close(): void;
 }
 
-/** A body in one piece. */
-export function bytesOf({ chunks }: RequestBody): Buffer {
+/** A body in one piece; it is taken. */
+export function bytesOf(body: RequestBody): Buffer {
+  const chunks = body.take();
   return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
+}
+
+/** A large body in one piece of memory of its own, copied in slices with other work in between; it is taken. */
+export async function gatherBytes(body: RequestBody): Promise<Uint8Array<ArrayBuffer>> {
+  const bytes = new Uint8Array(body.bytes);
+  const chunks = body.take().toReversed();
+  let at = 0;
+  let pausedAt = 0;
+  // What is copied is let go of at once, lest a body take its memory twice.
+  for (let chunk = chunks.pop(); chunk !== undefined; chunk = chunks.pop()) {
+    bytes.set(chunk, at);
+    at += chunk.length;
+    if (at - pausedAt < SLICE_BYTES) continue;
+    pausedAt = at;
+    await new Promise((resolve) => void setImmediate(resolve));
+  }
+  return bytes;
 }
 
 /** What reading a body takes. */
@@ -88,7 +112,12 @@ function collect(request: IncomingMessage, reading: BodyReading, outcome: Outcom
   const finish = (): void => {
     stop();
     transfer.rest();
-    outcome.resolve({ chunks, close: () => transfer.close() });
+    outcome.resolve({
+      bytes: length,
+      take: () => chunks.splice(0),
+      hold: (bytes) => transfer.hold(bytes),
+      close: () => transfer.close(),
+    });
   };
   const fail = (error: unknown): void => {
     if (isOver) return;

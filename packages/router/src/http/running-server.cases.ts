@@ -1,6 +1,7 @@
 // A server with a fake predictor behind it, for tests that are clients.
 
 import { silentLogger, systemClock } from "@winnow/core";
+import type { HeldMemory } from "@winnow/core";
 import { FixturePredictor, SMALL_WEIGHTS } from "./fixture-predictor.cases.ts";
 import type { AnsweredRequest } from "./http-observer.ts";
 import { createHttpServer, type HttpServer } from "./http-server.ts";
@@ -49,7 +50,7 @@ export async function closeAll(): Promise<void> {
 }
 
 /** Bytes held of one kind. */
-export function heldBytes({ server }: Running, kind: "requests" | "answers"): number {
+export function heldBytes({ server }: Running, kind: HeldMemory["kind"]): number {
   return server.held().find((held) => held.kind === kind)!.bytes;
 }
 

@@ -1,0 +1,117 @@
+// What the event loop and a parser thread say to each other: a body goes over whole, and its typed
+// columns come back, none of them copied. Exclusions may be a hundred thousand lists of a few ids, so
+// they cross as one column and the length of each list.
+
+import { StringColumn, tensor } from "@winnow/core";
+import type { ErrorCode, Tensor } from "@winnow/core";
+import type { BodyContent, BodyLimits, BodyQuestion } from "./body-reading.ts";
+
+/** How a thread is set up. */
+export interface ParserSettings {
+  readonly limits: BodyLimits;
+}
+
+/** A body and what is asked of it. Its memory is transferred. */
+export interface ParserRequest {
+  readonly question: BodyQuestion;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+}
+
+/** What the body says, why it is refused, or a fault of the parser. */
+export type ParserAnswer =
+  | { readonly kind: "content"; readonly content: PackedContent }
+  | { readonly kind: "refused"; readonly code: ErrorCode; readonly message: string }
+  | { readonly kind: "fault"; readonly message: string };
+
+/** `BodyContent` as it crosses: string columns have lost their class. */
+export interface PackedContent {
+  readonly content: BodyContent;
+  readonly excluded: ExcludedColumn | undefined;
+}
+
+interface ExcludedColumn {
+  readonly counts: Uint32Array;
+  /** Ids of all lists, one after the other. */
+  readonly ids: Tensor;
+}
+
+/** Makes content ready to cross, with the memory to be transferred along with it. */
+export function packContent(content: BodyContent): {
+  readonly packed: PackedContent;
+  readonly buffers: readonly ArrayBuffer[];
+} {
+  const { asked } = content;
+  if (asked === undefined) return { packed: { content, excluded: undefined }, buffers: [] };
+  const excluded = asked.exclude === undefined ? undefined : joinLists(asked.exclude);
+  const packed = { content: { ...content, asked: { ...asked, exclude: undefined } }, excluded };
+  const tensors = [...asked.inputs.values()];
+  if (excluded !== undefined) tensors.push(excluded.ids);
+  return { packed, buffers: [...new Set(tensors.flatMap(buffersOf))] };
+}
+
+/** The content that was packed. */
+export function unpackContent({ content, excluded }: PackedContent): BodyContent {
+  const { asked } = content;
+  if (asked === undefined) return content;
+  const inputs = new Map([...asked.inputs].map(([name, given]) => [name, revived(given)]));
+  const exclude = excluded === undefined ? undefined : splitLists(excluded);
+  return { ...content, asked: { ...asked, inputs, exclude } };
+}
+
+/** Bytes of the columns of a content. */
+export function contentBytes({ asked }: BodyContent): number {
+  if (asked === undefined) return 0;
+  const tensors = [...asked.inputs.values(), ...(asked.exclude ?? [])];
+  return tensors.reduce((sum, { dtype, data }) => {
+    if (dtype !== "string") return sum + data.byteLength;
+    return sum + data.byteLength + data.offsets.byteLength;
+  }, 0);
+}
+
+function buffersOf({ dtype, data }: Tensor): ArrayBuffer[] {
+  const arrays = dtype === "string" ? [data.offsets, data.bytes] : [data];
+  return arrays.map((array) => array.buffer as ArrayBuffer);
+}
+
+function revived(given: Tensor): Tensor {
+  if (given.dtype !== "string") return given;
+  return { ...given, data: new StringColumn(given.data.offsets, given.data.bytes) };
+}
+
+function joinLists(lists: readonly Tensor[]): ExcludedColumn {
+  const counts = Uint32Array.from(lists, (list) => list.data.length);
+  const [first] = lists;
+  if (first === undefined || lists.length === 1) return { counts, ids: first ?? joinStrings([]) };
+  return { counts, ids: first.dtype === "int64" ? joinIntegers(lists) : joinStrings(lists) };
+}
+
+function joinIntegers(lists: readonly Tensor[]): Tensor {
+  const size = lists.reduce((sum, list) => sum + list.data.length, 0);
+  const ids = new BigInt64Array(size);
+  let at = 0;
+  for (const list of lists) {
+    ids.set(list.data as BigInt64Array, at);
+    at += list.data.length;
+  }
+  return tensor("int64", [size], ids);
+}
+
+function joinStrings(lists: readonly Tensor[]): Tensor {
+  const strings = lists.flatMap(({ data }) => {
+    const column = data as StringColumn;
+    return Array.from({ length: column.length }, (_, index) => column.at(index));
+  });
+  return tensor("string", [strings.length], StringColumn.fromBytes(strings));
+}
+
+function splitLists({ counts, ids }: ExcludedColumn): Tensor[] {
+  const column = revived(ids);
+  let end = 0;
+  return Array.from(counts, (count): Tensor => {
+    const from = end;
+    end += count;
+    if (column.dtype === "string") return tensor("string", [count], column.data.slice(from, end));
+    const data = (column.data as BigInt64Array).subarray(from, end);
+    return tensor("int64", [count], data);
+  });
+}
