@@ -1,6 +1,9 @@
 // Model versions while workers die, return, join, leave, or are too small: no request fails, and no
 // answer is of another version than it says.
 
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { RedisProcess, hasRedisServer } from "./redis-process.ts";
 import { type ClusterShape, type RunningCluster, pause } from "./running-cluster.ts";
@@ -13,7 +16,13 @@ import {
   versionOf,
 } from "./served-model.ts";
 import { type VersionedCluster, WORKERS, startVersioned } from "./versioned-cluster.ts";
-import { publishVersion, versionedRequests } from "./written-versions.ts";
+import {
+  VOCABULARY_FILE,
+  cutVocabulary,
+  publishVersion,
+  swapUsers,
+  versionedRequests,
+} from "./written-versions.ts";
 
 const answers = versionedRequests("movies", [1, 2]);
 
@@ -85,6 +94,61 @@ describe("versions while workers die and return", () => {
     const life = events.slice(events.findLastIndex(({ msg }) => msg === "worker listening"));
     expect(life.slice(1).map(({ version }) => version)).toEqual([1, 2]);
   }, 90_000);
+});
+
+describe("a worker whose own copy of a version is another one", () => {
+  /** Starts a cluster whose second worker has models of its own, alike at first. */
+  async function startApart(): Promise<string> {
+    const apart = mkdtempSync(path.join(tmpdir(), "winnow-apart-"));
+    publishVersion(apart, { model: "movies", version: 1 });
+    await start({ argsOf: { w1: ["--models", apart] } });
+    await wholeOnAll();
+    return apart;
+  }
+
+  test.each([
+    ["a vocabulary cut at a line", cutVocabulary(60), /w1: .*60 entries where 120 belong/],
+    ["a vocabulary with two lines swapped", swapUsers, undefined],
+  ] as const)(
+    "S7: %s: its replicas are never asked, and the version does not take over",
+    async (_, spoil, failure) => {
+      const apart = await startApart();
+      const { versions } = await expectExact(cluster, answers, async () => {
+        publishVersion(base, { model: "movies", version: 2 });
+        publishVersion(apart, { model: "movies", version: 2, spoil });
+        await eventually(
+          cluster,
+          () => versionOf(cluster.url, "movies", 2),
+          (told) =>
+            told?.state === "AVAILABLE" && (failure === undefined || failure.test(told.message)),
+        );
+        await pause(3000);
+      });
+      expect(new Set(versions.map(({ version }) => version))).toEqual(new Set(["1"]));
+
+      // "user 0", who is one of those that the spoilt copy takes for another.
+      const { expected } = versionedRequests("movies", [2])[0]!;
+      for (let count = 0; count < 20; count += 1) {
+        const { status, version, text } = await predict(cluster.url, {
+          model: "movies",
+          version: 2,
+        });
+        expect(status).toBe(200);
+        expect(typeof expected === "function" && expected({ version: version!, text })).toBe(true);
+      }
+
+      // Its copy is mended, and that is seen although nothing but an asset changes.
+      cpSync(
+        path.join(base, "movies/2", VOCABULARY_FILE),
+        path.join(apart, "movies/2", VOCABULARY_FILE),
+      );
+      await expectExact(cluster, answers, () =>
+        untilDefault(cluster, { model: "movies", version: 2 }),
+      );
+      rmSync(apart, { recursive: true, force: true });
+    },
+    120_000,
+  );
 });
 
 describe.skipIf(!hasRedisServer)("versions while workers join and leave", () => {

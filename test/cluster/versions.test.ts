@@ -20,12 +20,16 @@ import { type VersionedCluster, WORKERS, startVersioned } from "./versioned-clus
 import {
   DATA_FILE,
   type Spoil,
+  VOCABULARY_FILE,
   cut,
+  cutVocabulary,
   flip,
+  listed,
   notANumber,
   publishVersion,
   remove,
   rename,
+  swapUsers,
   unreadable,
   versionedRequests,
 } from "./written-versions.ts";
@@ -42,6 +46,17 @@ const SPOILT: ReadonlyMap<number, { readonly spoil: Spoil; readonly names: RegEx
   [8, { spoil: remove("assets"), names: /assets|vocab/ }],
   [9, { spoil: rename("TopKV2", "TopKV9"), names: /TopKV9/ }],
   [10, { spoil: unreadable("saved_model.pb"), names: /saved_model\.pb/ }],
+  [13, { spoil: cutVocabulary(60), names: /lookup_table\.txt has 60 entries where 120 belong/ }],
+  [14, { spoil: cut(VOCABULARY_FILE, 0.5), names: /lookup_table\.txt has \d+ entries where 120/ }],
+  [15, { spoil: cutVocabulary(0), names: /lookup_table\.txt.* holds no line/ }],
+  [
+    16,
+    { spoil: cutVocabulary(120, "user 11".length), names: /"user 11" leads to rows 12 and 120/ },
+  ],
+  [
+    17,
+    { spoil: listed(swapUsers), names: /lookup_table\.txt is not the file that SHA256SUMS lists/ },
+  ],
 ]);
 
 let started: VersionedCluster | undefined;
@@ -119,11 +134,11 @@ describe("versions of a cluster that nothing else happens to", () => {
   }, 90_000);
 
   test("S7: a good version after spoilt ones takes over", async () => {
-    publishVersion(base, { model: "movies", version: 12 });
+    publishVersion(base, { model: "movies", version: 20 });
 
-    await untilDefault(cluster, { model: "movies", version: 12 });
+    await untilDefault(cluster, { model: "movies", version: 20 });
 
-    expect((await predict(cluster.url, { model: "movies" })).text).toContain("v12 item");
+    expect((await predict(cluster.url, { model: "movies" })).text).toContain("v20 item");
   }, 60_000);
 
   test("L4: what is not served is unloaded in the end, spoilt versions too, and all memory returns", async () => {

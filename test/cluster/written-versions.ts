@@ -3,10 +3,12 @@
 // is written beside the model and then renamed into it, as a training job should do it; or it is copied
 // in place, file by file, as one should not.
 
+import { createHash } from "node:crypto";
 import {
   cpSync,
   mkdirSync,
   readFileSync,
+  readdirSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -95,6 +97,52 @@ export const cut =
   (directory) => {
     const name = path.join(directory, file);
     truncateSync(name, Math.floor(readFileSync(name).length * ratio));
+  };
+
+/** The vocabulary of users in a version directory: one line each. */
+export const VOCABULARY_FILE = "assets/brute_force_sequential_string_lookup_table.txt";
+
+/** Keeps so many lines of the vocabulary, and of the last one only so many characters where told. */
+export const cutVocabulary =
+  (lines: number, lastLineLength?: number): Spoil =>
+  (directory) =>
+    rewriteVocabulary(directory, (keys) => {
+      const kept = keys.slice(0, lines);
+      const last = kept.pop();
+      return last === undefined ? [] : [...kept, last.slice(0, lastLineLength)];
+    });
+
+/** Lets the first two users change places: as many bytes, lines and keys as before. */
+export const swapUsers: Spoil = (directory) =>
+  rewriteVocabulary(directory, ([first, second, ...others]) => [second!, first!, ...others]);
+
+function rewriteVocabulary(
+  directory: string,
+  change: (keys: readonly string[]) => readonly string[],
+): void {
+  const name = path.join(directory, VOCABULARY_FILE);
+  const keys = readFileSync(name, "utf8").trimEnd().split("\n");
+  writeFileSync(
+    name,
+    change(keys)
+      .map((key) => `${key}\n`)
+      .join(""),
+  );
+}
+
+/** Lists the files of a version in `SHA256SUMS`, before they are spoilt. */
+export const listed =
+  (spoil: Spoil): Spoil =>
+  (directory) => {
+    const names = readdirSync(directory, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => path.relative(directory, path.join(entry.parentPath, entry.name)));
+    const lines = names.map((name) => {
+      const sum = createHash("sha256").update(readFileSync(path.join(directory, name)));
+      return `${sum.digest("hex")}  ${name}\n`;
+    });
+    writeFileSync(path.join(directory, "SHA256SUMS"), lines.join(""));
+    spoil(directory);
   };
 
 /** Flips one bit of the byte at this part of a file. */

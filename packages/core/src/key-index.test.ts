@@ -37,6 +37,18 @@ const partitionOf = (keys: Tensor): KeyedPartition => {
 };
 
 describe("a key index over a vocabulary", () => {
+  test("S7: refuses a key that leads to two rows, as the end of a cut file may; one row twice is no harm", () => {
+    const table = vocabularyOf("string", { kind: "row", row: 1 });
+    const twice = partitionOf(stringTensor(["9", "98", "9"]));
+
+    expect(() => createKeyIndex(table, twice)).toThrow(/key "9" leads to rows 10 and 16/);
+    expect(() =>
+      createKeyIndex(table, { ...twice, keyRows: Uint32Array.of(10, 13, 10) }),
+    ).not.toThrow();
+    const numbers = partitionOf(integers([7n, 7n]));
+    expect(() => createKeyIndex(vocabularyOf("int64", { kind: "refuse" }), numbers)).toThrow(/"7"/);
+  });
+
   test("gives the rows a Map would give, for strings of any bytes", () => {
     const bytes = fc.uint8Array({ maxLength: 6 });
     fc.assert(

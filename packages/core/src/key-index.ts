@@ -6,7 +6,7 @@ import { WinnowError, excerpt } from "./errors.ts";
 import type { KeyedPartition } from "./keyed-partition.ts";
 import { hashBucketFast } from "./program/farm-hash.ts";
 import type { MissingKey, TableKeys } from "./program/program.ts";
-import { indexVocabularies } from "./program/vocabulary-index.ts";
+import { type RepeatedKey, indexVocabularies } from "./program/vocabulary-index.ts";
 import type { Tensor } from "./tensor.ts";
 
 /** A partition that can be asked for its rows. */
@@ -63,6 +63,7 @@ function vocabularyIndex(table: VocabularyKeys, partition: KeyedPartition): KeyI
     { name: "fixed keys", keys: table.fixed.keys, values },
   ]);
   if (known === undefined || fixed === undefined) throw new RangeError("two vocabularies");
+  if (known.repeated !== undefined) assertOneRow(partition, keys, known.repeated);
   const hasFixed = table.fixed.rows.length > 0;
   return {
     localRows(asked) {
@@ -79,6 +80,20 @@ function vocabularyIndex(table: VocabularyKeys, partition: KeyedPartition): KeyI
       return local;
     },
   };
+}
+
+/** A key that leads to two rows has no right answer; TensorFlow refuses such a table, too. */
+function assertOneRow(
+  { keyRows }: KeyedPartition,
+  keys: Tensor,
+  { first, second }: RepeatedKey,
+): void {
+  if (keyRows[first] === keyRows[second]) return;
+  const key =
+    keys.dtype === "string" ? excerpt(keys.data.textAt(first)) : String(dataAt(keys, first));
+  const rows = `rows ${keyRows[first]} and ${keyRows[second]}`;
+  const text = `The key "${key}" leads to ${rows}: its vocabulary has it twice and may be damaged`;
+  throw new WinnowError("DATA_LOSS", text);
 }
 
 function rowOfMissing(missing: MissingKey, keys: Tensor, at: number): number {

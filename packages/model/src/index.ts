@@ -1,7 +1,7 @@
 // Entrance of the package: model directories as programs and readable tables.
 
 export { openModelVersion } from "./model-directory.ts";
-export type { ChunkGenerator, ModelVersion, PartitionReader } from "./model-version.ts";
+export type { BoundFile, ChunkGenerator, ModelVersion, PartitionReader } from "./model-version.ts";
 export { writeDemo } from "./saved-model/writer/demo.ts";
 export type { DemoOptions } from "./saved-model/writer/demo.ts";
 export { lookupRowsOf } from "./saved-model/writer/model-description.ts";

@@ -5,7 +5,8 @@ import path from "node:path";
 import { WinnowError, excerpt } from "@winnow/core";
 import type { RowChecks } from "@winnow/core";
 import type { ModelVersion } from "./model-version.ts";
-import { GRAPH_FILE, openSavedModel } from "./saved-model/saved-model-version.ts";
+import { openSavedModel } from "./saved-model/saved-model-version.ts";
+import { GRAPH_FILE } from "./saved-model/version-directory.ts";
 
 /**
  * Opens a version directory (`/models/movies/7`) of any format Winnow reads; reads no table. Rows are

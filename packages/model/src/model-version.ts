@@ -7,12 +7,27 @@
 
 import type { KeyedPartition, ModelProgram, Tensor, WarmUpRequest } from "@winnow/core";
 
+/** A file that determines what a version answers, and is part of its fingerprint. */
+export interface BoundFile {
+  /** Relative to the version directory. */
+  readonly name: string;
+  readonly bytes: number;
+  /** Of its content, in hex. */
+  readonly sha256: string;
+  /** Of a vocabulary that the graph reads; `undefined` for any other file. */
+  readonly entries: number | undefined;
+  /** A manifest beside the version lists it, and it is as listed. */
+  readonly isListed: boolean;
+}
+
 /** An opened version directory. Every method throws WinnowError naming the file, tensor or row. */
 export interface ModelVersion {
   readonly directory: string;
   readonly program: ModelProgram;
   /** Requests to replay before the version answers; absent where the format has none. */
   readonly warmUp?: readonly WarmUpRequest[];
+  /** What the fingerprint is made of; absent where a format does not say. */
+  readonly files?: readonly BoundFile[];
   /** Bytes one partition will occupy as float32 rows, ids and keys: known before reading. */
   partitionBytes(table: number, partition: number): number;
   /** Prepares to read one partition. @throws WinnowError DATA_LOSS, NOT_FOUND */

@@ -8,7 +8,10 @@ import type { ModelStorage } from "./version-watch.ts";
 
 /** A version directory is worth opening once one of these is in it. */
 const MODEL_FILES = ["saved_model.pb", "saved_model.pbtxt"];
-const STAMPED_FILES_MAX = 1000;
+/** Folders whose files count, the most important first: of too many files the last are not looked at. */
+const STAMPED_FOLDERS = ["variables", "assets", "assets.extra"];
+/** As many as a version may have assets, and the rest of its files. */
+const STAMPED_FILES_MAX = 12_000;
 
 /** The local (or mounted) file system. */
 export const fileStorage: ModelStorage = {
@@ -35,13 +38,15 @@ async function stampOf(directory: string): Promise<string | undefined> {
   const names = await readdir(directory);
   if (!MODEL_FILES.some((name) => names.includes(name))) return undefined;
   const nested = await Promise.all(
-    ["variables", "assets", "assets.extra"].map(async (folder) => {
+    STAMPED_FOLDERS.map(async (folder) => {
       const options = { recursive: true, encoding: "utf8" } as const;
       const children = await readdir(path.join(directory, folder), options).catch(() => []);
-      return children.map((name) => path.join(folder, name));
+      return [...children]
+        .toSorted((a, b) => (a < b ? -1 : 1))
+        .map((name) => path.join(folder, name));
     }),
   );
-  const files = [...names, ...nested.flat()].toSorted().slice(0, STAMPED_FILES_MAX);
+  const files = [...names.toSorted(), ...nested.flat()].slice(0, STAMPED_FILES_MAX);
   const lines = await Promise.all(
     files.map(async (file) => {
       const facts = await stat(path.join(directory, file)).catch(() => undefined);

@@ -277,3 +277,23 @@ test("on a real file system: stamps follow the files, links to directories count
   expect(second).not.toBe(first);
   await rm(base, { recursive: true });
 });
+
+test("a stamp changes with an asset alone, with the manifest, and with any file beside thousands of assets", async () => {
+  const base = await mkdtemp(path.join(tmpdir(), "winnow-stamp-"));
+  await mkdir(path.join(base, "variables"));
+  await mkdir(path.join(base, "assets"));
+  const write = (name: string, text: string): Promise<void> =>
+    writeFile(path.join(base, name), text);
+  for (let file = 0; file < 1500; file += 1) await write(`assets/${file}.txt`, "");
+  const files = ["saved_model.pb", "variables/variables.index", "assets/words.txt", "SHA256SUMS"];
+  for (const name of files) await write(name, "before");
+  const stamps = [await fileStorage.stamp(base)];
+
+  for (const name of files) {
+    await write(name, "after");
+    stamps.push(await fileStorage.stamp(base));
+  }
+
+  expect(new Set(stamps).size).toBe(1 + files.length);
+  await rm(base, { recursive: true });
+});

@@ -14,6 +14,14 @@ export interface VocabularyIndex {
    * missing key. @throws WinnowError INVALID_ARGUMENT for keys of another dtype
    */
   positionsOf(keys: Tensor): Int32Array;
+  /** Positions of the first key that stands in the vocabulary twice. */
+  readonly repeated: RepeatedKey | undefined;
+}
+
+/** Two positions of one key. */
+export interface RepeatedKey {
+  readonly first: number;
+  readonly second: number;
 }
 
 /** Indexes every vocabulary of a program; a key that occurs twice answers its first position. */
@@ -26,9 +34,11 @@ function indexOf(vocabulary: Vocabulary): VocabularyIndex {
   if (keys.dtype !== "string" && keys.dtype !== "int64") {
     throw new WinnowError("UNIMPLEMENTED", `Vocabulary ${name} has ${keys.dtype} keys`);
   }
-  const find = keys.dtype === "string" ? stringFinder(keys.data) : integerFinder(keys.data);
+  const { find, repeated } =
+    keys.dtype === "string" ? stringFinder(keys.data) : integerFinder(keys.data);
   return {
     vocabulary,
+    repeated,
     positionsOf: (asked) => {
       if (asked.dtype !== keys.dtype) {
         const message = `Key must be type ${keys.dtype} but got ${asked.dtype} (table ${name})`;
@@ -39,6 +49,11 @@ function indexOf(vocabulary: Vocabulary): VocabularyIndex {
   };
 }
 
+interface Finder {
+  readonly find: (keys: Tensor) => Int32Array;
+  readonly repeated: RepeatedKey | undefined;
+}
+
 const EMPTY = -1;
 const GOLDEN_RATIO = 0x9e3779b1;
 
@@ -47,7 +62,7 @@ function slotsFor(keys: number): Int32Array {
   return new Int32Array(2 ** Math.ceil(Math.log2(Math.max(2, keys * 2)))).fill(EMPTY);
 }
 
-function stringFinder(column: StringColumn): (keys: Tensor) => Int32Array {
+function stringFinder(column: StringColumn): Finder {
   const slots = slotsFor(column.length);
   const mask = slots.length - 1;
   const slotOf = (key: Uint8Array): number => {
@@ -56,19 +71,22 @@ function stringFinder(column: StringColumn): (keys: Tensor) => Int32Array {
       slot = (slot + 1) & mask;
     return slot;
   };
+  let repeated: RepeatedKey | undefined;
   for (let position = 0; position < column.length; position += 1) {
     const slot = slotOf(column.at(position));
     if (slots[slot] === EMPTY) slots[slot] = position;
+    else repeated ??= { first: slots[slot]!, second: position };
   }
-  return (keys) => {
+  const find = (keys: Tensor): Int32Array => {
     const asked = keys.data as StringColumn;
     const positions = new Int32Array(asked.length);
     for (let at = 0; at < positions.length; at += 1) positions[at] = slots[slotOf(asked.at(at))]!;
     return positions;
   };
+  return { find, repeated };
 }
 
-function integerFinder(ids: BigInt64Array): (keys: Tensor) => Int32Array {
+function integerFinder(ids: BigInt64Array): Finder {
   const slots = slotsFor(ids.length);
   const mask = slots.length - 1;
   const slotOf = (key: bigint): number => {
@@ -76,16 +94,19 @@ function integerFinder(ids: BigInt64Array): (keys: Tensor) => Int32Array {
     while (slots[slot] !== EMPTY && ids[slots[slot]!] !== key) slot = (slot + 1) & mask;
     return slot;
   };
+  let repeated: RepeatedKey | undefined;
   for (let position = 0; position < ids.length; position += 1) {
     const slot = slotOf(ids[position]!);
     if (slots[slot] === EMPTY) slots[slot] = position;
+    else repeated ??= { first: slots[slot]!, second: position };
   }
-  return (keys) => {
+  const find = (keys: Tensor): Int32Array => {
     const asked = keys.data as BigInt64Array;
     const positions = new Int32Array(asked.length);
     for (let at = 0; at < positions.length; at += 1) positions[at] = slots[slotOf(asked[at]!)]!;
     return positions;
   };
+  return { find, repeated };
 }
 
 function hashOfBytes(key: Uint8Array): number {

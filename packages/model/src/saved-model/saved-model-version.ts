@@ -10,7 +10,7 @@ import type {
   Vocabulary,
   WarmUpRequest,
 } from "@winnow/core";
-import type { ModelVersion, PartitionReader } from "../model-version.ts";
+import type { BoundFile, ModelVersion, PartitionReader } from "../model-version.ts";
 import { openGraphSources } from "./graph/graph-sources.ts";
 import type { GraphSources } from "./graph/graph-sources.ts";
 import { readServingGraph } from "./graph/meta-graph.ts";
@@ -20,11 +20,10 @@ import { initialiserProgram, writeProgram } from "./graph/signature-program.ts";
 import type { SharedParts } from "./graph/signature-program.ts";
 import { INITIALISER_SIGNATURE } from "./graph/table-contents.ts";
 import { TableRegistry } from "./graph/table-registry.ts";
+import { checkVocabularies } from "./graph/vocabulary-reach.ts";
 import type { StoredTable } from "./stored-table.ts";
+import { GRAPH_FILE } from "./version-directory.ts";
 import { VersionFiles } from "./version-files.ts";
-
-/** Name of the file that makes a directory a SavedModel. */
-export const GRAPH_FILE = "saved_model.pb";
 
 /**
  * Opens a SavedModel version directory and makes its program; reads no table.
@@ -63,6 +62,14 @@ function readProgram(files: VersionFiles): ReadProgram {
       ? initialiserProgram(signature)
       : inSignature(signature, () => writeProgram(graph, sources, shared));
   });
+  checkVocabularies(
+    graphs.filter((graph) => graph !== undefined),
+    {
+      tables: registry.tables,
+      contents: sources.tables,
+      isVouchedFor: (file) => files.isVouchedFor(file),
+    },
+  );
   const { tables } = registry;
   return { program: programOf(sources, tables, { signatures, ...shared }), tables };
 }
@@ -108,6 +115,10 @@ class SavedModelVersion implements ModelVersion {
     this.warmUp = files.readWarmUp(program.signatures);
     this.#files = files;
     this.#tables = tables;
+  }
+
+  get files(): readonly BoundFile[] {
+    return this.#files.boundFiles;
   }
 
   get bytesRead(): number {

@@ -50,16 +50,22 @@ export class TensorBundle {
   readonly #files = new Map<number, RegionFile>();
 
   /**
-   * Reads the index of a version directory's `variables/`.
+   * Reads the index of a version directory's `variables/`; `seen` is given its bytes before they are parsed.
    * @throws WinnowError NOT_FOUND, DATA_LOSS, UNIMPLEMENTED (big-endian)
    */
-  constructor(directory: string, account: ReadAccount) {
+  constructor(
+    directory: string,
+    account: ReadAccount,
+    seen: (index: Uint8Array) => void = () => undefined,
+  ) {
     this.#directory = directory;
     this.#account = account;
     const name = `${FOLDER}/variables.index`;
     const file = new RegionFile(path.join(directory, name), name, account);
     try {
-      const [header, ...entries] = readTableEntries(file.readAll(INDEX_BYTES_MAX), name);
+      const content = file.readAll(INDEX_BYTES_MAX);
+      seen(content);
+      const [header, ...entries] = readTableEntries(content, name);
       if (header?.key !== "") throw damage(name, "it has no header");
       this.#parts = readHeader(new ProtobufReader(header.value, name));
       this.#entries = new Map(
@@ -83,6 +89,11 @@ export class TensorBundle {
   /** Data file of a tensor, relative to the version directory. */
   fileOf(entry: BundleEntry): string {
     return dataFileName(entry.part, this.#parts);
+  }
+
+  /** Data files that hold tensors, relative to the version directory. */
+  dataFiles(): string[] {
+    return [...new Set(Array.from(this.#entries.values(), (entry) => this.fileOf(entry)))];
   }
 
   /**

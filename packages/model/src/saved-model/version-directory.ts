@@ -7,15 +7,24 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import path from "node:path";
 import { type Fingerprint, WinnowError, excerpt, fingerprint } from "@winnow/core";
+import {
+  type ChecksumManifest,
+  type FileDigest,
+  MANIFEST_FILE,
+  parseManifest,
+} from "./checksum-manifest.ts";
 import { type ReadAccount, RegionFile, fileError } from "./region.ts";
 
-const GRAPH_FILE = "saved_model.pb";
-const INDEX_FILE = "variables/variables.index";
+/** Name of the file that makes a directory a SavedModel. */
+export const GRAPH_FILE = "saved_model.pb";
+/** Table of contents of the checkpoint. */
+export const INDEX_FILE = "variables/variables.index";
 const ASSETS = "assets";
 /** Protocol Buffers' own limit of a message. */
 const GRAPH_BYTES_MAX = 2 ** 31 - 1;
 const ASSET_BYTES_MAX = 2 ** 32 - 1;
 const ASSET_FILES_MAX = 10_000;
+const MANIFEST_BYTES_MAX = 2 ** 26;
 const PIECE_BYTES = 2 ** 22;
 
 /** Content of `saved_model.pb`. @throws WinnowError NOT_FOUND, UNIMPLEMENTED, RESOURCE_EXHAUSTED */
@@ -41,30 +50,60 @@ export function noVariables(): WinnowError {
   return new WinnowError("NOT_FOUND", text);
 }
 
-/** sha256 over names, sizes and contents of everything that determines what the version answers. */
-export function fingerprintOf(
-  directory: string,
-  graphBytes: Uint8Array,
-  account: ReadAccount,
-): Fingerprint {
-  const hash = createHash("sha256");
-  // The graph's bytes as they were read: the name belongs to the program made from them.
-  hash.update(`${GRAPH_FILE}\0${graphBytes.length}\0`).update(graphBytes);
-  const variables = hasVariables(directory) ? [INDEX_FILE] : [];
-  for (const name of [...variables, ...assetNames(directory)]) {
-    const file = new RegionFile(path.join(directory, name), name, account);
-    try {
-      hash.update(`${name}\0${file.size}\0`);
-      for (let at = 0; at < file.size; at += PIECE_BYTES) {
-        const piece = new Uint8Array(Math.min(PIECE_BYTES, file.size - at));
-        file.read(at, piece);
-        hash.update(piece);
-      }
-    } finally {
-      file.close();
+/** What the bytes of a file are. */
+export function digestOf(content: Uint8Array): FileDigest {
+  const sha256 = createHash("sha256").update(content).digest("hex");
+  return { bytes: content.length, sha256 };
+}
+
+/** What a file of the version directory is, read in pieces. @throws WinnowError */
+export function digestOfFile(directory: string, name: string, account: ReadAccount): FileDigest {
+  const file = new RegionFile(path.join(directory, name), name, account);
+  try {
+    const hash = createHash("sha256");
+    const piece = new Uint8Array(Math.min(PIECE_BYTES, file.size));
+    for (let at = 0; at < file.size; at += piece.length) {
+      const part = piece.subarray(0, Math.min(piece.length, file.size - at));
+      file.read(at, part);
+      hash.update(part);
     }
+    return { bytes: file.size, sha256: hash.digest("hex") };
+  } finally {
+    file.close();
+  }
+}
+
+/**
+ * One content told from another: sha256 over names, sizes and checksums of all that determines what a
+ * version answers. Workers whose files differ in a single byte never count as one.
+ */
+export function fingerprintOf(files: ReadonlyMap<string, FileDigest>): Fingerprint {
+  const hash = createHash("sha256");
+  for (const name of [...files.keys()].toSorted()) {
+    const { bytes, sha256 } = files.get(name)!;
+    hash.update(`${name}\0${bytes}\0${sha256}\n`);
   }
   return fingerprint(hash.digest("hex"));
+}
+
+/** The manifest of a version directory, if it has one. @throws WinnowError as `parseManifest` */
+export function readManifest(
+  directory: string,
+  account: ReadAccount,
+): ChecksumManifest | undefined {
+  const at = path.join(directory, MANIFEST_FILE);
+  if (!existsSync(at)) return undefined;
+  const file = new RegionFile(at, MANIFEST_FILE, account);
+  try {
+    return parseManifest(file.readAll(MANIFEST_BYTES_MAX));
+  } finally {
+    file.close();
+  }
+}
+
+/** Whether a file of the version directory is there. */
+export function hasFile(directory: string, name: string): boolean {
+  return existsSync(path.join(directory, name));
 }
 
 /**
@@ -79,7 +118,7 @@ export function readAsset(directory: string, asset: string, account: ReadAccount
     const text = `Cannot read asset "${excerpt(asset)}": the name leads out of ${ASSETS}/`;
     throw new WinnowError("INVALID_ARGUMENT", text);
   }
-  const file = new RegionFile(at, `${ASSETS}/${excerpt(asset)}`, account);
+  const file = new RegionFile(at, excerpt(assetName(asset)), account);
   try {
     return file.readAll(ASSET_BYTES_MAX);
   } finally {
@@ -87,8 +126,13 @@ export function readAsset(directory: string, asset: string, account: ReadAccount
   }
 }
 
-/** Files under `assets/`, sorted, relative to the version directory. */
-function assetNames(directory: string): string[] {
+/** An asset's path in the version directory, by the name the graph has for it. */
+export function assetName(asset: string): string {
+  return path.posix.join(ASSETS, asset);
+}
+
+/** Files under `assets/`, relative to the version directory. @throws WinnowError */
+export function assetNames(directory: string): string[] {
   const root = path.join(directory, ASSETS);
   if (!existsSync(root)) return [];
   try {
@@ -99,7 +143,7 @@ function assetNames(directory: string): string[] {
       const text = `Cannot read ${ASSETS}/: it holds more than ${ASSET_FILES_MAX} files`;
       throw new WinnowError("RESOURCE_EXHAUSTED", text);
     }
-    return names.toSorted();
+    return names;
   } catch (error) {
     throw error instanceof WinnowError ? error : fileError(ASSETS, error);
   }

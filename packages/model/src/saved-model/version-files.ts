@@ -2,7 +2,7 @@
 // tensors and vocabularies; the worker's reading of partitions goes through it too, so that one
 // account knows every byte that was read.
 
-import { WinnowError, plainRowChecks } from "@winnow/core";
+import { WinnowError, excerpt, plainRowChecks } from "@winnow/core";
 import type {
   Fingerprint,
   RowChecks,
@@ -11,7 +11,14 @@ import type {
   Tensor,
   WarmUpRequest,
 } from "@winnow/core";
-import type { PartitionReader } from "../model-version.ts";
+import type { BoundFile, PartitionReader } from "../model-version.ts";
+import {
+  type ChecksumManifest,
+  type FileDigest,
+  MANIFEST_FILE,
+  assertAsListed,
+  assertListed,
+} from "./checksum-manifest.ts";
 import { type TableReading, readTable } from "./partition-reading.ts";
 import type { ReadAccount } from "./region.ts";
 import { type StoredRegion, storedRegionOf } from "./stored-region.ts";
@@ -19,26 +26,37 @@ import type { StoredTable, StoredTensor, TextVocabulary } from "./stored-table.t
 import { type BundleEntry, TensorBundle } from "./tensor-bundle.ts";
 import { parseTextVocabulary } from "./text-vocabulary.ts";
 import {
+  GRAPH_FILE,
+  INDEX_FILE,
+  assetName,
+  assetNames,
+  digestOf,
+  digestOfFile,
   fingerprintOf,
+  hasFile,
   hasVariables,
   noVariables,
   readAsset,
   readGraphFile,
+  readManifest,
 } from "./version-directory.ts";
 import { readWarmUp } from "./warm-up.ts";
 
 /** An opened SavedModel directory. Owns file handles until `close()`. */
 export class VersionFiles {
   readonly directory: string;
-  /** sha256 over saved_model.pb, variables.index and the assets. */
-  readonly fingerprint: Fingerprint;
   readonly #account: ReadAccount = { bytesRead: 0 };
   readonly #bundle: TensorBundle | undefined;
   readonly #constants = new Map<Tensor, StoredRegion>();
   readonly #tables = new Map<StoredTable, TableReading>();
-  #graphBytes: Uint8Array | undefined;
-
   readonly #checks: RowChecks;
+  readonly #manifest: ChecksumManifest | undefined;
+  /** Files that determine answers, by their path, as they were when they were read. */
+  readonly #digests = new Map<string, FileDigest>();
+  /** Vocabularies that were asked for, and their entries. */
+  readonly #vocabularies = new Map<string, number>();
+  #graphBytes: Uint8Array | undefined;
+  #fingerprint: Fingerprint | undefined;
 
   /**
    * Opens a directory; `checks` is what rows are put to.
@@ -48,8 +66,43 @@ export class VersionFiles {
     this.directory = directory;
     this.#checks = checks;
     this.#graphBytes = readGraphFile(directory, this.#account);
-    this.#bundle = hasVariables(directory) ? new TensorBundle(directory, this.#account) : undefined;
-    this.fingerprint = fingerprintOf(directory, this.#graphBytes, this.#account);
+    this.#manifest = readManifest(directory, this.#account);
+    this.#bind(GRAPH_FILE, digestOf(this.#graphBytes), true);
+    if (!hasVariables(directory)) return;
+    this.#bundle = new TensorBundle(directory, this.#account, (index) =>
+      this.#bind(INDEX_FILE, digestOf(index), true),
+    );
+  }
+
+  /**
+   * Of saved_model.pb, variables.index and the assets, as they were when they were read; the rest of them
+   * is read for it, once, and held to the manifest if there is one. @throws WinnowError DATA_LOSS
+   */
+  get fingerprint(): Fingerprint {
+    if (this.#fingerprint !== undefined) return this.#fingerprint;
+    for (const name of assetNames(this.directory)) {
+      if (!this.#digests.has(name)) {
+        this.#bind(name, digestOfFile(this.directory, name, this.#account), false);
+      }
+    }
+    if (this.#manifest !== undefined) this.#checkRest(this.#manifest);
+    this.#fingerprint = fingerprintOf(this.#digests);
+    return this.#fingerprint;
+  }
+
+  /** Whether a manifest lists this asset of the graph, which is then as listed. */
+  isVouchedFor(asset: string): boolean {
+    return this.#manifest?.has(assetName(asset)) === true;
+  }
+
+  /** The files that determine answers, and what holds each to what was written. */
+  get boundFiles(): readonly BoundFile[] {
+    return Array.from(this.#digests, ([name, digest]) => ({
+      name,
+      ...digest,
+      entries: this.#vocabularies.get(name),
+      isListed: this.#manifest?.has(name) === true,
+    }));
   }
 
   /** Content of saved_model.pb; read again if it was let go. */
@@ -93,7 +146,11 @@ export class VersionFiles {
     readonly values: Tensor;
   } {
     const content = readAsset(this.directory, vocabulary.file, this.#account);
-    return parseTextVocabulary(content, vocabulary);
+    const name = assetName(vocabulary.file);
+    this.#bind(name, digestOf(content), true);
+    const entries = parseTextVocabulary(content, vocabulary);
+    this.#vocabularies.set(name, entries.keys.data.length);
+    return entries;
   }
 
   /** What `TableSpec.sources` says of a stored tensor. @throws WinnowError NOT_FOUND, DATA_LOSS */
@@ -115,6 +172,40 @@ export class VersionFiles {
     this.#bundle?.close();
     this.#tables.clear();
     this.#constants.clear();
+  }
+
+  /** A file as it was read; what is used counts as the version's content, whoever else may write to it. */
+  #bind(name: string, digest: FileDigest, isUsed: boolean): void {
+    if (this.#manifest !== undefined) {
+      if (isUsed) assertListed(this.#manifest, name);
+      assertAsListed(this.#manifest, name, digest);
+    }
+    const known = this.#digests.get(name);
+    if (known !== undefined && known.sha256 !== digest.sha256) {
+      throw new WinnowError(
+        "DATA_LOSS",
+        `Cannot read ${excerpt(name)}: it changed while it was read`,
+      );
+    }
+    this.#digests.set(name, digest);
+  }
+
+  /**
+   * What else the manifest lists. Of data files only that they are there: a worker reads its own rows, and
+   * those are held to the checksums in variables.index, which the manifest vouches for.
+   */
+  #checkRest(manifest: ChecksumManifest): void {
+    const dataFiles = new Set(this.#bundle?.dataFiles() ?? []);
+    for (const name of dataFiles) assertListed(manifest, name);
+    for (const name of manifest.keys()) {
+      if (this.#digests.has(name)) continue;
+      if (!dataFiles.has(name)) {
+        assertAsListed(manifest, name, digestOfFile(this.directory, name, this.#account));
+      } else if (!hasFile(this.directory, name)) {
+        const text = `Refused the version: there is no ${excerpt(name)}, which ${MANIFEST_FILE} lists`;
+        throw new WinnowError("NOT_FOUND", text);
+      }
+    }
   }
 
   #readingOf(table: StoredTable, partition: number): TableReading {

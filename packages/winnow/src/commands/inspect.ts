@@ -9,7 +9,7 @@ import {
   type TableSpec,
   workerId,
 } from "@winnow/core";
-import { type ModelVersion, openModelVersion } from "@winnow/model";
+import { type BoundFile, type ModelVersion, openModelVersion } from "@winnow/model";
 import { type VersionDirectory, newestVersions } from "../model-source.ts";
 import { byteText } from "../progress-line.ts";
 import { align } from "./predict.ts";
@@ -45,6 +45,8 @@ export interface ModelReport {
     readonly flow: string;
   }[];
   readonly tables: readonly TableReport[];
+  /** Files that the fingerprint is made of; `isListed`: `SHA256SUMS` lists them, and they are as listed. */
+  readonly files: readonly BoundFile[];
   readonly denseBytes: number;
   readonly workers: readonly {
     readonly worker: string;
@@ -83,6 +85,7 @@ function reportOf(
       flow: flowOf(signature, program),
     })),
     tables: program.tables.map((table, index) => tableReport(version, table, index)),
+    files: version.files ?? [],
     denseBytes: program.denseModels.reduce((sum, model) => sum + model.byteLength, 0),
     workers: workerLoads(version, found.model, command),
   };
@@ -171,6 +174,16 @@ export function reportText(report: ModelReport): string {
     ["worker", "replicas", "memory"],
     ...report.workers.map((load) => [load.worker, String(load.partitions), byteText(load.bytes)]),
   ];
-  const blocks = [heading, ...signatures, align(tables), align(workers)];
+  const files = [
+    ["file", "size", "entries", "sha256", "SHA256SUMS"],
+    ...report.files.map((file) => [
+      file.name,
+      byteText(file.bytes),
+      file.entries?.toLocaleString("en") ?? "",
+      `${file.sha256.slice(0, 16)}…`,
+      file.isListed ? "as listed" : "not listed",
+    ]),
+  ];
+  const blocks = [heading, ...signatures, align(tables), align(files), align(workers)];
   return blocks.join("\n");
 }

@@ -78,6 +78,7 @@ function lookUp(lowering: Lowering, { node }: Visit, { rows, indices }: WantedRo
     kind: "lookup",
     name: node.name,
     table,
+    rows: indices,
     inputs: [keys],
     outputs: [],
   };

@@ -57,6 +57,8 @@ export interface LookupNode {
   readonly name: string;
   /** Position in the version's tables. */
   readonly table: number;
+  /** Numbers of the rows, as the graph gathers them. */
+  readonly rows: GraphValue;
   readonly inputs: readonly GraphValue[];
   outputs: readonly GraphValue[];
 }

@@ -174,7 +174,7 @@ class ProgramWriter {
 
   #vocabulary(table: string): number {
     const { vocabularies } = this.#shared;
-    const { vocabulary } = this.#sources.tables.get(table);
+    const { vocabulary } = this.#sources.tables.distinct(table);
     const known = vocabularies.indexOf(vocabulary);
     return known >= 0 ? known : vocabularies.push(vocabulary) - 1;
   }

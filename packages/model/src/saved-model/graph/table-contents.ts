@@ -1,7 +1,7 @@
 // What the lookup tables of a graph hold, found by following the initialiser: each table is filled
 // either from two constants (LookupTableImportV2) or from a text file in `assets/`.
 
-import { WinnowError, indexVocabularies } from "@winnow/core";
+import { WinnowError, excerpt, indexVocabularies } from "@winnow/core";
 import type { Tensor, Vocabulary, VocabularyIndex } from "@winnow/core";
 import type { TextVocabulary } from "../stored-table.ts";
 import type { VersionFiles } from "../version-files.ts";
@@ -62,6 +62,30 @@ export class TableContents {
     return index;
   }
 
+  /**
+   * A table that the router will ask. @throws WinnowError DATA_LOSS where a key stands in it twice, with
+   * different values: TensorFlow refuses that, too, and a file whose last line was cut often looks so
+   */
+  distinct(name: string): VocabularyIndex {
+    const index = this.get(name);
+    const { keys, values } = index.vocabulary;
+    const { repeated } = index;
+    if (repeated === undefined) return index;
+    const [first, second] = [textAt(values, repeated.first), textAt(values, repeated.second)];
+    if (first === second) return index;
+    const key = excerpt(textAt(keys, repeated.first));
+    const found = `key "${key}" has the values ${excerpt(first)} and ${excerpt(second)}`;
+    const file = this.textOf(name)?.file;
+    const where = file === undefined ? `lookup table ${name}` : `assets/${excerpt(file)}`;
+    throw new WinnowError("DATA_LOSS", `Refused a vocabulary: in ${where} the ${found}`);
+  }
+
+  /** What a table that a file fills reads of it; `undefined` for any other table. */
+  textOf(name: string): TextVocabulary | undefined {
+    const origin = this.#origins.get(name);
+    return origin?.kind === "text" ? origin.text : undefined;
+  }
+
   #entriesOf(origin: TableOrigin): { readonly keys: Tensor; readonly values: Tensor } {
     switch (origin.kind) {
       case "constants":
@@ -77,14 +101,21 @@ export class TableContents {
   }
 }
 
+function textAt(tensor: Tensor, position: number): string {
+  return tensor.dtype === "string" ? tensor.data.textAt(position) : String(tensor.data[position]);
+}
+
 /** Indexes the keys when the first one is asked for: most vocabularies only hand theirs on. */
 function lazyIndex(vocabulary: Vocabulary): VocabularyIndex {
-  let index: VocabularyIndex | undefined;
-  const positionsOf = (keys: Tensor): Int32Array => {
-    index ??= indexVocabularies([vocabulary])[0]!;
-    return index.positionsOf(keys);
+  let made: VocabularyIndex | undefined;
+  const index = (): VocabularyIndex => (made ??= indexVocabularies([vocabulary])[0]!);
+  return {
+    vocabulary,
+    positionsOf: (keys) => index().positionsOf(keys),
+    get repeated() {
+      return index().repeated;
+    },
   };
-  return { vocabulary, positionsOf };
 }
 
 /** Values of the graph tensors that stand for asset files. */
