@@ -3,8 +3,8 @@
 
 import { WinnowError, stringTensor, tensor, toWinnowError } from "@winnow/core";
 import type { Tensor, TensorOf } from "@winnow/core";
-import type { Prediction, Router } from "@winnow/router";
-import { MODEL, SIGNATURE_K } from "./simulated-models.ts";
+import type { PinnedModel, Prediction, Router } from "@winnow/router";
+import { LABEL, MODEL, SIGNATURE_K } from "./simulated-models.ts";
 import type { VersionContent } from "./simulated-models.ts";
 import type { SimulatedProcess } from "./simulated-process.ts";
 import type { RouterPlace } from "./simulated-routers.ts";
@@ -23,6 +23,7 @@ export interface RequestCounts {
 interface Wish {
   readonly users: readonly number[];
   readonly version: number | undefined;
+  readonly label: string | undefined;
   readonly k: number | undefined;
   /**
    * How many of a user's best items are excluded: nothing, one number for the best of the first user
@@ -33,6 +34,11 @@ interface Wish {
   readonly deadlineMs: number;
   /** The client goes away then. */
   readonly patienceMs: number;
+}
+
+interface SentWish extends Wish {
+  /** The ids that were excluded: of the newest content, whichever one answers. */
+  readonly exclude: readonly TensorOf<"string">[] | undefined;
 }
 
 /** A deadline may be missed by so much, and by what timers are late. */
@@ -92,9 +98,11 @@ export class CheckedRequests {
     const { users } = this.#world.scenario.size;
     const isSafety = this.#world.scenario.mode === "safety";
     const count = 1 + Math.floor(random() * 3);
+    const isLabelled = this.#world.label !== undefined && random() < 0.2;
     return {
       users: Array.from({ length: count }, () => Math.floor(random() * users)),
-      version: random() < 0.1 ? 1 + Math.floor(random() * 4) : undefined,
+      version: !isLabelled && random() < 0.1 ? 1 + Math.floor(random() * 4) : undefined,
+      label: isLabelled ? LABEL : undefined,
       k: random() < 0.3 ? 1 + Math.floor(random() * 60) : undefined,
       excluded: this.#excluded(count),
       allowPartial: isSafety && random() < 0.2,
@@ -125,27 +133,19 @@ export class CheckedRequests {
     this.counts.asked += 1;
     this.#open.add(at);
     const startMs = world.time.nowMs;
-    const isSuccessDue = this.isSuccessDue && wish.version === undefined;
+    const isDefault = wish.version === undefined && wish.label === undefined;
+    const isSuccessDue = this.isSuccessDue && isDefault;
     const pausesBefore = process.pauses;
     const client = this.#clientOf(process, wish);
     let outcome = "";
     try {
-      const pinned = await router.pin({ model: MODEL, version: wish.version });
+      const pinned = await router.pin({
+        model: MODEL,
+        version: wish.version,
+        label: wish.label,
+      });
       try {
-        const content = world.disk.contentOf(pinned.version);
-        if (wish.version !== undefined && wish.version !== pinned.version) {
-          world.violate("S4", `asked ${wish.version}, pinned ${pinned.version}`);
-        }
-        const prediction = await router.predict(pinned, {
-          signature: pinned.program.signatures[0]!,
-          inputs: new Map([["user", userTensor(wish.users)]]),
-          deadlineMs: process.nowMs() + wish.deadlineMs,
-          signal: client.signal,
-          k: wish.k,
-          exclude: excludedIds(content, wish),
-          allowPartial: wish.allowPartial,
-        });
-        outcome = `${pinned.version} ${this.#judge(prediction, content, wish)}`;
+        outcome = await this.#predict({ router, process, pinned }, wish, client.signal);
       } finally {
         pinned.release();
       }
@@ -163,6 +163,41 @@ export class CheckedRequests {
       world.violate("L2", `${elapsedMs} ms of ${wish.deadlineMs}: ${outcome}`);
     }
     world.note(process.name, `answered ${outcome}`, undefined);
+  }
+
+  /** Asks for one version, and judges the answer by what that version is. */
+  async #predict(
+    at: {
+      readonly router: Router;
+      readonly process: SimulatedProcess;
+      readonly pinned: PinnedModel;
+    },
+    wish: Wish,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const { router, process, pinned } = at;
+    const { disk, labelled } = this.#world;
+    const contents = disk.contentsOf(pinned.version);
+    const exclude = excludedIds(contents.at(-1)!, wish);
+    const isMeant =
+      wish.label === undefined
+        ? wish.version === undefined || wish.version === pinned.version
+        : labelled.has(pinned.version);
+    if (!isMeant) {
+      this.#world.violate("S4", `asked ${wish.label ?? wish.version}, pinned ${pinned.version}`);
+    }
+    const prediction = await router.predict(pinned, {
+      signature: pinned.program.signatures[0]!,
+      inputs: new Map([["user", userTensor(wish.users)]]),
+      deadlineMs: process.nowMs() + wish.deadlineMs,
+      signal,
+      k: wish.k,
+      exclude,
+      allowPartial: wish.allowPartial,
+    });
+    const { fingerprint } = pinned.program;
+    const content = contents.find(({ program }) => program.fingerprint === fingerprint);
+    return `${pinned.version} ${this.#judge(prediction, content!, { ...wish, exclude })}`;
   }
 
   /** A client that may go away before it has an answer. */
@@ -191,7 +226,7 @@ export class CheckedRequests {
     return text;
   }
 
-  #judge({ outputs, coverage }: Prediction, content: VersionContent, wish: Wish): string {
+  #judge({ outputs, coverage }: Prediction, content: VersionContent, wish: SentWish): string {
     const scores = outputs.get("output_1");
     const ids = outputs.get("output_2");
     if (scores?.dtype !== "float32" || ids?.dtype !== "string") {
@@ -203,7 +238,7 @@ export class CheckedRequests {
     if (!isWhole && !wish.allowPartial) this.#world.violate("S6", `coverage ${coverage}`);
     for (const [at, user] of wish.users.entries()) {
       const found = lists[at]!;
-      const excluded = excludedOf(content, wish, at);
+      const excluded = excludedOf(wish, at);
       const problem = isWhole
         ? differsFrom(found, bestOf(content, user, { excluded, k: wish.k ?? SIGNATURE_K }))
         : impossibleIn(found, bestOf(content, user, { excluded, k: Infinity }));
@@ -248,9 +283,8 @@ function excludedIds(
 }
 
 /** What must not be found for the user at this place of the request. */
-function excludedOf(content: VersionContent, wish: Wish, at: number): ReadonlySet<string> {
-  const lists = excludedIds(content, wish) ?? [];
-  return new Set(lists[lists.length > 1 ? at : 0]?.data.toText());
+function excludedOf({ exclude = [] }: SentWish, at: number): ReadonlySet<string> {
+  return new Set(exclude[exclude.length > 1 ? at : 0]?.data.toText());
 }
 
 function bestOf(

@@ -3,6 +3,8 @@
 
 import type { FaultKind, PlannedFault } from "./scenario.ts";
 import { harmsWorker } from "./scenario.ts";
+import { forgeRecords } from "./forged-records.ts";
+import type { Writing } from "./simulated-disk.ts";
 import type { Flaw } from "./simulated-models.ts";
 import type { Link } from "./simulated-network.ts";
 import type { WorkerPlace } from "./simulated-workers.ts";
@@ -14,6 +16,11 @@ const LEAST_WORKERS = 3;
 const WAIT_MS = 250;
 const BURST_REQUESTS = 300;
 const BURST_HALT_MS = 400;
+const FLOOD_REQUESTS = 1500;
+const CLOCK_ERROR_MS_MAX = 3_600_000;
+/** Pieces that a directory is written in. */
+const COPY_STEPS = 5;
+const COPY_MS_MAX = 3000;
 
 type Injection = (fault: PlannedFault) => void;
 
@@ -41,7 +48,9 @@ export class FaultInjection {
   /** Undoes every fault; what is under way ends by itself. */
   heal(): void {
     this.#isOver = true;
-    const { network, redis, routers, staff } = this.#world;
+    const { disk, network, redis, routers, staff } = this.#world;
+    for (const version of this.#copies) disk.put(version);
+    this.#copies.clear();
     redis.isUp = true;
     redis.latencyMs = 0.5;
     redis.cutOff.clear();
@@ -92,6 +101,8 @@ export class FaultInjection {
   }
 
   #harmedMs = -Infinity;
+  /** Versions that are being written. */
+  readonly #copies = new Set<number>();
 
   /** A fault with an end. */
   #during(durationMs: number, begin: () => void, end: () => void): void {
@@ -146,12 +157,19 @@ export class FaultInjection {
       "vanish worker": (fault) => crash(fault, true),
       // More requests than the budget for second attempts has room for, after seconds of few.
       "crash worker in a burst": (fault) => {
-        const { process } = this.#worker(fault);
-        this.#burst(BURST_REQUESTS);
-        if (fault.variant < 0.5) process?.pause();
-        this.#world.time.after(BURST_HALT_MS * fault.variant, () => {
-          if (!this.#isOver) crash(fault, false);
-        });
+        const place = this.#worker(fault);
+        const haltMs = BURST_HALT_MS * fault.variant;
+        this.#during(
+          haltMs + fault.durationMs,
+          () => {
+            this.#burst(BURST_REQUESTS);
+            if (fault.variant < 0.5) place.process?.pause();
+            this.#world.time.after(haltMs, () => {
+              if (!this.#isOver) place.crash(false);
+            });
+          },
+          () => place.start(),
+        );
       },
       "pause worker": (fault) => {
         const { process } = this.#worker(fault);
@@ -171,6 +189,12 @@ export class FaultInjection {
       "wedge device": (fault) => ill(fault, { isWedged: true }),
       "fill device": (fault) => ill(fault, { isFull: true }),
       "lose device": (fault) => this.#worker(fault).device?.lose(),
+      // As a machine that is restored from an older state.
+      "set clock back": (fault) => {
+        const place = this.#worker(fault);
+        place.clockErrorMs -= CLOCK_ERROR_MS_MAX * fault.variant;
+        crash(fault, false);
+      },
       "spoil disk": (fault) => {
         const place = this.#worker(fault);
         this.#during(
@@ -199,6 +223,30 @@ export class FaultInjection {
         if (place.isLeaving) place.isGone = true;
       },
     } satisfies Partial<Record<FaultKind, Injection>>;
+  }
+
+  /** Writes a directory file by file: what is there is not what will be, until the last one is. */
+  #copy(version: number, { durationMs }: PlannedFault, first: Writing = {}): void {
+    const { disk, time } = this.#world;
+    const stepMs = Math.min(durationMs, COPY_MS_MAX) / COPY_STEPS;
+    const write = (steps: number, writing: Writing): void => {
+      if (steps === 0 || this.#isOver) {
+        this.#copies.delete(version);
+        disk.put(version);
+        return;
+      }
+      disk.put(version, {
+        ...writing,
+        flaw: steps > 2 ? "unreadable" : "truncated",
+        isChanging: true,
+      });
+      time.after(stepMs, () => {
+        if (this.#copies.has(version)) write(steps - 1, {});
+      });
+    };
+    if (this.#copies.has(version)) return;
+    this.#copies.add(version);
+    write(COPY_STEPS, first);
   }
 
   #ofLinks() {
@@ -236,8 +284,7 @@ export class FaultInjection {
     };
     const router = ({ victim }: PlannedFault) => routers[Math.floor(victim * routers.length)]!;
     const put = (flaw: Flaw | undefined): void => {
-      const next = [...disk.sound, ...disk.flawed].reduce((most, each) => Math.max(most, each), 0);
-      if (next < LAST_VERSION) disk.put(next + 1, flaw);
+      if (disk.newest < LAST_VERSION) disk.put(disk.newest + 1, { flaw });
     };
     return {
       "scale up": () => {
@@ -275,6 +322,22 @@ export class FaultInjection {
       "mend version": () => {
         const last = disk.flawed.at(-1);
         if (last !== undefined) disk.put(last);
+      },
+      "copy version": (fault) => {
+        if (disk.newest < LAST_VERSION) this.#copy(disk.newest + 1, fault);
+      },
+      // In place, piece by piece.
+      "replace version": (fault) => {
+        const { sound } = disk;
+        const version = sound[Math.floor(fault.variant * sound.length)];
+        if (version !== undefined) this.#copy(version, fault, { isNew: true });
+      },
+      "forge store records": (fault) => forgeRecords(this.#world, fault),
+      flood: () => this.#burst(FLOOD_REQUESTS),
+      "move label": ({ variant }) => {
+        const { sound } = disk;
+        const version = sound[Math.floor(variant * sound.length)];
+        if (version !== undefined) this.#world.setLabel(version);
       },
       "drain router": (fault) => router(fault).restart(),
       "crash router": (fault) => {

@@ -4,6 +4,7 @@ import { partitionNames, place } from "@winnow/cluster";
 import type { Announcement } from "@winnow/cluster";
 import { workerId } from "@winnow/core";
 import { MODEL } from "./simulated-models.ts";
+import type { VersionContent } from "./simulated-models.ts";
 import type { RouterPlace } from "./simulated-routers.ts";
 import type { WorkerPlace } from "./simulated-workers.ts";
 import type { SimulatedWorld } from "./simulated-world.ts";
@@ -33,14 +34,17 @@ function checkWorker(world: SimulatedWorld, { name, worker, device }: WorkerPlac
   for (const version of kept) {
     const expected = intendedOn(world, name, version);
     resident += expected.length;
-    const held = heldOf(announcement, version);
+    const held = heldOf(announcement, world.disk.contentOf(version));
     if (held.join(" ") === expected.join(" ")) continue;
     const texts = `holds [${held.join(" ")}] instead of [${expected.join(" ")}]`;
     world.violate("L3", `${name} ${texts} of version ${version}: ${summary(announcement)}`);
   }
   // A flawed version may be tried again and again, and is held while it is judged.
   const others = announcement.versions.filter(
-    ({ version }) => !kept.includes(version) && !tried.has(version),
+    ({ version, fingerprint }) =>
+      !tried.has(version) &&
+      (!kept.includes(version) ||
+        fingerprint !== world.disk.contentOf(version).program.fingerprint),
   );
   if (others.length > 0) world.violate("L4", `${name} still holds ${summary(announcement)}`);
   const flawedRows = announcement.versions.some(
@@ -65,8 +69,10 @@ function intendedOn(world: SimulatedWorld, name: string, version: number): strin
     );
 }
 
-function heldOf({ versions }: Announcement, version: number): string[] {
-  const holding = versions.find((each) => each.version === version);
+function heldOf({ versions }: Announcement, { version, program }: VersionContent): string[] {
+  const holding = versions.find(
+    (each) => each.version === version && each.fingerprint === program.fingerprint,
+  );
   const tables = holding?.tables ?? [];
   return tables.flatMap(({ table, held }) =>
     held.map(({ partition }) => `${table}/${partition}`).toSorted(byPartition),
@@ -78,10 +84,11 @@ const byPartition = (a: string, b: string): number =>
 
 function summary({ versions }: Announcement): string {
   return versions
-    .map(({ version, state, serving, error, tables }) => {
+    .map(({ version, fingerprint, state, serving, error, tables }) => {
       const held = tables.map((table) => `${table.held.length}/${table.partitions}`).join(" ");
       const marks = `${serving === true ? " serving" : ""}${error ? ` ${error.message}` : ""}`;
-      return `${version} ${state}${marks} (${held})`;
+      const content = fingerprint?.split("-").slice(1, 3).join(".") ?? version;
+      return `${content} ${state}${marks} (${held})`;
     })
     .join(", ");
 }
@@ -92,7 +99,8 @@ async function checkRouter(world: SimulatedWorld, { name, router }: RouterPlace)
   try {
     const pinned = await router.pin({ model: MODEL });
     pinned.release();
-    if (pinned.version !== newest) {
+    const content = newest === undefined ? undefined : world.disk.contentOf(newest);
+    if (pinned.program.fingerprint !== content?.program.fingerprint) {
       const versions = JSON.stringify(router.status(MODEL));
       world.violate("L4", `${name} answers by ${pinned.version}, not ${newest}: ${versions}`);
     }

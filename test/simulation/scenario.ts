@@ -22,6 +22,7 @@ const WORKER_FAULTS = [
   "wedge device",
   "fill device",
   "lose device",
+  "set clock back",
   "spoil disk",
   "misread disk",
   "cut link",
@@ -42,6 +43,11 @@ const OTHER_FAULTS = [
   "publish flawed version",
   "remove version",
   "mend version",
+  "copy version",
+  "replace version",
+  "forge store records",
+  "flood",
+  "move label",
   "drain router",
   "crash router",
   "pause router",
@@ -142,7 +148,7 @@ function drawFaults(
 ): readonly PlannedFault[] {
   const isPossible = (kind: FaultKind): boolean => {
     if (about.membership === "list" && /store|scale|two/.test(kind)) return false;
-    const isSafetyOnly = kind === "crash router";
+    const isSafetyOnly = kind === "crash router" || kind === "flood";
     return about.mode === "safety" || !isSafetyOnly;
   };
   const possible = [...WORKER_FAULTS, ...OTHER_FAULTS].filter(isPossible);

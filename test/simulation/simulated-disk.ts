@@ -4,28 +4,55 @@ import { WinnowError } from "@winnow/core";
 import type { ModelVersion } from "@winnow/model";
 import type { WorkerDependencies } from "@winnow/worker";
 import { MODEL, SimulatedVersion, VersionContent } from "./simulated-models.ts";
-import type { Flaw, ModelSize } from "./simulated-models.ts";
+import type { Flaw, ModelSize, VersionFiles } from "./simulated-models.ts";
 
 interface Directory {
+  readonly revision: number;
   readonly flaw: Flaw | undefined;
   readonly stamp: string;
+  /** Its files are being written. */
+  readonly isChanging: boolean;
+}
+
+/** How a directory is written. */
+export interface Writing {
+  readonly flaw?: Flaw | undefined;
+  /** Something else than it held before. */
+  readonly isNew?: boolean;
+  /** More is to come. */
+  readonly isChanging?: boolean;
 }
 
 /** Version directories by number. */
 export class SimulatedDisk {
   readonly size: ModelSize;
-  readonly #contents = new Map<number, VersionContent>();
+  /** Every content that ever was, by version. */
+  readonly #contents = new Map<number, VersionContent[]>();
   readonly #directories = new Map<number, Directory>();
   #stamps = 0;
+  #newest = 0;
 
   constructor(size: ModelSize) {
     this.size = size;
   }
 
+  /** The highest number that ever was; numbers are not used again. */
+  get newest(): number {
+    return this.#newest;
+  }
+
   /** A version appears, or is written anew. */
-  put(version: number, flaw?: Flaw): void {
+  put(version: number, { flaw, isNew = false, isChanging = false }: Writing = {}): void {
     this.#stamps += 1;
-    this.#directories.set(version, { flaw, stamp: `stamp ${this.#stamps}` });
+    this.#newest = Math.max(this.#newest, version);
+    const contents = this.contentsOf(version);
+    if (isNew) {
+      const revision = contents.length;
+      contents.push(new VersionContent({ version, revision }, this.size));
+    }
+    const revision = contents.length - 1;
+    const stamp = `stamp ${this.#stamps}`;
+    this.#directories.set(version, { revision, flaw, stamp, isChanging });
   }
 
   remove(version: number): void {
@@ -34,26 +61,35 @@ export class SimulatedDisk {
 
   /** Versions that are there and sound, ascending. */
   get sound(): number[] {
-    const sound = [...this.#directories].filter(([, { flaw }]) => flaw === undefined);
-    return sound.map(([version]) => version).toSorted((a, b) => a - b);
+    return this.#numbers((each) => each.flaw === undefined && !each.isChanging);
   }
 
+  /** Versions that nobody mends. */
   get flawed(): number[] {
-    const sound = this.sound;
-    return [...this.#directories.keys()].filter((version) => !sound.includes(version));
+    return this.#numbers((each) => each.flaw !== undefined && !each.isChanging);
+  }
+
+  #numbers(isMeant: (directory: Directory) => boolean): number[] {
+    const found = [...this.#directories].filter(([, directory]) => isMeant(directory));
+    return found.map(([version]) => version).toSorted((a, b) => a - b);
   }
 
   has(version: number): boolean {
     return this.#directories.has(version);
   }
 
-  /** What a version is, whether or not its directory is there. */
-  contentOf(version: number): VersionContent {
+  /** All contents that a version has had, whether or not its directory is there; the last is newest. */
+  contentsOf(version: number): VersionContent[] {
     const known = this.#contents.get(version);
     if (known !== undefined) return known;
-    const content = new VersionContent(version, this.size);
-    this.#contents.set(version, content);
-    return content;
+    const contents = [new VersionContent({ version, revision: 0 }, this.size)];
+    this.#contents.set(version, contents);
+    return contents;
+  }
+
+  /** What a version is by now. */
+  contentOf(version: number): VersionContent {
+    return this.contentsOf(version).at(-1)!;
   }
 
   /** The disk as a worker's version watch sees it; `isReadable` says whether it can be read now. */
@@ -74,12 +110,21 @@ export class SimulatedDisk {
     };
   }
 
-  /** Opens a version directory; `misread`: what is read now is not what was written. */
+  /**
+   * Opens a version directory; `misread`: what is read now is not what was written. Files are copied
+   * over, so that who has opened them reads what they hold by then, or what a removed one held last.
+   */
   open(directory: string, misread: () => boolean): ModelVersion {
     const version = versionOf(directory);
+    let last = this.#filesOf(version);
+    if (last === undefined) throw new WinnowError("NOT_FOUND", `No files in ${directory}`);
+    return new SimulatedVersion(() => (last = this.#filesOf(version) ?? last!), misread);
+  }
+
+  #filesOf(version: number): VersionFiles | undefined {
     const found = this.#directories.get(version);
-    if (found === undefined) throw new WinnowError("NOT_FOUND", `No files in ${directory}`);
-    return new SimulatedVersion(this.contentOf(version), found.flaw, misread);
+    if (found === undefined) return undefined;
+    return { content: this.contentsOf(version)[found.revision]!, flaw: found.flaw };
   }
 }
 

@@ -11,8 +11,9 @@ import {
   fingerprint,
   partitionOfRow,
   rowRangeOf,
+  tensor,
 } from "@winnow/core";
-import type { ModelProgram, SignatureProgram, TableSpec } from "@winnow/core";
+import type { ModelProgram, SignatureProgram, TableSpec, WarmUpRequest } from "@winnow/core";
 import type { ModelVersion, PartitionReader } from "@winnow/model";
 import { seededRandom } from "./virtual-time.ts";
 
@@ -43,31 +44,49 @@ export interface BestItems {
 
 /** The name of the one model. */
 export const MODEL = "movies";
+/** The one label. */
+export const LABEL = "stable";
 /** Items a signature asks for. */
 export const SIGNATURE_K = 5;
 const CHUNK_ROWS = 8;
 
-/** The id of an item; it names its version. */
-const itemId = (version: number, row: number): string => `v${version} item ${row}`;
+/** The id of an item; it names its version, and which of its contents. */
+const itemId = ({ version, revision }: ContentName, row: number): string =>
+  `v${version}${revision > 0 ? `.${revision}` : ""} item ${row}`;
 
-/** The content of one version, and what is right. */
-export class VersionContent {
+/** A version directory may hold one content after the other. */
+export interface ContentName {
   readonly version: number;
+  readonly revision: number;
+}
+
+/** One content of one version, and what is right. */
+export class VersionContent implements ContentName {
+  readonly version: number;
+  readonly revision: number;
   readonly size: ModelSize;
   readonly program: ModelProgram;
   readonly users: Float32Array;
   readonly items: Float32Array;
   readonly #best = new Map<number, BestItems>();
 
-  constructor(version: number, size: ModelSize) {
+  constructor({ version, revision }: ContentName, size: ModelSize) {
     this.version = version;
+    this.revision = revision;
     this.size = size;
-    const random = seededRandom(version, "rows");
+    const random = seededRandom(version, revision > 0 ? `rows ${revision}` : "rows");
     const values = (rows: number): Float32Array =>
       Float32Array.from({ length: rows * size.dim }, () => Math.floor(random() * 5) - 2);
     this.users = values(size.users);
     this.items = values(size.items);
     this.program = this.#program();
+  }
+
+  /** Every second version brings a request to be replayed before it answers anybody. */
+  get warmUp(): readonly WarmUpRequest[] {
+    if ((this.version + this.revision) % 2 === 1) return [];
+    const users = tensor("int64", [1], BigInt64Array.of(0n));
+    return [{ signature: "serving_default", inputs: new Map([["user", users]]) }];
   }
 
   /** All items of a user, the best first. */
@@ -82,7 +101,7 @@ export class VersionContent {
     })).toSorted((a, b) => b.score - a.score || a.row - b.row);
     const best = {
       scores: scored.map(({ score }) => score),
-      ids: scored.map(({ row }) => itemId(this.version, row)),
+      ids: scored.map(({ row }) => itemId(this, row)),
     };
     this.#best.set(user, best);
     return best;
@@ -140,7 +159,7 @@ export class VersionContent {
       },
     ];
     return {
-      fingerprint: fingerprint(`content-${this.version}`.padEnd(64, "0")),
+      fingerprint: fingerprint(`content-${this.version}-${this.revision}-`.padEnd(64, "0")),
       tables,
       vocabularies: [],
       denseModels: [],
@@ -188,39 +207,48 @@ function signature(): SignatureProgram {
   };
 }
 
+/** What the files of a version directory hold. */
+export interface VersionFiles {
+  readonly content: VersionContent;
+  readonly flaw: Flaw | undefined;
+}
+
 /** An opened version directory, with its flaw. */
 export class SimulatedVersion implements ModelVersion {
   readonly directory: string;
   readonly program: ModelProgram;
+  readonly warmUp: readonly WarmUpRequest[];
   bytesRead = 0;
-  readonly #content: VersionContent;
-  readonly #flaw: Flaw | undefined;
-
+  readonly #files: () => VersionFiles;
   readonly #misread: () => boolean;
 
-  constructor(content: VersionContent, flaw: Flaw | undefined, misread: () => boolean) {
+  /** `files` gives what its files hold now: they may be copied over while they are open. */
+  constructor(files: () => VersionFiles, misread: () => boolean) {
+    const { content, flaw } = files();
     if (flaw === "unreadable") throw new WinnowError("PERMISSION_DENIED", "Cannot open the file");
     this.directory = String(content.version);
     this.program = content.program;
-    this.#content = content;
-    this.#flaw = flaw;
+    this.warmUp = content.warmUp;
+    this.#files = files;
     this.#misread = misread;
   }
 
   partitionBytes(table: number, partition: number): number {
-    return this.#content.rowsOf(table, partition).length * this.#content.size.dim * 4;
+    const { content } = this.#files();
+    return content.rowsOf(table, partition).length * content.size.dim * 4;
   }
 
   openPartition(table: number, partition: number): PartitionReader {
-    const rows = this.#content.rowsOf(table, partition);
-    const values = this.#content.valuesOf(table, rows);
+    const files = this.#files();
+    const { content } = files;
+    const rows = content.rowsOf(table, partition);
+    const values = content.valuesOf(table, rows);
     // The last partition of the items is the one that is spoiled.
-    const isSpoiled = table === 1 && partition === this.#content.size.partitions - 1;
-    const flaw = isSpoiled ? this.#flaw : undefined;
+    const isSpoiled = table === 1 && partition === content.size.partitions - 1;
+    const flaw = isSpoiled ? files.flaw : undefined;
     if (flaw === "flipped" || (this.#misread() && values.length > 0)) values[0]! += 1;
-    const { dim } = this.#content.size;
-    const { version } = this.#content;
-    const names = rows.map((row) => itemId(version, row));
+    const { dim } = content.size;
+    const names = rows.map((row) => itemId(content, row));
     const keyed = {
       globalRows: Uint32Array.from(rows),
       keys: undefined,

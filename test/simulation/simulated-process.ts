@@ -34,6 +34,8 @@ interface SetTimer {
 /** Longest wait that Node's timers know; anything longer fires at once. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 const HICCUP_RATIO = 0.002;
+/** However often it is read at one moment of the world, a clock is ahead of it by so much at most. */
+const LEAD_MS_MAX = 50;
 
 /** A process: its clock, its timers, its mail. */
 export class SimulatedProcess implements Clock {
@@ -68,7 +70,9 @@ export class SimulatedProcess implements Clock {
     const { unkindness, time } = this.#world;
     const hiccupMs = this.#random() < HICCUP_RATIO ? this.#random() * unkindness.hiccupMs : 0;
     const passedMs = this.#random() * unkindness.readingMs + hiccupMs;
-    this.#readMs = Math.max(this.#readMs, time.nowMs + this.#offsetMs) + passedMs;
+    const trueMs = time.nowMs + this.#offsetMs;
+    const laterMs = Math.max(this.#readMs, trueMs) + passedMs;
+    this.#readMs = Math.max(this.#readMs, Math.min(laterMs, trueMs + LEAD_MS_MAX));
     return this.#readMs;
   }
 

@@ -4,6 +4,7 @@ import { createRouter } from "@winnow/router";
 import type { Router } from "@winnow/router";
 import type { MembershipStore } from "@winnow/cluster";
 import { SimulatedProcess } from "./simulated-process.ts";
+import { LABEL, MODEL } from "./simulated-models.ts";
 import type { SimulatedWorld } from "./simulated-world.ts";
 import { seededRandom } from "./virtual-time.ts";
 
@@ -48,6 +49,9 @@ export class RouterPlace {
         routerId: this.name,
         replication: scenario.replication,
         hedge: scenario.hedge,
+        ...(world.label === undefined
+          ? {}
+          : { labels: new Map([[MODEL, new Map([[LABEL, world.label]])]]) }),
         ...(scenario.inlineTables ? {} : { routerTableBytesMax: 0 }),
       },
       {

@@ -6,6 +6,7 @@ import type { Describe, MembershipStore } from "@winnow/cluster";
 import { workerId } from "@winnow/core";
 import type { Scenario } from "./scenario.ts";
 import { SimulatedDisk } from "./simulated-disk.ts";
+import { LABEL, MODEL } from "./simulated-models.ts";
 import { SimulatedNetwork } from "./simulated-network.ts";
 import type { ClockUnkindness, ProcessWorld, SimulatedProcess } from "./simulated-process.ts";
 import { SimulatedRedis } from "./simulated-redis.ts";
@@ -41,6 +42,10 @@ export class SimulatedWorld implements ProcessWorld {
   readonly workers: WorkerPlace[];
   readonly routers: RouterPlace[];
   readonly violations: Violation[] = [];
+  /** What the label means; `undefined`: there is none yet. */
+  label: number | undefined;
+  /** All that it has meant. */
+  readonly labelled = new Set<number>();
   /** Told every line, with its time. */
   onNote: ((line: NotedLine) => void) | undefined;
   #trace = 0x811c9dc5;
@@ -114,6 +119,14 @@ export class SimulatedWorld implements ProcessWorld {
     process.kill();
     this.network.end(process, isSilent);
     this.redis.forget(process);
+  }
+
+  /** From now on the label means this version, at every router. */
+  setLabel(version: number): void {
+    this.label = version;
+    this.labelled.add(version);
+    const labels = new Map([[MODEL, new Map([[LABEL, version]])]]);
+    for (const { router } of this.routers) router?.setLabels(labels);
   }
 
   addWorker(): void {

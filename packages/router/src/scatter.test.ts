@@ -269,6 +269,26 @@ describe("a search over faulty workers", () => {
     expect(plain(await bench.settle(answer))).toEqual(bench.expected(vectors, 5));
   });
 
+  test("plans again without a budget where a slow worker was left waiting and then died", async () => {
+    const settings = { ...noSecondAttempts, attemptTimeoutMs: 20 };
+    const held = [[0, 1], [0, 1], [2, 3]];
+    const bench = new QueryBench({ held, settings });
+    const [silent, former, successor] = bench.workers;
+    silent!.behave = () => "silent";
+    former!.behave = () => "silent";
+    const vectors = bench.vectors(1);
+
+    const answer = bench.search({ vectors, k: 5 });
+    await bench.clock.advanceSettled(60);
+    for (const partition of [0, 1]) successor!.held.add(partition);
+    bench.announce(successor!);
+    bench.kill(silent!);
+    await bench.clock.advanceSettled(5);
+    bench.kill(former!);
+
+    expect(plain(await bench.settle(answer))).toEqual(bench.expected(vectors, 5));
+  });
+
   test("gives a request up that has lost too many workers: it may be what kills them", async () => {
     const settings = { ...noSecondAttempts, lostWorkersMax: 2 };
     const everywhere = Array.from({ length: 5 }, () => [0]);

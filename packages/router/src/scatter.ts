@@ -132,7 +132,6 @@ class Scatter {
     if (isSecond && !budget.allowsSecond(kind, share)) {
       observer.budgetSpent?.(kind);
       this.#reason = "the budget for second attempts is spent";
-      this.#isCostly = true;
       return false;
     }
     const asked = this.#send(slot);

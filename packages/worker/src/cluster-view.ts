@@ -179,6 +179,15 @@ export class ClusterView {
     return proofs.map((proof) => (proof.kind === "proven" ? proof.shares : undefined));
   }
 
+  /** Versions of a model that another worker, be it in drain, takes for the default. */
+  servedElsewhere(model: string): number[] {
+    return this.others.flatMap(({ versions }) =>
+      versions
+        .filter((holding) => holding.model === model && holding.serving === true)
+        .map(({ version }) => version),
+    );
+  }
+
   /** Versions of a model that another worker could not load. */
   failedElsewhere(model: string): number[] {
     return this.others.flatMap(({ versions }) =>

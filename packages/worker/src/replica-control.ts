@@ -297,7 +297,8 @@ export class ReplicaControl {
 
   #choiceOf(model: string, available: readonly number[]): VersionChoice {
     const serving = this.serving.get(model)?.version;
-    return { available, failed: this.#failed(model), serving };
+    const servedElsewhere = this.#cluster.servedElsewhere(model);
+    return { available, failed: this.#failed(model), serving, servedElsewhere };
   }
 
   /** Whether a directory, as it is now, holds this content. */

@@ -40,27 +40,39 @@ describe("indexVersions()", () => {
 
 describe("wantedVersions()", () => {
   test("latest 1 wants the newest, compared as numbers", () => {
-    const choice = { available: [9, 10, 2], failed: none, serving: undefined };
+    const choice = { available: [9, 10, 2], failed: none, serving: undefined, servedElsewhere: [] };
 
     expect(wantedVersions({ kind: "latest", count: 1 }, choice)).toEqual([10]);
     expect(wantedVersions({ kind: "latest", count: 2 }, choice)).toEqual([10, 9]);
   });
 
   test("the serving version is wanted and comes first, whatever the policy says", () => {
-    const choice = { available: [6, 7], failed: none, serving: 6 };
+    const choice = { available: [6, 7], failed: none, serving: 6, servedElsewhere: [] };
 
     expect(wantedVersions({ kind: "latest", count: 1 }, choice)).toEqual([6, 7]);
     expect(wantedVersions({ kind: "specific", versions: [7] }, choice)).toEqual([6, 7]);
   });
 
+  test("what others have moved on to is kept until this worker has followed them", () => {
+    const choice = { available: [6, 7, 8], failed: none, serving: 6, servedElsewhere: [7, 6, 5] };
+
+    expect(wantedVersions({ kind: "latest", count: 1 }, choice)).toEqual([6, 8, 7]);
+    expect(wantedVersions({ kind: "latest", count: 1 }, { ...choice, serving: 7 })).toEqual([7, 8]);
+  });
+
   test("a version that failed leaves room for the newest that can be loaded", () => {
-    const choice = { available: [5, 6, 7], failed: new Set([7]), serving: undefined };
+    const choice = {
+      available: [5, 6, 7],
+      failed: new Set([7]),
+      serving: undefined,
+      servedElsewhere: [],
+    };
 
     expect(wantedVersions({ kind: "latest", count: 1 }, choice)).toEqual([7, 6]);
   });
 
   test("a serving version whose directory is gone is not wanted", () => {
-    const choice = { available: [7], failed: none, serving: 6 };
+    const choice = { available: [7], failed: none, serving: 6, servedElsewhere: [] };
 
     expect(wantedVersions({ kind: "all" }, choice)).toEqual([7]);
   });
@@ -69,7 +81,12 @@ describe("wantedVersions()", () => {
     const versions = fc.uniqueArray(fc.integer({ min: 0, max: 30 }), { maxLength: 12 });
     fc.assert(
       fc.property(versions, versions, fc.nat(4), (available, failed, count) => {
-        const choice = { available, failed: new Set(failed), serving: available[0] };
+        const choice = {
+          available,
+          failed: new Set(failed),
+          serving: available[0],
+          servedElsewhere: [],
+        };
 
         const wanted = wantedVersions({ kind: "latest", count }, choice);
 
@@ -85,7 +102,7 @@ describe("wantedVersions()", () => {
 });
 
 describe("going back", () => {
-  const choice = { available: [5, 6, 7], failed: none, serving: 7 };
+  const choice = { available: [5, 6, 7], failed: none, serving: 7, servedElsewhere: [] };
 
   test.each([
     ["a specific policy names older versions alone", [5, 6], { ...choice, expected: true }],

@@ -48,6 +48,8 @@ export interface VersionChoice {
   readonly failed: ReadonlySet<number>;
   /** The version the cluster answers with by default, if there is one. */
   readonly serving: number | undefined;
+  /** Versions that other workers answer with by default: this one may be late, or they. */
+  readonly servedElsewhere: readonly number[];
 }
 
 /**
@@ -58,8 +60,24 @@ export function wantedVersions(policy: VersionPolicy, choice: VersionChoice): nu
   const descending = [...choice.available].toSorted((a, b) => b - a);
   const byPolicy = versionsOfPolicy(policy, { descending, failed: choice.failed });
   const { serving } = choice;
-  const others = descending.filter((version) => byPolicy.has(version) && version !== serving);
+  const isWanted = (version: number): boolean =>
+    byPolicy.has(version) || (policy.kind === "latest" && isAheadOf(serving, version, choice));
+  const others = descending.filter((version) => isWanted(version) && version !== serving);
   return serving !== undefined && descending.includes(serving) ? [serving, ...others] : others;
+}
+
+/**
+ * Whether others have moved on to a version that is newer than what serves here. It must stay until this
+ * worker has followed them, though a still newer one may have come: while a worker is in drain, the
+ * newest may have to wait, and nobody could answer by what the others serve once that worker is gone.
+ * (A policy that names versions goes back as well: what is newer is then what all are leaving.)
+ */
+function isAheadOf(
+  serving: number | undefined,
+  version: number,
+  { servedElsewhere }: VersionChoice,
+): boolean {
+  return serving !== undefined && version > serving && servedElsewhere.includes(version);
 }
 
 /**
