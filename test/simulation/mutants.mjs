@@ -118,11 +118,11 @@ const MUTANTS = [
     replacement: "true",
   },
   {
-    name: "a content that is given up before what replaces it can answer",
-    mode: "liveness",
-    file: "packages/worker/src/version-succession.ts",
-    text: 'return serves || (held.life.phase !== "unloading" && isAwaited(next, facts));',
-    replacement: "return false;",
+    name: "queries that any content of their version answers",
+    mode: "safety",
+    file: "packages/worker/src/replica-set.ts",
+    text: "if (openedOf(held)?.fingerprint === key.fingerprint) return held;",
+    replacement: "if (openedOf(held) !== undefined) return held;",
   },
   {
     name: "labels that mean the default version",
@@ -137,6 +137,13 @@ const MUTANTS = [
     file: "packages/router/src/warm-up.ts",
     text: "this.#done.add(loaded);",
     replacement: "",
+  },
+  {
+    name: "a worker that has started anew and is asked by what it held before",
+    mode: "safety",
+    file: "packages/router/src/replica-choice.ts",
+    text: "announcement?.incarnation === question.lives.get(id)?.incarnation",
+    replacement: "true",
   },
   {
     name: "replicas that were misread and are kept",

@@ -3,10 +3,11 @@
 // the replica with the least to do is taken: fewest partitions of this query, then fewest questions
 // under way, then chance. Latency does not choose (reliability: it herds onto one worker).
 //
-// Untrusted workers come last and are never left out, so the last replica is always asked.
+// Untrusted workers come last and are never left out, so the last replica is always asked. A worker that
+// has started anew since the table was made is another one, and asked by a later table only.
 
 import type { WorkerId } from "@winnow/core";
-import type { RoutedTable } from "@winnow/cluster";
+import type { RoutedTable, RoutingTable } from "@winnow/cluster";
 import type { WorkerPeer } from "./worker-peer.ts";
 
 /** What is known of workers and chance. */
@@ -18,6 +19,8 @@ export interface ReplicaChoiceParts {
 /** Partitions that want a worker. */
 export interface ReplicaChoiceQuestion {
   readonly table: RoutedTable;
+  /** Workers as the table knows them. */
+  readonly lives: RoutingTable["workers"];
   /** Ascending. */
   readonly partitions: readonly number[];
   /** Workers that have been asked already. */
@@ -117,7 +120,15 @@ function leastBusy(peers: readonly WorkerPeer[], state: ChoiceState): WorkerPeer
 function askable(id: WorkerId | undefined, state: ChoiceState): WorkerPeer | undefined {
   if (id === undefined || state.question.avoided.has(id)) return undefined;
   const peer = state.parts.peers.get(id);
-  return peer?.askable === true ? peer : undefined;
+  return peer?.askable === true && isSameLife(peer, state) ? peer : undefined;
+}
+
+/**
+ * Whether a worker is still who the table was made of. A process that has started since answers as soon
+ * as it has read its rows, but only a table that knows its checksums can tell whether they are right.
+ */
+function isSameLife({ id, announcement }: WorkerPeer, { question }: ChoiceState): boolean {
+  return announcement?.incarnation === question.lives.get(id)?.incarnation;
 }
 
 /** Negative if `a` should rather be asked than `b`. */

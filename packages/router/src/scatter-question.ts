@@ -1,7 +1,7 @@
 // What a scatter is asked and how it may end.
 
 import type { VersionKey, WinnowError } from "@winnow/core";
-import type { RoutedTable, WorkerAnswer, WorkerAsk } from "@winnow/cluster";
+import type { RoutedTable, RoutingTable, WorkerAnswer, WorkerAsk } from "@winnow/cluster";
 import type { ScatterPart } from "./slot.ts";
 
 /** What is asked. */
@@ -29,6 +29,8 @@ export interface ScatterQuestion {
 /** One attempt to have a question answered by one generation. */
 export interface ScatterAttempt {
   readonly table: RoutedTable;
+  /** The workers of the table's generation: a later life of one of them may hold something else. */
+  readonly lives: RoutingTable["workers"];
   /**
    * What its first questions count as: a query that is planned again is a `retry` and needs the
    * budget, unless no worker has computed for it yet (`again`).

@@ -1,6 +1,6 @@
 // A search over workers that die, stall, refuse and lie: asked elsewhere, never mixed, never hanging.
 
-import { WinnowError } from "@winnow/core";
+import { WinnowError, incarnation } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { plain, QueryBench, twice } from "./query-bench.cases.ts";
 
@@ -123,6 +123,19 @@ describe("a search over faulty workers", () => {
     const answer = await bench.settle(bench.search({ vectors, k: 5 }));
 
     expect(plain(answer)).toEqual(bench.expected(vectors, 5));
+  });
+
+  test("S1: asks no later life of a worker by a table that was made of a former one", async () => {
+    const bench = new QueryBench({ held: twice });
+    const vectors = bench.vectors(1);
+    const restarted = bench.workers[0]!;
+    const anew = { ...restarted.announcement(), incarnation: incarnation(2) };
+    bench.peers.get(restarted.id)!.onAnnouncement(anew);
+
+    const answer = await bench.settle(bench.search({ vectors, k: 5 }));
+
+    expect(plain(answer)).toEqual(bench.expected(vectors, 5));
+    expect(restarted.asked).toEqual([]);
   });
 
   test("I1: a generation that cannot finish is left whole, for the current one", async () => {
@@ -271,7 +284,11 @@ describe("a search over faulty workers", () => {
 
   test("plans again without a budget where a slow worker was left waiting and then died", async () => {
     const settings = { ...noSecondAttempts, attemptTimeoutMs: 20 };
-    const held = [[0, 1], [0, 1], [2, 3]];
+    const held = [
+      [0, 1],
+      [0, 1],
+      [2, 3],
+    ];
     const bench = new QueryBench({ held, settings });
     const [silent, former, successor] = bench.workers;
     silent!.behave = () => "silent";

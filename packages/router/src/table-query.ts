@@ -128,7 +128,8 @@ async function ask(
   const { version, deadlineMs, lostWorkers, table: current } = how.scope;
   const table = routedTable(current, version, question.tableNumber)!;
   const { attempt, allowPartial } = how;
-  const whole = { ...question, version, deadlineMs, lostWorkers, table, attempt, allowPartial };
+  const request = { ...question, version, deadlineMs, lostWorkers, allowPartial };
+  const whole = { ...request, table, lives: current.workers, attempt };
   const result = await scatter(parts, whole, question.signal);
   if (result.state === "refused") throw result.error;
   return result;

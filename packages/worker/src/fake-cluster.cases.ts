@@ -32,6 +32,7 @@ export class FakeCluster {
   /** As with a static list of members: a worker in drain keeps its place. */
   isListed = false;
   #versions: readonly FoundVersion[] = [];
+  #stamp = "";
 
   constructor(settings: Partial<ReplicaSettings> = {}, clock: ManualClock = new ManualClock()) {
     this.settings = settings;
@@ -40,10 +41,16 @@ export class FakeCluster {
 
   /** Puts version directories `/m/<n>` of model `m` on the shared disk. */
   setVersions(tables: Readonly<Record<number, readonly OpenedTable[]>>, stamp = "a"): void {
+    const before = new Map(this.#versions.map((found) => [found.version, found.stamp]));
+    const isSameStamp = stamp === this.#stamp;
+    this.#stamp = stamp;
     this.#versions = Object.entries(tables).map(([number, ofVersion]) => {
       const directory = `/m/${number}`;
+      const version = Number(number);
       this.plan.directories.set(directory, ofVersion);
-      return { version: Number(number), directory, stamp };
+      // What was replaced since does not look again as it did before.
+      const kept = isSameStamp ? before.get(version) : undefined;
+      return { version, directory, stamp: kept ?? stamp };
     });
     this.#tell();
   }
