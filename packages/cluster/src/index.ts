@@ -9,6 +9,8 @@ export type {
   VersionHolding,
   WorkerState,
 } from "./announcement.ts";
+export { GrpcDoor } from "./grpc-door/grpc-door.ts";
+export type { GrpcDoorParts, GrpcDoorSettings, PlaceLimits } from "./grpc-door/grpc-door.ts";
 export { readContact } from "./membership/contact.ts";
 export type { Contact, WrittenContact } from "./membership/contact.ts";
 export type { MembershipStore, MembershipView, SilentMember } from "./membership/membership.ts";

@@ -16,8 +16,8 @@ import type { Clock } from "./clock.ts";
 import { setGraceTimer } from "./grace-timer.ts";
 import type { GraceTimer } from "./grace-timer.ts";
 
-/** Why a transfer was ended before its time. */
-export type GiveUpReason = "stalled" | "overdue" | "memory";
+/** Why a transfer was ended before its time; `places`: what came after it needs its place. */
+export type GiveUpReason = "stalled" | "overdue" | "memory" | "places";
 
 /** Bounds of all transfers of one kind. */
 export interface TransferLimits {
@@ -48,6 +48,8 @@ export interface HeldMemory {
 
 /** One transfer as whoever handles it sees it. */
 export interface Transfer {
+  /** Looks in a row between which it did not move by a piece. */
+  readonly stillLooks: number;
   /** Memory for so many bytes more; false, and nothing is taken, where there is none. */
   take(bytes: number): boolean;
   /** Holds so many bytes from now on; false, and nothing changes, where there is no memory for more. */
@@ -202,7 +204,6 @@ class OpenTransfer implements Transfer {
   readonly #all: Transfers;
   bytes = 0;
   looks = 0;
-  /** Looks in a row between which it did not move by a piece. */
   stillLooks = 0;
   #movedBytes = 0;
 

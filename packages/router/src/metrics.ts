@@ -70,6 +70,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     grpc: {
       answered: (call) =>
         record({ ...call, kind: `grpc:${call.api}`, coverage: 1, entrypoint: "GRPC" }),
+      gaveUp: (what, reason) => givenUp.inc({ door: "grpc", reason: `${what}_${reason}` }),
     },
     router: routerObserver(registry),
     watch: (router) => {

@@ -1,6 +1,6 @@
-// What every call passes, health checks and watches included: it is known from its first byte to its
-// last, refused above the limit before its message is read, cut when the server must end, and whatever
-// text it ends with is short.
+// What every call passes that the door (`cluster/src/grpc-door`) has let in, health checks and watches
+// included: it is known until its end, cut when the server must end, and whatever text it ends with is
+// short.
 
 import { ServerInterceptingCall, ServerListenerBuilder, status } from "@grpc/grpc-js";
 import type { ServerInterceptor } from "@grpc/grpc-js";
@@ -9,16 +9,11 @@ import { cutDetails } from "./status-details.ts";
 type Intercepted = Parameters<ServerInterceptor>[1];
 type Method = Parameters<ServerInterceptor>[0];
 
-/** Counts, refuses and cuts calls. */
+/** Knows calls, and cuts them. */
 export class CallGate {
-  readonly #callsMax: number;
   readonly #idle: (() => void)[] = [];
   readonly #calls = new Set<Intercepted>();
   #unaryCalls = 0;
-
-  constructor(callsMax: number) {
-    this.#callsMax = callsMax;
-  }
 
   /** Whether no call is open but streams, which end when their client likes. */
   get isIdle(): boolean {
@@ -54,11 +49,6 @@ export class CallGate {
     const unary = method.responseStream ? 0 : 1;
     return new ServerListenerBuilder()
       .withOnReceiveMetadata((metadata, next) => {
-        if (this.#calls.size >= this.#callsMax) {
-          const details = `All ${this.#callsMax} places for calls are taken; try again`;
-          call.sendStatus({ code: status.UNAVAILABLE, details });
-          return;
-        }
         this.#calls.add(call);
         this.#unaryCalls += unary;
         next(metadata);

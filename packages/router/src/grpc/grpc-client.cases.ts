@@ -92,6 +92,8 @@ export interface Running {
   readonly predictor: FixturePredictor;
   readonly port: number;
   readonly answered: AnsweredCall[];
+  /** Transfers that were given up: `body stalled`, `answer memory`. */
+  readonly gaveUp: string[];
   readonly prediction: ServingClient;
   readonly models: ServingClient;
 }
@@ -102,6 +104,7 @@ const opened: { close(): unknown }[] = [];
 export async function start(options: GrpcOptions = {}, reload?: ReloadModels): Promise<Running> {
   const predictor = new FixturePredictor(SMALL_WEIGHTS);
   const answered: AnsweredCall[] = [];
+  const gaveUp: string[] = [];
   const server = createGrpcServer(
     predictor,
     { drainIdleMs: 10, healthLookMs: 2, ...options },
@@ -109,7 +112,10 @@ export async function start(options: GrpcOptions = {}, reload?: ReloadModels): P
       clock: systemClock,
       random: () => 0.5,
       log: silentLogger,
-      observer: { answered: (call) => void answered.push(call) },
+      observer: {
+        answered: (call) => void answered.push(call),
+        gaveUp: (what, reason) => void gaveUp.push(`${what} ${reason}`),
+      },
       reload,
     },
   );
@@ -117,7 +123,7 @@ export async function start(options: GrpcOptions = {}, reload?: ReloadModels): P
   const { port } = await server.listen({ host: "127.0.0.1", port: 0 });
   const prediction = clientOf("PredictionService", port);
   const models = clientOf("ModelService", port);
-  return { server, predictor, port, answered, prediction, models };
+  return { server, predictor, port, answered, gaveUp, prediction, models };
 }
 
 /** A client of a service, on a connection of its own. */

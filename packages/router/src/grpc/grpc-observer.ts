@@ -1,5 +1,7 @@
 // What the gRPC side tells whoever keeps metrics. It is told, not asked, and must not throw.
 
+import type { GiveUpReason } from "@winnow/core";
+
 /** One call that has been answered. */
 export interface AnsweredCall {
   /** As TensorFlow Serving's metrics name it: `Predict`, `GetModelMetadata`, … */
@@ -18,4 +20,6 @@ export interface AnsweredCall {
 export interface GrpcObserver {
   /** A call was answered, whatever the answer. */
   answered(call: AnsweredCall): void;
+  /** A request was not read to its end, or an answer not written: the client is slow, or room short. */
+  gaveUp?(what: "body" | "answer", reason: GiveUpReason): void;
 }

@@ -1,12 +1,16 @@
 // TensorFlow Serving's gRPC port: PredictionService, ModelService, and the health service probes ask.
 // Start reading here to follow a call down:
 //
-//   call-gate ─▶ serving-handlers ─▶ predict-call ─▶ request-messages, tensor-proto-reader
-//                                                └─▶ Predictor ─▶ predict-answer
+//   cluster/grpc-door ─▶ call-gate ─▶ serving-handlers
+//     ─▶ predict-call ─▶ request-messages, tensor-proto-reader
+//                      └─▶ Predictor ─▶ predict-answer
 
 import { Server, ServerCredentials } from "@grpc/grpc-js";
 import type { UntypedServiceImplementation } from "@grpc/grpc-js";
+import { GrpcDoor } from "@winnow/cluster";
+import type { PlaceLimits } from "@winnow/cluster";
 import { WinnowError, sleep } from "@winnow/core";
+import type { HeldMemory } from "@winnow/core";
 import { HealthImplementation } from "grpc-health-check";
 import type { Predictor } from "../predictor.ts";
 import { CallGate } from "./call-gate.ts";
@@ -27,6 +31,8 @@ export interface GrpcServer {
   drain(): Promise<void>;
   /** Stops at once; calls being answered are cut. */
   close(): Promise<void>;
+  /** The memory held for clients. */
+  held(): readonly HeldMemory[];
 }
 
 /** Makes a server that answers from `predictor`; it does not listen yet. */
@@ -38,6 +44,7 @@ export function createGrpcServer(
   return new ServingServer(predictor, resolveGrpcOptions(options), environment);
 }
 
+const HEALTH_WATCH = "/grpc.health.v1.Health/Watch";
 /** Names the health service answers for; "" is the server as a whole. */
 const HEALTH_NAMES = ["", PREDICTION_SERVICE, MODEL_SERVICE];
 
@@ -45,7 +52,8 @@ class ServingServer implements GrpcServer {
   readonly #settings: GrpcSettings;
   readonly #environment: GrpcEnvironment;
   readonly #predictor: Predictor;
-  readonly #gate: CallGate;
+  readonly #door: GrpcDoor;
+  readonly #gate = new CallGate();
   readonly #server: Server;
   readonly #health = new HealthImplementation({});
   readonly #ended = new AbortController();
@@ -56,16 +64,24 @@ class ServingServer implements GrpcServer {
     this.#settings = settings;
     this.#environment = environment;
     this.#predictor = predictor;
-    this.#gate = new CallGate(settings.callsMax);
+    const places = placesOf(settings);
+    this.#door = new GrpcDoor({
+      clock: environment.clock,
+      settings,
+      placeOf: (path) => (path === HEALTH_WATCH ? places.watches : places.calls),
+      onGivenUp: (what, reason) => environment.observer?.gaveUp?.(what, reason),
+    });
     this.#server = new Server({
+      ...GrpcDoor.options(Object.values(places)),
       "grpc.max_receive_message_length": settings.messageBytesMax,
       "grpc.max_send_message_length": settings.messageBytesMax,
       "grpc.keepalive_time_ms": settings.keepaliveMs,
       "grpc.keepalive_timeout_ms": settings.keepaliveTimeoutMs,
       // Channelz stays on: without it, grpc-js 1.14 loses track of connections, and forceShutdown()
       // cuts none.
-      interceptors: [this.#gate.interceptor],
+      interceptors: [this.#door.interceptor, this.#gate.interceptor],
     });
+    this.#door.guard(this.#server);
     const handlers = new ServingHandlers(predictor, settings, environment);
     this.#serve(PREDICTION_SERVICE, handlers.predictionService());
     this.#serve(MODEL_SERVICE, handlers.modelService());
@@ -84,6 +100,10 @@ class ServingServer implements GrpcServer {
     });
     void this.#followHealth();
     return { port: bound };
+  }
+
+  held(): readonly HeldMemory[] {
+    return this.#door.held();
   }
 
   drain(): Promise<void> {
@@ -124,6 +144,7 @@ class ServingServer implements GrpcServer {
     this.#gate.cut();
     await this.#within(this.#settings.drainIdleMs, [closed]);
     this.#server.forceShutdown();
+    this.#door.close();
   }
 
   /** Waits for the first of these, but not for ever. */
@@ -165,4 +186,21 @@ class ServingServer implements GrpcServer {
   #serve(name: string, handlers: object): void {
     this.#server.addService(serviceOf(name), handlers as UntypedServiceImplementation);
   }
+}
+
+function placesOf(settings: GrpcSettings): Record<"calls" | "watches", PlaceLimits> {
+  return {
+    calls: {
+      kind: "calls",
+      max: settings.callsMax,
+      perConnectionMax: settings.callsPerConnectionMax,
+      keeps: "request",
+    },
+    watches: {
+      kind: "health watches",
+      max: settings.watchesMax,
+      perConnectionMax: settings.watchesPerConnectionMax,
+      keeps: "request",
+    },
+  };
 }

@@ -11,13 +11,37 @@ export interface GrpcSettings {
    * it is shorter. 0 leaves it to the client. Default 30,000.
    */
   readonly requestTimeoutMs: number;
-  /**
-   * Calls open at once, from their first byte to their last; more get UNAVAILABLE. With
-   * `messageBytesMax` it bounds the memory that requests can take. Default 512.
-   */
+  /** Open connections; above, the one longest without a call is closed. Default 4,096. */
+  readonly connectionsMax: number;
+  /** Calls open at once, from their first byte to their last; more get UNAVAILABLE. Default 512. */
   readonly callsMax: number;
-  /** Bytes of all requests being worked on; more get UNAVAILABLE. Default 512 MiB. */
+  /**
+   * Calls of one connection open at once. Clients are told (SETTINGS_MAX_CONCURRENT_STREAMS), and queue
+   * what is above. Default 128.
+   */
+  readonly callsPerConnectionMax: number;
+  /** Health watches open at once; more get UNAVAILABLE. Default 512. */
+  readonly watchesMax: number;
+  /** Health watches of one connection. A client needs one for each service. Default 4. */
+  readonly watchesPerConnectionMax: number;
+  /** Bytes of all requests that arrive or are worked on; more get UNAVAILABLE. Default 512 MiB. */
   readonly requestBytesInFlightMax: number;
+  /** Bytes of these that requests of more than `smallBodyBytes` leave to the small. Default 64 MiB. */
+  readonly bodyReserveBytes: number;
+  /** Bytes up to which a request is small. Default 256 KiB. */
+  readonly smallBodyBytes: number;
+  /** Milliseconds in which a request must bring 64 KiB, or its end. Default 10,000. */
+  readonly bodyStallMs: number;
+  /** Milliseconds for a whole request; then DEADLINE_EXCEEDED. Default 30,000. */
+  readonly bodyTimeoutMs: number;
+  /** Bytes of all answers that clients have not read; more get UNAVAILABLE. Default 512 MiB. */
+  readonly answerBytesInFlightMax: number;
+  /** Milliseconds in which a client must read 64 KiB, or all; then it is cut off. Default 10,000. */
+  readonly answerStallMs: number;
+  /** Milliseconds for the reading of an answer; then it is cut off. Default 60,000. */
+  readonly answerTimeoutMs: number;
+  /** Milliseconds between looks for requests and answers that are too slow. Default 1,000. */
+  readonly connectionCheckMs: number;
   /**
    * Bytes of one message, request or answer, unpacked; more get RESOURCE_EXHAUSTED. TensorFlow
    * Serving takes 2 GiB. Default 64 MiB.
@@ -46,8 +70,20 @@ const MEBIBYTE = 1024 * 1024;
 
 const DEFAULTS: GrpcSettings = {
   requestTimeoutMs: 30_000,
+  connectionsMax: 4096,
   callsMax: 512,
+  callsPerConnectionMax: 128,
+  watchesMax: 512,
+  watchesPerConnectionMax: 4,
   requestBytesInFlightMax: 512 * MEBIBYTE,
+  bodyReserveBytes: 64 * MEBIBYTE,
+  smallBodyBytes: 256 * 1024,
+  bodyStallMs: 10_000,
+  bodyTimeoutMs: 30_000,
+  answerBytesInFlightMax: 512 * MEBIBYTE,
+  answerStallMs: 10_000,
+  answerTimeoutMs: 60_000,
+  connectionCheckMs: 1000,
   messageBytesMax: 64 * MEBIBYTE,
   tensorBytesMax: 64 * MEBIBYTE,
   namesMax: 1024,

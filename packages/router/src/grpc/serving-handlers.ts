@@ -1,4 +1,4 @@
-// From a call of grpc-js to its answer: admission, patience, the method's own work, status. Nothing in
+// From a call of grpc-js to its answer: patience, the method's own work, status. Nothing in
 // here knows servers or sockets.
 
 import { WinnowError } from "@winnow/core";
@@ -42,17 +42,11 @@ export class ServingHandlers {
   readonly #settings: GrpcSettings;
   readonly #environment: GrpcEnvironment;
   readonly #predictor: Predictor;
-  #heldBytes = 0;
 
   constructor(predictor: Predictor, settings: GrpcSettings, environment: GrpcEnvironment) {
     this.#predictor = predictor;
     this.#settings = settings;
     this.#environment = environment;
-  }
-
-  /** Bytes of requests being worked on. */
-  get heldBytes(): number {
-    return this.#heldBytes;
   }
 
   /** `PredictionService`. */
@@ -114,25 +108,12 @@ export class ServingHandlers {
     exhausted: Promise<never>,
     call: GrpcCall,
   ): Promise<GrpcAnswer | WinnowError> {
-    this.#heldBytes += call.bytes.length;
     try {
-      this.#admit();
       const answer = work(call);
       return answer instanceof Promise ? await Promise.race([answer, exhausted]) : answer;
     } catch (error) {
       return this.#known(error);
-    } finally {
-      this.#heldBytes -= call.bytes.length;
     }
-  }
-
-  #admit(): void {
-    const { requestBytesInFlightMax } = this.#settings;
-    if (this.#heldBytes <= requestBytesInFlightMax) return;
-    throw new WinnowError(
-      "UNAVAILABLE",
-      `Requests of ${requestBytesInFlightMax} bytes are being worked on; try again`,
-    );
   }
 
   #known(error: unknown): WinnowError {

@@ -3,7 +3,7 @@
 
 import { createDenseEngine } from "@winnow/accelerator";
 import { stateFileName } from "@winnow/cluster";
-import type { ReloadModels, RouterOptions } from "@winnow/router";
+import type { GrpcServer, HttpServer, Metrics, ReloadModels, RouterOptions } from "@winnow/router";
 import { createGrpcServer, createHttpServer, createMetrics, createRouter } from "@winnow/router";
 import { type ClusterOptions, openCluster } from "../cluster-access.ts";
 import {
@@ -98,13 +98,13 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     },
     { ...environment, observer: metrics.http, ...(metricsPath !== undefined && { metrics }) },
   );
-  metrics.watchDoor("http", () => http.held());
   const reload = reloadOf(options, { ...environment, router, connector: cluster.connector });
   const grpc = createGrpcServer(
     router,
     { requestTimeoutMs },
     { ...environment, observer: metrics.grpc, reload },
   );
+  watchDoors(metrics, { http, grpc });
   const { host } = options;
   const ports = routerPorts(options, isPortTyped);
   const { port } = await http.listen({ host, port: ports.rest });
@@ -132,6 +132,11 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     log,
   );
   reportListening();
+}
+
+function watchDoors(metrics: Metrics, doors: { http: HttpServer; grpc: GrpcServer }): void {
+  metrics.watchDoor("http", () => doors.http.held());
+  metrics.watchDoor("grpc", () => doors.grpc.held());
 }
 
 /** Routers of one machine may share a state directory. */
