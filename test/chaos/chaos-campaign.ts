@@ -103,7 +103,7 @@ export async function runCampaign(campaign: Campaign): Promise<CampaignResult> {
       const result = await stand.run(scenario, plan.stretch);
       report.add(result);
       print(resultLine(result));
-      for (const finding of result.findings) print(`  ! ${finding}`);
+      for (const text of [...result.findings, ...result.shortfalls]) print(`  ! ${text}`);
       for (const { text, class: kind, window } of result.figures.seen.slice(0, 6)) {
         print(`    ${kind} ${window}: ${text.replaceAll(/\s+/g, " ").slice(0, 220)}`);
       }
@@ -158,7 +158,7 @@ class ClusterStand {
     const findings = [...result.findings, ...(await this.#leaks!.findings())];
     const isWhole = !findings.some((finding) => finding.startsWith("healing"));
     if (!isWhole) await this.close();
-    return { ...result, findings, passed: findings.length === 0 };
+    return { ...result, findings, passed: result.passed && findings.length === 0 };
   }
 
   async close(): Promise<void> {
