@@ -94,9 +94,7 @@ export class DoorStream {
     if (stream.destroyed || stream.closed) return;
     stream.on("data", (chunk: Buffer) => this.#receive(chunk));
     stream.once("end", () => this.#rest());
-    // A client may go on sending after its answer; grpc-js would read that for ever.
-    stream.once("finish", () => setImmediate(() => this.#endRequest()));
-    stream.once("wantTrailers", () => setImmediate(() => this.#endRequest()));
+    stream.once("finish", () => this.#endRequest());
     if (stream.writableFinished) this.#endRequest();
   }
 
@@ -215,14 +213,18 @@ export class DoorStream {
     next();
   }
 
-  /** The answer is out; a request that still comes is read no further. */
+  /**
+   * The answer is out, but for its trailers. A client that goes on sending would be read for ever; one
+   * that is told so at once would miss the trailers.
+   */
   #endRequest(): void {
     const stream = this.#stream;
-    if (stream.closed || stream.readableEnded || !stream.headersSent) return;
-    const { "grpc-status": code, ":status": httpStatus } = stream.sentHeaders;
-    const needsTrailers = code === undefined && httpStatus === 200;
-    const isAnswered = needsTrailers ? stream.sentTrailers !== undefined : stream.writableFinished;
-    if (isAnswered) this.#cut(constants.NGHTTP2_NO_ERROR);
+    if (stream.closed || stream.readableEnded) return;
+    const { clock, cutMs } = this.#parts;
+    const timer = setGraceTimer(clock, { delayMs: cutMs }, () => {
+      if (!stream.closed && !stream.readableEnded) this.#cut(constants.NGHTTP2_NO_ERROR);
+    });
+    stream.once("close", () => timer.clear());
   }
 
   /** Closes the stream; where its client does not even read that, the connection. */

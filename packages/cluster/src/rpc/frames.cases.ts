@@ -164,10 +164,10 @@ export class EchoWorker implements WorkerService {
     };
   }
 
-  program(): Promise<Uint8Array> {
+  program: WorkerService["program"] = () => {
     if (this.programBytes.length > 0) return Promise.resolve(this.programBytes);
     return Promise.reject(new WinnowError("NOT_FOUND", "Nobody here holds movies/1"));
-  }
+  };
 
   async orderModels(order: ModelsOrder): Promise<void> {
     if (order.models.some(({ model }) => model === "never")) {

@@ -24,6 +24,8 @@ export interface RouterLinkSettings {
   readonly replyBytesMax: number;
   /** A router from which no frame comes for so long, up to twice that, is disconnected. */
   readonly silentMs: number;
+  /** A router that has not said hello for so long is disconnected. */
+  readonly helloMs: number;
 }
 
 /** What a link is made with. */
@@ -69,7 +71,9 @@ export class RouterLink implements WorkerLink {
     this.#call = call;
     this.#parts = parts;
     this.#settings = settings;
-    this.#silenceTimer = this.#watchSilence();
+    this.#silenceTimer = setGraceTimer(parts.clock, { delayMs: settings.helloMs }, () =>
+      this.#fail(new WinnowError("DEADLINE_EXCEEDED", "A stream must begin with a hello")),
+    );
     call.on("data", (bytes: Buffer) => this.#receive(bytes));
     call.on("drain", () => this.#unblock());
     call.on("end", () => this.close());
@@ -208,6 +212,8 @@ export class RouterLink implements WorkerLink {
   }
 
   #open({ routerId, wantsMembers }: RouterFrame & { readonly kind: "hello" }): void {
+    this.#silenceTimer.clear();
+    this.#silenceTimer = this.#watchSilence();
     this.#routerId = routerId;
     this.#wantsMembers = wantsMembers;
     this.announce(this.#parts.service.announcement());

@@ -2,19 +2,24 @@
 
 import { credentials, makeClientConstructor } from "@grpc/grpc-js";
 import type { Client } from "@grpc/grpc-js";
-import { silentLogger, systemClock } from "@winnow/core";
+import { fingerprint, silentLogger, systemClock } from "@winnow/core";
 import { service as healthService } from "grpc-health-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { RawGrpcClient, framed } from "../grpc-door/raw-grpc-client.cases.ts";
 import { EchoWorker, lookupOf, rowReply } from "./frames.cases.ts";
 import type { WorkerReply } from "./frames.ts";
 import type { RouterFrame } from "./generated/winnow/shard/v1/RouterFrame.ts";
 import { GrpcConnector } from "./grpc-connector.ts";
 import { WorkerChannel } from "./shard-channel.ts";
 import { WorkerServer } from "./shard-server.ts";
-import { createClient, frameMessages } from "./shard-service.ts";
+import type { WorkerServerSettings } from "./shard-server.ts";
+import { createClient, frameMessages, shardService } from "./shard-service.ts";
 import type { ExchangeCall } from "./shard-service.ts";
+import type { ProgramQuery } from "./worker-connector.ts";
 
 const environment = { clock: systemClock, random: Math.random, log: silentLogger };
+
+const programMessages = shardService["GetProgram"]!;
 
 /** Waits for a condition; long enough for a busy machine. */
 const eventually = (assertion: () => void): Promise<void> => vi.waitFor(assertion, 10_000);
@@ -221,5 +226,124 @@ describe("WorkerServer", () => {
 
     expect(channel.state).toBe("open");
     expect(server.links).toBe(1);
+  });
+
+  describe("under attack", () => {
+    const restart = async (settings: Partial<WorkerServerSettings>): Promise<void> => {
+      server.close();
+      server = await WorkerServer.listen({ service: worker, environment }, settings);
+      address = `127.0.0.1:${server.port}`;
+    };
+    const attackers: RawGrpcClient[] = [];
+    const attack = (): RawGrpcClient => {
+      const attacker = new RawGrpcClient(server.port);
+      attackers.push(attacker);
+      return attacker;
+    };
+    afterEach(() => {
+      for (const attacker of attackers.splice(0)) attacker.close();
+    });
+    const version = { model: "movies", version: 1, fingerprint: fingerprint("f") };
+
+    test("R1: streams without a hello are few, give way to routers, and end", async () => {
+      await restart({ streamsMax: 64, helloMs: 1500, connectionCheckMs: 20 });
+      const clients = Array.from({ length: 8 }, attack);
+      const streams = clients.flatMap((client) =>
+        Array.from({ length: 100 }, () => client.begin("/winnow.shard.v1.Shard/Exchange")),
+      );
+      await eventually(() => expect(server.links).toBe(64));
+
+      const channel = await openChannel();
+      const answered = await ask(channel, 7);
+      // Greets none of them, and all are gone.
+      await eventually(() => expect(server.links).toBe(1));
+
+      expect(answered.answer.kind).toBe("lookup");
+      expect(channel.state).toBe("open");
+      expect(streams.every(({ receivedBytes }) => receivedBytes === 0)).toBe(true);
+    });
+
+    test("R1: frames that do not end are counted, and given up", async () => {
+      await restart({ connectionCheckMs: 20, bodyStallMs: 400, helloMs: 60_000 });
+      const calls = Array.from({ length: 3 }, () =>
+        attack().begin("/winnow.shard.v1.Shard/Exchange"),
+      );
+      const hello = frameMessages.requestSerialize({ hello: { router_id: "x" } });
+      for (const { stream } of calls) {
+        stream.write(framed(hello));
+        stream.write(framed(Buffer.alloc(4 * 1024 * 1024), { announced: 8 * 1024 * 1024 }));
+      }
+      const held = (): number => server.held()[0]!.bytes;
+      await eventually(() => expect(held()).toBeGreaterThan(12 * 1024 * 1024));
+
+      const channel = await openChannel();
+      await Promise.all(calls.map(({ closed }) => closed));
+
+      expect((await ask(channel, 7)).answer.kind).toBe("lookup");
+      expect(held()).toBe(0);
+    });
+
+    test("R1: a program asked for without bound is packed once, with a bound", async () => {
+      await restart({ programTableBytesMax: 1000 });
+      const asked: ProgramQuery[] = [];
+      let isPacking = 0;
+      let most = 0;
+      worker.program = async (query) => {
+        asked.push(query);
+        isPacking += 1;
+        most = Math.max(most, isPacking);
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        isPacking -= 1;
+        return Buffer.alloc(3_000_000, query.tableBytesMax & 0xff);
+      };
+
+      const bounds = [2 ** 50, 2 ** 40, 5000, 7, 2 ** 50, 8, 9, 10];
+      const programs = await Promise.all(
+        bounds.map((tableBytesMax) => connector.program(address, { version, tableBytesMax })),
+      );
+
+      expect(asked.map(({ tableBytesMax }) => tableBytesMax)).toEqual([1000, 7, 8, 9, 10]);
+      expect(most).toBe(1);
+      expect(programs.map((bytes) => bytes[0])).toEqual(
+        [1000, 1000, 1000, 7, 1000, 8, 9, 10].map((b) => b & 0xff),
+      );
+      expect(programs.every(({ length }) => length === 3_000_000)).toBe(true);
+    });
+
+    test("R1: programs that nobody reads keep few in memory, until they are given up", async () => {
+      await restart({
+        programsPackedMax: 2,
+        connectionCheckMs: 20,
+        answerStallMs: 1000,
+      });
+      let packed = 0;
+      worker.program = () => {
+        packed += 1;
+        return Promise.resolve(Buffer.alloc(20_000_000));
+      };
+      const message = (bound: number): Buffer =>
+        programMessages.requestSerialize({ ...version, table_bytes_max: bound });
+      const calls = Array.from({ length: 6 }, (_, bound) => {
+        const call = attack().begin("/winnow.shard.v1.Shard/GetProgram");
+        call.stream.pause().end(framed(message(bound)));
+        return call;
+      });
+      await eventually(() => expect(packed).toBe(2));
+
+      const program = await connector.program(address, { version, tableBytesMax: 1000 });
+
+      expect(program).toHaveLength(20_000_000);
+      await eventually(() => expect(server.held()[1]!.bytes).toBe(0));
+      expect(calls.every(({ status }) => status !== 0)).toBe(true);
+    });
+
+    test("L2: a program that does not come is given up", async () => {
+      await restart({ programTimeoutMs: 100 });
+      worker.program = () => new Promise(() => undefined);
+
+      const asked = connector.program(address, { version, tableBytesMax: 1 });
+
+      await expect(asked).rejects.toMatchObject({ code: "DEADLINE_EXCEEDED" });
+    });
   });
 });

@@ -4,16 +4,16 @@
 // GOAWAY before that may kill calls in flight: grpc-node #3068).
 
 import { Server, ServerCredentials, status } from "@grpc/grpc-js";
-import type { ServerWritableStream, ServiceError } from "@grpc/grpc-js";
-import { WinnowError, fingerprint, grpcStatusOf, toWinnowError } from "@winnow/core";
-import type { Environment } from "@winnow/core";
+import { WinnowError } from "@winnow/core";
+import type { Environment, HeldMemory } from "@winnow/core";
 import { HealthImplementation } from "grpc-health-check";
 import { encodeAnnouncement } from "../announcement-codec.ts";
-import type { ProgramChunk } from "./generated/winnow/shard/v1/ProgramChunk.ts";
-import type { ProgramRequest__Output } from "./generated/winnow/shard/v1/ProgramRequest.ts";
+import { GrpcDoor } from "../grpc-door/grpc-door.ts";
+import type { GrpcDoorSettings, PlaceLimits } from "../grpc-door/grpc-door.ts";
 import type { SetModelsRequest__Output } from "./generated/winnow/shard/v1/SetModelsRequest.ts";
 import { decodeModelsOrder } from "./models-order.ts";
-import { cutDetails } from "./malformed-frame.ts";
+import { ProgramCalls, failureOf } from "./program-calls.ts";
+import type { ProgramSettings } from "./program-calls.ts";
 import { RouterLink } from "./router-link.ts";
 import { MESSAGE_BYTES_MAX, SERVER_OPTIONS, shardService } from "./shard-service.ts";
 import type { ShardHandlers } from "./shard-service.ts";
@@ -28,7 +28,7 @@ export interface WorkerHealth {
 }
 
 /** Where and how a worker listens. */
-export interface WorkerServerSettings {
+export interface WorkerServerSettings extends GrpcDoorSettings, ProgramSettings {
   /** Interface to listen on. Default 127.0.0.1. */
   readonly host: string;
   /** Default 0: any free port. */
@@ -37,6 +37,16 @@ export interface WorkerServerSettings {
   readonly unreadBytesMax: number;
   /** Without a frame of a router for so long its stream is ended; it pings. Default 10,000 ms. */
   readonly silentRouterMs: number;
+  /** Milliseconds for the first frame of a stream. Default 5,000. */
+  readonly helloMs: number;
+  /** Streams of routers open at once; those without a first frame give way. Default 1,024. */
+  readonly streamsMax: number;
+  /** Other calls open at once. Default 256. */
+  readonly callsMax: number;
+  /** Health watches open at once. Default 256. */
+  readonly watchesMax: number;
+  /** Of each of these on one connection; clients are told, and queue what is above. Default 32. */
+  readonly perConnectionMax: number;
 }
 
 /** A worker that routers can reach: a `WorkerServer`, or what a simulator has instead. */
@@ -54,14 +64,35 @@ export interface WorkerServerParts {
   readonly environment: Environment;
 }
 
-const PROGRAM_CHUNK_BYTES = 1024 * 1024;
 /** Between the last stream's end and the connections' own. */
 const SHUTDOWN_MS = 500;
+const MEBIBYTE = 1024 * 1024;
+const EXCHANGE = "/winnow.shard.v1.Shard/Exchange";
+const HEALTH_WATCH = "/grpc.health.v1.Health/Watch";
 const DEFAULTS: WorkerServerSettings = {
   host: "127.0.0.1",
   port: 0,
-  unreadBytesMax: 64 * 1024 * 1024,
+  unreadBytesMax: 64 * MEBIBYTE,
   silentRouterMs: 10_000,
+  helloMs: 5000,
+  streamsMax: 1024,
+  callsMax: 256,
+  watchesMax: 256,
+  perConnectionMax: 32,
+  connectionsMax: 4096,
+  messageBytesMax: MESSAGE_BYTES_MAX,
+  requestBytesInFlightMax: 512 * MEBIBYTE,
+  bodyReserveBytes: 64 * MEBIBYTE,
+  smallBodyBytes: 256 * 1024,
+  bodyStallMs: 10_000,
+  bodyTimeoutMs: 60_000,
+  answerBytesInFlightMax: 1024 * MEBIBYTE,
+  answerStallMs: 20_000,
+  answerTimeoutMs: 120_000,
+  connectionCheckMs: 1000,
+  programTableBytesMax: 64 * MEBIBYTE,
+  programsPackedMax: 4,
+  programTimeoutMs: 60_000,
 };
 
 /** A listening worker. */
@@ -69,6 +100,8 @@ export class WorkerServer {
   readonly #server: Server;
   readonly #parts: WorkerServerParts;
   readonly #settings: WorkerServerSettings;
+  readonly #door: GrpcDoor;
+  readonly #programs: ProgramCalls;
   readonly #health = new HealthImplementation({ "": "SERVING" });
   readonly #links = new Set<RouterLink>();
   #port = 0;
@@ -78,7 +111,21 @@ export class WorkerServer {
   private constructor(parts: WorkerServerParts, settings: WorkerServerSettings) {
     this.#parts = parts;
     this.#settings = settings;
-    this.#server = new Server(SERVER_OPTIONS);
+    const { clock } = parts.environment;
+    const { service } = parts;
+    this.#programs = new ProgramCalls((query) => service.program(query), clock, settings);
+    const places = placesOf(settings);
+    this.#door = new GrpcDoor({
+      clock,
+      settings,
+      placeOf: (path) => places.get(path) ?? places.get("")!,
+    });
+    this.#server = new Server({
+      ...SERVER_OPTIONS,
+      ...GrpcDoor.options([...places.values()]),
+      interceptors: [this.#door.interceptor],
+    });
+    this.#door.guard(this.#server);
     this.#server.addService(shardService, this.#handlers());
     this.#health.addToServer(this.#server);
     this.setHealth({ started: false, ready: false });
@@ -104,6 +151,11 @@ export class WorkerServer {
     return this.#links.size;
   }
 
+  /** The memory held for routers and whoever else connects. */
+  held(): readonly HeldMemory[] {
+    return this.#door.held();
+  }
+
   /** Sets what the health service answers. */
   setHealth({ started, ready }: WorkerHealth): void {
     this.#health.setStatus("winnow.startup", started ? "SERVING" : "NOT_SERVING");
@@ -125,12 +177,14 @@ export class WorkerServer {
       this.#server.tryShutdown(() => resolve());
     });
     clock.clearTimer(timer);
+    this.#door.close();
   }
 
   /** Cuts everything off at once. */
   close(): void {
     this.#isDraining = true;
     this.#server.forceShutdown();
+    this.#door.close();
   }
 
   #bind(): Promise<void> {
@@ -166,7 +220,7 @@ export class WorkerServer {
     const { clock } = environment;
     return {
       Describe: (_, reply) => reply(null, encodeAnnouncement(service.announcement())),
-      GetProgram: (call) => void sendProgram(call, service),
+      GetProgram: (call) => void this.#programs.answer(call),
       SetModels: ({ request }, reply) => {
         setModels(request, service).then(
           () => reply(null, {}),
@@ -185,6 +239,7 @@ export class WorkerServer {
             unreadBytesMax: this.#settings.unreadBytesMax,
             replyBytesMax: MESSAGE_BYTES_MAX / 2,
             silentMs: this.#settings.silentRouterMs,
+            helloMs: this.#settings.helloMs,
           },
         );
         this.#links.add(link);
@@ -198,41 +253,22 @@ export class WorkerServer {
   }
 }
 
-type ProgramCall = ServerWritableStream<ProgramRequest__Output, ProgramChunk>;
-
-/** Sends a program in chunks, no faster than the router reads. */
-async function sendProgram(call: ProgramCall, service: WorkerService): Promise<void> {
-  const { request } = call;
-  try {
-    const bytes = await service.program({
-      version: {
-        model: request.model,
-        version: request.version,
-        fingerprint: fingerprint(request.fingerprint),
-      },
-      tableBytesMax: request.table_bytes_max,
-    });
-    for (let at = 0; at < bytes.length && !call.cancelled; at += PROGRAM_CHUNK_BYTES) {
-      const data = bytes.subarray(at, at + PROGRAM_CHUNK_BYTES);
-      if (!call.write({ data })) await drained(call);
-    }
-    call.end();
-  } catch (error) {
-    call.emit("error", failureOf(error));
-  }
-}
-
 async function setModels(request: SetModelsRequest__Output, service: WorkerService): Promise<void> {
   await service.orderModels(decodeModelsOrder(request));
 }
 
-function failureOf(error: unknown): Partial<ServiceError> {
-  const { code, message } = toWinnowError(error);
-  return { code: grpcStatusOf(code), details: cutDetails(message) };
-}
-
-function drained(call: ProgramCall): Promise<void> {
-  return new Promise((resolve) => {
-    for (const event of ["drain", "cancelled", "close"]) call.once(event, () => resolve());
+/** Limits by path; "" are those of any other. */
+function placesOf(settings: WorkerServerSettings): ReadonlyMap<string, PlaceLimits> {
+  const { streamsMax, watchesMax, callsMax, perConnectionMax } = settings;
+  const place = (kind: string, max: number, keeps: PlaceLimits["keeps"]): PlaceLimits => ({
+    kind,
+    max,
+    perConnectionMax,
+    keeps,
   });
+  return new Map([
+    [EXCHANGE, place("streams", streamsMax, "nothing")],
+    [HEALTH_WATCH, place("health watches", watchesMax, "request")],
+    ["", place("calls", callsMax, "request")],
+  ]);
 }
