@@ -51,6 +51,7 @@ export type {
   WorkerQuery,
   WorkerReply,
 } from "./rpc/frames.ts";
+export { keyBytes } from "./rpc/key-codec.ts";
 export type { Question } from "./rpc/query-window.ts";
 export { GrpcConnector } from "./rpc/grpc-connector.ts";
 export type { ModelsOrder, OrderedModel } from "./rpc/models-order.ts";

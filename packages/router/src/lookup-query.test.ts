@@ -64,6 +64,29 @@ describe("a lookup", () => {
     expect(bench.workers.flatMap((worker) => worker.asked)).toHaveLength(1);
   });
 
+  test("of keys so long that they hold others up waits for its turn", async () => {
+    const settings = {
+      frameKeysMax: 10,
+      frameBytesMax: 80,
+      frameQueriesMax: 64,
+      searchRowsMax: 100,
+    };
+    const bench = new QueryBench({ held: twice, settings });
+    const all = Array.from({ length: 40 }, (_, key) => key);
+
+    const rows = bench.lookup(rowKeys(all));
+    const { turnstile } = bench.parts;
+    const [underWay, waiting] = [turnstile.rows, turnstile.waiting];
+
+    expect((await bench.settle(rows)).data).toEqual(bench.data.keyedRows);
+    expect([underWay > 0, waiting > 0, turnstile.rows, turnstile.waiting]).toEqual([
+      true,
+      true,
+      0,
+      0,
+    ]);
+  });
+
   test("answers no keys without asking anybody", async () => {
     const bench = new QueryBench({ held: twice });
 

@@ -11,6 +11,7 @@ import type { ScatterPart } from "./slot.ts";
 import type { RequestScope, TableQueryParts } from "./table-query.ts";
 import { queryTable } from "./table-query.ts";
 import type { RouterSettings } from "./router-settings.ts";
+import { rowsOfBytes } from "./search-cost.ts";
 
 /** A lookup in one keyed table. */
 export interface LookupQuestion {
@@ -35,28 +36,39 @@ export async function queryLookup(
 ): Promise<Tensor> {
   const { table, keys } = question;
   if (table.keys.kind === "row") checkRows(table, keys);
+  const { settings, turnstile } = parts;
   const groups = groupKeys(table, keys);
   const rows = new Float32Array(groups.distinct.data.length * table.dim);
-  const frames = cutFrames(groups, table, parts.settings);
-  await runBounded(frames, parts.settings.framesAtOnce, async (byPartition) => {
+  const frames = cutFrames(groups, table, settings);
+  await runBounded(frames, settings.framesAtOnce, async ({ byPartition, bytes, idBytes }) => {
     const partitions = [...byPartition.keys()];
     const keysOf = (asked: readonly number[]): number[] =>
       asked.flatMap((partition) => byPartition.get(partition) ?? []);
-    const answer = await queryTable(
-      parts,
-      {
-        tableNumber: question.tableNumber,
-        partitions,
-        planned: partitions.length > FEW_PARTITIONS,
-        askFor: (asked) => ({ kind: "lookup", keys: takeKeys(groups, keysOf(asked)) }),
-        faultOf: (given, asked) => faultOf(given, keysOf(asked).length * table.dim),
-        countsCoverage: false,
-        allowPartial: false,
-        signal: question.signal,
-      },
-      scope,
-    );
-    for (const part of answer.parts) placeRows(rows, table.dim, { part, keysOf });
+    const cost = Math.floor(rowsOfBytes(bytes, settings));
+    const entrant = { rows: cost, turnMs: scope.turnMs };
+    // Only keys so long that they hold others up wait for their turn.
+    const isLong = cost > turnstile.smallRowsMax;
+    const leave = isLong ? await turnstile.enter(entrant, question.signal) : undefined;
+    try {
+      const answer = await queryTable(
+        parts,
+        {
+          tableNumber: question.tableNumber,
+          partitions,
+          planned: partitions.length > FEW_PARTITIONS,
+          idBytes,
+          askFor: (asked) => ({ kind: "lookup", keys: takeKeys(groups, keysOf(asked)) }),
+          faultOf: (given, asked) => faultOf(given, keysOf(asked).length * table.dim),
+          countsCoverage: false,
+          allowPartial: false,
+          signal: question.signal,
+        },
+        scope,
+      );
+      for (const part of answer.parts) placeRows(rows, table.dim, { part, keysOf });
+    } finally {
+      leave?.();
+    }
   });
   const shape = [...keys.shape, table.dim];
   return tensor("float32", shape, spread(rows, groups.positions, table.dim));
@@ -86,29 +98,42 @@ function positionText(index: number, shape: readonly number[]): string {
   return axes.toReversed().join(",");
 }
 
+/** Some of a look-up's keys, which travel together. */
+interface KeyFrame {
+  /** Positions of the keys. */
+  readonly byPartition: Map<number, number[]>;
+  /** Of all keys. */
+  bytes: number;
+  /** Of the longest key. */
+  idBytes: number;
+}
+
 /** Cuts the keys so that neither the question nor the answer of a frame grows beyond the limit. */
 function cutFrames(
   groups: KeyGroups,
   table: KeyedTable,
   { frameBytesMax, frameKeysMax }: RouterSettings,
-): Map<number, number[]>[] {
-  const frames: Map<number, number[]>[] = [];
+): KeyFrame[] {
+  const frames: KeyFrame[] = [];
   let bytes = Number.POSITIVE_INFINITY;
   let keys = 0;
   const partitions = [...groups.byPartition.keys()].toSorted((a, b) => a - b);
   for (const partition of partitions) {
     for (const position of groups.byPartition.get(partition)!) {
-      const cost = keyBytes(groups, position) + table.dim * VALUE_BYTES;
+      const ofKey = keyBytes(groups, position);
+      const cost = ofKey + table.dim * VALUE_BYTES;
       if (bytes + cost > frameBytesMax || keys === frameKeysMax) {
-        frames.push(new Map());
+        frames.push({ byPartition: new Map(), bytes: 0, idBytes: 0 });
         bytes = 0;
         keys = 0;
       }
       bytes += cost;
       keys += 1;
       const frame = frames.at(-1)!;
-      const group = frame.get(partition);
-      if (group === undefined) frame.set(partition, [position]);
+      frame.bytes += ofKey;
+      frame.idBytes = Math.max(frame.idBytes, ofKey);
+      const group = frame.byPartition.get(partition);
+      if (group === undefined) frame.byPartition.set(partition, [position]);
       else group.push(position);
     }
   }

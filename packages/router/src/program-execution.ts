@@ -6,6 +6,7 @@ import type { ProgramExecutors, Tensor } from "@winnow/core";
 import { WinnowError } from "@winnow/core";
 import type { LoadedProgram } from "./loaded-program.ts";
 import { queryLookup } from "./lookup-query.ts";
+import { checkKeys } from "./request-limits.ts";
 import type { RouterStage } from "./router-observer.ts";
 import type { RequestScope, TableQueryParts } from "./table-query.ts";
 import { queryTopK } from "./top-k-query.ts";
@@ -35,9 +36,10 @@ export function executorsOf(
     tables: program.tables,
     vocabularies: loaded.vocabularies,
     lookup: async (step, keys, signal) => {
+      const table = program.tables[step.table];
+      checkKeys(table?.name ?? "", keys, parts.settings);
       const local = localTables.get(step.table);
       if (local !== undefined) return local.lookup(keys);
-      const table = program.tables[step.table];
       if (table?.kind !== "keyed") throw broken(step.node);
       allowListeners(signal);
       const question = { tableNumber: step.table, table, keys, signal };

@@ -2,6 +2,7 @@
 // to change (400), so the message says the limit.
 
 import { WinnowError } from "@winnow/core";
+import { keyBytes } from "@winnow/cluster";
 import type { ModelProgram, SignatureProgram, Tensor, TopKStep } from "@winnow/core";
 import type { PredictRequest } from "./predictor.ts";
 import type { RouterSettings } from "./router-settings.ts";
@@ -32,14 +33,17 @@ export function checkRequest(
   }
   const k = checkK(request, { program, searches, kMax: settings.kMax });
   const exclude = request.exclude ?? [];
-  checkExclusions(request.signature, exclude, { searches, settings });
+  const excludedBytes = exclude.map(keyBytes);
+  checkExclusions(request.signature, { exclude, excludedBytes }, { searches, settings });
   const candidates = searches.reduce((sum, step) => sum + instances * (k ?? step.k), 0);
   if (candidates * CANDIDATE_BYTES > settings.answerBytesMax) {
     const most = Math.floor(settings.answerBytesMax / CANDIDATE_BYTES);
     throw tooMuch(`${candidates} items in one answer; at most ${most}: send fewer instances`);
   }
   const { tables } = program;
-  const rows = requestCost({ signature: request.signature, tables, instances, k }, settings);
+  const textBytes = textBytesOf(request.inputs);
+  const asked = { signature: request.signature, tables, instances, k, excludedBytes, textBytes };
+  const rows = requestCost(asked, settings);
   return { rows, k, exclude };
 }
 
@@ -68,16 +72,47 @@ function checkK(
 
 function checkExclusions(
   signature: SignatureProgram,
-  exclude: readonly Tensor[],
+  { exclude, excludedBytes }: Exclusions,
   known: { readonly searches: readonly TopKStep[]; readonly settings: RouterSettings },
 ): void {
   if (exclude.length === 0) return;
   if (known.searches.length === 0) throw withoutSearch("exclude", signature);
   const ids = exclude.reduce((sum, list) => sum + list.data.length, 0);
-  const { excludedIdsMax } = known.settings;
+  const { excludedIdsMax, excludedBytesMax } = known.settings;
   if (ids > excludedIdsMax) {
     throw tooMuch(`${ids} excluded ids; a request takes at most ${excludedIdsMax}`);
   }
+  const bytes = excludedBytes.reduce((sum, more) => sum + more, 0);
+  if (bytes > excludedBytesMax) {
+    throw tooMuch(
+      `${ids} excluded ids of ${bytes} bytes; a request takes at most ${excludedBytesMax} bytes of ` +
+        "them (excludedBytesMax)",
+    );
+  }
+}
+
+interface Exclusions {
+  readonly exclude: readonly Tensor[];
+  /** Of each list. */
+  readonly excludedBytes: readonly number[];
+}
+
+/** Refuses keys before any work is done for them. @throws WinnowError INVALID_ARGUMENT */
+export function checkKeys(table: string, keys: Tensor, settings: RouterSettings): void {
+  const bytes = keyBytes(keys);
+  const { lookupBytesMax } = settings;
+  if (bytes <= lookupBytesMax) return;
+  throw tooMuch(
+    `${keys.data.length} keys of ${bytes} bytes to look up in table "${table}"; a look-up takes at ` +
+      `most ${lookupBytesMax} bytes of them (lookupBytesMax)`,
+  );
+}
+
+/** Bytes of the text among the inputs. */
+function textBytesOf(inputs: ReadonlyMap<string, Tensor>): number {
+  let bytes = 0;
+  for (const input of inputs.values()) if (input.dtype === "string") bytes += input.data.byteLength;
+  return bytes;
 }
 
 function tooMuch(what: string): WinnowError {

@@ -130,6 +130,19 @@ export interface RouterSettings {
   readonly kMax: number;
   /** Default 65 536. Excluded ids of one request in all. */
   readonly excludedIdsMax: number;
+  /**
+   * Default 1 MiB. Bytes of all excluded ids of one request; each part of its search takes its lists
+   * along to every worker. More excludes more or longer ids, and holds up whoever comes behind.
+   */
+  readonly excludedBytesMax: number;
+  /** Default 8 MiB. Bytes of the keys of one look-up. */
+  readonly lookupBytesMax: number;
+  /**
+   * Default 256 KiB. A question that excludes more bytes of ids, or looks up a longer key, is sent to
+   * nobody else while its worker may still answer: no hedge, no retry of what is late or failed; only
+   * where a connection broke it is asked again (`lostWorkersMax`).
+   */
+  readonly resendBytesMax: number;
   /** Default 64 MiB. Estimated answer of one request. */
   readonly answerBytesMax: number;
   /** Default 65 536. Candidates (queries × k) of one frame; a larger request is cut. */
@@ -206,6 +219,9 @@ const DEFAULTS: RouterSettings = {
   instancesMax: 4096,
   kMax: 4096,
   excludedIdsMax: 65_536,
+  excludedBytesMax: 2 ** 20,
+  lookupBytesMax: 8 * 2 ** 20,
+  resendBytesMax: 2 ** 18,
   answerBytesMax: 64 * 2 ** 20,
   frameCandidatesMax: 65_536,
   frameQueriesMax: 256,

@@ -113,6 +113,48 @@ describe("what a client may wish", () => {
     expect(bench.workers.map((worker) => worker.queries)).toEqual([0, 0, 0]);
   });
 
+  test("refuses excluded ids by their bytes, saying how many, and what would do", async () => {
+    const bench = await RouterBench.started({ held: twice, options: { excludedBytesMax: 30 } });
+    const lists = ["one that is long", "another"].map((id) => stringTensor([id]));
+
+    const refused = bench.predict([1, 2], { exclude: lists });
+    await expect(refused).rejects.toMatchObject({
+      code: "INVALID_ARGUMENT",
+      message:
+        "Cannot answer for 2 excluded ids of 31 bytes; a request takes at most 30 bytes of them " +
+        "(excludedBytesMax)",
+    });
+    const taken = await bench.settle(bench.predict([1], { exclude: lists.slice(0, 1) }));
+    expect(plainOutputs(taken).ids).toHaveLength(5);
+  });
+
+  test("refuses keys by their bytes", async () => {
+    const bench = await RouterBench.started({ held: twice, options: { lookupBytesMax: 16 } });
+
+    await expect(bench.settle(bench.predict([1, 2, 3]))).rejects.toThrow(
+      'Cannot answer for 3 keys of 24 bytes to look up in table "users"; a look-up takes at most ' +
+        "16 bytes of them (lookupBytesMax)",
+    );
+    expect(plainOutputs(await bench.settle(bench.predict([1, 2])))).toEqual(bench.expected([1, 2]));
+  });
+
+  test("reckons a request with the ids it excludes", async () => {
+    const options = { frameBytesMax: 1024, frameQueriesMax: 256 };
+    const bench = await RouterBench.started({ held: twice, options });
+    for (const worker of bench.workers) worker.behave = () => "silent";
+    const deadlineMs = bench.clock.nowMs() + 300;
+    const wish = { exclude: [stringTensor(["x".repeat(508)])], deadlineMs };
+
+    const late = bench.predict([1], wish).catch((error: unknown) => error);
+    await bench.clock.advanceSettled(10);
+    const { rows } = bench.router.counters;
+    await bench.clock.advanceSettled(400);
+
+    expect(await late).toMatchObject({ code: "DEADLINE_EXCEEDED" });
+    // 85 vectors fill a frame of 256 rows, and the list half of one.
+    expect(rows).toBe(4 + 128);
+  });
+
   test("refuses more instances than one request may bring", async () => {
     const bench = await RouterBench.started({ held: twice, options: { instancesMax: 2 } });
 

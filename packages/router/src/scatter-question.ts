@@ -15,6 +15,11 @@ export interface ScatterQuestion {
   readonly planned: boolean;
   /** Whether its partitions count for the coverage of the answer. */
   readonly countsCoverage: boolean;
+  /**
+   * Bytes of the ids it excludes, or of the longest key it looks up: what makes a question large however
+   * few instances it is for. Beyond `resendBytesMax` it is sent to nobody else.
+   */
+  readonly idBytes: number;
   /** The question for some of the partitions. */
   readonly askFor: (partitions: readonly number[]) => WorkerAsk;
   /** Why an answer is none to this question; `undefined` if it is one. */

@@ -1,6 +1,6 @@
 // A search over workers that die, stall, refuse and lie: asked elsewhere, never mixed, never hanging.
 
-import { WinnowError, incarnation } from "@winnow/core";
+import { incarnation, stringTensor, WinnowError } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { plain, QueryBench, twice } from "./query-bench.cases.ts";
 
@@ -323,6 +323,70 @@ describe("a search over faulty workers", () => {
 
     await expect(answer).rejects.toThrow("lost 2 workers");
     expect(killed).toHaveLength(2);
+  });
+
+  describe("with more excluded ids than are sent twice", () => {
+    const settings = {
+      hedge: true,
+      hedgeDelayMaxMs: 10,
+      resendBytesMax: 20,
+      attemptTimeoutMs: 100,
+    };
+    const exclude = [stringTensor(["an id of more than twenty bytes"])];
+    const askedOf = (bench: QueryBench): number[] => bench.workers.map(({ asked }) => asked.length);
+
+    test("asks nobody twice while a worker is slow or silent, and blames nobody", async () => {
+      const quick = { ejectAfterFailures: 1, ejectMs: 60_000 };
+      const bench = new QueryBench({ held: twice, settings: { ...settings, ...quick } });
+      for (const worker of bench.workers) worker.delayMs = 3000;
+      const vectors = bench.vectors(1);
+
+      const answer = bench.search({ vectors, k: 5, exclude });
+      for (let tick = 0; tick < 5; tick += 1) {
+        await bench.clock.advanceSettled(100);
+        for (const peer of bench.peers.values()) peer.tick();
+      }
+      const suspects = [...bench.peers.values()].filter(({ trusted }) => !trusted).length;
+
+      expect(plain(await bench.settle(answer))).toEqual(bench.expected(vectors, 5));
+      expect([suspects, askedOf(bench)]).toEqual([3, [1, 1, 1]]);
+      for (const peer of bench.peers.values()) peer.tick();
+      await bench.clock.advanceSettled(1000);
+      expect([...bench.peers.values()].map(({ trusted }) => trusted)).toEqual([true, true, true]);
+    });
+
+    test.each(["OVERLOADED", "INTERNAL"] as const)("asks nobody after %s", async (reason) => {
+      const bench = new QueryBench({ held: twice, settings });
+      for (const worker of bench.workers) worker.behave = () => reason;
+
+      const answer = bench.settle(bench.search({ vectors: bench.vectors(1), k: 5, exclude }));
+
+      await expect(answer).rejects.toMatchObject({ code: "UNAVAILABLE" });
+      expect(askedOf(bench).every((count) => count <= 1)).toBe(true);
+    });
+
+    test("gives what it has where partial answers are allowed", async () => {
+      const bench = new QueryBench({ held: twice, settings });
+      bench.workers[1]!.behave = () => "OVERLOADED";
+      const scope = bench.scope({ allowPartial: true });
+
+      await bench.settle(bench.search({ vectors: bench.vectors(1), k: 5, exclude }, scope));
+
+      expect(scope.partitionsAnswered).toBeLessThanOrEqual(scope.partitionsAsked);
+      expect(Math.max(...askedOf(bench))).toBeLessThanOrEqual(2);
+    });
+
+    test("asks again where a connection broke: nobody else will answer (L1)", async () => {
+      const bench = new QueryBench({ held: twice, settings });
+      for (const worker of bench.workers) worker.delayMs = 20;
+      const vectors = bench.vectors(1);
+
+      const answer = bench.search({ vectors, k: 5, exclude });
+      await bench.clock.advanceSettled(5);
+      bench.kill(bench.workers[0]!);
+
+      expect(plain(await bench.settle(answer))).toEqual(bench.expected(vectors, 5));
+    });
   });
 
   test("ends at once when its client leaves, and cancels what it asked", async () => {

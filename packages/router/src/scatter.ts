@@ -157,7 +157,9 @@ class Scatter {
         { version, table: tableNumber, partitions, ask: askFor(slot.partitions), deadlineMs },
         {
           onReply: (reply) => this.#onReply(slot, reply),
-          onDoubt: () => this.#onSlow(slot, "retry", "silent"),
+          onDoubt: () => {
+            if (!this.#isLarge) this.#onSlow(slot, "retry", "silent");
+          },
         },
       );
     } catch (error) {
@@ -166,9 +168,19 @@ class Scatter {
     }
   }
 
+  /**
+   * Whether the question is too large to be sent to anybody else while its worker may answer: what held
+   * one worker up would hold up the next one too, and everybody behind it.
+   */
+  get #isLarge(): boolean {
+    return this.#question.idBytes > this.#parts.settings.resendBytesMax;
+  }
+
   /** Sets the timers of a slot: first the hedge, then the attempt timeout. */
   #watch(slot: Slot): void {
     const { environment, settings } = this.#parts;
+    // It is as slow as it is large. Should its worker be gone, its stream ends, and with that the wait.
+    if (this.#isLarge) return;
     const { attemptTimeoutMs, ownLagMs } = settings;
     const isFirst = slot.parent === undefined && this.#question.attempt === "first";
     const mayHedge = settings.hedge && isFirst;
@@ -264,16 +276,21 @@ class Scatter {
     if (slot.waiting) slot.cancel();
     stopWaiting(slot);
     this.#reason = `worker ${slot.peer.id}: ${reason}`;
-    const isUnanswered = UNANSWERED.has(reason);
-    this.#isCostly ||= !isUnanswered;
-    if (slot.successors.length === 0) {
-      slot.successors = this.#launch(slot.partitions, slot, isUnanswered ? "again" : "retry");
-      if (slot.successors.length > 0) this.#parts.observer.secondAttempt?.("retry", reason);
-      const asked = slot.successors.reduce((count, one) => count + one.partitions.length, 0);
-      if (asked < slot.partitions.length && !this.#question.allowPartial) dropSlot(slot);
-    }
+    this.#isCostly ||= !UNANSWERED.has(reason);
+    if (slot.successors.length === 0) this.#askOthers(slot, reason);
     settleBySuccessors(slot, !this.#question.allowPartial);
     if (slot.settled) this.#onSettled(slot);
+  }
+
+  /** Asks others instead of a slot's worker, if the question may be sent again. */
+  #askOthers(slot: Slot, reason: string): void {
+    const isUnanswered = UNANSWERED.has(reason);
+    if (isUnanswered || !this.#isLarge) {
+      slot.successors = this.#launch(slot.partitions, slot, isUnanswered ? "again" : "retry");
+    }
+    if (slot.successors.length > 0) this.#parts.observer.secondAttempt?.("retry", reason);
+    const asked = slot.successors.reduce((count, one) => count + one.partitions.length, 0);
+    if (asked < slot.partitions.length && !this.#question.allowPartial) dropSlot(slot);
   }
 
   /** A slot is settled: perhaps so is the one above it, or the whole scatter. */

@@ -77,7 +77,8 @@ export async function queryTable(
     const result = await ask(parts, question, { scope, attempt, allowPartial: false });
     if (result.state === "answered") return accept(scope, question, result);
     attempt = result.isCostly || attempt === "retry" ? "retry" : "again";
-    const mayReplan = plans <= parts.settings.replansMax;
+    const isDone = result.isCostly && question.idBytes > parts.settings.resendBytesMax;
+    const mayReplan = plans <= parts.settings.replansMax && !isDone;
     const later = mayReplan ? await laterTable(parts, question, scope) : undefined;
     if (later === undefined) {
       const { lost, reason } = result;

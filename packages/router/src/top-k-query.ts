@@ -1,13 +1,15 @@
 // Query vectors → the best k rows of a candidate table, over one replica of every partition. Many
 // queries, or a large k, are cut into frames of bounded size, each of which waits for its turn.
 
-import type { CandidateTable, RowRange, Tensor, TopKAnswer, TopKStep } from "@winnow/core";
+import type { CandidateTable, Tensor, TopKAnswer, TopKStep } from "@winnow/core";
 import { WinnowError } from "@winnow/core";
+import { keyBytes } from "@winnow/cluster";
 import type { TopKAsk } from "@winnow/cluster";
 import { runBounded } from "./bounded-run.ts";
 import type { GatheredTopK } from "./gather.ts";
 import { gatherTopK, joinTopK } from "./gather.ts";
-import { frameQueriesOf, searchCost } from "./search-cost.ts";
+import { cutSearch } from "./search-cost.ts";
+import type { SearchFrame } from "./search-cost.ts";
 import { topKFault } from "./top-k-fault.ts";
 import type { RequestScope, TableQueryParts } from "./table-query.ts";
 import { queryTable } from "./table-query.ts";
@@ -46,17 +48,16 @@ export async function queryTopK(
   if (k === 0) return joinTopK([gatherNothing(queries)], shape);
   const { settings, turnstile } = parts;
   const { clock } = parts.environment;
-  const size = { dim: table.dim, k };
-  const slices = cutQueries(queries, frameQueriesOf(size, settings));
+  const size = { queries, dim: table.dim, k, excludedBytes: excluded.map(keyBytes) };
   const gathered: GatheredTopK[] = [];
-  const numbered = [...slices.entries()];
-  await runBounded(numbered, settings.framesAtOnce, async ([number, slice]) => {
-    const rows = searchCost(slice.endRow - slice.firstRow, size, settings);
+  const numbered = [...cutSearch(size, settings).entries()];
+  await runBounded(numbered, settings.framesAtOnce, async ([number, frame]) => {
+    const { rows } = frame;
     const cameMs = clock.nowMs();
     const leave = await turnstile.enter({ rows, turnMs: scope.turnMs }, question.signal);
     parts.observer.turn?.(clock.nowMs() - cameMs);
     try {
-      gathered[number] = await querySlice(parts, { ...question, excluded, slice }, scope);
+      gathered[number] = await queryFrame(parts, { ...question, excluded, frame }, scope);
     } finally {
       leave();
       scope.answered(rows);
@@ -68,19 +69,18 @@ export async function queryTopK(
   return answer;
 }
 
-interface Slice extends TopKQuestionOfTable {
+interface FrameQuestion extends TopKQuestionOfTable {
   readonly excluded: readonly Tensor[];
-  /** Queries of this slice, as a range. */
-  readonly slice: RowRange;
+  readonly frame: SearchFrame;
 }
 
-async function querySlice(
+async function queryFrame(
   parts: TableQueryParts,
-  question: Slice,
+  question: FrameQuestion,
   scope: RequestScope,
 ): Promise<GatheredTopK> {
   const { table, step, k } = question;
-  const { firstRow: first, endRow: end } = question.slice;
+  const { firstRow: first, endRow: end, idBytes } = question.frame;
   const vectors = question.vectors.subarray(first * table.dim, end * table.dim);
   const excluded =
     question.excluded.length > 1 ? question.excluded.slice(first, end) : question.excluded;
@@ -92,6 +92,7 @@ async function querySlice(
       tableNumber: step.table,
       partitions: allPartitions(table.partitions),
       planned: true,
+      idBytes,
       countsCoverage: true,
       askFor: () => ask,
       faultOf: (given, partitions) => topKFault(given, ask, { table, partitions }),
@@ -113,13 +114,6 @@ function allPartitions(partitions: number): readonly number[] {
     partitionLists.set(partitions, list);
   }
   return list;
-}
-
-function cutQueries(queries: number, length: number): RowRange[] {
-  return Array.from({ length: Math.ceil(queries / length) }, (_, slice) => ({
-    firstRow: slice * length,
-    endRow: Math.min(queries, (slice + 1) * length),
-  }));
 }
 
 function gatherNothing(queries: number): GatheredTopK {
