@@ -40,6 +40,7 @@ const queries = (outcome: string): string =>
   `winnow_worker_queries_total{${WORKER},kind="topK",outcome="${outcome}"}`;
 const HELD = `winnow_held_bytes{${ROUTER},door="http",kind="requests"}`;
 const HELD_MAX = `winnow_held_bytes_max{${ROUTER},door="http",kind="requests"}`;
+const BEHIND = `winnow_models_order_workers{${ROUTER},state="behind"}`;
 const STALLED = `winnow_worker_stalled{${WORKER}}`;
 const scan = (kind: string, asked = kind): string =>
   `winnow_worker_accelerator_info{${WORKER},kind="${kind}",device="a device",asked="${asked}"}`;
@@ -71,6 +72,7 @@ export const WELL: SeriesValues = {
   [queries("EXPIRED")]: "9x120",
   [HELD]: "1e6x120",
   [HELD_MAX]: "5e8x120",
+  [BEHIND]: "0x120",
   [STALLED]: "0x120",
   [scan("cpu")]: "1x120",
   [`winnow_worker_state{${WORKER},state="ready"}`]: "1x120",
@@ -136,6 +138,17 @@ export const situations: readonly Situation[] = [
     title: "requests hold all their memory for a moment",
     series: { [HELD]: "1e6x59 5e8 1e6x60" },
     minute: 60,
+  },
+  {
+    title: "a worker does not follow the models order for a quarter of an hour",
+    series: { [BEHIND]: "0x59 1x60" },
+    minute: 75,
+    firing: { WinnowOrderNotFollowed: { namespace: "winnow" } },
+  },
+  {
+    title: "workers load what was ordered",
+    series: { [BEHIND]: "0x59 3 1x3 0x60" },
+    minute: 66,
   },
   {
     title: "nobody asks anything",

@@ -1,20 +1,22 @@
-// HandleReloadConfigRequest over a cluster of real processes, by a client that knows the .proto files
-// alone: models come and go and labels move as told, or nothing changes and the answer says why.
+// HandleReloadConfigRequest over clusters of real processes, by a client that knows the .proto files
+// alone: models come and go and labels move as told, or nothing changes and the answer says why. What
+// was ordered stands, whoever is away, restarts or joins later, until it is withdrawn.
 
+import { execFile } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { promisify } from "node:util";
 import { writeDemo } from "@winnow/model";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type ServingClient, clientOf } from "../../packages/router/src/grpc/grpc-client.cases.ts";
-import { RunningCluster, freePorts } from "./running-cluster.ts";
+import { RedisProcess, hasRedisServer } from "./redis-process.ts";
+import { RunningCluster, freePorts, repositoryRoot } from "./running-cluster.ts";
 import { eventually, predict, versionOf, versionsOf } from "./served-model.ts";
 
 const directory = mkdtempSync(path.join(tmpdir(), "winnow-reload-"));
 const root = path.join(directory, "models");
 const file = path.join(directory, "models.config");
-let cluster: RunningCluster;
-let client: ServingClient;
 
 interface Wanted {
   readonly name: string;
@@ -22,11 +24,6 @@ interface Wanted {
   readonly model_platform: "tensorflow";
   readonly version_labels?: Readonly<Record<string, number>>;
   readonly model_version_policy?: object;
-}
-
-function reload(...models: readonly Wanted[]): Promise<object> {
-  const request = { config: { model_config_list: { config: models } } };
-  return client.call("HandleReloadConfigRequest", request, { deadline: Date.now() + 30_000 });
 }
 
 const OK = { status: { error_code: "OK", error_message: "" } };
@@ -43,13 +40,7 @@ const latest = (name: string, folder: string): Wanted => ({
   model_platform: "tensorflow",
 });
 const films = latest("films", "models/movies");
-
-/** The version that answers for a label. */
-async function labelled(label: string): Promise<string | null> {
-  const url = `${cluster.url}/v1/models/movies/labels/${label}:predict`;
-  const response = await fetch(url, { method: "POST", body: '{"instances":["42"]}' });
-  return response.headers.get("x-winnow-model-version");
-}
+const shows = latest("shows", "models/movies");
 
 beforeAll(async () => {
   for (const version of [1, 2]) {
@@ -63,80 +54,240 @@ beforeAll(async () => {
     file,
     `model_config_list { config { name: "movies" base_path: "${root}/movies" } }`,
   );
-  const [grpcPort] = (await freePorts(1)) as [number];
-  cluster = await RunningCluster.start({
-    models: root,
-    workers: 2,
-    routerArgs: ["--grpc-port", String(grpcPort)],
-    workerArgs: [`--model_config_file=${file}`, "--model_reload_root", root],
-  });
-  client = clientOf("ModelService", grpcPort);
-  await cluster.loaded(["movies"]);
 }, 90_000);
-afterAll(async () => {
-  client?.close();
-  await cluster?.stop();
-  rmSync(directory, { recursive: true, force: true });
-});
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-describe("HandleReloadConfigRequest", () => {
-  test("adds a model and loads versions; all answer when the call does", async () => {
-    expect(await reload(movies(1), films)).toMatchObject(OK);
+/** A client waits so long: for workers and models on a busy machine. */
+const RELOAD_MS = 60_000;
 
-    expect(await predict(cluster.url, { model: "films" })).toMatchObject({
-      status: 200,
-      version: "2",
+/** A cluster that takes orders, how its members find each other, and its client. */
+class OrderedCluster {
+  readonly cluster: RunningCluster;
+  readonly members: readonly string[];
+  readonly redis: RedisProcess | undefined;
+  readonly #client: ServingClient;
+
+  private constructor(
+    cluster: RunningCluster,
+    client: ServingClient,
+    found: { readonly members: readonly string[]; readonly redis: RedisProcess | undefined },
+  ) {
+    this.cluster = cluster;
+    this.#client = client;
+    this.members = found.members;
+    this.redis = found.redis;
+  }
+
+  static async start(kind: string): Promise<OrderedCluster> {
+    const redis = kind === "redis" ? await RedisProcess.start() : undefined;
+    const [grpcPort] = (await freePorts(1)) as [number];
+    const state = ["--state-dir", path.join(directory, `state-${kind}`)];
+    const cluster = await RunningCluster.start({
+      models: root,
+      workers: 3,
+      ...(redis && { redis: redis.url }),
+      routerArgs: ["--grpc-port", String(grpcPort), ...state],
+      workerArgs: [`--model_config_file=${file}`, "--model_reload_root", root, ...state],
     });
-    expect(await labelled("stable")).toBe("1");
-    for (const worker of ["w0", "w1"]) {
-      const names = (await cluster.announcement(worker))?.versions.map(({ model }) => model);
-      expect(new Set(names)).toEqual(new Set(["movies", "films"]));
-    }
-  }, 60_000);
+    const listed = cluster.members.join(",");
+    const members = redis === undefined ? ["--members", listed] : ["--redis", redis.url];
+    const started = new OrderedCluster(cluster, clientOf("ModelService", grpcPort), {
+      members,
+      redis,
+    });
+    await cluster.loaded(["movies"]);
+    return started;
+  }
 
-  test("moves a label", async () => {
-    expect(await reload(movies(2), films)).toMatchObject(OK);
+  reload(...models: readonly Wanted[]): Promise<object> {
+    const request = { config: { model_config_list: { config: models } } };
+    return this.#client.call("HandleReloadConfigRequest", request, {
+      deadline: Date.now() + RELOAD_MS,
+    });
+  }
 
-    expect(await labelled("stable")).toBe("2");
-  }, 60_000);
+  /** The version that answers for a label. */
+  async labelled(label: string): Promise<string | null> {
+    const url = `${this.cluster.url}/v1/models/movies/labels/${label}:predict`;
+    const response = await fetch(url, { method: "POST", body: '{"instances":["42"]}' });
+    return response.headers.get("x-winnow-model-version");
+  }
 
-  test.each(["outside", "models/escape", "models/../outside"])(
+  /** The version that a label means, once it is that one. */
+  async means(label: string, version: string | null): Promise<string | null> {
+    const look = (): Promise<string | null> => this.labelled(label).catch(() => "nobody there");
+    return eventually(this.cluster, look, (seen) => seen === version);
+  }
+
+  /** Waits until a worker announces these models and no others that stay. */
+  async serves(worker: string, ...names: readonly string[]): Promise<void> {
+    const wanted = names.toSorted().join();
+    await eventually(
+      this.cluster,
+      async () => {
+        const versions = (await this.cluster.announcement(worker))?.versions ?? [];
+        const lasting = versions.filter(({ state }) => state !== "unloading");
+        return [...new Set(lasting.map(({ model }) => model))].toSorted().join();
+      },
+      (seen) => seen === wanted,
+    );
+  }
+
+  /** `winnow order`. */
+  async order(...args: readonly string[]): Promise<string> {
+    const script = path.join(repositoryRoot, "packages/winnow/bin/winnow.js");
+    const run = promisify(execFile);
+    const { stdout } = await run(process.execPath, [script, "order", ...this.members, ...args]);
+    return stdout;
+  }
+
+  async kill(...names: readonly string[]): Promise<void> {
+    for (const name of names) this.cluster.signal(name, "SIGKILL");
+    for (const name of names) await this.cluster.ended(name);
+  }
+
+  async stop(): Promise<void> {
+    this.#client.close();
+    await this.cluster.stop();
+    await this.redis?.kill();
+  }
+}
+
+const WORKERS = ["w0", "w1", "w2"];
+
+describe.each([
+  { kind: "list", isPossible: true },
+  { kind: "redis", isPossible: hasRedisServer },
+])("HandleReloadConfigRequest, members by $kind", ({ kind, isPossible }) => {
+  let on: OrderedCluster;
+
+  beforeAll(async () => {
+    if (isPossible) on = await OrderedCluster.start(kind);
+  }, 180_000);
+  afterAll(async () => on?.stop());
+
+  test.skipIf(!isPossible)(
+    "adds a model and loads versions; all answer when the call does",
+    async () => {
+      expect(await on.reload(movies(1), films)).toMatchObject(OK);
+
+      expect(await predict(on.cluster.url, { model: "films" })).toMatchObject({
+        status: 200,
+        version: "2",
+      });
+      expect(await on.labelled("stable")).toBe("1");
+      for (const worker of WORKERS) {
+        const names = (await on.cluster.announcement(worker))?.versions.map(({ model }) => model);
+        expect(new Set(names)).toEqual(new Set(["movies", "films"]));
+      }
+    },
+  );
+
+  test.skipIf(!isPossible)("moves a label", async () => {
+    expect(await on.reload(movies(2), films)).toMatchObject(OK);
+
+    expect(await on.labelled("stable")).toBe("2");
+  });
+
+  test.skipIf(!isPossible).each(["outside", "models/escape", "models/../outside"])(
     "changes nothing where a base path leads out of the workers' root: %s",
     async (folder) => {
-      await expect(reload(latest("stray", folder))).rejects.toMatchObject({
+      await expect(on.reload(latest("stray", folder))).rejects.toMatchObject({
         code: 7,
         details: expect.stringMatching(
           /nothing was changed: worker w0: .*outside of --model_reload_root/,
         ) as string,
       });
-      expect(await versionsOf(cluster.url, "stray")).toEqual([]);
-      expect(await labelled("stable")).toBe("2");
-      expect((await versionOf(cluster.url, "films", 2))?.state).toBe("AVAILABLE");
+      expect(await versionsOf(on.cluster.url, "stray")).toEqual([]);
+      expect(await on.labelled("stable")).toBe("2");
+      expect((await versionOf(on.cluster.url, "films", 2))?.state).toBe("AVAILABLE");
     },
   );
 
-  test("removes a model", async () => {
-    expect(await reload(movies(2))).toMatchObject(OK);
+  test.skipIf(!isPossible)("removes a model", async () => {
+    expect(await on.reload(movies(2))).toMatchObject(OK);
 
     await eventually(
-      cluster,
-      () => versionsOf(cluster.url, "films"),
+      on.cluster,
+      () => versionsOf(on.cluster.url, "films"),
       (told) => told.length > 0 && told.every(({ state }) => state !== "AVAILABLE"),
     );
-    expect(await labelled("stable")).toBe("2");
-  }, 60_000);
+    expect(await on.labelled("stable")).toBe("2");
+  });
 
-  test("is forgotten by a worker that restarts: it comes back with its file", async () => {
-    expect(await reload(movies(2), films)).toMatchObject(OK);
+  test.skipIf(!isPossible)(
+    "stands for a worker that restarts, and for one that is killed meanwhile",
+    async () => {
+      expect(await on.reload(movies(1), films)).toMatchObject(OK);
+      await on.kill("w1");
+      on.cluster.restart("w1");
+      await on.serves("w1", "films", "movies");
 
-    cluster.signal("w1", "SIGKILL");
-    await cluster.ended("w1");
-    cluster.restart("w1");
+      await on.kill("w2");
+      expect(await on.reload(movies(1), shows)).toMatchObject({ status: { error_code: "OK" } });
+      on.cluster.restart("w2");
 
-    await eventually(
-      cluster,
-      async () => (await cluster.announcement("w1"))?.versions.map(({ model }) => model) ?? [],
-      (names) => names.length > 0 && names.every((name) => name === "movies"),
-    );
-  }, 60_000);
+      await on.serves("w2", "movies", "shows");
+    },
+  );
+
+  test.skipIf(!isPossible)("stands for a worker that is frozen meanwhile", async () => {
+    on.cluster.signal("w0", "SIGSTOP");
+    try {
+      expect(await on.reload(movies(1), films)).toMatchObject({ status: { error_code: "OK" } });
+    } finally {
+      on.cluster.signal("w0", "SIGCONT");
+    }
+
+    await on.serves("w0", "films", "movies");
+  });
+
+  test.skipIf(!isPossible)("stands for a router that restarts: its labels too", async () => {
+    await on.kill("router0");
+    on.cluster.restart("router0");
+
+    expect(await on.means("stable", "1")).toBe("1");
+  });
+
+  test.skipIf(kind !== "redis" || !isPossible)(
+    "is refused while Redis is away; what stands outlives a Redis that forgets it",
+    async () => {
+      await on.redis!.kill();
+      await expect(on.reload(movies(2))).rejects.toMatchObject({
+        code: 14,
+        details: expect.stringContaining("Redis, where orders are kept, does not answer") as string,
+      });
+      expect(await on.labelled("stable")).toBe("1");
+
+      await on.redis!.restart();
+      await on.cluster.addWorker("w3");
+      await on.serves("w3", "films", "movies");
+      expect(await on.reload(movies(2), films)).toMatchObject(OK);
+      await on.kill("w3");
+      expect(await on.reload(movies(1), films)).toMatchObject({ status: { error_code: "OK" } });
+    },
+  );
+
+  test.skipIf(!isPossible)("stands when all processes have ended at once", async () => {
+    await on.kill(...WORKERS, "router0");
+    await on.redis?.kill();
+    await on.redis?.restart();
+    for (const name of [...WORKERS, "router0"]) on.cluster.restart(name);
+
+    for (const worker of WORKERS) await on.serves(worker, "films", "movies");
+    await on.cluster.loaded(["movies", "films"]);
+    expect(await on.labelled("stable")).toBe("1");
+  });
+
+  test.skipIf(!isPossible)("is shown and withdrawn by `winnow order`", async () => {
+    const shown = await on.order();
+    expect(shown).toMatch(/^order \d+, given .* by router on /);
+    expect(shown).toContain(`model films in ${root}/movies, latest 1`);
+    for (const worker of WORKERS) expect(shown).toContain(`worker ${worker} follows it`);
+
+    expect(await on.order("--withdraw")).toContain("withdrawn, processes follow their own flags");
+
+    for (const worker of WORKERS) await on.serves(worker, "movies");
+    expect(await on.means("stable", null)).toBeNull();
+  });
 });

@@ -53,16 +53,19 @@ const DESCRIBED_WITHIN_MS = 3000;
 /** A started cluster. */
 export class RunningCluster {
   readonly urls: readonly string[];
+  /** Its workers at the start, as `--members` lists them. */
+  readonly members: readonly string[];
   readonly #roles: Map<string, Role>;
   /** How a worker of this cluster is started, by name and port. */
   readonly #workerOf: (name: string, port: number) => Launch;
 
   private constructor(
-    urls: readonly string[],
+    found: { readonly urls: readonly string[]; readonly members: readonly string[] },
     roles: Map<string, Role>,
     workerOf: (name: string, port: number) => Launch,
   ) {
-    this.urls = urls;
+    this.urls = found.urls;
+    this.members = found.members;
     this.#roles = roles;
     this.#workerOf = workerOf;
   }
@@ -72,9 +75,9 @@ export class RunningCluster {
     const routers = shape.routers ?? 1;
     const ports = await freePorts(shape.workers + routers);
     const workerPorts = ports.slice(0, shape.workers);
-    const members = workerPorts.map((port, index) => `w${index}@127.0.0.1:${port}`).join(",");
+    const members = workerPorts.map((port, index) => `w${index}@127.0.0.1:${port}`);
     const shared = [
-      ...(shape.redis === undefined ? ["--members", members] : ["--redis", shape.redis]),
+      ...(shape.redis === undefined ? ["--members", members.join(",")] : ["--redis", shape.redis]),
       "--replication",
       String(shape.replication ?? Math.min(2, shape.workers)),
       "--log-level",
@@ -100,7 +103,7 @@ export class RunningCluster {
       roles.set(name, launch({ name, port, args, env }));
     }
     return new RunningCluster(
-      routerPorts.map((port) => `http://127.0.0.1:${port}`),
+      { urls: routerPorts.map((port) => `http://127.0.0.1:${port}`), members },
       roles,
       workerOf,
     );
@@ -151,6 +154,7 @@ export class RunningCluster {
   ended(name: string): Promise<number | string> {
     const { child } = this.#role(name);
     if (child.exitCode !== null) return Promise.resolve(child.exitCode);
+    if (child.signalCode !== null) return Promise.resolve(child.signalCode);
     return new Promise((resolve) => {
       child.once("exit", (code, signal) => resolve(code ?? signal ?? "?"));
     });

@@ -107,6 +107,10 @@ export class SimulatedDisk {
         return this.#directories.get(versionOf(directory))?.stamp;
       },
       join: (directory, name) => `${directory}/${name}`,
+      realPath: async (name) => {
+        check();
+        return name;
+      },
     };
   }
 

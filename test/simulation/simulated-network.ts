@@ -93,9 +93,14 @@ export class SimulatedNetwork {
           answer: (service) => service.program(query),
           signal,
         }),
-      setModels: (address, order, timeoutMs) =>
+      tellOrder: (address, message, timeoutMs) =>
         this.#call(process, linkTo(address), {
-          answer: (service) => service.orderModels(order),
+          answer: (service) => service.followOrder(message),
+          timeoutMs,
+        }),
+      askOrder: (address, timeoutMs) =>
+        this.#call(process, linkTo(address), {
+          answer: async (service) => service.knownOrder(),
           timeoutMs,
         }),
       forget: () => undefined,

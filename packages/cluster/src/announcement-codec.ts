@@ -19,6 +19,8 @@ import type {
   WorkerState,
 } from "./announcement.ts";
 import { INCARNATION_MAX } from "./membership/succession.ts";
+import { ORDER_NUMBER_MAX, readMark } from "./orders/models-order.ts";
+import type { OrderMark } from "./orders/models-order.ts";
 import { parseAddress } from "./trust/worker-address.ts";
 
 /** An announcement with the field names of the proto message. */
@@ -32,6 +34,8 @@ export interface AnnouncementMessage {
   readonly memory_used_bytes: number;
   readonly memory_capacity_bytes: number;
   readonly versions: VersionMessage[];
+  readonly order_number: number;
+  readonly order_id: string;
 }
 
 interface VersionMessage {
@@ -98,6 +102,8 @@ export function encodeAnnouncement(announcement: Announcement): AnnouncementMess
       tables: holding.tables.map(encodeTable),
       serving: holding.serving ?? false,
     })),
+    order_number: announcement.order?.number ?? 0,
+    order_id: announcement.order?.id ?? "",
   };
 }
 
@@ -127,6 +133,7 @@ export function decodeAnnouncement(message: unknown): Announcement {
   const address = fields.text("address");
   if (parseAddress(address) === undefined) throw fields.refusal("address");
   const size: AnnouncedSize = { partitions: 0, shares: 0 };
+  const order = decodeMark(fields);
   return {
     workerId: decodeWorkerId(fields.text("worker_id")),
     incarnation: incarnation(fields.count("incarnation", INCARNATION_MAX)),
@@ -137,7 +144,19 @@ export function decodeAnnouncement(message: unknown): Announcement {
     memoryUsedBytes: fields.count("memory_used_bytes"),
     memoryCapacityBytes: fields.count("memory_capacity_bytes"),
     versions: fields.list("versions", VERSIONS_MAX).map((version) => decodeVersion(version, size)),
+    ...(order && { order }),
   };
+}
+
+/** Absent from a worker of a release without orders. */
+function decodeMark(fields: Fields): OrderMark | undefined {
+  const number = fields.has("order_number") ? fields.count("order_number", ORDER_NUMBER_MAX) : 0;
+  const id = fields.has("order_id") ? fields.text("order_id") : "";
+  try {
+    return readMark(number, id);
+  } catch {
+    throw fields.refusal("order_id");
+  }
 }
 
 /** An announcement as one JSON text. */
@@ -230,6 +249,10 @@ class Fields {
     this.#name = name;
     if (typeof message !== "object" || message === null) throw this.refusal("message");
     this.#values = message as Readonly<Record<string, unknown>>;
+  }
+
+  has(field: string): boolean {
+    return this.#values[field] !== undefined;
   }
 
   text(field: string, pattern?: RegExp): string {

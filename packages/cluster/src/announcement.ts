@@ -2,6 +2,7 @@
 // are built from. The same data travels as JSON (membership) and as the proto message (streams).
 
 import type { ErrorCode, Fingerprint, Incarnation, WorkerId } from "@winnow/core";
+import type { OrderMark } from "./orders/models-order.ts";
 
 /** Where a worker is in its life: loading its first share; serving; finishing what runs. */
 export type WorkerState = "starting" | "ready" | "draining";
@@ -18,6 +19,8 @@ export interface Announcement {
   readonly memoryUsedBytes: number;
   readonly memoryCapacityBytes: number;
   readonly versions: readonly VersionHolding[];
+  /** The models order that it follows; absent: none. */
+  readonly order?: OrderMark | undefined;
 }
 
 /** One version directory this worker knows, and what it holds of it. */

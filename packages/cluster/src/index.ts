@@ -21,6 +21,11 @@ export { StaticMembership, parseMembers } from "./membership/static-membership.t
 export type { Describe, StaticMembershipSettings } from "./membership/static-membership.ts";
 export { incarnationAbove, meet, renumbered, unmet } from "./membership/succession.ts";
 export type { Meeting, Succession } from "./membership/succession.ts";
+export { isAbove, isSameOrder } from "./orders/models-order.ts";
+export type { ModelsOrder, OrderMark, OrderedModel, OrderedModels } from "./orders/models-order.ts";
+export { OrderBook } from "./orders/order-book.ts";
+export type { OrderAuthor, OrderBookParts } from "./orders/order-book.ts";
+export type { OrderStore } from "./orders/order-store.ts";
 export { partitionName, partitionNames, place } from "./placement/placement.ts";
 export type { PlacementOptions } from "./placement/placement.ts";
 export { planQueries } from "./query-plan.ts";
@@ -54,7 +59,6 @@ export type {
 export { keyBytes } from "./rpc/key-codec.ts";
 export type { Question } from "./rpc/query-window.ts";
 export { GrpcConnector } from "./rpc/grpc-connector.ts";
-export type { ModelsOrder, OrderedModel } from "./rpc/models-order.ts";
 export { MemoryNetwork } from "./rpc/memory-network.ts";
 export { WorkerChannel } from "./rpc/shard-channel.ts";
 export type {
@@ -75,6 +79,7 @@ export type {
 export type {
   FrameChannel,
   FrameHandlers,
+  OrderMessage,
   ProgramQuery,
   WorkerConnector,
 } from "./rpc/worker-connector.ts";

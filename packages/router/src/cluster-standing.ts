@@ -3,7 +3,7 @@
 // replica, and what each worker is good for. Derived when somebody asks.
 
 import type { WorkerId } from "@winnow/core";
-import type { RoutedVersion, RoutingTable } from "@winnow/cluster";
+import type { Announcement, OrderMark, RoutedVersion, RoutingTable } from "@winnow/cluster";
 import type { WorkerPeer } from "./worker-peer.ts";
 
 /** A worker as this router sees it now. */
@@ -15,17 +15,25 @@ export interface WorkerStanding {
   /** False while it is suspect or ejected: then it is asked last. */
   readonly trusted: boolean;
   readonly questions: number;
+  /** Whether it is there: connected, or announced in the membership store, and not on its way out. */
+  readonly isLive: boolean;
+  /** The models order it follows, as it last said; `undefined`: none, or it was never heard. */
+  readonly order: OrderMark | undefined;
 }
 
-/** The standing of each worker, ascending by id. */
-export function workerStandings(peers: Iterable<WorkerPeer>): readonly WorkerStanding[] {
-  const standings = Array.from(peers, (peer) => ({
-    id: peer.id,
-    address: peer.address ?? "",
-    askable: peer.askable,
-    trusted: peer.trusted,
-    questions: peer.pending,
-  }));
+/** The standing of each worker, ascending by id; `members` are the announcements of the store. */
+export function workerStandings(
+  peers: Iterable<WorkerPeer>,
+  members: readonly Announcement[],
+): readonly WorkerStanding[] {
+  const announced = new Map(members.map((member) => [member.workerId, member]));
+  const standings = Array.from(peers, (peer) => {
+    const { id, askable, trusted, pending: questions } = peer;
+    const said = askable ? peer.announcement : announced.get(id);
+    const isLive = askable || (said !== undefined && said.state !== "draining");
+    const { order } = said ?? peer.announcement ?? {};
+    return { id, address: peer.address ?? "", askable, trusted, questions, isLive, order };
+  });
   return standings.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 

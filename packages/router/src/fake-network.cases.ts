@@ -203,8 +203,12 @@ export class FakeNetwork implements WorkerConnector {
     return this.damage === undefined ? bytes : this.damage(bytes);
   }
 
-  setModels(): Promise<void> {
+  tellOrder(): Promise<void> {
     return Promise.reject(new WinnowError("FAILED_PRECONDITION", "Pretended workers keep theirs"));
+  }
+
+  askOrder(): Promise<undefined> {
+    return Promise.resolve(undefined);
   }
 
   forget(): void {}

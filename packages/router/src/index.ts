@@ -33,6 +33,8 @@ export type {
   PartitionCounts,
   WorkerStanding,
 } from "./cluster-standing.ts";
+export { namedWorkers } from "./model-orders.ts";
+export type { Laggard, ModelOrders, OrderStanding } from "./model-orders.ts";
 export type { WatchedRouter } from "./router-gauges.ts";
 export { createRouter } from "./router.ts";
 export type { Router, RouterCounters, RouterDependencies } from "./router.ts";

@@ -23,6 +23,7 @@ const ROUTER = {
     { askable: true, trusted: false },
     { askable: false, trusted: true },
   ],
+  orders: { standing: () => ({ number: 7, following: 2, behind: 1 }) },
   standing: (): ClusterStanding => ({
     generation: 12,
     membershipAgeMs: 1500,
@@ -127,6 +128,9 @@ test("the page tells how the cluster stands, and forgets a model that is gone", 
 
   expect(page).toContain("winnow_routing_generation 12");
   expect(page).toContain("winnow_membership_age_seconds 1.5");
+  expect(page).toContain("winnow_models_order 7");
+  expect(page).toContain('winnow_models_order_workers{state="following"} 2');
+  expect(page).toContain('winnow_models_order_workers{state="behind"} 1');
   expect(page).toContain('winnow_coverage_ratio{model="movies"} 0.75');
   expect(page).toContain('winnow_partitions{model="movies",state="underreplicated"} 2');
   expect(page).toContain('winnow_partitions{model="movies",state="lost"} 2');

@@ -4,6 +4,7 @@
 import { Gauge } from "prom-client";
 import type { Registry } from "prom-client";
 import type { ClusterStanding } from "./cluster-standing.ts";
+import type { OrderStanding } from "./model-orders.ts";
 
 /** What is asked of a router when the page is read. */
 export interface WatchedRouter {
@@ -16,6 +17,7 @@ export interface WatchedRouter {
   models(): readonly string[];
   workers(): readonly { readonly askable: boolean; readonly trusted: boolean }[];
   standing(): ClusterStanding;
+  readonly orders: { standing(): OrderStanding };
 }
 
 /** One series of a gauge. */
@@ -72,6 +74,23 @@ const GAUGES: readonly RouterGauge[] = [
     name: "winnow_membership_age_seconds",
     help: "Time since the membership store last answered completely; +Inf: never",
     read: (router) => [{ value: (router.standing().membershipAgeMs ?? Infinity) / 1000 }],
+  },
+  {
+    name: "winnow_models_order",
+    help: "Number of the highest models order known; 0: none was given",
+    read: ({ orders }) => [{ value: orders.standing().number }],
+  },
+  {
+    name: "winnow_models_order_workers",
+    help: "Workers that are there, by whether they follow that order",
+    labelNames: ["state"],
+    read: ({ orders }) => {
+      const { following, behind } = orders.standing();
+      return [
+        { labels: { state: "following" }, value: following },
+        { labels: { state: "behind" }, value: behind },
+      ];
+    },
   },
   {
     name: "winnow_routing_generation",

@@ -99,6 +99,13 @@ export interface RouterSettings {
    */
   readonly successorGoneMs: number;
   /**
+   * Default 1000 ms. The models order is passed on to workers that follow another one so often; one that
+   * fails is told again after twice as long, and so on, up to 10 s.
+   */
+  readonly orderPassMs: number;
+  /** Default 5000 ms. One worker's answer to an order; longer waits longer for one that hangs. */
+  readonly orderTimeoutMs: number;
+  /**
    * Default 8192. Queries under way on one stream; more are sent to another replica or refused. Room for
    * `inFlightRequestsMax` and for what they ask again when a worker dies; costs about 1 KiB each.
    */
@@ -210,6 +217,8 @@ const DEFAULTS: RouterSettings = {
   saveDelayMs: 2000,
   unstoredMs: 10_000,
   successorGoneMs: 10_000,
+  orderPassMs: 1000,
+  orderTimeoutMs: 5000,
   linkQueriesMax: 8192,
   linkBytesMax: 8 * 2 ** 20,
   inFlightRequestsMax: 2048,

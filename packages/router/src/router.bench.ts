@@ -55,8 +55,12 @@ class RememberingNetwork implements WorkerConnector {
     return Promise.resolve(encodeProgramPackage({ program, inlineTables: new Map() }));
   }
 
-  setModels(): Promise<void> {
+  tellOrder(): Promise<void> {
     return Promise.reject(new Error("not asked here"));
+  }
+
+  askOrder(): Promise<undefined> {
+    return Promise.resolve(undefined);
   }
 
   forget(): void {}

@@ -10,6 +10,7 @@
 import type { Environment } from "@winnow/core";
 import { signatureOf, WinnowError } from "@winnow/core";
 import type { DenseEngine } from "@winnow/accelerator";
+import { OrderBook, RefusedRecords, noSecret } from "@winnow/cluster";
 import type { MembershipStore, RoutedVersion, WorkerConnector } from "@winnow/cluster";
 import { AttemptBudget } from "./attempt-budget.ts";
 import { clusterStanding, workerStandings } from "./cluster-standing.ts";
@@ -17,6 +18,7 @@ import type { ClusterStanding, WorkerStanding } from "./cluster-standing.ts";
 import { isSettled, KnownModels } from "./known-models.ts";
 import type { VersionLabels } from "./label-book.ts";
 import type { LoadedProgram } from "./loaded-program.ts";
+import { ModelOrders } from "./model-orders.ts";
 import type {
   ModelTarget,
   PinnedModel,
@@ -46,6 +48,8 @@ export interface RouterDependencies {
   readonly connector: WorkerConnector;
   readonly membership: MembershipStore;
   readonly denseEngine: DenseEngine;
+  /** The models order as this process knows it. Default: kept in memory alone. */
+  readonly orders?: OrderBook | undefined;
   /** Where to keep across restarts where workers are. Default: nowhere. */
   readonly savedWorkers?: SavedWorkers | undefined;
   readonly observer?: RouterObserver;
@@ -73,7 +77,12 @@ export interface Router extends Predictor {
   workers(): readonly WorkerStanding[];
   /** The cluster in numbers, as this router sees it now. */
   standing(): ClusterStanding;
-  /** Replaces all labels; each is set when its version is available (see `LabelBook`). */
+  /** The models order: given to, and passed on among workers. */
+  readonly orders: ModelOrders;
+  /**
+   * Replaces the labels of the configuration; each is set when its version is available (see
+   * `LabelBook`). While a models order is in force, its labels are used instead.
+   */
   setLabels(labels: VersionLabels): void;
   /** Stops being ready, and resolves when nothing is pinned and nothing runs. */
   drain(): Promise<void>;
@@ -93,12 +102,15 @@ interface Pin extends PinnedModel {
 
 class ClusterRouter implements Router {
   readonly settings: RouterSettings;
+  readonly orders: ModelOrders;
   readonly #environment: Environment;
   readonly #membership: MembershipStore;
   readonly #links: WorkerLinks;
   readonly #programs: ProgramStore;
   readonly #routing: Routing;
   readonly #known: KnownModels;
+  #ownLabels: VersionLabels;
+  readonly #endFollow: () => void;
   readonly #warmUp: WarmUp;
   readonly #parts: TableQueryParts;
   readonly #traffic: Traffic;
@@ -154,6 +166,18 @@ class ClusterRouter implements Router {
       unreachable: () => this.#links.unreachable(),
       programErrorOf: (fingerprint) => this.#programs.errorOf(fingerprint),
     });
+    this.#ownLabels = settings.labels;
+    const orders = dependencies.orders ?? memoryBook(environment);
+    this.orders = new ModelOrders({
+      environment,
+      connector,
+      orders,
+      settings,
+      workers: () => this.workers(),
+    });
+    this.#endFollow = orders.follow(() => this.#useLabels());
+    this.#useLabels();
+    void orders.open(); // Never rejects.
     const budget = new AttemptBudget(environment.clock, settings);
     const { nextTable } = this.#routing;
     const { observer = {} } = dependencies;
@@ -178,7 +202,7 @@ class ClusterRouter implements Router {
   }
 
   workers(): readonly WorkerStanding[] {
-    return workerStandings(this.#links.peers.values());
+    return workerStandings(this.#links.peers.values(), this.#links.members());
   }
 
   standing(): ClusterStanding {
@@ -197,7 +221,17 @@ class ClusterRouter implements Router {
   }
 
   setLabels(labels: VersionLabels): void {
-    this.#known.setLabels(labels);
+    this.#ownLabels = labels;
+    this.#useLabels();
+  }
+
+  #useLabels(): void {
+    const ordered = this.orders.newest?.models;
+    this.#known.setLabels(
+      ordered === undefined
+        ? this.#ownLabels
+        : new Map(ordered.map(({ model, labels }) => [model, labels])),
+    );
   }
 
   status(model: string): readonly VersionStatus[] | undefined {
@@ -296,9 +330,16 @@ class ClusterRouter implements Router {
     for (const abort of this.#running) {
       abort.abort(new WinnowError("UNAVAILABLE", "The router is closing"));
     }
+    this.#endFollow();
+    this.orders.close();
     this.#warmUp.close();
     this.#routing.close();
     this.#programs.close();
     this.#links.close();
   }
+}
+
+function memoryBook(environment: Environment): OrderBook {
+  const refused = new RefusedRecords(environment.log);
+  return new OrderBook({ environment, cluster: "default", secret: noSecret(), refused });
 }

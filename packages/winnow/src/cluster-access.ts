@@ -8,6 +8,7 @@ import {
   ClusterSecret,
   GrpcConnector,
   type MembershipStore,
+  OrderBook,
   RedisMembership,
   type RefusalCounts,
   RefusedRecords,
@@ -47,6 +48,8 @@ export interface ClusterAccess {
   readonly addresses: AddressRules;
   /** What was not believed so far. */
   readonly refusals: () => RefusalCounts;
+  /** The models order as this process knows it, kept in a file of this name, if any. Closed with the rest. */
+  openOrders(name: string | undefined): OrderBook;
   /** Where a router keeps its workers, in a file of this name; `undefined`: nowhere, or they are listed. */
   savedWorkers(name: string): SavedWorkers | undefined;
   close(): Promise<void>;
@@ -71,14 +74,25 @@ export async function openCluster(
   const connector = new GrpcConnector(environment.clock, addresses);
   const trust = { secret, addresses, refused };
   const membership = membershipOf(options, { connector, environment, trust });
+  const books: OrderBook[] = [];
   return {
     connector,
     membership,
     addresses,
     refusals: () => refused.counts,
+    openOrders: (name) => {
+      const { cluster, stateDir } = options;
+      const isKept = stateDir !== undefined && stateDir !== "" && name !== undefined;
+      const file = isKept ? openStateFile(path.resolve(stateDir), name) : undefined;
+      const store = membership instanceof RedisMembership ? membership.orders : undefined;
+      const book = new OrderBook({ environment, cluster, secret, refused, store, file });
+      books.push(book);
+      return book;
+    },
     savedWorkers: (name) => savedWorkersOf(options, name),
     close: async () => {
       stopWatching();
+      for (const book of books) book.close();
       await membership.close();
       connector.close();
     },

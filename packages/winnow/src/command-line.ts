@@ -23,6 +23,7 @@ import {
 } from "./model-config/config-flags.ts";
 import { doctorCommand } from "./doctor-command.ts";
 import { curlLine, predict, predictionTable } from "./commands/predict.ts";
+import type { OrderOptions } from "./commands/order.ts";
 import type { RouterRoleOptions } from "./commands/router.ts";
 import type { UpOptions } from "./commands/up.ts";
 import type { WorkerRoleOptions } from "./commands/worker.ts";
@@ -46,6 +47,7 @@ export function createCommandLine(version: string): Command {
     inspectCommand(),
     predictCommand(),
     demoCommand(),
+    orderCommand(),
     doctorCommand(),
   ]) {
     root.addCommand(command.exitOverride());
@@ -233,6 +235,16 @@ function predictCommand(): Command {
       const isForPeople = options.json !== true && process.stdout.isTTY;
       process.stdout.write(isForPeople ? predictionTable(answer.text) : `${answer.text}\n`);
     });
+}
+
+function orderCommand(): Command {
+  const command = new Command("order")
+    .description("show the models order that was given over gRPC, who follows it, or withdraw it")
+    .option("--withdraw", "end it: processes go back to their own flags and files");
+  return addMembershipOptions(command).action(async (options: OrderOptions) => {
+    const { runOrder } = await import("./commands/order.ts");
+    process.stdout.write(`${await runOrder(options)}\n`);
+  });
 }
 
 interface DemoOptions {

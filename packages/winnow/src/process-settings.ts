@@ -10,3 +10,12 @@ export const processVariables: Readonly<Record<string, string | undefined>> = pr
 export function processEnvironment(log: Logger): Environment {
   return { clock: systemClock, random: Math.random, log };
 }
+
+/** The time of day, for people: nothing is decided by it. */
+export const wallClock = (): string => new Date().toISOString();
+
+/** Keeps this process alive, which the clock's timers do not, until the end that it returns. */
+export function holdProcess(): () => void {
+  const timer = setInterval(() => undefined, 1000);
+  return () => clearInterval(timer);
+}

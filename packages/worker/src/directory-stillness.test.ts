@@ -25,6 +25,7 @@ function watching(pollIntervalMs = 1000) {
     },
     stamp: async (directory: string) => disk.get(Number(directory.split("/").at(-1))),
     join: (directory: string, name: string) => `${directory}/${name}`,
+    realPath: async (name: string) => name,
   };
   const policy = { kind: "latest", count: 1 } as const;
   const watch = new VersionWatch(

@@ -12,7 +12,7 @@ const reloadRoot = path.join(directory, "root");
 const settings = { reloadRoot, isWholeDirectory: false };
 
 const ordered = (basePath: string): OrderedModel[] => [
-  { model: "movies", basePath, policy: { kind: "all" } },
+  { model: "movies", basePath, policy: { kind: "all" }, labels: new Map() },
 ];
 
 beforeAll(() => {

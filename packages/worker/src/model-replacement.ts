@@ -20,17 +20,23 @@ export interface ReplacementSettings {
 }
 
 /** A path with its links resolved; rejects if it does not exist. */
-type RealPath = (name: string) => Promise<string>;
+export type RealPath = (name: string) => Promise<string>;
+
+/** One ordered model: as it is to be watched, by its real path, or why it cannot be. */
+export interface JudgedModel {
+  readonly model: string;
+  readonly outcome: NamedModel | WinnowError;
+}
 
 /**
- * The models as they are to be watched, by their real paths. @throws WinnowError FAILED_PRECONDITION
- * where no order is taken, PERMISSION_DENIED for a path outside the root, NOT_FOUND for none
+ * What this worker makes of each model: an error is PERMISSION_DENIED for a path outside the root,
+ * NOT_FOUND for none. @throws WinnowError FAILED_PRECONDITION where no order is taken
  */
-export async function acceptedModels(
+export async function judgedModels(
   models: readonly OrderedModel[],
   { reloadRoot, isWholeDirectory }: ReplacementSettings,
   realPath: RealPath = realpath,
-): Promise<NamedModel[]> {
+): Promise<JudgedModel[]> {
   if (reloadRoot === undefined) {
     throw refusal("it takes no models over the network; start workers with --model_reload_root");
   }
@@ -45,13 +51,16 @@ export async function acceptedModels(
   return Promise.all(
     models.map(async ({ model, basePath, policy }) => {
       // What lies outside is not even looked at: the answer would tell what exists there.
-      if (!roots.some((root) => isInside(root, path.resolve(basePath)))) throw outside(model);
-      const found = await realPath(basePath).catch(() => {
+      if (!roots.some((root) => isInside(root, path.resolve(basePath)))) {
+        return { model, outcome: outside(model) };
+      }
+      const found = await realPath(basePath).catch(() => undefined);
+      if (found === undefined) {
         const text = `Model "${excerpt(model)}": ${excerpt(basePath)} cannot be read`;
-        throw new WinnowError("NOT_FOUND", text);
-      });
-      if (!isInside(realRoot, found)) throw outside(model);
-      return { model, basePath: found, policy };
+        return { model, outcome: new WinnowError("NOT_FOUND", text) };
+      }
+      const isAllowed = isInside(realRoot, found);
+      return { model, outcome: isAllowed ? { model, basePath: found, policy } : outside(model) };
     }),
   );
 
@@ -59,6 +68,19 @@ export async function acceptedModels(
     const text = `Model "${excerpt(model)}": its base path lies outside of --model_reload_root`;
     return new WinnowError("PERMISSION_DENIED", `${text} ${reloadRoot}`);
   }
+}
+
+/** All models as they are to be watched. @throws WinnowError as `judgedModels`, or the first error it gives */
+export async function acceptedModels(
+  models: readonly OrderedModel[],
+  settings: ReplacementSettings,
+  realPath: RealPath = realpath,
+): Promise<NamedModel[]> {
+  const judged = await judgedModels(models, settings, realPath);
+  return judged.map(({ outcome }) => {
+    if (outcome instanceof WinnowError) throw outcome;
+    return outcome;
+  });
 }
 
 function isInside(root: string, name: string): boolean {

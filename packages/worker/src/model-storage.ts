@@ -1,7 +1,7 @@
 // Model directories on a file system, as `version-watch.ts` wants to see them.
 
 import { createHash } from "node:crypto";
-import { readdir, stat } from "node:fs/promises";
+import { readdir, realpath, stat } from "node:fs/promises";
 import path from "node:path";
 
 import type { ModelStorage } from "./version-watch.ts";
@@ -18,6 +18,7 @@ export const fileStorage: ModelStorage = {
   directories: listDirectories,
   stamp: stampOf,
   join: (directory, name) => path.join(directory, name),
+  realPath: (name) => realpath(name),
 };
 
 async function listDirectories(directory: string): Promise<string[]> {

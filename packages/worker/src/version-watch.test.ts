@@ -33,6 +33,10 @@ class MapStorage implements ModelStorage {
   join(directory: string, name: string): string {
     return `${directory}/${name}`;
   }
+
+  async realPath(name: string): Promise<string> {
+    return name;
+  }
 }
 
 const latest = { kind: "latest", count: 1 } as const;

@@ -24,6 +24,8 @@ export interface ModelStorage {
   stamp(directory: string): Promise<string | undefined>;
   /** Joins a directory and a name in it. */
   join(directory: string, name: string): string;
+  /** A path with its links resolved; rejects if it does not exist. */
+  realPath(name: string): Promise<string>;
 }
 
 /** A model and where its version directories lie. */

@@ -63,4 +63,6 @@ export interface WorkerStatus {
   /** Another process lives as this worker; this one is not announced. */
   readonly isSuperseded: boolean;
   readonly shares: readonly ShareStatus[];
+  /** Numbers of the models orders known and followed; 0: none. */
+  readonly orderNumbers: { readonly known: number; readonly followed: number };
 }

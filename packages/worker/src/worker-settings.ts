@@ -117,6 +117,8 @@ export interface WorkerSettings {
   readonly port: number;
   readonly advertisedAddress: string | undefined;
   readonly watch: WatchSettings;
+  /** By name, without a models order. */
+  readonly models: readonly NamedModel[];
   readonly replacement: ReplacementSettings;
   readonly replicas: ReplicaSettings;
   readonly answers: AnswerLimits;
@@ -146,6 +148,7 @@ export function resolveWorkerOptions(options: WorkerOptions): WorkerSettings {
     port,
     advertisedAddress,
     watch: watchSettings(options),
+    models: ownModels(options),
     replacement: {
       reloadRoot: options.modelReloadRoot,
       isWholeDirectory: options.modelsPath !== undefined,
@@ -228,6 +231,8 @@ function watchSettings(options: WorkerOptions): WatchSettings {
   const copyMsMax = options.fileCopyMsMax ?? 60_000;
   return { models, modelsPath: options.modelsPath, policy, pollIntervalMs, stillMs, copyMsMax };
 }
+
+const ownModels = ({ models }: WorkerOptions): readonly NamedModel[] => models ?? [];
 
 /** Models with the policy that holds for them. */
 export function modelLocations(

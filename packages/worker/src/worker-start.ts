@@ -1,7 +1,7 @@
 // How a worker comes into being: options become settings, the compute side is started, and a worker
 // made of both listens.
 
-import { WorkerServer } from "@winnow/cluster";
+import { OrderBook, RefusedRecords, WorkerServer, noSecret } from "@winnow/cluster";
 import type { Describe, ListenForRouters, MembershipStore } from "@winnow/cluster";
 import type { Environment } from "@winnow/core";
 
@@ -18,6 +18,8 @@ export interface WorkerDependencies {
   readonly environment: Environment;
   /** Closed by its owner, not by the worker. */
   readonly membership: MembershipStore;
+  /** Closed by its owner, likewise. Default: orders are kept in memory alone. */
+  readonly orders?: OrderBook;
   /** Default: a thread of its own. */
   readonly startCompute?: StartCompute;
   /** Default: the file system. */
@@ -44,10 +46,11 @@ export async function startWorker(
   const { environment, membership, describe, observer } = dependencies;
   const { startCompute = startComputeThread, storage = fileStorage } = dependencies;
   const { listen = listenByGrpc } = dependencies;
+  const { orders = memoryBook(environment) } = dependencies;
   const compute = await startCompute(settings, environment.log);
   try {
     const worker = new Worker(
-      { environment, membership, compute, storage, listen, describe, observer },
+      { environment, membership, orders, compute, storage, listen, describe, observer },
       settings,
     );
     await worker.listen();
@@ -56,4 +59,9 @@ export async function startWorker(
     await compute.shutdown();
     throw error;
   }
+}
+
+function memoryBook(environment: Environment): OrderBook {
+  const refused = new RefusedRecords(environment.log);
+  return new OrderBook({ environment, cluster: "default", secret: noSecret(), refused });
 }

@@ -37,6 +37,7 @@ const storage: ModelStorage = {
   directories: async (directory) => (directory === "/models" ? ["movies"] : ["1"]),
   stamp: async () => "a",
   join: (directory, name) => `${directory}/${name}`,
+  realPath: async (name) => name,
 };
 
 function openModel(): MemoryModel {

@@ -16,7 +16,8 @@ import type {
   LinkHandlers,
   ListenForRouters,
   MembershipStore,
-  ModelsOrder,
+  OrderBook,
+  OrderMessage,
   ProgramQuery,
   WorkerLink,
   WorkerListener,
@@ -30,7 +31,7 @@ import type { Compute, ComputeFailure } from "./compute/compute.ts";
 import { waitForHold } from "./drain-hold.ts";
 import type { DrainHold } from "./drain-hold.ts";
 import { MembersTold } from "./members-told.ts";
-import { acceptedModels } from "./model-replacement.ts";
+import { OrderFollower } from "./order-follower.ts";
 import { ProgressWatch } from "./progress-watch.ts";
 import { ReplicaControl } from "./replica-control.ts";
 import { QueryAnswer } from "./query-answer.ts";
@@ -46,6 +47,8 @@ export interface WorkerParts {
   readonly environment: Environment;
   /** Closed by its owner, not by the worker. */
   readonly membership: MembershipStore;
+  /** Closed by its owner, likewise. */
+  readonly orders: OrderBook;
   /** Shut down by the worker, once it has listened. */
   readonly compute: Compute;
   readonly storage: ModelStorage;
@@ -67,19 +70,22 @@ export class Worker implements WorkerService {
   readonly #members: MembersTold;
   readonly #progress: ProgressWatch;
   readonly #watch: VersionWatch;
+  readonly #orders: OrderBook;
+  readonly #follower: OrderFollower;
   readonly #listen: ListenForRouters;
   readonly #ended: Promise<ComputeFailure | undefined>;
   #end: (failure: ComputeFailure | undefined) => void = () => undefined;
   #server: WorkerListener | undefined;
   #stopWatching: (() => void) | undefined;
   #address = "";
+  #isWatching = false;
   #isStarted = false;
   #isDraining = false;
   #drained: Promise<void> | undefined;
   #isClosed = false;
 
   constructor(parts: WorkerParts, settings: WorkerSettings) {
-    const { environment, membership, compute, storage, listen, describe, observer } = parts;
+    const { environment, membership, orders, compute, storage, listen, describe, observer } = parts;
     const { clock, log } = environment;
     this.#ended = new Promise((resolve) => {
       this.#end = resolve;
@@ -114,6 +120,17 @@ export class Worker implements WorkerService {
     );
     this.#watch = new VersionWatch({ storage, clock, log }, settings.watch, (models) =>
       this.#control.setModels(models),
+    );
+    this.#orders = orders;
+    this.#follower = new OrderFollower(
+      {
+        environment,
+        orders,
+        realPath: (name) => storage.realPath(name),
+        apply: (models) => this.#watchModels(models),
+        onChange: () => this.#announcer.changed(),
+      },
+      { ...settings.replacement, own: settings.models },
     );
   }
 
@@ -150,6 +167,7 @@ export class Worker implements WorkerService {
       memoryUsedBytes: memory.usedBytes,
       memoryCapacityBytes: memory.capacityBytes,
       versions: this.#control.holdings(),
+      order: this.#follower.followed,
     };
   }
 
@@ -167,28 +185,37 @@ export class Worker implements WorkerService {
       isStalled,
       isSuperseded,
       shares,
+      orderNumbers: this.#follower.numbers,
     };
   }
 
   /**
    * Replaces the models this worker was given by name: new ones are loaded, missing ones unloaded,
-   * policies change. Nothing that answers is given up before its successor does.
+   * policies change. Nothing that answers is given up before its successor does. While a models order
+   * is in force these models only wait for its end.
    */
   setModels(models: readonly NamedModel[]): void {
-    this.#watch.setModels(modelLocations(models, this.#settings.watch.policy));
+    this.#follower.setOwn(models);
   }
 
-  /** A router's order to do so. @throws WinnowError as `acceptedModels` */
-  async orderModels(order: ModelsOrder): Promise<void> {
-    const models = await acceptedModels(order.models, this.#settings.replacement);
-    if (!order.checkOnly && !this.#isClosed) this.setModels(models);
+  followOrder(message: OrderMessage): Promise<void> {
+    return this.#follower.take(message);
+  }
+
+  knownOrder(): string | undefined {
+    return this.#orders.signed();
+  }
+
+  #watchModels(models: readonly NamedModel[]): void {
+    this.#isWatching = true;
+    this.#watch.setModels(modelLocations(models, this.#settings.watch.policy));
   }
 
   /** Listens, announces itself and begins to load. */
   async listen(): Promise<void> {
     const { host, port } = this.#settings;
     const environment = this.#environment;
-    await this.#identity.start();
+    await Promise.all([this.#identity.start(), this.#orders.open()]);
     this.#server = await this.#listen({ service: this, environment }, { host, port });
     this.#address = advertisedAddressOf(this.#settings, this.#server.port);
     this.#compute.onFailure((failure) => void this.#die(failure));
@@ -199,7 +226,9 @@ export class Worker implements WorkerService {
       this.#control.setView(view);
     });
     this.#progress.run();
-    void this.#watch.run(); // Never rejects: a look that fails keeps the last finding.
+    await this.#follower.start();
+    // Never rejects: a look that fails keeps the last finding.
+    if (!this.#isWatching) void this.#watch.run();
     const { workerId, incarnation, address, accelerator, device } = this.announcement();
     const fields = { workerId, incarnation, address, accelerator, device };
     environment.log.info("worker listening", fields);
@@ -277,6 +306,7 @@ export class Worker implements WorkerService {
 
   #stop(): void {
     this.#watch.close();
+    this.#follower.close();
     this.#stopWatching?.();
     this.#control.close();
     this.#progress.close();

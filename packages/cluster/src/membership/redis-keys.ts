@@ -4,8 +4,10 @@
 export interface RedisKeys {
   /** Sorted set of the ids that announced (pruned when long without a lease). */
   readonly members: string;
-  /** Channel: somebody's record has changed. */
+  /** Channel: somebody's record, or the order, has changed. */
   readonly changed: string;
+  /** The models order, signed. */
+  readonly order: string;
   /** A worker's record, expiring. */
   worker(id: string): string;
 }
@@ -16,6 +18,7 @@ export function redisKeys(cluster: string): RedisKeys {
   return {
     members: `${prefix}:members`,
     changed: `${prefix}:changed`,
+    order: `${prefix}:order`,
     worker: (id) => `${prefix}:worker:${id}`,
   };
 }

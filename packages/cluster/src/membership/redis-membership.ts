@@ -8,6 +8,7 @@ import { sleep, toWinnowError, workerId } from "@winnow/core";
 import type { Environment, Incarnation, Timer, WorkerId } from "@winnow/core";
 import { Redis } from "ioredis";
 import type { Announcement } from "../announcement.ts";
+import { RedisOrders } from "../orders/redis-orders.ts";
 import { noSecret } from "../trust/cluster-secret.ts";
 import type { ClusterSecret } from "../trust/cluster-secret.ts";
 import { RefusedRecords, refusalReason } from "../trust/refused-records.ts";
@@ -101,6 +102,8 @@ export class RedisMembership implements MembershipStore {
   #isReading = false;
   #isClosed = false;
   readonly #refused: RefusedRecords;
+  /** The models order, over the same connections. */
+  readonly orders: RedisOrders;
 
   constructor(
     environment: Environment,
@@ -115,7 +118,9 @@ export class RedisMembership implements MembershipStore {
     this.#redis = this.#connect(() => {
       this.#lease.renew();
       this.#pollSoon(0);
+      this.orders.readSoon();
     });
+    this.orders = new RedisOrders({ environment, redis: this.#redis, keys: this.#keys });
     this.#lease = new RedisLease(
       { environment, redis: this.#redis, keys: this.#keys },
       this.#settings,
@@ -168,6 +173,7 @@ export class RedisMembership implements MembershipStore {
     this.#lease.suspend();
     if (this.#pollTimer !== undefined) this.#environment.clock.clearTimer(this.#pollTimer);
     this.#listeners.clear();
+    this.orders.close();
     this.#redis.disconnect();
     this.#subscriber?.disconnect();
     return Promise.resolve();
@@ -187,7 +193,10 @@ export class RedisMembership implements MembershipStore {
       // A subscription that fails costs speed only: the poll goes on.
       subscriber.subscribe(this.#keys.changed).catch(() => undefined);
     });
-    subscriber.on("message", () => this.#pollSoon(0));
+    subscriber.on("message", () => {
+      this.#pollSoon(0);
+      this.orders.readSoon();
+    });
     return subscriber;
   }
 

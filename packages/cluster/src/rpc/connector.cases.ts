@@ -5,8 +5,7 @@ import { fingerprint, incarnation, workerId } from "@winnow/core";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { EchoWorker, rowReply } from "./frames.cases.ts";
 import type { MemberNews, RouterFrame, WorkerFrame, WorkerQuery } from "./frames.ts";
-import type { ModelsOrder } from "./models-order.ts";
-import type { FrameChannel, WorkerConnector } from "./worker-connector.ts";
+import type { FrameChannel, OrderMessage, WorkerConnector } from "./worker-connector.ts";
 
 /** A network with one worker in it. */
 export interface ConnectorSetup {
@@ -101,37 +100,35 @@ export function connectorCases(
       });
     });
 
-    test("an order of models arrives unchanged", async () => {
-      const order: ModelsOrder = {
-        models: [
-          { model: "a", basePath: "/m/a", policy: { kind: "latest", count: 2 } },
-          { model: "b", basePath: "/m/b", policy: { kind: "all" } },
-          { model: "c", basePath: "/m/ü", policy: { kind: "specific", versions: [0, 2 ** 40] } },
-        ],
-        checkOnly: true,
-      };
+    test("orders and drafts arrive unchanged, and the known order comes back", async () => {
+      const messages: OrderMessage[] = [
+        { kind: "order", signed: `hmac ${"ü".repeat(5000)}` },
+        { kind: "draft", signed: '{"models":null}' },
+      ];
 
-      await setup.connector.setModels(setup.address, order, 2000);
-      await setup.connector.setModels(setup.address, { models: [], checkOnly: false }, 2000);
+      const before = await setup.connector.askOrder(setup.address, 2000);
+      for (const message of messages) {
+        await setup.connector.tellOrder(setup.address, message, 2000);
+      }
+      service.order = messages[0]!.signed;
 
-      expect(service.orders).toEqual([order, { models: [], checkOnly: false }]);
+      expect(before).toBeUndefined();
+      expect(service.orders).toEqual(messages);
+      expect(await setup.connector.askOrder(setup.address, 2000)).toBe(service.order);
     });
 
-    test("an order of models is refused in the worker's words, or by nobody being there", async () => {
-      const order = (model: string): ModelsOrder => ({
-        models: [{ model, basePath: "/m", policy: { kind: "all" } }],
-        checkOnly: false,
-      });
+    test("an order is refused in the worker's words, or by nobody being there", async () => {
+      const order = (signed: string): OrderMessage => ({ kind: "order", signed });
 
-      const refused = setup.connector.setModels(setup.address, order("never"), 2000);
+      const refused = setup.connector.tellOrder(setup.address, order("never"), 2000);
       await expect(refused).rejects.toMatchObject({
         code: "FAILED_PRECONDITION",
         message: expect.stringContaining("This worker never holds that") as string,
       });
-      const malformed = setup.connector.setModels(setup.address, order(""), 2000);
-      await expect(malformed).rejects.toMatchObject({ code: "INVALID_ARGUMENT" });
-      const lost = setup.connector.setModels(setup.vacantAddress, order("a"), 2000);
+      const lost = setup.connector.tellOrder(setup.vacantAddress, order("a"), 2000);
       await expect(lost).rejects.toMatchObject({ code: "UNAVAILABLE" });
+      const unheard = setup.connector.askOrder(setup.vacantAddress, 2000);
+      await expect(unheard).rejects.toMatchObject({ code: "UNAVAILABLE" });
       expect(service.orders).toEqual([]);
     });
 

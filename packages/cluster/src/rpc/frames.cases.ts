@@ -6,7 +6,7 @@ import { StringColumn } from "@winnow/core";
 import fc from "fast-check";
 import { announced } from "../announcement.cases.ts";
 import type { FailureReason, WorkerQuery, WorkerReply } from "./frames.ts";
-import type { ModelsOrder } from "./models-order.ts";
+import type { OrderMessage } from "./worker-connector.ts";
 import type { Question } from "./query-window.ts";
 import type { LinkHandlers, WorkerLink, WorkerService } from "./worker-link.ts";
 
@@ -135,8 +135,9 @@ export class EchoWorker implements WorkerService {
   readonly predecessors: number[] = [];
   isHolding = false;
   closed = 0;
-  /** Model orders taken; one for a model named "never" is refused. */
-  readonly orders: ModelsOrder[] = [];
+  /** Orders and drafts taken; the text "never" is refused. */
+  readonly orders: OrderMessage[] = [];
+  order: string | undefined;
   programBytes: Uint8Array = new Uint8Array(0);
   readonly #id: string;
 
@@ -169,10 +170,14 @@ export class EchoWorker implements WorkerService {
     return Promise.reject(new WinnowError("NOT_FOUND", "Nobody here holds movies/1"));
   };
 
-  async orderModels(order: ModelsOrder): Promise<void> {
-    if (order.models.some(({ model }) => model === "never")) {
+  async followOrder(message: OrderMessage): Promise<void> {
+    if (message.signed === "never") {
       throw new WinnowError("FAILED_PRECONDITION", "This worker never holds that");
     }
-    this.orders.push(order);
+    this.orders.push(message);
+  }
+
+  knownOrder(): string | undefined {
+    return this.order;
   }
 }

@@ -12,13 +12,13 @@ import type { AddressRules } from "../trust/worker-address.ts";
 import { decodeWorkerFrame, encodeRouterFrame } from "./frame-codec.ts";
 import type { RouterFrame } from "./frames.ts";
 import type { Announcement__Output } from "./generated/winnow/shard/v1/Announcement.ts";
-import { encodeModelsOrder } from "./models-order.ts";
-import type { ModelsOrder } from "./models-order.ts";
+import type { GetOrderReply__Output } from "./generated/winnow/shard/v1/GetOrderReply.ts";
 import { createClient, fromServiceError } from "./shard-service.ts";
 import type { ExchangeCall, ShardClient } from "./shard-service.ts";
 import type {
   FrameChannel,
   FrameHandlers,
+  OrderMessage,
   ProgramQuery,
   WorkerConnector,
 } from "./worker-connector.ts";
@@ -71,12 +71,23 @@ export class GrpcConnector implements WorkerConnector {
     return decodeAnnouncement(message);
   }
 
-  async setModels(address: string, order: ModelsOrder, timeoutMs: number): Promise<void> {
-    const message = encodeModelsOrder(order);
+  async tellOrder(
+    address: string,
+    { kind, signed }: OrderMessage,
+    timeoutMs: number,
+  ): Promise<void> {
     await this.#answer(
-      { address, timeoutMs, failing: "The worker does not take the models" },
-      (client, reply) => client.SetModels(message, reply),
+      { address, timeoutMs, failing: "The worker does not follow the order" },
+      (client, reply) => client.FollowOrder({ [kind]: signed }, reply),
     );
+  }
+
+  async askOrder(address: string, timeoutMs: number): Promise<string | undefined> {
+    const { order } = await this.#answer<GetOrderReply__Output>(
+      { address, timeoutMs, failing: "The worker does not tell its order" },
+      (client, reply) => client.GetOrder({}, reply),
+    );
+    return order === "" ? undefined : order;
   }
 
   async program(

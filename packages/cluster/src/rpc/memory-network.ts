@@ -6,11 +6,10 @@ import { WinnowError, toWinnowError } from "@winnow/core";
 import type { Clock } from "@winnow/core";
 import type { Announcement } from "../announcement.ts";
 import type { MemberNews, Pong, RouterFrame, WorkerFrame, WorkerReply } from "./frames.ts";
-import { checkModelsOrder } from "./models-order.ts";
-import type { ModelsOrder } from "./models-order.ts";
 import type {
   FrameChannel,
   FrameHandlers,
+  OrderMessage,
   ProgramQuery,
   WorkerConnector,
 } from "./worker-connector.ts";
@@ -83,10 +82,14 @@ export class MemoryNetwork implements WorkerConnector {
     return service.program(query);
   }
 
-  async setModels(address: string, order: ModelsOrder, timeoutMs: number): Promise<void> {
-    checkModelsOrder(order);
+  async tellOrder(address: string, message: OrderMessage, timeoutMs: number): Promise<void> {
     const service = await this.#reach(address, timeoutMs);
-    await service.orderModels(order);
+    await service.followOrder(message);
+  }
+
+  async askOrder(address: string, timeoutMs: number): Promise<string | undefined> {
+    const service = await this.#reach(address, timeoutMs);
+    return service.knownOrder();
   }
 
   forget(): void {}

@@ -1,6 +1,5 @@
-// The worker's gRPC server: streams of routers, Describe, GetProgram, SetModels,
-// health. Its drain is the order
-// that loses nothing: DRAIN frame, routers end their streams, and only then the listener closes (a
+// The worker's gRPC server: streams of routers, Describe, GetProgram, FollowOrder, GetOrder, health. Its
+// drain is the sequence that loses nothing: DRAIN frame, routers end their streams, and only then the listener closes (a
 // GOAWAY before that may kill calls in flight: grpc-node #3068).
 
 import { Server, ServerCredentials, status } from "@grpc/grpc-js";
@@ -10,8 +9,7 @@ import { HealthImplementation } from "grpc-health-check";
 import { encodeAnnouncement } from "../announcement-codec.ts";
 import { GrpcDoor } from "../grpc-door/grpc-door.ts";
 import type { GrpcDoorSettings, PlaceLimits } from "../grpc-door/grpc-door.ts";
-import type { SetModelsRequest__Output } from "./generated/winnow/shard/v1/SetModelsRequest.ts";
-import { decodeModelsOrder } from "./models-order.ts";
+import type { FollowOrderRequest__Output } from "./generated/winnow/shard/v1/FollowOrderRequest.ts";
 import { ProgramCalls, failureOf } from "./program-calls.ts";
 import type { ProgramSettings } from "./program-calls.ts";
 import { RouterLink } from "./router-link.ts";
@@ -221,12 +219,13 @@ export class WorkerServer {
     return {
       Describe: (_, reply) => reply(null, encodeAnnouncement(service.announcement())),
       GetProgram: (call) => void this.#programs.answer(call),
-      SetModels: ({ request }, reply) => {
-        setModels(request, service).then(
+      FollowOrder: ({ request }, reply) => {
+        followOrder(request, service).then(
           () => reply(null, {}),
           (error: unknown) => reply(failureOf(error)),
         );
       },
+      GetOrder: (_, reply) => reply(null, { order: service.knownOrder() ?? "" }),
       Exchange: (call) => {
         if (this.#isDraining) {
           call.emit("error", { code: status.UNAVAILABLE, details: "The worker is draining" });
@@ -253,8 +252,12 @@ export class WorkerServer {
   }
 }
 
-async function setModels(request: SetModelsRequest__Output, service: WorkerService): Promise<void> {
-  await service.orderModels(decodeModelsOrder(request));
+async function followOrder(
+  { what, order, draft }: FollowOrderRequest__Output,
+  service: WorkerService,
+): Promise<void> {
+  if (what === undefined) throw new WinnowError("INVALID_ARGUMENT", "Neither order nor draft");
+  await service.followOrder({ kind: what, signed: order ?? draft ?? "" });
 }
 
 /** Limits by path; "" are those of any other. */

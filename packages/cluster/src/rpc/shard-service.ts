@@ -50,7 +50,7 @@ export interface ShardClient extends Omit<GeneratedClient, "Exchange"> {
 
 /** What a worker's server does. */
 export type ShardHandlers = UntypedServiceImplementation &
-  Pick<GeneratedHandlers, "Describe" | "GetProgram" | "SetModels"> & {
+  Pick<GeneratedHandlers, "Describe" | "GetProgram" | "FollowOrder" | "GetOrder"> & {
     readonly Exchange: handleBidiStreamingCall<Buffer, Buffer>;
   };
 

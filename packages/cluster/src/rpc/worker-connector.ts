@@ -4,7 +4,6 @@
 import type { VersionKey, WinnowError } from "@winnow/core";
 import type { Announcement } from "../announcement.ts";
 import type { RouterFrame, WorkerFrame } from "./frames.ts";
-import type { ModelsOrder } from "./models-order.ts";
 
 /** One stream to one worker, for one life of that stream. */
 export interface FrameChannel {
@@ -35,6 +34,12 @@ export interface ProgramQuery {
   readonly tableBytesMax: number;
 }
 
+/** The models order in force, or a draft of one; either is a signed text (`orders/order-book.ts`). */
+export interface OrderMessage {
+  readonly kind: "order" | "draft";
+  readonly signed: string;
+}
+
 /** The network as a router (or a static membership) sees it. */
 export interface WorkerConnector {
   /**
@@ -47,11 +52,13 @@ export interface WorkerConnector {
   /** The bytes of `encodeProgramPackage`. @throws WinnowError NOT_FOUND, UNAVAILABLE, … */
   program(address: string, query: ProgramQuery, signal?: AbortSignal): Promise<Uint8Array>;
   /**
-   * Has a worker replace its named models, or only say whether it would. @throws WinnowError
-   * FAILED_PRECONDITION, PERMISSION_DENIED, INVALID_ARGUMENT in the worker's words; UNAVAILABLE,
-   * DEADLINE_EXCEEDED, after which it may have done so
+   * Has a worker follow an order, or only say whether it would follow a draft. @throws WinnowError
+   * FAILED_PRECONDITION, PERMISSION_DENIED, NOT_FOUND, UNAUTHENTICATED, INVALID_ARGUMENT in the worker's
+   * words; UNAVAILABLE, DEADLINE_EXCEEDED, after which it may have done so
    */
-  setModels(address: string, order: ModelsOrder, timeoutMs: number): Promise<void>;
+  tellOrder(address: string, message: OrderMessage, timeoutMs: number): Promise<void>;
+  /** The highest order a worker knows, signed. @throws WinnowError UNAVAILABLE, DEADLINE_EXCEEDED */
+  askOrder(address: string, timeoutMs: number): Promise<string | undefined>;
   /**
    * Lets go of the connection for control calls to an address: it is not needed any more, or nobody
    * answers there and it may be dead. Whatever is asked next goes over a new one; streams stay.

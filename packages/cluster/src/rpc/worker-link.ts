@@ -4,8 +4,7 @@
 import type { Incarnation, WinnowError } from "@winnow/core";
 import type { Announcement } from "../announcement.ts";
 import type { MemberNews, Pong, WorkerQuery, WorkerReply } from "./frames.ts";
-import type { ModelsOrder } from "./models-order.ts";
-import type { ProgramQuery } from "./worker-connector.ts";
+import type { OrderMessage, ProgramQuery } from "./worker-connector.ts";
 
 /** One router's stream. Sending never fails and never blocks; what a closed link is given is dropped. */
 export interface WorkerLink {
@@ -49,6 +48,8 @@ export interface WorkerService {
   accept(link: WorkerLink): LinkHandlers;
   /** The bytes of `encodeProgramPackage`. @throws WinnowError NOT_FOUND */
   program(query: ProgramQuery): Promise<Uint8Array>;
-  /** Replaces the named models, or only says whether it would. @throws WinnowError why it will not */
-  orderModels(order: ModelsOrder): Promise<void>;
+  /** Follows a models order, or only says whether it would. @throws WinnowError why it does not */
+  followOrder(message: OrderMessage): Promise<void>;
+  /** The highest models order known here, signed; `undefined`: none. */
+  knownOrder(): string | undefined;
 }

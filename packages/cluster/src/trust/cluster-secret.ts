@@ -7,7 +7,7 @@
 //   <text>                                as it is, in a cluster without a secret
 //
 // A signature says who wrote a text, not when: that a text is old must show in the text itself, by
-// an incarnation or a revision. It hides nothing, and it proves nothing about a connection.
+// an incarnation or a number. It hides nothing, and it proves nothing about a connection.
 
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { WinnowError } from "@winnow/core";

@@ -1,11 +1,20 @@
 // The router role: one process that speaks HTTP and gRPC, scatters and gathers. This file is its edge:
 // it reads flags, makes clock, log, network and membership, and starts router and servers with them.
 
+import { hostname } from "node:os";
 import { createDenseEngine } from "@winnow/accelerator";
 import { stateFileName } from "@winnow/cluster";
-import type { GrpcServer, HttpServer, Metrics, ReloadModels, RouterOptions } from "@winnow/router";
+import type { Environment } from "@winnow/core";
+import type {
+  GrpcServer,
+  HttpServer,
+  Metrics,
+  ReloadModels,
+  Router,
+  RouterOptions,
+} from "@winnow/router";
 import { createGrpcServer, createHttpServer, createMetrics, createRouter } from "@winnow/router";
-import { type ClusterOptions, openCluster } from "../cluster-access.ts";
+import { type ClusterAccess, type ClusterOptions, openCluster } from "../cluster-access.ts";
 import {
   type ModelConfigFlags,
   type RequestFlags,
@@ -14,10 +23,10 @@ import {
   openModelConfig,
 } from "../model-config/config-flags.ts";
 import type { ModelConfig } from "../model-config/model-config.ts";
-import { ModelReload, type ModelReloadParts } from "../model-config/model-reload.ts";
+import { ModelReload } from "../model-config/model-reload.ts";
 import { endOnSignals, reportListening } from "../process-life.ts";
 import { type LogLevel, processLog } from "../process-log.ts";
-import { processEnvironment } from "../process-settings.ts";
+import { processEnvironment, wallClock } from "../process-settings.ts";
 import { winnowVersion } from "../version.ts";
 
 /** Flags of `winnow router`. */
@@ -83,7 +92,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
       connector: cluster.connector,
       membership: cluster.membership,
       denseEngine,
-      savedWorkers: cluster.savedWorkers(routerStateName(options, isPortTyped)),
+      ...keptOf(cluster, options, isPortTyped),
       observer: metrics.router,
     },
   );
@@ -98,11 +107,10 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     },
     { ...environment, observer: metrics.http, ...(metricsPath !== undefined && { metrics }) },
   );
-  const reload = reloadOf(options, { ...environment, router, connector: cluster.connector });
   const grpc = createGrpcServer(
     router,
     { requestTimeoutMs },
-    { ...environment, observer: metrics.grpc, reload },
+    { ...environment, observer: metrics.grpc, reload: reloadOf(options, environment, router) },
   );
   watchDoors(metrics, { http, grpc });
   const { host } = options;
@@ -139,18 +147,23 @@ function watchDoors(metrics: Metrics, doors: { http: HttpServer; grpc: GrpcServe
   metrics.watchDoor("grpc", () => doors.grpc.held());
 }
 
-/** Routers of one machine may share a state directory. */
-function routerStateName(options: RouterRoleOptions, isPortTyped: boolean): string {
-  const { rest } = routerPorts(options, isPortTyped);
-  return stateFileName("router-workers", `${options.host}:${rest}`);
+/** What a router keeps across restarts; routers of one machine may share a state directory. */
+function keptOf(cluster: ClusterAccess, options: RouterRoleOptions, isPortTyped: boolean) {
+  const name = `${options.host}:${routerPorts(options, isPortTyped).rest}`;
+  return {
+    orders: cluster.openOrders(stateFileName("router-order", name)),
+    savedWorkers: cluster.savedWorkers(stateFileName("router-workers", name)),
+  };
 }
 
 function reloadOf(
   options: RouterRoleOptions,
-  parts: Omit<ModelReloadParts, "allowUnavailableLabels">,
+  environment: Environment,
+  router: Router,
 ): ReloadModels {
   const allowUnavailableLabels = options.allow_version_labels_for_unavailable_models;
-  const reload = new ModelReload({ ...parts, allowUnavailableLabels });
+  const by = `router on ${hostname()}`;
+  const reload = new ModelReload({ ...environment, router, allowUnavailableLabels, by, wallClock });
   return reload.run.bind(reload);
 }
 

@@ -3,7 +3,7 @@
 
 import path from "node:path";
 import { exitAtOnce } from "@winnow/accelerator";
-import type { AddressRules } from "@winnow/cluster";
+import { type AddressRules, stateFileName } from "@winnow/cluster";
 import { type Logger, WinnowError } from "@winnow/core";
 import {
   type MetricsServer,
@@ -87,6 +87,7 @@ export async function runWorker(
       {
         environment,
         membership: cluster.membership,
+        orders: cluster.openOrders(workerStateName(options)),
         describe: cluster.connector.describe.bind(cluster.connector),
         observer: metrics.observer,
       },
@@ -157,6 +158,11 @@ function workerOptions(options: WorkerRoleOptions): WorkerOptions {
     loadRetryIntervalMs: options.load_retry_interval_micros / 1000,
     modelReloadRoot: reloadRootOf(options),
   };
+}
+
+/** Workers of one machine may share a state directory. */
+function workerStateName({ id, advertise, host, port }: WorkerRoleOptions): string {
+  return stateFileName("worker-order", id ?? advertise ?? `${host}:${port}`);
 }
 
 function reloadRootOf({ model_reload_root: root }: WorkerRoleOptions): string | undefined {

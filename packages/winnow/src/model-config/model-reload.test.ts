@@ -1,8 +1,8 @@
-// What a reload asks of workers and when it is answered: all of it or, told in full, less.
+// When a reload is answered, and with what: all of it is done, or the answer says what is not.
 
-import type { ModelsOrder } from "@winnow/cluster";
+import type { ModelsOrder, OrderedModels } from "@winnow/cluster";
 import { WinnowError, silentLogger, systemClock } from "@winnow/core";
-import type { ReloadedModel, VersionLabels, VersionStatus, WorkerStanding } from "@winnow/router";
+import type { Laggard, ReloadedModel, VersionStatus } from "@winnow/router";
 import { describe, expect, test } from "vitest";
 import { ModelReload } from "./model-reload.ts";
 
@@ -22,93 +22,85 @@ const available = (version: number): VersionStatus => ({
   errorMessage: "",
 });
 
-/** A pretended cluster: what was ordered, and what goes wrong. */
+/** A pretended cluster: what was ordered, who follows, what can be asked. */
 class Cluster {
-  readonly orders: string[] = [];
-  readonly labels: VersionLabels[] = [];
-  readonly absent = new Set<string>();
+  readonly given: OrderedModels[] = [];
+  newest: ModelsOrder | undefined;
+  fault: WinnowError | undefined;
+  behind: readonly Laggard[] = [];
   statuses: readonly VersionStatus[] = [available(1)];
-  refuse: (worker: string, order: ModelsOrder) => WinnowError | undefined = () => undefined;
   readonly reload = new ModelReload({
     clock: systemClock,
     log: silentLogger,
     allowUnavailableLabels: false,
-    connector: {
-      setModels: async (address, order) => {
-        const error = this.refuse(address, order);
-        if (error !== undefined) throw error;
-        const names = order.models.map(({ model: name }) => name).join();
-        this.orders.push(`${order.checkOnly ? "check" : "set"} ${address} ${names}`);
-      },
-    },
-    router: {
-      workers: () => ["w0", "w1"].map((id) => this.#standing(id)),
-      setLabels: (labels) => void this.labels.push(labels),
-      status: () => this.statuses,
-    },
+    by: "test",
+    wallClock: () => "",
+    router: { status: () => this.statuses, orders: this.#orders() },
   });
-
-  #standing(id: string): WorkerStanding {
-    const askable = !this.absent.has(id);
-    return { id: id as WorkerStanding["id"], address: id, askable, trusted: true, questions: 0 };
-  }
 
   run(models: readonly ReloadedModel[], withinMs = 1000): Promise<string | undefined> {
     const deadlineMs = systemClock.nowMs() + withinMs;
     return this.reload.run(models, { deadlineMs, signal: new AbortController().signal });
   }
+
+  #orders() {
+    const newest = (): ModelsOrder | undefined => this.newest;
+    return {
+      give: async (models: OrderedModels, author: { by: string; at: string }) => {
+        if (this.fault !== undefined) throw this.fault;
+        this.given.push(models);
+        this.newest = { number: this.given.length, id: "", ...author, text: "", models };
+        return this.newest;
+      },
+      laggards: () => this.behind,
+      get newest() {
+        return newest();
+      },
+    };
+  }
 }
 
-const denied = (): WinnowError => new WinnowError("PERMISSION_DENIED", "outside");
+const lagging = (worker: string, isLive: boolean): Laggard => ({
+  worker: worker as Laggard["worker"],
+  reason: isLive ? "its disk is full" : "away",
+  isLive,
+});
 
 describe("a reload", () => {
-  test("asks every worker before it tells any, and sets labels last", async () => {
+  test("orders models with their policies and labels", async () => {
     const cluster = new Cluster();
+    const labels = new Map([["stable", 1]]);
 
-    const notice = await cluster.run([model({ labels: new Map([["stable", 1]]) })]);
+    const notice = await cluster.run([model({ labels })]);
 
     expect(notice).toBeUndefined();
-    expect(cluster.orders).toEqual([
-      "check w0 movies",
-      "check w1 movies",
-      "set w0 movies",
-      "set w1 movies",
+    const policy = { kind: "latest", count: 1 };
+    expect(cluster.given).toEqual([
+      [{ model: "movies", basePath: "/models/movies", policy, labels }],
     ]);
-    expect(cluster.labels).toEqual([new Map([["movies", new Map([["stable", 1]])]])]);
   });
 
-  test("that one worker refuses changes nothing and names the worker", async () => {
+  test("that cannot be given fails as the order does", async () => {
     const cluster = new Cluster();
-    cluster.refuse = (worker) => (worker === "w1" ? denied() : undefined);
+    cluster.fault = new WinnowError("PERMISSION_DENIED", "nothing was changed: worker w1: outside");
 
-    await expect(cluster.run([model()])).rejects.toMatchObject({
-      code: "PERMISSION_DENIED",
-      message: "Cannot reload, nothing was changed: worker w1: outside",
+    await expect(cluster.run([model()])).rejects.toBe(cluster.fault);
+  });
+
+  test("waits for every worker that is there, and at its deadline names those behind", async () => {
+    const cluster = new Cluster();
+    cluster.behind = [lagging("w1", true), lagging("w2", false)];
+
+    await expect(cluster.run([model()], 200)).rejects.toMatchObject({
+      code: "DEADLINE_EXCEEDED",
+      message: "Order 1 stands, but is not followed yet by worker w1: its disk is full",
     });
-    expect(cluster.orders).toEqual(["check w0 movies"]);
-    expect(cluster.labels).toEqual([]);
-  });
 
-  test("that fails half way says who has taken it", async () => {
-    const cluster = new Cluster();
-    cluster.refuse = (worker, { checkOnly }) =>
-      worker === "w0" && !checkOnly ? new WinnowError("UNAVAILABLE", "gone") : undefined;
-
-    await expect(cluster.run([model()])).rejects.toMatchObject({
-      code: "UNAVAILABLE",
-      message:
-        "Cannot reload, labels are unchanged; the new models were taken by w1: worker w0: gone",
-    });
-    expect(cluster.labels).toEqual([]);
-  });
-
-  test("tells which workers were not there; without any it is UNAVAILABLE", async () => {
-    const cluster = new Cluster();
-    cluster.absent.add("w1");
-
-    await expect(cluster.run([model()])).resolves.toMatch(/not connected .*: w1$/);
-    cluster.absent.add("w0");
-    await expect(cluster.run([model()])).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    const running = cluster.run([model()]);
+    cluster.behind = [lagging("w2", false)];
+    await expect(running).resolves.toBe(
+      "Order 2 stands; workers that are away follow it when they are back: w2",
+    );
   });
 
   test("waits until the model can be asked", async () => {
@@ -117,7 +109,7 @@ describe("a reload", () => {
     const state = { isOver: false };
 
     const running = cluster.run([model()]).then(() => (state.isOver = true));
-    await expect.poll(() => cluster.labels).toHaveLength(1);
+    await expect.poll(() => cluster.given).toHaveLength(1);
     expect(state.isOver).toBe(false);
     cluster.statuses = [available(1)];
 
@@ -150,7 +142,7 @@ describe("a reload", () => {
 
     const first = cluster.run([model()]);
     await expect(cluster.run([model()])).rejects.toMatchObject({ code: "ABORTED" });
-    await expect.poll(() => cluster.labels).toHaveLength(1);
+    await expect.poll(() => cluster.given).toHaveLength(1);
     const ended = first.catch((error: unknown) => error);
     await cluster.run([]);
 
@@ -173,6 +165,6 @@ describe("a reload", () => {
       code: "INVALID_ARGUMENT",
       message: expect.stringContaining(text) as string,
     });
-    expect(cluster.orders).toEqual([]);
+    expect(cluster.given).toEqual([]);
   });
 });

@@ -1,16 +1,14 @@
-// What a router does on HandleReloadConfigRequest. All connected workers are asked first whether they
-// would take the models, so that a refusal changes nothing; then they are told, labels are set, and
-// the call is answered when each model can be asked, as TensorFlow Serving answers it.
+// What a router does on HandleReloadConfigRequest: it gives a models order (`router/model-orders.ts`) and
+// answers when every live worker follows it and each model can be asked, as TensorFlow Serving answers.
 //
-//   check the list ─▶ ask every worker ─▶ tell every worker ─▶ labels ─▶ wait until available
-//
-// Nothing is written anywhere: a worker that restarts comes back with what its flags or file say.
+//   check the list ─▶ ask every worker ─▶ keep the order ─▶ wait: workers follow, models are available
+//        refused            refused        from here on it stands, whatever becomes of this call
 
-import type { OrderedModel, WorkerConnector } from "@winnow/cluster";
-import { WinnowError, excerpt, sleep, toWinnowError } from "@winnow/core";
+import type { ModelsOrder } from "@winnow/cluster";
+import { WinnowError, sleep } from "@winnow/core";
 import type { Clock, Logger } from "@winnow/core";
-import type { ReloadPatience, ReloadedModel, Router, WorkerStanding } from "@winnow/router";
-import { labelsOf } from "./config-flags.ts";
+import { namedWorkers } from "@winnow/router";
+import type { ReloadPatience, ReloadedModel, Router } from "@winnow/router";
 import type { ConfiguredModel } from "./model-config.ts";
 import { reasonToWait } from "./reload-wait.ts";
 import { configuredModels } from "./reloaded-models.ts";
@@ -19,24 +17,25 @@ import { configuredModels } from "./reloaded-models.ts";
 export interface ModelReloadParts {
   readonly clock: Clock;
   readonly log: Logger;
-  readonly router: Pick<Router, "workers" | "setLabels" | "status">;
-  readonly connector: Pick<WorkerConnector, "setModels">;
+  readonly router: Pick<Router, "status"> & {
+    readonly orders: Pick<Router["orders"], "give" | "laggards" | "newest">;
+  };
   /** Labels may mean versions that are not available: they are not waited for. */
   readonly allowUnavailableLabels: boolean;
+  /** Who this router is, in the order: for people. */
+  readonly by: string;
+  /** The time of day, likewise. */
+  readonly wallClock: () => string;
 }
 
-/** One worker's answer, at most. */
-const WORKER_TIMEOUT_MS = 5000;
 const LOOK_INTERVAL_MS = 50;
 /** The answer should leave before the deadline does. */
 const ANSWER_MS = 100;
 
-/** Reloads, one at a time. */
+/** Reloads, one given at a time. */
 export class ModelReload {
   readonly #parts: ModelReloadParts;
-  /** Grows with every reload that workers were told of. */
-  #reloads = 0;
-  #isTelling = false;
+  #isGiving = false;
 
   constructor(parts: ModelReloadParts) {
     this.#parts = parts;
@@ -45,129 +44,65 @@ export class ModelReload {
   /**
    * Replaces all models; gives what the client should know although all went well.
    * @throws WinnowError INVALID_ARGUMENT for a list that cannot be; what a worker says of it;
-   * UNAVAILABLE without workers; ABORTED by another reload; DEADLINE_EXCEEDED while models load
+   * UNAVAILABLE without workers, or where the order cannot be kept; ABORTED by another reload;
+   * DEADLINE_EXCEEDED while workers or models are waited for: the order stands then
    */
   async run(
     reloaded: readonly ReloadedModel[],
     patience: ReloadPatience,
   ): Promise<string | undefined> {
     const models = configuredModels(reloaded);
-    if (this.#isTelling) {
+    if (this.#isGiving) {
       throw new WinnowError("ABORTED", "Another reload is under way; try again");
     }
-    this.#isTelling = true;
-    let absent: string[];
+    const { router, log, by, wallClock } = this.#parts;
+    this.#isGiving = true;
+    let order: ModelsOrder;
     try {
-      absent = await this.#tellAll(models, patience);
+      order = await router.orders.give(models, { by, at: wallClock() }, patience);
     } finally {
-      this.#isTelling = false;
+      this.#isGiving = false;
     }
-    await this.#wait(models, patience);
-    if (absent.length === 0) return undefined;
-    return `Workers not connected now keep the models they were started with: ${absent.join(", ")}`;
+    log.info("models reloaded", { order: order.number, models: models.map(({ model }) => model) });
+    await this.#wait({ order, models }, patience);
+    const away = router.orders.laggards(order);
+    if (away.length === 0) return undefined;
+    const names = away.map(({ worker }) => worker).join(", ");
+    return `Order ${order.number} stands; workers that are away follow it when they are back: ${names}`;
   }
 
-  /** Tells all workers, or none if one of them refuses; gives the names of those not connected. */
-  async #tellAll(
-    models: readonly ConfiguredModel[],
-    { deadlineMs, signal }: ReloadPatience,
-  ): Promise<string[]> {
-    const { router, clock, log } = this.#parts;
-    const all = router.workers();
-    const workers = all.filter(({ askable }) => askable);
-    const absent = all.filter(({ askable }) => !askable).map(({ id }) => id);
-    if (workers.length === 0) {
-      throw new WinnowError("UNAVAILABLE", "Cannot reload: no worker is connected; try again");
-    }
-    const timeoutMs = Math.min(WORKER_TIMEOUT_MS, deadlineMs - clock.nowMs() - ANSWER_MS);
-    const asked = await this.#order(workers, { models, checkOnly: true, timeoutMs });
-    if (asked.failures.length > 0) {
-      throw failure(asked.failures, "nothing was changed");
-    }
-    signal.throwIfAborted();
-    const told = await this.#order(workers, { models, checkOnly: false, timeoutMs });
-    this.#reloads += 1;
-    const names = models.map(({ model }) => model);
-    log.info("models reloaded", { models: names, workers: told.taken, absent });
-    if (told.failures.length > 0) {
-      const taken = told.taken.length === 0 ? "no worker" : told.taken.join(", ");
-      throw failure(told.failures, `labels are unchanged; the new models were taken by ${taken}`);
-    }
-    router.setLabels(labelsOf({ models }));
-    return absent;
-  }
-
-  async #order(workers: readonly WorkerStanding[], order: TimedOrder): Promise<Outcomes> {
-    const { connector } = this.#parts;
-    const { models, checkOnly, timeoutMs } = order;
-    const sent: OrderedModel[] = models.map(({ model, basePath, policy }) => ({
-      model,
-      basePath,
-      policy,
-    }));
-    const taken: string[] = [];
-    const failures: WorkerFailure[] = [];
-    await Promise.all(
-      workers.map(async ({ id, address }) => {
-        try {
-          await connector.setModels(address, { models: sent, checkOnly }, timeoutMs);
-          taken.push(id);
-        } catch (error) {
-          failures.push({ worker: id, error: toWinnowError(error) });
-        }
-      }),
-    );
-    return { taken: taken.toSorted(), failures };
-  }
-
-  async #wait(models: readonly ConfiguredModel[], patience: ReloadPatience): Promise<void> {
+  async #wait(
+    { order, models }: { readonly order: ModelsOrder; readonly models: readonly ConfiguredModel[] },
+    patience: ReloadPatience,
+  ): Promise<void> {
     const { clock, router, allowUnavailableLabels } = this.#parts;
-    const reload = this.#reloads;
     const endMs = patience.deadlineMs - ANSWER_MS;
     for (;;) {
       patience.signal.throwIfAborted();
+      const laggards = router.orders.laggards(order).filter(({ isLive }) => isLive);
       const reasons = models.flatMap(
         (model) => reasonToWait(model, router.status(model.model), allowUnavailableLabels) ?? [],
       );
-      if (reasons.length === 0) return;
-      if (reload !== this.#reloads) {
-        throw new WinnowError("ABORTED", "A later reload replaced these models");
+      if (laggards.length + reasons.length === 0) return;
+      if (router.orders.newest !== order) {
+        throw new WinnowError("ABORTED", `A later reload replaced order ${order.number}`);
       }
-      if (clock.nowMs() >= endMs) {
-        const text = "All workers have taken the models, but not all can be asked yet";
-        throw new WinnowError("DEADLINE_EXCEEDED", `${text}: ${reasons.join("; ")}`);
-      }
+      if (clock.nowMs() >= endMs) throw unfinished(order, namedWorkers(laggards), reasons);
       await sleep(clock, LOOK_INTERVAL_MS, patience.signal);
     }
   }
 }
 
-interface TimedOrder {
-  readonly models: readonly ConfiguredModel[];
-  readonly checkOnly: boolean;
-  readonly timeoutMs: number;
-}
-
-interface WorkerFailure {
-  readonly worker: string;
-  readonly error: WinnowError;
-}
-
-interface Outcomes {
-  readonly taken: readonly string[];
-  readonly failures: readonly WorkerFailure[];
-}
-
-const NAMED_FAILURES_MAX = 3;
-
-/** One error for those of several workers: the first few in words, with the code of the first. */
-function failure(failures: readonly WorkerFailure[], consequence: string): WinnowError {
-  const sorted = failures.toSorted((a, b) => (a.worker < b.worker ? -1 : 1));
-  const named = sorted
-    .slice(0, NAMED_FAILURES_MAX)
-    .map(({ worker, error }) => `worker ${worker}: ${excerpt(error.message)}`);
-  const more = sorted.length - named.length;
-  const others = more > 0 ? `; and ${more} more` : "";
-  const text = `Cannot reload, ${consequence}: ${named.join("; ")}${others}`;
-  return new WinnowError(sorted[0]!.error.code, text);
+/** The order stands, but is not done by the call's deadline. */
+function unfinished(
+  { number }: ModelsOrder,
+  laggards: string,
+  reasons: readonly string[],
+): WinnowError {
+  const text =
+    laggards === ""
+      ? `Order ${number} stands and all workers follow it, but not all models can be asked yet`
+      : `Order ${number} stands, but is not followed yet by ${laggards}`;
+  const waits = reasons.length === 0 ? "" : `${laggards === "" ? ": " : "; "}${reasons.join("; ")}`;
+  return new WinnowError("DEADLINE_EXCEEDED", `${text}${waits}`);
 }

@@ -42,6 +42,15 @@ const GAUGES: readonly StatusGauge[] = [
     read: ({ isSuperseded }) => [{ value: Number(isSuperseded) }],
   },
   {
+    name: "winnow_worker_models_order",
+    help: "Number of the models order: the highest known here, and the one followed; 0: none",
+    labelNames: ["kind"],
+    read: ({ orderNumbers: { known, followed } }) => [
+      { labels: { kind: "known" }, value: known },
+      { labels: { kind: "followed" }, value: followed },
+    ],
+  },
+  {
     name: "winnow_worker_state",
     help: "1 for the state the worker is in",
     labelNames: ["state"],

@@ -45,6 +45,7 @@ function statusWith(versions: readonly number[]): WorkerStatus {
       replicas: { loading: 1, ready: 4, retiring: 0, releasing: 0 },
       loadedRatio: 0.8,
     })),
+    orderNumbers: { known: 4, followed: 3 },
   };
 }
 
@@ -114,6 +115,8 @@ test("the page tells how the watched worker stands, and forgets versions that ar
   const after = await metrics.text();
 
   expect(before).toContain("winnow_worker_queue_rows 7");
+  expect(before).toContain('winnow_worker_models_order{kind="known"} 4');
+  expect(before).toContain('winnow_worker_models_order{kind="followed"} 3');
   expect(before).toContain('winnow_worker_state{state="ready"} 1');
   expect(before).toContain('winnow_worker_state{state="draining"} 0');
   expect(before).toContain('winnow_worker_replicas{state="ready"} 8');

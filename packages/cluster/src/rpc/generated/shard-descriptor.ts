@@ -23,7 +23,11 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                       responseType: "ProgramChunk",
                       responseStream: true,
                     },
-                    SetModels: { requestType: "SetModelsRequest", responseType: "SetModelsReply" },
+                    FollowOrder: {
+                      requestType: "FollowOrderRequest",
+                      responseType: "FollowOrderReply",
+                    },
+                    GetOrder: { requestType: "GetOrderRequest", responseType: "GetOrderReply" },
                   },
                 },
                 RouterFrame: {
@@ -152,26 +156,13 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                   },
                 },
                 ProgramChunk: { fields: { data: { type: "bytes", id: 1 } } },
-                SetModelsRequest: {
-                  fields: {
-                    models: { rule: "repeated", type: "OrderedModel", id: 1 },
-                    check_only: { type: "bool", id: 2 },
-                  },
+                FollowOrderRequest: {
+                  oneofs: { what: { oneof: ["order", "draft"] } },
+                  fields: { order: { type: "string", id: 1 }, draft: { type: "string", id: 2 } },
                 },
-                OrderedModel: {
-                  oneofs: { policy: { oneof: ["latest", "all", "specific"] } },
-                  fields: {
-                    name: { type: "string", id: 1 },
-                    base_path: { type: "string", id: 2 },
-                    latest: { type: "uint32", id: 3 },
-                    all: { type: "bool", id: 4 },
-                    specific: { type: "VersionNumbers", id: 5 },
-                  },
-                },
-                VersionNumbers: {
-                  fields: { versions: { rule: "repeated", type: "uint64", id: 1 } },
-                },
-                SetModelsReply: { fields: {} },
+                FollowOrderReply: { fields: {} },
+                GetOrderRequest: { fields: {} },
+                GetOrderReply: { fields: { order: { type: "string", id: 1 } } },
                 Announcement: {
                   fields: {
                     worker_id: { type: "string", id: 1 },
@@ -183,6 +174,8 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                     memory_used_bytes: { type: "uint64", id: 7 },
                     memory_capacity_bytes: { type: "uint64", id: 8 },
                     versions: { rule: "repeated", type: "VersionHolding", id: 9 },
+                    order_number: { type: "uint64", id: 10 },
+                    order_id: { type: "string", id: 11 },
                   },
                 },
                 VersionHolding: {

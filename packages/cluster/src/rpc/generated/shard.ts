@@ -22,6 +22,22 @@ import type {
   Failure__Output as _winnow_shard_v1_Failure__Output,
 } from "./winnow/shard/v1/Failure.ts";
 import type {
+  FollowOrderReply as _winnow_shard_v1_FollowOrderReply,
+  FollowOrderReply__Output as _winnow_shard_v1_FollowOrderReply__Output,
+} from "./winnow/shard/v1/FollowOrderReply.ts";
+import type {
+  FollowOrderRequest as _winnow_shard_v1_FollowOrderRequest,
+  FollowOrderRequest__Output as _winnow_shard_v1_FollowOrderRequest__Output,
+} from "./winnow/shard/v1/FollowOrderRequest.ts";
+import type {
+  GetOrderReply as _winnow_shard_v1_GetOrderReply,
+  GetOrderReply__Output as _winnow_shard_v1_GetOrderReply__Output,
+} from "./winnow/shard/v1/GetOrderReply.ts";
+import type {
+  GetOrderRequest as _winnow_shard_v1_GetOrderRequest,
+  GetOrderRequest__Output as _winnow_shard_v1_GetOrderRequest__Output,
+} from "./winnow/shard/v1/GetOrderRequest.ts";
+import type {
   Keys as _winnow_shard_v1_Keys,
   Keys__Output as _winnow_shard_v1_Keys__Output,
 } from "./winnow/shard/v1/Keys.ts";
@@ -41,10 +57,6 @@ import type {
   Members as _winnow_shard_v1_Members,
   Members__Output as _winnow_shard_v1_Members__Output,
 } from "./winnow/shard/v1/Members.ts";
-import type {
-  OrderedModel as _winnow_shard_v1_OrderedModel,
-  OrderedModel__Output as _winnow_shard_v1_OrderedModel__Output,
-} from "./winnow/shard/v1/OrderedModel.ts";
 import type {
   Ping as _winnow_shard_v1_Ping,
   Ping__Output as _winnow_shard_v1_Ping__Output,
@@ -90,14 +102,6 @@ import type {
   RouterHello__Output as _winnow_shard_v1_RouterHello__Output,
 } from "./winnow/shard/v1/RouterHello.ts";
 import type {
-  SetModelsReply as _winnow_shard_v1_SetModelsReply,
-  SetModelsReply__Output as _winnow_shard_v1_SetModelsReply__Output,
-} from "./winnow/shard/v1/SetModelsReply.ts";
-import type {
-  SetModelsRequest as _winnow_shard_v1_SetModelsRequest,
-  SetModelsRequest__Output as _winnow_shard_v1_SetModelsRequest__Output,
-} from "./winnow/shard/v1/SetModelsRequest.ts";
-import type {
   ShardClient as _winnow_shard_v1_ShardClient,
   ShardDefinition as _winnow_shard_v1_ShardDefinition,
 } from "./winnow/shard/v1/Shard.ts";
@@ -122,10 +126,6 @@ import type {
   VersionHolding__Output as _winnow_shard_v1_VersionHolding__Output,
 } from "./winnow/shard/v1/VersionHolding.ts";
 import type {
-  VersionNumbers as _winnow_shard_v1_VersionNumbers,
-  VersionNumbers__Output as _winnow_shard_v1_VersionNumbers__Output,
-} from "./winnow/shard/v1/VersionNumbers.ts";
-import type {
   WorkerFrame as _winnow_shard_v1_WorkerFrame,
   WorkerFrame__Output as _winnow_shard_v1_WorkerFrame__Output,
 } from "./winnow/shard/v1/WorkerFrame.ts";
@@ -149,6 +149,22 @@ export interface ProtoGrpcType {
         >;
         Drain: MessageTypeDefinition<_winnow_shard_v1_Drain, _winnow_shard_v1_Drain__Output>;
         Failure: MessageTypeDefinition<_winnow_shard_v1_Failure, _winnow_shard_v1_Failure__Output>;
+        FollowOrderReply: MessageTypeDefinition<
+          _winnow_shard_v1_FollowOrderReply,
+          _winnow_shard_v1_FollowOrderReply__Output
+        >;
+        FollowOrderRequest: MessageTypeDefinition<
+          _winnow_shard_v1_FollowOrderRequest,
+          _winnow_shard_v1_FollowOrderRequest__Output
+        >;
+        GetOrderReply: MessageTypeDefinition<
+          _winnow_shard_v1_GetOrderReply,
+          _winnow_shard_v1_GetOrderReply__Output
+        >;
+        GetOrderRequest: MessageTypeDefinition<
+          _winnow_shard_v1_GetOrderRequest,
+          _winnow_shard_v1_GetOrderRequest__Output
+        >;
         Keys: MessageTypeDefinition<_winnow_shard_v1_Keys, _winnow_shard_v1_Keys__Output>;
         LookupAnswer: MessageTypeDefinition<
           _winnow_shard_v1_LookupAnswer,
@@ -160,10 +176,6 @@ export interface ProtoGrpcType {
         >;
         Member: MessageTypeDefinition<_winnow_shard_v1_Member, _winnow_shard_v1_Member__Output>;
         Members: MessageTypeDefinition<_winnow_shard_v1_Members, _winnow_shard_v1_Members__Output>;
-        OrderedModel: MessageTypeDefinition<
-          _winnow_shard_v1_OrderedModel,
-          _winnow_shard_v1_OrderedModel__Output
-        >;
         Ping: MessageTypeDefinition<_winnow_shard_v1_Ping, _winnow_shard_v1_Ping__Output>;
         Pong: MessageTypeDefinition<_winnow_shard_v1_Pong, _winnow_shard_v1_Pong__Output>;
         Predecessor: MessageTypeDefinition<
@@ -196,14 +208,6 @@ export interface ProtoGrpcType {
           _winnow_shard_v1_RouterHello,
           _winnow_shard_v1_RouterHello__Output
         >;
-        SetModelsReply: MessageTypeDefinition<
-          _winnow_shard_v1_SetModelsReply,
-          _winnow_shard_v1_SetModelsReply__Output
-        >;
-        SetModelsRequest: MessageTypeDefinition<
-          _winnow_shard_v1_SetModelsRequest,
-          _winnow_shard_v1_SetModelsRequest__Output
-        >;
         Shard: SubtypeConstructor<typeof grpc.Client, _winnow_shard_v1_ShardClient> & {
           service: _winnow_shard_v1_ShardDefinition;
         };
@@ -220,10 +224,6 @@ export interface ProtoGrpcType {
         VersionHolding: MessageTypeDefinition<
           _winnow_shard_v1_VersionHolding,
           _winnow_shard_v1_VersionHolding__Output
-        >;
-        VersionNumbers: MessageTypeDefinition<
-          _winnow_shard_v1_VersionNumbers,
-          _winnow_shard_v1_VersionNumbers__Output
         >;
         WorkerFrame: MessageTypeDefinition<
           _winnow_shard_v1_WorkerFrame,

@@ -19,6 +19,11 @@ export interface Announcement {
   memory_used_bytes?: number | string | Long;
   memory_capacity_bytes?: number | string | Long;
   versions?: _winnow_shard_v1_VersionHolding[];
+  /**
+   * the models order it follows, 0: none
+   */
+  order_number?: number | string | Long;
+  order_id?: string;
 }
 
 export interface Announcement__Output {
@@ -34,4 +39,9 @@ export interface Announcement__Output {
   memory_used_bytes: number;
   memory_capacity_bytes: number;
   versions: _winnow_shard_v1_VersionHolding__Output[];
+  /**
+   * the models order it follows, 0: none
+   */
+  order_number: number;
+  order_id: string;
 }

@@ -11,6 +11,22 @@ import type {
   DescribeRequest__Output as _winnow_shard_v1_DescribeRequest__Output,
 } from "../../../winnow/shard/v1/DescribeRequest.ts";
 import type {
+  FollowOrderReply as _winnow_shard_v1_FollowOrderReply,
+  FollowOrderReply__Output as _winnow_shard_v1_FollowOrderReply__Output,
+} from "../../../winnow/shard/v1/FollowOrderReply.ts";
+import type {
+  FollowOrderRequest as _winnow_shard_v1_FollowOrderRequest,
+  FollowOrderRequest__Output as _winnow_shard_v1_FollowOrderRequest__Output,
+} from "../../../winnow/shard/v1/FollowOrderRequest.ts";
+import type {
+  GetOrderReply as _winnow_shard_v1_GetOrderReply,
+  GetOrderReply__Output as _winnow_shard_v1_GetOrderReply__Output,
+} from "../../../winnow/shard/v1/GetOrderReply.ts";
+import type {
+  GetOrderRequest as _winnow_shard_v1_GetOrderRequest,
+  GetOrderRequest__Output as _winnow_shard_v1_GetOrderRequest__Output,
+} from "../../../winnow/shard/v1/GetOrderRequest.ts";
+import type {
   ProgramChunk as _winnow_shard_v1_ProgramChunk,
   ProgramChunk__Output as _winnow_shard_v1_ProgramChunk__Output,
 } from "../../../winnow/shard/v1/ProgramChunk.ts";
@@ -22,14 +38,6 @@ import type {
   RouterFrame as _winnow_shard_v1_RouterFrame,
   RouterFrame__Output as _winnow_shard_v1_RouterFrame__Output,
 } from "../../../winnow/shard/v1/RouterFrame.ts";
-import type {
-  SetModelsReply as _winnow_shard_v1_SetModelsReply,
-  SetModelsReply__Output as _winnow_shard_v1_SetModelsReply__Output,
-} from "../../../winnow/shard/v1/SetModelsReply.ts";
-import type {
-  SetModelsRequest as _winnow_shard_v1_SetModelsRequest,
-  SetModelsRequest__Output as _winnow_shard_v1_SetModelsRequest__Output,
-} from "../../../winnow/shard/v1/SetModelsRequest.ts";
 import type {
   WorkerFrame as _winnow_shard_v1_WorkerFrame,
   WorkerFrame__Output as _winnow_shard_v1_WorkerFrame__Output,
@@ -105,76 +113,123 @@ export interface ShardClient extends grpc.Client {
   ): grpc.ClientDuplexStream<_winnow_shard_v1_RouterFrame, _winnow_shard_v1_WorkerFrame__Output>;
 
   /**
-   * The program of one version, in chunks (core/program/program-codec).
+   * Hands on the models order in force, or asks whether the worker would follow a draft of one.
    */
-  GetProgram(
-    argument: _winnow_shard_v1_ProgramRequest,
+  FollowOrder(
+    argument: _winnow_shard_v1_FollowOrderRequest,
     metadata: grpc.Metadata,
-    options?: grpc.CallOptions,
-  ): grpc.ClientReadableStream<_winnow_shard_v1_ProgramChunk__Output>;
-  GetProgram(
-    argument: _winnow_shard_v1_ProgramRequest,
-    options?: grpc.CallOptions,
-  ): grpc.ClientReadableStream<_winnow_shard_v1_ProgramChunk__Output>;
+    options: grpc.CallOptions,
+    callback: grpc.requestCallback<_winnow_shard_v1_FollowOrderReply__Output>,
+  ): grpc.ClientUnaryCall;
+  FollowOrder(
+    argument: _winnow_shard_v1_FollowOrderRequest,
+    metadata: grpc.Metadata,
+    callback: grpc.requestCallback<_winnow_shard_v1_FollowOrderReply__Output>,
+  ): grpc.ClientUnaryCall;
+  FollowOrder(
+    argument: _winnow_shard_v1_FollowOrderRequest,
+    options: grpc.CallOptions,
+    callback: grpc.requestCallback<_winnow_shard_v1_FollowOrderReply__Output>,
+  ): grpc.ClientUnaryCall;
+  FollowOrder(
+    argument: _winnow_shard_v1_FollowOrderRequest,
+    callback: grpc.requestCallback<_winnow_shard_v1_FollowOrderReply__Output>,
+  ): grpc.ClientUnaryCall;
   /**
-   * The program of one version, in chunks (core/program/program-codec).
+   * Hands on the models order in force, or asks whether the worker would follow a draft of one.
    */
-  getProgram(
-    argument: _winnow_shard_v1_ProgramRequest,
+  followOrder(
+    argument: _winnow_shard_v1_FollowOrderRequest,
     metadata: grpc.Metadata,
-    options?: grpc.CallOptions,
-  ): grpc.ClientReadableStream<_winnow_shard_v1_ProgramChunk__Output>;
-  getProgram(
-    argument: _winnow_shard_v1_ProgramRequest,
-    options?: grpc.CallOptions,
-  ): grpc.ClientReadableStream<_winnow_shard_v1_ProgramChunk__Output>;
+    options: grpc.CallOptions,
+    callback: grpc.requestCallback<_winnow_shard_v1_FollowOrderReply__Output>,
+  ): grpc.ClientUnaryCall;
+  followOrder(
+    argument: _winnow_shard_v1_FollowOrderRequest,
+    metadata: grpc.Metadata,
+    callback: grpc.requestCallback<_winnow_shard_v1_FollowOrderReply__Output>,
+  ): grpc.ClientUnaryCall;
+  followOrder(
+    argument: _winnow_shard_v1_FollowOrderRequest,
+    options: grpc.CallOptions,
+    callback: grpc.requestCallback<_winnow_shard_v1_FollowOrderReply__Output>,
+  ): grpc.ClientUnaryCall;
+  followOrder(
+    argument: _winnow_shard_v1_FollowOrderRequest,
+    callback: grpc.requestCallback<_winnow_shard_v1_FollowOrderReply__Output>,
+  ): grpc.ClientUnaryCall;
 
   /**
-   * Replaces the models this worker was given by name. Refused unless it was started to allow that.
+   * The highest models order that this worker knows.
    */
-  SetModels(
-    argument: _winnow_shard_v1_SetModelsRequest,
+  GetOrder(
+    argument: _winnow_shard_v1_GetOrderRequest,
     metadata: grpc.Metadata,
     options: grpc.CallOptions,
-    callback: grpc.requestCallback<_winnow_shard_v1_SetModelsReply__Output>,
+    callback: grpc.requestCallback<_winnow_shard_v1_GetOrderReply__Output>,
   ): grpc.ClientUnaryCall;
-  SetModels(
-    argument: _winnow_shard_v1_SetModelsRequest,
+  GetOrder(
+    argument: _winnow_shard_v1_GetOrderRequest,
     metadata: grpc.Metadata,
-    callback: grpc.requestCallback<_winnow_shard_v1_SetModelsReply__Output>,
+    callback: grpc.requestCallback<_winnow_shard_v1_GetOrderReply__Output>,
   ): grpc.ClientUnaryCall;
-  SetModels(
-    argument: _winnow_shard_v1_SetModelsRequest,
+  GetOrder(
+    argument: _winnow_shard_v1_GetOrderRequest,
     options: grpc.CallOptions,
-    callback: grpc.requestCallback<_winnow_shard_v1_SetModelsReply__Output>,
+    callback: grpc.requestCallback<_winnow_shard_v1_GetOrderReply__Output>,
   ): grpc.ClientUnaryCall;
-  SetModels(
-    argument: _winnow_shard_v1_SetModelsRequest,
-    callback: grpc.requestCallback<_winnow_shard_v1_SetModelsReply__Output>,
+  GetOrder(
+    argument: _winnow_shard_v1_GetOrderRequest,
+    callback: grpc.requestCallback<_winnow_shard_v1_GetOrderReply__Output>,
   ): grpc.ClientUnaryCall;
   /**
-   * Replaces the models this worker was given by name. Refused unless it was started to allow that.
+   * The highest models order that this worker knows.
    */
-  setModels(
-    argument: _winnow_shard_v1_SetModelsRequest,
+  getOrder(
+    argument: _winnow_shard_v1_GetOrderRequest,
     metadata: grpc.Metadata,
     options: grpc.CallOptions,
-    callback: grpc.requestCallback<_winnow_shard_v1_SetModelsReply__Output>,
+    callback: grpc.requestCallback<_winnow_shard_v1_GetOrderReply__Output>,
   ): grpc.ClientUnaryCall;
-  setModels(
-    argument: _winnow_shard_v1_SetModelsRequest,
+  getOrder(
+    argument: _winnow_shard_v1_GetOrderRequest,
     metadata: grpc.Metadata,
-    callback: grpc.requestCallback<_winnow_shard_v1_SetModelsReply__Output>,
+    callback: grpc.requestCallback<_winnow_shard_v1_GetOrderReply__Output>,
   ): grpc.ClientUnaryCall;
-  setModels(
-    argument: _winnow_shard_v1_SetModelsRequest,
+  getOrder(
+    argument: _winnow_shard_v1_GetOrderRequest,
     options: grpc.CallOptions,
-    callback: grpc.requestCallback<_winnow_shard_v1_SetModelsReply__Output>,
+    callback: grpc.requestCallback<_winnow_shard_v1_GetOrderReply__Output>,
   ): grpc.ClientUnaryCall;
-  setModels(
-    argument: _winnow_shard_v1_SetModelsRequest,
-    callback: grpc.requestCallback<_winnow_shard_v1_SetModelsReply__Output>,
+  getOrder(
+    argument: _winnow_shard_v1_GetOrderRequest,
+    callback: grpc.requestCallback<_winnow_shard_v1_GetOrderReply__Output>,
   ): grpc.ClientUnaryCall;
+
+  /**
+   * The program of one version, in chunks (core/program/program-codec).
+   */
+  GetProgram(
+    argument: _winnow_shard_v1_ProgramRequest,
+    metadata: grpc.Metadata,
+    options?: grpc.CallOptions,
+  ): grpc.ClientReadableStream<_winnow_shard_v1_ProgramChunk__Output>;
+  GetProgram(
+    argument: _winnow_shard_v1_ProgramRequest,
+    options?: grpc.CallOptions,
+  ): grpc.ClientReadableStream<_winnow_shard_v1_ProgramChunk__Output>;
+  /**
+   * The program of one version, in chunks (core/program/program-codec).
+   */
+  getProgram(
+    argument: _winnow_shard_v1_ProgramRequest,
+    metadata: grpc.Metadata,
+    options?: grpc.CallOptions,
+  ): grpc.ClientReadableStream<_winnow_shard_v1_ProgramChunk__Output>;
+  getProgram(
+    argument: _winnow_shard_v1_ProgramRequest,
+    options?: grpc.CallOptions,
+  ): grpc.ClientReadableStream<_winnow_shard_v1_ProgramChunk__Output>;
 }
 
 export interface ShardHandlers extends grpc.UntypedServiceImplementation {
@@ -195,19 +250,27 @@ export interface ShardHandlers extends grpc.UntypedServiceImplementation {
   >;
 
   /**
+   * Hands on the models order in force, or asks whether the worker would follow a draft of one.
+   */
+  FollowOrder: grpc.handleUnaryCall<
+    _winnow_shard_v1_FollowOrderRequest__Output,
+    _winnow_shard_v1_FollowOrderReply
+  >;
+
+  /**
+   * The highest models order that this worker knows.
+   */
+  GetOrder: grpc.handleUnaryCall<
+    _winnow_shard_v1_GetOrderRequest__Output,
+    _winnow_shard_v1_GetOrderReply
+  >;
+
+  /**
    * The program of one version, in chunks (core/program/program-codec).
    */
   GetProgram: grpc.handleServerStreamingCall<
     _winnow_shard_v1_ProgramRequest__Output,
     _winnow_shard_v1_ProgramChunk
-  >;
-
-  /**
-   * Replaces the models this worker was given by name. Refused unless it was started to allow that.
-   */
-  SetModels: grpc.handleUnaryCall<
-    _winnow_shard_v1_SetModelsRequest__Output,
-    _winnow_shard_v1_SetModelsReply
   >;
 }
 
@@ -224,16 +287,22 @@ export interface ShardDefinition extends grpc.ServiceDefinition {
     _winnow_shard_v1_RouterFrame__Output,
     _winnow_shard_v1_WorkerFrame__Output
   >;
+  FollowOrder: MethodDefinition<
+    _winnow_shard_v1_FollowOrderRequest,
+    _winnow_shard_v1_FollowOrderReply,
+    _winnow_shard_v1_FollowOrderRequest__Output,
+    _winnow_shard_v1_FollowOrderReply__Output
+  >;
+  GetOrder: MethodDefinition<
+    _winnow_shard_v1_GetOrderRequest,
+    _winnow_shard_v1_GetOrderReply,
+    _winnow_shard_v1_GetOrderRequest__Output,
+    _winnow_shard_v1_GetOrderReply__Output
+  >;
   GetProgram: MethodDefinition<
     _winnow_shard_v1_ProgramRequest,
     _winnow_shard_v1_ProgramChunk,
     _winnow_shard_v1_ProgramRequest__Output,
     _winnow_shard_v1_ProgramChunk__Output
-  >;
-  SetModels: MethodDefinition<
-    _winnow_shard_v1_SetModelsRequest,
-    _winnow_shard_v1_SetModelsReply,
-    _winnow_shard_v1_SetModelsRequest__Output,
-    _winnow_shard_v1_SetModelsReply__Output
   >;
 }

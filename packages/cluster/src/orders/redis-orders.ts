@@ -1,0 +1,84 @@
+// The models order in Redis: one key without an expiry. Redis may forget it (a flush, a restart without
+// persistence, a failover): whoever knows an order that the store lacks writes it again (`order-book.ts`).
+
+import type { Environment, Timer } from "@winnow/core";
+import type { Redis } from "ioredis";
+import type { RedisKeys } from "../membership/redis-keys.ts";
+import type { OrderStore } from "./order-store.ts";
+
+/** What it reads from, and where. */
+export interface RedisOrdersParts {
+  readonly environment: Environment;
+  readonly redis: Redis;
+  readonly keys: RedisKeys;
+}
+
+const POLL_MS = 2000;
+
+/** Compares and sets at once; an empty text stands for none. */
+const REPLACE = `
+if (redis.call('GET', KEYS[1]) or '') ~= ARGV[2] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1])
+return 1`;
+
+/** The order's place in a Redis server. */
+export class RedisOrders implements OrderStore {
+  readonly #parts: RedisOrdersParts;
+  readonly #listeners = new Set<(text: string | undefined) => void>();
+  #timer: Timer | undefined;
+  #isReading = false;
+  #isClosed = false;
+
+  constructor(parts: RedisOrdersParts) {
+    this.#parts = parts;
+  }
+
+  async read(): Promise<string | undefined> {
+    const { redis, keys } = this.#parts;
+    return (await redis.get(keys.order)) ?? undefined;
+  }
+
+  async replace(text: string, previous: string | undefined): Promise<boolean> {
+    const { redis, keys } = this.#parts;
+    const replaced = await redis.eval(REPLACE, 1, keys.order, text, previous ?? "");
+    // Only a hint: whoever misses it reads within the poll interval.
+    if (replaced === 1) redis.publish(keys.changed, "").catch(() => undefined);
+    return replaced === 1;
+  }
+
+  watch(listener: (text: string | undefined) => void): () => void {
+    this.#listeners.add(listener);
+    this.readSoon(0);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Something in the store has changed, or it answers again. */
+  readSoon(delayMs = 0): void {
+    if (this.#isClosed || this.#listeners.size === 0) return;
+    const { clock } = this.#parts.environment;
+    if (this.#timer !== undefined) clock.clearTimer(this.#timer);
+    this.#timer = clock.setTimer(delayMs, () => {
+      this.#timer = undefined;
+      void this.#poll(); // Never rejects: a store that is away is read again.
+    });
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#listeners.clear();
+    if (this.#timer !== undefined) this.#parts.environment.clock.clearTimer(this.#timer);
+  }
+
+  async #poll(): Promise<void> {
+    if (this.#isReading) return;
+    this.#isReading = true;
+    try {
+      const text = await this.read();
+      if (!this.#isClosed) for (const listener of this.#listeners) listener(text);
+    } catch {
+      // Membership reads the same store, and tells when it does not answer.
+    }
+    this.#isReading = false;
+    this.readSoon(POLL_MS);
+  }
+}

@@ -1,5 +1,0 @@
-// Original file: proto/winnow/shard/v1/shard.proto
-
-export interface SetModelsReply {}
-
-export interface SetModelsReply__Output {}

@@ -1,0 +1,117 @@
+// `winnow order`: shows the models order in force and who follows it, and withdraws it. It reaches the
+// cluster as a router does, through Redis or the list of members, so it needs no router.
+
+import { hostname } from "node:os";
+import type { MembershipView, ModelsOrder, OrderBook, OrderedModel } from "@winnow/cluster";
+import { isAbove, isSameOrder } from "@winnow/cluster";
+import { WinnowError, silentLogger, sleep, systemClock } from "@winnow/core";
+import { type ClusterAccess, type ClusterOptions, openCluster } from "../cluster-access.ts";
+import { holdProcess, processEnvironment, wallClock } from "../process-settings.ts";
+
+/** Flags of `winnow order`. */
+export interface OrderOptions extends ClusterOptions {
+  readonly withdraw?: true;
+}
+
+/** The members are waited for so long, and a withdrawal until all follow it. */
+const PATIENCE_MS = 10_000;
+const LOOK_INTERVAL_MS = 100;
+const WORKER_TIMEOUT_MS = 3000;
+
+/** What there is to say. @throws WinnowError UNAVAILABLE where nobody answers, NOT_FOUND without an order */
+export async function runOrder(options: OrderOptions): Promise<string> {
+  const release = holdProcess();
+  const cluster = await openCluster(options, processEnvironment(silentLogger));
+  try {
+    return await withOrder(cluster, options.withdraw === true);
+  } finally {
+    await cluster.close();
+    release();
+  }
+}
+
+async function withOrder(cluster: ClusterAccess, isWithdrawal: boolean): Promise<string> {
+  const orders = cluster.openOrders(undefined);
+  let view: MembershipView | undefined;
+  cluster.membership.watch((seen) => (view = seen));
+  await orders.open();
+  await until(() => view?.healthy === true);
+  if (view?.healthy !== true) {
+    throw new WinnowError("UNAVAILABLE", "Neither Redis nor any listed member answers");
+  }
+  await learn(cluster, orders, view);
+  if (orders.newest === undefined) {
+    throw new WinnowError(
+      "NOT_FOUND",
+      "No order of models was given: workers follow their own flags",
+    );
+  }
+  if (isWithdrawal && orders.newest.models !== undefined) {
+    const { workers } = view;
+    if (workers.length === 0) throw new WinnowError("UNAVAILABLE", "No worker answers");
+    await orders.make(undefined, { author: { by: `winnow on ${hostname()}`, at: wallClock() } });
+    await tell(cluster, orders, view);
+    await until(() => view!.workers.every(({ order }) => isSameOrder(order, orders.newest)));
+  }
+  return orderText(orders.newest, view);
+}
+
+/** The highest order any worker follows, where that is higher than what the store holds. */
+async function learn(
+  { connector }: ClusterAccess,
+  orders: OrderBook,
+  { workers }: MembershipView,
+): Promise<void> {
+  for (const { workerId, address, order } of workers) {
+    if (order === undefined || !isAbove(order, orders.newest)) continue;
+    const signed = await connector.askOrder(address, WORKER_TIMEOUT_MS).catch(() => undefined);
+    if (signed !== undefined) await orders.offer(signed, workerId);
+  }
+}
+
+/** Whoever is not told here learns of it from Redis, or from a router. */
+async function tell(
+  { connector }: ClusterAccess,
+  orders: OrderBook,
+  { workers }: MembershipView,
+): Promise<void> {
+  const message = { kind: "order", signed: orders.signed()! } as const;
+  const told = await Promise.allSettled(
+    workers.map(({ address }) => connector.tellOrder(address, message, WORKER_TIMEOUT_MS)),
+  );
+  const failed = told.filter((each) => each.status === "rejected");
+  if (failed.length === workers.length) throw failed[0]!.reason as Error;
+}
+
+async function until(isDone: () => boolean): Promise<void> {
+  const endMs = systemClock.nowMs() + PATIENCE_MS;
+  while (!isDone() && systemClock.nowMs() < endMs) await sleep(systemClock, LOOK_INTERVAL_MS);
+}
+
+/** An order and its followers, for people. */
+function orderText(
+  order: ModelsOrder,
+  { workers, silent }: Pick<MembershipView, "workers" | "silent">,
+): string {
+  const { number, at, by, models } = order;
+  const title = `order ${number}, given ${at} by ${by}`;
+  const head =
+    models === undefined ? `${title}: withdrawn, processes follow their own flags` : title;
+  const said = workers.map(({ workerId, order: followed }) => {
+    if (isSameOrder(followed, order)) return `worker ${workerId} follows it`;
+    const instead = followed === undefined ? "no order" : `order ${followed.number}`;
+    return `worker ${workerId} follows ${instead}`;
+  });
+  const away = silent.map(({ workerId }) => `worker ${workerId} does not answer`);
+  return [head, ...(models ?? []).map(modelText), ...said, ...away].join("\n");
+}
+
+function modelText({ model, basePath, policy, labels }: OrderedModel): string {
+  const versions = {
+    all: "all versions",
+    latest: policy.kind === "latest" ? `latest ${policy.count}` : "",
+    specific: policy.kind === "specific" ? `versions ${policy.versions.join(", ")}` : "",
+  }[policy.kind];
+  const named = [...labels].map(([label, version]) => `${label} = ${version}`);
+  return [`model ${model} in ${basePath}`, versions, ...named].join(", ");
+}
