@@ -103,9 +103,9 @@ function plain({ outputs }: Prediction): { scores: number[]; ids: string[] } {
 }
 
 async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
-  const endMs = systemClock.nowMs() + 15_000;
+  const endMs = systemClock.nowMs() + 60_000;
   while (!(await isTrue())) {
-    if (systemClock.nowMs() > endMs) throw new Error("waited 15 s");
+    if (systemClock.nowMs() > endMs) throw new Error("waited in vain");
     await new Promise((resolve) => {
       setTimeout(resolve, 20);
     });

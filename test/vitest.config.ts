@@ -4,6 +4,15 @@
 
 import { defineConfig } from "vitest/config";
 
+/**
+ * When a test, or a hook, is taken to hang: the only such limits of tests that need no longer ones. What
+ * takes 20 s on an idle machine of two cores (10 s: most of it is waiting for timers) takes 100 s on one
+ * that has five times as much to do; no test is proved right by ending sooner.
+ */
+const UNIT_MS_MAX = 120_000;
+/** Tests of real processes: their longest wait is `WAIT_MS` in `cluster/served-model.ts`, twice. */
+const CLUSTER_MS_MAX = 300_000;
+
 const fromSource = ["@winnow/source"];
 const clusterTests = "test/cluster/**/*.test.ts";
 
@@ -12,12 +21,13 @@ export default defineConfig({
   ssr: { resolve: { conditions: fromSource } },
   test: {
     pool: "forks",
-    testTimeout: 20_000,
     projects: [
       {
         extends: true,
         test: {
           name: "unit",
+          testTimeout: UNIT_MS_MAX,
+          hookTimeout: UNIT_MS_MAX,
           include: ["packages/*/src/**/*.test.ts", "test/**/*.test.ts"],
           exclude: ["**/node_modules/**", "**/dist/**", clusterTests],
           benchmark: { include: ["packages/*/src/**/*.bench.ts", "test/**/*.bench.ts"] },
@@ -29,6 +39,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: "cluster",
+          testTimeout: CLUSTER_MS_MAX,
+          hookTimeout: CLUSTER_MS_MAX,
           include: [clusterTests],
           benchmark: { include: [] },
           fileParallelism: false,

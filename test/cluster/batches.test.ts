@@ -19,7 +19,7 @@ beforeAll(async () => {
   await writeDemo(directory, { items: 20_000, dim: 32, users: 400, k: 10, seed: 3 });
   cluster = await RunningCluster.start({ models: directory, workers: 3 });
   await cluster.loaded(["movies"]);
-}, 60_000);
+});
 afterAll(async () => {
   await cluster?.stop();
   rmSync(directory, { recursive: true, force: true });
@@ -73,4 +73,4 @@ test("several requests of 4,096 instances and single ones beside them are all an
   const longest = Math.max(...answered.map(({ elapsedMs }) => elapsedMs));
   expect(median).toBeLessThan(longest / 2);
   expect(cluster!.log()).not.toContain("worker ejected");
-}, 60_000);
+});

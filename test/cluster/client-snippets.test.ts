@@ -59,7 +59,7 @@ beforeAll(async () => {
     .slice(0, 2)
     .map((movie_title) => ({ user_id: USERS[0]!, movie_title }));
   ratings = await predictions(ranking, pairs);
-}, 90_000);
+});
 
 afterAll(async () => {
   await cluster?.stop();

@@ -12,7 +12,7 @@ import { announced } from "../../packages/cluster/src/announcement.cases.ts";
 import { redisClient } from "../../packages/cluster/src/membership/redis-server.cases.ts";
 import { RedisProcess, hasRedisServer } from "./redis-process.ts";
 import { RunningCluster } from "./running-cluster.ts";
-import { predict } from "./served-model.ts";
+import { WAIT_MS, predict } from "./served-model.ts";
 
 const OLD = "the secret of this test, for now";
 const NEW = "the secret of this test, from now on";
@@ -63,7 +63,7 @@ describe.skipIf(!hasRedisServer)("a cluster with a secret", () => {
     });
     client = redisClient(redis.url);
     await cluster.loaded(["movies"]);
-  }, 300_000);
+  });
   afterAll(async () => {
     client?.disconnect();
     await cluster?.stop();
@@ -107,12 +107,12 @@ describe.skipIf(!hasRedisServer)("a cluster with a secret", () => {
         expect(await refusedFor("address")).toBe(1);
         expect(await refusedFor("malformed")).toBe(1);
       },
-      { timeout: 60_000, interval: 200 },
+      { timeout: WAIT_MS, interval: 200 },
     );
     // Long enough for several readings of the store, and for a connection to each address.
     await vi.waitFor(
       () => expect(cluster.events("w0", "record refused").length).toBeGreaterThanOrEqual(5),
-      { timeout: 60_000, interval: 200 },
+      { timeout: WAIT_MS, interval: 200 },
     );
     const page = await (await fetch(`${cluster.url}/monitoring/prometheus/metrics`)).text();
 
@@ -128,7 +128,7 @@ describe.skipIf(!hasRedisServer)("a cluster with a secret", () => {
     await client.del(
       ...["evil", "liar", "double", "afar", "dark"].map((id) => `winnow:default:worker:${id}`),
     );
-  }, 300_000);
+  });
 
   test("L1: gets another without a restart, and loses nobody and no request meanwhile", async () => {
     const refusedBefore = await refusedFor("signature");
@@ -151,11 +151,11 @@ describe.skipIf(!hasRedisServer)("a cluster with a secret", () => {
             expect(text).toContain(`"worker_id":"${name}"`);
           }
         },
-        { timeout: 60_000, interval: 100 },
+        { timeout: WAIT_MS, interval: 100 },
       );
     }
 
     expect(answered).toBeGreaterThan(3);
     expect(await refusedFor("signature")).toBe(refusedBefore);
-  }, 300_000);
+  });
 });

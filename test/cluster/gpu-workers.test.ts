@@ -11,6 +11,7 @@ import { recordAnswers, runLoad } from "./checked-load.ts";
 import { gpuEnvironment, noGpuReason, onGpu } from "./gpu-driver.ts";
 import { RedisProcess, hasRedisServer } from "./redis-process.ts";
 import { RunningCluster, pause } from "./running-cluster.ts";
+import { WAIT_MS } from "./served-model.ts";
 
 const DEVICE_LOST_EXIT_CODE = 75;
 const MODELS = ["movies", "movies-ranking"];
@@ -25,7 +26,7 @@ let redis: RedisProcess | undefined;
 
 beforeAll(async () => {
   await writeDemo(directory, { items: 3000, dim: 32, users: 400, k: 10, seed: 11 });
-}, 60_000);
+});
 afterEach(async () => {
   await cluster?.stop();
   await redis?.kill();
@@ -96,13 +97,12 @@ describe.skipIf(noGpuReason !== "").each(["static membership", "Redis membership
         cluster.signal("w1", "SIGTERM");
         expect(await cluster.ended("w1")).toBe(0);
       },
-      240_000,
     );
   },
 );
 
 async function untilReady(name: string, accelerator: RegExp): Promise<void> {
-  const endMs = Date.now() + 30_000;
+  const endMs = Date.now() + WAIT_MS;
   for (;;) {
     const told = await cluster!.announcement(name);
     if (told?.state === "ready" && accelerator.test(told.accelerator)) return;

@@ -54,7 +54,7 @@ beforeAll(async () => {
     file,
     `model_config_list { config { name: "movies" base_path: "${root}/movies" } }`,
   );
-}, 90_000);
+});
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 /** A client waits so long: for workers and models on a busy machine. */
@@ -163,7 +163,7 @@ describe.each([
 
   beforeAll(async () => {
     if (isPossible) on = await OrderedCluster.start(kind);
-  }, 180_000);
+  });
   afterAll(async () => on?.stop());
 
   test.skipIf(!isPossible)(

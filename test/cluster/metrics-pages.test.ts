@@ -47,7 +47,7 @@ beforeAll(async () => {
     ),
   );
   pages = { router: router!, worker: worker! };
-}, 90_000);
+});
 afterAll(async () => {
   await cluster?.stop();
   rmSync(models, { recursive: true, force: true });

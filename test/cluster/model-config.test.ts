@@ -8,6 +8,7 @@ import { crc32c, maskChecksum } from "@winnow/core";
 import { writeDemo } from "@winnow/model";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RunningCluster, pause } from "./running-cluster.ts";
+import { WAIT_MS } from "./served-model.ts";
 
 const directory = mkdtempSync(path.join(tmpdir(), "winnow-config-"));
 const file = path.join(directory, "models.config");
@@ -52,7 +53,7 @@ async function states(model: string): Promise<Record<string, string>> {
 }
 
 async function until(isTrue: () => Promise<boolean>, what: string): Promise<void> {
-  const endMs = Date.now() + 20_000;
+  const endMs = Date.now() + WAIT_MS;
   while (!(await isTrue())) {
     if (Date.now() > endMs) throw new Error(`${what}: waited in vain\n${cluster.log()}`);
     await pause(50);
@@ -114,7 +115,7 @@ beforeAll(async () => {
     const { 1: first, 2: second } = await states("movies");
     return first === "AVAILABLE" && second === "AVAILABLE";
   }, "versions 1 and 2");
-}, 90_000);
+});
 afterAll(async () => {
   await cluster?.stop();
   rmSync(directory, { recursive: true, force: true });
@@ -191,7 +192,7 @@ describe("a model configuration file", () => {
     expect(answered).toBeGreaterThan(50);
     await until(async () => (await ask("films/labels/new")).version === "3", "label new");
     expect((await ask("films")).version).toBe("3");
-  }, 60_000);
+  });
 
   test("a broken file changes nothing and is told of", async () => {
     const answered = await underLoad(["movies", "movies/labels/stable"], async () => {
@@ -205,7 +206,7 @@ describe("a model configuration file", () => {
     expect(answered).toBeGreaterThan(10);
     expect(await states("movies")).toMatchObject({ 2: "AVAILABLE" });
     expect(await states("films")).toMatchObject({ 3: "AVAILABLE" });
-  }, 60_000);
+  });
 
   test("(L1) a policy that names an older version alone goes back to it; no request fails", async () => {
     await underLoad(["movies", "movies/labels/stable"], async () => {
@@ -216,7 +217,7 @@ describe("a model configuration file", () => {
     });
 
     expect((await states("movies"))["2"]).toBe("UNLOADING");
-  }, 60_000);
+  });
 
   test("(L1) warm-up requests are replayed before a version answers; one that does not fit fails it", async () => {
     for (const version of [4, 5]) {
@@ -242,5 +243,5 @@ describe("a model configuration file", () => {
     const document = await (await fetch(`${cluster.url}/v1/models/warm/versions/5`)).text();
     expect(document).toContain("Cannot run warm-up record 0: Missing input");
     expect(await ask("warm")).toMatchObject({ status: 200, version: "4" });
-  }, 60_000);
+  });
 });

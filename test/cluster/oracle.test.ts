@@ -162,7 +162,7 @@ describe.each([
     if (isSkipped) return;
     cluster = await RunningCluster.start({ models: directory, workers, routerArgs, ...gpu });
     await cluster.loaded(models.map((model) => model.name));
-  }, 120_000);
+  });
   afterAll(() => cluster?.stop());
 
   test.skipIf(isSkipped)("the first worker runs on the device it was told to", async () => {

@@ -43,7 +43,7 @@ beforeAll(async () => {
     if (waited > 600 || up.exitCode !== null) throw new Error(`did not come up:\n${output}`);
     await pause(100);
   }
-}, 120_000);
+});
 
 afterAll(() => {
   up?.kill("SIGKILL");

@@ -75,7 +75,6 @@ describe("a version directory that is replaced in place", () => {
       expect(told.at(-1)).toBe(NEW);
       expect(await versionOf(cluster.url, MODEL, 1)).toMatchObject({ state: "AVAILABLE" });
     },
-    90_000,
   );
 
   test.each([
@@ -106,7 +105,6 @@ describe("a version directory that is replaced in place", () => {
       expect(told.at(-1)).toBe(NEW);
       expect(new Set(told)).toEqual(new Set([OLD, NEW]));
     },
-    240_000,
   );
 });
 
@@ -125,7 +123,7 @@ describe("a version directory that is copied file by file", () => {
       await untilDefault(cluster, { model: MODEL, version: 2 });
       await pause(500);
     });
-  }, 90_000);
+  });
 
   test("its status says so while its files change", async () => {
     const { base, cluster } = await started();
@@ -154,7 +152,7 @@ describe("a version directory that is copied file by file", () => {
 
     cpSync(from, to, { recursive: true });
     await untilDefault(cluster, { model: MODEL, version: 2 });
-  }, 60_000);
+  });
 });
 
 /** Copies file by file; the data file in full length before any of it is written, or not whole at all. */

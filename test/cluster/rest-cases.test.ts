@@ -77,7 +77,7 @@ describe.skipIf(!isRecorded)("TensorFlow Serving's recorded answers, on a real c
       () => Promise.all(readiness.map(([url, body]) => status(url, body))),
       (seen) => seen.every((each) => each === 200),
     );
-  }, 90_000);
+  });
 
   afterAll(async () => {
     await cluster?.stop();

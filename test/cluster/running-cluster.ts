@@ -47,8 +47,8 @@ interface Role {
 
 type Launch = Pick<Role, "name" | "port" | "args" | "env">;
 
-const LOADED_WITHIN_MS = 60_000;
-const DESCRIBED_WITHIN_MS = 3000;
+const LOADED_WITHIN_MS = 100_000;
+const DESCRIBED_WITHIN_MS = 15_000;
 
 /** A started cluster. */
 export class RunningCluster {

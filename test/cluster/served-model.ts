@@ -64,7 +64,8 @@ export async function predict(
   return { status: response.status, version, text: await response.text() };
 }
 
-const WAIT_MS = 40_000;
+/** How long tests wait for what processes do: a few seconds on an idle machine. */
+export const WAIT_MS = 100_000;
 
 /** Waits until a look at the cluster shows what it should; fails with the last look and the logs. */
 export async function eventually<Look>(

@@ -51,7 +51,7 @@ describe("versions while workers die and return", () => {
   beforeEach(async () => {
     await start();
     await wholeOnAll();
-  }, 90_000);
+  });
 
   test("L1: a worker killed in the middle of a roll-out fails no request, and the roll-out ends", async () => {
     await expectExact(cluster, answers, async () => {
@@ -68,7 +68,7 @@ describe("versions while workers die and return", () => {
       await untilReplicated(cluster, WORKERS, { model: "movies", version: 2 });
       await pause(500);
     });
-  }, 90_000);
+  });
 
   test("a worker that was away for the roll-out loads what serves first; only then the newer one takes over", async () => {
     await expectExact(cluster, answers, async () => {
@@ -93,7 +93,7 @@ describe("versions while workers die and return", () => {
     const events = cluster.events("w1", "worker listening", "share loaded");
     const life = events.slice(events.findLastIndex(({ msg }) => msg === "worker listening"));
     expect(life.slice(1).map(({ version }) => version)).toEqual([1, 2]);
-  }, 90_000);
+  });
 });
 
 describe("a worker whose own copy of a version is another one", () => {
@@ -147,7 +147,6 @@ describe("a worker whose own copy of a version is another one", () => {
       );
       rmSync(apart, { recursive: true, force: true });
     },
-    120_000,
   );
 });
 
@@ -156,7 +155,7 @@ describe.skipIf(!hasRedisServer)("versions while workers join and leave", () => 
     redis = await RedisProcess.start();
     await start({ redis: redis.url });
     await wholeOnAll();
-  }, 90_000);
+  });
 
   test("L1: a fourth worker takes its share, another leaves, a version takes over, and no request fails", async () => {
     await expectExact(cluster, answers, async () => {
@@ -178,7 +177,7 @@ describe.skipIf(!hasRedisServer)("versions while workers join and leave", () => 
       await untilReplicated(cluster, ["w1", "w2", "w3"], { model: "movies", version: 2 });
       await pause(500);
     });
-  }, 90_000);
+  });
 });
 
 describe("a worker whose memory is too small for its share", () => {
@@ -201,7 +200,7 @@ describe("a worker whose memory is too small for its share", () => {
       message: expect.stringMatching(/w0.*bytes are still to load/) as string,
     });
     await expectExact(cluster, answers, () => pause(1500));
-  }, 60_000);
+  });
 
   test("keeps the version that serves when a newer one does not fit beside it, and the status says so", async () => {
     await start({ argsOf: { w0: ["--memory-bytes", "450000"] } });
@@ -218,5 +217,5 @@ describe("a worker whose memory is too small for its share", () => {
     });
 
     expect((await predict(cluster.url, { model: "movies" })).version).toBe("1");
-  }, 60_000);
+  });
 });

@@ -236,7 +236,6 @@ describe.each([
         expect(isServing(worker, NEW)).toBe(true);
       }
     },
-    60_000,
   );
 });
 

@@ -165,7 +165,7 @@ describe("a random course of events", () => {
       }),
       { numRuns: 60 },
     );
-  }, 120_000);
+  });
 
   test("when all is calm again, the newest good version is whole everywhere and nothing else is held", async () => {
     await fc.assert(
@@ -196,5 +196,5 @@ describe("a random course of events", () => {
       }),
       { numRuns: 60 },
     );
-  }, 120_000);
+  });
 });

@@ -38,7 +38,7 @@ describe("the proof of a version", () => {
       expect(failed?.error?.message).toMatch(/"movies".*variables.data-00000-of-00001/);
       expect(worker.compute.held.some((each) => each.startsWith("/m/2"))).toBe(false);
     }
-  }, 60_000);
+  });
 
   test("(S7) a corrupt newest version leaves a fresh cluster the newest that adds up", async () => {
     const cluster = new FakeCluster();

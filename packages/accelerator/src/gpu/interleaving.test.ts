@@ -118,5 +118,5 @@ describe.skipIf(device === undefined)(`a GPU that does many things at once ${rea
       ),
       { numRuns: 30 },
     );
-  }, 120_000);
+  });
 });

@@ -2,7 +2,8 @@
 
 import { silentLogger, systemClock } from "@winnow/core";
 import type { Environment } from "@winnow/core";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { eventually } from "../eventually.cases.ts";
 import { announced } from "../announcement.cases.ts";
 import type { WorkerWords } from "../announcement.cases.ts";
 import { RefusedRecords } from "../trust/refused-records.ts";
@@ -54,13 +55,10 @@ export class Watcher {
 
   /** Waits until the view shows these workers. */
   async sees(ids: string, healthy = true): Promise<void> {
-    await vi.waitFor(
-      () => {
-        if (this.ids === ids && this.last?.healthy === healthy) return;
-        throw new Error(`sees "${this.ids}", healthy: ${String(this.last?.healthy)}`);
-      },
-      { timeout: 10_000, interval: 20 },
-    );
+    await eventually(() => {
+      if (this.ids === ids && this.last?.healthy === healthy) return;
+      throw new Error(`sees "${this.ids}", healthy: ${String(this.last?.healthy)}`);
+    });
   }
 }
 
@@ -92,7 +90,7 @@ export function membershipCases(name: string, setUp: () => Promise<MembershipSet
       await watcher.sees("w0");
 
       expect(store.readAtMs()).toBeLessThanOrEqual(systemClock.nowMs());
-      await vi.waitFor(() => expect(store.readAtMs()).toBeGreaterThan(startMs), 5000);
+      await eventually(() => expect(store.readAtMs()).toBeGreaterThan(startMs));
       await fresh.close();
     });
 
@@ -116,7 +114,7 @@ export function membershipCases(name: string, setUp: () => Promise<MembershipSet
 
       await setup.announce({ id: "w0", versions: [{ version: 1 }, { version: 2 }] });
 
-      await vi.waitFor(() => expect(watcher.last!.workers[0]!.versions).toHaveLength(2), 10_000);
+      await eventually(() => expect(watcher.last!.workers[0]!.versions).toHaveLength(2));
     });
 
     test("lets a worker that left go", async () => {
@@ -172,12 +170,12 @@ export function membershipCases(name: string, setUp: () => Promise<MembershipSet
     test("ignores and counts what is no announcement of that worker", async () => {
       await setup.announce({ id: "w0" });
       await setup.poison();
-      await vi.waitFor(() => {
+      await eventually(() => {
         const counts = Object.values(refused.counts);
         expect(counts.some((count) => count > 0)).toBe(true);
-      }, 10_000);
+      });
 
-      await vi.waitFor(() => expect(watcher.ids).toBe("w0"), 10_000);
+      await eventually(() => expect(watcher.ids).toBe("w0"));
     });
 
     test("tells a late watcher the view it has, and nobody after the end", async () => {
@@ -190,7 +188,7 @@ export function membershipCases(name: string, setUp: () => Promise<MembershipSet
       late.end();
       const told = late.views.length;
       await setup.announce({ id: "w0", versions: [{ version: 9 }] });
-      await vi.waitFor(() => expect(watcher.last!.workers[0]!.versions).toHaveLength(1), 10_000);
+      await eventually(() => expect(watcher.last!.workers[0]!.versions).toHaveLength(1));
 
       expect(late.views).toHaveLength(told);
     });

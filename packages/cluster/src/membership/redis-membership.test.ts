@@ -2,7 +2,8 @@
 
 import { silentLogger, workerId } from "@winnow/core";
 import { Redis } from "ioredis";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { eventually } from "../eventually.cases.ts";
 import { announced } from "../announcement.cases.ts";
 import type { WorkerWords } from "../announcement.cases.ts";
 import { ClusterSecret, noSecret } from "../trust/cluster-secret.ts";
@@ -126,7 +127,7 @@ describe.skipIf(!isRedisInstalled)("with redis-server installed", () => {
         await new Promise((resolve) => setTimeout(resolve, 150));
       }
       await stage.announce({ id: "w0", versions: [{ version: 1 }] });
-      await vi.waitFor(() => expect(watcher.last?.workers[0]?.versions).toHaveLength(1), 10_000);
+      await eventually(() => expect(watcher.last?.workers[0]?.versions).toHaveLength(1));
 
       expectNeverFewerThan(4);
     });
@@ -152,9 +153,9 @@ describe.skipIf(!isRedisInstalled)("with redis-server installed", () => {
         await redis.set("winnow:default:worker:x4", Buffer.alloc(100_000, 0xff));
         await redis.lpush("winnow:default:worker:\n", "not even a string");
       });
-      await vi.waitFor(() => expect(refused.counts).toEqual(expected), 10_000);
+      await eventually(() => expect(refused.counts).toEqual(expected));
       await stage.announce({ id: "w0", versions: [{ version: 1 }] });
-      await vi.waitFor(() => expect(watcher.last?.workers[0]?.versions).toHaveLength(1), 10_000);
+      await eventually(() => expect(watcher.last?.workers[0]?.versions).toHaveLength(1));
 
       expect(watcher.ids).toBe("w0 w1 w2 w3");
       expect(refused.counts).toEqual(expected);
@@ -193,8 +194,8 @@ describe.skipIf(!isRedisInstalled)("with redis-server installed", () => {
       const open = new Watcher(stage.join({ secret: noSecret() }));
 
       await open.sees("w0 w1 w2 w3");
-      await vi.waitFor(() => expect(elsewhere.last?.healthy).toBe(true), 10_000);
-      await vi.waitFor(() => expect(stranger.last?.healthy).toBe(true), 10_000);
+      await eventually(() => expect(elsewhere.last?.healthy).toBe(true));
+      await eventually(() => expect(stranger.last?.healthy).toBe(true));
 
       expect([elsewhere.ids, stranger.ids]).toEqual(["", ""]);
     });

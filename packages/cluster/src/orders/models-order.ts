@@ -60,11 +60,7 @@ const NAME_CHARACTERS_MAX = 256;
 const PATH_CHARACTERS_MAX = 4096;
 const VERSIONS_MAX = 1024;
 const LABELS_MAX = 1024;
-/**
- * Largest number that is believed: room to count on from any of them.
- *
- * @internal tests read it
- */
+/** Largest number that is believed: room to count on from any of them. */
 export const ORDER_NUMBER_MAX: number = 2 ** 48;
 /**
  * Largest text of an order.

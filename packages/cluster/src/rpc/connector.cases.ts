@@ -2,7 +2,8 @@
 // is worth as much as these cases are.
 
 import { fingerprint, incarnation, workerId } from "@winnow/core";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { eventually } from "../eventually.cases.ts";
 import { EchoWorker, rowReply } from "./frames.cases.ts";
 import type { MemberNews, RouterFrame, WorkerFrame, WorkerQuery } from "./frames.ts";
 import type { FrameChannel, OrderMessage, WorkerConnector } from "./worker-connector.ts";
@@ -15,9 +16,6 @@ export interface ConnectorSetup {
   readonly vacantAddress: string;
   close(): void;
 }
-
-/** Waits for a condition; long enough for a busy machine. */
-const eventually = (assertion: () => void): Promise<void> => vi.waitFor(assertion, 10_000);
 
 interface Heard {
   readonly frames: WorkerFrame[];

@@ -3,7 +3,8 @@
 import { connect, createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { silentLogger, systemClock } from "@winnow/core";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
+import { eventually } from "../eventually.cases.ts";
 import { connectorCases } from "./connector.cases.ts";
 import { EchoWorker } from "./frames.cases.ts";
 import { GrpcConnector } from "./grpc-connector.ts";
@@ -63,10 +64,10 @@ test("a new stream reaches who is at the address now, not whom an older one stil
   };
 
   greet();
-  await vi.waitFor(() => expect(met).toEqual(["w1"]), 10_000);
+  await eventually(() => expect(met).toEqual(["w1"]));
   target = servers[1]!.port;
   greet();
-  await vi.waitFor(() => expect(met).toEqual(["w1", "w2"]), 10_000);
+  await eventually(() => expect(met).toEqual(["w1", "w2"]));
 
   connector.close();
   for (const server of servers) server.close();

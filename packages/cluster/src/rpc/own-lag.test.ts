@@ -4,7 +4,8 @@
 import net from "node:net";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { silentLogger, systemClock } from "@winnow/core";
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
+import { eventually } from "../eventually.cases.ts";
 import { EchoWorker } from "./frames.cases.ts";
 import { GrpcConnector } from "./grpc-connector.ts";
 import { WorkerChannel } from "./shard-channel.ts";
@@ -12,9 +13,6 @@ import { WorkerServer } from "./shard-server.ts";
 
 const environment = { clock: systemClock, random: Math.random, log: silentLogger };
 const open: (() => unknown)[] = [];
-
-/** Waits for a condition; long enough for a busy machine. */
-const eventually = (assertion: () => void): Promise<void> => vi.waitFor(assertion, 15_000);
 
 afterEach(() => {
   for (const close of open.splice(0).toReversed()) close();
@@ -120,7 +118,7 @@ describe("own lag", () => {
     await eventually(() => expect(told.pongs).toBe(1));
 
     expect([told.disconnects, server.links]).toEqual([0, 1]);
-  }, 30_000);
+  });
 
   test("a loop that stood still while it connected finds the worker at the first try", async () => {
     const { address } = await serve();
@@ -157,7 +155,7 @@ describe("a connection that died without a word", () => {
 
     expect(lost).toMatch("No answer from the worker in 200 ms");
     expect([found.workerId, relay.connections]).toEqual(["w0", 2]);
-  }, 30_000);
+  });
 
   test("is replaced by a new one when a stream on it gets no hello", async () => {
     const { server } = await serve();
@@ -182,5 +180,5 @@ describe("a connection that died without a word", () => {
 
     expect(told.disconnects).toBe(0);
     expect(relay.connections).toBeGreaterThan(1);
-  }, 30_000);
+  });
 });

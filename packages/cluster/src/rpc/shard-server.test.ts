@@ -4,7 +4,8 @@ import { credentials, makeClientConstructor } from "@grpc/grpc-js";
 import type { Client } from "@grpc/grpc-js";
 import { fingerprint, silentLogger, systemClock } from "@winnow/core";
 import { service as healthService } from "grpc-health-check";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { eventually } from "../eventually.cases.ts";
 import { RawGrpcClient, framed } from "../grpc-door/raw-grpc-client.cases.ts";
 import { EchoWorker, lookupOf, rowReply } from "./frames.cases.ts";
 import type { WorkerReply } from "./frames.ts";
@@ -20,9 +21,6 @@ import type { ProgramQuery } from "./worker-connector.ts";
 const environment = { clock: systemClock, random: Math.random, log: silentLogger };
 
 const programMessages = shardService["GetProgram"]!;
-
-/** Waits for a condition; long enough for a busy machine. */
-const eventually = (assertion: () => void): Promise<void> => vi.waitFor(assertion, 10_000);
 
 interface HealthClient extends Client {
   Check(

@@ -1,6 +1,6 @@
 // The worker's gRPC server: streams of routers, Describe, GetProgram, FollowOrder, GetOrder, health. Its
-// drain is the sequence that loses nothing: DRAIN frame, routers end their streams, and only then the listener closes (a
-// GOAWAY before that may kill calls in flight: grpc-node #3068).
+// drain is the sequence that loses nothing: DRAIN frame, routers end their streams, and only then the
+// listener closes (a GOAWAY before that may kill calls in flight: grpc-node #3068).
 
 import { Server, ServerCredentials, status } from "@grpc/grpc-js";
 import { WinnowError } from "@winnow/core";

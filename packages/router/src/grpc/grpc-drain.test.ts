@@ -221,4 +221,4 @@ test("hostile bytes are refused call by call, and the next sound one is answered
 
   const answer = (await prediction.call("Predict", RETRIEVAL)) as PredictMessage;
   expect(answer.outputs["output_1"]?.float_val).toHaveLength(3);
-}, 60_000);
+});
