@@ -6,7 +6,8 @@ import { gzipSync } from "node:zlib";
 import { Server, ServerCredentials, status } from "@grpc/grpc-js";
 import type { ServerDuplexStream, ServerUnaryCall, sendUnaryData } from "@grpc/grpc-js";
 import { systemClock } from "@winnow/core";
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
+import { eventually } from "../eventually.cases.ts";
 import { GrpcDoor } from "./grpc-door.ts";
 import type { GrpcDoorSettings, PlaceLimits } from "./grpc-door.ts";
 import {
@@ -42,10 +43,6 @@ const SETTINGS: GrpcDoorSettings = {
   answerTimeoutMs: 60_000,
   connectionCheckMs: 20,
 };
-
-/** Waits for a condition; long enough for a busy machine. */
-const eventually = (assertion: () => void | Promise<void>): Promise<void> =>
-  vi.waitFor(assertion, { timeout: 15_000, interval: 5 });
 
 interface Place {
   readonly door: GrpcDoor;

@@ -8,6 +8,7 @@ import { announced } from "../announcement.cases.ts";
 import type { WorkerWords } from "../announcement.cases.ts";
 import { ClusterSecret, noSecret } from "../trust/cluster-secret.ts";
 import { RefusedRecords } from "../trust/refused-records.ts";
+import { encodeRecord } from "./membership-record.ts";
 import { Watcher, environment, membershipCases } from "./membership.cases.ts";
 import type { MembershipStore } from "./membership.ts";
 import { RedisMembership } from "./redis-membership.ts";
@@ -143,7 +144,7 @@ describe.skipIf(!isRedisInstalled)("with redis-server installed", () => {
     });
 
     test("ignores hostile records: unsigned, wrongly signed, replayed for another worker", async () => {
-      const expected = { malformed: 0, signature: 3, name: 1, address: 0, stale: 0 };
+      const expected = { malformed: 0, signature: 3, name: 1, address: 0, stale: 0, excess: 0 };
       await stage.command(async (redis) => {
         const own = await redis.get("winnow:default:worker:w0");
         await redis.zadd("winnow:default:members", 0, "x1", 0, "x2", 0, "x3", 0, "x4", 0, "\n");
@@ -159,6 +160,63 @@ describe.skipIf(!isRedisInstalled)("with redis-server installed", () => {
 
       expect(watcher.ids).toBe("w0 w1 w2 w3");
       expect(refused.counts).toEqual(expected);
+    });
+
+    describe("more ids than are read at once", () => {
+      /** Ids that sort before all workers'. */
+      const crowd = (count: number): string[] =>
+        Array.from({ length: count }, (_, index) => `a${String(index).padStart(6, "0")}`);
+      const forge = (count: number, record?: (id: string) => string): Promise<void> =>
+        stage.command(async (redis) => {
+          await redis.zadd("winnow:default:members", ...crowd(count).flatMap((id) => [0, id]));
+          if (record === undefined) return;
+          const pairs = crowd(count).flatMap((id) => [`winnow:default:worker:${id}`, record(id)]);
+          await redis.mset(...pairs);
+        });
+
+      const unsigned = (id: string): string =>
+        encodeRecord({ kind: "announced", announcement: announced({ id }) }, noSecret());
+
+      test("hide no worker from a process that starts, whoever forged them", async () => {
+        await forge(9000);
+        const fresh = new Watcher(stage.join());
+        await fresh.sees("w0 w1 w2 w3");
+        await stage.kill("w3");
+
+        await fresh.sees("w0 w1 w2");
+        await watcher.sees("w0 w1 w2");
+        const withRecords = new RefusedRecords(silentLogger);
+        await forge(4200, unsigned);
+        const late = new Watcher(stage.join({ refused: withRecords }));
+        await late.sees("w0 w1 w2");
+
+        expect(withRecords.counts.signature).toBeGreaterThanOrEqual(4096);
+      });
+
+      test("take no known worker away", async () => {
+        await forge(9000);
+        await stage.announce({ id: "w9" });
+        await watcher.sees("w0 w1 w2 w3 w9");
+        watcher.views.length = 0;
+
+        await new Promise((resolve) => setTimeout(resolve, 4 * quick.forgottenMs));
+        await stage.announce({ id: "w0", versions: [{ version: 1 }] });
+        await eventually(() => expect(watcher.last?.workers[0]?.versions).toHaveLength(1));
+
+        expect(Math.min(...watcher.views.map((view) => view.workers.length))).toBe(5);
+      });
+
+      test("without a secret: known workers stay, and what finds no place is counted", async () => {
+        const open = stage.join({ secret: noSecret(), refused });
+        const seen = new Watcher(open);
+        await seen.sees("w0 w1 w2 w3");
+
+        await forge(4200, unsigned);
+        await eventually(() => expect(refused.counts.excess).toBeGreaterThan(0));
+
+        expect(seen.last!.workers).toHaveLength(4096);
+        expect(seen.ids.endsWith("w0 w1 w2 w3")).toBe(true);
+      });
     });
 
     test("L3: tells the next life of a worker what is stored of the last", async () => {

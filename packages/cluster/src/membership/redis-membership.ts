@@ -3,6 +3,10 @@
 // again every second, readers keep their last good view (see `membership-fold.ts`).
 //
 //   worker ── redis-lease.ts ──▶ Redis ── this file ──▶ membership-fold.ts ──▶ view
+//
+// Anybody who reaches Redis can fill the set with ids. A reading takes the workers that are known, and a page
+// of the set; the next takes the next page. So known workers stay however many ids there are, and new ones
+// are met when their page is read.
 
 import { sleep, toWinnowError, workerId } from "@winnow/core";
 import type { Environment, Incarnation, Timer, WorkerId } from "@winnow/core";
@@ -70,7 +74,10 @@ const CONNECTION = {
 /** A worker that starts asks for its last incarnation so long, then does without. */
 const LAST_INCARNATION_MS_MAX = 1000;
 const LAST_INCARNATION_RETRY_MS = 50;
+/** Ids of the set that are read at once, and workers a cluster has. */
 const MEMBERS_MAX = 4096;
+/** Ids without a record that are remembered. */
+const ABSENT_MAX = 65_536;
 /** An id without a record for so long is taken out of the set. */
 const PRUNE_MS = 600_000;
 
@@ -100,6 +107,9 @@ export class RedisMembership implements MembershipStore {
   #state = initialMembership;
   #pollTimer: Timer | undefined;
   #isReading = false;
+  /** Where the next page of the set begins; 0 where all of it is one page. */
+  #pageStart = 0;
+  #isCrowded = false;
   #isClosed = false;
   readonly #refused: RefusedRecords;
   /** The models order, over the same connections. */
@@ -238,9 +248,12 @@ export class RedisMembership implements MembershipStore {
   }
 
   async #read(): Promise<MembershipReading> {
-    const ids = await this.#redis.zrange(this.#keys.members, 0, String(MEMBERS_MAX - 1));
+    const { ids, page, known } = await this.#idsToRead();
     const stored =
       ids.length === 0 ? [] : await this.#redis.mget(ids.map((id) => this.#keys.worker(id)));
+    const silent = known.filter((_, index) => typeof stored[index] !== "string");
+    const listed = new Set([...page, ...(await this.#stillListed(silent))] as WorkerId[]);
+    const places = new Places(this.#state.members.keys());
     const announced: Announcement[] = [];
     const withdrawn = new Map<WorkerId, Incarnation>();
     const spoilt = new Set<WorkerId>();
@@ -252,13 +265,51 @@ export class RedisMembership implements MembershipStore {
       const cached = this.#cachedRecord(id, text);
       records.set(id, cached);
       if (cached.record === undefined) spoilt.add(workerId(id));
-      if (cached.record?.kind === "announced") announced.push(cached.record.announcement);
+      if (cached.record?.kind === "announced") {
+        if (places.take(cached.record.announcement.workerId))
+          announced.push(cached.record.announcement);
+        else this.#refused.refuse(id, "excess", `a cluster has at most ${MEMBERS_MAX} workers`);
+      }
       if (cached.record?.kind === "withdrawn") {
         withdrawn.set(cached.record.workerId, cached.record.incarnation);
       }
     }
     this.#records = records;
-    return { announced, withdrawn, spoilt, listed: new Set(ids as WorkerId[]) };
+    return { announced, withdrawn, spoilt, listed };
+  }
+
+  /** The page whose turn it is, and before it the known workers it lacks: `ids` is both. */
+  async #idsToRead(): Promise<Record<"ids" | "page" | "known", readonly string[]>> {
+    const start = this.#pageStart;
+    const end = start + MEMBERS_MAX - 1;
+    const page = await this.#redis.zrange(this.#keys.members, start, String(end));
+    this.#pageStart = page.length < MEMBERS_MAX ? 0 : start + MEMBERS_MAX;
+    const isCrowded = start > 0 || this.#pageStart > 0;
+    if (isCrowded && !this.#isCrowded) await this.#tellCrowd();
+    this.#isCrowded = isCrowded;
+    if (!isCrowded) return { ids: page, page, known: [] };
+    const read = new Set<string>(page);
+    const known = [...this.#state.members.keys()].filter((id) => !read.has(id));
+    return { ids: [...known, ...page], page, known };
+  }
+
+  async #tellCrowd(): Promise<void> {
+    const ids = await this.#redis.zcard(this.#keys.members);
+    this.#environment.log.warn("membership store lists more ids than are read at once", {
+      ids,
+      readAtOnce: MEMBERS_MAX,
+    });
+  }
+
+  /** Those of some ids that the set still has: a flushed store knows none. */
+  async #stillListed(ids: readonly string[]): Promise<readonly string[]> {
+    if (ids.length === 0) return [];
+    const asking = this.#redis.pipeline();
+    for (const id of ids) asking.zscore(this.#keys.members, id);
+    const scores = (await asking.exec()) ?? [];
+    const failure = scores.find(([error]) => error !== null)?.[0];
+    if (failure) throw failure;
+    return ids.filter((_, index) => scores[index]?.[1] !== null);
   }
 
   /** A record that did not change is not checked again, unless by another secret. */
@@ -289,10 +340,27 @@ export class RedisMembership implements MembershipStore {
     if (!isAbsent) return void this.#absentSinceMs.delete(id);
     const nowMs = this.#environment.clock.nowMs();
     const sinceMs = this.#absentSinceMs.get(id) ?? nowMs;
+    if (this.#absentSinceMs.size >= ABSENT_MAX && !this.#absentSinceMs.has(id)) return;
     this.#absentSinceMs.set(id, sinceMs);
     if (nowMs - sinceMs < PRUNE_MS) return;
     this.#absentSinceMs.delete(id);
     // Whoever lives adds itself again with its next renewal.
     this.#redis.zrem(this.#keys.members, id).catch(() => undefined);
+  }
+}
+
+/** Who may be a worker of the cluster: who is one, and others while there are places. */
+class Places {
+  readonly #taken: Set<WorkerId>;
+
+  constructor(known: Iterable<WorkerId>) {
+    this.#taken = new Set(known);
+  }
+
+  take(id: WorkerId): boolean {
+    if (this.#taken.has(id)) return true;
+    if (this.#taken.size >= MEMBERS_MAX) return false;
+    this.#taken.add(id);
+    return true;
   }
 }

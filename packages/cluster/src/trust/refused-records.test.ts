@@ -26,7 +26,14 @@ describe("refused records", () => {
       { source: "w1", reason: "malformed", message: "no JSON" },
       { source: "w0", reason: "address", message: "elsewhere" },
     ]);
-    expect(refused.counts).toEqual({ malformed: 3, signature: 3, name: 0, address: 1, stale: 0 });
+    expect(refused.counts).toEqual({
+      malformed: 3,
+      signature: 3,
+      name: 0,
+      address: 1,
+      stale: 0,
+      excess: 0,
+    });
   });
 
   test("of endless sources with endless names fill neither log nor memory", () => {

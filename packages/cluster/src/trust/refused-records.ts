@@ -7,7 +7,7 @@ import { excerpt } from "@winnow/core";
 import type { ErrorCode, Logger, WinnowError } from "@winnow/core";
 
 /** Why a record was refused, as the label of a metric. */
-export type RefusalReason = "malformed" | "signature" | "name" | "address" | "stale";
+export type RefusalReason = "malformed" | "signature" | "name" | "address" | "stale" | "excess";
 
 /** How often records were refused, by reason. */
 export type RefusalCounts = Readonly<Record<RefusalReason, number>>;
@@ -29,7 +29,7 @@ export function refusalReason({ code }: WinnowError): RefusalReason {
 export class RefusedRecords {
   readonly #log: Logger;
   readonly #logged = new Set<string>();
-  readonly #counts = { malformed: 0, signature: 0, name: 0, address: 0, stale: 0 };
+  readonly #counts = { malformed: 0, signature: 0, name: 0, address: 0, stale: 0, excess: 0 };
 
   constructor(log: Logger) {
     this.#log = log;
