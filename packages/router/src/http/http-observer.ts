@@ -1,6 +1,7 @@
 // What the HTTP side tells whoever keeps metrics. It is told, not asked, and must not throw.
 
 import type { GiveUpReason } from "@winnow/core";
+import type { RoomLoss } from "./connection-room.ts";
 
 /**
  * One request that has been answered.
@@ -29,9 +30,10 @@ export interface HttpObserver {
   answered(request: AnsweredRequest): void;
   /**
    * A body was not read to its end, or an answer was not written: the client is slow, or memory short;
-   * `queue`: too many large bodies wait for a thread.
+   * `queue`: too many large bodies wait for a thread. A connection was cut because others had no room, or
+   * refused because none was left.
    */
-  gaveUp?(what: "body" | "answer", reason: GiveUpReason | "queue"): void;
+  gaveUp?(what: "body" | "answer" | "connection", reason: GiveUpReason | "queue" | RoomLoss): void;
 }
 
 /** The metrics page of this process. */

@@ -17,6 +17,7 @@ import type { Predictor } from "../predictor.ts";
 import { ApiHandler } from "./api-handler.ts";
 import type { ApiAnswer } from "./api-handler.ts";
 import { answerBrokenRequest } from "./broken-request.ts";
+import { keepRoom } from "./connection-room.ts";
 import { drainConnections } from "./connection-drain.ts";
 import { Exchange } from "./exchange.ts";
 import type { ExchangeParts } from "./exchange.ts";
@@ -158,7 +159,9 @@ class FastifyServer implements HttpServer {
       clientErrorHandler: (error, socket) =>
         answerBrokenRequest(error, socket, this.#exchanges.get(socket)),
     });
-    app.server.maxConnections = settings.connectionsMax;
+    keepRoom(app.server, settings.connectionsMax, (loss) =>
+      this.#environment.observer?.gaveUp?.("connection", loss),
+    );
     app.removeAllContentTypeParsers();
     app.addContentTypeParser("*", (_request, _payload, done) => done(null, undefined));
     // A malformed content type would be refused before any parser is asked.

@@ -40,7 +40,10 @@ export interface HttpSettings {
   readonly excludedIdsMax: number;
   /** Bytes of one answer; more get 429. Default 256 MiB. */
   readonly answerBytesMax: number;
-  /** Open connections; more are closed at once. Default 10,000. */
+  /**
+   * Open connections. Beyond, the one that has rested for longest is closed for a new one; where none
+   * rests, the new one is. Default 10,000.
+   */
   readonly connectionsMax: number;
   /** Bytes of a request's line and headers; more get 431. Default 16 KiB. */
   readonly headerBytesMax: number;

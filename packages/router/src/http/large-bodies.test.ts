@@ -1,5 +1,6 @@
 // Large bodies beside small ones, over a socket.
 
+import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { afterEach, expect, test } from "vitest";
 import { postPredict, send } from "./http-client.cases.ts";
@@ -72,6 +73,22 @@ test("a packed body is large by what it unpacks to", async () => {
 
   expect(packed.length).toBeLessThan(10_000);
   expect(answer.status).toBe(200);
+});
+
+test("a body that breaks off while it unpacks counts as empty, however far it came", async () => {
+  const { port } = await start();
+  const headers = { "Content-Encoding": "gzip" };
+  const long = gzipSync(randomBytes(600_000).toString("hex"));
+
+  const answers = await Promise.all(
+    [long.subarray(0, -20), Buffer.from("no gzip")].map((body) =>
+      postPredict(port, body, { headers }),
+    ),
+  );
+
+  expect(answers.map(({ status }) => status)).toEqual([400, 400]);
+  expect(errorOf(answers[0]!.text)).toBe("JSON Parse error: The document is empty");
+  expect(answers[1]!.text).toBe(answers[0]!.text);
 });
 
 test("large bodies beyond those that may wait are refused with a time to come back", async () => {

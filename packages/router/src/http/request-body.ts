@@ -21,6 +21,10 @@ export const leaveWanted: WeakMap<IncomingMessage, ServerResponse> = new WeakMap
 const CLIENT_LEFT = "The client closed the connection";
 /** What an unpacker takes beside what it has unpacked: its window and its buffers. */
 const UNPACKER_BYTES = 64 * 1024;
+/** Pieces of a body that are shorter are copied together. */
+const OWN_PIECE_BYTES = 16 * 1024;
+const BLOCK_BYTES_MIN = 4 * 1024;
+const BLOCK_BYTES_MAX = 64 * 1024;
 /** Bytes that are copied without a break. */
 const SLICE_BYTES = 1024 * 1024;
 
@@ -85,6 +89,60 @@ export function readBody(request: IncomingMessage, reading: BodyReading): Promis
   });
 }
 
+/**
+ * The pieces of a body. Every piece is an object, and may be a view of a much larger read: a client that
+ * sends chunks of one byte would cost hundreds of bytes for each. So short ones are copied together.
+ */
+class Pieces {
+  /** Of all of them. */
+  bytes = 0;
+  #pieces: Buffer[] = [];
+  #block: Buffer | undefined;
+  /** Bytes of the block that are taken. */
+  #used = 0;
+
+  add(piece: Buffer): void {
+    this.bytes += piece.length;
+    const isFirst = this.#pieces.length === 0 && this.#block === undefined;
+    const isWorthIt =
+      piece.length >= OWN_PIECE_BYTES && 2 * piece.length >= piece.buffer.byteLength;
+    if (!isFirst && !isWorthIt) return this.#copy(piece);
+    this.#seal();
+    // Nearly every body is one piece: a copy of it only where it would hold on to much more.
+    const isCheap = 2 * piece.length >= Math.min(piece.buffer.byteLength, BLOCK_BYTES_MIN);
+    this.#pieces.push(isCheap ? piece : Buffer.from(piece));
+  }
+
+  /** All of them in order, given up. */
+  take(): Buffer[] {
+    this.#seal();
+    const pieces = this.#pieces;
+    this.#pieces = [];
+    this.bytes = 0;
+    return pieces;
+  }
+
+  #copy(piece: Buffer): void {
+    for (let from = 0; from < piece.length;) {
+      if (this.#block === undefined || this.#used === this.#block.length) {
+        const last = this.#block?.length ?? 0;
+        this.#seal();
+        const bytes = Math.min(BLOCK_BYTES_MAX, Math.max(BLOCK_BYTES_MIN, 2 * last));
+        this.#block = Buffer.allocUnsafeSlow(bytes);
+      }
+      const copied = piece.copy(this.#block, this.#used, from);
+      this.#used += copied;
+      from += copied;
+    }
+  }
+
+  #seal(): void {
+    if (this.#block !== undefined) this.#pieces.push(this.#block.subarray(0, this.#used));
+    this.#block = undefined;
+    this.#used = 0;
+  }
+}
+
 interface Outcome {
   readonly resolve: (body: RequestBody) => void;
   readonly reject: (error: unknown) => void;
@@ -95,8 +153,7 @@ function collect(request: IncomingMessage, reading: BodyReading, outcome: Outcom
   const { bodies, bodyBytesMax } = reading;
   const isPacked = request.headers["content-encoding"]?.includes("gzip") === true;
   const unpacker = isPacked ? createGunzip() : undefined;
-  const chunks: Buffer[] = [];
-  let length = 0;
+  const pieces = new Pieces();
   let isOver = false;
   const transfer = bodies.open((reason) => fail(gaveUp(reading, reason)));
   const receive = (chunk: Buffer): void => {
@@ -104,17 +161,16 @@ function collect(request: IncomingMessage, reading: BodyReading, outcome: Outcom
     if (unpacker === undefined) keep(chunk);
   };
   const keep = (chunk: Buffer): void => {
-    length += chunk.length;
-    if (length > bodyBytesMax) fail(tooLong(bodyBytesMax));
-    else if (transfer.take(chunk.length)) chunks.push(chunk);
+    if (pieces.bytes + chunk.length > bodyBytesMax) fail(tooLong(bodyBytesMax));
+    else if (transfer.take(chunk.length)) pieces.add(chunk);
     else fail(noMemory(reading));
   };
   const finish = (): void => {
     stop();
     transfer.rest();
     outcome.resolve({
-      bytes: length,
-      take: () => chunks.splice(0),
+      bytes: pieces.bytes,
+      take: () => pieces.take(),
       hold: (bytes) => transfer.hold(bytes),
       close: () => transfer.close(),
     });
@@ -122,7 +178,7 @@ function collect(request: IncomingMessage, reading: BodyReading, outcome: Outcom
   const fail = (error: unknown): void => {
     if (isOver) return;
     stop();
-    chunks.length = 0;
+    pieces.take();
     transfer.close();
     outcome.reject(error);
   };
@@ -146,7 +202,7 @@ function collect(request: IncomingMessage, reading: BodyReading, outcome: Outcom
   request.on("data", receive).once("error", lose).once("close", lose);
   if (unpacker === undefined) request.once("end", finish);
   else if (!transfer.take(UNPACKER_BYTES)) return fail(noMemory(reading));
-  else unpack(request, unpacker, { keep, finish: () => void (isOver || finish()), chunks });
+  else unpack(request, unpacker, { keep, finish: () => void (isOver || finish()), pieces });
   reading.exhausted.catch(fail);
 }
 
@@ -154,15 +210,12 @@ function collect(request: IncomingMessage, reading: BodyReading, outcome: Outcom
 function unpack(
   request: IncomingMessage,
   unpacker: Gunzip,
-  to: { keep(chunk: Buffer): void; finish(): void; readonly chunks: Buffer[] },
+  to: { keep(chunk: Buffer): void; finish(): void; readonly pieces: Pieces },
 ): void {
-  unpacker.on("data", (chunk: Buffer) => {
-    // A few bytes would hold the whole of the unpacker's buffer.
-    to.keep(2 * chunk.length < chunk.buffer.byteLength ? Buffer.from(chunk) : chunk);
-  });
+  unpacker.on("data", (chunk: Buffer) => to.keep(chunk));
   unpacker.once("end", () => to.finish());
   unpacker.once("error", () => {
-    to.chunks.length = 0;
+    to.pieces.take();
     to.finish();
   });
   request.pipe(unpacker);
