@@ -100,7 +100,8 @@ export class CheckedRequests {
     const count = 1 + Math.floor(random() * 3);
     const isLabelled = this.#world.label !== undefined && random() < 0.2;
     return {
-      users: Array.from({ length: count }, () => Math.floor(random() * users)),
+      // One more than there are: a user that nobody knows.
+      users: Array.from({ length: count }, () => Math.floor(random() * (users + 1))),
       version: !isLabelled && random() < 0.1 ? 1 + Math.floor(random() * 4) : undefined,
       label: isLabelled ? LABEL : undefined,
       k: random() < 0.3 ? 1 + Math.floor(random() * 60) : undefined,
@@ -196,8 +197,10 @@ export class CheckedRequests {
       allowPartial: wish.allowPartial,
     });
     const { fingerprint } = pinned.program;
-    const content = contents.find(({ program }) => program.fingerprint === fingerprint);
-    return `${pinned.version} ${this.#judge(prediction, content!, { ...wish, exclude })}`;
+    // Where no other worker is left, the copy of one is all there is, swapped lines and all.
+    const content = contents.find((each) => each.userIn(fingerprint, 0) !== undefined)!;
+    const users = wish.users.map((user) => content.userIn(fingerprint, user)!);
+    return `${pinned.version} ${this.#judge(prediction, content, { ...wish, users, exclude })}`;
   }
 
   /** A client that may go away before it has an answer. */

@@ -10,7 +10,13 @@ import type { Link } from "./simulated-network.ts";
 import type { WorkerPlace } from "./simulated-workers.ts";
 import type { SimulatedWorld } from "./simulated-world.ts";
 
-const FLAWS: readonly Flaw[] = ["flipped", "unreadable", "truncated", "notANumber"];
+const FLAWS: readonly Flaw[] = [
+  "flipped",
+  "unreadable",
+  "truncated",
+  "notANumber",
+  "cutVocabulary",
+];
 const LAST_VERSION = 9;
 const LEAST_WORKERS = 3;
 const WAIT_MS = 250;
@@ -58,6 +64,7 @@ export class FaultInjection {
       Object.assign(place.health, { slowness: 1, isWedged: false, isFull: false });
       place.isDiskReadable = true;
       place.isMisreading = false;
+      place.copyFlaw = undefined;
       place.process?.resume();
       place.start();
     }
@@ -214,6 +221,19 @@ export class FaultInjection {
             place.start();
           },
           () => (place.isMisreading = false),
+        );
+      },
+      // Its copy of the files, not that of others; what it holds already stays as it was.
+      "spoil assets": (fault) => {
+        const place = this.#worker(fault);
+        this.#during(
+          fault.durationMs,
+          () => {
+            place.copyFlaw = fault.variant < 0.5 ? "cutVocabulary" : "swappedVocabulary";
+            if (fault.variant % 0.5 < 0.25) place.crash(false);
+            place.start();
+          },
+          () => (place.copyFlaw = undefined),
         );
       },
       "scale down": (fault) => {

@@ -87,8 +87,8 @@ function summary({ versions }: Announcement): string {
     .map(({ version, fingerprint, state, serving, error, tables }) => {
       const held = tables.map((table) => `${table.held.length}/${table.partitions}`).join(" ");
       const marks = `${serving === true ? " serving" : ""}${error ? ` ${error.message}` : ""}`;
-      const content = fingerprint?.split("-").slice(1, 3).join(".") ?? version;
-      return `${content} ${state}${marks} (${held})`;
+      const content = fingerprint === undefined ? "" : `.${fingerprint.slice(0, 4)}`;
+      return `${version}${content} ${state}${marks} (${held})`;
     })
     .join(", ");
 }

@@ -146,6 +146,21 @@ const MUTANTS = [
     replacement: "true",
   },
   {
+    name: "vocabularies that nobody holds to their tables",
+    mode: "safety",
+    file: "packages/model/src/saved-model/graph/vocabulary-reach.ts",
+    text: "if (highest === undefined || highest + 1 >= rows) return;",
+    replacement: "return;",
+  },
+  {
+    name: "fingerprints that leave the assets out",
+    mode: "safety",
+    file: "packages/model/src/saved-model/version-directory.ts",
+    text: "for (const name of [...files.keys()].toSorted()) {",
+    replacement:
+      "for (const name of [...files.keys()].filter((each) => !each.startsWith(ASSETS))) {",
+  },
+  {
     name: "replicas that were misread and are kept",
     mode: "liveness",
     file: "packages/worker/src/version-proof.ts",

@@ -25,6 +25,7 @@ const WORKER_FAULTS = [
   "set clock back",
   "spoil disk",
   "misread disk",
+  "spoil assets",
   "cut link",
   "cut half a link",
   "slow link",

@@ -4,7 +4,7 @@ import { WinnowError } from "@winnow/core";
 import type { ModelVersion } from "@winnow/model";
 import type { WorkerDependencies } from "@winnow/worker";
 import { MODEL, SimulatedVersion, VersionContent } from "./simulated-models.ts";
-import type { Flaw, ModelSize, VersionFiles } from "./simulated-models.ts";
+import type { CopyFlaw, Flaw, ModelSize, VersionCopy, VersionFiles } from "./simulated-models.ts";
 
 interface Directory {
   readonly revision: number;
@@ -92,8 +92,14 @@ export class SimulatedDisk {
     return this.contentsOf(version).at(-1)!;
   }
 
-  /** The disk as a worker's version watch sees it; `isReadable` says whether it can be read now. */
-  storage(isReadable: () => boolean): NonNullable<WorkerDependencies["storage"]> {
+  /**
+   * The disk as a worker's version watch sees it; `isReadable` says whether it can be read now, `copyFlaw`
+   * what is wrong with this worker's copy.
+   */
+  storage(
+    isReadable: () => boolean,
+    copyFlaw: () => CopyFlaw | undefined,
+  ): NonNullable<WorkerDependencies["storage"]> {
     const check = (): void => {
       if (!isReadable()) throw new WinnowError("UNAVAILABLE", "EIO: i/o error");
     };
@@ -104,7 +110,8 @@ export class SimulatedDisk {
       },
       stamp: async (directory) => {
         check();
-        return this.#directories.get(versionOf(directory))?.stamp;
+        const stamp = this.#directories.get(versionOf(directory))?.stamp;
+        return stamp === undefined ? undefined : `${stamp} ${copyFlaw() ?? ""}`;
       },
       join: (directory, name) => `${directory}/${name}`,
       realPath: async (name) => {
@@ -115,14 +122,14 @@ export class SimulatedDisk {
   }
 
   /**
-   * Opens a version directory; `misread`: what is read now is not what was written. Files are copied
-   * over, so that who has opened them reads what they hold by then, or what a removed one held last.
+   * Opens a version directory as a worker finds it. Files are copied over, so that who has opened them
+   * reads what they hold by then, or what a removed one held last.
    */
-  open(directory: string, misread: () => boolean): ModelVersion {
+  open(directory: string, copy: VersionCopy): ModelVersion {
     const version = versionOf(directory);
     let last = this.#filesOf(version);
     if (last === undefined) throw new WinnowError("NOT_FOUND", `No files in ${directory}`);
-    return new SimulatedVersion(() => (last = this.#filesOf(version) ?? last!), misread);
+    return new SimulatedVersion(() => (last = this.#filesOf(version) ?? last!), copy);
   }
 
   #filesOf(version: number): VersionFiles | undefined {

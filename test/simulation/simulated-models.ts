@@ -9,12 +9,29 @@ import {
   WinnowError,
   crc32c,
   fingerprint,
-  partitionOfRow,
+  indexVocabularies,
+  partitionOfInteger,
   rowRangeOf,
   tensor,
 } from "@winnow/core";
-import type { ModelProgram, SignatureProgram, TableSpec, WarmUpRequest } from "@winnow/core";
+import type {
+  Fingerprint,
+  ModelProgram,
+  SignatureProgram,
+  TableSpec,
+  Tensor,
+  WarmUpRequest,
+} from "@winnow/core";
 import type { ModelVersion, PartitionReader } from "@winnow/model";
+import { Attributes } from "../../packages/model/src/saved-model/graph/attributes.ts";
+import type { GraphValue } from "../../packages/model/src/saved-model/graph/graph-value.ts";
+import type { SignatureGraph } from "../../packages/model/src/saved-model/graph/signature-graph.ts";
+import { checkVocabularies } from "../../packages/model/src/saved-model/graph/vocabulary-reach.ts";
+import { planKeys } from "../../packages/model/src/saved-model/key-plan.ts";
+import type { KeyPlan } from "../../packages/model/src/saved-model/key-plan.ts";
+import type { TextVocabulary } from "../../packages/model/src/saved-model/stored-table.ts";
+import { parseTextVocabulary } from "../../packages/model/src/saved-model/text-vocabulary.ts";
+import { digestOf, fingerprintOf } from "../../packages/model/src/saved-model/version-directory.ts";
 import { seededRandom } from "./virtual-time.ts";
 
 /** What is wrong with a version directory. */
@@ -26,7 +43,15 @@ export type Flaw =
   /** A data file ends early. */
   | "truncated"
   /** A value is not a number. */
-  | "notANumber";
+  | "notANumber"
+  /** The vocabulary lost its last lines. */
+  | "cutVocabulary";
+
+/** What is wrong with one worker's own copy of the vocabulary. */
+export type CopyFlaw =
+  | "cutVocabulary"
+  /** Two lines have changed places: as many bytes, lines and keys. */
+  | "swappedVocabulary";
 
 /** How large the tables are. */
 export interface ModelSize {
@@ -50,6 +75,20 @@ export const LABEL = "stable";
 export const SIGNATURE_K = 5;
 const CHUNK_ROWS = 8;
 
+/** The file that holds the users. */
+const VOCABULARY: TextVocabulary = {
+  file: "users.txt",
+  keyDtype: "int64",
+  valueDtype: "int64",
+  keyIndex: -2,
+  valueIndex: -1,
+  vocabularySize: -1,
+  delimiter: "\t",
+  offset: 0,
+};
+/** Rows before those of users: the one of users that nobody knows. */
+const UNKNOWN_ROWS = 1;
+
 /** The id of an item; it names its version, and which of its contents. */
 const itemId = ({ version, revision }: ContentName, row: number): string =>
   `v${version}${revision > 0 ? `.${revision}` : ""} item ${row}`;
@@ -69,6 +108,7 @@ export class VersionContent implements ContentName {
   readonly users: Float32Array;
   readonly items: Float32Array;
   readonly #best = new Map<number, BestItems>();
+  readonly #copies = new Map<CopyFlaw | undefined, KnownUsers>();
 
   constructor({ version, revision }: ContentName, size: ModelSize) {
     this.version = version;
@@ -77,9 +117,22 @@ export class VersionContent implements ContentName {
     const random = seededRandom(version, revision > 0 ? `rows ${revision}` : "rows");
     const values = (rows: number): Float32Array =>
       Float32Array.from({ length: rows * size.dim }, () => Math.floor(random() * 5) - 2);
-    this.users = values(size.users);
+    this.users = values(UNKNOWN_ROWS + size.users);
     this.items = values(size.items);
     this.program = this.#program();
+    this.program = { ...this.program, fingerprint: this.usersIn(undefined).fingerprint };
+  }
+
+  /**
+   * Whose rows a worker's copy with this fingerprint finds for a user: the user's own, or those of another
+   * where two lines of the copy are swapped. `undefined`: it is a copy of another content.
+   */
+  userIn(print: Fingerprint, user: number): number | undefined {
+    if (print === this.program.fingerprint) return user;
+    if (print !== this.usersIn("swappedVocabulary").fingerprint) return undefined;
+    const lines = Array.from({ length: this.size.users }, (_, line) => line);
+    swapAlike(lines, this.size.partitions);
+    return lines[user] ?? user;
   }
 
   /** Every second version brings a request to be replayed before it answers anybody. */
@@ -89,8 +142,9 @@ export class VersionContent implements ContentName {
     return [{ signature: "serving_default", inputs: new Map([["user", users]]) }];
   }
 
-  /** All items of a user, the best first. */
-  best(user: number): BestItems {
+  /** All items of a user, the best first; `size.users` and more are users that nobody knows. */
+  best(asked: number): BestItems {
+    const user = asked < this.size.users ? asked + UNKNOWN_ROWS : 0;
     const known = this.#best.get(user);
     if (known !== undefined) return known;
     const { dim, items } = this.size;
@@ -107,14 +161,18 @@ export class VersionContent implements ContentName {
     return best;
   }
 
-  /** Global rows of a partition. */
-  rowsOf(table: number, partition: number): readonly number[] {
-    const { users, items, partitions } = this.size;
-    if (table === 0) {
-      return Array.from({ length: users }, (_, row) => row).filter(
-        (row) => partitionOfRow(row, partitions) === partition,
-      );
-    }
+  /** What a worker finds of the users in its copy of the version. */
+  usersIn(flaw: CopyFlaw | undefined): KnownUsers {
+    const known = this.#copies.get(flaw);
+    if (known !== undefined) return known;
+    const users = readUsers(this, flaw);
+    this.#copies.set(flaw, users);
+    return users;
+  }
+
+  /** Global rows of a partition of the items. */
+  itemRowsOf(partition: number): readonly number[] {
+    const { items, partitions } = this.size;
     const { firstRow, endRow } = rowRangeOf(partition, { rows: items, partitions });
     return Array.from({ length: endRow - firstRow }, (_, at) => firstRow + at);
   }
@@ -133,10 +191,9 @@ export class VersionContent implements ContentName {
   #program(): ModelProgram {
     const { users, items, dim, partitions } = this.size;
     const sources = (table: number) => {
-      const shares = Array.from({ length: partitions }, (_, partition) =>
-        shareOf(this.valuesOf(table, this.rowsOf(table, partition)), partition),
-      );
-      const checksum = shares.reduce((sum, share) => sum ^ share, 0) >>> 0;
+      const rows = table === 0 ? UNKNOWN_ROWS + users : items;
+      const all = Array.from({ length: rows }, (_, row) => row);
+      const checksum = shareOf(this.valuesOf(table, all), all, dim);
       return [{ tensor: `table${table}`, file: "variables.data", checksum }];
     };
     const shape = { dim, partitions };
@@ -145,8 +202,13 @@ export class VersionContent implements ContentName {
         ...shape,
         kind: "keyed",
         name: "users",
-        rows: users,
-        keys: { kind: "row" },
+        rows: UNKNOWN_ROWS + users,
+        keys: {
+          kind: "vocabulary",
+          keyDtype: "int64",
+          missing: { kind: "row", row: 0 },
+          fixed: { keys: integers([]), rows: [] },
+        },
         sources: sources(0),
       },
       {
@@ -159,7 +221,7 @@ export class VersionContent implements ContentName {
       },
     ];
     return {
-      fingerprint: fingerprint(`content-${this.version}-${this.revision}-`.padEnd(64, "0")),
+      fingerprint: fingerprint("0".repeat(64)),
       tables,
       vocabularies: [],
       denseModels: [],
@@ -169,13 +231,105 @@ export class VersionContent implements ContentName {
 }
 
 /**
- * What a partition adds to the table's checksum. As in a file, where the place of a byte counts, equal
- * changes of two partitions must not cancel out; the checksums of two pieces alone would let them.
+ * What rows add to the table's checksum. As in a file, where the place of a byte counts, equal changes of
+ * two rows must not cancel out; the checksums of their values alone would let them.
  */
-function shareOf(values: Float32Array, partition: number): number {
-  const own = crc32c(new Uint8Array(values.buffer), partition + 1);
-  const mixed = Math.imul(own ^ (own >>> 15), 2 * partition + 0x2545f491);
-  return (mixed ^ (mixed >>> 13)) >>> 0;
+function shareOf(values: Float32Array, rows: readonly number[], dim: number): number {
+  let share = 0;
+  for (const [at, row] of rows.entries()) {
+    const bytes = new Uint8Array(values.buffer, at * dim * 4, dim * 4);
+    const own = crc32c(bytes, row + 1);
+    const mixed = Math.imul(own ^ (own >>> 15), 2 * row + 0x2545f491);
+    share ^= mixed ^ (mixed >>> 13);
+  }
+  return share >>> 0;
+}
+
+const integers = (values: readonly number[]): Tensor => ({
+  dtype: "int64",
+  shape: [values.length],
+  data: BigInt64Array.from(values, BigInt),
+});
+
+/** The users as a worker finds them, and the fingerprint of the files in which it does. */
+interface KnownUsers {
+  readonly plan: KeyPlan;
+  readonly fingerprint: Fingerprint;
+}
+
+/** Swaps the first two lines of one partition: no checksum of rows shows it. */
+function swapAlike(lines: unknown[], partitions: number): void {
+  const places = lines.map((_, user) => partitionOfInteger(BigInt(user), partitions));
+  const second = places.findIndex((place, user) => places.indexOf(place) < user);
+  const first = places.indexOf(places[second]!);
+  if (second >= 0) [lines[first], lines[second]] = [lines[second], lines[first]];
+}
+
+/** Reads the vocabulary as the model package does. @throws WinnowError where it would refuse it */
+function readUsers(
+  { version, revision, size, program }: VersionContent,
+  flaw: CopyFlaw | undefined,
+): KnownUsers {
+  const lines = Array.from({ length: size.users }, (_, user) => `${user}\n`);
+  if (flaw === "swappedVocabulary") swapAlike(lines, size.partitions);
+  const kept = flaw === "cutVocabulary" ? lines.slice(0, -2) : lines;
+  const content = new TextEncoder().encode(kept.join(""));
+  const { keys, values } = parseTextVocabulary(content, VOCABULARY);
+  const table = program.tables[0]!;
+  if (table.kind !== "keyed") throw new RangeError("the users are looked up");
+  const rows = Array.from(values.data as BigInt64Array, (line) => Number(line) + UNKNOWN_ROWS);
+  const vocabulary = { keys, values: integers(rows) };
+  const stored = {
+    spec: table,
+    rows: { kind: "bundle", key: "users" },
+    ids: undefined,
+    vocabulary,
+  } as const;
+  checkVocabularies([graphOf()], {
+    tables: [stored],
+    contents: {
+      get: (name) => indexVocabularies([{ name, keys, values }])[0]!,
+      textOf: () => VOCABULARY,
+    },
+    isVouchedFor: () => false,
+  });
+  const files = new Map([
+    ["saved_model.pb", digestOf(new TextEncoder().encode(`content ${version}.${revision}`))],
+    [`assets/${VOCABULARY.file}`, digestOf(content)],
+  ]);
+  return { plan: planKeys(table, vocabulary), fingerprint: fingerprintOf(files) };
+}
+
+/** The lookup of users as nodes: row 0 for a user that the file lacks, else the line and one more. */
+function graphOf(): SignatureGraph {
+  const operation = (op: string, inputs: readonly GraphValue[]): GraphValue => {
+    const attributes = new Attributes(op, new Map());
+    const producer = { kind: "operation", op, name: op, attributes, inputs, outputs: [] } as const;
+    return { dtype: "int64", shape: [-1], producer };
+  };
+  const number = (value: number): GraphValue => ({
+    dtype: "int64",
+    shape: [],
+    constant: { ...integers([value]), shape: [] },
+  });
+  const table: GraphValue = {
+    dtype: "resource",
+    shape: [],
+    resource: { kind: "table", name: "users", keyDtype: "int64", valueDtype: "int64" },
+  };
+  const key: GraphValue = { dtype: "int64", shape: [-1] };
+  const found = operation("LookupTableFindV2", [table, key, number(-1)]);
+  const rows = operation("AddV2", [found, number(UNKNOWN_ROWS)]);
+  const lookup = {
+    kind: "lookup",
+    name: "lookup",
+    table: 0,
+    rows,
+    inputs: [key],
+    outputs: [],
+  } as const;
+  const signature = { name: "serving_default", methodName: "", inputs: [], outputs: [] };
+  return { signature, inputs: [], outputs: [], nodes: [lookup] };
 }
 
 function signature(): SignatureProgram {
@@ -213,62 +367,118 @@ export interface VersionFiles {
   readonly flaw: Flaw | undefined;
 }
 
-/** An opened version directory, with its flaw. */
+/** What is wrong with one worker's copy of a version. */
+export interface VersionCopy {
+  readonly copyFlaw: CopyFlaw | undefined;
+  /** What is read now is not what was written. */
+  readonly misread: () => boolean;
+}
+
+/** An opened version directory, with its flaws. */
 export class SimulatedVersion implements ModelVersion {
   readonly directory: string;
   readonly program: ModelProgram;
   readonly warmUp: readonly WarmUpRequest[];
   bytesRead = 0;
   readonly #files: () => VersionFiles;
-  readonly #misread: () => boolean;
+  readonly #copy: VersionCopy;
+  readonly #users: KnownUsers;
 
   /** `files` gives what its files hold now: they may be copied over while they are open. */
-  constructor(files: () => VersionFiles, misread: () => boolean) {
+  constructor(files: () => VersionFiles, copy: VersionCopy) {
     const { content, flaw } = files();
     if (flaw === "unreadable") throw new WinnowError("PERMISSION_DENIED", "Cannot open the file");
     this.directory = String(content.version);
-    this.program = content.program;
+    this.#users = content.usersIn(flaw === "cutVocabulary" ? flaw : copy.copyFlaw);
+    this.program = { ...content.program, fingerprint: this.#users.fingerprint };
     this.warmUp = content.warmUp;
     this.#files = files;
-    this.#misread = misread;
+    this.#copy = copy;
   }
 
   partitionBytes(table: number, partition: number): number {
+    if (table === 0) return this.#users.plan.partitionBytes(partition);
     const { content } = this.#files();
-    return content.rowsOf(table, partition).length * content.size.dim * 4;
+    return content.itemRowsOf(partition).length * content.size.dim * 4;
   }
 
   openPartition(table: number, partition: number): PartitionReader {
+    return table === 0 ? this.#openUsers(partition) : this.#openItems(partition);
+  }
+
+  /** Keys as they were when the version was opened, rows as they are now. */
+  #openUsers(partition: number): PartitionReader {
+    const { plan } = this.#users;
+    const keyed = plan.partitionOf(partition);
+    const accounted = [...plan.runsOf(partition, keyed.globalRows)].flatMap((run) =>
+      run.accounted ? Array.from({ length: run.count }, (_, at) => run.firstRow + at) : [],
+    );
+    const spoilt = this.#copy.misread() ? accounted[0] : undefined;
+    const read = reading(this.#files().content, 0, spoilt);
+    return { ...readerOf(read, { rows: [...keyed.globalRows], accounted }), keyed };
+  }
+
+  #openItems(partition: number): PartitionReader {
     const files = this.#files();
     const { content } = files;
-    const rows = content.rowsOf(table, partition);
-    const values = content.valuesOf(table, rows);
-    // The last partition of the items is the one that is spoiled.
-    const isSpoiled = table === 1 && partition === content.size.partitions - 1;
-    const flaw = isSpoiled ? files.flaw : undefined;
-    if (flaw === "flipped" || (this.#misread() && values.length > 0)) values[0]! += 1;
-    const { dim } = content.size;
+    const rows = content.itemRowsOf(partition);
+    // The last partition is the one that is spoiled.
+    const isLast = partition === content.size.partitions - 1;
+    const flaw = isLast ? files.flaw : undefined;
+    const isSpoilt = flaw === "flipped" || this.#copy.misread();
+    const read = reading(content, 1, isSpoilt ? rows[0] : undefined);
     const names = rows.map((row) => itemId(content, row));
-    const keyed = {
-      globalRows: Uint32Array.from(rows),
-      keys: undefined,
-      keyRows: new Uint32Array(),
-    };
     return {
-      rows: rows.length,
-      dim,
-      firstRow: table === 1 ? (rows[0] ?? 0) : 0,
-      ids:
-        table === 1
-          ? { dtype: "string", shape: [names.length], data: StringColumn.fromText(names) }
-          : undefined,
-      keyed: table === 0 ? keyed : undefined,
-      chunks: () => chunksOf(values, dim * CHUNK_ROWS, flaw),
-      checksumShares: () => [shareOf(values, partition)],
+      ...readerOf(read, { rows, accounted: rows, flaw }),
+      firstRow: rows[0] ?? 0,
+      ids: { dtype: "string", shape: [names.length], data: StringColumn.fromText(names) },
     };
   }
 
   close(): void {}
+}
+
+/** Values of rows as they are on the disk; one row may be spoilt. */
+interface Reading {
+  readonly dim: number;
+  readonly valuesOf: (rows: readonly number[]) => Float32Array;
+}
+
+function reading(content: VersionContent, table: number, spoilt: number | undefined): Reading {
+  const { dim } = content.size;
+  return {
+    dim,
+    valuesOf(rows) {
+      const values = content.valuesOf(table, rows);
+      const at = spoilt === undefined ? -1 : rows.indexOf(spoilt);
+      if (at >= 0) values[at * dim]! += 1;
+      return values;
+    },
+  };
+}
+
+/** A partition of these rows, of which some count in its share. */
+function readerOf(
+  { dim, valuesOf }: Reading,
+  {
+    rows,
+    accounted,
+    flaw,
+  }: {
+    readonly rows: readonly number[];
+    readonly accounted: readonly number[];
+    readonly flaw?: Flaw | undefined;
+  },
+): PartitionReader {
+  return {
+    rows: rows.length,
+    dim,
+    firstRow: 0,
+    ids: undefined,
+    keyed: undefined,
+    chunks: () => chunksOf(valuesOf(rows), dim * CHUNK_ROWS, flaw),
+    checksumShares: () => [shareOf(valuesOf(accounted), accounted, dim)],
+  };
 }
 
 function* chunksOf(

@@ -7,6 +7,7 @@ import type { Worker } from "@winnow/worker";
 import { SimulatedDevice, simulatedCompute } from "./simulated-compute.ts";
 import type { DeviceHealth } from "./simulated-compute.ts";
 import { SimulatedProcess } from "./simulated-process.ts";
+import type { CopyFlaw } from "./simulated-models.ts";
 import type { SimulatedWorld } from "./simulated-world.ts";
 import { seededRandom } from "./virtual-time.ts";
 
@@ -22,6 +23,8 @@ export class WorkerPlace {
   isDiskReadable = true;
   /** What it reads is not what was written. */
   isMisreading = false;
+  /** What is wrong with the assets in its copy of every version. */
+  copyFlaw: CopyFlaw | undefined;
   /** Scaled away: it does not come back. */
   isGone = false;
   isLeaving = false;
@@ -62,7 +65,7 @@ export class WorkerPlace {
     const connector = network.connectorOf(process, this.name);
     const device = new SimulatedDevice(process, this.health);
     const compute = simulatedCompute(process, device, (directory) =>
-      disk.open(directory, () => this.isMisreading),
+      disk.open(directory, { copyFlaw: this.copyFlaw, misread: () => this.isMisreading }),
     );
     this.process = process;
     this.device = device;
@@ -86,7 +89,10 @@ export class WorkerPlace {
         environment: process.environment,
         membership,
         startCompute: async () => compute,
-        storage: disk.storage(() => this.isDiskReadable),
+        storage: disk.storage(
+          () => this.isDiskReadable,
+          () => this.copyFlaw,
+        ),
         listen: network.listenAt(process, this.address),
         describe: connector.describe.bind(connector),
       },
