@@ -98,9 +98,13 @@ function knownElements(tensor: Tensor): readonly number[] | undefined {
   return Array.from(tensor.data, Number);
 }
 
-/** Integers of a constant, or `undefined` unless all of them are known. */
+/** Shapes, axes and positions are short; a constant of millions is none of them. */
+const INTEGERS_MAX = 65_536;
+
+/** Integers of a constant of at most 65,536, or `undefined` unless all of them are known. */
 export function integersOf(value: GraphValue | undefined): readonly number[] | undefined {
   const tensor = value?.constant;
+  if (tensor !== undefined && elementCount(tensor.shape) > INTEGERS_MAX) return undefined;
   if (tensor?.dtype === "int32" || tensor?.dtype === "int64")
     return Array.from(tensor.data, Number);
   const known = value?.known;

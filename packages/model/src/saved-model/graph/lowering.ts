@@ -46,6 +46,9 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
 /** Operations whose outputs all have one shape. */
 const ALIKE: ReadonlySet<string> = new Set(["TopKV2", "Unpack", "Split", "SplitV"]);
 
+/** Constants of a signature that are worked out take so many elements together; the rest stay operations. */
+const FOLDED_ELEMENTS_MAX = 2 ** 24;
+
 /** Collects the nodes of one signature. */
 export class Lowering {
   readonly sources: GraphSources;
@@ -54,6 +57,8 @@ export class Lowering {
   readonly nodes: LoweredNode[] = [];
   /** Lookups that became part of a keyed table which refuses keys its vocabulary lacks. */
   readonly guardedLookups: Set<OperationNode> = new Set();
+  /** Elements of all constants that were worked out here. */
+  foldedElements = 0;
   /** Whether a data set's function is being followed: k is then at most the number of rows. */
   isInDataset = false;
 
@@ -121,8 +126,18 @@ function ofConstants(
   if (isLookup && table?.kind !== "table") return undefined;
   const vocabulary = table === undefined ? undefined : lowering.sources.tables.get(table.name);
   const results = fold({ ...node, outputCount }, tensors, vocabulary);
-  const isComplete = results?.length === outputCount;
-  return isComplete ? results.map((tensor) => constantValue(tensor)) : undefined;
+  return results?.length === outputCount ? asConstants(lowering, results) : undefined;
+}
+
+/** Constants that were worked out, as long as there is room for them. */
+function asConstants(
+  lowering: Lowering,
+  tensors: readonly Tensor[],
+): readonly GraphValue[] | undefined {
+  const elements = tensors.reduce((sum, { shape }) => sum + elementCount(shape), 0);
+  if (lowering.foldedElements + elements > FOLDED_ELEMENTS_MAX) return undefined;
+  lowering.foldedElements += elements;
+  return tensors.map((tensor) => constantValue(tensor));
 }
 
 function ofKnownIntegers(

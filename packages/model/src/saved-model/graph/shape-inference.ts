@@ -52,9 +52,16 @@ const RULES: ReadonlyMap<string, ShapeRule> = new Map<string, ShapeRule>([
   ...SLICING_RULES,
 ]);
 
-/** Shapes of a node's outputs; all outputs of a node with one rule share it. */
+/**
+ * Shapes of a node's outputs; all outputs of a node with one rule share it.
+ * @throws WinnowError INVALID_ARGUMENT for shapes that do not fit together or have too many dimensions
+ */
 export function inferShape(node: ShapedNode, inputs: Inputs): InferredOutput {
-  return RULES.get(node.op)?.(inputs, node) ?? { shape: undefined };
+  const inferred = RULES.get(node.op)?.(inputs, node) ?? { shape: undefined };
+  const rank = inferred.shape?.length ?? 0;
+  if (rank <= RANK_MAX) return inferred;
+  const text = `node ${node.name} gives a tensor of ${rank} dimensions; up to ${RANK_MAX} are possible`;
+  throw new WinnowError("INVALID_ARGUMENT", text);
 }
 
 /** The shape two operands broadcast to. @throws WinnowError INVALID_ARGUMENT when they cannot */
@@ -127,12 +134,12 @@ const RANK_MAX = 254;
 
 /** Sizes that a shape tensor holds, -1 for those it computes. */
 function sizesOf(value: GraphValue | undefined): Shape {
+  const count = value?.shape?.[0] ?? -1;
+  // More than a shape can have, and too many to list: whoever runs the node refuses it.
+  if (count > RANK_MAX) return undefined;
   const sizes = integersOf(value) ?? value?.known;
   if (sizes !== undefined) return sizes;
-  const count = value?.shape?.[0];
-  return count === undefined || count < 0 || count > RANK_MAX
-    ? undefined
-    : Array.from({ length: count }, () => -1);
+  return count < 0 ? undefined : Array.from({ length: count }, () => -1);
 }
 
 function reshapeRule(inputs: Inputs): InferredOutput {

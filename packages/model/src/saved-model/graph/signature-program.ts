@@ -28,6 +28,8 @@ export interface SharedParts {
 }
 
 const HOST_CONSTANT_ELEMENTS_MAX = 1 << 26;
+/** All dense parts of a version; each is below what a message of Protocol Buffers holds. */
+const DENSE_BYTES_MAX = 2 ** 32;
 
 /** Writes the program of one signature. @throws WinnowError UNIMPLEMENTED, INVALID_ARGUMENT */
 export function writeProgram(
@@ -55,6 +57,7 @@ export function initialiserProgram(signature: SignatureDefinition): SignaturePro
 
 class ProgramWriter {
   readonly #graph: SignatureGraph;
+  readonly #outputs: ReadonlySet<GraphValue>;
   readonly #sources: GraphSources;
   readonly #shared: SharedParts;
   readonly #places: ReadonlyMap<LoweredNode, NodePlace>;
@@ -65,6 +68,7 @@ class ProgramWriter {
 
   constructor(graph: SignatureGraph, sources: GraphSources, shared: SharedParts) {
     this.#graph = graph;
+    this.#outputs = new Set(graph.outputs);
     this.#sources = sources;
     this.#shared = shared;
     this.#places = placeNodes(graph.nodes);
@@ -102,9 +106,12 @@ class ProgramWriter {
   /** Turn by turn: the dense part first, then what needs it. */
   #steps(): Step[] {
     const steps: Step[] = [];
-    const turns = Math.max(0, ...Array.from(this.#places.values(), ({ turn }) => turn));
-    for (let turn = 0; turn <= turns; turn += 1) {
-      const nodes = this.#graph.nodes.filter((node) => this.#places.get(node)?.turn === turn);
+    const turns: LoweredNode[][] = [];
+    for (const node of this.#graph.nodes) {
+      const turn = this.#places.get(node)?.turn ?? 0;
+      (turns[turn] ??= []).push(node);
+    }
+    for (const nodes of Array.from(turns, (ofTurn: LoweredNode[] | undefined) => ofTurn ?? [])) {
       const dense = nodes.filter((node) => node.kind === "operation" && this.#isDense(node));
       if (dense.length > 0) steps.push(this.#denseStep(dense as OperationNode[]));
       for (const node of nodes) if (!this.#isDense(node)) steps.push(this.#step(node));
@@ -122,12 +129,17 @@ class ProgramWriter {
       files: this.#sources.files,
       idOf: (value) => this.#idOf(value),
       isReadOutside: (value) =>
-        this.#graph.outputs.includes(value) ||
+        this.#outputs.has(value) ||
         [...(this.#readers.get(value) ?? [])].some((reader) => !inside.has(reader)),
     });
     const { denseModels } = this.#shared;
     const known = denseModels.findIndex((bytes) => Buffer.compare(bytes, part.bytes) === 0);
     const model = known >= 0 ? known : denseModels.push(part.bytes) - 1;
+    const total = denseModels.reduce((sum, { length }) => sum + length, 0);
+    if (total > DENSE_BYTES_MAX) {
+      const text = `the dense parts take ${total} bytes; up to ${DENSE_BYTES_MAX} are served`;
+      throw new WinnowError("RESOURCE_EXHAUSTED", text);
+    }
     return { kind: "dense", model, inputs: part.inputs, outputs: part.outputs };
   }
 
@@ -153,7 +165,7 @@ class ProgramWriter {
   }
 
   #isWanted(value: GraphValue): boolean {
-    return this.#readers.has(value) || this.#graph.outputs.includes(value);
+    return this.#readers.has(value) || this.#outputs.has(value);
   }
 
   #hostStep(node: OperationNode): HostStep {

@@ -17,6 +17,12 @@ import { dataDtypeOf } from "./graph-dtype.ts";
 
 const ELEMENTS_MAX = 2 ** 31;
 const BYTES_MAX = 2 ** 32 - 1;
+/** TensorFlow's own limit is 254. */
+const RANK_MAX = 254;
+/** Memory that values left out may take, over all tensors of one file: a few bytes can claim gigabytes. */
+const FILLED_BYTES_MAX = 2 ** 28;
+/** Taken of that so far, by the memory that holds the file. */
+const filledBytes = new WeakMap<ArrayBufferLike, number>();
 
 interface TensorHeader {
   readonly type: number;
@@ -24,13 +30,20 @@ interface TensorHeader {
   readonly content: Uint8Array;
 }
 
-/** Reads a TensorShapeProto; -1 is an unknown size, `undefined` an unknown rank. */
+/**
+ * Reads a TensorShapeProto; -1 is an unknown size, `undefined` an unknown rank.
+ * @throws WinnowError DATA_LOSS for more dimensions than TensorFlow has
+ */
 export function readShape(reader: ProtobufReader): readonly number[] | undefined {
   const sizes: number[] = [];
   let isUnknownRank = false;
   while (reader.next()) {
     if (reader.field === 2) sizes.push(readDimension(reader.message()));
     else if (reader.field === 3) isUnknownRank = reader.bool();
+    if (sizes.length > RANK_MAX) {
+      const text = `Cannot read a shape: it has more than ${RANK_MAX} dimensions`;
+      throw new WinnowError("DATA_LOSS", text);
+    }
   }
   return isUnknownRank ? undefined : sizes;
 }
@@ -121,6 +134,7 @@ function fromFields(bytes: Uint8Array, { dtype, count, what }: Wanted): NumericA
   const { numbers, integers } = fieldValues(bytes, what);
   const given = numbers.length + integers.length;
   if (given > count) throw damage(what, `holds ${given} values where its shape has ${count}`);
+  takeFilled(bytes, (count - given) * dtypeArrays[dtype].BYTES_PER_ELEMENT, what);
   const data = new dtypeArrays[dtype](count);
   if (isBigInts(data)) {
     for (let index = 0; index < integers.length; index += 1) data[index] = integers[index]!;
@@ -140,6 +154,7 @@ interface WantedStrings {
 
 /** Strings in tensor_content, as graph optimisers write them: all lengths (varint), then all bytes. */
 function stringsOfContent(content: Uint8Array, { count, what }: WantedStrings): StringColumn {
+  if (count > content.length) throw damage(what, `holds ${content.length} bytes of strings`);
   const offsets = new Uint32Array(count + 1);
   let position = 0;
   let end = 0;
@@ -175,6 +190,7 @@ function readStrings(bytes: Uint8Array, { count, what }: WantedStrings): StringC
   if (given > count) throw damage(what, `holds ${given} strings where its shape has ${count}`);
   const total = size + (count - given) * (given === 0 ? 0 : lastSize);
   if (total > BYTES_MAX) throw damage(what, `holds ${total} bytes of strings`);
+  takeFilled(bytes, (count - given) * 4 + total - size, what);
   const offsets = new Uint32Array(count + 1);
   const column = new Uint8Array(total);
   let end = 0;
@@ -197,6 +213,16 @@ function readStrings(bytes: Uint8Array, { count, what }: WantedStrings): StringC
 function* stringsOf(bytes: Uint8Array, what: string): Generator<Uint8Array, void, undefined> {
   const reader = new ProtobufReader(bytes, what);
   while (reader.next()) if (reader.field === STRING_FIELD) yield reader.bytes();
+}
+
+/** Makes room for values that the file leaves out, `bytes` being a view of it. */
+function takeFilled(bytes: Uint8Array, added: number, what: string): void {
+  const filled = (filledBytes.get(bytes.buffer) ?? 0) + added;
+  if (filled > FILLED_BYTES_MAX) {
+    const text = `Cannot read the constant ${what}: values that the file leaves out take ${filled} bytes`;
+    throw new WinnowError("RESOURCE_EXHAUSTED", `${text}; up to ${FILLED_BYTES_MAX} are filled in`);
+  }
+  filledBytes.set(bytes.buffer, filled);
 }
 
 function damage(what: string, fault: string): WinnowError {

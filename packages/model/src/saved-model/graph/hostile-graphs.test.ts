@@ -1,0 +1,175 @@
+// Small graphs that claim to be large: what they stand for stays within its bounds, or is refused in words.
+
+import { mkdirSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { WinnowError } from "@winnow/core";
+import { describe, expect, test } from "vitest";
+import { openModelVersion } from "../../model-directory.ts";
+import { temporaryDirectory } from "../version-directory.cases.ts";
+import { ProtobufWriter } from "../writer/protobuf-writer.ts";
+import { constantValue, integersOf } from "./graph-value.ts";
+import { readTensorProto } from "./tensor-proto.ts";
+
+const FLOAT = 1;
+const INT32 = 3;
+const STRING = 7;
+
+interface Node {
+  readonly name: string;
+  readonly op: string;
+  readonly inputs?: readonly string[];
+  readonly attributes?: Readonly<Record<string, (value: ProtobufWriter) => unknown>>;
+}
+
+const type =
+  (number: number) =>
+  (value: ProtobufWriter): unknown =>
+    value.int(6, number);
+
+/** A constant that names a shape and gives no values, or some. */
+function constant(
+  name: string,
+  ...[dtype, shape, values = []]: [number, readonly number[], (readonly number[])?]
+): Node {
+  const value = (attribute: ProtobufWriter): unknown =>
+    attribute.message(8, (tensor) => tensorOf(tensor, dtype, shape, values));
+  return { name, op: "Const", attributes: { dtype: type(dtype), value } };
+}
+
+function tensorOf(
+  tensor: ProtobufWriter,
+  ...[dtype, shape, values]: [number, readonly number[], readonly number[]]
+): void {
+  tensor.int(1, dtype);
+  tensor.message(2, (dims) => {
+    for (const size of shape) dims.message(2, (dim) => dim.int(1, size));
+  });
+  for (const value of values) tensor.int(7, value);
+}
+
+/** saved_model.pb with one float input `x` and one output. */
+function modelOf(nodes: readonly Node[], output: string): Uint8Array {
+  const all = [{ name: "x", op: "Placeholder", attributes: { dtype: type(FLOAT) } }, ...nodes];
+  const info = (name: string) => (tensor: ProtobufWriter) =>
+    tensor
+      .text(1, `${name}:0`)
+      .int(2, FLOAT)
+      .message(3, (shape) => shape.message(2, (dim) => dim.int(1, -1)));
+  return new ProtobufWriter()
+    .message(2, (meta) => {
+      meta.message(1, (tags) => tags.text(4, "serve"));
+      meta.message(2, (graph) => {
+        for (const { name, op, inputs = [], attributes = {} } of all) {
+          graph.message(1, (node) => {
+            node.text(1, name).text(2, op);
+            for (const input of inputs) node.text(3, input);
+            for (const [key, write] of Object.entries(attributes)) {
+              node.entry(5, key, (value) => void write(value));
+            }
+          });
+        }
+      });
+      meta.entry(5, "serving_default", (signature) => {
+        signature.entry(1, "x", (tensor) => void info("x")(tensor));
+        signature.entry(2, "y", (tensor) => void info(output)(tensor));
+        signature.text(3, "tensorflow/serving/predict");
+      });
+    })
+    .finish();
+}
+
+const root = temporaryDirectory();
+
+/** Bytes of the dense parts of a version with this graph, or why it is refused. */
+function outcomeOf(nodes: readonly Node[], output: string): number | string {
+  mkdirSync(path.join(root, "1"), { recursive: true });
+  writeFileSync(path.join(root, "1", "saved_model.pb"), modelOf(nodes, output));
+  try {
+    const version = openModelVersion(path.join(root, "1"));
+    version.close();
+    return version.program.denseModels.reduce((sum, { length }) => sum + length, 0);
+  } catch (error) {
+    if (!(error instanceof WinnowError)) throw error;
+    return `${error.code} ${error.message}`;
+  }
+}
+
+const add = (name: string, inputs: readonly string[]): Node => ({
+  name,
+  op: "AddV2",
+  inputs,
+  attributes: { T: type(FLOAT) },
+});
+
+describe("a graph that claims to be large", () => {
+  test("in constants without values: up to 256 MiB are filled in, over all of them", () => {
+    const sums = (count: number, size: number): Node[] =>
+      Array.from({ length: count }, (_, index) => [
+        constant(`c${index}`, FLOAT, [size]),
+        add(`y${index}`, [index === 0 ? "x" : `y${index - 1}`, `c${index}`]),
+      ]).flat();
+
+    expect(outcomeOf(sums(2, 1000), "y1")).toBeGreaterThan(8000);
+    expect(outcomeOf(sums(40, 2 ** 21), "y39")).toMatch(
+      /^RESOURCE_EXHAUSTED .*constant c32: values that the file leaves out take \d+ bytes/,
+    );
+  });
+
+  test("in constants that are worked out: what is too much stays an operation", () => {
+    const fills = (count: number): Node[] =>
+      Array.from({ length: count }, (_, index) => [
+        constant(`d${index}`, INT32, [1], [2 ** 22]),
+        {
+          name: `f${index}`,
+          op: "Fill",
+          inputs: [`d${index}`, "zero"],
+          attributes: { T: type(FLOAT), index_type: type(INT32) },
+        },
+        add(`y${index}`, [index === 0 ? "x" : `y${index - 1}`, `f${index}`]),
+      ]).flat();
+    const bytes = outcomeOf([constant("zero", FLOAT, []), ...fills(8)], "y7");
+
+    // 2²⁴ floats of four bytes; eight fills of 2²² are twice as many.
+    expect(bytes).toBeGreaterThan(2 ** 25);
+    expect(bytes).toBeLessThan(2 ** 26 + 2 ** 20);
+  });
+
+  test("in dimensions: as many as TensorFlow has", () => {
+    const zero = constant("zero", INT32, []);
+    const expanded = Array.from({ length: 300 }, (_, index) => ({
+      name: `e${index}`,
+      op: "ExpandDims",
+      inputs: [index === 0 ? "x" : `e${index - 1}`, "zero"],
+      attributes: { T: type(FLOAT), Tdim: type(INT32) },
+    }));
+
+    expect(outcomeOf([zero, ...expanded], "e299")).toMatch(/^INVALID_ARGUMENT .*255 dimensions/);
+    const sizes = Array.from({ length: 300 }, () => 1);
+    expect(outcomeOf([constant("c", FLOAT, sizes), add("y", ["x", "c"])], "y")).toMatch(
+      /^DATA_LOSS .*more than 254 dimensions/,
+    );
+  });
+
+  test("in a list of sizes: it is not taken for a shape", () => {
+    const list = constantValue({ dtype: "int32", shape: [70_000], data: new Int32Array(70_000) });
+
+    expect(integersOf(list)).toBeUndefined();
+    const sizes = constant("sizes", INT32, [2 ** 24]);
+    const shaped = { name: "y", op: "Reshape", inputs: ["x", "sizes"] };
+    const attributes = { T: type(FLOAT), Tshape: type(INT32) };
+    expect(outcomeOf([sizes, { ...shaped, attributes }], "y")).toBeDefined();
+  });
+
+  test("in strings: a list is as long as its bytes allow", () => {
+    const content = new ProtobufWriter();
+    tensorOf(content, STRING, [2 ** 30], []);
+    const bytes = content.text(4, "short").finish();
+
+    expect(() => readTensorProto(bytes, "words")).toThrow(/words: it holds 5 bytes of strings/);
+    const claimed = new ProtobufWriter();
+    tensorOf(claimed, STRING, [2 ** 30], []);
+    expect(() => readTensorProto(claimed.finish(), "words")).toThrow(
+      /up to 268435456 are filled in/,
+    );
+  });
+});
