@@ -94,8 +94,8 @@ export class DoorStream {
     if (stream.destroyed || stream.closed) return;
     stream.on("data", (chunk: Buffer) => this.#receive(chunk));
     stream.once("end", () => this.#rest());
-    stream.once("finish", () => this.#endRequest());
-    if (stream.writableFinished) this.#endRequest();
+    stream.once("finish", () => this.#answered());
+    if (stream.writableFinished) this.#answered();
   }
 
   /** Answers with a status, unless something has been answered: then the stream is cut. */
@@ -176,10 +176,7 @@ export class DoorStream {
   /** Writes a message as its client reads it, and holds it until then. */
   #writeMessage(message: Buffer, written: Written): boolean {
     const { answers, onGivenUp } = this.#parts;
-    const transfer = answers.open((reason) => {
-      onGivenUp("answer", reason);
-      this.#cut(constants.NGHTTP2_CANCEL);
-    });
+    const transfer = this.#openAnswer();
     if (!transfer.take(message.length)) {
       transfer.close();
       onGivenUp("answer", "memory");
@@ -214,17 +211,29 @@ export class DoorStream {
   }
 
   /**
-   * The answer is out, but for its trailers. A client that goes on sending would be read for ever; one
-   * that is told so at once would miss the trailers.
+   * The answer is out, but for its last frame. A client that goes on sending would be read for ever; one
+   * that is told so at once would miss the trailers. And a stream that does not close is on a connection
+   * that takes nothing: its client does not read, or Node keeps it after an error of protocol, for ever.
    */
-  #endRequest(): void {
+  #answered(): void {
     const stream = this.#stream;
-    if (stream.closed || stream.readableEnded) return;
+    if (stream.closed) return;
+    if (stream.readableEnded) {
+      this.#unread.add(this.#openAnswer());
+      return;
+    }
     const { clock, cutMs } = this.#parts;
     const timer = setGraceTimer(clock, { delayMs: cutMs }, () => {
-      if (!stream.closed && !stream.readableEnded) this.#cut(constants.NGHTTP2_NO_ERROR);
+      if (!stream.destroyed) this.#cut(constants.NGHTTP2_NO_ERROR);
     });
     stream.once("close", () => timer.clear());
+  }
+
+  #openAnswer(): Transfer {
+    return this.#parts.answers.open((reason) => {
+      this.#parts.onGivenUp("answer", reason);
+      this.#cut(constants.NGHTTP2_CANCEL);
+    });
   }
 
   /** Closes the stream; where its client does not even read that, the connection. */

@@ -460,4 +460,21 @@ describe("answers", () => {
     await eventually(() => expect(held(place, "answers")).toBe(0));
     await eventually(() => expect([place.door.streams, place.door.connections]).toEqual([0, 0]));
   });
+
+  test("R1: a connection that broke the protocol keeps no stream, though Node keeps it", async () => {
+    const place = await open({ answerStallMs: 300 });
+    const socket = net.connect(place.port, "127.0.0.1").on("error", () => undefined);
+    ended.push(() => socket.destroy());
+    const answered = http2Frame(HEADERS, callHeaders("/no/Where"), {
+      streamId: 1,
+      flags: END_HEADERS + END_STREAM,
+    });
+    const idle = http2Frame(DATA, framed(Buffer.alloc(1)), { streamId: 3 });
+
+    socket.write(Buffer.concat([HTTP2_PREFACE, http2Frame(SETTINGS_FRAME), answered, idle]));
+    await eventually(() => expect(place.door.streams).toBe(1));
+    socket.destroy();
+
+    await eventually(() => expect([place.door.streams, place.door.connections]).toEqual([0, 0]));
+  });
 });
