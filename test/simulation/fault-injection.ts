@@ -359,6 +359,12 @@ export class FaultInjection {
         const version = sound[Math.floor(variant * sound.length)];
         if (version !== undefined) this.#world.setLabel(version);
       },
+      "order models": (fault) => {
+        const { sound } = disk;
+        const version = sound[Math.floor(fault.variant * sound.length)];
+        if (version !== undefined) void this.#world.orders.give(router(fault), version);
+      },
+      "withdraw order": (fault) => void this.#world.orders.give(router(fault), undefined),
       "drain router": (fault) => router(fault).restart(),
       "crash router": (fault) => {
         const place = router(fault);

@@ -13,6 +13,7 @@ import type { SimulatedWorld } from "./simulated-world.ts";
 export async function checkHealed(world: SimulatedWorld): Promise<void> {
   for (const worker of world.staff) checkWorker(world, worker);
   for (const router of world.routers) await checkRouter(world, router);
+  world.orders.checkHealed();
 }
 
 /** The versions that a policy of the newest `count` keeps, and flawed ones that are in its way. */

@@ -161,6 +161,13 @@ const MUTANTS = [
       "for (const name of [...files.keys()].filter((each) => !each.startsWith(ASSETS))) {",
   },
   {
+    name: "a models order that reaches only those who are there when it is given",
+    mode: "safety",
+    file: "packages/router/src/model-orders.ts",
+    text: "      this.#passLater();\n      this.pass();",
+    replacement: "      this.#passLater();",
+  },
+  {
     name: "replicas that were misread and are kept",
     mode: "liveness",
     file: "packages/worker/src/version-proof.ts",

@@ -49,6 +49,8 @@ const OTHER_FAULTS = [
   "forge store records",
   "flood",
   "move label",
+  "order models",
+  "withdraw order",
   "drain router",
   "crash router",
   "pause router",

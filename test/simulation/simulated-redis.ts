@@ -77,6 +77,13 @@ export class SimulatedRedis {
     return [...(this.#state.members.get(key) ?? [])].toSorted();
   }
 
+  /** Sets a key without an expiry if it holds what is expected; "" stands for nothing. */
+  replace(key: string, value: string, expected: string): boolean {
+    if ((this.get(key) ?? "") !== expected) return false;
+    this.#state.values.set(key, { value, untilMs: Infinity });
+    return true;
+  }
+
   set(key: string, value: string, leaseMs: number): void {
     this.#state.values.set(key, { value, untilMs: this.time.nowMs + leaseMs });
   }
@@ -142,6 +149,11 @@ class SimulatedConnection {
 
   get(key: string): Promise<string | null> {
     return this.#command(() => this.#server.get(key));
+  }
+
+  /** The one script there is: `REPLACE` of `redis-orders.ts`. */
+  eval(_script: string, _keys: number, ...[key, value, expected]: string[]): Promise<number> {
+    return this.#command(() => Number(this.#server.replace(key!, value!, expected!)));
   }
 
   mget(keys: readonly string[]): Promise<(string | null)[]> {

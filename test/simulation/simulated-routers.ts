@@ -2,7 +2,7 @@
 
 import { createRouter } from "@winnow/router";
 import type { Router } from "@winnow/router";
-import type { MembershipStore } from "@winnow/cluster";
+import type { MembershipStore, OrderBook } from "@winnow/cluster";
 import { SimulatedProcess } from "./simulated-process.ts";
 import { LABEL, MODEL } from "./simulated-models.ts";
 import type { SimulatedWorld } from "./simulated-world.ts";
@@ -18,6 +18,7 @@ export class RouterPlace {
   isDraining = false;
   readonly #world: SimulatedWorld;
   #membership: MembershipStore | undefined;
+  #orders: OrderBook | undefined;
   #lives = 0;
 
   constructor(world: SimulatedWorld, name: string) {
@@ -44,6 +45,7 @@ export class RouterPlace {
     this.process = process;
     this.isDraining = false;
     this.#membership = world.membershipOf(process, this.name);
+    this.#orders = world.orders.bookOf(process, this.name, this.#membership);
     this.router = createRouter(
       {
         routerId: this.name,
@@ -58,6 +60,7 @@ export class RouterPlace {
         environment: process.environment,
         connector: world.network.connectorOf(process, this.name),
         membership: this.#membership,
+        orders: this.#orders,
         denseEngine: {
           load: () => Promise.reject(new Error("this model has no dense part")),
           close: () => Promise.resolve(),
@@ -95,6 +98,7 @@ export class RouterPlace {
 
   close(): void {
     this.router?.close();
+    this.#orders?.close();
     void this.#membership?.close();
     if (this.process !== undefined) {
       this.#world.network.connectorOf(this.process, this.name).close();

@@ -1,11 +1,12 @@
 // The workers of a simulated cluster: real workers on simulated processes, started, killed, drained
 // and started anew under the same name, numbered by a wall clock that may be wrong.
 
-import type { MembershipStore } from "@winnow/cluster";
+import type { MembershipStore, OrderBook } from "@winnow/cluster";
 import { startWorker } from "@winnow/worker";
 import type { Worker } from "@winnow/worker";
 import { SimulatedDevice, simulatedCompute } from "./simulated-compute.ts";
 import type { DeviceHealth } from "./simulated-compute.ts";
+import { MODEL } from "./simulated-models.ts";
 import { SimulatedProcess } from "./simulated-process.ts";
 import type { CopyFlaw } from "./simulated-models.ts";
 import type { SimulatedWorld } from "./simulated-world.ts";
@@ -35,6 +36,7 @@ export class WorkerPlace {
   device: SimulatedDevice | undefined;
   readonly #world: SimulatedWorld;
   #membership: MembershipStore | undefined;
+  #orders: OrderBook | undefined;
   #lives = 0;
 
   constructor(world: SimulatedWorld, name: string) {
@@ -71,12 +73,15 @@ export class WorkerPlace {
     this.device = device;
     this.isLeaving = false;
     this.#membership = membership;
+    const orders = world.orders.bookOf(process, this.name, membership);
+    this.#orders = orders;
     const starting = startWorker(
       {
         workerId: this.name,
         incarnation: this.#wallClockMs(),
         advertisedAddress: this.address,
-        modelsPath: "/models",
+        models: [{ model: MODEL, basePath: `/models/${MODEL}` }],
+        modelReloadRoot: "/models",
         pollIntervalMs: scenario.pollIntervalMs,
         replication: scenario.replication,
         requestDeadlineMsMax: scenario.requestDeadlineMsMax,
@@ -88,6 +93,7 @@ export class WorkerPlace {
       {
         environment: process.environment,
         membership,
+        orders,
         startCompute: async () => compute,
         storage: disk.storage(
           () => this.isDiskReadable,
@@ -134,6 +140,7 @@ export class WorkerPlace {
     if (this.process !== process || process.state === "dead") return;
     this.worker = undefined;
     this.isLeaving = false;
+    this.#orders?.close();
     void this.#membership?.close();
     const world = this.#world;
     world.network.connectorOf(process, this.name).close();

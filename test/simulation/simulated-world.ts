@@ -8,6 +8,7 @@ import type { Scenario } from "./scenario.ts";
 import { SimulatedDisk } from "./simulated-disk.ts";
 import { LABEL, MODEL } from "./simulated-models.ts";
 import { SimulatedNetwork } from "./simulated-network.ts";
+import { SimulatedOrders } from "./simulated-orders.ts";
 import type { ClockUnkindness, ProcessWorld, SimulatedProcess } from "./simulated-process.ts";
 import { SimulatedRedis } from "./simulated-redis.ts";
 import { RouterPlace } from "./simulated-routers.ts";
@@ -39,6 +40,7 @@ export class SimulatedWorld implements ProcessWorld {
   readonly network: SimulatedNetwork;
   readonly redis: SimulatedRedis;
   readonly disk: SimulatedDisk;
+  readonly orders: SimulatedOrders;
   readonly workers: WorkerPlace[];
   readonly routers: RouterPlace[];
   readonly violations: Violation[] = [];
@@ -63,6 +65,7 @@ export class SimulatedWorld implements ProcessWorld {
     this.redis = new SimulatedRedis(this.time);
     this.disk = new SimulatedDisk(scenario.size);
     this.disk.put(1);
+    this.orders = new SimulatedOrders(this);
     this.workers = Array.from(
       { length: scenario.workers },
       (_, index) => new WorkerPlace(this, `w${index}`),

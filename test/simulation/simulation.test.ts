@@ -18,7 +18,7 @@ async function failureOf(seed: number, mode: Mode): Promise<string | undefined> 
 
 describe.each(["safety", "liveness"] as const)("simulated clusters in %s mode", (mode) => {
   test.each([1, 3, 5])(
-    "(S1, S2, S4, L1, L2, L4) keep their promises, seed %d and on",
+    "(S1, S2, S4, L1, L2, L4, L7) keep their promises, seed %d and on",
     async (from) => {
       for (let seed = from; seed < from + SEEDS_PER_TEST; seed += 1) {
         expect(await failureOf(seed, mode)).toBeUndefined();
