@@ -198,7 +198,14 @@ export class CheckedRequests {
     });
     const { fingerprint } = pinned.program;
     // Where no other worker is left, the copy of one is all there is, swapped lines and all.
-    const content = contents.find((each) => each.userIn(fingerprint, 0) !== undefined)!;
+    const content = contents.find((each) => each.userIn(fingerprint, 0) !== undefined);
+    if (content === undefined) {
+      this.#world.violate(
+        "S7",
+        `version ${pinned.version} is served with a vocabulary that was cut`,
+      );
+      return `${pinned.version} of a spoilt file`;
+    }
     const users = wish.users.map((user) => content.userIn(fingerprint, user)!);
     return `${pinned.version} ${this.#judge(prediction, content, { ...wish, users, exclude })}`;
   }
