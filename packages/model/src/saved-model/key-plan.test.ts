@@ -71,6 +71,51 @@ describe("partitions of a keyed table", () => {
     );
   });
 
+  test("(S7) a row that some of the partitions read from a damaged copy does not add up", () => {
+    const [rows, dim, partitions] = [30, 2, 6];
+    const values = Float32Array.from({ length: rows * dim }, (_, index) => index);
+    // Each key has a row of its own, but for those that share one; some rows have no key.
+    const texts = Array.from({ length: 36 }, (_, index) => `key ${index}`);
+    const rowOf = texts.map((_, index) => (index < 24 ? 1 + index : 3 + (index % 3)));
+    const data = BigInt64Array.from(rowOf, BigInt);
+    const vocabulary = {
+      keys: stringTensor(texts),
+      values: { dtype: "int64", shape: [36], data },
+    } as const;
+    const damagedDirectory = path.join(temporaryDirectory(), "1");
+    writeVersionOf(directory, [floats("embedding", [rows, dim], values)]);
+    const files = new VersionFiles(directory);
+    const table = keyedTable(files, vocabulary, partitions);
+    const shareOf = (from: VersionFiles, partition: number) => {
+      const reader = from.openPartition(table, partition);
+      valuesOf(reader);
+      return { share: reader.checksumShares()[0]!, rows: reader.keyed!.globalRows };
+    };
+    const sound = Array.from({ length: partitions }, (_, each) => shareOf(files, each));
+
+    for (let damagedRow = 0; damagedRow < rows; damagedRow += 1) {
+      const other = values.slice();
+      other[damagedRow * dim]! += 0.5;
+      writeVersionOf(damagedDirectory, [floats("embedding", [rows, dim], other)]);
+      const damagedFiles = new VersionFiles(damagedDirectory);
+      const damaged = sound.map((_, each) => shareOf(damagedFiles, each));
+      const readers = [...sound.keys()].filter((each) => sound[each]!.rows.includes(damagedRow));
+      for (let chosen = 1; chosen < 2 ** readers.length; chosen += 1) {
+        const isDamaged = (each: number): boolean => (chosen & (1 << readers.indexOf(each))) !== 0;
+        const sum = sound.reduce(
+          (xor, { share }, each) =>
+            xor ^ (readers.includes(each) && isDamaged(each) ? damaged[each]!.share : share),
+          0,
+        );
+        expect({ damagedRow, chosen, sum: sum >>> 0 }).not.toMatchObject({
+          sum: checksumsOf(table)[0],
+        });
+      }
+      damagedFiles.close();
+    }
+    files.close();
+  });
+
   test("without a vocabulary hold the rows whose number hashes to them", () => {
     const values = Float32Array.from({ length: 500 * 2 }, (_, index) => index);
     writeVersionOf(directory, [floats("embedding", [500, 2], values)]);

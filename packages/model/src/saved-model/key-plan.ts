@@ -1,7 +1,8 @@
 // How a keyed table is cut, worked out once for all its partitions: the keys (or, without a
 // vocabulary, the rows) in the order of their partitions, and which partition accounts for which
 // row. Rows that no key leads to, and OOV and mask rows, are in every partition; partition 0
-// accounts for those without a key. A row of several keys is accounted for by the lowest partition.
+// accounts for those without a key. A row of several keys is accounted for by the lowest partition. Who
+// reads a row without accounting for it adds a copy to its share (`row-reading.ts`).
 //
 // Costs four bytes per key and two per row for as long as the version is open.
 
@@ -45,6 +46,7 @@ export function planKeys(table: KeyedTable, vocabulary: KeyedRows | undefined): 
   const owner = ownersOf(table, { partitionOfKey, rowOfKey });
   const unowned = Uint32Array.from(positionsOf(owner, UNOWNED));
   const shared = distinctAscending(unowned, specialRows(table));
+  const otherReaders = otherReadersOf(owner, { partitionOfKey, rowOfKey });
 
   const keysOf = (partition: number): Uint32Array =>
     order.subarray(starts[partition], starts[partition + 1]);
@@ -68,24 +70,38 @@ export function planKeys(table: KeyedTable, vocabulary: KeyedRows | undefined): 
       };
     },
     *runsOf(partition, rows) {
+      const all = Array.from({ length: table.partitions }, (_, each) => each);
+      const others = all.toSpliced(partition, 1);
+      const own = [partition];
       const isAccounted = (row: number): boolean =>
         owner[row] === partition || (partition === 0 && owner[row] === UNOWNED);
+      let nextShared = 0;
+      const copiesOf = (row: number): readonly number[] => {
+        if (!isAccounted(row)) return own;
+        while (shared[nextShared]! < row) nextShared += 1;
+        return shared[nextShared] === row ? others : (otherReaders.get(row) ?? NONE);
+      };
       for (let start = 0; start < rows.length;) {
-        const accounted = isAccounted(rows[start]!);
+        const firstRow = rows[start]!;
+        const accounted = isAccounted(firstRow);
+        const copies = copiesOf(firstRow);
         let end = start + 1;
         while (
           end < rows.length &&
-          rows[end] === rows[start]! + end - start &&
-          isAccounted(rows[end]!) === accounted
+          rows[end] === firstRow + end - start &&
+          isAccounted(rows[end]!) === accounted &&
+          copiesOf(rows[end]!) === copies
         ) {
           end += 1;
         }
-        yield { firstRow: rows[start]!, count: end - start, accounted };
+        yield { firstRow, count: end - start, accounted, copies };
         start = end;
       }
     },
   };
 }
+
+const NONE: readonly number[] = [];
 
 /** Rows that keys without an entry lead to: wherever a key is sent, they must be there. */
 function specialRows(table: KeyedTable): Uint32Array {
@@ -170,6 +186,24 @@ function ownersOf(
     owner[row] = Math.min(owner[row]!, keys.partitionOfKey[key]!);
   }
   return owner;
+}
+
+/** Partitions that read a row of several keys beside the one that accounts for it, by row. */
+function otherReadersOf(
+  owner: Uint16Array,
+  keys: { readonly partitionOfKey: Uint16Array; readonly rowOfKey: Uint32Array | undefined },
+): ReadonlyMap<number, readonly number[]> {
+  const others = new Map<number, number[]>();
+  const { partitionOfKey, rowOfKey = new Uint32Array() } = keys;
+  for (let key = 0; key < rowOfKey.length; key += 1) {
+    const row = rowOfKey[key]!;
+    const partition = partitionOfKey[key]!;
+    if (partition === owner[row]) continue;
+    const known = others.get(row);
+    if (known === undefined) others.set(row, [partition]);
+    else if (!known.includes(partition)) known.push(partition);
+  }
+  return others;
 }
 
 function* positionsOf(values: Uint16Array, wanted: number): Generator<number, void, undefined> {

@@ -85,7 +85,7 @@ function candidateReading(
         firstRow,
         ids: stored?.ids,
         keyed: undefined,
-        chunks: () => reading.chunks([{ firstRow, count, accounted: true }], count),
+        chunks: () => reading.chunks([{ firstRow, count, accounted: true, copies: [] }], count),
         checksumShares: () => [
           rowShare(reading, matrix, partition),
           ...(stored === undefined ? [] : [stored.share]),

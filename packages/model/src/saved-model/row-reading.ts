@@ -1,6 +1,10 @@
 // Rows of a float32 matrix in chunks, with what every reading of rows owes: finite values and the
-// checksum share of the rows it accounts for. Rows come as runs of neighbours, each one system call;
-// a run that is read but accounted for elsewhere (an OOV row, present in every partition) is marked.
+// checksum share of the rows it accounts for. Rows come as runs of neighbours, each one system call.
+//
+// A row that several partitions read (an OOV row is in all of them) must not count more than once in the
+// XOR of all shares, and yet each reading of it must be held to the same checksum. One partition accounts
+// for it. Every other one adds a copy, as if the row lay once more so many regions further on, and the
+// accounting one adds all those copies too: where all have read the same, each copy is there twice.
 
 import { WinnowError, checksumConstant, shiftRegister } from "@winnow/core";
 import type { RowChecks } from "@winnow/core";
@@ -15,6 +19,8 @@ export interface RowRun {
   readonly count: number;
   /** Whether these rows count in this reading's checksum share. */
   readonly accounted: boolean;
+  /** Where copies are added: at the places of the other readers, or, not accounted, at the own one. */
+  readonly copies: readonly number[];
 }
 
 /** A matrix in a region. */
@@ -31,6 +37,7 @@ export interface RowMatrix {
 export class RowReading {
   readonly #matrix: RowMatrix;
   #register = 0;
+  #copies = 0;
   /** End of the bytes the register has run over or skipped. */
   #accountedEnd = 0;
   #share: number | undefined;
@@ -43,6 +50,7 @@ export class RowReading {
   *chunks(runs: Iterable<RowRun>, rows: number): ChunkGenerator {
     const { dim } = this.#matrix;
     this.#register = 0;
+    this.#copies = 0;
     this.#accountedEnd = 0;
     const capacity = Math.max(1, Math.floor(CHUNK_BYTES_MAX / (dim * 4)));
     let chunk: Chunk | undefined;
@@ -52,7 +60,7 @@ export class RowReading {
       for (let done = 0; done < run.count;) {
         chunk ??= newChunk(Math.min(capacity, left), dim, spent);
         const count = Math.min(run.count - done, chunk.capacity - chunk.rows);
-        this.#read(chunk, { firstRow: run.firstRow + done, count, accounted: run.accounted });
+        this.#read(chunk, { ...run, firstRow: run.firstRow + done, count });
         chunk.rows += count;
         done += count;
         left -= count;
@@ -62,7 +70,7 @@ export class RowReading {
       }
     }
     const { size } = this.#matrix.region;
-    this.#share = shiftRegister(this.#register, size - this.#accountedEnd);
+    this.#share = shiftRegister(this.#register, size - this.#accountedEnd) ^ this.#copies;
   }
 
   /** Share of the accounted rows in the checksum of the matrix; `undefined` before the end. */
@@ -83,10 +91,17 @@ export class RowReading {
       const row = run.firstRow + Math.floor((wrong - start) / dim);
       throw notFinite(this.#matrix, row, chunk.values[wrong]!);
     }
-    if (!run.accounted) return;
-    this.#register = shiftRegister(this.#register, offset - this.#accountedEnd);
-    this.#register = checks.extendRegister(this.#register, chunk.words, span);
-    this.#accountedEnd = offset + run.count * rowBytes;
+    const endOffset = offset + run.count * rowBytes;
+    if (run.accounted) {
+      this.#register = shiftRegister(this.#register, offset - this.#accountedEnd);
+      this.#register = checks.extendRegister(this.#register, chunk.words, span);
+      this.#accountedEnd = endOffset;
+    }
+    if (run.copies.length === 0) return;
+    const own = shiftRegister(checks.extendRegister(0, chunk.words, span), region.size - endOffset);
+    for (const place of run.copies) {
+      this.#copies ^= shiftRegister(own, (place + 1) * region.size);
+    }
   }
 }
 
