@@ -37,11 +37,20 @@ export interface LoadOutcome {
   readonly versions: readonly AnsweredVersion[];
 }
 
-/** Sends `perSecond` requests a second until `until` resolves, and waits for every answer. */
+interface LoadSetting {
+  readonly perSecond: number;
+  readonly atLeast?: number;
+  readonly until: Promise<unknown>;
+}
+
+/**
+ * Sends `perSecond` requests a second until `until` resolves, `atLeast` so many (none unless told), and waits
+ * for every answer.
+ */
 export async function runLoad(
   urls: readonly string[],
   answers: readonly KnownAnswer[],
-  { perSecond, until }: { readonly perSecond: number; readonly until: Promise<unknown> },
+  { perSecond, atLeast = 0, until }: LoadSetting,
 ): Promise<LoadOutcome> {
   const agent = new Agent({ keepAlive: true, maxSockets: 64 });
   const outcome = {
@@ -56,7 +65,7 @@ export async function runLoad(
   let sent = 0;
   const over = new AbortController();
   void until.finally(() => over.abort()).catch(() => undefined);
-  while (!over.signal.aborted) {
+  while (!over.signal.aborted || sent < atLeast) {
     const dueMs = startedMs + (1000 * sent) / perSecond;
     if (dueMs > performance.now()) {
       await new Promise((resolve) => {
