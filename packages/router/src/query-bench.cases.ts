@@ -80,6 +80,7 @@ export class QueryBench {
       budget: new AttemptBudget(this.clock, settings),
       observer: words.observer ?? {},
       nextTable: this.routing.nextTable,
+      lossWaitMs: this.routing.lossWaitMs,
       turnstile: createTraffic(this.clock, settings).turnstile,
     };
   }

@@ -179,11 +179,20 @@ class ClusterRouter implements Router {
     this.#useLabels();
     void orders.open(); // Never rejects.
     const budget = new AttemptBudget(environment.clock, settings);
-    const { nextTable } = this.#routing;
+    const { nextTable, lossWaitMs } = this.#routing;
     const { observer = {} } = dependencies;
     this.#traffic = createTraffic(environment.clock, settings, observer);
     const { turnstile } = this.#traffic;
-    this.#parts = { environment, settings, peers, budget, observer, nextTable, turnstile };
+    this.#parts = {
+      environment,
+      settings,
+      peers,
+      budget,
+      observer,
+      nextTable,
+      lossWaitMs,
+      turnstile,
+    };
   }
 
   get ready(): boolean {

@@ -2,8 +2,8 @@
 // never changed. Requests keep the table they began with; whoever cannot finish with it waits here
 // for the next.
 
-import type { Environment, Fingerprint, TableSpec, Timer } from "@winnow/core";
-import type { Announcement, RoutingTable } from "@winnow/cluster";
+import type { Environment, Fingerprint, TableSpec, Timer, VersionKey } from "@winnow/core";
+import type { Announcement, RoutedVersion, RoutingTable } from "@winnow/cluster";
 import { buildRoutingTable } from "@winnow/cluster";
 import type { RouterSettings } from "./router-settings.ts";
 import type { NextTable } from "./table-query.ts";
@@ -28,6 +28,8 @@ type Waiter = (table: RoutingTable) => void;
 export class Routing {
   readonly #parts: RoutingParts;
   readonly #waiters = new Set<Waiter>();
+  /** When contents lost partitions that they had before; for `replanWaitMs`. */
+  readonly #lostAtMs = new Map<Fingerprint, number>();
   #table: RoutingTable;
   #timer: Timer | undefined;
   #closed = false;
@@ -53,7 +55,9 @@ export class Routing {
     const { environment, settings } = this.#parts;
     this.#timer = environment.clock.setTimer(settings.tableDelayMs, () => {
       this.#timer = undefined;
-      this.#table = this.#build(this.#table);
+      const before = this.#table;
+      this.#table = this.#build(before);
+      this.#noteLosses(before);
       this.#parts.onTable(this.#table);
       for (const waiter of this.#waiters) waiter(this.#table);
     });
@@ -87,6 +91,31 @@ export class Routing {
       signal.addEventListener("abort", abort, { once: true });
     });
 
+  /**
+   * How much longer a content that has just lost partitions is waited for, ms; 0 when it lost none, or
+   * longer ago than `replanWaitMs`. Workers that were restarted while this process stood still are
+   * connected to within this time, and the requests of that moment need not fail.
+   */
+  readonly lossWaitMs = ({ fingerprint }: VersionKey): number => {
+    const lostAtMs = this.#lostAtMs.get(fingerprint);
+    if (lostAtMs === undefined) return 0;
+    const { environment, settings } = this.#parts;
+    return Math.max(0, lostAtMs + settings.replanWaitMs - environment.clock.nowMs());
+  };
+
+  #noteLosses(before: RoutingTable): void {
+    const whole = new Set(contentsOf(this.#table).filter(isWhole).map(fingerprintOf));
+    const had = contentsOf(before).filter(isWhole).map(fingerprintOf);
+    const nowMs = this.#parts.environment.clock.nowMs();
+    const oldestMs = nowMs - this.#parts.settings.replanWaitMs;
+    for (const [fingerprint, lostAtMs] of this.#lostAtMs) {
+      if (whole.has(fingerprint) || lostAtMs < oldestMs) this.#lostAtMs.delete(fingerprint);
+    }
+    for (const fingerprint of had) {
+      if (!whole.has(fingerprint)) this.#lostAtMs.set(fingerprint, nowMs);
+    }
+  }
+
   #build(previous: RoutingTable | undefined): RoutingTable {
     const { announcements, members, tables, warming, settings } = this.#parts;
     const { replication } = settings;
@@ -101,3 +130,10 @@ export class Routing {
     this.#timer = undefined;
   }
 }
+
+function contentsOf({ models }: RoutingTable): RoutedVersion[] {
+  return Array.from(models.values(), ({ contents }) => contents).flat();
+}
+
+const isWhole = ({ coverage }: RoutedVersion): boolean => coverage === 1;
+const fingerprintOf = ({ key }: RoutedVersion): Fingerprint => key.fingerprint;

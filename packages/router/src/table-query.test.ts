@@ -83,3 +83,57 @@ test("tables keep their generation while newer ones come", async () => {
   expect(bench.routing.table.generation).toBeGreaterThan(before.generation);
   expect(before.workers.size).toBe(3);
 });
+
+describe("partitions that have just lost every replica", () => {
+  /** Both workers that hold everything die, and the table says so. */
+  async function lost(): Promise<QueryBench> {
+    const bench = new QueryBench({ held: [all, all] });
+    for (const worker of bench.workers) bench.kill(worker);
+    await bench.clock.advanceSettled(20);
+    return bench;
+  }
+  const all = [0, 1, 2, 3];
+
+  test("L1: requests that begin wait for workers that come back at once", async () => {
+    const bench = await lost();
+    const vectors = bench.vectors(2);
+
+    const found = bench.search({ vectors, k: 5 });
+    await bench.clock.advanceSettled(100);
+    bench.announce(bench.workers[0]!);
+
+    expect(plain(await bench.settle(found))).toEqual(bench.expected(vectors, 5));
+    expect(bench.clock.pendingTimers).toBe(0);
+  });
+
+  test("wait no longer than 250 ms from the loss, all together", async () => {
+    const bench = await lost();
+    const vectors = bench.vectors(1);
+    const beganMs = bench.clock.nowMs();
+
+    await expect(bench.settle(bench.search({ vectors, k: 5 }))).rejects.toThrow("(no replica)");
+    const firstMs = bench.clock.nowMs() - beganMs;
+    await expect(bench.settle(bench.search({ vectors, k: 5 }))).rejects.toThrow("(no replica)");
+
+    expect(firstMs).toBeLessThanOrEqual(250);
+    expect(bench.clock.nowMs() - beganMs).toBeLessThanOrEqual(firstMs + 10); // One look of `settle`.
+  });
+
+  test("are not waited for by requests that take partial answers", async () => {
+    const bench = new QueryBench({
+      held: [
+        [0, 1],
+        [2, 3],
+      ],
+    });
+    bench.kill(bench.workers[0]!);
+    await bench.clock.advanceSettled(20);
+    const beganMs = bench.clock.nowMs();
+
+    const scope = bench.scope({ allowPartial: true });
+    await bench.settle(bench.search({ vectors: bench.vectors(1), k: 5 }, scope));
+
+    expect(bench.clock.nowMs() - beganMs).toBeLessThan(50);
+    expect(scope).toMatchObject({ partitionsAsked: 4, partitionsAnswered: 2 });
+  });
+});

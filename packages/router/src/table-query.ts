@@ -25,6 +25,8 @@ export type NextTable = (
 /** What a query needs of the router. */
 export interface TableQueryParts extends ScatterParts {
   readonly nextTable: NextTable;
+  /** How much longer a version that has just lost partitions is waited for, ms. */
+  readonly lossWaitMs: (version: VersionKey) => number;
   readonly turnstile: Turnstile;
 }
 
@@ -73,13 +75,19 @@ export async function queryTable(
   let attempt = "first" as ScatterAttempt["attempt"];
   for (let plans = 1; ; plans += 1) {
     const table = routedTable(scope.table, scope.version, question.tableNumber);
-    if (isLostFor(table, question)) return await lastChance(parts, question, { scope, attempt });
+    if (isLostFor(table, question)) {
+      const later = await tableAfterLoss(parts, question, scope);
+      if (later === undefined) return await lastChance(parts, question, { scope, attempt });
+      scope.table = later;
+      continue;
+    }
     const result = await ask(parts, question, { scope, attempt, allowPartial: false });
     if (result.state === "answered") return accept(scope, question, result);
     attempt = result.isCostly || attempt === "retry" ? "retry" : "again";
     const isDone = result.isCostly && question.idBytes > parts.settings.resendBytesMax;
     const mayReplan = plans <= parts.settings.replansMax && !isDone;
-    const later = mayReplan ? await laterTable(parts, question, scope) : undefined;
+    const waitMs = parts.settings.replanWaitMs;
+    const later = mayReplan ? await laterTable(parts, question, { scope, waitMs }) : undefined;
     if (later === undefined) {
       const { lost, reason } = result;
       return await lastChance(parts, question, { scope, attempt, failed: { lost, reason } });
@@ -156,14 +164,24 @@ function isLostFor(table: RoutedTable | undefined, question: TableQuestion): boo
   return question.partitions.some((partition) => (table?.replicas[partition] ?? []).length === 0);
 }
 
-function laterTable(
+/** The table after one that has just lost partitions, for requests that do not take what there is. */
+async function tableAfterLoss(
   parts: TableQueryParts,
   question: TableQuestion,
   scope: RequestScope,
 ): Promise<RoutingTable | undefined> {
+  const waitMs = question.allowPartial ? 0 : parts.lossWaitMs(scope.version);
+  return waitMs > 0 ? await laterTable(parts, question, { scope, waitMs }) : undefined;
+}
+
+function laterTable(
+  parts: TableQueryParts,
+  question: TableQuestion,
+  { scope, waitMs }: { readonly scope: RequestScope; readonly waitMs: number },
+): Promise<RoutingTable | undefined> {
   const wanted = {
     after: scope.table.generation,
-    waitMs: parts.settings.replanWaitMs,
+    waitMs,
     accept: (table: RoutingTable) =>
       !isLostFor(routedTable(table, scope.version, question.tableNumber), question),
   };

@@ -32,6 +32,7 @@ export class FakeCluster {
   /** As with a static list of members: a worker in drain keeps its place. */
   isListed = false;
   #versions: readonly FoundVersion[] = [];
+  #copying: readonly FoundVersion[] = [];
   #stamp = "";
 
   constructor(settings: Partial<ReplicaSettings> = {}, clock: ManualClock = new ManualClock()) {
@@ -66,6 +67,20 @@ export class FakeCluster {
     this.#versions = this.#versions.map((found) =>
       found.version === version ? { ...found, stamp } : found,
     );
+    this.#tell();
+  }
+
+  /** `/m/<version>` is being written; its files look so by now. */
+  copy(version: number, stamp: string): void {
+    this.#copying = [{ version, directory: `/m/${version}`, stamp }];
+    this.#tell();
+  }
+
+  /** The files that were being written are still, as they were last seen. */
+  endCopy(tables: readonly OpenedTable[]): void {
+    for (const { directory } of this.#copying) this.plan.directories.set(directory, tables);
+    this.#versions = [...this.#versions, ...this.#copying];
+    this.#copying = [];
     this.#tell();
   }
 
@@ -168,6 +183,7 @@ export class FakeCluster {
 
   #models(): FoundModel[] {
     const { policy } = this;
-    return [{ model: "m", policy, versions: this.#versions, copying: [], problem: undefined }];
+    const versions = this.#versions;
+    return [{ model: "m", policy, versions, copying: this.#copying, problem: undefined }];
   }
 }

@@ -34,6 +34,20 @@ describe("replica control", () => {
     expect(worker.announcement().versions[0]?.state).toBe("ready");
   });
 
+  test("a version that was seen while it was copied is loaded once its files are still, though nothing else happens", async () => {
+    const cluster = new FakeCluster();
+    cluster.setVersions({ 1: [fakeTable("movies", 8)] });
+    const worker = cluster.add("w0");
+    await cluster.run(200);
+
+    cluster.copy(2, "whole");
+    expect(worker.announcement().versions.map(({ version }) => version)).toEqual([1, 2]);
+    cluster.endCopy([fakeTable("movies", 8)]);
+    await cluster.clock.advanceSettled(100);
+
+    expect(cluster.coverage(2)).toEqual([1, 1, 1, 1, 1, 1, 1, 1]);
+  });
+
   test("three workers hold two replicas of each partition, and cover all before doubling any", async () => {
     const cluster = new FakeCluster();
     cluster.setVersions({ 1: [fakeTable("movies", 16)] });

@@ -142,7 +142,9 @@ class Planner {
     this.#put(held);
     const { life } = held;
     if ("opened" in life) this.#followOpened(held, life.opened, wanted !== undefined);
-    else if (!this.#isAwaited(held, wanted)) this.set = withoutVersion(this.set, held.id);
+    else if (life.phase === "copying" && wanted !== undefined) {
+      this.#put({ ...held, life: { phase: "found" } }); // Its files are still as they were last seen.
+    } else if (!this.#isAwaited(held, wanted)) this.set = withoutVersion(this.set, held.id);
   }
 
   /** Whether a content that is not open has something before it. */
