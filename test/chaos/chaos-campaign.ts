@@ -7,7 +7,7 @@ import { mkdirSync, rmSync } from "node:fs";
 import path from "node:path";
 import { CampaignReport } from "./campaign-report.ts";
 import { ChaosCluster, type TopologyName } from "./chaos-cluster.ts";
-import { untilWhole } from "./cluster-health.ts";
+import { heldFindings, untilWhole } from "./cluster-health.ts";
 import { numbersOf } from "./model-content.ts";
 import { LeakWatch } from "./process-resources.ts";
 import { type Scenario, shuffled } from "./scenario.ts";
@@ -130,6 +130,9 @@ function resultLine({ passed, figures, seconds }: ScenarioResult): string {
   );
 }
 
+/** Longer than the slowest client may take to be given up. */
+const HELD_MS = 40_000;
+
 /** The cluster of the moment. */
 class ClusterStand {
   readonly #campaign: Campaign;
@@ -155,7 +158,11 @@ class ClusterStand {
     const models = this.#models!;
     const setting = { cluster, models, seed, random: this.#random, perSecond, stretch, print };
     const result = await runScenario(scenario, setting);
-    const findings = [...result.findings, ...(await this.#leaks!.findings())];
+    const findings = [
+      ...result.findings,
+      ...(await this.#leaks!.findings()),
+      ...(await heldFindings(cluster, HELD_MS)),
+    ];
     const isWhole = !findings.some((finding) => finding.startsWith("healing"));
     if (!isWhole) await this.close();
     return { ...result, findings, passed: result.passed && findings.length === 0 };

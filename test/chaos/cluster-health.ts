@@ -43,6 +43,25 @@ async function lacksOf(cluster: ChaosCluster, whole: WholeCluster): Promise<stri
   return lacks.flat();
 }
 
+/** Memory that routers still hold for clients though none asks anything, after they had time to let go. */
+export async function heldFindings(cluster: ChaosCluster, withinMs: number): Promise<string[]> {
+  const endMs = Date.now() + withinMs;
+  for (;;) {
+    const held = await Promise.all(
+      ROUTERS.map(async (router) => {
+        const page = await metricsPage(cluster.ports(router).rest);
+        const samples = [...(page ?? [])].filter(([name]) => name.startsWith("winnow_held_bytes{"));
+        if (samples.length === 0) return [`${router} at rest: tells of no winnow_held_bytes`];
+        return samples.flatMap(([name, bytes]) =>
+          bytes === 0 ? [] : [`${router} at rest: ${name} ${bytes}`],
+        );
+      }),
+    );
+    if (held.flat().length === 0 || Date.now() > endMs) return held.flat();
+    await pause(LOOK_MS);
+  }
+}
+
 type Page = ReadonlyMap<string, number>;
 
 function lacksOfPage(router: string, page: Page, { workers, versions }: WholeCluster): string[] {
