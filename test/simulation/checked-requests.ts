@@ -139,12 +139,14 @@ export class CheckedRequests {
     const pausesBefore = process.pauses;
     const client = this.#clientOf(process, wish);
     let outcome = "";
+    let isOutdated = false;
     try {
       const pinned = await router.pin({
         model: MODEL,
         version: wish.version,
         label: wish.label,
       });
+      isOutdated = process.pauses > 0 && this.#isReplaced(pinned);
       try {
         outcome = await this.#predict({ router, process, pinned }, wish, client.signal);
       } finally {
@@ -153,7 +155,11 @@ export class CheckedRequests {
     } catch (thrown) {
       outcome = this.#failed(
         thrown,
-        isSuccessDue && process.pauses === pausesBefore && !client.signal.aborted && at,
+        isSuccessDue &&
+          process.pauses === pausesBefore &&
+          !isOutdated &&
+          !client.signal.aborted &&
+          at,
       );
     }
     this.#open.delete(at);
@@ -208,6 +214,16 @@ export class CheckedRequests {
     }
     const users = wish.users.map((user) => content.userIn(fingerprint, user)!);
     return `${pinned.version} ${this.#judge(prediction, content, { ...wish, users, exclude })}`;
+  }
+
+  /**
+   * Whether the files of a version hold something else by now. A router that stood still while they were
+   * replaced takes requests on by what they held before, for the moment until it hears of it; workers that
+   * were restarted in between do not have that any more.
+   */
+  #isReplaced({ version, program }: PinnedModel): boolean {
+    const content = this.#world.disk.contentOf(version);
+    return content.userIn(program.fingerprint, 0) === undefined;
   }
 
   /** A client that may go away before it has an answer. */

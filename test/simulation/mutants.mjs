@@ -187,6 +187,14 @@ const MUTANTS = [
     replacement: "false",
   },
   {
+    name: "files that are taken for those that were found, whatever they were when they were opened",
+    mode: "safety",
+    from: 7_000_672,
+    file: "packages/worker/src/replica-work.ts",
+    text: "before === after ? before : `${before} → ${after}`",
+    replacement: "undefined",
+  },
+  {
     name: "replicas that were misread and are kept",
     mode: "liveness",
     file: "packages/worker/src/version-proof.ts",

@@ -106,7 +106,13 @@ export class FakeCluster {
       versions: control.holdings(),
     });
     const control: ReplicaControl = new ReplicaControl(
-      { environment, compute, announcement, onChange: () => undefined },
+      {
+        environment,
+        compute,
+        stampOf: async (directory) => this.#stampOf(directory),
+        announcement,
+        onChange: () => undefined,
+      },
       {
         workerId: id,
         replication: 2,
@@ -179,6 +185,10 @@ export class FakeCluster {
       }
     }
     return counts;
+  }
+
+  #stampOf(directory: string): string | undefined {
+    return this.#versions.find((found) => found.directory === directory)?.stamp;
   }
 
   #models(): FoundModel[] {

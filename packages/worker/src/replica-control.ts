@@ -6,7 +6,6 @@ import type { Clock, Environment, Timer, VersionKey, WorkerId } from "@winnow/co
 import type { Announcement, MembershipView, VersionHolding } from "@winnow/cluster";
 
 import { ClusterView } from "./cluster-view.ts";
-import type { Compute } from "./compute/compute.ts";
 import { drainHold } from "./drain-hold.ts";
 import type { DrainHold, DrainSettings } from "./drain-hold.ts";
 import { LoadLog } from "./load-log.ts";
@@ -31,6 +30,7 @@ import type { HeldVersion, ReplicaEvent, ReplicaSet, RetrySettings } from "./rep
 import { shareStatusOf } from "./replica-share.ts";
 import type { Intent } from "./replica-share.ts";
 import { performEffect } from "./replica-work.ts";
+import type { ReplicaWork } from "./replica-work.ts";
 import { ServingVersions } from "./serving-versions.ts";
 import { isServingLeft, wantedVersions } from "./version-policy.ts";
 import type { VersionChoice } from "./version-policy.ts";
@@ -48,9 +48,8 @@ export interface ReplicaSettings extends GraceSettings, RetrySettings {
 }
 
 /** What the control lives on. */
-export interface ReplicaDependencies {
+export interface ReplicaDependencies extends ReplicaWork {
   readonly environment: Environment;
-  readonly compute: Compute;
   /** What this worker says of itself right now, for the choice of the serving version. */
   readonly announcement: () => Announcement;
   /** Called after every change of what is held. */
@@ -320,7 +319,7 @@ export class ReplicaControl {
   }
 
   async #run(effect: ReplicaEffect): Promise<void> {
-    const event = await performEffect(this.#dependencies.compute, effect);
+    const event = await performEffect(this.#dependencies, effect);
     if (this.#isClosed) return;
     this.#apply(event);
     this.#step();

@@ -7,15 +7,28 @@ import type { ReplicaEffect } from "./replica-plan.ts";
 import { replicaOfKey } from "./replica-set.ts";
 import type { ReplicaEvent } from "./replica-set.ts";
 
+/** What effects are done with. */
+export interface ReplicaWork {
+  readonly compute: Compute;
+  /** What tells a state of a directory's files from another (`ModelStorage`). */
+  readonly stampOf: (directory: string) => Promise<string | undefined>;
+}
+
 /** Does the work and tells how it ended; never rejects. */
 export async function performEffect(
-  compute: Compute,
+  { compute, stampOf }: ReplicaWork,
   effect: ReplicaEffect,
 ): Promise<ReplicaEvent> {
   const { id } = effect;
   try {
     if (effect.kind === "open") {
-      return { kind: "opened", id, opened: await compute.open(effect.from, effect.siblings) };
+      const { directory } = effect.from;
+      const before = await stampOf(directory).catch(() => undefined);
+      const opened = await compute.open(effect.from, effect.siblings);
+      const after = await stampOf(directory).catch(() => undefined);
+      // Files that changed meanwhile are those of no look: what was opened is never taken for theirs.
+      const stamp = before === after ? before : `${before} → ${after}`;
+      return { kind: "opened", id, opened, stamp };
     }
     const { handle } = effect;
     if (effect.kind === "load") {

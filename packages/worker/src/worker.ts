@@ -105,7 +105,14 @@ export class Worker implements WorkerService {
     );
     this.#members = new MembersTold(settings.workerId);
     this.#control = new ReplicaControl(
-      { environment, compute, observer, announcement, onChange: () => this.#changed() },
+      {
+        environment,
+        compute,
+        stampOf: (directory) => storage.stamp(directory),
+        observer,
+        announcement,
+        onChange: () => this.#changed(),
+      },
       settings.replicas,
     );
     const find = this.#control.find.bind(this.#control);
