@@ -11,6 +11,7 @@
 import type { Clock } from "@winnow/core";
 import { turnMsOf, WinnowError } from "@winnow/core";
 import type { RouterSettings } from "./router-settings.ts";
+import type { RefusalReason } from "./router-observer.ts";
 
 /** What is asked for. */
 export interface Candidature {
@@ -34,9 +35,6 @@ interface Taken {
   readonly isSmall: boolean;
   rows: number;
 }
-
-/** Too many requests, too many rows, or an answer that would come too late. */
-export type RefusalReason = "requests" | "rows" | "time";
 
 /** How many may be taken on. */
 export type AdmissionLimits = Pick<

@@ -26,7 +26,6 @@ export type {
   ServingState,
   VersionStatus,
 } from "./predictor.ts";
-export type { VersionLabels } from "./label-book.ts";
 export type {
   ClusterStanding,
   ModelStanding,
@@ -42,3 +41,4 @@ export type { SavedWorkers } from "./worker-links.ts";
 export type { RouterObserver, RouterStage, SecondAttempt } from "./router-observer.ts";
 export { resolveRouterOptions } from "./router-settings.ts";
 export type { RouterOptions, RouterSettings } from "./router-settings.ts";
+export type { VersionLabels } from "./router-settings.ts";

@@ -6,9 +6,8 @@ import type { Fingerprint, Logger, WinnowError } from "@winnow/core";
 import type { Announcement, RoutedVersion, RoutingTable } from "@winnow/cluster";
 import { isServable } from "@winnow/cluster";
 import { LabelBook } from "./label-book.ts";
-import type { VersionLabels } from "./label-book.ts";
 import type { ModelTarget, VersionStatus } from "./predictor.ts";
-import type { RouterSettings } from "./router-settings.ts";
+import type { RouterSettings, VersionLabels } from "./router-settings.ts";
 import { VersionHistory } from "./version-history.ts";
 import { resolveVersion, statusesOf } from "./version-resolution.ts";
 

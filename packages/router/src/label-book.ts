@@ -7,9 +7,7 @@
 
 import { excerpt, WinnowError } from "@winnow/core";
 import type { Logger } from "@winnow/core";
-
-/** Label → version, by model. */
-export type VersionLabels = ReadonlyMap<string, ReadonlyMap<string, number>>;
+import type { VersionLabels } from "./router-settings.ts";
 
 /** What the book lives on. */
 export interface LabelBookParts {

@@ -1,7 +1,8 @@
 // What a router tells of its work as it happens, for metrics and tests: plain callbacks, so that
 // neither side knows the other.
 
-import type { RefusalReason } from "./admission.ts";
+/** Too many requests, too many rows, or an answer that would come too late. */
+export type RefusalReason = "requests" | "rows" | "time";
 
 /** Where the time of a request goes. */
 export type RouterStage = "lookup" | "dense" | "topK" | "merge";

@@ -1,7 +1,8 @@
 // Every limit and every wait of a router, in one place. Outside everything is optional
 // (`RouterOptions`); inside everything is there (`RouterSettings`).
 
-import type { VersionLabels } from "./label-book.ts";
+/** Label → version, by model. */
+export type VersionLabels = ReadonlyMap<string, ReadonlyMap<string, number>>;
 
 /** What an operator may set; each field is described at `RouterSettings`. */
 export type RouterOptions = Partial<RouterSettings>;

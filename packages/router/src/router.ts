@@ -16,7 +16,6 @@ import { AttemptBudget } from "./attempt-budget.ts";
 import { clusterStanding, workerStandings } from "./cluster-standing.ts";
 import type { ClusterStanding, WorkerStanding } from "./cluster-standing.ts";
 import { isSettled, KnownModels } from "./known-models.ts";
-import type { VersionLabels } from "./label-book.ts";
 import type { LoadedProgram } from "./loaded-program.ts";
 import { ModelOrders } from "./model-orders.ts";
 import type {
@@ -30,7 +29,7 @@ import type {
 import { ProgramStore } from "./program-store.ts";
 import { checkRequest } from "./request-limits.ts";
 import type { RouterObserver } from "./router-observer.ts";
-import type { RouterOptions, RouterSettings } from "./router-settings.ts";
+import type { RouterOptions, RouterSettings, VersionLabels } from "./router-settings.ts";
 import { resolveRouterOptions } from "./router-settings.ts";
 import { Routing } from "./routing.ts";
 import type { TableQueryParts } from "./table-query.ts";

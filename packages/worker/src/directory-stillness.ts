@@ -12,7 +12,12 @@
 // checks of whoever opens and reads. A copy that pauses, or a network file system that tells of changes
 // late, may be opened too early: that open fails, or what it gave is replaced when the files change.
 
-import type { FoundVersion } from "./version-watch.ts";
+/** A complete version directory. */
+export interface FoundVersion {
+  readonly version: number;
+  readonly directory: string;
+  readonly stamp: string;
+}
 
 /** How long files must be still. */
 export interface StillnessSettings {

@@ -11,7 +11,8 @@ import type { FakePlan } from "./fake-compute.cases.ts";
 import { ReplicaControl } from "./replica-control.ts";
 import type { ReplicaSettings } from "./replica-control.ts";
 import type { VersionPolicy } from "./version-policy.ts";
-import type { FoundModel, FoundVersion } from "./version-watch.ts";
+import type { FoundModel } from "./version-watch.ts";
+import type { FoundVersion } from "./directory-stillness.ts";
 
 /** One worker of a fake cluster. */
 export interface FakeWorker {

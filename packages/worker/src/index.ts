@@ -8,4 +8,5 @@ export type { VersionPolicy } from "./version-policy.ts";
 export { startWorker } from "./worker-start.ts";
 export type { WorkerDependencies } from "./worker-start.ts";
 export type { Worker } from "./worker.ts";
-export type { NamedModel, WorkerOptions } from "./worker-settings.ts";
+export type { WorkerOptions } from "./worker-settings.ts";
+export type { NamedModel } from "./model-replacement.ts";

@@ -8,8 +8,14 @@ import path from "node:path";
 
 import type { OrderedModel } from "@winnow/cluster";
 import { WinnowError, excerpt } from "@winnow/core";
+import type { VersionPolicy } from "./version-policy.ts";
 
-import type { NamedModel } from "./worker-settings.ts";
+/** A model by name and the directory of its versions. */
+export interface NamedModel {
+  readonly model: string;
+  readonly basePath: string;
+  readonly policy?: VersionPolicy;
+}
 
 /** What a worker was started with. */
 export interface ReplacementSettings {

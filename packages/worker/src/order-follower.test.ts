@@ -6,7 +6,7 @@ import type { OrderedModel } from "@winnow/cluster";
 import { ManualClock, WinnowError, silentLogger } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { OrderFollower, followable } from "./order-follower.ts";
-import type { NamedModel } from "./worker-settings.ts";
+import type { NamedModel } from "./model-replacement.ts";
 
 const author = { by: "test", at: "" };
 const ordered = (...names: string[]): OrderedModel[] =>

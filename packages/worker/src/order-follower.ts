@@ -16,8 +16,12 @@ import { WinnowError, toWinnowError } from "@winnow/core";
 import type { Environment, Timer } from "@winnow/core";
 
 import { acceptedModels, judgedModels } from "./model-replacement.ts";
-import type { JudgedModel, RealPath, ReplacementSettings } from "./model-replacement.ts";
-import type { NamedModel } from "./worker-settings.ts";
+import type {
+  JudgedModel,
+  NamedModel,
+  RealPath,
+  ReplacementSettings,
+} from "./model-replacement.ts";
 
 /** What a follower lives on. */
 export interface OrderFollowerParts {

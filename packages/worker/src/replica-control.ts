@@ -35,8 +35,9 @@ import { ServingVersions } from "./serving-versions.ts";
 import { isServingLeft, wantedVersions } from "./version-policy.ts";
 import type { VersionChoice } from "./version-policy.ts";
 import { VersionProof } from "./version-proof.ts";
-import type { FoundModel, FoundVersion } from "./version-watch.ts";
+import type { FoundModel } from "./version-watch.ts";
 import type { ShareStatus, WorkerObserver } from "./worker-observer.ts";
+import type { FoundVersion } from "./directory-stillness.ts";
 
 /** How this worker keeps replicas. */
 export interface ReplicaSettings extends GraceSettings, RetrySettings {

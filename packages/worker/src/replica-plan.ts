@@ -35,7 +35,7 @@ import { nextJob } from "./replica-jobs.ts";
 import { VersionShare, isBusy, isLoading, occupiedBytesOf, refusalOf } from "./replica-share.ts";
 import type { Intent } from "./replica-share.ts";
 import { isNeededUntilFollowed, replacementOf } from "./version-succession.ts";
-import type { FoundVersion } from "./version-watch.ts";
+import type { FoundVersion } from "./directory-stillness.ts";
 
 /** A version to hold, in the order of importance. */
 export interface WantedVersion {

@@ -34,7 +34,7 @@
 import type { VersionKey, WinnowError } from "@winnow/core";
 
 import type { ContentHandle, LoadedReplica, OpenedVersion } from "./compute/compute.ts";
-import type { FoundVersion } from "./version-watch.ts";
+import type { FoundVersion } from "./directory-stillness.ts";
 
 /** One partition on this worker. */
 export type Replica =

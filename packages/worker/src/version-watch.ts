@@ -9,7 +9,7 @@
 import type { Clock, Logger, Timer } from "@winnow/core";
 
 import { observed, unobserved } from "./directory-stillness.ts";
-import type { ObservedDirectory, StillnessSettings } from "./directory-stillness.ts";
+import type { ObservedDirectory, StillnessSettings, FoundVersion } from "./directory-stillness.ts";
 import { indexVersions } from "./version-policy.ts";
 import type { VersionIndex, VersionPolicy } from "./version-policy.ts";
 
@@ -43,13 +43,6 @@ export interface WatchSettings extends StillnessSettings {
   readonly policy: VersionPolicy;
   /** 0: look once, and again only when the models change. */
   readonly pollIntervalMs: number;
-}
-
-/** A complete version directory. */
-export interface FoundVersion {
-  readonly version: number;
-  readonly directory: string;
-  readonly stamp: string;
 }
 
 /** One model as last seen. */

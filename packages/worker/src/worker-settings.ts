@@ -10,19 +10,12 @@ import type { Incarnation, WorkerId } from "@winnow/core";
 
 import type { DeviceSettings } from "./compute/compute-thread-data.ts";
 import type { DrainSettings } from "./drain-hold.ts";
-import type { ReplacementSettings } from "./model-replacement.ts";
+import type { NamedModel, ReplacementSettings } from "./model-replacement.ts";
 import type { ProgressWatchSettings } from "./progress-watch.ts";
 import type { ReplicaSettings } from "./replica-control.ts";
 import type { AnswerLimits } from "./query-answer.ts";
 import type { VersionPolicy } from "./version-policy.ts";
 import type { ModelLocation, WatchSettings } from "./version-watch.ts";
-
-/** A model by name and the directory of its versions. */
-export interface NamedModel {
-  readonly model: string;
-  readonly basePath: string;
-  readonly policy?: VersionPolicy;
-}
 
 /** What a caller may say; everything else has a default. */
 export interface WorkerOptions {

@@ -39,8 +39,9 @@ import { openedOf } from "./replica-set.ts";
 import { type ModelStorage, VersionWatch } from "./version-watch.ts";
 import { WorkerIdentity } from "./worker-identity.ts";
 import { advertisedAddressOf, modelLocations } from "./worker-settings.ts";
-import type { NamedModel, WorkerSettings } from "./worker-settings.ts";
+import type { WorkerSettings } from "./worker-settings.ts";
 import type { WorkerObserver, WorkerStatus } from "./worker-observer.ts";
+import type { NamedModel } from "./model-replacement.ts";
 
 /** What a worker is made of. */
 export interface WorkerParts {

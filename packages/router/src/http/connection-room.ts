@@ -9,9 +9,7 @@
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-
-/** A connection was cut, or a new one refused, for want of room. */
-export type RoomLoss = "resting" | "refused";
+import type { RoomLoss } from "./http-observer.ts";
 
 /** Beyond `connectionsMax`: connections that are cut, but not yet closed. */
 const CLOSING_MAX = 1024;

@@ -1,7 +1,9 @@
 // What the HTTP side tells whoever keeps metrics. It is told, not asked, and must not throw.
 
 import type { GiveUpReason } from "@winnow/core";
-import type { RoomLoss } from "./connection-room.ts";
+
+/** A connection was cut, or a new one refused, for want of room. */
+export type RoomLoss = "resting" | "refused";
 
 /**
  * One request that has been answered.
