@@ -18,7 +18,7 @@ import {
   http2Frame,
 } from "../packages/cluster/src/grpc-door/raw-grpc-client.cases.ts";
 import type { RawCall } from "../packages/cluster/src/grpc-door/raw-grpc-client.cases.ts";
-import { until } from "../packages/router/src/http/running-server.cases.ts";
+import { until } from "../packages/router/src/http/server/running-server.cases.ts";
 import {
   RETRIEVAL,
   closeAll,

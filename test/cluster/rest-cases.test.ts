@@ -13,7 +13,7 @@ import {
   isRecorded,
   needsCors,
   recordedCases,
-} from "../../packages/router/src/http/tensorflow-serving.cases.ts";
+} from "../../packages/router/src/http/server/tensorflow-serving.cases.ts";
 import { RunningCluster } from "./running-cluster.ts";
 import { eventually } from "./served-model.ts";
 

@@ -11,12 +11,12 @@ export type {
   VersionPolicy,
 } from "./grpc/reload-call.ts";
 export type { GrpcEnvironment } from "./grpc/serving-handlers.ts";
-export { createHttpServer } from "./http/http-server.ts";
-export type { HttpEnvironment, HttpServer } from "./http/http-server.ts";
+export { createHttpServer } from "./http/server/http-server.ts";
+export type { HttpEnvironment, HttpServer } from "./http/server/http-server.ts";
 export type { HttpObserver, MetricsPage } from "./http/http-observer.ts";
 export type { HttpOptions, HttpSettings } from "./http/http-settings.ts";
-export { createMetrics } from "./metrics.ts";
-export type { Metrics } from "./metrics.ts";
+export { createMetrics } from "./metrics/metrics.ts";
+export type { Metrics } from "./metrics/metrics.ts";
 export type {
   ModelTarget,
   PinnedModel,
@@ -31,13 +31,13 @@ export type {
   ModelStanding,
   PartitionCounts,
   WorkerStanding,
-} from "./cluster-standing.ts";
-export { namedWorkers } from "./model-orders.ts";
-export type { Laggard, ModelOrders, OrderStanding } from "./model-orders.ts";
-export type { WatchedRouter } from "./router-gauges.ts";
+} from "./workers/cluster-standing.ts";
+export { namedWorkers } from "./versions/model-orders.ts";
+export type { Laggard, ModelOrders, OrderStanding } from "./versions/model-orders.ts";
+export type { WatchedRouter } from "./metrics/router-gauges.ts";
 export { createRouter } from "./router.ts";
 export type { Router, RouterCounters, RouterDependencies } from "./router.ts";
-export type { SavedWorkers } from "./worker-links.ts";
+export type { SavedWorkers } from "./workers/worker-links.ts";
 export type { RouterObserver, RouterStage, SecondAttempt } from "./router-observer.ts";
 export { resolveRouterOptions } from "./router-settings.ts";
 export type { RouterOptions, RouterSettings } from "./router-settings.ts";

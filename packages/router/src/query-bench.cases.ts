@@ -3,18 +3,18 @@
 
 import type { Tensor, TopKAnswer, TopKStep } from "@winnow/core";
 import { ManualClock, silentLogger, tensor } from "@winnow/core";
-import { AttemptBudget } from "./attempt-budget.ts";
+import { AttemptBudget } from "./admission/attempt-budget.ts";
 import type { FakeData } from "./fake-cluster.cases.ts";
 import { fakeData, FakeWorker, idOf, search, version } from "./fake-cluster.cases.ts";
-import { queryLookup } from "./lookup-query.ts";
+import { queryLookup } from "./program/lookup-query.ts";
 import type { RouterObserver } from "./router-observer.ts";
 import type { RouterOptions } from "./router-settings.ts";
 import { resolveRouterOptions } from "./router-settings.ts";
-import { Routing } from "./routing.ts";
-import type { RequestScope, TableQueryParts } from "./table-query.ts";
-import { createTraffic } from "./traffic.ts";
-import { queryTopK } from "./top-k-query.ts";
-import { WorkerPeer } from "./worker-peer.ts";
+import { Routing } from "./versions/routing.ts";
+import type { RequestScope, TableQueryParts } from "./scatter/table-query.ts";
+import { createTraffic } from "./admission/traffic.ts";
+import { queryTopK } from "./program/top-k-query.ts";
+import { WorkerPeer } from "./workers/worker-peer.ts";
 
 const step: TopKStep = {
   kind: "topK",
@@ -79,8 +79,7 @@ export class QueryBench {
       peers: this.peers,
       budget: new AttemptBudget(this.clock, settings),
       observer: words.observer ?? {},
-      nextTable: this.routing.nextTable,
-      lossWaitMs: this.routing.lossWaitMs,
+      tables: this.routing,
       turnstile: createTraffic(this.clock, settings).turnstile,
     };
   }

@@ -6,7 +6,7 @@ import { keyBytes } from "@winnow/cluster";
 import type { ModelProgram, SignatureProgram, Tensor, TopKStep } from "@winnow/core";
 import type { PredictRequest } from "./predictor.ts";
 import type { RouterSettings } from "./router-settings.ts";
-import { requestCost } from "./search-cost.ts";
+import { requestCost } from "./admission/search-cost.ts";
 
 /** Score, row, and an id of usual length: what one candidate of an answer is reckoned at. */
 const CANDIDATE_BYTES = 40;

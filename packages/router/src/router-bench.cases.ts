@@ -20,7 +20,7 @@ import type { Router, RouterCounters } from "./router.ts";
 import { createRouter } from "./router.ts";
 import type { RouterObserver } from "./router-observer.ts";
 import type { RouterOptions } from "./router-settings.ts";
-import type { SavedWorkers } from "./worker-links.ts";
+import type { SavedWorkers } from "./workers/worker-links.ts";
 
 /** What a test says of its router and workers. */
 export interface RouterBenchWords {

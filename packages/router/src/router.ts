@@ -12,12 +12,12 @@ import { signatureOf, WinnowError } from "@winnow/core";
 import type { DenseEngine } from "@winnow/accelerator";
 import { OrderBook, RefusedRecords, noSecret } from "@winnow/cluster";
 import type { MembershipStore, RoutedVersion, WorkerConnector } from "@winnow/cluster";
-import { AttemptBudget } from "./attempt-budget.ts";
-import { clusterStanding, workerStandings } from "./cluster-standing.ts";
-import type { ClusterStanding, WorkerStanding } from "./cluster-standing.ts";
-import { isSettled, KnownModels } from "./known-models.ts";
-import type { LoadedProgram } from "./loaded-program.ts";
-import { ModelOrders } from "./model-orders.ts";
+import { AttemptBudget } from "./admission/attempt-budget.ts";
+import { clusterStanding, workerStandings } from "./workers/cluster-standing.ts";
+import type { ClusterStanding, WorkerStanding } from "./workers/cluster-standing.ts";
+import { isSettled, KnownModels } from "./versions/known-models.ts";
+import type { LoadedProgram } from "./versions/loaded-program.ts";
+import { ModelOrders } from "./versions/model-orders.ts";
 import type {
   ModelTarget,
   PinnedModel,
@@ -26,20 +26,20 @@ import type {
   Predictor,
   VersionStatus,
 } from "./predictor.ts";
-import { ProgramStore } from "./program-store.ts";
+import { ProgramStore } from "./versions/program-store.ts";
 import { checkRequest } from "./request-limits.ts";
 import type { RouterObserver } from "./router-observer.ts";
 import type { RouterOptions, RouterSettings, VersionLabels } from "./router-settings.ts";
 import { resolveRouterOptions } from "./router-settings.ts";
-import { Routing } from "./routing.ts";
-import type { TableQueryParts } from "./table-query.ts";
-import type { Traffic } from "./traffic.ts";
-import { createTraffic } from "./traffic.ts";
-import { runOnVersion } from "./version-run.ts";
-import type { Replay } from "./warm-up.ts";
-import { WarmUp } from "./warm-up.ts";
-import { WorkerLinks } from "./worker-links.ts";
-import type { SavedWorkers } from "./worker-links.ts";
+import { Routing } from "./versions/routing.ts";
+import type { TableQueryParts } from "./scatter/table-query.ts";
+import type { Traffic } from "./admission/traffic.ts";
+import { createTraffic } from "./admission/traffic.ts";
+import { runOnVersion } from "./program/version-run.ts";
+import type { Replay } from "./versions/warm-up.ts";
+import { WarmUp } from "./versions/warm-up.ts";
+import { WorkerLinks } from "./workers/worker-links.ts";
+import type { SavedWorkers } from "./workers/worker-links.ts";
 
 /** What a router needs of the world. It ends none of these; whoever made them does. */
 export interface RouterDependencies {
@@ -178,7 +178,6 @@ class ClusterRouter implements Router {
     this.#useLabels();
     void orders.open(); // Never rejects.
     const budget = new AttemptBudget(environment.clock, settings);
-    const { nextTable, lossWaitMs } = this.#routing;
     const { observer = {} } = dependencies;
     this.#traffic = createTraffic(environment.clock, settings, observer);
     const { turnstile } = this.#traffic;
@@ -188,8 +187,7 @@ class ClusterRouter implements Router {
       peers,
       budget,
       observer,
-      nextTable,
-      lossWaitMs,
+      tables: this.#routing,
       turnstile,
     };
   }

@@ -9,13 +9,13 @@ import { WinnowError, excerpt, incarnation, workerId } from "@winnow/core";
 import type { Incarnation, WorkerId } from "@winnow/core";
 
 import type { DeviceSettings } from "./compute/compute-thread-data.ts";
-import type { DrainSettings } from "./drain-hold.ts";
-import type { NamedModel, ReplacementSettings } from "./model-replacement.ts";
+import type { DrainSettings } from "./replicas/drain-hold.ts";
+import type { NamedModel, ReplacementSettings } from "./models/model-replacement.ts";
 import type { ProgressWatchSettings } from "./progress-watch.ts";
-import type { ReplicaSettings } from "./replica-control.ts";
-import type { AnswerLimits } from "./query-answer.ts";
-import type { VersionPolicy } from "./version-policy.ts";
-import type { ModelLocation, WatchSettings } from "./version-watch.ts";
+import type { ReplicaSettings } from "./replicas/replica-control.ts";
+import type { AnswerLimits } from "./queries/query-answer.ts";
+import type { VersionPolicy } from "./models/version-policy.ts";
+import type { ModelLocation, WatchSettings } from "./models/version-watch.ts";
 
 /** What a caller may say; everything else has a default. */
 export interface WorkerOptions {

@@ -6,8 +6,8 @@ import type { Describe, ListenForRouters, MembershipStore } from "@winnow/cluste
 import type { Environment } from "@winnow/core";
 
 import { type StartCompute, startComputeThread } from "./compute/compute-start.ts";
-import { fileStorage } from "./model-storage.ts";
-import type { ModelStorage } from "./version-watch.ts";
+import { fileStorage } from "./models/model-storage.ts";
+import type { ModelStorage } from "./models/version-watch.ts";
 import type { WorkerObserver } from "./worker-observer.ts";
 import { resolveWorkerOptions } from "./worker-settings.ts";
 import type { WorkerOptions } from "./worker-settings.ts";

@@ -7,12 +7,12 @@ import { StringColumn, WinnowError, silentLogger, systemClock } from "@winnow/co
 import type { Tensor } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
 
-import { computeInProcess } from "./compute-in-process.cases.ts";
+import { computeInProcess } from "./compute/compute-in-process.cases.ts";
 import type { ComputeClient } from "./compute/compute-client.ts";
 import { MembershipHub } from "./membership-hub.cases.ts";
-import { MemoryModel } from "./memory-model.cases.ts";
+import { MemoryModel } from "./compute/memory-model.cases.ts";
 import { TestRouter } from "./test-router.cases.ts";
-import type { ModelStorage } from "./version-watch.ts";
+import type { ModelStorage } from "./models/version-watch.ts";
 import {
   DIM,
   ROWS,

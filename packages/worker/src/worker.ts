@@ -28,20 +28,20 @@ import type { Environment } from "@winnow/core";
 
 import { Announcer } from "./announcer.ts";
 import type { Compute, ComputeFailure } from "./compute/compute.ts";
-import { waitForHold } from "./drain-hold.ts";
-import type { DrainHold } from "./drain-hold.ts";
+import { waitForHold } from "./replicas/drain-hold.ts";
+import type { DrainHold } from "./replicas/drain-hold.ts";
 import { MembersTold } from "./members-told.ts";
-import { OrderFollower } from "./order-follower.ts";
+import { OrderFollower } from "./models/order-follower.ts";
 import { ProgressWatch } from "./progress-watch.ts";
-import { ReplicaControl } from "./replica-control.ts";
-import { QueryAnswer } from "./query-answer.ts";
-import { openedOf } from "./replica-set.ts";
-import { type ModelStorage, VersionWatch } from "./version-watch.ts";
+import { ReplicaControl } from "./replicas/replica-control.ts";
+import { QueryAnswer } from "./queries/query-answer.ts";
+import { openedOf } from "./replicas/replica-set.ts";
+import { type ModelStorage, VersionWatch } from "./models/version-watch.ts";
 import { WorkerIdentity } from "./worker-identity.ts";
 import { advertisedAddressOf, modelLocations } from "./worker-settings.ts";
 import type { WorkerSettings } from "./worker-settings.ts";
 import type { WorkerObserver, WorkerStatus } from "./worker-observer.ts";
-import type { NamedModel } from "./model-replacement.ts";
+import type { NamedModel } from "./models/model-replacement.ts";
 
 /** What a worker is made of. */
 export interface WorkerParts {

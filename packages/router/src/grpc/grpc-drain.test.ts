@@ -8,7 +8,7 @@ import fc from "fast-check";
 import { protoPath } from "grpc-health-check";
 import { afterEach, describe, expect, test } from "vitest";
 import { FixturePredictor, SMALL_WEIGHTS } from "../http/fixture-predictor.cases.ts";
-import { gate, until } from "../http/running-server.cases.ts";
+import { gate, until } from "../http/server/running-server.cases.ts";
 import {
   RETRIEVAL,
   clientOf,

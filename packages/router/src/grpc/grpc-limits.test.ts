@@ -2,7 +2,7 @@
 
 import { status } from "@grpc/grpc-js";
 import { afterEach, describe, expect, test } from "vitest";
-import { gate, until } from "../http/running-server.cases.ts";
+import { gate, until } from "../http/server/running-server.cases.ts";
 import { RETRIEVAL, closeAll, failureOf, start, strings } from "./grpc-client.cases.ts";
 
 const DEADLINE_MS = 1000;

@@ -3,7 +3,7 @@
 import { WinnowError, excerpt } from "@winnow/core";
 import type { ModelProgram, SignatureProgram, SignatureTensor } from "@winnow/core";
 import type { Predictor } from "../predictor.ts";
-import { WIRE_TYPES } from "./data-type.ts";
+import { WIRE_TYPES } from "./tensors/data-type.ts";
 import type { GrpcSettings } from "./grpc-settings.ts";
 import { requiredSpec, targetOf } from "./model-target.ts";
 import type { GrpcAnswer, GrpcCall } from "./predict-call.ts";

@@ -2,9 +2,9 @@
 
 import { requireEqualRows, WinnowError } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
-import { planTensorProto, writeTensorProto } from "./tensor-proto-writer.ts";
-import type { TensorPlan } from "./tensor-proto-writer.ts";
-import { WireWriter, sizeOfField, sizeOfVarint } from "./wire-writer.ts";
+import { planTensorProto, writeTensorProto } from "./tensors/tensor-proto-writer.ts";
+import type { TensorPlan } from "./tensors/tensor-proto-writer.ts";
+import { WireWriter, sizeOfField, sizeOfVarint } from "./tensors/wire-writer.ts";
 
 /** What is answered. */
 export interface PredictAnswer {

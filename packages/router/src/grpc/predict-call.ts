@@ -15,8 +15,8 @@ import { predictSignature, requiredSpec, targetOf } from "./model-target.ts";
 import { writePredictAnswer } from "./predict-answer.ts";
 import { readPredictRequest } from "./request-messages.ts";
 import type { PredictMessage } from "./request-messages.ts";
-import { TensorBudget } from "./tensor-budget.ts";
-import { readTensorProto } from "./tensor-proto-reader.ts";
+import { TensorBudget } from "./tensors/tensor-budget.ts";
+import { readTensorProto } from "./tensors/tensor-proto-reader.ts";
 
 /** One call as handlers see it. */
 export interface GrpcCall {

@@ -3,7 +3,7 @@
 // protobuf has it.
 
 import { WinnowError } from "@winnow/core";
-import { WireReader } from "./wire-reader.ts";
+import { WireReader } from "./tensors/wire-reader.ts";
 
 /** `ModelSpec`: which model, version and signature. */
 export interface ModelSpec {

@@ -2,7 +2,7 @@
 
 import { httpStatusOf } from "@winnow/core";
 import type { ErrorCode, WinnowError } from "@winnow/core";
-import { JsonWriter } from "./json-writer.ts";
+import { JsonWriter } from "./json/json-writer.ts";
 
 /** A complete answer. */
 export interface HttpAnswer {

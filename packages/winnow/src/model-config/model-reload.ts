@@ -1,4 +1,4 @@
-// What a router does on HandleReloadConfigRequest: it gives a models order (`router/model-orders.ts`) and
+// What a router does on HandleReloadConfigRequest: it gives a models order (`router/versions/model-orders.ts`) and
 // answers when every live worker follows it and each model can be asked, as TensorFlow Serving answers.
 //
 //   check the list ─▶ ask every worker ─▶ keep the order ─▶ wait: workers follow, models are available

@@ -5,9 +5,9 @@ import { StringColumn } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import { afterEach } from "vitest";
 
-import { computeInProcess } from "../compute-in-process.cases.ts";
-import { MemoryModel } from "../memory-model.cases.ts";
-import type { MemoryTable } from "../memory-model.cases.ts";
+import { computeInProcess } from "./compute-in-process.cases.ts";
+import { MemoryModel } from "./memory-model.cases.ts";
+import type { MemoryTable } from "./memory-model.cases.ts";
 import type { ComputeClient } from "./compute-client.ts";
 import type { ContentHandle, VersionDirectory } from "./compute.ts";
 

@@ -3,7 +3,7 @@
 import { StringColumn, decodeProgramPackage, partitionOfBytes } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 
-import type { MemoryTable } from "../memory-model.cases.ts";
+import type { MemoryTable } from "./memory-model.cases.ts";
 import {
   DIM,
   NAME,

@@ -4,7 +4,7 @@ import type { StringColumn, Tensor } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import type { MemoryTable } from "../memory-model.cases.ts";
+import type { MemoryTable } from "./memory-model.cases.ts";
 import type { TopKAsk } from "./compute.ts";
 import {
   DIM,

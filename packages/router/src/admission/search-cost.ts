@@ -1,0 +1,104 @@
+// What a request is reckoned at, in rows: one per query vector, more where a large k or long vectors
+// leave room for fewer of them in a frame. A full frame costs `frameQueriesMax`, whatever fills it; ids
+// to exclude and long keys travel with a frame and count beside it, by their bytes.
+//
+//   4096 queries, one list of 512 KiB for all:  16 frames of 256 queries, each with the list
+//                                               16 × (256 + 128) rows
+
+import type { RowRange, SignatureProgram, TableSpec } from "@winnow/core";
+import type { RouterSettings } from "../router-settings.ts";
+
+const VALUE_BYTES = 4;
+
+/** The bounds of one frame. */
+export type FrameLimits = Pick<
+  RouterSettings,
+  "frameQueriesMax" | "frameCandidatesMax" | "frameBytesMax"
+>;
+
+/** What makes a query vector dear. */
+interface SearchShape {
+  readonly dim: number;
+  readonly k: number;
+}
+
+/** A search as a whole. */
+interface SearchSize extends SearchShape {
+  readonly queries: number;
+  /** Bytes of the ids excluded: of none, of one list for all queries, or of one list per query. */
+  readonly excludedBytes: readonly number[];
+}
+
+/** Some of a search's queries, which travel together. */
+export interface SearchFrame extends RowRange {
+  /** What it is reckoned at. */
+  readonly rows: number;
+  /** Bytes of the ids that are excluded from them. */
+  readonly idBytes: number;
+}
+
+/** Query vectors per frame: bounded by their number, candidates that come back and bytes that go out. */
+function frameQueriesOf({ dim, k }: SearchShape, limits: FrameLimits): number {
+  const byCandidates = Math.floor(limits.frameCandidatesMax / k);
+  const byBytes = Math.floor(limits.frameBytesMax / (dim * VALUE_BYTES));
+  return Math.max(1, Math.min(limits.frameQueriesMax, byCandidates, byBytes));
+}
+
+/** Rows, in parts, that so many bytes count for. */
+export function rowsOfBytes(bytes: number, limits: FrameLimits): number {
+  return (bytes * limits.frameQueriesMax) / limits.frameBytesMax;
+}
+
+/** Cuts a search. Lists of single queries fill a frame as their vectors do; one for all goes with each. */
+export function cutSearch(search: SearchSize, limits: FrameLimits): SearchFrame[] {
+  const { queries, dim, excludedBytes } = search;
+  const queriesMax = frameQueriesOf(search, limits);
+  const vectorBytes = dim * VALUE_BYTES;
+  const own = excludedBytes.length > 1 ? excludedBytes : [];
+  const shared = excludedBytes.length === 1 ? excludedBytes[0]! : 0;
+  const frames: SearchFrame[] = [];
+  for (let firstRow = 0; firstRow < queries;) {
+    let endRow = firstRow;
+    let lists = shared;
+    let bytes = 0;
+    while (endRow < queries && endRow - firstRow < queriesMax) {
+      const more = vectorBytes + (own[endRow] ?? 0);
+      if (endRow > firstRow && bytes + more > limits.frameBytesMax) break;
+      bytes += more;
+      lists += own[endRow] ?? 0;
+      endRow += 1;
+    }
+    const ofQueries = Math.ceil(((endRow - firstRow) * limits.frameQueriesMax) / queriesMax);
+    const rows = ofQueries + Math.ceil(rowsOfBytes(lists, limits));
+    frames.push({ firstRow, endRow, rows, idBytes: lists });
+    firstRow = endRow;
+  }
+  return frames;
+}
+
+/** Rows that all searches and look-ups of a signature count for, asked for so many instances. */
+export function requestCost(
+  asked: {
+    readonly signature: SignatureProgram;
+    readonly tables: readonly TableSpec[];
+    readonly instances: number;
+    readonly k: number | undefined;
+    readonly excludedBytes: readonly number[];
+    /** Of the inputs, which keys are made of. */
+    readonly textBytes: number;
+  },
+  limits: FrameLimits,
+): number {
+  const { instances: queries, excludedBytes } = asked;
+  let cost = 0;
+  for (const step of asked.signature.steps) {
+    // Keys of usual length come to less than a row.
+    if (step.kind === "lookup") cost += Math.floor(rowsOfBytes(asked.textBytes, limits));
+    if (step.kind !== "topK") continue;
+    const { dim } = asked.tables[step.table]!;
+    const k = Math.max(1, asked.k ?? step.k);
+    const frames = cutSearch({ queries, dim, k, excludedBytes }, limits);
+    cost += frames.reduce((sum, { rows }) => sum + rows, 0);
+  }
+  return cost;
+}

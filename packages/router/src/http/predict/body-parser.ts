@@ -1,0 +1,90 @@
+// Reads bodies: small ones at once, on the event loop, large ones in a thread, so that a small one never
+// waits for a large one. What comes of it is the same either way (`body-reading.ts`).
+
+import type { Clock, HeldMemory } from "@winnow/core";
+import { WinnowError } from "@winnow/core";
+import { readContent } from "./body-reading.ts";
+import type { BodyContent, BodyQuestion } from "./body-reading.ts";
+import type { HttpSettings } from "../http-settings.ts";
+import { JsonReader } from "../json/json-reader.ts";
+import { contentBytes } from "./parser-messages.ts";
+import { ParserThreads } from "./parser-threads.ts";
+import type { StartParserThread } from "./parser-threads.ts";
+import { bytesOf } from "../request-body.ts";
+import type { RequestBody } from "../request-body.ts";
+
+/** What a parser is given. */
+export interface BodyParserParts {
+  readonly clock: Clock;
+  readonly settings: HttpSettings;
+  /** Hears of bodies that were not read for want of memory or of a place in the queue. */
+  readonly onGivenUp: (reason: "memory" | "queue") => void;
+  /** Default: `startParserThread`. */
+  readonly start?: StartParserThread | undefined;
+}
+
+/** Reads bodies. */
+export class BodyParser {
+  readonly #parts: BodyParserParts;
+  /** Reading one body has no break in it, so one document serves all. */
+  readonly #document: JsonReader;
+  readonly #threads: ParserThreads;
+
+  constructor(parts: BodyParserParts) {
+    const { clock, settings, onGivenUp, start } = parts;
+    this.#parts = parts;
+    this.#document = new JsonReader({ valuesMax: settings.jsonValuesMax });
+    const onQueueFull = (): void => onGivenUp("queue");
+    this.#threads = new ParserThreads({ clock, limits: settings, onQueueFull, start });
+  }
+
+  /** Memory that the reading of large bodies takes beside the bodies. */
+  held(): HeldMemory {
+    const { bytes, bytesMax } = this.#threads;
+    return { kind: "parsing", bytes, bytesMax };
+  }
+
+  /** What a body says; its bytes are given up. @throws as `ParserThreads.read` */
+  read(
+    body: RequestBody,
+    question: BodyQuestion,
+    signal: AbortSignal,
+  ): BodyContent | Promise<BodyContent> {
+    const { settings: limits } = this.#parts;
+    if (body.bytes <= limits.smallBodyBytes) {
+      return readContent(this.#document, bytesOf(body), { question, limits });
+    }
+    return this.#readLarge(body, question, signal);
+  }
+
+  async #readLarge(
+    body: RequestBody,
+    question: BodyQuestion,
+    signal: AbortSignal,
+  ): Promise<BodyContent> {
+    const content = await this.#threads.read(body, plainQuestion(question), signal);
+    // The columns take the place of the bytes.
+    if (!body.hold(contentBytes(content))) {
+      const { settings, onGivenUp } = this.#parts;
+      onGivenUp("memory");
+      throw new WinnowError(
+        "UNAVAILABLE",
+        `The bodies of all requests may hold ${settings.bodyBytesInFlightMax} bytes ` +
+          "together; try again",
+      );
+    }
+    return content;
+  }
+
+  /** Ends its threads. */
+  close(): Promise<void> {
+    return this.#threads.close();
+  }
+}
+
+/** The question without what reading does not need: a signature has steps and constants. */
+function plainQuestion(question: BodyQuestion): BodyQuestion {
+  if (question.kind !== "predict") return question;
+  const signatures = question.signatures?.map(({ name, inputs }) => ({ name, inputs }));
+  return { kind: "predict", signatures };
+}

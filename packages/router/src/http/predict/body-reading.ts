@@ -1,0 +1,71 @@
+// What a body says: all of its reading that needs nothing of the router but the inputs of the model's
+// signatures. So it can be done here or in a thread (`body-parser.ts`), with the same outcome and in
+// the same words. The order of the checks is TensorFlow Serving's.
+
+import { WinnowError } from "@winnow/core";
+import type { Tensor } from "@winnow/core";
+import { checkExamples } from "./examples-request.ts";
+import type { HttpSettings } from "../http-settings.ts";
+import type { JsonReader } from "../json/json-reader.ts";
+import {
+  parseRequestBody,
+  readPredictInputs,
+  readSignatureName,
+  signatureNamed,
+} from "./predict-request.ts";
+import type { PredictInputs, SignatureInputs } from "./predict-request.ts";
+import { readExclusions, readK } from "./request-extensions.ts";
+
+/** What is asked of a body. */
+export type BodyQuestion =
+  /** `signatures`: the model's, or `undefined` where it could not be pinned: no inputs are read then. */
+  | { readonly kind: "predict"; readonly signatures: readonly SignatureInputs[] | undefined }
+  | { readonly kind: "examples" };
+
+/** How much a body may ask for. */
+export type BodyLimits = Pick<HttpSettings, "jsonValuesMax" | "instancesMax" | "kMax"> &
+  Pick<HttpSettings, "excludedIdsMax">;
+
+/** What a request to predict asks. */
+interface AskedPrediction extends PredictInputs {
+  readonly k: number | undefined;
+  readonly exclude: readonly Tensor[] | undefined;
+}
+
+/** What a body says. */
+export interface BodyContent {
+  /** "" if it names none. */
+  readonly signatureName: string;
+  readonly asked?: AskedPrediction | undefined;
+}
+
+/**
+ * Reads a body, which the caller gives up; `document` holds it until it reads another.
+ * @throws WinnowError INVALID_ARGUMENT, or RESOURCE_EXHAUSTED over `jsonValuesMax` values
+ */
+export function readContent(
+  document: JsonReader,
+  bytes: Uint8Array,
+  about: { readonly question: BodyQuestion; readonly limits: BodyLimits },
+): BodyContent {
+  const { question, limits } = about;
+  parseRequestBody(document, bytes);
+  const signatureName = readSignatureName(document);
+  if (question.kind === "examples") {
+    checkExamples(document);
+    return { signatureName };
+  }
+  const { signatures } = question;
+  if (signatures === undefined) return { signatureName };
+  const inputs = readPredictInputs(document, signatureNamed(signatures, signatureName));
+  const { instances } = inputs;
+  if (instances > limits.instancesMax) {
+    throw new WinnowError(
+      "INVALID_ARGUMENT",
+      `The request has ${instances} instances; at most ${limits.instancesMax} are allowed`,
+    );
+  }
+  const k = readK(document, limits);
+  const exclude = readExclusions(document, instances, limits);
+  return { signatureName, asked: { ...inputs, k, exclude } };
+}

@@ -1,0 +1,294 @@
+// Threads that parse large bodies, so that the event loop never stands still for one. They start with
+// the first such body, and end when they have had nothing to do for a while.
+//
+//   body ─▶ waiting, as it came ─▶ gathered in slices ─▶ thread ─▶ columns
+//              │    └── a giant passes over while another is parsed: one thread is left to the others
+//              └── its request ends: leaves ─▶
+//
+// A thread that ends unasked takes the body it had along (that request fails); the next body starts
+// another thread. Bodies that wait are held against the memory of all bodies, by their `RequestBody`.
+
+import { Worker } from "node:worker_threads";
+import { WinnowError } from "@winnow/core";
+import type { Clock, Timer } from "@winnow/core";
+import type { BodyContent, BodyLimits, BodyQuestion } from "./body-reading.ts";
+import { unpackContent } from "./parser-messages.ts";
+import type { ParserAnswer, ParserRequest, ParserSettings } from "./parser-messages.ts";
+import { gatherBytes } from "../request-body.ts";
+import type { RequestBody } from "../request-body.ts";
+
+/** What bounds the threads. */
+export interface ParserThreadLimits extends BodyLimits {
+  readonly parserThreadsMax: number;
+  readonly parserQueueMax: number;
+  readonly bodyBytesMax: number;
+}
+
+/** What the threads are given. */
+export interface ParserThreadParts {
+  readonly clock: Clock;
+  readonly limits: ParserThreadLimits;
+  /** A body was refused, for too many wait. */
+  readonly onQueueFull: () => void;
+  /** Default: `startParserThread`. */
+  readonly start?: StartParserThread | undefined;
+}
+
+/** Starts one thread. */
+export type StartParserThread = (settings: ParserSettings) => Worker;
+
+/** From this size on a body is a giant, and leaves a thread to those that are not. */
+const GIANT_BYTES = 4 * 1024 * 1024;
+/** What a value of a body takes while it is read: its entry in `JsonReader`, and its place in a tensor. */
+const VALUE_BYTES = 32;
+/** The shortest value and what stands before it: `,1`. */
+const VALUE_CHARACTERS_MIN = 2;
+const IDLE_MS = 10_000;
+
+interface Job {
+  readonly body: RequestBody;
+  readonly question: BodyQuestion;
+  readonly isGiant: boolean;
+  /** Memory it is reckoned to take while it is parsed. */
+  readonly parsingBytes: number;
+  readonly start: () => void;
+  readonly refuse: (error: unknown) => void;
+}
+
+/** The threads, and the bodies that wait for one. */
+export class ParserThreads {
+  readonly #parts: ParserThreadParts;
+  readonly #limits: ParserThreadLimits;
+  readonly #waiting: Job[] = [];
+  readonly #running = new Set<Job>();
+  readonly #threads = new Set<ParserThread>();
+  readonly #idle: ParserThread[] = [];
+  #rest: Timer | undefined;
+  #isClosed = false;
+
+  constructor(parts: ParserThreadParts) {
+    this.#parts = parts;
+    this.#limits = parts.limits;
+  }
+
+  /** Bytes that parsing takes now, beside the bodies. */
+  get bytes(): number {
+    let bytes = 0;
+    for (const { parsingBytes } of this.#running) bytes += parsingBytes;
+    return bytes;
+  }
+
+  /** Bytes that parsing may take: one thread at least is left to bodies that are no giants. */
+  get bytesMax(): number {
+    const { bodyBytesMax } = this.#limits;
+    const giants = this.#giantsMax * this.#parsingBytes(bodyBytesMax);
+    const others = this.#limits.parserThreadsMax - this.#giantsMax;
+    return giants + others * this.#parsingBytes(Math.min(GIANT_BYTES, bodyBytesMax));
+  }
+
+  /** Bodies that wait for a thread. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  /** Threads that are there. */
+  get threads(): number {
+    return this.#threads.size;
+  }
+
+  /**
+   * What a body says; its bytes are given up. @throws as `readContent`; WinnowError UNAVAILABLE where
+   * too many wait; the signal's reason when it is aborted while the body waits
+   */
+  read(body: RequestBody, question: BodyQuestion, signal: AbortSignal): Promise<BodyContent> {
+    return new Promise((resolve, reject) => {
+      signal.throwIfAborted();
+      if (this.#isClosed) throw closing();
+      const { parserQueueMax } = this.#limits;
+      const leave = (): void => {
+        this.#waiting.splice(this.#waiting.indexOf(job), 1);
+        reject(signal.reason as Error);
+      };
+      const job: Job = {
+        body,
+        question,
+        isGiant: body.bytes > GIANT_BYTES,
+        parsingBytes: this.#parsingBytes(body.bytes),
+        start: () => {
+          signal.removeEventListener("abort", leave);
+          this.#run(job).then(resolve, reject);
+        },
+        refuse: (error) => {
+          signal.removeEventListener("abort", leave);
+          reject(error);
+        },
+      };
+      if (this.#mayRun(job)) return job.start();
+      if (this.#waiting.length >= parserQueueMax) {
+        this.#parts.onQueueFull();
+        throw new WinnowError(
+          "UNAVAILABLE",
+          `${parserQueueMax} large bodies wait to be read already; try again`,
+        );
+      }
+      signal.addEventListener("abort", leave, { once: true });
+      this.#waiting.push(job);
+    });
+  }
+
+  /** Ends all threads; bodies that are with them are lost. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const job of this.#waiting.splice(0)) job.refuse(closing());
+    await this.#endIdle();
+    await Promise.all([...this.#threads].map((thread) => thread.end()));
+  }
+
+  get #giantsMax(): number {
+    return Math.max(1, this.#limits.parserThreadsMax - 1);
+  }
+
+  #parsingBytes(bodyBytes: number): number {
+    const values = Math.ceil(bodyBytes / VALUE_CHARACTERS_MIN);
+    return Math.min(values, this.#limits.jsonValuesMax) * VALUE_BYTES;
+  }
+
+  #mayRun({ isGiant }: Job): boolean {
+    if (this.#running.size >= this.#limits.parserThreadsMax) return false;
+    if (!isGiant) return true;
+    const giants = [...this.#running].filter((running) => running.isGiant).length;
+    return giants < this.#giantsMax;
+  }
+
+  /** In the order they came, save that giants let others pass. */
+  #runNext(): void {
+    for (;;) {
+      const next = this.#waiting.findIndex((job) => this.#mayRun(job));
+      if (next < 0) return;
+      this.#waiting.splice(next, 1)[0]!.start();
+    }
+  }
+
+  async #run(job: Job): Promise<BodyContent> {
+    this.#running.add(job);
+    try {
+      const bytes = await gatherBytes(job.body);
+      if (this.#isClosed) throw closing();
+      const thread = this.#idle.pop() ?? this.#startThread();
+      const answer = await thread.ask({ question: job.question, bytes });
+      if (!thread.isEnded) this.#keepIdle(thread);
+      return contentOf(answer);
+    } finally {
+      this.#running.delete(job);
+      this.#runNext();
+    }
+  }
+
+  #startThread(): ParserThread {
+    const { start = startParserThread } = this.#parts;
+    const thread = new ParserThread(start({ limits: bodyLimitsOf(this.#limits) }), () => {
+      this.#threads.delete(thread);
+      const at = this.#idle.indexOf(thread);
+      if (at >= 0) this.#idle.splice(at, 1);
+    });
+    this.#threads.add(thread);
+    return thread;
+  }
+
+  #keepIdle(thread: ParserThread): void {
+    const { clock } = this.#parts;
+    this.#idle.push(thread);
+    if (this.#rest !== undefined) clock.clearTimer(this.#rest);
+    this.#rest = clock.setTimer(IDLE_MS, () => void this.#endIdle());
+  }
+
+  async #endIdle(): Promise<void> {
+    if (this.#rest !== undefined) this.#parts.clock.clearTimer(this.#rest);
+    this.#rest = undefined;
+    await Promise.all(this.#idle.splice(0).map((thread) => thread.end()));
+  }
+}
+
+interface Asked {
+  readonly resolve: (answer: ParserAnswer) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** One thread; it keeps the process alive only while it has a body. */
+class ParserThread {
+  readonly #worker: Worker;
+  readonly #onEnd: () => void;
+  #asked: Asked | undefined;
+  #isEnded = false;
+
+  constructor(worker: Worker, onEnd: () => void) {
+    this.#worker = worker;
+    this.#onEnd = onEnd;
+    worker.on("message", (answer: ParserAnswer) => {
+      worker.unref();
+      this.#asked?.resolve(answer);
+      this.#asked = undefined;
+    });
+    worker.on("error", (error) => this.#ended(error));
+    worker.on("messageerror", (error) => {
+      this.#ended(error);
+      void worker.terminate();
+    });
+    worker.on("exit", () => this.#ended());
+    worker.unref();
+  }
+
+  get isEnded(): boolean {
+    return this.#isEnded;
+  }
+
+  /** @throws Error if the thread ends before it has answered */
+  ask(request: ParserRequest): Promise<ParserAnswer> {
+    return new Promise((resolve, reject) => {
+      this.#asked = { resolve, reject };
+      this.#worker.ref();
+      this.#worker.postMessage(request, [request.bytes.buffer]);
+    });
+  }
+
+  async end(): Promise<void> {
+    await this.#worker.terminate();
+  }
+
+  #ended(cause?: unknown): void {
+    if (!this.#isEnded) this.#onEnd();
+    this.#isEnded = true;
+    this.#asked?.reject(new Error("The thread that parses large bodies ended", { cause }));
+    this.#asked = undefined;
+  }
+}
+
+/**
+ * The compiled thread, also when this file runs from source: Node 20 cannot run TypeScript.
+ *
+ * @internal tests call it
+ */
+export function startParserThread(settings: ParserSettings): Worker {
+  const isSource = import.meta.url.endsWith(".ts");
+  const file = isSource ? "../../../dist/http/predict/parser-thread.js" : "./parser-thread.js";
+  return new Worker(new URL(file, import.meta.url), {
+    name: "winnow-parser",
+    workerData: settings,
+    execArgv: [],
+  });
+}
+
+function contentOf(answer: ParserAnswer): BodyContent {
+  if (answer.kind === "content") return unpackContent(answer.content);
+  if (answer.kind === "refused") throw new WinnowError(answer.code, answer.message);
+  throw new Error(`The parser failed: ${answer.message}`);
+}
+
+function bodyLimitsOf(limits: BodyLimits): BodyLimits {
+  const { jsonValuesMax, instancesMax, kMax, excludedIdsMax } = limits;
+  return { jsonValuesMax, instancesMax, kMax, excludedIdsMax };
+}
+
+function closing(): WinnowError {
+  return new WinnowError("UNAVAILABLE", "The router is closing");
+}

@@ -1,0 +1,120 @@
+// One predict request from bytes to bytes. The model is pinned while JSON is still unread, but what
+// pinning says counts only after the JSON was found to be sound: that is TensorFlow Serving's order.
+//
+//   body ─▶ pin ─▶ parse ─▶ signature ─▶ inputs, k, exclude ─▶ predict ─▶ write ─▶ answer
+//           └── released once, whatever happens behind it ───────────────┘
+
+import { WinnowError } from "@winnow/core";
+import type { PinnedModel, Prediction, PredictRequest, Predictor } from "../../predictor.ts";
+import type { BodyParser } from "./body-parser.ts";
+import { jsonAnswer } from "../http-answer.ts";
+import type { HttpAnswer } from "../http-answer.ts";
+import type { HttpSettings } from "../http-settings.ts";
+import { signatureNamed } from "./predict-request.ts";
+import type { PredictFormat } from "./predict-request.ts";
+import { writePrediction } from "./predict-response.ts";
+import type { RequestBody } from "../request-body.ts";
+import type { NamedModel } from "../request-path.ts";
+
+/** One request to predict. */
+export interface PredictCall {
+  readonly model: NamedModel;
+  readonly body: RequestBody;
+  readonly allowPartial: boolean;
+  readonly deadlineMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** An answer, how many instances it is for and how much of the tables it saw. */
+export interface PredictAnswer {
+  readonly answer: HttpAnswer;
+  readonly instances: number;
+  readonly coverage: number;
+}
+
+/** Answers predict requests. */
+export class PredictHandler {
+  readonly #predictor: Predictor;
+  readonly #settings: HttpSettings;
+  readonly #parser: BodyParser;
+
+  constructor(predictor: Predictor, settings: HttpSettings, parser: BodyParser) {
+    this.#predictor = predictor;
+    this.#settings = settings;
+    this.#parser = parser;
+  }
+
+  /** @throws WinnowError as the request or the cluster is at fault. */
+  async predict(call: PredictCall): Promise<PredictAnswer> {
+    const pinning = await settled(() => pinModel(this.#predictor, call.model));
+    try {
+      const { request, format, instances } = await this.#read(call, pinning);
+      const pinned = pinnedOf(pinning);
+      call.signal.throwIfAborted();
+      const prediction = await this.#predictor.predict(pinned, request);
+      const answer = await this.#write(pinned, prediction, format);
+      return { answer, instances, coverage: prediction.coverage };
+    } finally {
+      if (pinning.status === "fulfilled") pinning.value.release();
+    }
+  }
+
+  async #read(
+    call: PredictCall,
+    pinning: PromiseSettledResult<PinnedModel>,
+  ): Promise<{
+    readonly request: PredictRequest;
+    readonly format: PredictFormat;
+    readonly instances: number;
+  }> {
+    const signatures =
+      pinning.status === "fulfilled" ? pinning.value.program.signatures : undefined;
+    const { body, deadlineMs, signal, allowPartial } = call;
+    const reading = this.#parser.read(body, { kind: "predict", signatures }, signal);
+    const { signatureName, asked } = reading instanceof Promise ? await reading : reading;
+    const { program } = pinnedOf(pinning);
+    if (asked === undefined) throw new RangeError("a body was read without its inputs");
+    const { inputs, k, exclude, format, instances } = asked;
+    const signature = signatureNamed(program.signatures, signatureName);
+    const request = { signature, inputs, deadlineMs, signal, k, exclude, allowPartial };
+    return { request, format, instances };
+  }
+
+  async #write(
+    pinned: PinnedModel,
+    prediction: Prediction,
+    format: PredictFormat,
+  ): Promise<HttpAnswer> {
+    const body = await writePrediction(prediction.outputs, format, this.#settings);
+    return jsonAnswer(body, {
+      "x-winnow-model-version": String(pinned.version),
+      "x-winnow-coverage": coverageText(prediction.coverage),
+    });
+  }
+}
+
+/** Pins what a URL names. @throws WinnowError as `Predictor.pin`. */
+export function pinModel(predictor: Predictor, model: NamedModel): Promise<PinnedModel> {
+  if (model.unsafeVersion === undefined) return predictor.pin(model);
+  const wanted = `Specific(${model.model}, ${model.unsafeVersion})`;
+  throw new WinnowError("NOT_FOUND", `Servable not found for request: ${wanted}`);
+}
+
+async function settled<Value>(work: () => Promise<Value>): Promise<PromiseSettledResult<Value>> {
+  try {
+    return { status: "fulfilled", value: await work() };
+  } catch (reason) {
+    return { status: "rejected", reason };
+  }
+}
+
+function pinnedOf(pinning: PromiseSettledResult<PinnedModel>): PinnedModel {
+  if (pinning.status === "rejected") throw pinning.reason;
+  return pinning.value;
+}
+
+/** 1, or a share of six digits that never claims to be whole. */
+function coverageText(coverage: number): string {
+  if (coverage >= 1) return "1";
+  return String(Math.floor(coverage * 1e6) / 1e6);
+}

@@ -1,0 +1,202 @@
+// Output tensors → the body of a predict answer, byte for byte as TensorFlow Serving lays it out
+// (util/json_tensor.cc, MakeRowFormatJsonFromTensors and MakeColumnarFormatJsonFromTensors). One
+// output stands alone, several become members, in the signature's order.
+//
+//   row      {                                   column   {
+//                "predictions": [[-2.25], [1.5]              "outputs": [
+//                ]                                               -2.25,
+//            }                                                   1.5 …
+//
+// The row format gives each instance the list it has. The column format is one tensor per output, so
+// lists of different lengths (exclusions may leave fewer than k for one instance) are an error there.
+
+import { requireEqualRows, WinnowError } from "@winnow/core";
+import type { Tensor } from "@winnow/core";
+import { JsonWriter } from "../json/json-writer.ts";
+import type { PredictFormat } from "./predict-request.ts";
+import { writeRun, writeValue } from "./tensor-values.ts";
+
+/** Where a value of a tensor stands. */
+interface Cell {
+  readonly tensor: Tensor;
+  readonly asBase64: boolean;
+  /** Dimension from which on lists are opened. */
+  readonly dimension: number;
+  /** Position of the next value. */
+  readonly offset: number;
+}
+
+interface NamedOutput {
+  readonly name: Uint8Array;
+  readonly tensor: Tensor;
+  /** Strings of outputs named `…_bytes` are written as base64 objects. */
+  readonly asBase64: boolean;
+  /** Values per element of the first dimension. */
+  readonly stride: number;
+}
+
+const BYTES_PER_VALUE_GUESS = 16;
+const STRING_BYTES_GUESS = 6;
+const INDENT_BYTES = 4;
+const PIECE_BYTES = 256 * 1024;
+/** Values that are written without looking whether others wait. */
+const PIECE_VALUES = 16 * 1024;
+
+/**
+ * The body for these outputs. Long ones are written a piece at a time with other work in between.
+ * @throws WinnowError INVALID_ARGUMENT where rows do not match, RESOURCE_EXHAUSTED if too long.
+ */
+export async function writePrediction(
+  outputs: ReadonlyMap<string, Tensor>,
+  format: PredictFormat,
+  limits: { readonly answerBytesMax: number },
+): Promise<Buffer> {
+  if (outputs.size === 0) refuse("Cannot convert empty tensor map to JSON");
+  const named = [...outputs].map(([name, tensor]) => namedOutput(name, tensor));
+  const guess = named.reduce((sum, { tensor }) => sum + bytesGuess(tensor, format), 256);
+  const bytes = Math.min(guess, limits.answerBytesMax);
+  const writer = new JsonWriter({ bytes, bytesMax: limits.answerBytesMax });
+  if (format === "row") await writeRows(writer, named, rowCountOf(outputs));
+  else await writeColumns(writer, named);
+  return writer.finish();
+}
+
+/** So much that the buffer is seldom grown, for that copies it; memory that is not written costs nothing. */
+function bytesGuess({ dtype, shape, data }: Tensor, format: PredictFormat): number {
+  const layout = format === "row" ? 0 : data.length * INDENT_BYTES * (shape.length + 1);
+  if (dtype !== "string") return layout + data.length * BYTES_PER_VALUE_GUESS;
+  const bytes = data.byteLength + data.length * STRING_BYTES_GUESS;
+  return layout + (bytes > PIECE_BYTES ? bytes + PIECE_BYTES / 8 : bytes);
+}
+
+/** Lets other work run once a piece has been written since it last did. */
+function pauses(writer: JsonWriter): () => Promise<void> | undefined {
+  let pausedAt = writer.at;
+  return () => {
+    if (writer.at - pausedAt <= PIECE_BYTES) return undefined;
+    pausedAt = writer.at;
+    return new Promise((resolve) => void setImmediate(resolve));
+  };
+}
+
+function namedOutput(name: string, tensor: Tensor): NamedOutput {
+  const rows = tensor.shape[0] ?? 1;
+  return {
+    name: Buffer.from(name),
+    tensor,
+    asBase64: tensor.dtype === "string" && name.endsWith("_bytes"),
+    stride: rows === 0 ? 0 : tensor.data.length / rows,
+  };
+}
+
+function rowCountOf(outputs: ReadonlyMap<string, Tensor>): number {
+  let expected: number | undefined;
+  for (const [name, { shape }] of outputs) {
+    const [rows] = shape;
+    if (rows === undefined) refuse(`Tensor name: ${name} has no shape information `);
+    expected ??= rows;
+    if (rows !== expected) {
+      refuse(`Tensor name: ${name} has inconsistent batch size: ${rows} expecting: ${expected}`);
+    }
+  }
+  return expected ?? 0;
+}
+
+async function writeRows(
+  writer: JsonWriter,
+  outputs: readonly NamedOutput[],
+  rows: number,
+): Promise<void> {
+  const areObjects = outputs.length > 1;
+  writer.open("{");
+  writer.text("predictions");
+  writer.open("[");
+  const pause = pauses(writer);
+  for (let row = 0; row < rows; row++) {
+    const others = pause();
+    if (others !== undefined) await others;
+    if (areObjects) writer.open("{");
+    writer.singleLine = true;
+    for (const { name, tensor, asBase64, stride } of outputs) {
+      if (areObjects) writer.string(name);
+      const cell = { tensor, asBase64, dimension: 1, offset: row * stride };
+      if (tensor.rowLengths !== undefined) writeList(writer, cell, tensor.rowLengths[row]!);
+      else if (stride <= PIECE_VALUES) writeCell(writer, cell);
+      else await writeLargeCell(writer, cell, pause);
+    }
+    writer.singleLine = false;
+    if (areObjects) writer.close();
+  }
+  writer.close();
+  writer.close();
+}
+
+async function writeColumns(writer: JsonWriter, outputs: readonly NamedOutput[]): Promise<void> {
+  const areObjects = outputs.length > 1;
+  writer.open("{");
+  writer.text("outputs");
+  if (areObjects) writer.open("{");
+  for (const output of outputs) {
+    requireEqualRows(output.tensor, 'the column format needs as many for each: use "instances"');
+    if (areObjects) writer.string(output.name);
+    await writeColumn(writer, output);
+  }
+  if (areObjects) writer.close();
+  writer.close();
+}
+
+function writeColumn(writer: JsonWriter, { tensor, asBase64 }: NamedOutput): Promise<void> {
+  return writeLargeCell(writer, { tensor, asBase64, dimension: 0, offset: 0 }, pauses(writer));
+}
+
+/** A cell of any number of values. */
+async function writeLargeCell(
+  writer: JsonWriter,
+  cell: Cell,
+  pause: () => Promise<void> | undefined,
+): Promise<void> {
+  const { tensor, dimension, offset } = cell;
+  const { shape } = tensor;
+  const inner = shape.slice(dimension + 1).reduce((product, size) => product * size, 1);
+  const size = shape[dimension] ?? 1;
+  if (size * inner <= PIECE_VALUES) return writeCell(writer, cell);
+  writer.open("[");
+  // Elements that are values go by runs of them; lists go one by one.
+  const step = dimension === shape.length - 1 ? PIECE_VALUES : 1;
+  for (let index = 0; index < size; index += step) {
+    const others = pause();
+    if (others !== undefined) await others;
+    const part = { ...cell, dimension: dimension + 1, offset: offset + index * inner };
+    if (step > 1) writeRun(writer, part, Math.min(step, size - index));
+    else if (inner <= PIECE_VALUES) writeCell(writer, part);
+    else await writeLargeCell(writer, part, pause);
+  }
+  writer.close();
+}
+
+function writeCell(writer: JsonWriter, cell: Cell): void {
+  const { tensor, asBase64, dimension, offset } = cell;
+  const { shape } = tensor;
+  if (dimension >= shape.length) return writeValue(writer, cell);
+  const size = shape[dimension]!;
+  if (dimension === shape.length - 1) return writeList(writer, cell, size);
+  writer.open("[");
+  let stride = 1;
+  for (let level = dimension + 1; level < shape.length; level++) stride *= shape[level]!;
+  for (let index = 0; index < size; index++) {
+    const inner = offset + index * stride;
+    writeCell(writer, { tensor, asBase64, dimension: dimension + 1, offset: inner });
+  }
+  writer.close();
+}
+
+/** The last dimension: `count` values. */
+function writeList(writer: JsonWriter, cell: Cell, count: number): void {
+  writer.open("[");
+  if (count > 0) writeRun(writer, cell, count);
+  writer.close();
+}
+
+function refuse(message: string): never {
+  throw new WinnowError("INVALID_ARGUMENT", message);
+}

@@ -1,0 +1,254 @@
+// From a request to its answer: dispatch over the routes of `request-path.ts`. Nothing in here knows
+// sockets or fastify.
+
+import type { IncomingMessage } from "node:http";
+import { Transfers, WinnowError } from "@winnow/core";
+import type { Clock, HeldMemory } from "@winnow/core";
+import type { Predictor } from "../../predictor.ts";
+import { BodyParser } from "../predict/body-parser.ts";
+import { examplesError } from "../predict/examples-request.ts";
+import { emptyAnswer, errorAnswer, jsonAnswer, pageAnswer, textAnswer } from "../http-answer.ts";
+import type { HttpAnswer } from "../http-answer.ts";
+import type { HttpObserver, MetricsPage } from "../http-observer.ts";
+import type { HttpSettings } from "../http-settings.ts";
+import { metadataDocument } from "./metadata-document.ts";
+import { openApiDocument } from "./openapi-document.ts";
+import { PredictHandler, pinModel } from "../predict/predict-handler.ts";
+import { readBody } from "../request-body.ts";
+import type { RequestBody } from "../request-body.ts";
+import type { NamedModel, Route } from "../request-path.ts";
+import { statusDocument } from "./status-document.ts";
+
+/** One request as the handler sees it. */
+export interface ApiCall {
+  readonly method: string;
+  readonly request: IncomingMessage;
+  readonly deadlineMs: number;
+  readonly signal: AbortSignal;
+  /** Rejects when the signal is aborted. */
+  readonly exhausted: Promise<never>;
+}
+
+/** An answer and what there is to tell of it. */
+export interface ApiAnswer {
+  readonly answer: HttpAnswer;
+  readonly instances?: number;
+  readonly coverage?: number;
+}
+
+/** What the handler asks of the process it runs in. */
+export interface ApiHost {
+  readonly clock: Clock;
+  readonly observer: HttpObserver | undefined;
+  readonly metrics: MetricsPage | undefined;
+  /** No new work is welcome: readiness says so. */
+  isDraining(): boolean;
+}
+
+type Kind<K extends Route["kind"]> = Extract<Route, { readonly kind: K }>;
+
+/** Answers every request of the predict API and Winnow's own paths. */
+export class ApiHandler {
+  readonly #predictor: Predictor;
+  readonly #settings: HttpSettings;
+  readonly #host: ApiHost;
+  readonly #predicts: PredictHandler;
+  readonly #bodies: Transfers;
+  readonly #parser: BodyParser;
+  #inFlight = 0;
+
+  constructor(predictor: Predictor, settings: HttpSettings, host: ApiHost) {
+    this.#predictor = predictor;
+    this.#settings = settings;
+    this.#host = host;
+    this.#parser = new BodyParser({
+      clock: host.clock,
+      settings,
+      onGivenUp: (reason) => host.observer?.gaveUp?.("body", reason),
+    });
+    this.#predicts = new PredictHandler(predictor, settings, this.#parser);
+    this.#bodies = new Transfers(host.clock, {
+      bytesMax: settings.bodyBytesInFlightMax,
+      smallBytes: settings.smallBodyBytes,
+      reserveBytes: settings.bodyReserveBytes,
+      stallMs: settings.bodyStallMs,
+      timeoutMs: settings.bodyTimeoutMs,
+      lookMs: settings.connectionCheckMs,
+    });
+  }
+
+  /** Bodies that arrive or are worked on, and what the parsing of the large ones takes. */
+  held(): readonly HeldMemory[] {
+    const { bytes, bytesMax } = this.#bodies;
+    return [{ kind: "requests", bytes, bytesMax }, this.#parser.held()];
+  }
+
+  /** Lets go of its timers and threads. */
+  async close(): Promise<void> {
+    this.#bodies.close();
+    await this.#parser.close();
+  }
+
+  /** @throws WinnowError, RefusedBody: `failureAnswer` has their answers. */
+  answer(route: Route, call: ApiCall): ApiAnswer | Promise<ApiAnswer> {
+    if (route.kind === "predict") return this.#predict(route.model, call);
+    if (route.kind === "examples") return this.#classifyOrRegress(route, call);
+    if (route.kind === "metadata") return this.#metadata(route.model);
+    if (route.kind === "outside") return this.#outside(route, call);
+    return { answer: this.#simple(route, call) };
+  }
+
+  #simple(
+    route: Exclude<Route, { readonly kind: "predict" | "examples" | "metadata" | "outside" }>,
+    call: ApiCall,
+  ): HttpAnswer {
+    switch (route.kind) {
+      case "status":
+        return this.#status(route.model);
+      case "list":
+        return this.#settings.ownPaths ? this.#list() : nameless();
+      case "nameless":
+        return nameless();
+      case "malformed":
+        return errorAnswer(400, `Malformed request: ${call.method} ${route.path}`);
+      case "overflow":
+        return emptyAnswer(400, "application/json");
+      case "preflight":
+        return preflight(call.request.headers.origin);
+      case "illegal":
+        return pageAnswer(400);
+      case "unsupported":
+        return pageAnswer(501);
+    }
+  }
+
+  async #predict(model: NamedModel, call: ApiCall): Promise<ApiAnswer> {
+    this.#admit();
+    const body = await this.#read(call);
+    try {
+      this.#admit();
+      this.#inFlight++;
+      try {
+        const { deadlineMs, signal } = call;
+        const allowPartial = isYes(call.request.headers["x-winnow-allow-partial"]);
+        return await this.#predicts.predict({ model, body, allowPartial, deadlineMs, signal });
+      } finally {
+        this.#inFlight--;
+      }
+    } finally {
+      body.close();
+    }
+  }
+
+  #read({ request, exhausted }: ApiCall): Promise<RequestBody> {
+    return readBody(request, {
+      bodies: this.#bodies,
+      bodyBytesMax: this.#settings.bodyBytesMax,
+      exhausted,
+      onGivenUp: (reason) => this.#host.observer?.gaveUp?.("body", reason),
+    });
+  }
+
+  /** Refuses before any work is done. */
+  #admit(): void {
+    if (this.#inFlight < this.#settings.inFlightMax) return;
+    throw new WinnowError(
+      "UNAVAILABLE",
+      `All ${this.#settings.inFlightMax} places for requests are taken; try again`,
+    );
+  }
+
+  async #classifyOrRegress(route: Kind<"examples">, call: ApiCall): Promise<ApiAnswer> {
+    const body = await this.#read(call);
+    try {
+      const { signatureName } = await this.#parser.read(body, { kind: "examples" }, call.signal);
+      const pinned = await pinModel(this.#predictor, route.model);
+      try {
+        throw examplesError(route.method, pinned.program, signatureName);
+      } finally {
+        pinned.release();
+      }
+    } finally {
+      body.close();
+    }
+  }
+
+  async #metadata(model: NamedModel): Promise<ApiAnswer> {
+    const pinned = await pinModel(this.#predictor, model);
+    try {
+      return { answer: jsonAnswer(metadataDocument(pinned)) };
+    } finally {
+      pinned.release();
+    }
+  }
+
+  /** A label in the URL is not looked at, as in TensorFlow Serving. */
+  #status(target: NamedModel): HttpAnswer {
+    const { model, version } = target;
+    const versions = this.#predictor.status(model);
+    if (versions === undefined || versions.length === 0) {
+      throw new WinnowError("NOT_FOUND", `Could not find any versions of model ${model}`);
+    }
+    if (version === undefined) return jsonAnswer(statusDocument(versions));
+    const wanted = versions.filter((status) => status.version === version);
+    if (wanted.length === 0 || target.unsafeVersion !== undefined) {
+      const digits = target.unsafeVersion ?? String(version);
+      throw new WinnowError("NOT_FOUND", `Could not find version ${digits} of model ${model}`);
+    }
+    return jsonAnswer(statusDocument(wanted));
+  }
+
+  #list(): HttpAnswer {
+    const models = this.#predictor.models().map((name) => ({ name }));
+    return jsonAnswer(Buffer.from(`${JSON.stringify({ models }, null, 1)}\n`));
+  }
+
+  async #outside(route: Kind<"outside">, call: ApiCall): Promise<ApiAnswer> {
+    const { metrics } = this.#host;
+    const { metricsPath } = this.#settings;
+    if (metrics !== undefined && route.path.split("?", 1)[0] === metricsPath) {
+      if (route.path === metricsPath) return { answer: textAnswer(200, await metrics.text()) };
+      const text = `Unexpected path: ${route.path}. Should be ${metricsPath}`;
+      return { answer: textAnswer(400, text) };
+    }
+    const isRead = call.method === "GET" || call.method === "HEAD";
+    return { answer: (isRead ? this.#ownPath(route.path) : undefined) ?? pageAnswer(404) };
+  }
+
+  #ownPath(path: string): HttpAnswer | undefined {
+    if (!this.#settings.ownPaths) return undefined;
+    switch (path) {
+      case "/healthz":
+      case "/livez":
+        return textAnswer(200, "ok\n");
+      case "/readyz":
+        return this.#readiness();
+      case "/openapi.json":
+        return jsonAnswer(Buffer.from(openApiDocument()));
+      default:
+        return undefined;
+    }
+  }
+
+  #readiness(): HttpAnswer {
+    if (this.#host.isDraining()) return textAnswer(503, "draining\n");
+    if (!this.#predictor.ready) return textAnswer(503, "no complete routing table yet\n");
+    if (this.#bodies.shortMs >= this.#settings.unreadyAfterMs) {
+      return textAnswer(503, "no memory for requests\n");
+    }
+    return textAnswer(200, "ok\n");
+  }
+}
+
+function nameless(): HttpAnswer {
+  return errorAnswer(400, "Missing model name in request.");
+}
+
+function preflight(origin: string | undefined): HttpAnswer {
+  const isAllowed = origin !== undefined && /https?:\/\//.test(origin);
+  return emptyAnswer(isAllowed ? 200 : 400, "text/html; charset=ISO-8859-1");
+}
+
+function isYes(header: string | readonly string[] | undefined): boolean {
+  return typeof header === "string" && /^(1|true|yes)$/i.test(header.trim());
+}

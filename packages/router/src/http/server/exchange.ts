@@ -1,0 +1,125 @@
+// One request and its answer on their connection: when its client has left, how the answer leaves, and
+// what becomes of a body that nobody wants any more. Exactly one answer is written for a request,
+// whoever comes first: the handler, the deadline, or the parser that finds the body malformed.
+//
+//   open ── answer ──▶ answered ── read by the client ─────────────▶ closed
+//     │                   └── reads nothing, or too slowly: cut ──▶
+//     └── client leaves ───────────────────────────────────────────▶
+//
+// An answer may come before its request has ended (too long, too slow, no memory). The rest of such a
+// body is read past, so that the client gets to read why; if it does not end soon, the connection does.
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { Readable } from "node:stream";
+import { PIECE_BYTES, WinnowError, setGraceTimer } from "@winnow/core";
+import type { Clock, GiveUpReason, Transfer, Transfers } from "@winnow/core";
+import type { FastifyReply } from "fastify";
+import { Patience } from "../../patience.ts";
+import type { HttpAnswer } from "../http-answer.ts";
+
+/** What exchanges share. */
+export interface ExchangeParts {
+  readonly clock: Clock;
+  readonly answers: Transfers;
+  readonly settings: { readonly requestTimeoutMs: number; readonly discardMs: number };
+  /** An answer was given up: its client does not read it. */
+  readonly onUnread: (reason: GiveUpReason) => void;
+}
+
+/** Statuses of requests that took too long: their connections are not worth keeping. */
+const TOO_SLOW: ReadonlySet<number> = new Set([408, 504]);
+
+/** One request and its answer. */
+export class Exchange {
+  readonly patience: Patience;
+  readonly #parts: ExchangeParts;
+  readonly #request: IncomingMessage;
+  readonly #response: ServerResponse;
+  readonly #reply: FastifyReply;
+  #isAnswered = false;
+  #isClosed = false;
+  /** Holds the answer. */
+  #transfer: Transfer | undefined;
+
+  constructor(parts: ExchangeParts, reply: FastifyReply) {
+    this.#parts = parts;
+    this.#reply = reply;
+    this.#request = reply.request.raw;
+    this.#response = reply.raw;
+    this.patience = new Patience(parts.clock, { timeoutMs: parts.settings.requestTimeoutMs });
+    this.#response.once("close", () => this.#close());
+  }
+
+  /** Whether an answer of it is still being made or written: nothing else may be. */
+  get isPending(): boolean {
+    return this.#isAnswered ? !this.#isClosed : this.#request.complete;
+  }
+
+  /** Whether bytes that come now still belong to this request, which has its answer. */
+  get isAnsweredEarly(): boolean {
+    return this.#isAnswered && !this.#request.complete;
+  }
+
+  /** Whether there is memory for the answer until its client has read it; it is then held. */
+  hold(answer: HttpAnswer): boolean {
+    if (this.#isClosed) return true;
+    const { answers, onUnread } = this.#parts;
+    const transfer = answers.open((reason) => {
+      onUnread(reason);
+      this.#response.destroy();
+    });
+    if (!transfer.take(answer.body.length)) {
+      transfer.close();
+      return false;
+    }
+    this.#transfer = transfer;
+    return true;
+  }
+
+  /** Writes the answer; `isLast`: the connection ends with it. */
+  send({ status, headers, body }: HttpAnswer, isLast: boolean): void {
+    this.patience.end();
+    this.#isAnswered = true;
+    const reply = this.#reply;
+    reply.code(status).headers(headers);
+    const isEarly = !this.#request.complete && hasBody(this.#request);
+    if (isLast || (isEarly && TOO_SLOW.has(status))) reply.header("connection", "close");
+    if (isEarly) this.#readPast();
+    if (body.length <= PIECE_BYTES) {
+      reply.send(body);
+      return;
+    }
+    reply.header("content-length", body.length);
+    reply.send(
+      Readable.from(this.#pieces(body), { objectMode: false, highWaterMark: PIECE_BYTES }),
+    );
+  }
+
+  *#pieces(body: Buffer): Generator<Buffer> {
+    for (let at = 0; at < body.length; at += PIECE_BYTES) {
+      yield body.subarray(at, at + PIECE_BYTES);
+      // Asked for the next piece, the socket has taken this one.
+      this.#transfer?.moved(PIECE_BYTES);
+    }
+  }
+
+  #readPast(): void {
+    const request = this.#request;
+    request.resume();
+    const { clock, settings } = this.#parts;
+    const timer = setGraceTimer(clock, { delayMs: settings.discardMs }, () =>
+      request.socket.destroySoon(),
+    );
+    request.once("close", () => timer.clear());
+  }
+
+  #close(): void {
+    this.#isClosed = true;
+    this.#transfer?.close();
+    this.patience.stop(() => new WinnowError("CANCELLED", "The client closed the connection"));
+  }
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+}

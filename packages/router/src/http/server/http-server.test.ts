@@ -1,0 +1,172 @@
+// The server as clients meet it, over sockets: headers, bodies, own paths.
+
+import { gzipSync } from "node:zlib";
+import { afterEach, describe, expect, test } from "vitest";
+import { postPredict, send } from "../http-client.cases.ts";
+import { BODY, closeAll, errorOf, start, until } from "./running-server.cases.ts";
+
+afterEach(closeAll);
+
+describe("an answer", () => {
+  test("carries version, coverage, length and date, and no charset", async () => {
+    const { port, predictor } = await start();
+
+    const received = await postPredict(port, BODY);
+
+    expect(received.status).toBe(200);
+    expect(received.headers).toMatchObject({
+      "content-type": "application/json",
+      "content-length": String(received.bytes.length),
+      "x-winnow-model-version": "1",
+      "x-winnow-coverage": "1",
+    });
+    expect(received.headers.date).toBeDefined();
+    expect(received.headers["transfer-encoding"]).toBeUndefined();
+    expect(predictor.pins).toBe(0);
+  });
+
+  test("tells its coverage and never rounds it up to 1", async () => {
+    const { port, predictor } = await start();
+    predictor.coverage = 0.999_999_9;
+
+    const received = await postPredict(port, BODY, {
+      headers: { "X-Winnow-Allow-Partial": "true" },
+    });
+
+    expect(received.headers["x-winnow-coverage"]).toBe("0.999999");
+    expect(predictor.requests[0]?.allowPartial).toBe(true);
+  });
+
+  test("has k candidates without those excluded", async () => {
+    const { port } = await start();
+
+    const body = { instances: ["42", "1"], k: 2, exclude: [["Brazil (1985)"], []] };
+    const received = await postPredict(port, JSON.stringify(body));
+
+    expect(JSON.parse(received.text)).toEqual({
+      predictions: [
+        { output_1: [6.1, 3], output_2: ["Alien (1979)", "Heat (1995)"] },
+        { output_1: [7, 2], output_2: ["Brazil (1985)", "Speed (1994)"] },
+      ],
+    });
+  });
+
+  test.each([
+    "application/json",
+    "foo",
+    "multipart/form-data",
+    "application/x-www-form-urlencoded",
+  ])("does not depend on the content type %s", async (type) => {
+    const { port } = await start();
+
+    const received = await postPredict(port, BODY, { headers: { "Content-Type": type } });
+
+    expect(received.status).toBe(200);
+  });
+
+  test("is for the unpacked body where gzip is named in any way", async () => {
+    const { port } = await start();
+
+    const packed = await postPredict(port, gzipSync(BODY), {
+      headers: { "Content-Encoding": "x-gzip" },
+    });
+    const upperCase = await postPredict(port, gzipSync(BODY), {
+      headers: { "Content-Encoding": "GZIP" },
+    });
+
+    expect(packed.status).toBe(200);
+    expect(errorOf(upperCase.text)).toContain("Invalid value. at offset: 0");
+  });
+
+  test("to HEAD has no body", async () => {
+    const { port } = await start();
+
+    const received = await send(port, { method: "HEAD", path: "/v1/models/retrieval" });
+
+    expect([received.status, received.text]).toEqual([400, ""]);
+  });
+
+  test("to a version beyond int64 is empty", async () => {
+    const { port } = await start();
+
+    const path = "/v1/models/retrieval/versions/9999999999999999999:predict";
+    const received = await send(port, { method: "POST", path, body: BODY });
+
+    expect([received.status, received.text, received.headers["content-type"]]).toEqual([
+      400,
+      "",
+      "application/json",
+    ]);
+  });
+
+  test.each([
+    ["https://a.example", 200],
+    ["file:", 400],
+  ])("to a preflight from %s is %d and empty", async (origin, status) => {
+    const { port } = await start({ cors: true });
+
+    const received = await send(port, {
+      method: "OPTIONS",
+      path: "/v1/models/retrieval:predict",
+      headers: { Origin: origin },
+    });
+
+    expect([received.status, received.text]).toEqual([status, ""]);
+    expect(received.headers["access-control-allow-methods"]).toBe("POST, GET");
+  });
+
+  test("is reported to the observer", async () => {
+    const { port, answered } = await start();
+
+    await postPredict(port, '{"instances": ["1", "2"]}');
+    await postPredict(port, "{", { model: "unknown" });
+
+    await until(() => answered.length === 2);
+    expect(answered[0]).toMatchObject({
+      api: "predict",
+      model: "retrieval",
+      code: "OK",
+      instances: 2,
+    });
+    expect(answered[1]).toMatchObject({
+      model: "unknown",
+      status: 400,
+      code: "INVALID_ARGUMENT",
+      instances: 0,
+    });
+  });
+});
+
+describe("own paths", () => {
+  test("answer probes, the list of models and the description", async () => {
+    const { port, predictor } = await start();
+    const get = (path: string): Promise<{ status: number; text: string }> =>
+      send(port, { method: "GET", path });
+
+    const models = await get("/v1/models");
+
+    expect((await get("/healthz")).status).toBe(200);
+    expect((await get("/livez")).status).toBe(200);
+    expect((await get("/readyz")).status).toBe(200);
+    expect(JSON.parse(models.text)).toEqual({
+      models: [{ name: "broken" }, { name: "ranking" }, { name: "retrieval" }],
+    });
+    expect(JSON.parse((await get("/openapi.json")).text)).toHaveProperty("openapi", "3.1.0");
+    predictor.ready = false;
+    expect((await get("/readyz")).status).toBe(503);
+  });
+
+  test("are TensorFlow Serving's where they are switched off", async () => {
+    const { port } = await start({ ownPaths: false });
+
+    const page = await send(port, { method: "GET", path: "/healthz" });
+    const models = await send(port, { method: "GET", path: "/v1/models" });
+
+    expect([page.status, page.headers["content-type"], page.headers.connection]).toEqual([
+      404,
+      "text/html",
+      "close",
+    ]);
+    expect(errorOf(models.text)).toBe("Missing model name in request.");
+  });
+});

@@ -1,0 +1,257 @@
+// The HTTP edge: fastify with one route for everything. The target of every request is rewritten to
+// "/" before fastify's router sees it, so that none of the router's own rules (parameters, decoding,
+// trailing slashes, length limits, automatic HEAD) applies; `request-path.ts` reads the original.
+// Bodies are not parsed by fastify either: whatever the content type says, the handler reads bytes.
+//
+//   socket ─▶ fastify ─▶ routeOf ─▶ ApiHandler ─▶ answer ─▶ Exchange ─▶ socket
+//                │                        deadline, client gone: Exchange
+//                └ broken HTTP: answerBrokenRequest
+
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { Transfers, WinnowError } from "@winnow/core";
+import type { Environment, HeldMemory } from "@winnow/core";
+import { fastify } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Predictor } from "../../predictor.ts";
+import { ApiHandler } from "./api-handler.ts";
+import type { ApiAnswer } from "./api-handler.ts";
+import { answerBrokenRequest } from "./broken-request.ts";
+import { keepRoom } from "./connection-room.ts";
+import { drainConnections } from "./connection-drain.ts";
+import { Exchange } from "./exchange.ts";
+import type { ExchangeParts } from "./exchange.ts";
+import { RefusedBody, errorAnswer, failureAnswer } from "../http-answer.ts";
+import type { HttpAnswer } from "../http-answer.ts";
+import type { HttpObserver, MetricsPage } from "../http-observer.ts";
+import { leaveWanted } from "../request-body.ts";
+import { resolveHttpOptions } from "../http-settings.ts";
+import type { HttpOptions, HttpSettings } from "../http-settings.ts";
+import { routeOf } from "../request-path.ts";
+import type { Route } from "../request-path.ts";
+
+/** What the server needs of its process. */
+export interface HttpEnvironment extends Environment {
+  readonly observer?: HttpObserver | undefined;
+  readonly metrics?: MetricsPage | undefined;
+}
+
+/** A server of the predict API. */
+export interface HttpServer {
+  /** Starts to listen; port 0 takes any free one. Gives the port taken. */
+  listen(address: { readonly host: string; readonly port: number }): Promise<{ port: number }>;
+  /** Stops accepting, answers what comes on open connections, resolves when all are closed. */
+  drain(): Promise<void>;
+  /** Stops at once; requests being answered are cut. */
+  close(): Promise<void>;
+  /** What is held for clients now. */
+  held(): readonly HeldMemory[];
+}
+
+const CORS_HEADERS = {
+  "access-control-allow-origin": "*",
+  "access-control-allow-methods": "POST, GET",
+  "access-control-allow-headers": "Content-Type",
+} as const;
+const ROUTES_WITHOUT_CORS: ReadonlySet<Route["kind"]> = new Set([
+  "outside",
+  "illegal",
+  "unsupported",
+]);
+
+/** Makes a server that answers from `predictor`; it does not listen yet. */
+export function createHttpServer(
+  predictor: Predictor,
+  options: HttpOptions,
+  environment: HttpEnvironment,
+): HttpServer {
+  return new FastifyServer(predictor, resolveHttpOptions(options), environment);
+}
+
+class FastifyServer implements HttpServer {
+  readonly #settings: HttpSettings;
+  readonly #environment: HttpEnvironment;
+  readonly #handler: ApiHandler;
+  readonly #app: FastifyInstance<Server, IncomingMessage, ServerResponse>;
+  readonly #answers: Transfers;
+  readonly #exchangeParts: ExchangeParts;
+  /** The exchange that began last on each connection. */
+  readonly #exchanges = new WeakMap<Socket, Exchange>();
+  #isDraining = false;
+  #drained: Promise<void> | undefined;
+
+  constructor(predictor: Predictor, settings: HttpSettings, environment: HttpEnvironment) {
+    this.#settings = settings;
+    this.#environment = environment;
+    const { clock, observer } = environment;
+    this.#handler = new ApiHandler(predictor, settings, {
+      clock,
+      observer,
+      metrics: environment.metrics,
+      isDraining: () => this.#isDraining,
+    });
+    this.#answers = new Transfers(clock, {
+      bytesMax: settings.answerBytesInFlightMax,
+      smallBytes: 0,
+      reserveBytes: 0,
+      stallMs: settings.answerStallMs,
+      timeoutMs: settings.answerTimeoutMs,
+      lookMs: settings.connectionCheckMs,
+    });
+    this.#exchangeParts = {
+      clock,
+      answers: this.#answers,
+      settings,
+      onUnread: (reason) => observer?.gaveUp?.("answer", reason),
+    };
+    this.#app = this.#createApp();
+  }
+
+  async listen(address: { host: string; port: number }): Promise<{ port: number }> {
+    await this.#app.listen(address);
+    return { port: (this.#app.server.address() as AddressInfo).port };
+  }
+
+  drain(): Promise<void> {
+    this.#isDraining = true;
+    this.#drained ??= this.#drain();
+    return this.#drained;
+  }
+
+  async close(): Promise<void> {
+    this.#isDraining = true;
+    this.#app.server.closeAllConnections();
+    await this.#end();
+  }
+
+  held(): readonly HeldMemory[] {
+    const { bytes, bytesMax } = this.#answers;
+    return [...this.#handler.held(), { kind: "answers", bytes, bytesMax }];
+  }
+
+  async #drain(): Promise<void> {
+    await drainConnections(this.#app.server, this.#environment.clock, this.#settings);
+    await this.#end();
+  }
+
+  async #end(): Promise<void> {
+    await this.#app.close();
+    await this.#handler.close();
+    this.#answers.close();
+  }
+
+  #createApp(): FastifyInstance<Server, IncomingMessage, ServerResponse> {
+    const settings = this.#settings;
+    const app = fastify({
+      bodyLimit: settings.bodyBytesMax,
+      // Bodies have limits of their own (`request-body.ts`); Node's would answer a second time.
+      requestTimeout: 0,
+      keepAliveTimeout: settings.keepAliveTimeoutMs,
+      return503OnClosing: false,
+      exposeHeadRoutes: false,
+      forceCloseConnections: true,
+      rewriteUrl: () => "/",
+      http: {
+        maxHeaderSize: settings.headerBytesMax,
+        headersTimeout: settings.headersTimeoutMs,
+        connectionsCheckingInterval: settings.connectionCheckMs,
+      },
+      clientErrorHandler: (error, socket) =>
+        answerBrokenRequest(error, socket, this.#exchanges.get(socket)),
+    });
+    keepRoom(app.server, settings.connectionsMax, (loss) =>
+      this.#environment.observer?.gaveUp?.("connection", loss),
+    );
+    app.removeAllContentTypeParsers();
+    app.addContentTypeParser("*", (_request, _payload, done) => done(null, undefined));
+    // A malformed content type would be refused before any parser is asked.
+    app.addHook("onRequest", (request, _reply, done) => {
+      request.headers["content-type"] = "application/octet-stream";
+      done();
+    });
+    const answer = (request: FastifyRequest, reply: FastifyReply): void => {
+      void this.#serve(request, this.#exchangeOf(reply));
+    };
+    app.route({ method: app.supportedMethods, url: "/", handler: answer });
+    app.setNotFoundHandler(answer);
+    app.setErrorHandler((error, _request, reply) => {
+      this.#send(this.#exchangeOf(reply), this.#failed(error), false);
+    });
+    // Who waits for leave to send a body gets it when the body is wanted, not before it is refused.
+    app.server.on("checkContinue", (request, response) => {
+      leaveWanted.set(request, response);
+      app.server.emit("request", request, response);
+    });
+    return app;
+  }
+
+  #exchangeOf(reply: FastifyReply): Exchange {
+    const exchange = new Exchange(this.#exchangeParts, reply);
+    this.#exchanges.set(reply.request.raw.socket, exchange);
+    return exchange;
+  }
+
+  /** Answers one request; never rejects. */
+  async #serve(request: FastifyRequest, exchange: Exchange): Promise<void> {
+    const { clock } = this.#environment;
+    const startMs = clock.nowMs();
+    const route = routeOf(request.method, request.originalUrl);
+    let given: ApiAnswer;
+    let code = "OK";
+    try {
+      const { deadlineMs, signal, exhausted } = exchange.patience;
+      const { method, raw } = request;
+      const call = { method, request: raw, deadlineMs, signal, exhausted };
+      const outcome = this.#handler.answer(route, call);
+      given = outcome instanceof Promise ? await Promise.race([outcome, exhausted]) : outcome;
+      if (!exchange.hold(given.answer)) throw this.#answersUnread();
+      if (given.answer.status >= 400) code = codeOfStatus(given.answer.status);
+    } catch (error) {
+      given = { answer: this.#failed(error) };
+      code = error instanceof WinnowError ? error.code : codeOfStatus(given.answer.status);
+      exchange.hold(given.answer);
+    }
+    this.#send(exchange, given.answer, !ROUTES_WITHOUT_CORS.has(route.kind));
+    this.#environment.observer?.answered({
+      api: route.kind === "examples" ? route.method : route.kind,
+      model: "model" in route ? route.model.model : undefined,
+      status: given.answer.status,
+      code,
+      instances: given.instances ?? 0,
+      coverage: given.coverage ?? 1,
+      answerBytes: given.answer.body.length,
+      elapsedMs: clock.nowMs() - startMs,
+    });
+  }
+
+  #answersUnread(): WinnowError {
+    this.#environment.observer?.gaveUp?.("answer", "memory");
+    return new WinnowError(
+      "UNAVAILABLE",
+      `Answers of ${this.#answers.bytesMax} bytes wait for their clients to read them; try again`,
+    );
+  }
+
+  #failed(error: unknown): HttpAnswer {
+    if (error instanceof WinnowError || error instanceof RefusedBody) {
+      return failureAnswer(error, this.#settings.retryAfterSeconds);
+    }
+    this.#environment.log.error("request failed by a fault of the router", { error });
+    return errorAnswer(500, "The router failed to answer; its log says why");
+  }
+
+  #send(exchange: Exchange, answer: HttpAnswer, mayCors: boolean): void {
+    const isCors = mayCors && this.#settings.cors;
+    const headers = isCors ? { ...answer.headers, ...CORS_HEADERS } : answer.headers;
+    exchange.send({ ...answer, headers }, this.#isDraining);
+  }
+}
+
+function codeOfStatus(status: number): string {
+  if (status === 404) return "NOT_FOUND";
+  if (status === 501) return "UNIMPLEMENTED";
+  if (status === 503) return "UNAVAILABLE";
+  if (status === 408) return "CANCELLED";
+  if (status >= 500) return "INTERNAL";
+  return status === 413 ? "RESOURCE_EXHAUSTED" : "INVALID_ARGUMENT";
+}

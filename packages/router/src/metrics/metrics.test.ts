@@ -1,0 +1,140 @@
+// What the metrics page says after a few requests.
+
+import { expect, test } from "vitest";
+import type { ClusterStanding } from "../workers/cluster-standing.ts";
+import type { AnsweredRequest } from "../http/http-observer.ts";
+import { createMetrics } from "./metrics.ts";
+
+const ANSWERED: AnsweredRequest = {
+  api: "predict",
+  model: "movies",
+  status: 200,
+  code: "OK",
+  instances: 3,
+  coverage: 1,
+  answerBytes: 100,
+  elapsedMs: 2,
+};
+const ROUTER = {
+  counters: { requests: 2, questions: 5, rows: 300, waiting: 1 },
+  models: () => ["movies"],
+  workers: () => [
+    { askable: true, trusted: true },
+    { askable: true, trusted: false },
+    { askable: false, trusted: true },
+  ],
+  orders: { standing: () => ({ number: 7, following: 2, behind: 1 }) },
+  standing: (): ClusterStanding => ({
+    generation: 12,
+    membershipAgeMs: 1500,
+    models: [
+      {
+        model: "movies",
+        version: 3,
+        coverage: 0.75,
+        partitions: { covered: 4, underreplicated: 2, lost: 2 },
+      },
+    ],
+  }),
+};
+
+test("the page counts requests under Winnow's names and TensorFlow Serving's", async () => {
+  const metrics = createMetrics({ version: "1.2.3", processMetrics: false });
+  metrics.watch(ROUTER);
+
+  metrics.http.answered(ANSWERED);
+  metrics.http.answered({ ...ANSWERED, coverage: 0.5 });
+  metrics.http.answered({ ...ANSWERED, code: "NOT_FOUND", status: 404, instances: 0 });
+  metrics.http.answered({ ...ANSWERED, api: "status", instances: 0 });
+  const page = await metrics.text();
+
+  expect(page).toContain('winnow_requests_total{model="movies",kind="predict",code="OK"} 2');
+  expect(page).toContain('winnow_requests_total{model="movies",kind="status",code="OK"} 1');
+  expect(page).toContain('winnow_instances_total{model="movies"} 6');
+  expect(page).toContain('winnow_partial_responses_total{model="movies"} 1');
+  expect(page).toMatch(/^# TYPE :tensorflow:serving:request_count counter$/m);
+  expect(page).toContain(':tensorflow:serving:request_count{model_name="movies",status="OK"} 2');
+  expect(page).toContain(
+    ':tensorflow:serving:request_latency_sum{model_name="movies",API="predict",entrypoint="REST"} 4000',
+  );
+});
+
+test("gRPC calls count beside REST requests, told apart", async () => {
+  const metrics = createMetrics({ version: "1.2.3", processMetrics: false });
+  metrics.watch(ROUTER);
+  const call = { ...ANSWERED, api: "Predict" };
+
+  metrics.http.answered(ANSWERED);
+  metrics.grpc.answered(call);
+  metrics.grpc.answered({ ...call, model: "invented", code: "NOT_FOUND", instances: 0 });
+  const page = await metrics.text();
+
+  expect(page).toContain('winnow_requests_total{model="movies",kind="grpc:Predict",code="OK"} 1');
+  expect(page).toContain('winnow_instances_total{model="movies"} 6');
+  expect(page).toContain(':tensorflow:serving:request_count{model_name="movies",status="OK"} 2');
+  expect(page).toContain(
+    ':tensorflow:serving:request_latency_sum{model_name="movies",API="Predict",entrypoint="GRPC"} 2000',
+  );
+  expect(page).not.toContain("invented");
+});
+
+test("invented model names share one label", async () => {
+  const metrics = createMetrics({ version: "1.2.3", processMetrics: false });
+  metrics.watch(ROUTER);
+
+  for (let index = 0; index < 100; index++) {
+    metrics.http.answered({ ...ANSWERED, model: `invented-${index}`, code: "NOT_FOUND" });
+  }
+  const page = await metrics.text();
+
+  expect(page).toContain('model="(unknown)",kind="predict",code="NOT_FOUND"} 100');
+  expect(page).not.toContain("invented");
+});
+
+test("the page tells of the watched router and its stages", async () => {
+  const metrics = createMetrics({ version: "1.2.3" });
+  metrics.watch(ROUTER);
+
+  metrics.router.stage?.("topK", 20, "movies");
+  metrics.router.secondAttempt?.("hedge", "slow");
+  metrics.router.lateReply?.("worker-1");
+  metrics.router.refused?.("rows");
+  metrics.router.turn?.(50);
+  const page = await metrics.text();
+
+  expect(page).toContain("winnow_inflight_requests 2");
+  expect(page).toContain("winnow_inflight_questions 5");
+  expect(page).toContain("winnow_inflight_rows 300");
+  expect(page).toContain("winnow_waiting_frames 1");
+  expect(page).toContain('winnow_refused_requests_total{reason="rows"} 1');
+  expect(page).toContain("winnow_turn_wait_seconds_sum 0.05");
+  expect(page).toContain('winnow_membership_workers{state="suspect"} 1');
+  expect(page).toContain('winnow_membership_workers{state="unreachable"} 1');
+  expect(page).toContain('winnow_stage_duration_seconds_sum{stage="topK"} 0.02');
+  expect(page).toContain('winnow_second_attempts_total{kind="hedge",reason="slow"} 1');
+  expect(page).toContain("winnow_late_replies_total 1");
+  expect(page).toContain('winnow_build_info{version="1.2.3"} 1');
+  expect(page).toContain("nodejs_eventloop_lag_seconds");
+});
+
+test("the page tells how the cluster stands, and forgets a model that is gone", async () => {
+  const metrics = createMetrics({ version: "1.2.3", processMetrics: false });
+  let standing = ROUTER.standing();
+  metrics.watch({ ...ROUTER, standing: () => standing });
+
+  const page = await metrics.text();
+  standing = { generation: 13, membershipAgeMs: undefined, models: [] };
+  const later = await metrics.text();
+
+  expect(page).toContain("winnow_routing_generation 12");
+  expect(page).toContain("winnow_membership_age_seconds 1.5");
+  expect(page).toContain("winnow_models_order 7");
+  expect(page).toContain('winnow_models_order_workers{state="following"} 2');
+  expect(page).toContain('winnow_models_order_workers{state="behind"} 1');
+  expect(page).toContain('winnow_coverage_ratio{model="movies"} 0.75');
+  expect(page).toContain('winnow_partitions{model="movies",state="underreplicated"} 2');
+  expect(page).toContain('winnow_partitions{model="movies",state="lost"} 2');
+  expect(page).toContain('winnow_model_version{model="movies"} 3');
+  expect(later).toContain("winnow_membership_age_seconds +Inf");
+  expect(later).not.toContain("movies");
+});

@@ -1,0 +1,279 @@
+// What a router tells Prometheus. The names are Winnow's; two of TensorFlow Serving's stand beside
+// them (`:tensorflow:serving:request_count` and `request_latency`), because dashboards and alerts of
+// those who come from it are built on these. A model's name is a label only if the router knows the
+// model: names come from URLs, and a label per invented name would be memory for whoever asks.
+
+import {
+  Counter,
+  Gauge,
+  Histogram,
+  Registry,
+  collectDefaultMetrics,
+  exponentialBuckets,
+} from "prom-client";
+import type { RefusalCounts } from "@winnow/cluster";
+import type { HeldMemory } from "@winnow/core";
+import type { GrpcObserver } from "../grpc/grpc-observer.ts";
+import type { HttpObserver, MetricsPage } from "../http/http-observer.ts";
+import { addRouterGauges } from "./router-gauges.ts";
+import type { WatchedRouter } from "./router-gauges.ts";
+import type { RouterObserver } from "../router-observer.ts";
+
+/** Where clients come in. */
+type Door = "http" | "grpc";
+
+/** The metrics of one process. */
+export interface Metrics extends MetricsPage {
+  readonly http: HttpObserver;
+  readonly grpc: GrpcObserver;
+  readonly router: RouterObserver;
+  /** From now on the page tells of this router too. */
+  watch(router: WatchedRouter): void;
+  /** From now on the page tells what this door holds for its clients. */
+  watchDoor(door: Door, held: () => readonly HeldMemory[]): void;
+}
+
+const UNKNOWN_MODEL = "(unknown)";
+const SECONDS_BUCKETS = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+];
+/** TensorFlow Serving's: 10 × 1.8^i microseconds. */
+const MICROSECONDS_BUCKETS = exponentialBuckets(10, 1.8, 33);
+
+/** What metrics are made with. */
+export interface MetricsOptions {
+  /** Winnow's version, for `winnow_build_info`. */
+  readonly version: string;
+  /** Also memory, garbage collection and event loop of the process. Default true. */
+  readonly processMetrics?: boolean;
+  /** Records of the store and words of peers that were not believed, by reason. */
+  readonly refusals?: () => RefusalCounts;
+}
+
+/** Makes empty metrics. */
+export function createMetrics(options: MetricsOptions): Metrics {
+  const registry = new Registry();
+  if (options.processMetrics ?? true) collectDefaultMetrics({ register: registry });
+  addBuildInfo(registry, options.version);
+  addRefusals(registry, options.refusals);
+  let watched: WatchedRouter | undefined;
+  const record = requestRecorder(registry, (name) => watched?.models().includes(name) === true);
+  addRouterGauges(registry, () => watched);
+  const doors = new Map<Door, () => readonly HeldMemory[]>();
+  addDoorGauges(registry, doors);
+  const givenUp = givenUpCounter(registry);
+  return {
+    http: {
+      answered: (request) => record({ ...request, kind: request.api, entrypoint: "REST" }),
+      gaveUp: (what, reason) => givenUp.inc({ door: "http", reason: `${what}_${reason}` }),
+    },
+    grpc: {
+      answered: (call) =>
+        record({ ...call, kind: `grpc:${call.api}`, coverage: 1, entrypoint: "GRPC" }),
+      gaveUp: (what, reason) => givenUp.inc({ door: "grpc", reason: `${what}_${reason}` }),
+    },
+    router: routerObserver(registry),
+    watch: (router) => {
+      watched = router;
+    },
+    watchDoor: (door, held) => void doors.set(door, held),
+    text: () => registry.metrics(),
+  };
+}
+
+/** What both doors tell of a request. */
+interface RecordedRequest {
+  readonly api: string;
+  readonly kind: string;
+  readonly entrypoint: "REST" | "GRPC";
+  readonly model: string | undefined;
+  readonly code: string;
+  readonly instances: number;
+  readonly coverage: number;
+  readonly elapsedMs: number;
+}
+
+type Recorder = (request: RecordedRequest) => void;
+
+function requestRecorder(registry: Registry, isKnown: (model: string) => boolean): Recorder {
+  const registers = [registry];
+  const requests = new Counter({
+    name: "winnow_requests_total",
+    help: "Requests answered",
+    labelNames: ["model", "kind", "code"],
+    registers,
+  });
+  const durations = new Histogram({
+    name: "winnow_request_duration_seconds",
+    help: "Time from a request's head to its answer",
+    labelNames: ["model", "kind"],
+    buckets: SECONDS_BUCKETS,
+    registers,
+  });
+  const instances = new Counter({
+    name: "winnow_instances_total",
+    help: "Instances predicted for",
+    labelNames: ["model"],
+    registers,
+  });
+  const partial = new Counter({
+    name: "winnow_partial_responses_total",
+    help: "Answers that lack lost partitions",
+    labelNames: ["model"],
+    registers,
+  });
+  const recordServing = servingRecorder(registry);
+  return (request) => {
+    const { model: name, kind, code } = request;
+    const model = name === undefined || isKnown(name) ? (name ?? "") : UNKNOWN_MODEL;
+    requests.inc({ model, kind, code });
+    durations.observe({ model, kind }, request.elapsedMs / 1000);
+    if (request.instances > 0) instances.inc({ model }, request.instances);
+    if (request.coverage < 1) partial.inc({ model });
+    recordServing({ ...request, model });
+  };
+}
+
+/** TensorFlow Serving's own two, for predict requests; it writes the API as each door calls it. */
+function servingRecorder(registry: Registry): Recorder {
+  const registers = [registry];
+  const counts = new Counter({
+    name: ":tensorflow:serving:request_count",
+    help: "Predict requests by canonical code",
+    labelNames: ["model_name", "status"],
+    registers,
+  });
+  const latencies = new Histogram({
+    name: ":tensorflow:serving:request_latency",
+    help: "Microseconds of successful requests",
+    labelNames: ["model_name", "API", "entrypoint"],
+    buckets: MICROSECONDS_BUCKETS,
+    registers,
+  });
+  return ({ api, model = "", code, entrypoint, elapsedMs }) => {
+    if (api.toLowerCase() !== "predict") return;
+    counts.inc({ model_name: model, status: code });
+    if (code !== "OK") return;
+    latencies.observe({ model_name: model, API: api, entrypoint }, elapsedMs * 1000);
+  };
+}
+
+function routerObserver(registry: Registry): RouterObserver {
+  const registers = [registry];
+  const stages = new Histogram({
+    name: "winnow_stage_duration_seconds",
+    help: "Time of one stage of a request",
+    labelNames: ["stage"],
+    buckets: SECONDS_BUCKETS,
+    registers,
+  });
+  const replies = new Histogram({
+    name: "winnow_rpc_duration_seconds",
+    help: "Time from a question to a worker until its reply",
+    labelNames: ["worker"],
+    buckets: SECONDS_BUCKETS,
+    registers,
+  });
+  const turns = new Histogram({
+    name: "winnow_turn_wait_seconds",
+    help: "Time a part of a search waited for its turn",
+    buckets: SECONDS_BUCKETS,
+    registers,
+  });
+  const refusals = new Counter({
+    name: "winnow_refused_requests_total",
+    help: "Requests that were not taken on",
+    labelNames: ["reason"],
+    registers,
+  });
+  const seconds = new Counter({
+    name: "winnow_second_attempts_total",
+    help: "Retries and hedges",
+    labelNames: ["kind", "reason"],
+    registers,
+  });
+  const spent = new Counter({
+    name: "winnow_attempt_budget_spent_total",
+    help: "Retries and hedges that the budget did not allow",
+    labelNames: ["kind"],
+    registers,
+  });
+  const replans = new Counter({
+    name: "winnow_replans_total",
+    help: "Queries planned again on another generation",
+    registers,
+  });
+  const late = new Counter({
+    name: "winnow_late_replies_total",
+    help: "Replies to questions that nobody asks any more",
+    registers,
+  });
+  return {
+    stage: (stage, elapsedMs) => stages.observe({ stage }, elapsedMs / 1000),
+    reply: ({ worker, elapsedMs }) => replies.observe({ worker }, elapsedMs / 1000),
+    turn: (waitedMs) => turns.observe(waitedMs / 1000),
+    refused: (reason) => refusals.inc({ reason }),
+    secondAttempt: (kind, reason) => seconds.inc({ kind, reason }),
+    budgetSpent: (kind) => spent.inc({ kind }),
+    replan: () => replans.inc(),
+    lateReply: () => late.inc(),
+  };
+}
+
+/** What clients are held for, read when the page is. */
+function addDoorGauges(
+  registry: Registry,
+  doors: ReadonlyMap<Door, () => readonly HeldMemory[]>,
+): void {
+  const add = (about: { name: string; help: string }, read: (held: HeldMemory) => number): void => {
+    const gauge = new Gauge({
+      ...about,
+      labelNames: ["door", "kind"],
+      registers: [registry],
+      collect() {
+        gauge.reset();
+        for (const [door, held] of doors) {
+          for (const each of held()) gauge.set({ door, kind: each.kind }, read(each));
+        }
+      },
+    });
+  };
+  add({ name: "winnow_held_bytes", help: "Bytes held for clients" }, ({ bytes }) => bytes);
+  add(
+    { name: "winnow_held_bytes_max", help: "Bytes that may be held for clients" },
+    ({ bytesMax }) => bytesMax,
+  );
+}
+
+function givenUpCounter(registry: Registry): Counter {
+  return new Counter({
+    name: "winnow_given_up_total",
+    help: "Requests not read to their end, and answers not written to theirs",
+    labelNames: ["door", "reason"],
+    registers: [registry],
+  });
+}
+
+function addBuildInfo(registry: Registry, version: string): void {
+  const info = new Gauge({
+    name: "winnow_build_info",
+    help: "1, with the version of Winnow",
+    labelNames: ["version"],
+    registers: [registry],
+  });
+  info.set({ version }, 1);
+}
+
+function addRefusals(registry: Registry, refusals: (() => RefusalCounts) | undefined): void {
+  const counter = new Counter({
+    name: "winnow_refused_records_total",
+    help: "Records of the store and answers of peers that were not believed",
+    labelNames: ["reason"],
+    registers: [registry],
+    collect() {
+      counter.reset();
+      for (const [reason, count] of Object.entries(refusals?.() ?? {}))
+        counter.inc({ reason }, count);
+    },
+  });
+}

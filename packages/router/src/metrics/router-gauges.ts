@@ -1,0 +1,148 @@
+// Gauges that are read off a router when the page is: what it is busy with, whom it knows, and how the
+// cluster stands.
+
+import { Gauge } from "prom-client";
+import type { Registry } from "prom-client";
+import type { ClusterStanding } from "../workers/cluster-standing.ts";
+import type { OrderStanding } from "../versions/model-orders.ts";
+
+/** What is asked of a router when the page is read. */
+export interface WatchedRouter {
+  readonly counters: {
+    readonly requests: number;
+    readonly questions: number;
+    readonly rows: number;
+    readonly waiting: number;
+  };
+  models(): readonly string[];
+  workers(): readonly { readonly askable: boolean; readonly trusted: boolean }[];
+  standing(): ClusterStanding;
+  readonly orders: { standing(): OrderStanding };
+}
+
+/** One series of a gauge. */
+interface Series {
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+/** A gauge and how it is read. */
+interface RouterGauge {
+  readonly name: string;
+  readonly help: string;
+  readonly labelNames?: readonly string[];
+  readonly read: (router: WatchedRouter) => readonly Series[];
+}
+
+const GAUGES: readonly RouterGauge[] = [
+  {
+    name: "winnow_inflight_requests",
+    help: "Requests worked on",
+    read: ({ counters }) => [{ value: counters.requests }],
+  },
+  {
+    name: "winnow_inflight_questions",
+    help: "Questions workers have not answered",
+    read: ({ counters }) => [{ value: counters.questions }],
+  },
+  {
+    name: "winnow_inflight_rows",
+    help: "Query vectors of requests worked on",
+    read: ({ counters }) => [{ value: counters.rows }],
+  },
+  {
+    name: "winnow_waiting_frames",
+    help: "Parts of searches that wait for their turn",
+    read: ({ counters }) => [{ value: counters.waiting }],
+  },
+  {
+    name: "winnow_membership_workers",
+    help: "Workers known, by what they are good for",
+    labelNames: ["state"],
+    read: (router) => {
+      const all = router.workers();
+      const askable = all.filter((worker) => worker.askable);
+      const trusted = askable.filter((worker) => worker.trusted).length;
+      return [
+        { labels: { state: "trusted" }, value: trusted },
+        { labels: { state: "suspect" }, value: askable.length - trusted },
+        { labels: { state: "unreachable" }, value: all.length - askable.length },
+      ];
+    },
+  },
+  {
+    name: "winnow_membership_age_seconds",
+    help: "Time since the membership store last answered completely; +Inf: never",
+    read: (router) => [{ value: (router.standing().membershipAgeMs ?? Infinity) / 1000 }],
+  },
+  {
+    name: "winnow_models_order",
+    help: "Number of the highest models order known; 0: none was given",
+    read: ({ orders }) => [{ value: orders.standing().number }],
+  },
+  {
+    name: "winnow_models_order_workers",
+    help: "Workers that are there, by whether they follow that order",
+    labelNames: ["state"],
+    read: ({ orders }) => {
+      const { following, behind } = orders.standing();
+      return [
+        { labels: { state: "following" }, value: following },
+        { labels: { state: "behind" }, value: behind },
+      ];
+    },
+  },
+  {
+    name: "winnow_routing_generation",
+    help: "Number of the routing table in use; grows with each change of it",
+    read: (router) => [{ value: router.standing().generation }],
+  },
+  {
+    name: "winnow_coverage_ratio",
+    help: "Partitions of the default version that can be answered, 0 to 1",
+    labelNames: ["model"],
+    read: (router) =>
+      router.standing().models.map(({ model, coverage }) => ({
+        labels: { model },
+        value: coverage,
+      })),
+  },
+  {
+    name: "winnow_partitions",
+    help: "Partitions of the default version by how many replicas they have",
+    labelNames: ["model", "state"],
+    read: (router) =>
+      router
+        .standing()
+        .models.flatMap(({ model, partitions }) =>
+          Object.entries(partitions).map(([state, value]) => ({ labels: { model, state }, value })),
+        ),
+  },
+  {
+    name: "winnow_model_version",
+    help: "The version that answers by default, as this router sees it",
+    labelNames: ["model"],
+    read: (router) =>
+      router.standing().models.map(({ model, version }) => ({ labels: { model }, value: version })),
+  },
+];
+
+/** Adds them; a series that the router no longer tells of disappears. */
+export function addRouterGauges(
+  registry: Registry,
+  watched: () => WatchedRouter | undefined,
+): void {
+  for (const { read, labelNames = [], ...about } of GAUGES) {
+    const gauge = new Gauge({
+      ...about,
+      labelNames: [...labelNames],
+      registers: [registry],
+      collect() {
+        gauge.reset();
+        const router = watched();
+        if (router === undefined) return;
+        for (const { labels, value } of read(router)) gauge.set({ ...labels }, value);
+      },
+    });
+  }
+}

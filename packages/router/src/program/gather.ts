@@ -1,0 +1,183 @@
+// Partial answers of workers → the answer to the whole question: the merge by (score descending, row
+// ascending), and of the ids only the winners'.
+
+import type { CandidateTable, MergedTopK, Tensor, TopKAnswer } from "@winnow/core";
+import { mergeTopK, StringColumn, tensor } from "@winnow/core";
+import type { WorkerAnswer } from "@winnow/cluster";
+import type { ScatterPart } from "../scatter/slot.ts";
+
+type TopKReply = Extract<WorkerAnswer, { kind: "topK" }>;
+
+/** The merged candidates of some queries and where their ids lie. */
+export interface GatheredTopK {
+  readonly merged: MergedTopK;
+  readonly replies: readonly TopKReply[];
+}
+
+/** Merges the parts of one scatter, which are disjoint. */
+export function gatherTopK(parts: readonly ScatterPart[], k: number): GatheredTopK {
+  const replies = parts.map(({ answer }) => {
+    if (answer.kind !== "topK") throw new RangeError("a search part without candidates");
+    return answer;
+  });
+  const merged = mergeTopK(
+    replies.map((reply) => reply.block),
+    k,
+  );
+  return { merged, replies };
+}
+
+/** What the whole answer should hold. */
+export interface TopKAnswerShape {
+  readonly table: CandidateTable;
+  readonly k: number;
+  readonly wantsRows: boolean;
+  readonly wantsIds: boolean;
+}
+
+/**
+ * Joins the slices of one question, query after query. Each query has its own number of items: fewer
+ * than `k` only where its exclusions, or lost partitions, leave fewer for this very query.
+ */
+export function joinTopK(slices: readonly GatheredTopK[], shape: TopKAnswerShape): TopKAnswer {
+  const counts = countsOf(slices);
+  const queries = counts.length;
+  let width = 0;
+  let least = shape.k;
+  for (const count of counts) {
+    width = Math.max(width, count);
+    least = Math.min(least, count);
+  }
+  // No queries have no lists, and no list is short.
+  if (queries === 0) width = shape.k;
+  const scores = new Float32Array(queries * width);
+  const rows = new Int32Array(shape.wantsRows ? queries * width : 0);
+  let at = 0;
+  for (const { merged } of slices) {
+    for (let query = 0; query < merged.queries; query += 1) {
+      const from = query * merged.k;
+      const to = from + merged.counts[query]!;
+      scores.set(merged.scores.subarray(from, to), at);
+      if (shape.wantsRows) rows.set(merged.rows.subarray(from, to), at);
+      at += width;
+    }
+  }
+  const dimensions = [queries, width];
+  return {
+    scores: tensor("float32", dimensions, scores),
+    rows: shape.wantsRows ? tensor("int32", dimensions, rows) : undefined,
+    ids: shape.wantsIds ? gatherIds(slices, dimensions, shape.table) : undefined,
+    counts: least < shape.k ? counts : undefined,
+  };
+}
+
+/** Items found for each query. */
+function countsOf(slices: readonly GatheredTopK[]): Uint32Array {
+  const queries = slices.reduce((sum, { merged }) => sum + merged.queries, 0);
+  const counts = new Uint32Array(queries);
+  let at = 0;
+  for (const { merged } of slices) {
+    counts.set(merged.counts, at);
+    at += merged.queries;
+  }
+  return counts;
+}
+
+/** The ids of the winners; the row numbers where a table stores no ids. */
+function gatherIds(
+  slices: readonly GatheredTopK[],
+  shape: readonly number[],
+  table: CandidateTable,
+): Tensor {
+  const count = shape[0]! * shape[1]!;
+  switch (table.idDtype) {
+    case "string":
+      return tensor("string", shape, gatherStrings(slices, shape));
+    case "int64": {
+      const found = new BigInt64Array(count);
+      eachWinner(slices, shape[1]!, ({ ids, position, at }) => {
+        if (ids?.dtype === "int64") found[at] = ids.data[position]!;
+      });
+      return tensor("int64", shape, found);
+    }
+    case "int32": {
+      const found = new Int32Array(count);
+      eachWinner(slices, shape[1]!, ({ ids, position, at }) => {
+        if (ids?.dtype === "int32") found[at] = ids.data[position]!;
+      });
+      return tensor("int32", shape, found);
+    }
+    case undefined: {
+      const found = new Int32Array(count);
+      eachWinner(slices, shape[1]!, ({ row, at }) => {
+        found[at] = row;
+      });
+      return tensor("int32", shape, found);
+    }
+  }
+}
+
+/** Two passes over the winners, lengths then bytes: no object per id. */
+function gatherStrings(slices: readonly GatheredTopK[], shape: readonly number[]): StringColumn {
+  const offsets = new Uint32Array(shape[0]! * shape[1]! + 1);
+  eachWinner(slices, shape[1]!, ({ ids, position, at }) => {
+    offsets[at + 1] = ids?.dtype === "string" ? lengthAt(ids.data, position) : 0;
+  });
+  for (let at = 1; at < offsets.length; at += 1) offsets[at]! += offsets[at - 1]!;
+  const bytes = new Uint8Array(offsets.at(-1)!);
+  eachWinner(slices, shape[1]!, ({ ids, position, at }) => {
+    if (ids?.dtype !== "string") return;
+    const from = ids.data.offsets[position]! - offsets[at]!;
+    for (let to = offsets[at]!; to < offsets[at + 1]!; to += 1) {
+      bytes[to] = ids.data.bytes[from + to]!;
+    }
+  });
+  return new StringColumn(offsets, bytes);
+}
+
+const lengthAt = (column: StringColumn, position: number): number =>
+  column.offsets[position + 1]! - column.offsets[position]!;
+
+interface Winner {
+  /** Where it stands in the answer. */
+  at: number;
+  row: number;
+  /** The ids of the reply it came in, and its place among them. */
+  ids: Tensor | undefined;
+  position: number;
+}
+
+/** Visits the winners in order, leaving out what no query filled; the object is always the same. */
+function eachWinner(
+  slices: readonly GatheredTopK[],
+  width: number,
+  visit: (winner: Winner) => void,
+): void {
+  const winner: Winner = { at: 0, row: 0, ids: undefined, position: 0 };
+  let first = 0;
+  for (const { merged, replies } of slices) {
+    const starts = replies.map((reply) => filledBefore(reply.block));
+    for (let query = 0; query < merged.queries; query += 1, first += width) {
+      for (let rank = 0; rank < merged.counts[query]!; rank += 1) {
+        winner.at = first + rank;
+        const index = query * merged.k + rank;
+        const part = merged.parts[index]!;
+        const { block, ids } = replies[part]!;
+        const inQuery = merged.positions[index]! - query * block.k;
+        winner.row = merged.rows[index]!;
+        winner.ids = ids;
+        winner.position = starts[part]![query]! + inQuery;
+        visit(winner);
+      }
+    }
+  }
+}
+
+/** Filled positions before each query: ids are sent for these only. */
+function filledBefore(block: TopKReply["block"]): Uint32Array {
+  const starts = new Uint32Array(block.queries);
+  for (let query = 1; query < block.queries; query += 1) {
+    starts[query] = starts[query - 1]! + block.counts[query - 1]!;
+  }
+  return starts;
+}

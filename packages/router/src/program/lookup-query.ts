@@ -1,0 +1,177 @@
+// Keys → embedding rows, over the workers that hold the keys' partitions. Keys go out grouped by
+// partition, each distinct key once, in frames of bounded size; rows come back in the keys' order.
+
+import type { KeyedTable, Tensor } from "@winnow/core";
+import { tensor, WinnowError } from "@winnow/core";
+import type { WorkerAnswer } from "@winnow/cluster";
+import type { KeyGroups } from "./key-groups.ts";
+import { groupKeys, takeKeys } from "./key-groups.ts";
+import { runBounded } from "./bounded-run.ts";
+import type { ScatterPart } from "../scatter/slot.ts";
+import type { RequestScope, TableQueryParts } from "../scatter/table-query.ts";
+import { queryTable } from "../scatter/table-query.ts";
+import type { RouterSettings } from "../router-settings.ts";
+import { rowsOfBytes } from "../admission/search-cost.ts";
+
+/** A lookup in one keyed table. */
+export interface LookupQuestion {
+  /** Position in the program's tables. */
+  readonly tableNumber: number;
+  readonly table: KeyedTable;
+  /** string, int64 or int32, of any shape. */
+  readonly keys: Tensor;
+  readonly signal: AbortSignal;
+}
+
+/** Few partitions go to whoever has least to do; more follow the table's plan. */
+const FEW_PARTITIONS = 4;
+const VALUE_BYTES = 4;
+const KEY_BYTES_OVERHEAD = 8;
+
+/** Rows of all keys, float32 `[...keys, dim]`. @throws WinnowError as `queryTable` */
+export async function queryLookup(
+  parts: TableQueryParts,
+  question: LookupQuestion,
+  scope: RequestScope,
+): Promise<Tensor> {
+  const { table, keys } = question;
+  if (table.keys.kind === "row") checkRows(table, keys);
+  const { settings, turnstile } = parts;
+  const groups = groupKeys(table, keys);
+  const rows = new Float32Array(groups.distinct.data.length * table.dim);
+  const frames = cutFrames(groups, table, settings);
+  await runBounded(frames, settings.framesAtOnce, async ({ byPartition, bytes, idBytes }) => {
+    const partitions = [...byPartition.keys()];
+    const keysOf = (asked: readonly number[]): number[] =>
+      asked.flatMap((partition) => byPartition.get(partition) ?? []);
+    const cost = Math.floor(rowsOfBytes(bytes, settings));
+    const entrant = { rows: cost, turnMs: scope.turnMs };
+    // Only keys so long that they hold others up wait for their turn.
+    const isLong = cost > turnstile.smallRowsMax;
+    const leave = isLong ? await turnstile.enter(entrant, question.signal) : undefined;
+    try {
+      const answer = await queryTable(
+        parts,
+        {
+          tableNumber: question.tableNumber,
+          partitions,
+          planned: partitions.length > FEW_PARTITIONS,
+          idBytes,
+          askFor: (asked) => ({ kind: "lookup", keys: takeKeys(groups, keysOf(asked)) }),
+          faultOf: (given, asked) => faultOf(given, keysOf(asked).length * table.dim),
+          countsCoverage: false,
+          allowPartial: false,
+          signal: question.signal,
+        },
+        scope,
+      );
+      for (const part of answer.parts) placeRows(rows, table.dim, { part, keysOf });
+    } finally {
+      leave?.();
+    }
+  });
+  const shape = [...keys.shape, table.dim];
+  return tensor("float32", shape, spread(rows, groups.positions, table.dim));
+}
+
+/** TensorFlow's own words for a row outside the table (ResourceGather on the CPU). */
+function checkRows(table: KeyedTable, keys: Tensor): void {
+  if (keys.dtype !== "int64" && keys.dtype !== "int32") return;
+  for (const [index, row] of keys.data.entries()) {
+    if (row >= 0 && row < table.rows) continue;
+    const position = keys.shape.length === 0 ? "" : `[${positionText(index, keys.shape)}]`;
+    throw new WinnowError(
+      "INVALID_ARGUMENT",
+      `indices${position} = ${row} is not in [0, ${table.rows})`,
+    );
+  }
+}
+
+/** Position of a flat index in a shape: `2,1`. */
+function positionText(index: number, shape: readonly number[]): string {
+  let rest = index;
+  const axes = shape.toReversed().map((size) => {
+    const position = rest % size;
+    rest = Math.floor(rest / size);
+    return position;
+  });
+  return axes.toReversed().join(",");
+}
+
+/** Some of a look-up's keys, which travel together. */
+interface KeyFrame {
+  /** Positions of the keys. */
+  readonly byPartition: Map<number, number[]>;
+  /** Of all keys. */
+  bytes: number;
+  /** Of the longest key. */
+  idBytes: number;
+}
+
+/** Cuts the keys so that neither the question nor the answer of a frame grows beyond the limit. */
+function cutFrames(
+  groups: KeyGroups,
+  table: KeyedTable,
+  { frameBytesMax, frameKeysMax }: RouterSettings,
+): KeyFrame[] {
+  const frames: KeyFrame[] = [];
+  let bytes = Number.POSITIVE_INFINITY;
+  let keys = 0;
+  const partitions = [...groups.byPartition.keys()].toSorted((a, b) => a - b);
+  for (const partition of partitions) {
+    for (const position of groups.byPartition.get(partition)!) {
+      const ofKey = keyBytes(groups, position);
+      const cost = ofKey + table.dim * VALUE_BYTES;
+      if (bytes + cost > frameBytesMax || keys === frameKeysMax) {
+        frames.push({ byPartition: new Map(), bytes: 0, idBytes: 0 });
+        bytes = 0;
+        keys = 0;
+      }
+      bytes += cost;
+      keys += 1;
+      const frame = frames.at(-1)!;
+      frame.bytes += ofKey;
+      frame.idBytes = Math.max(frame.idBytes, ofKey);
+      const group = frame.byPartition.get(partition);
+      if (group === undefined) frame.byPartition.set(partition, [position]);
+      else group.push(position);
+    }
+  }
+  return frames;
+}
+
+function keyBytes({ distinct }: KeyGroups, position: number): number {
+  if (distinct.dtype === "int64") return KEY_BYTES_OVERHEAD;
+  return KEY_BYTES_OVERHEAD + distinct.data.at(position).length;
+}
+
+function faultOf(answer: WorkerAnswer, values: number): string | undefined {
+  if (answer.kind !== "lookup") return `a lookup was answered with ${answer.kind}`;
+  if (answer.vectors.length === values) return undefined;
+  return `${answer.vectors.length} values instead of ${values}`;
+}
+
+/** Puts one worker's rows where their keys stand among the distinct keys. */
+function placeRows(
+  rows: Float32Array,
+  dim: number,
+  from: {
+    readonly part: ScatterPart;
+    readonly keysOf: (partitions: readonly number[]) => number[];
+  },
+): void {
+  const { answer, partitions } = from.part;
+  if (answer.kind !== "lookup") throw new RangeError("a lookup part without rows");
+  for (const [index, position] of from.keysOf(partitions).entries()) {
+    rows.set(answer.vectors.subarray(index * dim, (index + 1) * dim), position * dim);
+  }
+}
+
+/** Rows of distinct keys → a row for every key. */
+function spread(rows: Float32Array, positions: Uint32Array, dim: number): Float32Array {
+  const whole = new Float32Array(positions.length * dim);
+  for (const [index, position] of positions.entries()) {
+    whole.set(rows.subarray(position * dim, (position + 1) * dim), index * dim);
+  }
+  return whole;
+}

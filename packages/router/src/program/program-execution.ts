@@ -1,0 +1,71 @@
+// The steps of a program that need more than this process's arithmetic: lookups and searches go to
+// workers (or to tables at hand), dense parts to the dense engine.
+
+import { setMaxListeners } from "node:events";
+import type { ProgramExecutors, Tensor } from "@winnow/core";
+import { WinnowError } from "@winnow/core";
+import type { LoadedProgram } from "../versions/loaded-program.ts";
+import { queryLookup } from "./lookup-query.ts";
+import { checkKeys } from "../request-limits.ts";
+import type { RouterStage } from "../router-observer.ts";
+import type { RequestScope, TableQueryParts } from "../scatter/table-query.ts";
+import { queryTopK } from "./top-k-query.ts";
+
+/** One request's view of a program. */
+export interface ProgramExecution {
+  readonly loaded: LoadedProgram;
+  readonly scope: RequestScope;
+  /** Ids never to be returned: none, one list for all instances, or one per instance. */
+  readonly exclude: readonly Tensor[];
+}
+
+/** How `runProgram` has the steps of this request done. */
+export function executorsOf(
+  parts: TableQueryParts,
+  { loaded, scope, exclude }: ProgramExecution,
+): ProgramExecutors {
+  const { program, localTables, denseModels } = loaded;
+  const { clock } = parts.environment;
+  const timed = async <Result>(stage: RouterStage, work: Promise<Result>): Promise<Result> => {
+    const startMs = clock.nowMs();
+    const result = await work;
+    parts.observer.stage?.(stage, clock.nowMs() - startMs, scope.version.model);
+    return result;
+  };
+  return {
+    tables: program.tables,
+    vocabularies: loaded.vocabularies,
+    lookup: async (step, keys, signal) => {
+      const table = program.tables[step.table];
+      checkKeys(table?.name ?? "", keys, parts.settings);
+      const local = localTables.get(step.table);
+      if (local !== undefined) return local.lookup(keys);
+      if (table?.kind !== "keyed") throw broken(step.node);
+      allowListeners(signal);
+      const question = { tableNumber: step.table, table, keys, signal };
+      return await timed("lookup", queryLookup(parts, question, scope));
+    },
+    dense: async (step, inputs) => {
+      const model = denseModels[step.model];
+      if (model === undefined) throw broken(`dense model ${step.model}`);
+      const names = step.outputs.map((output) => output.name);
+      return await timed("dense", model.run(inputs, names));
+    },
+    topK: async (step, { query, k }, signal) => {
+      const table = program.tables[step.table];
+      if (table?.kind !== "candidate" || query.dtype !== "float32") throw broken(step.node);
+      allowListeners(signal);
+      const question = { step, table, vectors: query.data, k, exclude, signal };
+      return await timed("topK", queryTopK(parts, question, scope));
+    },
+  };
+}
+
+/** Every frame under way listens to the request's signal; their number is bounded elsewhere. */
+function allowListeners(signal: AbortSignal): void {
+  setMaxListeners(0, signal);
+}
+
+function broken(what: string): WinnowError {
+  return new WinnowError("INTERNAL", `The program's ${what} does not fit its tables`);
+}

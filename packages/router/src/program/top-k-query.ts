@@ -1,0 +1,147 @@
+// Query vectors → the best k rows of a candidate table, over one replica of every partition. Many
+// queries, or a large k, are cut into frames of bounded size, each of which waits for its turn.
+
+import type { CandidateTable, Tensor, TopKAnswer, TopKStep } from "@winnow/core";
+import { WinnowError } from "@winnow/core";
+import { keyBytes } from "@winnow/cluster";
+import type { TopKAsk } from "@winnow/cluster";
+import { runBounded } from "./bounded-run.ts";
+import type { GatheredTopK } from "./gather.ts";
+import { gatherTopK, joinTopK } from "./gather.ts";
+import { cutSearch } from "../admission/search-cost.ts";
+import type { SearchFrame } from "../admission/search-cost.ts";
+import { topKFault } from "./top-k-fault.ts";
+import type { RequestScope, TableQueryParts } from "../scatter/table-query.ts";
+import { queryTable } from "../scatter/table-query.ts";
+
+/** A search in one candidate table. */
+export interface TopKQuestionOfTable {
+  readonly step: TopKStep;
+  readonly table: CandidateTable;
+  /** `[queries, dim]`. */
+  readonly vectors: Float32Array;
+  /** At most the table's rows. */
+  readonly k: number;
+  /** Ids never to be returned: none, one list for all queries, or one per query. */
+  readonly exclude: readonly Tensor[];
+  readonly signal: AbortSignal;
+}
+
+/**
+ * The best `k` of each query; fewer only where its own exclusions or lost partitions leave fewer.
+ * @throws WinnowError as `queryTable`, INVALID_ARGUMENT for exclusions that fit neither way
+ */
+export async function queryTopK(
+  parts: TableQueryParts,
+  question: TopKQuestionOfTable,
+  scope: RequestScope,
+): Promise<TopKAnswer> {
+  const { step, table, vectors, k } = question;
+  const queries = vectors.length / table.dim;
+  const excluded = excludedIds(question, queries);
+  const shape = {
+    table,
+    k,
+    wantsRows: step.rows !== undefined,
+    wantsIds: step.ids !== undefined,
+  };
+  if (k === 0) return joinTopK([gatherNothing(queries)], shape);
+  const { settings, turnstile } = parts;
+  const { clock } = parts.environment;
+  const size = { queries, dim: table.dim, k, excludedBytes: excluded.map(keyBytes) };
+  const gathered: GatheredTopK[] = [];
+  const numbered = [...cutSearch(size, settings).entries()];
+  await runBounded(numbered, settings.framesAtOnce, async ([number, frame]) => {
+    const { rows } = frame;
+    const cameMs = clock.nowMs();
+    const leave = await turnstile.enter({ rows, turnMs: scope.turnMs }, question.signal);
+    parts.observer.turn?.(clock.nowMs() - cameMs);
+    try {
+      gathered[number] = await queryFrame(parts, { ...question, excluded, frame }, scope);
+    } finally {
+      leave();
+      scope.answered(rows);
+    }
+  });
+  const startMs = clock.nowMs();
+  const answer = joinTopK(gathered, shape);
+  parts.observer.stage?.("merge", clock.nowMs() - startMs, scope.version.model);
+  return answer;
+}
+
+interface FrameQuestion extends TopKQuestionOfTable {
+  readonly excluded: readonly Tensor[];
+  readonly frame: SearchFrame;
+}
+
+async function queryFrame(
+  parts: TableQueryParts,
+  question: FrameQuestion,
+  scope: RequestScope,
+): Promise<GatheredTopK> {
+  const { table, step, k } = question;
+  const { firstRow: first, endRow: end, idBytes } = question.frame;
+  const vectors = question.vectors.subarray(first * table.dim, end * table.dim);
+  const excluded =
+    question.excluded.length > 1 ? question.excluded.slice(first, end) : question.excluded;
+  const rowsOnly = step.ids === undefined || table.idDtype === undefined;
+  const ask: TopKAsk = { kind: "topK", k, queries: end - first, vectors, excluded, rowsOnly };
+  const answer = await queryTable(
+    parts,
+    {
+      tableNumber: step.table,
+      partitions: allPartitions(table.partitions),
+      planned: true,
+      idBytes,
+      countsCoverage: true,
+      askFor: () => ask,
+      faultOf: (given, partitions) => topKFault(given, ask, { table, partitions }),
+      allowPartial: scope.allowPartial,
+      signal: question.signal,
+    },
+    scope,
+  );
+  return gatherTopK(answer.parts, k);
+}
+
+const partitionLists = new Map<number, readonly number[]>();
+
+/** 0 … partitions − 1, made once per count (there are at most 1024 different ones). */
+function allPartitions(partitions: number): readonly number[] {
+  let list = partitionLists.get(partitions);
+  if (list === undefined) {
+    list = Array.from({ length: partitions }, (_, partition) => partition);
+    partitionLists.set(partitions, list);
+  }
+  return list;
+}
+
+function gatherNothing(queries: number): GatheredTopK {
+  const none = new Uint32Array();
+  const block = { queries, k: 0, counts: new Uint32Array(queries), scores: new Float32Array() };
+  const merged = { ...block, rows: none, parts: new Uint16Array(), positions: none };
+  return { merged, replies: [] };
+}
+
+/** Exclusions as they travel: strings, or int64 for every kind of integer id. */
+function excludedIds({ exclude, table }: TopKQuestionOfTable, queries: number): readonly Tensor[] {
+  if (exclude.length > 1 && exclude.length !== queries) {
+    throw new WinnowError(
+      "INVALID_ARGUMENT",
+      `Cannot exclude ids: ${exclude.length} lists for ${queries} instances; give one list for ` +
+        "all instances or one for each",
+    );
+  }
+  const wanted = table.idDtype === "string" ? "string" : "int64";
+  return exclude.map((ids): Tensor => {
+    if (ids.dtype === wanted) return ids;
+    if (wanted === "int64" && ids.dtype === "int32") {
+      const data = BigInt64Array.from(ids.data, (id) => BigInt(id));
+      return { dtype: "int64", shape: ids.shape, data };
+    }
+    throw new WinnowError(
+      "INVALID_ARGUMENT",
+      `Cannot exclude ${ids.dtype} ids: the ids of table "${table.name}" are ${wanted}`,
+    );
+  });
+}

@@ -1,0 +1,50 @@
+// One request run on one version: the program's steps on one generation of the table, within the
+// request's bounds. Clients' requests and warm-up requests differ in nothing else.
+
+import type { SignatureProgram, Tensor, VersionKey } from "@winnow/core";
+import { runProgram } from "@winnow/core";
+import type { RoutingTable } from "@winnow/cluster";
+import type { Admitted } from "../admission/admission.ts";
+import type { LoadedProgram } from "../versions/loaded-program.ts";
+import type { Prediction } from "../predictor.ts";
+import { executorsOf } from "./program-execution.ts";
+import { type RequestBounds, runWithin } from "../request-life.ts";
+import type { RequestScope, TableQueryParts } from "../scatter/table-query.ts";
+
+/** What is run, on what, within what. */
+export interface VersionRun {
+  readonly loaded: LoadedProgram;
+  readonly version: VersionKey;
+  /** The generation to begin with. */
+  readonly table: RoutingTable;
+  readonly signature: SignatureProgram;
+  readonly inputs: ReadonlyMap<string, Tensor>;
+  readonly k?: number | undefined;
+  readonly exclude?: readonly Tensor[];
+  readonly allowPartial?: boolean;
+  /** What admission said; left out, it is due at once and not reckoned with. */
+  readonly admitted?: Admitted;
+  readonly bounds: RequestBounds;
+}
+
+/** Runs it. @throws WinnowError as `runWithin` and `runProgram` do */
+export async function runOnVersion(parts: TableQueryParts, run: VersionRun): Promise<Prediction> {
+  const { loaded, version, table, signature, inputs, k, bounds } = run;
+  const scope: RequestScope = {
+    version,
+    deadlineMs: bounds.deadlineMs,
+    allowPartial: run.allowPartial === true,
+    turnMs: run.admitted?.turnMs ?? parts.environment.clock.nowMs(),
+    answered: (rows) => run.admitted?.answered(rows),
+    lostWorkers: new Set(),
+    table,
+    partitionsAsked: 0,
+    partitionsAnswered: 0,
+  };
+  const executors = executorsOf(parts, { loaded, scope, exclude: run.exclude ?? [] });
+  const outputs = await runWithin(parts.environment.clock, bounds, (signal) =>
+    runProgram(signature, { inputs, signal, k }, executors),
+  );
+  const { partitionsAsked, partitionsAnswered } = scope;
+  return { outputs, coverage: partitionsAsked === 0 ? 1 : partitionsAnswered / partitionsAsked };
+}

@@ -1,0 +1,150 @@
+// Which worker is asked for which partitions. The table's plan spreads a search evenly while all is
+// well; where its worker cannot be asked or is not trusted, and wherever few partitions are wanted,
+// the replica with the least to do is taken: fewest partitions of this query, then fewest questions
+// under way, then chance. Latency does not choose (reliability: it herds onto one worker).
+//
+// Untrusted workers come last and are never left out, so the last replica is always asked. A worker that
+// has started anew since the table was made is another one, and asked by a later table only.
+
+import type { WorkerId } from "@winnow/core";
+import type { RoutedTable, RoutingTable } from "@winnow/cluster";
+import type { WorkerPeer } from "../workers/worker-peer.ts";
+
+/** What is known of workers and chance. */
+export interface ReplicaChoiceParts {
+  readonly peers: ReadonlyMap<WorkerId, WorkerPeer>;
+  readonly random: () => number;
+}
+
+/** Partitions that want a worker. */
+export interface ReplicaChoiceQuestion {
+  readonly table: RoutedTable;
+  /** Workers as the table knows them. */
+  readonly lives: RoutingTable["workers"];
+  /** Ascending. */
+  readonly partitions: readonly number[];
+  /** Workers that have been asked already. */
+  readonly avoided: ReadonlySet<WorkerId>;
+  /** Take the plan's worker where it is trusted. */
+  readonly planned: boolean;
+}
+
+/** Who is asked for what. */
+export interface ReplicaChoice {
+  /** Ascending partitions by worker. */
+  readonly groups: ReadonlyMap<WorkerPeer, readonly number[]>;
+  /** Partitions no worker can be asked for. */
+  readonly lost: readonly number[];
+}
+
+/** Gives each partition a worker that holds it. */
+export function chooseReplicas(
+  parts: ReplicaChoiceParts,
+  question: ReplicaChoiceQuestion,
+): ReplicaChoice {
+  const groups = new Map<WorkerPeer, number[]>();
+  const lost: number[] = [];
+  const state: ChoiceState = { parts, question, groups, trusted: new Map() };
+  if (followsPlan(state)) return { groups, lost };
+  groups.clear();
+  for (const partition of question.partitions) {
+    const peer = chooseReplica(partition, state);
+    if (peer === undefined) lost.push(partition);
+    else add(groups, peer, partition);
+  }
+  return { groups, lost };
+}
+
+/** The partitions of each worker by a table's plan, made once per table. */
+const plans = new WeakMap<RoutedTable, ReadonlyMap<WorkerId | undefined, number[]>>();
+
+function planOf(table: RoutedTable): ReadonlyMap<WorkerId | undefined, number[]> {
+  let plan = plans.get(table);
+  if (plan === undefined) {
+    const groups = new Map<WorkerId | undefined, number[]>();
+    for (const [partition, id] of table.plan.entries()) add(groups, id, partition);
+    plans.set(table, (plan = groups));
+  }
+  return plan;
+}
+
+/** The usual case: the whole table is wanted, and every worker of its plan is trusted. */
+function followsPlan(state: ChoiceState): boolean {
+  const { table, partitions, planned, avoided } = state.question;
+  if (!planned || avoided.size > 0 || partitions.length !== table.plan.length) return false;
+  for (const [id, group] of planOf(table)) {
+    const peer = askable(id, state);
+    if (peer === undefined || !isTrusted(peer, state)) return false;
+    state.groups.set(peer, group);
+  }
+  return true;
+}
+
+function add<Key>(groups: Map<Key, number[]>, key: Key, partition: number): void {
+  const group = groups.get(key);
+  if (group === undefined) groups.set(key, [partition]);
+  else group.push(partition);
+}
+
+interface ChoiceState {
+  readonly parts: ReplicaChoiceParts;
+  readonly question: ReplicaChoiceQuestion;
+  readonly groups: Map<WorkerPeer, number[]>;
+  /** Trust, asked once per worker and query. */
+  readonly trusted: Map<WorkerPeer, boolean>;
+}
+
+function chooseReplica(partition: number, state: ChoiceState): WorkerPeer | undefined {
+  const { table, planned } = state.question;
+  const favourite = planned ? askable(table.plan[partition], state) : undefined;
+  if (favourite !== undefined && isTrusted(favourite, state)) return favourite;
+  return leastBusy(
+    (table.replicas[partition] ?? []).flatMap((id) => askable(id, state) ?? []),
+    state,
+  );
+}
+
+/** The first in order; chance decides among equals. */
+function leastBusy(peers: readonly WorkerPeer[], state: ChoiceState): WorkerPeer | undefined {
+  let best = peers[0];
+  let ties = 1;
+  for (const peer of peers.slice(1)) {
+    const order = compare(peer, best!, state);
+    if (order > 0) continue;
+    ties = order === 0 ? ties + 1 : 1;
+    if (order < 0 || state.parts.random() * ties < 1) best = peer;
+  }
+  return best;
+}
+
+function askable(id: WorkerId | undefined, state: ChoiceState): WorkerPeer | undefined {
+  if (id === undefined || state.question.avoided.has(id)) return undefined;
+  const peer = state.parts.peers.get(id);
+  return peer?.askable === true && isSameLife(peer, state) ? peer : undefined;
+}
+
+/**
+ * Whether a worker is still who the table was made of. A process that has started since answers as soon
+ * as it has read its rows, but only a table that knows its checksums can tell whether they are right.
+ */
+function isSameLife({ id, announcement }: WorkerPeer, { question }: ChoiceState): boolean {
+  return announcement?.incarnation === question.lives.get(id)?.incarnation;
+}
+
+/** Negative if `a` should rather be asked than `b`. */
+function compare(a: WorkerPeer, b: WorkerPeer, state: ChoiceState): number {
+  const trust = Number(isTrusted(b, state)) - Number(isTrusted(a, state));
+  if (trust !== 0) return trust;
+  // A search loads a worker by its partitions; a few keys rather share a frame already begun.
+  const size = (peer: WorkerPeer): number => state.groups.get(peer)?.length ?? 0;
+  const share = state.question.planned
+    ? size(a) - size(b)
+    : Math.sign(size(b)) - Math.sign(size(a));
+  return share !== 0 ? share : a.pending - b.pending;
+}
+
+function isTrusted(peer: WorkerPeer, { trusted }: ChoiceState): boolean {
+  let answer = trusted.get(peer);
+  if (answer === undefined) trusted.set(peer, (answer = peer.trusted));
+  return answer;
+}

@@ -1,0 +1,337 @@
+// One question to one replica of each of its partitions, on one generation of the routing table:
+// asks, waits, hedges, retries on other replicas, and says what came back or which partitions this
+// generation cannot answer. Which slot is answered by whom is the matter of `slot.ts`.
+
+import { setGraceTimer, toWinnowError, WinnowError } from "@winnow/core";
+import type { Environment, WorkerId } from "@winnow/core";
+import type { Asked, WorkerAnswer, WorkerReply } from "@winnow/cluster";
+import type { AttemptBudget } from "../admission/attempt-budget.ts";
+import { hedgeDelayMs } from "./hedge-delay.ts";
+import { chooseReplicas } from "./replica-choice.ts";
+import type { RouterObserver, SecondAttempt } from "../router-observer.ts";
+import type { RouterSettings } from "../router-settings.ts";
+import type { ScatterAttempt, ScatterQuestion, ScatterResult } from "./scatter-question.ts";
+import type { ScatterPart, Slot } from "./slot.ts";
+import {
+  answerSlot,
+  dropSlot,
+  isAnswered,
+  openSlot,
+  settleBySuccessors,
+  stopWaiting,
+} from "./slot.ts";
+import type { WorkerPeer } from "../workers/worker-peer.ts";
+
+/** What a scatter needs of the router. */
+export interface ScatterParts {
+  readonly environment: Environment;
+  readonly settings: RouterSettings;
+  readonly peers: ReadonlyMap<WorkerId, WorkerPeer>;
+  readonly budget: AttemptBudget;
+  readonly observer: RouterObserver;
+  /** Where frames wait, every replica has more than enough to do. */
+  readonly turnstile: { readonly waiting: number };
+}
+
+/** Asks. @throws the signal's reason when aborted; everything under way is then cancelled */
+export function scatter(
+  parts: ScatterParts,
+  question: ScatterQuestion & ScatterAttempt,
+  signal: AbortSignal,
+): Promise<ScatterResult> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason as Error);
+    const abort = (): void => {
+      run.drop();
+      reject(signal.reason as Error);
+    };
+    const run = new Scatter(parts, question, (result) => {
+      signal.removeEventListener("abort", abort);
+      resolve(result);
+    });
+    signal.addEventListener("abort", abort, { once: true });
+    run.start();
+  });
+}
+
+/**
+ * Why a worker is asked: first, as a second attempt that may double the work (a hedge, or a retry while
+ * the worker asked before may still compute), or once more because nobody else will answer. The first
+ * two are counted, second attempts are bounded by the budget; a question asked once more replaces one
+ * that is over, so it adds no load and is bounded by its request (`lostWorkersMax`, `replansMax`).
+ */
+type AttemptKind = "first" | SecondAttempt | "again";
+
+/** Failures that prove that a worker has done nothing for a question and never will. */
+const UNANSWERED: ReadonlySet<string> = new Set(["DISCONNECTED", "NOT_OWNER", "NO_VERSION"]);
+
+class Scatter {
+  readonly #parts: ScatterParts;
+  readonly #question: ScatterQuestion & ScatterAttempt;
+  readonly #resolve: (result: ScatterResult) => void;
+  #roots: readonly Slot[] = [];
+  #reason = "no replica";
+  /** Whether some worker may have computed in vain: another plan is then a second attempt. */
+  #isCostly = false;
+  #ended = false;
+
+  constructor(
+    parts: ScatterParts,
+    question: ScatterQuestion & ScatterAttempt,
+    resolve: (result: ScatterResult) => void,
+  ) {
+    this.#parts = parts;
+    this.#question = question;
+    this.#resolve = resolve;
+  }
+
+  start(): void {
+    this.#roots = this.#launch(this.#question.partitions, undefined, this.#question.attempt);
+    this.#endIfSettled();
+  }
+
+  /** Cancels everything; nothing is reported any more. */
+  drop(): void {
+    this.#ended = true;
+    for (const slot of this.#roots) dropSlot(slot);
+  }
+
+  /** Asks one replica of each partition; where one refuses, the next. Some may remain unasked. */
+  #launch(
+    partitions: readonly number[],
+    parent: Slot | undefined,
+    kind: AttemptKind,
+  ): readonly Slot[] {
+    const { peers, environment } = this.#parts;
+    const slots: Slot[] = [];
+    const avoided = new Set(parent?.tried);
+    let wanted = partitions;
+    while (wanted.length > 0 && !this.#ended) {
+      const { groups } = chooseReplicas(
+        { peers, random: environment.random },
+        { ...this.#question, partitions: wanted, avoided },
+      );
+      const refused: number[] = [];
+      for (const [peer, group] of groups) {
+        const slot = openSlot(peer, group, parent);
+        if (this.#ask(slot, kind)) slots.push(slot);
+        else refused.push(...group);
+        avoided.add(peer.id);
+      }
+      wanted = refused.toSorted((a, b) => a - b);
+    }
+    if (this.#ended) for (const slot of slots) dropSlot(slot);
+    return slots;
+  }
+
+  /** Sends a slot's question; false if the budget or the worker does not admit it. */
+  #ask(slot: Slot, kind: AttemptKind): boolean {
+    const { budget, observer } = this.#parts;
+    const isSecond = kind === "hedge" || kind === "retry";
+    const share = shareOfWork(slot);
+    if (isSecond && !budget.allowsSecond(kind, share)) {
+      observer.budgetSpent?.(kind);
+      this.#reason = "the budget for second attempts is spent";
+      return false;
+    }
+    const asked = this.#send(slot);
+    if (asked === undefined) return false;
+    if (asked.state === "refused") {
+      this.#reason = `worker ${slot.peer.id}: ${asked.reason}`;
+      return false;
+    }
+    if (isSecond) budget.countSecond(share);
+    else if (kind === "first") budget.countFirst();
+    slot.cancel = () => asked.cancel();
+    this.#watch(slot);
+    return true;
+  }
+
+  /** Hands a slot's question to its worker; one that fits no frame ends the whole scatter. */
+  #send(slot: Slot): Asked | undefined {
+    const { version, tableNumber, deadlineMs, askFor } = this.#question;
+    const partitions = Uint16Array.from(slot.partitions);
+    slot.askedAtMs = this.#parts.environment.clock.nowMs();
+    try {
+      return slot.peer.ask(
+        { version, table: tableNumber, partitions, ask: askFor(slot.partitions), deadlineMs },
+        {
+          onReply: (reply) => this.#onReply(slot, reply),
+          onDoubt: () => {
+            if (!this.#isLarge) this.#onSlow(slot, "retry", "silent");
+          },
+        },
+      );
+    } catch (error) {
+      this.#end({ state: "refused", error: toWinnowError(error) });
+      return undefined;
+    }
+  }
+
+  /**
+   * Whether the question is too large to be sent to anybody else while its worker may answer: what held
+   * one worker up would hold up the next one too, and everybody behind it.
+   */
+  get #isLarge(): boolean {
+    return this.#question.idBytes > this.#parts.settings.resendBytesMax;
+  }
+
+  /** Sets the timers of a slot: first the hedge, then the attempt timeout. */
+  #watch(slot: Slot): void {
+    const { environment, settings } = this.#parts;
+    // It is as slow as it is large. Should its worker be gone, its stream ends, and with that the wait.
+    if (this.#isLarge) return;
+    const { attemptTimeoutMs, ownLagMs } = settings;
+    const isFirst = slot.parent === undefined && this.#question.attempt === "first";
+    const mayHedge = settings.hedge && isFirst;
+    const hedgeMs = mayHedge ? hedgeDelayMs(this.#parts, this.#question.table, slot) : undefined;
+    const setTimer = (delayMs: number, decide: () => void): void => {
+      slot.timer = setGraceTimer(environment.clock, { delayMs, ownLagMs }, decide);
+    };
+    const onTimeout = (): void => {
+      const isBusy = slot.peer.progressing;
+      if (isBusy && this.#mayTakeLonger(slot)) return setTimer(attemptTimeoutMs, onTimeout);
+      if (!isBusy) slot.peer.noteFailure();
+      this.#onSlow(slot, "retry", "timeout");
+    };
+    if (hedgeMs === undefined || hedgeMs >= attemptTimeoutMs) {
+      setTimer(attemptTimeoutMs, onTimeout);
+      return;
+    }
+    setTimer(hedgeMs, () => {
+      setTimer(attemptTimeoutMs - hedgeMs, onTimeout);
+      if (this.#parts.turnstile.waiting === 0) this.#onSlow(slot, "hedge", "slow");
+    });
+  }
+
+  /** A worker that is busy gets half of the time there is, within bounds. */
+  #mayTakeLonger({ askedAtMs }: Slot): boolean {
+    const { environment, settings } = this.#parts;
+    const halfMs = (this.#question.deadlineMs - askedAtMs) / 2;
+    const passedMs = environment.clock.nowMs() - askedAtMs;
+    return passedMs < Math.min(halfMs, settings.busyTimeoutMs);
+  }
+
+  /** Asks others for a slot's partitions while its own worker may still answer first. */
+  #onSlow(slot: Slot, kind: SecondAttempt, reason: string): void {
+    if (this.#ended || slot.settled || !slot.waiting || slot.successors.length > 0) return;
+    const successors = this.#launch(slot.partitions, slot, kind);
+    const covered = successors.reduce((count, { partitions }) => count + partitions.length, 0);
+    if (covered < slot.partitions.length) {
+      for (const successor of successors) dropSlot(successor);
+      if (kind === "retry" && this.#question.allowPartial) this.#onNoAnswer(slot, reason);
+      return;
+    }
+    slot.successors = successors;
+    this.#parts.observer.secondAttempt?.(kind, reason);
+  }
+
+  #onReply(slot: Slot, reply: WorkerReply): void {
+    const { peer } = slot;
+    if (this.#ended || slot.settled || !slot.waiting) {
+      this.#parts.observer.lateReply?.(peer.id);
+      return;
+    }
+    const { answer } = reply;
+    if (answer.kind === "failure") return this.#onFailure(slot, answer);
+    const fault = this.#question.faultOf(answer, slot.partitions);
+    if (fault !== undefined) {
+      peer.noteFailure();
+      this.#parts.environment.log.error("worker answered wrongly", { worker: peer.id, fault });
+      return this.#onNoAnswer(slot, "INTERNAL");
+    }
+    this.#parts.observer.reply?.({
+      worker: peer.id,
+      elapsedMs: this.#parts.environment.clock.nowMs() - slot.askedAtMs,
+      queueMs: reply.queueUs / 1000,
+      computeMs: reply.computeUs / 1000,
+    });
+    answerSlot(slot, answer);
+    this.#onSettled(slot);
+  }
+
+  #onFailure(slot: Slot, failure: Extract<WorkerAnswer, { kind: "failure" }>): void {
+    if (failure.reason === "INVALID_KEY") {
+      this.#end({ state: "refused", error: failure.error });
+      return;
+    }
+    if (failure.reason === "INTERNAL") slot.peer.noteFailure();
+    if (failure.reason === "DISCONNECTED" && this.#hasLostTooMany(slot)) return;
+    this.#onNoAnswer(slot, failure.reason);
+  }
+
+  /** A request that is under way at every worker that dies may be what kills them: it goes no further. */
+  #hasLostTooMany({ peer }: Slot): boolean {
+    const { lostWorkers } = this.#question;
+    lostWorkers.add(`${peer.id} ${peer.announcement?.incarnation ?? 0}`);
+    const { lostWorkersMax } = this.#parts.settings;
+    if (lostWorkers.size < lostWorkersMax) return false;
+    const message = `The request lost ${lostWorkers.size} workers; it is not sent to more of them`;
+    this.#end({ state: "refused", error: new WinnowError("UNAVAILABLE", message) });
+    return true;
+  }
+
+  /** A slot's own worker will not answer: its successors do, or are asked now. */
+  #onNoAnswer(slot: Slot, reason: string): void {
+    if (slot.waiting) slot.cancel();
+    stopWaiting(slot);
+    this.#reason = `worker ${slot.peer.id}: ${reason}`;
+    this.#isCostly ||= !UNANSWERED.has(reason);
+    if (slot.successors.length === 0) this.#askOthers(slot, reason);
+    settleBySuccessors(slot, !this.#question.allowPartial);
+    if (slot.settled) this.#onSettled(slot);
+  }
+
+  /** Asks others instead of a slot's worker, if the question may be sent again. */
+  #askOthers(slot: Slot, reason: string): void {
+    const isUnanswered = UNANSWERED.has(reason);
+    if (isUnanswered || !this.#isLarge) {
+      slot.successors = this.#launch(slot.partitions, slot, isUnanswered ? "again" : "retry");
+    }
+    if (slot.successors.length > 0) this.#parts.observer.secondAttempt?.("retry", reason);
+    const asked = slot.successors.reduce((count, one) => count + one.partitions.length, 0);
+    if (asked < slot.partitions.length && !this.#question.allowPartial) dropSlot(slot);
+  }
+
+  /** A slot is settled: perhaps so is the one above it, or the whole scatter. */
+  #onSettled(slot: Slot): void {
+    for (let above = slot.parent; above !== undefined; above = above.parent) {
+      settleBySuccessors(above, !this.#question.allowPartial);
+      if (!above.settled) return;
+    }
+    this.#endIfSettled();
+  }
+
+  #endIfSettled(): void {
+    if (this.#ended) return;
+    const answered = this.#roots.filter(isAnswered);
+    const open = this.#roots.filter((slot) => !slot.settled);
+    const parts = this.#roots.flatMap((slot) => slot.parts);
+    const asked = this.#roots.reduce((count, slot) => count + slot.partitions.length, 0);
+    const isWhole = asked === this.#question.partitions.length;
+    const failed = !isWhole || answered.length + open.length < this.#roots.length;
+    if (failed && !this.#question.allowPartial) {
+      const pending = new Set(open.flatMap((slot) => slot.partitions));
+      const lost = this.#lostBut(parts).filter((partition) => !pending.has(partition));
+      this.#end({ state: "unfinished", lost, reason: this.#reason, isCostly: this.#isCostly });
+    } else if (open.length === 0) {
+      this.#end({ state: "answered", parts, lost: failed ? this.#lostBut(parts) : [] });
+    }
+  }
+
+  /** The partitions that no part answers. */
+  #lostBut(parts: readonly ScatterPart[]): number[] {
+    const answered = new Set(parts.flatMap((part) => part.partitions));
+    return this.#question.partitions.filter((partition) => !answered.has(partition));
+  }
+
+  #end(result: ScatterResult): void {
+    this.drop();
+    this.#resolve(result);
+  }
+}
+
+/** What part of the attempt it stands in for this slot is. */
+function shareOfWork({ parent, partitions }: Slot): number {
+  return parent === undefined ? 1 : partitions.length / parent.partitions.length;
+}

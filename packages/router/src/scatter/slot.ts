@@ -1,0 +1,109 @@
+// Some partitions of a query and who is about to answer for them. A slot is answered by its own
+// worker or by all of its successors, never by a mixture, so every partition is answered once.
+//
+//   {0…5 → w0}   ──reply──▶ settled
+//   {6…10 → w1}  ──slow───▶ {6,7 → w0} and {8…10 → w2}    hedge, timeout: w1 or both of these
+//   {11…15 → w2} ──failed─▶ {11 → w0} and {12…15 → w1}    retry: both of these
+
+import type { GraceTimer, WorkerId } from "@winnow/core";
+import type { WorkerAnswer } from "@winnow/cluster";
+import type { WorkerPeer } from "../workers/worker-peer.ts";
+
+/** One worker's answer for some partitions. */
+export interface ScatterPart {
+  readonly partitions: readonly number[];
+  readonly answer: WorkerAnswer;
+}
+
+/** Partitions that one worker has been asked for. */
+export interface Slot {
+  readonly partitions: readonly number[];
+  readonly peer: WorkerPeer;
+  readonly parent: Slot | undefined;
+  /** This slot's worker and those of the slots above it. */
+  readonly tried: ReadonlySet<WorkerId>;
+  askedAtMs: number;
+  /** Whether its own worker may still answer. */
+  waiting: boolean;
+  /** Whether nothing can change any more. */
+  settled: boolean;
+  /** What has been answered; all of its partitions, or the slot has failed. */
+  parts: readonly ScatterPart[];
+  successors: readonly Slot[];
+  cancel: () => void;
+  timer: GraceTimer | undefined;
+}
+
+/** A slot whose worker is about to be asked. */
+export function openSlot(
+  peer: WorkerPeer,
+  partitions: readonly number[],
+  parent: Slot | undefined,
+): Slot {
+  return {
+    partitions,
+    peer,
+    parent,
+    tried: new Set(parent?.tried).add(peer.id),
+    askedAtMs: 0,
+    waiting: true,
+    settled: false,
+    parts: [],
+    successors: [],
+    cancel: () => undefined,
+    timer: undefined,
+  };
+}
+
+/** Whether all its partitions are answered. */
+export function isAnswered(slot: Slot): boolean {
+  return slot.settled && partitionsOf(slot.parts) === slot.partitions.length;
+}
+
+/** The slot's own worker has answered. */
+export function answerSlot(slot: Slot, answer: WorkerAnswer): void {
+  stopWaiting(slot);
+  for (const successor of slot.successors) dropSlot(successor);
+  slot.parts = [{ partitions: slot.partitions, answer }];
+  slot.settled = true;
+}
+
+/** The slot's own worker will not answer. */
+export function stopWaiting(slot: Slot): void {
+  slot.waiting = false;
+  slot.timer?.clear();
+  slot.timer = undefined;
+}
+
+/**
+ * Settles a slot by its successors, if they decide it. `thrifty`: one lost partition is enough to
+ * give up; otherwise what the others can answer is waited for.
+ */
+export function settleBySuccessors(slot: Slot, thrifty: boolean): void {
+  if (slot.settled) return;
+  const { successors } = slot;
+  const parts = successors.flatMap((successor) => (successor.settled ? successor.parts : []));
+  if (partitionsOf(parts) === slot.partitions.length) {
+    dropSlot(slot);
+    slot.parts = parts;
+    return;
+  }
+  if (slot.waiting) return;
+  const isLost = thrifty && successors.some((one) => one.settled && !isAnswered(one));
+  if (!isLost && successors.some((successor) => !successor.settled)) return;
+  dropSlot(slot);
+  slot.parts = parts;
+}
+
+/** Forgets a slot and everything below it; workers that still compute are told to stop. */
+export function dropSlot(slot: Slot): void {
+  if (slot.settled) return;
+  if (slot.waiting) slot.cancel();
+  stopWaiting(slot);
+  slot.settled = true;
+  for (const successor of slot.successors) dropSlot(successor);
+}
+
+function partitionsOf(parts: readonly ScatterPart[]): number {
+  return parts.reduce((count, part) => count + part.partitions.length, 0);
+}

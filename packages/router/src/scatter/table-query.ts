@@ -1,0 +1,216 @@
+// One question to one table within one request, until it is answered or cannot be. A generation that
+// cannot finish is left as a whole (I1): what it gave so far is dropped and the question is planned
+// anew on the current table, for the same version and within the same deadline.
+
+import type { Generation, VersionKey } from "@winnow/core";
+import { WinnowError } from "@winnow/core";
+import { isSameVersion, partitionRanges } from "@winnow/cluster";
+import type { RoutedTable, RoutedVersion, RoutingTable } from "@winnow/cluster";
+import type { ScatterParts } from "./scatter.ts";
+import { scatter } from "./scatter.ts";
+import type { ScatterAttempt, ScatterQuestion, ScatterResult } from "./scatter-question.ts";
+import type { ScatterPart } from "./slot.ts";
+import type { Turnstile } from "../admission/turnstile.ts";
+
+/** The routing tables that come after the one a request began with. */
+export interface LaterTables {
+  /** Waits for a later table; `undefined` when none that is acceptable comes in time. */
+  nextTable(
+    wanted: {
+      readonly after: Generation;
+      readonly waitMs: number;
+      readonly accept: (table: RoutingTable) => boolean;
+    },
+    signal: AbortSignal,
+  ): Promise<RoutingTable | undefined>;
+  /** How much longer a version that has just lost partitions is waited for, ms. */
+  lossWaitMs(version: VersionKey): number;
+}
+
+/** What a query needs of the router. */
+export interface TableQueryParts extends ScatterParts {
+  readonly tables: LaterTables;
+  readonly turnstile: Turnstile;
+}
+
+/** What all queries of one request share. */
+export interface RequestScope {
+  readonly version: VersionKey;
+  readonly deadlineMs: number;
+  readonly allowPartial: boolean;
+  /** All its frames go by it. */
+  readonly turnMs: number;
+  /** Hears how many rows of its searches are done with. */
+  readonly answered: (rows: number) => void;
+  /** Worker lives whose connection broke under it. */
+  readonly lostWorkers: Set<string>;
+  /** The generation in use; replaced whole when it cannot finish. */
+  table: RoutingTable;
+  /** Partitions of candidate tables asked, and of these answered, over all queries. */
+  partitionsAsked: number;
+  partitionsAnswered: number;
+}
+
+/** The question without what the request knows. */
+export interface TableQuestion extends Omit<
+  ScatterQuestion,
+  "version" | "deadlineMs" | "lostWorkers"
+> {
+  /** Ends this step; also when another step of the request has failed. */
+  readonly signal: AbortSignal;
+}
+
+/** Parts that cover all partitions, or all but `lost` where partial answers are allowed. */
+export interface TableAnswer {
+  readonly parts: readonly ScatterPart[];
+  readonly lost: readonly number[];
+}
+
+/**
+ * Asks. @throws WinnowError UNAVAILABLE naming model, version, table and partitions that nobody
+ * answers for; the worker's own error for a question at fault; the signal's reason when aborted
+ */
+export async function queryTable(
+  parts: TableQueryParts,
+  question: TableQuestion,
+  scope: RequestScope,
+): Promise<TableAnswer> {
+  let attempt = "first" as ScatterAttempt["attempt"];
+  for (let plans = 1; ; plans += 1) {
+    const table = routedTable(scope.table, scope.version, question.tableNumber);
+    if (isLostFor(table, question)) {
+      const later = await tableAfterLoss(parts, question, scope);
+      if (later === undefined) return await lastChance(parts, question, { scope, attempt });
+      scope.table = later;
+      continue;
+    }
+    const result = await ask(parts, question, { scope, attempt, allowPartial: false });
+    if (result.state === "answered") return accept(scope, question, result);
+    attempt = result.isCostly || attempt === "retry" ? "retry" : "again";
+    const isDone = result.isCostly && question.idBytes > parts.settings.resendBytesMax;
+    const mayReplan = plans <= parts.settings.replansMax && !isDone;
+    const waitMs = parts.settings.replanWaitMs;
+    const later = mayReplan ? await laterTable(parts, question, { scope, waitMs }) : undefined;
+    if (later === undefined) {
+      const { lost, reason } = result;
+      return await lastChance(parts, question, { scope, attempt, failed: { lost, reason } });
+    }
+    parts.observer.replan?.(scope.version.model);
+    scope.table = later;
+  }
+}
+
+interface LastChance {
+  readonly scope: RequestScope;
+  readonly attempt: ScatterAttempt["attempt"];
+  /** What the last attempt could not answer, and why. */
+  readonly failed?: { readonly lost: readonly number[]; readonly reason: string };
+}
+
+/** No table answers for everything: take what there is, where the client accepts that. */
+async function lastChance(
+  parts: TableQueryParts,
+  question: TableQuestion,
+  { scope, attempt, failed }: LastChance,
+): Promise<TableAnswer> {
+  const table = routedTable(scope.table, scope.version, question.tableNumber);
+  const lost = question.partitions.filter(
+    (partition) => (table?.replicas[partition] ?? []).length === 0,
+  );
+  if (!question.allowPartial || lost.length === question.partitions.length) {
+    throw lostError(scope, question, failed ?? { lost, reason: "no replica" });
+  }
+  const result = await ask(parts, question, { scope, attempt, allowPartial: true });
+  if (result.state === "answered" && result.parts.length > 0) {
+    return accept(scope, question, result);
+  }
+  throw lostError(scope, question, failed ?? { lost: result.lost, reason: "no replica" });
+}
+
+/** One scatter on the scope's table, which must have it. */
+async function ask(
+  parts: TableQueryParts,
+  question: TableQuestion,
+  how: {
+    readonly scope: RequestScope;
+    readonly attempt: ScatterAttempt["attempt"];
+    readonly allowPartial: boolean;
+  },
+): Promise<Exclude<ScatterResult, { state: "refused" }>> {
+  const { version, deadlineMs, lostWorkers, table: current } = how.scope;
+  const table = routedTable(current, version, question.tableNumber)!;
+  const { attempt, allowPartial } = how;
+  const request = { ...question, version, deadlineMs, lostWorkers, allowPartial };
+  const whole = { ...request, table, lives: current.workers, attempt };
+  const result = await scatter(parts, whole, question.signal);
+  if (result.state === "refused") throw result.error;
+  return result;
+}
+
+/** The version of this very content in a table. */
+function contentOf(table: RoutingTable, version: VersionKey): RoutedVersion | undefined {
+  return table.models
+    .get(version.model)
+    ?.contents.find((candidate) => isSameVersion(candidate.key, version));
+}
+
+function routedTable(
+  table: RoutingTable,
+  version: VersionKey,
+  tableNumber: number,
+): RoutedTable | undefined {
+  return contentOf(table, version)?.tables[tableNumber];
+}
+
+/** Whether the table itself says that nobody holds some of the partitions. */
+function isLostFor(table: RoutedTable | undefined, question: TableQuestion): boolean {
+  return question.partitions.some((partition) => (table?.replicas[partition] ?? []).length === 0);
+}
+
+/** The table after one that has just lost partitions, for requests that do not take what there is. */
+async function tableAfterLoss(
+  parts: TableQueryParts,
+  question: TableQuestion,
+  scope: RequestScope,
+): Promise<RoutingTable | undefined> {
+  const waitMs = question.allowPartial ? 0 : parts.tables.lossWaitMs(scope.version);
+  return waitMs > 0 ? await laterTable(parts, question, { scope, waitMs }) : undefined;
+}
+
+function laterTable(
+  parts: TableQueryParts,
+  question: TableQuestion,
+  { scope, waitMs }: { readonly scope: RequestScope; readonly waitMs: number },
+): Promise<RoutingTable | undefined> {
+  const wanted = {
+    after: scope.table.generation,
+    waitMs,
+    accept: (table: RoutingTable) =>
+      !isLostFor(routedTable(table, scope.version, question.tableNumber), question),
+  };
+  return parts.tables.nextTable(wanted, question.signal);
+}
+
+function accept(scope: RequestScope, question: TableQuestion, answer: TableAnswer): TableAnswer {
+  if (question.countsCoverage) {
+    scope.partitionsAsked += question.partitions.length;
+    scope.partitionsAnswered += question.partitions.length - answer.lost.length;
+  }
+  return answer;
+}
+
+function lostError(
+  scope: RequestScope,
+  question: TableQuestion,
+  failure: { readonly lost: readonly number[]; readonly reason: string },
+): WinnowError {
+  const { model, version } = scope.version;
+  const spec = routedTable(scope.table, scope.version, question.tableNumber)?.spec;
+  const table = spec === undefined ? `table ${question.tableNumber}` : `table "${spec.name}"`;
+  const ranges = partitionRanges(failure.lost);
+  return new WinnowError(
+    "UNAVAILABLE",
+    `No worker answers for ${ranges} of ${table} of model ${model} version ${version} ` +
+      `(${failure.reason}); try again`,
+  );
+}

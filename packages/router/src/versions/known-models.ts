@@ -1,0 +1,100 @@
+// What this router tells of models: their names, the states of their versions, the version a URL
+// means. Three things come together: the routing table (what lives), the history (what has ended) and
+// the label book (what labels mean).
+
+import type { Fingerprint, Logger, WinnowError } from "@winnow/core";
+import type { Announcement, RoutedVersion, RoutingTable } from "@winnow/cluster";
+import { isServable } from "@winnow/cluster";
+import { LabelBook } from "./label-book.ts";
+import type { ModelTarget, VersionStatus } from "../predictor.ts";
+import type { RouterSettings, VersionLabels } from "../router-settings.ts";
+import { VersionHistory } from "./version-history.ts";
+import { resolveVersion, statusesOf } from "./version-resolution.ts";
+
+/** What is known of the cluster, asked anew each time. */
+export interface KnownModelsParts {
+  readonly log: Logger;
+  readonly settings: Pick<RouterSettings, "labels" | "allowUnavailableLabels">;
+  readonly table: () => RoutingTable;
+  /** Last words of workers that cannot be asked now. */
+  readonly unreachable: () => readonly Announcement[];
+  /** Why a program is not here. */
+  readonly programErrorOf: (fingerprint: Fingerprint) => WinnowError | undefined;
+}
+
+/** Models, versions and labels by name. */
+export class KnownModels {
+  readonly #parts: KnownModelsParts;
+  readonly #history = new VersionHistory();
+  readonly #labels: LabelBook;
+  /** Asked for with every request, for its metrics; changes with the table alone. */
+  #named: { readonly table: RoutingTable; readonly names: readonly string[] } | undefined;
+
+  constructor(parts: KnownModelsParts) {
+    this.#parts = parts;
+    const { log, settings, table } = parts;
+    this.#labels = new LabelBook({
+      log,
+      isAvailable: (model, number) => {
+        const versions = table().models.get(model)?.versions ?? [];
+        const version = versions.find(({ key }) => key.version === number);
+        return version?.status.state === "AVAILABLE";
+      },
+      allowUnavailable: settings.allowUnavailableLabels,
+    });
+    this.#labels.configure(settings.labels);
+  }
+
+  /** Replaces all labels; each is set when its version is available. */
+  setLabels(labels: VersionLabels): void {
+    this.#labels.configure(labels);
+  }
+
+  /** Takes note of a new table. */
+  follow(table: RoutingTable): void {
+    this.#history.follow(table);
+    this.#labels.settle();
+    this.#named = undefined;
+  }
+
+  /** Names of models that are not over, ascending. */
+  names(): readonly string[] {
+    const table = this.#parts.table();
+    if (this.#named?.table === table) return this.#named.names;
+    const models = [...table.models.values()].filter((model) => !this.#history.isOver(model));
+    const names = models.map(({ name }) => name).toSorted();
+    this.#named = { table, names };
+    return names;
+  }
+
+  /** Versions of a model, descending, with those that have ended; `undefined` if there never were any. */
+  status(model: string): readonly VersionStatus[] | undefined {
+    const routed = this.#parts.table().models.get(model);
+    const living =
+      routed === undefined
+        ? []
+        : statusesOf(routed, ({ key }) => this.#parts.programErrorOf(key.fingerprint));
+    const all = this.#history.with(model, living);
+    return routed === undefined && all.length === 0 ? undefined : all;
+  }
+
+  /** The version a target means. @throws WinnowError as `resolveVersion` does */
+  resolve(target: ModelTarget): RoutedVersion {
+    return resolveVersion(target, {
+      table: this.#parts.table(),
+      unreachable: this.#parts.unreachable,
+      versionOfLabel: (model, label) => this.#labels.versionOf(model, label),
+      isOver: (model) => this.#history.isOver(model),
+    });
+  }
+}
+
+/** Whether some model answers by default and none that could is still being loaded. */
+export function isSettled(table: RoutingTable): boolean {
+  const models = [...table.models.values()];
+  const answering = models.filter(({ versions }) => versions.some(isServable));
+  const failed = models.filter(({ versions }) =>
+    versions.every(({ status }) => status.state === "END"),
+  );
+  return answering.length > 0 && answering.length + failed.length >= models.length;
+}

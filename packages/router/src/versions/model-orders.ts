@@ -1,0 +1,252 @@
+// A router's part in the models order (`cluster/orders`): it gives orders on behalf of operators, passes
+// the highest one it knows on to workers that say they follow a lower one, and fetches it from workers
+// that follow a higher one than it knows. With a fixed list of members that is the only way orders
+// travel; with a store it is the faster one, and the way past a store that is away.
+//
+//   workers say which order they follow ──▶ higher than known: fetched ──▶ order book
+//                                           lower: told ◀────────────────── order book
+//   give(): ask the connected workers ─▶ keep ─▶ tell them ─▶ who does not follow yet?
+
+import { WinnowError, excerpt, toWinnowError } from "@winnow/core";
+import type { Environment, Timer, WorkerId } from "@winnow/core";
+import { isAbove, isSameOrder } from "@winnow/cluster";
+import type {
+  ModelsOrder,
+  OrderAuthor,
+  OrderBook,
+  OrderMark,
+  OrderedModels,
+  WorkerConnector,
+} from "@winnow/cluster";
+import type { WorkerStanding } from "../workers/cluster-standing.ts";
+import type { RouterSettings } from "../router-settings.ts";
+
+/** What it lives on. */
+export interface ModelOrdersParts {
+  readonly environment: Environment;
+  readonly connector: Pick<WorkerConnector, "tellOrder" | "askOrder">;
+  /** Closed by its owner. */
+  readonly orders: OrderBook;
+  readonly settings: Pick<RouterSettings, "orderTimeoutMs" | "orderPassMs">;
+  readonly workers: () => readonly WorkerStanding[];
+}
+
+/** A worker that does not follow an order yet, and why, as far as this router knows. */
+export interface Laggard {
+  readonly worker: WorkerId;
+  readonly reason: string;
+  /** Whether it is there; one that is away follows when it comes back. */
+  readonly isLive: boolean;
+}
+
+/** How an order stands among the workers, for whoever watches a router. */
+export interface OrderStanding {
+  /** Of the highest order known; 0: none was ever given. */
+  readonly number: number;
+  /** Live workers that follow it, and that do not. */
+  readonly following: number;
+  readonly behind: number;
+}
+
+/** How long a client waits for its order. */
+export interface OrderPatience {
+  /** By the monotonic clock. */
+  readonly deadlineMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** What a worker that failed to be told, or to tell, is spared for a while. */
+interface Rest {
+  readonly failures: number;
+  readonly untilMs: number;
+  readonly reason: string;
+}
+
+/** The longest wait before a worker that fails is told again. */
+const REST_MS_MAX = 10_000;
+const NAMED_MAX = 3;
+
+/** Orders, given and passed on, until closed. */
+export class ModelOrders {
+  readonly #parts: ModelOrdersParts;
+  readonly #endFollow: () => void;
+  readonly #busy = new Set<WorkerId>();
+  readonly #rests = new Map<WorkerId, Rest>();
+  #timer: Timer | undefined;
+  #isClosed = false;
+
+  constructor(parts: ModelOrdersParts) {
+    this.#parts = parts;
+    this.#endFollow = parts.orders.follow(() => {
+      this.#rests.clear();
+      this.pass();
+    });
+    this.#passLater();
+  }
+
+  /** The highest order known. */
+  get newest(): ModelsOrder | undefined {
+    return this.#parts.orders.newest;
+  }
+
+  /** How the highest order known stands. */
+  standing(): OrderStanding {
+    const { newest } = this;
+    const live = this.#parts.workers().filter(({ isLive }) => isLive);
+    const behind = newest === undefined ? 0 : live.filter((each) => isBehind(each, newest)).length;
+    return { number: newest?.number ?? 0, following: live.length - behind, behind };
+  }
+
+  /**
+   * Gives an order: every connected worker is asked, and if one refuses nothing changes; then it is kept,
+   * and from then on it stands, whoever is away.
+   * @throws WinnowError in a worker's words; UNAVAILABLE where no worker answers, or nothing can be kept;
+   * as `OrderBook.make`
+   */
+  async give(
+    models: OrderedModels,
+    author: OrderAuthor,
+    { deadlineMs, signal }: OrderPatience,
+  ): Promise<ModelsOrder> {
+    const { orders, workers, environment, settings } = this.#parts;
+    const signed = orders.draft(models);
+    const connected = workers().filter(({ askable }) => askable);
+    if (connected.length === 0) {
+      throw new WinnowError(
+        "UNAVAILABLE",
+        "No worker is connected; nothing was changed, try again",
+      );
+    }
+    const leftMs = deadlineMs - environment.clock.nowMs();
+    const timeoutMs = Math.max(1, Math.min(settings.orderTimeoutMs, leftMs / 2));
+    const failures = await this.#askAll(connected, { signed, timeoutMs });
+    const refusals = failures.filter(({ error }) => !isAway(error));
+    if (refusals.length > 0) throw failureOf(refusals, "nothing was changed");
+    if (failures.length === connected.length) {
+      throw failureOf(failures, "no worker answers; nothing was changed");
+    }
+    signal.throwIfAborted();
+    const above = Math.max(0, ...workers().map(({ order }) => order?.number ?? 0));
+    return orders.make(models, { author, above });
+  }
+
+  /** Workers that do not follow this order, or a later one; ascending by id. */
+  laggards(order: OrderMark): readonly Laggard[] {
+    return this.#parts.workers().flatMap((worker) => {
+      if (!isBehind(worker, order)) return [];
+      const { id, askable, isLive } = worker;
+      const away = isLive ? "not connected to this router" : "away";
+      const reason = askable ? (this.#rests.get(id)?.reason ?? "has not said so yet") : away;
+      return [{ worker: id, reason, isLive }];
+    });
+  }
+
+  /** Brings connected workers and this process to the highest order of all. */
+  pass(): void {
+    if (this.#isClosed) return;
+    const { workers, environment } = this.#parts;
+    const { newest } = this;
+    const nowMs = environment.clock.nowMs();
+    for (const { id, address, askable, order } of workers()) {
+      const isResting = (this.#rests.get(id)?.untilMs ?? -Infinity) > nowMs;
+      if (!askable || isResting || this.#busy.has(id) || isSameOrder(order, newest)) continue;
+      const isHigher = order !== undefined && isAbove(order, newest);
+      void this.#meet(id, () => (isHigher ? this.#fetch(address) : this.#tell(address))); // Never rejects.
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#endFollow();
+    if (this.#timer !== undefined) this.#parts.environment.clock.clearTimer(this.#timer);
+  }
+
+  #passLater(): void {
+    const { environment, settings } = this.#parts;
+    this.#timer = environment.clock.setTimer(settings.orderPassMs, () => {
+      this.#passLater();
+      this.pass();
+    });
+  }
+
+  /** One exchange with a worker; after one that failed it is left alone for a while. */
+  async #meet(id: WorkerId, exchange: () => Promise<void>): Promise<void> {
+    const { environment, settings } = this.#parts;
+    this.#busy.add(id);
+    try {
+      await exchange();
+      this.#rests.delete(id);
+    } catch (thrown) {
+      const { code, message } = toWinnowError(thrown);
+      const failures = (this.#rests.get(id)?.failures ?? 0) + 1;
+      const waitMs = Math.min(REST_MS_MAX, settings.orderPassMs * 2 ** Math.min(failures, 8));
+      const untilMs = environment.clock.nowMs() + waitMs;
+      this.#rests.set(id, { failures, untilMs, reason: excerpt(message) });
+      if (failures === 1) {
+        environment.log.warn("models order not passed on", { worker: id, code, message });
+      }
+    }
+    this.#busy.delete(id);
+  }
+
+  async #tell(address: string): Promise<void> {
+    const { orders, connector, settings } = this.#parts;
+    const signed = orders.signed();
+    if (signed === undefined) return;
+    await connector.tellOrder(address, { kind: "order", signed }, settings.orderTimeoutMs);
+  }
+
+  async #fetch(address: string): Promise<void> {
+    const { orders, connector, settings } = this.#parts;
+    const signed = await connector.askOrder(address, settings.orderTimeoutMs);
+    if (signed !== undefined && !this.#isClosed) await orders.offer(signed, `order of ${address}`);
+  }
+
+  async #askAll(
+    workers: readonly WorkerStanding[],
+    { signed, timeoutMs }: { readonly signed: string; readonly timeoutMs: number },
+  ): Promise<readonly WorkerFailure[]> {
+    const failures = await Promise.all(
+      workers.map(async ({ id, address }) => {
+        try {
+          const draft = { kind: "draft", signed } as const;
+          await this.#parts.connector.tellOrder(address, draft, timeoutMs);
+          return [];
+        } catch (error) {
+          return [{ worker: id, error: toWinnowError(error) }];
+        }
+      }),
+    );
+    return failures.flat();
+  }
+}
+
+function isBehind({ order: followed }: WorkerStanding, order: OrderMark): boolean {
+  return followed === undefined || isAbove(order, followed);
+}
+
+/** Whether a worker may only have been away: the order waits for it. */
+const isAway = ({ code }: WinnowError): boolean =>
+  code === "UNAVAILABLE" || code === "DEADLINE_EXCEEDED" || code === "CANCELLED";
+
+interface WorkerFailure {
+  readonly worker: WorkerId;
+  readonly error: WinnowError;
+}
+
+/** One error for those of several workers: the first few in words, with the code of the first. */
+function failureOf(failures: readonly WorkerFailure[], consequence: string): WinnowError {
+  const sorted = failures.toSorted((a, b) => (a.worker < b.worker ? -1 : 1));
+  const reasons = sorted.map(({ worker, error: { message } }) => ({ worker, reason: message }));
+  const text = `Cannot reload, ${consequence}: ${namedWorkers(reasons)}`;
+  return new WinnowError(sorted[0]!.error.code, text);
+}
+
+/** The first few of several workers, each with its reason. */
+export function namedWorkers(workers: readonly Pick<Laggard, "worker" | "reason">[]): string {
+  const named = workers
+    .slice(0, NAMED_MAX)
+    .map(({ worker, reason }) => `worker ${worker}: ${excerpt(reason)}`);
+  const more = workers.length - named.length;
+  return `${named.join("; ")}${more > 0 ? `; and ${more} more` : ""}`;
+}

@@ -1,0 +1,128 @@
+// Programs are fetched, checked, loaded, kept while somebody needs them, and then let go.
+
+import type { Tensor } from "@winnow/core";
+import type { DenseEngine } from "@winnow/accelerator";
+import { describe, expect, test } from "vitest";
+import { plainOutputs, RouterBench } from "../router-bench.cases.ts";
+
+const both = [
+  [0, 1, 2, 3],
+  [0, 1, 2, 3],
+];
+
+/** Counts what is loaded; refuses the first `failures` models. */
+class CountingEngine implements DenseEngine {
+  loaded = 0;
+  failures: number;
+
+  constructor(failures = 0) {
+    this.failures = failures;
+  }
+
+  async load(): ReturnType<DenseEngine["load"]> {
+    if (this.failures > 0) {
+      this.failures -= 1;
+      throw new RangeError("no memory");
+    }
+    this.loaded += 1;
+    return {
+      run: async () => new Map<string, Tensor>(),
+      release: async () => {
+        this.loaded -= 1;
+      },
+    };
+  }
+
+  async close(): Promise<void> {}
+}
+
+describe("the program store", () => {
+  test("a damaged program is never run, and is asked for again", async () => {
+    const bench = new RouterBench({ held: both, options: { programRetryMs: 1000 } });
+    bench.network.damage = (bytes) => bytes.slice(0, bytes.length / 2);
+    bench.announceAll();
+    await bench.clock.advanceSettled(200);
+
+    const early = bench.router.pin({ model: "movies" });
+    await expect(early).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    expect(bench.router.ready).toBe(false);
+    bench.network.damage = undefined;
+    await bench.clock.advanceSettled(2000);
+
+    expect(plainOutputs(await bench.settle(bench.predict([1])))).toEqual(bench.expected([1]));
+  });
+
+  test("the status tells why a program could not be loaded", async () => {
+    const bench = new RouterBench({ held: both });
+    bench.network.damage = () => new Uint8Array(3);
+    bench.announceAll();
+    await bench.clock.advanceSettled(200);
+
+    const [status] = bench.router.status("movies") ?? [];
+
+    expect(status).toMatchObject({ version: 7, state: "LOADING", errorCode: "DATA_LOSS" });
+  });
+
+  test("dense models are loaded before a version may be asked, and released with it", async () => {
+    const denseEngine = new CountingEngine();
+    const denseModels = [new Uint8Array(8), new Uint8Array(8)];
+    const bench = await RouterBench.started({ held: both, denseEngine, denseModels });
+
+    expect(denseEngine.loaded).toBe(2);
+    bench.router.close();
+    await bench.clock.advanceSettled(10);
+
+    expect(denseEngine.loaded).toBe(0);
+    expect(bench.clock.pendingTimers).toBe(0);
+  });
+
+  test("models loaded before one that fails are released again", async () => {
+    const denseEngine = new CountingEngine();
+    const denseModels = [new Uint8Array(8), new Uint8Array(8)];
+    const bench = new RouterBench({ held: both, denseEngine, denseModels });
+    const load = denseEngine.load.bind(denseEngine);
+    denseEngine.load = () => {
+      denseEngine.failures = denseEngine.loaded === 1 ? 1 : 0;
+      return load();
+    };
+    bench.announceAll();
+    await bench.clock.advanceSettled(200);
+
+    expect(denseEngine.loaded).toBe(0);
+    expect(bench.router.status("movies")?.[0]).toMatchObject({ errorMessage: "no memory" });
+  });
+
+  test("a program nobody announces is kept for a while, and as long as it is pinned", async () => {
+    const denseEngine = new CountingEngine();
+    const bench = await RouterBench.started({
+      held: both,
+      denseEngine,
+      denseModels: [new Uint8Array(8)],
+      options: { programKeepMs: 500 },
+    });
+    const pinned = await bench.router.pin({ model: "movies" });
+
+    for (const worker of bench.workers) {
+      worker.versions = [];
+      bench.network.announce(worker);
+    }
+    await bench.clock.advanceSettled(1000);
+    const whilePinned = denseEngine.loaded;
+    pinned.release();
+    await bench.clock.advanceSettled(10);
+
+    expect(whilePinned).toBe(1);
+    expect(denseEngine.loaded).toBe(0);
+  });
+
+  test("a small table that came with the program is looked up without asking anybody", async () => {
+    const bench = await RouterBench.started({ held: both, inline: true });
+
+    const prediction = await bench.settle(bench.predict([1, 39]));
+    const refused = bench.predict([40]);
+
+    expect(plainOutputs(prediction)).toEqual(bench.expected([1, 39]));
+    expect(bench.workers.reduce((sum, worker) => sum + worker.queries, 0)).toBeLessThanOrEqual(2);
+    await expect(refused).rejects.toThrow("indices[0] = 40 is not in [0, 40)");
+  });
+});

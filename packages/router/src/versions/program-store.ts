@@ -1,0 +1,257 @@
+// The programs of all versions that workers announce, fetched from any worker that holds them, told
+// apart by content fingerprint.
+//
+//   announced ─▶ fetching ─▶ ready ── no table names it, nobody pins it, `programKeepMs` ─▶ gone
+//                   │  ▲
+//                   ▼  │ a later try, another worker
+//                 failed
+
+import type { Environment, Fingerprint, TableSpec, Timer, WorkerId } from "@winnow/core";
+import { toWinnowError, WinnowError } from "@winnow/core";
+import type { DenseEngine } from "@winnow/accelerator";
+import type { RoutedVersion, RoutingTable, WorkerConnector } from "@winnow/cluster";
+import type { LoadedProgram } from "./loaded-program.ts";
+import { loadProgram, unloadProgram } from "./loaded-program.ts";
+import type { RouterSettings } from "../router-settings.ts";
+import type { WorkerPeer } from "../workers/worker-peer.ts";
+
+/** What the store needs of the world. */
+export interface ProgramStoreParts {
+  readonly environment: Environment;
+  readonly settings: RouterSettings;
+  readonly connector: WorkerConnector;
+  readonly denseEngine: DenseEngine;
+  readonly peers: ReadonlyMap<WorkerId, WorkerPeer>;
+}
+
+interface Entry {
+  readonly fingerprint: Fingerprint;
+  loaded: LoadedProgram | undefined;
+  error: WinnowError | undefined;
+  fetching: boolean;
+  tries: number;
+  pins: number;
+  /** Whether the current table names it. */
+  named: boolean;
+  /** The next try, or the end of the time it is kept. */
+  timer: Timer | undefined;
+}
+
+/** Where a program can be had. */
+interface Source {
+  readonly version: RoutedVersion;
+  readonly address: string;
+}
+
+const RETRY_FACTOR_MAX = 30;
+
+/** Programs by fingerprint. */
+export class ProgramStore {
+  readonly #parts: ProgramStoreParts;
+  readonly #onChange: () => void;
+  readonly #entries = new Map<Fingerprint, Entry>();
+  readonly #abort = new AbortController();
+  #table: RoutingTable | undefined;
+
+  /** `onChange` is called when `tables()` or an error has changed. */
+  constructor(parts: ProgramStoreParts, onChange: () => void) {
+    this.#parts = parts;
+    this.#onChange = onChange;
+  }
+
+  /** The tables of every program that is ready to run. */
+  tables(): ReadonlyMap<Fingerprint, readonly TableSpec[]> {
+    return new Map(this.ready().map(([print, loaded]) => [print, loaded.program.tables]));
+  }
+
+  /** Whether the program is ready to run. */
+  isReady(fingerprint: Fingerprint): boolean {
+    return this.#entries.get(fingerprint)?.loaded !== undefined;
+  }
+
+  /** The programs that are ready to run, by content. */
+  ready(): readonly (readonly [Fingerprint, LoadedProgram])[] {
+    return [...this.#entries.values()].flatMap(({ fingerprint, loaded }) =>
+      loaded === undefined ? [] : [[fingerprint, loaded] as const],
+    );
+  }
+
+  /** Why the program could not be had at the last try. */
+  errorOf(fingerprint: Fingerprint): WinnowError | undefined {
+    return this.#entries.get(fingerprint)?.error;
+  }
+
+  /** Takes a program for a request; `release` gives it back. `undefined` while it is not ready. */
+  pin(fingerprint: Fingerprint): LoadedProgram | undefined {
+    const entry = this.#entries.get(fingerprint);
+    if (entry?.loaded === undefined) return undefined;
+    entry.pins += 1;
+    return entry.loaded;
+  }
+
+  /** Ends a pin. */
+  release(fingerprint: Fingerprint): void {
+    const entry = this.#entries.get(fingerprint);
+    if (entry === undefined) return;
+    entry.pins -= 1;
+    if (entry.pins === 0 && !entry.named && entry.timer === undefined) this.#drop(entry);
+  }
+
+  /** Fetches what a new table names and lets go of what it no longer does. */
+  follow(table: RoutingTable): void {
+    if (this.#abort.signal.aborted) return;
+    this.#table = table;
+    const named = new Set<Fingerprint>();
+    for (const { key, holders } of versionsOf(table)) {
+      named.add(key.fingerprint);
+      const entry = this.#entry(key.fingerprint);
+      if (!entry.named) this.#keep(entry);
+      const isIdle = entry.loaded === undefined && !entry.fetching && entry.timer === undefined;
+      if (isIdle && holders.length > 0) void this.#fetch(entry);
+    }
+    for (const entry of this.#entries.values()) {
+      if (entry.named && !named.has(entry.fingerprint)) this.#leave(entry);
+    }
+  }
+
+  #entry(fingerprint: Fingerprint): Entry {
+    let entry = this.#entries.get(fingerprint);
+    if (entry === undefined) {
+      entry = {
+        fingerprint,
+        loaded: undefined,
+        error: undefined,
+        fetching: false,
+        tries: 0,
+        pins: 0,
+        named: false,
+        timer: undefined,
+      };
+      this.#entries.set(fingerprint, entry);
+    }
+    return entry;
+  }
+
+  #keep(entry: Entry): void {
+    entry.named = true;
+    this.#clearTimer(entry);
+  }
+
+  /** No worker announces it now; it may come back within the time it is kept. */
+  #leave(entry: Entry): void {
+    entry.named = false;
+    this.#clearTimer(entry);
+    this.#setTimer(entry, this.#parts.settings.programKeepMs, () => {
+      if (entry.pins === 0) this.#drop(entry);
+    });
+  }
+
+  /** Asks one holder after the other. Never rejects: a failure is kept and tried again later. */
+  async #fetch(entry: Entry): Promise<void> {
+    const { environment, settings } = this.#parts;
+    const sources = this.#sourcesOf(entry);
+    // With the first worker that can be asked comes another table, and with it the next try.
+    if (sources.length === 0) return;
+    entry.fetching = true;
+    entry.tries += 1;
+    for (const source of sources) {
+      try {
+        await this.#load(entry, source);
+        break;
+      } catch (error) {
+        if (this.#abort.signal.aborted) return;
+        entry.error = toWinnowError(error);
+        const { model, version } = source.version.key;
+        const { message } = entry.error;
+        environment.log.warn("program not loaded", {
+          model,
+          version,
+          from: source.address,
+          message,
+        });
+      }
+    }
+    entry.fetching = false;
+    if (entry.loaded === undefined && entry.named) {
+      const waitMs = settings.programRetryMs * Math.min(entry.tries, RETRY_FACTOR_MAX);
+      this.#setTimer(entry, waitMs, () => void this.#fetch(entry));
+    }
+    this.#onChange();
+  }
+
+  async #load(entry: Entry, source: Source): Promise<void> {
+    const { fingerprint } = entry;
+    const bytes = await this.#bytesFrom(source);
+    const loaded = await loadProgram(this.#parts.denseEngine, { fingerprint, bytes });
+    if (this.#entries.get(fingerprint) !== entry) return await unloadProgram(loaded);
+    entry.loaded = loaded;
+    entry.error = undefined;
+    entry.tries = 0;
+  }
+
+  /** Workers that can be asked now, another one first at each try. */
+  #sourcesOf(entry: Entry): Source[] {
+    const version = versionsOf(this.#table).find(
+      ({ key }) => key.fingerprint === entry.fingerprint,
+    );
+    if (version === undefined) return [];
+    const sources = version.holders.flatMap((id): Source[] => {
+      const peer = this.#parts.peers.get(id);
+      const address = peer?.askable === true ? peer.address : undefined;
+      return address === undefined ? [] : [{ version, address }];
+    });
+    const first = entry.tries % Math.max(1, sources.length);
+    return [...sources.slice(first), ...sources.slice(0, first)];
+  }
+
+  async #bytesFrom(source: Source): Promise<Uint8Array> {
+    const { environment, settings, connector } = this.#parts;
+    const timeout = new AbortController();
+    const timer = environment.clock.setTimer(settings.programTimeoutMs, () => {
+      timeout.abort(new WinnowError("DEADLINE_EXCEEDED", "The worker did not send it in time"));
+    });
+    try {
+      return await connector.program(
+        source.address,
+        { version: source.version.key, tableBytesMax: settings.routerTableBytesMax },
+        AbortSignal.any([timeout.signal, this.#abort.signal]),
+      );
+    } finally {
+      environment.clock.clearTimer(timer);
+    }
+  }
+
+  #setTimer(entry: Entry, delayMs: number, run: () => void): void {
+    entry.timer = this.#parts.environment.clock.setTimer(delayMs, () => {
+      entry.timer = undefined;
+      run();
+    });
+  }
+
+  #clearTimer(entry: Entry): void {
+    if (entry.timer !== undefined) this.#parts.environment.clock.clearTimer(entry.timer);
+    entry.timer = undefined;
+  }
+
+  #drop(entry: Entry): void {
+    this.#entries.delete(entry.fingerprint);
+    entry.named = false;
+    this.#clearTimer(entry);
+    const { loaded } = entry;
+    entry.loaded = undefined;
+    // Giving memory back concerns nobody who waits; a failure is the engine's to report.
+    if (loaded !== undefined) void unloadProgram(loaded).catch(() => undefined);
+  }
+
+  /** Lets go of everything. */
+  close(): void {
+    this.#abort.abort(new WinnowError("CANCELLED", "The router is closing"));
+    for (const entry of this.#entries.values()) this.#drop(entry);
+  }
+}
+
+function versionsOf(table: RoutingTable | undefined): RoutedVersion[] {
+  const versions = [...(table?.models.values() ?? [])].flatMap((model) => model.contents);
+  // A directory that nobody could read yet has no fingerprint.
+  return versions.filter(({ key }) => key.fingerprint !== "");
+}

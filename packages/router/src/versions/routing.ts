@@ -1,0 +1,143 @@
+// The current routing table: rebuilt from what workers say whenever that changes, replaced whole,
+// never changed. Requests keep the table they began with; whoever cannot finish with it waits here
+// for the next.
+
+import type { Environment, Fingerprint, TableSpec, Timer, VersionKey } from "@winnow/core";
+import type { Announcement, RoutedVersion, RoutingTable } from "@winnow/cluster";
+import { buildRoutingTable } from "@winnow/cluster";
+import type { RouterSettings } from "../router-settings.ts";
+import type { LaterTables } from "../scatter/table-query.ts";
+
+/** What tables are built from, and who wants to know of them. */
+export interface RoutingParts {
+  readonly environment: Environment;
+  readonly settings: RouterSettings;
+  /** Of connected workers. */
+  readonly announcements: () => readonly Announcement[];
+  /** Of members of the cluster, connected or not. */
+  readonly members: () => readonly Announcement[];
+  readonly tables: () => ReadonlyMap<Fingerprint, readonly TableSpec[]>;
+  /** Versions that are not warmed up yet. */
+  readonly warming: () => ReadonlySet<Fingerprint>;
+  readonly onTable: (table: RoutingTable) => void;
+}
+
+type Waiter = (table: RoutingTable) => void;
+
+/** The table in use and its successors. */
+export class Routing implements LaterTables {
+  readonly #parts: RoutingParts;
+  readonly #waiters = new Set<Waiter>();
+  /** When contents lost partitions that they had before; for `replanWaitMs`. */
+  readonly #lostAtMs = new Map<Fingerprint, number>();
+  #table: RoutingTable;
+  #timer: Timer | undefined;
+  #closed = false;
+
+  constructor(parts: RoutingParts) {
+    this.#parts = parts;
+    this.#table = this.#build(undefined);
+  }
+
+  /** The newest table. */
+  get table(): RoutingTable {
+    return this.#table;
+  }
+
+  /** Requests that wait for a later table. */
+  get waiting(): number {
+    return this.#waiters.size;
+  }
+
+  /** Something has changed: a new table follows soon, one for all changes of the moment. */
+  invalidate(): void {
+    if (this.#timer !== undefined || this.#closed) return;
+    const { environment, settings } = this.#parts;
+    this.#timer = environment.clock.setTimer(settings.tableDelayMs, () => {
+      this.#timer = undefined;
+      const before = this.#table;
+      this.#table = this.#build(before);
+      this.#noteLosses(before);
+      this.#parts.onTable(this.#table);
+      for (const waiter of this.#waiters) waiter(this.#table);
+    });
+  }
+
+  /** Waits for an acceptable table later than `after`. @throws the signal's reason when aborted */
+  nextTable(
+    { after, waitMs, accept }: Parameters<LaterTables["nextTable"]>[0],
+    signal: AbortSignal,
+  ): Promise<RoutingTable | undefined> {
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason as Error);
+      if (this.#table.generation > after && accept(this.#table)) return resolve(this.#table);
+      const { clock } = this.#parts.environment;
+      const stop = (): void => {
+        clock.clearTimer(timer);
+        this.#waiters.delete(waiter);
+        signal.removeEventListener("abort", abort);
+      };
+      const waiter = (table: RoutingTable): void => {
+        if (table.generation <= after || !accept(table)) return;
+        stop();
+        resolve(table);
+      };
+      const abort = (): void => {
+        stop();
+        reject(signal.reason as Error);
+      };
+      const timer = clock.setTimer(waitMs, () => {
+        stop();
+        resolve(undefined);
+      });
+      this.#waiters.add(waiter);
+      signal.addEventListener("abort", abort, { once: true });
+    });
+  }
+
+  /**
+   * How much longer a content that has just lost partitions is waited for, ms; 0 when it lost none, or
+   * longer ago than `replanWaitMs`. Workers that were restarted while this process stood still are
+   * connected to within this time, and the requests of that moment need not fail.
+   */
+  lossWaitMs({ fingerprint }: VersionKey): number {
+    const lostAtMs = this.#lostAtMs.get(fingerprint);
+    if (lostAtMs === undefined) return 0;
+    const { environment, settings } = this.#parts;
+    return Math.max(0, lostAtMs + settings.replanWaitMs - environment.clock.nowMs());
+  }
+
+  #noteLosses(before: RoutingTable): void {
+    const whole = new Set(contentsOf(this.#table).filter(isWhole).map(fingerprintOf));
+    const had = contentsOf(before).filter(isWhole).map(fingerprintOf);
+    const nowMs = this.#parts.environment.clock.nowMs();
+    const oldestMs = nowMs - this.#parts.settings.replanWaitMs;
+    for (const [fingerprint, lostAtMs] of this.#lostAtMs) {
+      if (whole.has(fingerprint) || lostAtMs < oldestMs) this.#lostAtMs.delete(fingerprint);
+    }
+    for (const fingerprint of had) {
+      if (!whole.has(fingerprint)) this.#lostAtMs.set(fingerprint, nowMs);
+    }
+  }
+
+  #build(previous: RoutingTable | undefined): RoutingTable {
+    const { announcements, members, tables, warming, settings } = this.#parts;
+    const { replication } = settings;
+    const context = { tables: tables(), members: members(), warming: warming(), replication };
+    return buildRoutingTable(announcements(), context, previous);
+  }
+
+  /** No further tables; those who wait get none when their time is up. */
+  close(): void {
+    this.#closed = true;
+    if (this.#timer !== undefined) this.#parts.environment.clock.clearTimer(this.#timer);
+    this.#timer = undefined;
+  }
+}
+
+function contentsOf({ models }: RoutingTable): RoutedVersion[] {
+  return Array.from(models.values(), ({ contents }) => contents).flat();
+}
+
+const isWhole = ({ coverage }: RoutedVersion): boolean => coverage === 1;
+const fingerprintOf = ({ key }: RoutedVersion): Fingerprint => key.fingerprint;

@@ -1,0 +1,312 @@
+// One worker's id: where it may be, and who was met there. Hints say where to look (`Contact`); a
+// stream on which the worker says who it is decides (`succession.ts` in the cluster package). What
+// anybody merely wrote takes nothing away: a stream that is open stays until somebody else was met.
+//
+//   hints ──▶ call: one stream at a time, to one address, until its first announcement
+//               │ another worker's id, or a process that was replaced, or is the older of two that live
+//               ├───────────────────────────────────────────────▶ hung up; the hint rests for a while
+//               │ the worker
+//               ▼
+//             line: the stream that questions take, opened again at its address whenever it breaks
+//
+// A process that was replaced, and whose successor has been gone for long, is told so on the call: once
+// it has numbered itself above its successor it is a new incarnation, and taken like any other.
+//
+// While a line answers, a call beside it follows up hints of a higher number alone; once it does not
+// answer, all that tell of another number or another address.
+
+import type { Environment, WorkerId, WinnowError } from "@winnow/core";
+import { WorkerChannel, meet, renumbered, unmet } from "@winnow/cluster";
+import type { Announcement, Contact, MemberNews, WorkerConnector } from "@winnow/cluster";
+import type { RouterSettings } from "../router-settings.ts";
+import { WorkerPeer } from "./worker-peer.ts";
+
+/** What a contact needs of the world. */
+export interface WorkerContactParts {
+  readonly environment: Environment;
+  readonly connector: WorkerConnector;
+  readonly settings: RouterSettings;
+  /** Runs at the end of the current turn, so that questions of one turn share a frame. */
+  readonly defer?: ((run: () => void) => void) | undefined;
+  /** Something that a routing table is built from may have changed. */
+  readonly onChange: () => void;
+  /** This worker tells where others are. */
+  readonly onMembers: (news: readonly MemberNews[]) => void;
+}
+
+/** A hint, and how it went when it was last followed up. */
+interface FollowedHint {
+  readonly contact: Contact;
+  failures: number;
+  notBeforeMs: number;
+}
+
+/** A stream to somebody who is not met yet. */
+interface Call {
+  readonly channel: WorkerChannel;
+  readonly hint: FollowedHint;
+  /** Hung up then; a stream that does not answer at all ends by itself. */
+  readonly untilMs: number;
+}
+
+/** A worker, met or not. */
+export class WorkerContact {
+  readonly peer: WorkerPeer;
+  readonly #parts: WorkerContactParts;
+  #hints: readonly FollowedHint[] = [];
+  #succession = unmet;
+  #line: WorkerChannel | undefined;
+  #call: Call | undefined;
+  #silentMs = 0;
+  #lastMet: Contact | undefined;
+  #isClosed = false;
+
+  constructor(id: WorkerId, parts: WorkerContactParts) {
+    this.#parts = parts;
+    this.peer = new WorkerPeer({ id, ...parts });
+  }
+
+  get id(): WorkerId {
+    return this.peer.id;
+  }
+
+  /** Whether the worker was ever met. */
+  get isMet(): boolean {
+    return this.#succession.current !== undefined;
+  }
+
+  /** Failed calls in a row at the hint that failed least. */
+  get failures(): number {
+    return Math.min(Infinity, ...this.#hints.map(({ failures }) => failures));
+  }
+
+  /** How long this process has listened in vain for an answer. */
+  get silentMs(): number {
+    return this.#silentMs;
+  }
+
+  /** Where the worker was last met; `undefined`: nowhere yet. */
+  get lastMet(): Contact | undefined {
+    return this.#lastMet;
+  }
+
+  /** Replaces what is said of where the worker is, the best hint first. */
+  aim(contacts: readonly Contact[]): void {
+    this.#hints = contacts.slice(0, HINTS_MAX).map((contact) => {
+      const known = this.#hints.find(
+        (hint) =>
+          hint.contact.address === contact.address &&
+          hint.contact.incarnation === contact.incarnation,
+      );
+      return known ?? { contact, failures: 0, notBeforeMs: Number.NEGATIVE_INFINITY };
+    });
+    this.peer.aim(this.#hints[0]?.contact.address);
+    if (this.#call !== undefined && !this.#hints.includes(this.#call.hint)) this.#hangUp();
+  }
+
+  /** Follows up the next hint that is worth it. True if it did. */
+  follow(): boolean {
+    if (this.#isClosed || this.#call !== undefined) return false;
+    const { environment, settings } = this.#parts;
+    const nowMs = environment.clock.nowMs();
+    const hint = this.#hints
+      .filter((each) => each.notBeforeMs <= nowMs && this.#isWorthACall(each.contact))
+      .toSorted((a, b) => a.failures - b.failures)[0];
+    if (hint === undefined) return false;
+    const channel = this.#open(hint.contact.address);
+    this.#call = { channel, hint, untilMs: nowMs + 2 * settings.helloTimeoutMs };
+    return true;
+  }
+
+  /** Time for a ping; a stream on which nobody answers for long is opened anew. */
+  tick(): void {
+    this.peer.tick();
+    const { environment, settings, onChange } = this.#parts;
+    const nowMs = environment.clock.nowMs();
+    this.#silentMs = this.peer.answers ? 0 : this.#silentMs + settings.pingIntervalMs;
+    if (this.#call !== undefined && nowMs >= this.#call.untilMs) this.#onUnreachable();
+    if (this.peer.misses < settings.closeAfterMisses || this.#line === undefined) return;
+    environment.log.warn("stream of a silent worker closed", { worker: this.id });
+    const { address } = this.#line;
+    this.#line.close();
+    this.#line = this.#open(address);
+    this.peer.attach(this.#line);
+    onChange();
+  }
+
+  /** Ends all streams. */
+  close(): void {
+    this.#isClosed = true;
+    this.#hangUp();
+    this.peer.close();
+    if (this.#line !== undefined) this.#parts.connector.forget(this.#line.address);
+    this.#line = undefined;
+  }
+
+  /** Whether a hint may lead to somebody who is not met yet. */
+  #isWorthACall({ address, incarnation }: Contact): boolean {
+    const { current } = this.#succession;
+    if (current === undefined || this.#line === undefined) return true;
+    const isNews = incarnation !== undefined && incarnation !== current;
+    if (this.peer.answers) return isNews && incarnation > current;
+    // The line calls its own address by itself, after what is left of its wait.
+    return isNews || address !== this.#line.address;
+  }
+
+  #open(address: string): WorkerChannel {
+    const { environment, connector, settings, defer } = this.#parts;
+    const channel: WorkerChannel = new WorkerChannel(
+      { environment, connector, routerId: settings.routerId, ...(defer && { defer }) },
+      {
+        onAnnouncement: (announcement) => {
+          if (channel === this.#line) this.#hear(announcement);
+          else if (channel === this.#call?.channel) this.#answer(announcement);
+        },
+        onPong: (pong) => {
+          if (channel === this.#line) this.peer.onPong(pong);
+        },
+        onMembers: (news) => {
+          if (channel === this.#line) this.#parts.onMembers(news);
+        },
+        onDrain: () => {
+          if (channel === this.#line) this.#parts.onChange();
+        },
+        onDisconnect: (error) => {
+          if (channel === this.#line) this.#onDisconnect(error);
+          else if (channel === this.#call?.channel) this.#onUnreachable();
+        },
+      },
+      {
+        address,
+        pendingMax: settings.linkQueriesMax,
+        unsentBytesMax: settings.linkBytesMax,
+        reconnectMinMs: settings.reconnectDelayMs,
+        reconnectMaxMs: settings.reconnectDelayMsMax,
+        connectTimeoutMs: settings.helloTimeoutMs,
+      },
+    );
+    return channel;
+  }
+
+  /** The line's stream tells the worker's state: the first time since it was opened, or a change. */
+  #hear(announcement: Announcement): void {
+    const { incarnation } = announcement;
+    if (!this.#isHimself(announcement)) return this.#loseLine();
+    if (this.peer.connected) {
+      if (incarnation !== this.#succession.current) {
+        this.#succession = renumbered(this.#succession, incarnation);
+      }
+      return this.#take(announcement);
+    }
+    const meeting = meet(this.#succession, incarnation, { isCurrentAnswering: false });
+    if (meeting.kind === "refused") return this.#loseLine();
+    this.#succession = meeting.succession;
+    this.#take(announcement);
+  }
+
+  /** Somebody is met who was called. */
+  #answer(announcement: Announcement): void {
+    const { channel, hint } = this.#call!;
+    const { answers } = this.peer;
+    if (!this.#isHimself(announcement)) return this.#onRefused(hint, "another worker");
+    const { incarnation } = announcement;
+    const meeting = meet(this.#succession, incarnation, { isCurrentAnswering: answers });
+    if (meeting.kind === "refused") {
+      if (meeting.reason === "superseded" && this.#isGone) {
+        // Its next announcement on this call has a number of its own, unless its successor lives.
+        return channel.tellPredecessor(this.#succession.highest);
+      }
+      return this.#onRefused(hint, meeting.reason);
+    }
+    const isKnown = meeting.kind === "current" && this.peer.connected;
+    if (isKnown) return this.#onRefused(hint, "already connected");
+    this.#call = undefined;
+    hint.failures = 0;
+    this.#succession = meeting.succession;
+    this.#line?.close();
+    if (this.#line !== undefined && this.#line.address !== channel.address) {
+      this.#parts.connector.forget(this.#line.address);
+    }
+    this.#line = channel;
+    this.peer.attach(channel);
+    this.#take(announcement);
+  }
+
+  #take(announcement: Announcement): void {
+    const { environment, onChange } = this.#parts;
+    const { highest, current } = this.#succession;
+    const { address } = this.#line!;
+    this.#lastMet = { workerId: this.id, address, incarnation: current };
+    if (!this.peer.connected) {
+      environment.log.info("worker connected", { worker: this.id, address });
+      // It has been met with a lower number than another before it: it is to take a higher one.
+      if (highest > current!) this.#line!.tellPredecessor(highest);
+    }
+    this.peer.onAnnouncement(announcement);
+    onChange();
+  }
+
+  /** Whether nobody has answered for this worker for long. */
+  get #isGone(): boolean {
+    return this.#silentMs >= this.#parts.settings.successorGoneMs;
+  }
+
+  #isHimself({ workerId }: Announcement): boolean {
+    if (workerId === this.id) return true;
+    this.#parts.environment.log.warn("address answers as another worker", {
+      worker: this.id,
+      answersAs: workerId,
+    });
+    return false;
+  }
+
+  #onRefused(hint: FollowedHint, reason: string): void {
+    this.#parts.environment.log.debug("worker not taken", { worker: this.id, reason });
+    this.#rest(hint);
+    this.#hangUp();
+  }
+
+  #onUnreachable(): void {
+    this.#rest(this.#call!.hint);
+    this.#hangUp();
+  }
+
+  /** The address is called again after a growing wait. */
+  #rest(hint: FollowedHint): void {
+    const { clock, random } = this.#parts.environment;
+    const { reconnectDelayMs, callDelayMsMax } = this.#parts.settings;
+    const waitMs = Math.min(callDelayMsMax, reconnectDelayMs * 2 ** Math.min(hint.failures, 16));
+    hint.failures += 1;
+    hint.notBeforeMs = clock.nowMs() + waitMs * (0.5 + random() / 2);
+  }
+
+  #hangUp(): void {
+    const call = this.#call;
+    this.#call = undefined;
+    call?.channel.close();
+  }
+
+  /** Somebody else is where the worker was. */
+  #loseLine(): void {
+    const line = this.#line!;
+    this.#line = undefined;
+    line.close();
+    this.#parts.connector.forget(line.address);
+    for (const hint of this.#hints) if (hint.contact.address === line.address) this.#rest(hint);
+    this.peer.onDisconnect();
+    this.#parts.onChange();
+  }
+
+  #onDisconnect(error: WinnowError | undefined): void {
+    if (this.#isClosed) return;
+    if (this.peer.connected) {
+      const { code, message } = error ?? { code: "OK", message: "The worker ended the stream" };
+      this.#parts.environment.log.warn("worker disconnected", { worker: this.id, code, message });
+    }
+    this.peer.onDisconnect();
+    this.#parts.onChange();
+  }
+}
+
+/** Addresses at which one worker is looked for. */
+const HINTS_MAX = 4;

@@ -1,0 +1,155 @@
+// When a worker is trusted: suspicion by pings, ejection by failures, and what does not count.
+
+import { ManualClock, silentLogger, tensor } from "@winnow/core";
+import type { Pong, Question } from "@winnow/cluster";
+import { describe, expect, test } from "vitest";
+import { fakeData, FakeWorker, version } from "../fake-cluster.cases.ts";
+import { resolveRouterOptions } from "../router-settings.ts";
+import { WorkerPeer } from "./worker-peer.ts";
+
+const pong: Pong = { sequence: 1, queueRows: 0, progress: 1, stalled: false };
+const question: Question = {
+  version,
+  table: 0,
+  partitions: new Uint16Array([0]),
+  ask: { kind: "lookup", keys: tensor("int64", [0], new BigInt64Array()) },
+  deadlineMs: 1e9,
+};
+
+function peerAndWorker(): { clock: ManualClock; peer: WorkerPeer; worker: FakeWorker } {
+  const clock = new ManualClock();
+  const environment = { clock, random: () => 0.5, log: silentLogger };
+  const data = fakeData({ rows: 4, dim: 1, partitions: 1 }, () => 0);
+  const worker = new FakeWorker(clock, data, { id: "w0", held: [0] });
+  const peer = new WorkerPeer({ id: worker.id, environment, settings: resolveRouterOptions() });
+  peer.attach(worker);
+  peer.onAnnouncement(worker.announcement());
+  return { clock, peer, worker };
+}
+
+function tick(on: { clock: ManualClock; peer: WorkerPeer }, times: number): void {
+  for (let each = 0; each < times; each += 1) {
+    on.clock.advance(100);
+    on.peer.tick();
+  }
+}
+
+describe("suspicion", () => {
+  test("three unanswered pings make a worker suspect, answers end it a second later", () => {
+    const on = peerAndWorker();
+
+    tick(on, 3);
+    const afterTwoMisses = on.peer.trusted;
+    tick(on, 1);
+    const afterThree = on.peer.trusted;
+    on.peer.onPong(pong);
+    tick(on, 1);
+    const justBack = on.peer.trusted;
+    on.clock.advance(1000);
+
+    expect([afterTwoMisses, afterThree, justBack, on.peer.trusted]).toEqual([
+      true,
+      false,
+      false,
+      true,
+    ]);
+  });
+
+  test("a worker nobody asks is pinged every half second", () => {
+    const on = peerAndWorker();
+    const answered = (): void => {
+      tick(on, 1);
+      on.peer.onPong(pong);
+    };
+
+    for (let each = 0; each < 51; each += 1) answered();
+
+    expect(on.worker.pings).toBe(11);
+  });
+
+  test("a worker under load is pinged with its first question and every tick", () => {
+    const on = peerAndWorker();
+
+    for (let each = 0; each < 20; each += 1) {
+      on.peer.ask(question, { onReply: () => undefined, onDoubt: () => undefined });
+      tick(on, 1);
+      on.peer.onPong(pong);
+    }
+
+    expect(on.worker.pings).toBe(21);
+  });
+
+  test("one that fell silent while idle is suspect 0.35 s after the first question at the latest", () => {
+    const on = peerAndWorker();
+    tick(on, 1);
+    on.peer.onPong(pong);
+    tick(on, 2);
+    on.worker.behave = () => "silent";
+
+    let doubts = 0;
+    on.clock.advance(95);
+    on.peer.ask(question, { onReply: () => undefined, onDoubt: () => (doubts += 1) });
+    on.clock.advance(5);
+    on.peer.tick();
+    tick(on, 2);
+    const before = doubts;
+    tick(on, 1);
+
+    expect([before, doubts]).toEqual([0, 1]);
+  });
+
+  test("a worker that says it is stalled is suspect at once, though it answers", () => {
+    const { peer, clock } = peerAndWorker();
+    let doubts = 0;
+    peer.ask(question, { onReply: () => undefined, onDoubt: () => (doubts += 1) });
+
+    peer.onPong({ ...pong, stalled: true });
+    clock.advance(5000);
+
+    expect(peer.trusted).toBe(false);
+    expect(doubts).toBe(1);
+  });
+
+  test("a suspect worker can still be asked (panic rule)", () => {
+    const on = peerAndWorker();
+    tick(on, 10);
+
+    expect(on.peer.trusted).toBe(false);
+    expect(on.peer.askable).toBe(true);
+  });
+});
+
+describe("ejection", () => {
+  test("five failures in a row eject, longer each time, with one question as a trial", () => {
+    const { peer, clock } = peerAndWorker();
+    const trustedAfter = (ms: number): boolean => {
+      clock.advance(ms);
+      return peer.trusted;
+    };
+
+    for (let failure = 0; failure < 4; failure += 1) peer.noteFailure();
+    const afterFour = peer.trusted;
+    peer.noteFailure();
+    const ejected = peer.trusted;
+    const onTrial = trustedAfter(1000);
+    peer.noteFailure();
+    const again = trustedAfter(1500);
+    const later = trustedAfter(500);
+
+    expect([afterFour, ejected, onTrial, again, later]).toEqual([true, false, true, false, true]);
+  });
+
+  test("while the trial question runs no other is sent there first; its answer ends the trial", () => {
+    const { peer, clock } = peerAndWorker();
+    for (let failure = 0; failure < 5; failure += 1) peer.noteFailure();
+    clock.advance(1000);
+
+    peer.ask(question, { onReply: () => undefined, onDoubt: () => undefined });
+    const during = peer.trusted;
+    clock.advance(5);
+
+    expect(during).toBe(false);
+    expect(peer.trusted).toBe(true);
+    expect(peer.pending).toBe(0);
+  });
+});

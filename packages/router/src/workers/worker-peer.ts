@@ -1,0 +1,283 @@
+// One worker as this router trusts it. The channel below knows whether a stream is open; this file
+// decides whether the worker is worth asking.
+//
+//              3 pings unanswered, or it says "stalled"
+//   trusted ───────────────────────────────────────────▶ suspect ── answers again, 1 s ──▶ trusted
+//      │ 5 failures in a row                                                               ▲
+//      └──────────▶ ejected (1 s × n) ──▶ probation: one question ── answered ─────────────┘
+//                      ▲                          │ failed
+//                      └──────────────────────────┘
+//
+// Pings go out with every tick while questions are asked or one is unanswered, seldom otherwise; the
+// first question after a rest takes a ping along.
+//
+// Neither suspicion nor ejection forbids anything: an untrusted worker is asked last, so the last
+// replica of a partition is asked however bad it is (the panic rule).
+
+import type { Environment, WorkerId } from "@winnow/core";
+import type {
+  Announcement,
+  Asked,
+  Pong,
+  Question,
+  WorkerChannel,
+  WorkerReply,
+} from "@winnow/cluster";
+import { LatencyWindow } from "./latency-window.ts";
+import type { RouterSettings } from "../router-settings.ts";
+
+/** Who asks a worker something. */
+export interface QuestionListener {
+  /** Exactly once, unless cancelled. */
+  onReply(reply: WorkerReply): void;
+  /** The worker has fallen silent; its reply may still come. */
+  onDoubt(): void;
+}
+
+/** The way to a worker: as much of the channel as a peer uses. */
+export type PeerChannel = Pick<WorkerChannel, "address" | "state" | "ask" | "ping" | "close">;
+
+/** What a peer is made with. */
+export interface WorkerPeerParts {
+  readonly id: WorkerId;
+  readonly environment: Environment;
+  readonly settings: RouterSettings;
+}
+
+/** A worker that may be asked, and what is thought of it. */
+export class WorkerPeer {
+  readonly id: WorkerId;
+  readonly latency: LatencyWindow;
+  readonly #environment: Environment;
+  readonly #settings: RouterSettings;
+  readonly #waiting = new Set<QuestionListener>();
+  #channel: PeerChannel | undefined;
+  #aimedAt: string | undefined;
+  #announcement: Announcement | undefined;
+  #connected = false;
+  #sequence = 0;
+  /** Nothing is outstanding: the last ping was answered, or a question since. */
+  #heard = true;
+  #pingedAtMs = Number.NEGATIVE_INFINITY;
+  #isIdle = true;
+  #misses = 0;
+  #stalled = false;
+  #queueRows = 0;
+  #progress = 0;
+  #progressAtMs = Number.NEGATIVE_INFINITY;
+  #suspectUntilMs = Number.NEGATIVE_INFINITY;
+  #failures = 0;
+  #ejections = 0;
+  #ejectedUntilMs = Number.NEGATIVE_INFINITY;
+
+  constructor(parts: WorkerPeerParts) {
+    this.id = parts.id;
+    this.latency = new LatencyWindow(parts.environment.clock);
+    this.#environment = parts.environment;
+    this.#settings = parts.settings;
+  }
+
+  /** Gives the peer the channel it speaks through from now on. */
+  attach(channel: PeerChannel): void {
+    this.#channel = channel;
+    this.onDisconnect();
+  }
+
+  /** What the worker says of itself on its stream; the last word of a stream that is over. */
+  get announcement(): Announcement | undefined {
+    return this.#announcement;
+  }
+
+  /** The channel it speaks through; events of any other are stale. */
+  get channel(): PeerChannel | undefined {
+    return this.#channel;
+  }
+
+  /** Whether a stream is open and has told the worker's state. */
+  get connected(): boolean {
+    return this.#connected;
+  }
+
+  /** Says where a worker that was not met yet is looked for. */
+  aim(address: string | undefined): void {
+    this.#aimedAt = address;
+  }
+
+  /** Host and port of the current channel; before there is one, where the worker is looked for. */
+  get address(): string | undefined {
+    return this.#channel?.address ?? this.#aimedAt;
+  }
+
+  /** Whether questions can be sent: an open stream of a worker that is not in drain. */
+  get askable(): boolean {
+    return this.#connected && this.#channel?.state === "open";
+  }
+
+  /** Whether somebody lives there: an open stream on which pings are answered. */
+  get answers(): boolean {
+    return this.askable && this.#misses < this.#settings.suspectAfterMisses;
+  }
+
+  /** Whether the worker should be asked before those that are suspect or ejected. */
+  get trusted(): boolean {
+    const nowMs = this.#environment.clock.nowMs();
+    if (this.#silent || nowMs < this.#suspectUntilMs || nowMs < this.#ejectedUntilMs) return false;
+    return this.#ejections === 0 || this.#waiting.size === 0;
+  }
+
+  /**
+   * Whether the worker answers pings and works: it has moved on within an attempt's time, or has work
+   * that waits and does not call itself stalled. A late answer then says that it is busy, not ill.
+   */
+  get progressing(): boolean {
+    if (this.#silent || !this.#connected) return false;
+    const sinceMs = this.#environment.clock.nowMs() - this.#progressAtMs;
+    return this.#queueRows > 0 || sinceMs < this.#settings.attemptTimeoutMs;
+  }
+
+  /** Questions without an answer. */
+  get pending(): number {
+    return this.#waiting.size;
+  }
+
+  /** Unanswered pings in a row. */
+  get misses(): number {
+    return this.#misses;
+  }
+
+  /** Asks, and hears of the reply or of doubts about it. */
+  ask(question: Question, listener: QuestionListener): Asked {
+    if (this.#channel === undefined || !this.askable) {
+      return { state: "refused", reason: "DISCONNECTED" };
+    }
+    const sentAtMs = this.#environment.clock.nowMs();
+    const onReply = (reply: WorkerReply): void => {
+      this.#waiting.delete(listener);
+      this.#onReply(reply, this.#environment.clock.nowMs() - sentAtMs);
+      listener.onReply(reply);
+    };
+    const asked = this.#channel.ask(question, onReply);
+    if (asked.state === "refused") return asked;
+    this.#waiting.add(listener);
+    // Whoever was left in peace may have fallen silent meanwhile: the count begins with the question.
+    const isRested = this.#heard && sentAtMs - this.#pingedAtMs >= this.#settings.pingIntervalMs;
+    if (this.#isIdle && isRested) this.#ping(sentAtMs);
+    this.#isIdle = false;
+    return {
+      state: "asked",
+      cancel: () => {
+        this.#waiting.delete(listener);
+        asked.cancel();
+      },
+    };
+  }
+
+  /** A stream is open, or the worker's state has changed. */
+  onAnnouncement(announcement: Announcement): void {
+    if (!this.#connected) this.#forgetMisses();
+    this.#connected = true;
+    this.#announcement = announcement;
+  }
+
+  /** The worker's compute side has answered a ping. */
+  onPong(pong: Pong): void {
+    this.#heard = true;
+    this.#queueRows = pong.queueRows;
+    if (pong.progress !== this.#progress) {
+      this.#progress = pong.progress;
+      this.#progressAtMs = this.#environment.clock.nowMs();
+    }
+    if (pong.stalled && !this.#stalled) {
+      this.#stalled = true;
+      this.#suspect("stalled");
+    }
+    this.#stalled = pong.stalled;
+  }
+
+  /** The stream is over. */
+  onDisconnect(): void {
+    this.#connected = false;
+    this.#forgetMisses();
+  }
+
+  /**
+   * Time for a ping, unless the worker is idle and was pinged lately. Between two ticks this process has
+   * listened for a ping's interval, however late they are.
+   */
+  tick(): void {
+    if (!this.#connected || this.#channel === undefined) return;
+    const { pingIntervalMs, idlePingIntervalMs } = this.#settings;
+    const nowMs = this.#environment.clock.nowMs();
+    const sincePingMs = nowMs - this.#pingedAtMs;
+    // A question sends a ping between two ticks: half an interval is soon enough to miss its answer.
+    this.#countMiss(sincePingMs >= pingIntervalMs / 2);
+    const isResting = this.#heard && this.#isIdle && !this.#silent;
+    this.#isIdle = this.#waiting.size === 0;
+    if (!isResting || sincePingMs >= idlePingIntervalMs) this.#ping(nowMs);
+  }
+
+  #countMiss(mayCount: boolean): void {
+    if (!this.#heard && mayCount) this.#misses += 1;
+    if (this.#heard) this.#misses = 0;
+    if (this.#misses === this.#settings.suspectAfterMisses) this.#suspect("silent");
+    if (this.#silent) this.#prolongSuspicion();
+  }
+
+  #ping(nowMs: number): void {
+    this.#heard = false;
+    this.#pingedAtMs = nowMs;
+    this.#sequence += 1;
+    this.#channel?.ping(this.#sequence);
+  }
+
+  /** An attempt ended badly through this worker's fault. */
+  noteFailure(): void {
+    this.#failures += 1;
+    const isProbation = this.#ejections > 0;
+    if (!isProbation && this.#failures < this.#settings.ejectAfterFailures) return;
+    const nowMs = this.#environment.clock.nowMs();
+    if (nowMs < this.#ejectedUntilMs) return;
+    this.#failures = 0;
+    this.#ejections += 1;
+    const ejectMs = Math.min(this.#settings.ejectMsMax, this.#settings.ejectMs * this.#ejections);
+    this.#ejectedUntilMs = nowMs + ejectMs;
+    this.#environment.log.warn("worker ejected", { worker: this.id, ejectMs });
+  }
+
+  get #silent(): boolean {
+    return this.#stalled || this.#misses >= this.#settings.suspectAfterMisses;
+  }
+
+  #onReply(reply: WorkerReply, elapsedMs: number): void {
+    if (reply.answer.kind === "failure") return;
+    this.#heard = true;
+    this.latency.add(elapsedMs);
+    this.#failures = 0;
+    if (this.#environment.clock.nowMs() >= this.#ejectedUntilMs) this.#ejections = 0;
+  }
+
+  #suspect(reason: string): void {
+    this.#environment.log.warn("worker suspect", { worker: this.id, reason });
+    this.#prolongSuspicion();
+    for (const listener of this.#waiting) listener.onDoubt();
+  }
+
+  #prolongSuspicion(): void {
+    this.#suspectUntilMs = this.#environment.clock.nowMs() + this.#settings.suspectMs;
+  }
+
+  #forgetMisses(): void {
+    this.#heard = true;
+    this.#pingedAtMs = Number.NEGATIVE_INFINITY;
+    this.#misses = 0;
+    this.#stalled = false;
+    this.#queueRows = 0;
+    this.#progressAtMs = Number.NEGATIVE_INFINITY;
+  }
+
+  /** Ends the channel; questions under way fail. */
+  close(): void {
+    this.#connected = false;
+    this.#channel?.close();
+  }
+}

@@ -1,0 +1,54 @@
+// The compute side on the test's own thread, behind the same message channel as in production, so
+// that transfers and clones happen as they do there.
+
+import { MessageChannel } from "node:worker_threads";
+
+import { createReferenceAccelerator } from "@winnow/accelerator";
+import type { Accelerator } from "@winnow/accelerator";
+import { systemClock } from "@winnow/core";
+import type { ModelVersion } from "@winnow/model";
+
+import { serveCompute } from "./compute-channel.ts";
+import { ComputeClient } from "./compute-client.ts";
+import { ComputeHost } from "./compute-host.ts";
+import { LocalModelReader } from "./model-reader.ts";
+import { ProgressCounter } from "./progress-counter.ts";
+import { RemoteModelReader, serveReader } from "./reader-channel.ts";
+
+/** What the compute side of a test is made of. */
+export interface InProcessParts {
+  readonly openModel: (directory: string) => ModelVersion;
+  readonly accelerator?: Accelerator;
+  readonly exclusionBytesMax?: number;
+}
+
+/** Starts it. */
+export function computeInProcess(parts: InProcessParts): ComputeClient {
+  const { port1, port2 } = new MessageChannel();
+  const progress = new ProgressCounter();
+  const capacityBytes = 2 ** 30;
+  const accelerator = parts.accelerator ?? createReferenceAccelerator({ capacityBytes });
+  const host = new ComputeHost({
+    accelerator,
+    reader: remoteReader(parts.openModel),
+    progress,
+    clock: systemClock,
+    exclusionBytesMax: parts.exclusionBytesMax ?? 2 ** 20,
+  });
+  serveCompute(port1, host);
+  return new ComputeClient({
+    port: port2,
+    progress,
+    clock: systemClock,
+    device: { accelerator: accelerator.kind, device: accelerator.device },
+    memory: host.memory,
+    end: async () => port1.close(),
+  });
+}
+
+/** Reading behind its channel as well. */
+function remoteReader(openModel: (directory: string) => ModelVersion): RemoteModelReader {
+  const { port1, port2 } = new MessageChannel();
+  serveReader(port1, new LocalModelReader(openModel));
+  return new RemoteModelReader(port2, async () => port1.close());
+}

@@ -1,0 +1,194 @@
+// A compute side made of a plan: directories with their tables, loads that take virtual time, and
+// failures on demand. For tests of the control logic, which must not care what a device is.
+
+import { WinnowError, fingerprint, sleep } from "@winnow/core";
+import type { Clock, Fingerprint } from "@winnow/core";
+
+import type {
+  Compute,
+  ComputeFailure,
+  ContentHandle,
+  LoadedReplica,
+  LookupBatchAnswer,
+  OpenedTable,
+  OpenedVersion,
+  ReplicaName,
+  TopKBatch,
+  TopKBatchAnswer,
+  VersionDirectory,
+} from "./compute.ts";
+
+/** A table of `partitions` partitions of `bytes` each. */
+export function fakeTable(name: string, partitions: number, bytes = 100): OpenedTable {
+  const partitionBytes = Array.from({ length: partitions }, () => bytes);
+  const checksum = partitionBytes.reduce((sum, _, partition) => sum ^ partition, 0);
+  const sources = [{ tensor: name, file: "variables.data-00000-of-00001", checksum }];
+  return {
+    name,
+    kind: "candidate",
+    rows: partitions * 10,
+    dim: 2,
+    partitions,
+    partitionBytes,
+    sources,
+  };
+}
+
+/** What a test may set. */
+export interface FakePlan {
+  /** Tables by directory. */
+  readonly directories: Map<string, readonly OpenedTable[]>;
+  /** What a directory holds, where that is not called as it is: `/m/1` is replaced by `/m/1b`. */
+  readonly contents: Map<string, string>;
+  /** Thrown by open of a content, or by load of `content#table/partition`. */
+  readonly failures: Map<string, WinnowError>;
+  /** `content#table/partition` that are read as something else than was written. */
+  readonly corrupt: Set<string>;
+  loadMs: number;
+  /** What a replica occupies ÷ what its table says. */
+  overheadRatio: number;
+  /** What a replica occupies at least. */
+  leastBytes: number;
+  capacityBytes: number;
+}
+
+/** A new plan with nothing in it. */
+export function fakePlan(): FakePlan {
+  return {
+    directories: new Map(),
+    contents: new Map(),
+    failures: new Map(),
+    corrupt: new Set(),
+    loadMs: 10,
+    overheadRatio: 1,
+    leastBytes: 0,
+    capacityBytes: 1e9,
+  };
+}
+
+/** Counts what it holds and tells what it was asked for. */
+export class FakeCompute implements Compute {
+  readonly device = { accelerator: "fake", device: "a plan" };
+  readonly plan: FakePlan;
+  /** Every request in order: `open content`, `load content#table/partition`, … */
+  readonly requests: string[] = [];
+  /** Answers to scans; a test may hold them back. */
+  scan: (batch: TopKBatch) => Promise<TopKBatchAnswer> = () => Promise.reject(new Error("no scan"));
+  progress = 0;
+  pending = 0;
+  readonly #clock: Clock;
+  readonly #contents = new Map<ContentHandle, FakeContent>();
+  #lastHandle = 0;
+  readonly #held = new Map<string, number>();
+  #failureListener: ((failure: ComputeFailure) => void) | undefined;
+
+  constructor(plan: FakePlan, clock: Clock) {
+    this.plan = plan;
+    this.#clock = clock;
+  }
+
+  get memory() {
+    const usedBytes = [...this.#held.values()].reduce((sum, bytes) => sum + bytes, 0);
+    return { usedBytes, capacityBytes: this.plan.capacityBytes };
+  }
+
+  /** `content#table/partition` of everything that is loaded. */
+  get held(): string[] {
+    return [...this.#held.keys()].toSorted();
+  }
+
+  /** What is open, as its directories called it. */
+  get openContents(): string[] {
+    return [...this.#contents.values()].map(({ content }) => content).toSorted();
+  }
+
+  async open(
+    { directory }: VersionDirectory,
+    siblings: readonly ContentHandle[],
+  ): Promise<OpenedVersion> {
+    const content = this.plan.contents.get(directory) ?? directory;
+    await this.#work(`open ${content}`, content);
+    const tables = this.plan.directories.get(directory) ?? [];
+    const print = contentPrint(content);
+    const twin = siblings.find((handle) => this.#contents.get(handle)?.content === content);
+    if (twin !== undefined) return { handle: twin, fingerprint: print, tables };
+    this.#lastHandle += 1;
+    const handle = this.#lastHandle as ContentHandle;
+    this.#contents.set(handle, { content, tables });
+    return { handle, fingerprint: print, tables };
+  }
+
+  async load(name: ReplicaName): Promise<LoadedReplica> {
+    const replica = this.#replicaOf(name);
+    await this.#work(`load ${replica}`, replica);
+    const tables = this.#contents.get(name.handle)?.tables ?? [];
+    const statedBytes = tables[name.table]?.partitionBytes[name.partition] ?? 0;
+    const bytes = Math.max(this.plan.leastBytes, statedBytes * this.plan.overheadRatio);
+    this.#held.set(replica, bytes);
+    const shares = [name.partition ^ Number(this.plan.corrupt.has(replica))];
+    return { bytes, bytesRead: bytes, elapsedMs: this.plan.loadMs, shares };
+  }
+
+  async release(name: ReplicaName): Promise<void> {
+    this.requests.push(`release ${this.#replicaOf(name)}`);
+    this.#held.delete(this.#replicaOf(name));
+  }
+
+  async close(handle: ContentHandle): Promise<void> {
+    const content = this.#contents.get(handle)?.content;
+    this.requests.push(`close ${content}`);
+    this.#contents.delete(handle);
+    for (const key of this.#held.keys()) if (key.startsWith(`${content}#`)) this.#held.delete(key);
+  }
+
+  async program(): Promise<Uint8Array> {
+    return new Uint8Array();
+  }
+
+  topK(batch: TopKBatch): Promise<TopKBatchAnswer> {
+    return this.scan(batch);
+  }
+
+  async lookup(): Promise<LookupBatchAnswer> {
+    return { parts: [], computeUs: 0 };
+  }
+
+  onFailure(listener: (failure: ComputeFailure) => void): void {
+    this.#failureListener = listener;
+  }
+
+  /** Pretends that the thread died. */
+  crash(): void {
+    const error = new WinnowError("UNAVAILABLE", "The compute thread ended");
+    this.#failureListener?.({ lost: "thread", error });
+  }
+
+  async shutdown(): Promise<void> {
+    this.#held.clear();
+  }
+
+  #replicaOf(name: ReplicaName): string {
+    return `${this.#contents.get(name.handle)?.content}#${name.table}/${name.partition}`;
+  }
+
+  async #work(request: string, target: string): Promise<void> {
+    this.requests.push(request);
+    this.pending += 1;
+    await sleep(this.#clock, this.plan.loadMs);
+    this.pending -= 1;
+    this.progress += 1;
+    const failure = this.plan.failures.get(target);
+    if (failure !== undefined) throw failure;
+  }
+}
+
+/** The fingerprint of a content by its name. */
+export function contentPrint(content: string): Fingerprint {
+  return fingerprint(`content of ${content}`);
+}
+
+/** What a handle stands for. */
+interface FakeContent {
+  readonly content: string;
+  readonly tables: readonly OpenedTable[];
+}

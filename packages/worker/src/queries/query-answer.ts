@@ -1,0 +1,213 @@
+// Answers routers' queries. Checks come before any work and are exact: the version must be held with
+// this very content, every partition asked for must be held, sizes must fit; otherwise the answer is a
+// failure that says so, never a shorter list (S10).
+//
+//   query ─▶ check ─▶ lane (scan or lookup) ─▶ compute thread ─▶ reply on the router's link
+//              └─▶ NO_VERSION · NOT_OWNER · EXPIRED · OVERLOADED · INVALID_KEY · INTERNAL
+
+import type {
+  FailureReason,
+  LinkHandlers,
+  WorkerAnswer,
+  WorkerLink,
+  WorkerQuery,
+} from "@winnow/cluster";
+import { turnMsOf, WinnowError } from "@winnow/core";
+import type { Clock, VersionKey } from "@winnow/core";
+
+import type { Compute, ContentHandle } from "../compute/compute.ts";
+import { QueryLane } from "./query-lane.ts";
+import type { Outcome } from "./query-lane.ts";
+import { QueryRefusal, checkQuery } from "./query-check.ts";
+import type { QueryLimits } from "./query-check.ts";
+import { runLookups, runTopK } from "./query-batch.ts";
+import type { BatchedAnswer, BatchedQuery } from "./query-batch.ts";
+import { batchGroupOf } from "./batcher.ts";
+import type { HeldVersion } from "../replicas/replica-set.ts";
+import { watchedBatch } from "./watched-batch.ts";
+import type { QueryEnd, WorkerObserver } from "../worker-observer.ts";
+
+/** Bounds of the queues; the rest is in `QueryLimits`. */
+export interface AnswerLimits extends QueryLimits {
+  readonly queueRowsMax: number;
+  readonly batchRowsMax: number;
+  readonly scansInFlightMax: number;
+  readonly lookupsInFlightMax: number;
+}
+
+/** What answering lives on. */
+export interface AnswerDependencies {
+  readonly clock: Clock;
+  readonly compute: Compute;
+  /** The held version of this identity. */
+  readonly find: (key: VersionKey) => HeldVersion | undefined;
+  readonly observer?: WorkerObserver | undefined;
+}
+
+/** A full batch waits at the device, so that a scan begins as soon as the one before it ends. */
+const SCANS_AHEAD_MAX = 1;
+
+type Lane = QueryLane<BatchedQuery, BatchedAnswer>;
+
+/** Takes queries from links and replies to them. */
+export class QueryAnswer {
+  readonly #dependencies: AnswerDependencies;
+  readonly #limits: AnswerLimits;
+  readonly #scans: Lane;
+  readonly #lookups: Lane;
+
+  constructor(dependencies: AnswerDependencies, limits: AnswerLimits) {
+    const { clock, compute } = dependencies;
+    this.#dependencies = dependencies;
+    this.#limits = limits;
+    const { queueRowsMax, batchRowsMax } = limits;
+    const scan = (batch: readonly BatchedQuery[], signal: AbortSignal) =>
+      this.#watched(batch, () => runTopK(compute, batch, signal));
+    const gather = (batch: readonly BatchedQuery[]) =>
+      this.#watched(batch, () => runLookups(compute, batch));
+    this.#scans = new QueryLane(clock, scan, {
+      queueRowsMax,
+      batchRowsMax,
+      inFlightMax: limits.scansInFlightMax,
+      aheadMax: SCANS_AHEAD_MAX,
+    });
+    this.#lookups = new QueryLane(clock, gather, {
+      queueRowsMax: limits.lookupKeysMax,
+      batchRowsMax: limits.lookupKeysMax,
+      inFlightMax: limits.lookupsInFlightMax,
+      aheadMax: 0,
+    });
+  }
+
+  /** Rows and keys that wait for the device. */
+  get queueRows(): number {
+    return this.#scans.queueRows + this.#lookups.queueRows;
+  }
+
+  /** Whether any query waits or is being computed. */
+  get isBusy(): boolean {
+    return this.#scans.isBusy || this.#lookups.isBusy;
+  }
+
+  /** Answers the queries of one link until it closes. */
+  serve(link: WorkerLink): Pick<LinkHandlers, "onQueries" | "onCancel" | "onClose"> {
+    const { observer } = this.#dependencies;
+    const waiting = new Map<number, { readonly lane: Lane; readonly query: BatchedQuery }>();
+    const forget = (id: number): void => {
+      const found = waiting.get(id);
+      if (found === undefined) return;
+      waiting.delete(id);
+      found.lane.cancel(found.query);
+      const { kind } = found.query.query.ask;
+      observer?.queryEnded({ kind, end: "CANCELLED", queueMs: undefined });
+    };
+    return {
+      onQueries: (queries) => {
+        for (const query of queries) {
+          // A second query under this id would make the first one's cancel and replies ambiguous (S8).
+          if (waiting.has(query.id)) return link.refuse(underWay(query.id));
+          const end = (outcome: Outcome<BatchedAnswer>): void => {
+            waiting.delete(query.id);
+            const answer = answerOf(outcome);
+            const times = timesOf(outcome);
+            link.reply({ id: query.id, ...times, answer });
+            const queueMs = outcome.kind === "answer" ? times.queueUs / 1000 : undefined;
+            observer?.queryEnded({ kind: query.ask.kind, end: endOf(answer), queueMs });
+          };
+          const taken = this.#take(query, end);
+          if (taken !== undefined) waiting.set(query.id, taken);
+        }
+        this.#scans.pump();
+        this.#lookups.pump();
+      },
+      onCancel: forget,
+      onClose: () => {
+        for (const id of waiting.keys()) forget(id);
+      },
+    };
+  }
+
+  /** Ends everything that waits: the compute side is gone. */
+  fail(error: WinnowError): void {
+    this.#scans.fail(error);
+    this.#lookups.fail(error);
+  }
+
+  #watched(
+    batch: readonly BatchedQuery[],
+    run: () => Promise<readonly BatchedAnswer[]>,
+  ): Promise<readonly BatchedAnswer[]> {
+    const { observer, find } = this.#dependencies;
+    const version = batch[0]?.query.version;
+    const held = observer === undefined || version === undefined ? undefined : find(version);
+    return watchedBatch(batch, { observer, held }, run);
+  }
+
+  /** Checks a query and queues it, or ends it with the reason. */
+  #take(
+    query: WorkerQuery,
+    end: (outcome: Outcome<BatchedAnswer>) => void,
+  ): { readonly lane: Lane; readonly query: BatchedQuery } | undefined {
+    const checked = checkQuery(query, this.#dependencies.find(query.version), this.#limits);
+    if (checked instanceof QueryRefusal) {
+      end({ kind: "failed", error: checked });
+      return undefined;
+    }
+    const { handle } = checked;
+    const lane = query.ask.kind === "topK" ? this.#scans : this.#lookups;
+    const rows = rowsOf(query);
+    const arrivedMs = this.#dependencies.clock.nowMs();
+    const deadlineMs = arrivedMs + query.remainingMs;
+    const turnMs = turnMsOf({ arrivedMs, rows, deadlineMs });
+    const group = groupOf(query, handle);
+    const batched = { query, handle, group, rows, deadlineMs, turnMs, end };
+    if (lane.offer(batched)) return { lane, query: batched };
+    end({ kind: "failed", error: overloaded(lane.queueRows) });
+    return undefined;
+  }
+}
+
+/** Queries of one group can share a scan (or a gather). */
+function groupOf({ table, partitions, ask }: WorkerQuery, handle: ContentHandle): string {
+  const name = `${handle}/${table}`;
+  if (ask.kind === "lookup") return name;
+  return batchGroupOf(`${name}/${partitions.join()}`, ask.k);
+}
+
+function rowsOf({ ask }: WorkerQuery): number {
+  return Math.max(1, ask.kind === "topK" ? ask.queries : ask.keys.data.length);
+}
+
+function timesOf(outcome: Outcome<BatchedAnswer>): { queueUs: number; computeUs: number } {
+  if (outcome.kind !== "answer") return { queueUs: 0, computeUs: 0 };
+  const { waitUs, computeUs } = outcome.answer;
+  return { queueUs: Math.round(outcome.queueMs * 1000) + waitUs, computeUs };
+}
+
+function endOf(answer: WorkerAnswer): QueryEnd {
+  return answer.kind === "failure" ? answer.reason : "OK";
+}
+
+function answerOf(outcome: Outcome<BatchedAnswer>): WorkerAnswer {
+  if (outcome.kind === "answer") return outcome.answer.answer;
+  const error =
+    outcome.kind === "failed"
+      ? outcome.error
+      : new WinnowError("DEADLINE_EXCEEDED", "The deadline passed before the query started");
+  return { kind: "failure", reason: reasonOf(outcome, error), error };
+}
+
+function reasonOf(outcome: Outcome<BatchedAnswer>, error: WinnowError): FailureReason {
+  if (outcome.kind === "expired") return "EXPIRED";
+  return error instanceof QueryRefusal ? error.reason : "INTERNAL";
+}
+
+function underWay(id: number): WinnowError {
+  const message = `Malformed frame: query ${id} is under way; ids are unique within a stream`;
+  return new WinnowError("INVALID_ARGUMENT", message);
+}
+
+function overloaded(queueRows: number): QueryRefusal {
+  const message = `The worker's queue is full: ${queueRows} rows wait; ask another replica or later`;
+  return new QueryRefusal("OVERLOADED", { code: "UNAVAILABLE", message });
+}

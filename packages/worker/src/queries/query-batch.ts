@@ -1,0 +1,96 @@
+// Several routers' queries as one request to the compute side, and its answer as their replies.
+
+import type { LookupAsk, TopKAsk, WorkerAnswer, WorkerQuery } from "@winnow/cluster";
+
+import type { Compute, ContentHandle, LookupPart, TopKPart } from "../compute/compute.ts";
+import { packKeys, unpackKeys } from "../compute/packed-keys.ts";
+import { QueryRefusal } from "./query-check.ts";
+import type { LaneQuery } from "./query-lane.ts";
+
+/** A router's query on its lane. */
+export interface BatchedQuery extends LaneQuery<BatchedAnswer> {
+  readonly query: WorkerQuery;
+  /** The content it was checked against: no other one can answer it. */
+  readonly handle: ContentHandle;
+}
+
+/** The answer to one query; how long its whole batch waited at the device, and took on it. */
+export interface BatchedAnswer {
+  readonly answer: WorkerAnswer;
+  readonly waitUs: number;
+  readonly computeUs: number;
+}
+
+/** One scan for queries of one group: same version, table and partitions. */
+export async function runTopK(
+  compute: Compute,
+  batch: readonly BatchedQuery[],
+  signal: AbortSignal,
+): Promise<BatchedAnswer[]> {
+  const asks = batch.map(({ query }) => query.ask).filter(isTopK);
+  const [first] = batch;
+  if (first === undefined || asks.length !== batch.length) throw new RangeError("not a scan batch");
+  const { table, partitions } = first.query;
+  const answer = await compute.topK(
+    {
+      target: { handle: first.handle, table, partitions: partitions.slice() },
+      asks: asks.map(({ queries, k, excluded, rowsOnly }) => ({
+        queries,
+        k,
+        rowsOnly,
+        excluded: excluded.map(packKeys),
+      })),
+      vectors: joinVectors(asks),
+    },
+    signal,
+  );
+  return answer.parts.map((part) => ({
+    answer: topKAnswer(part),
+    waitUs: answer.waitUs,
+    computeUs: answer.computeUs,
+  }));
+}
+
+/** One gather for lookups of one group: same version and table. */
+export async function runLookups(
+  compute: Compute,
+  batch: readonly BatchedQuery[],
+): Promise<BatchedAnswer[]> {
+  const [first] = batch;
+  if (first === undefined) return [];
+  const asks = batch.map(({ query }) => {
+    if (!isLookup(query.ask)) throw new RangeError("not a lookup batch");
+    return { partitions: query.partitions.slice(), keys: packKeys(query.ask.keys) };
+  });
+  const answer = await compute.lookup({ handle: first.handle, table: first.query.table, asks });
+  return answer.parts.map((part) => ({
+    answer: lookupAnswer(part),
+    waitUs: 0,
+    computeUs: answer.computeUs,
+  }));
+}
+
+function joinVectors(asks: readonly TopKAsk[]): Float32Array {
+  const length = asks.reduce((sum, { vectors }) => sum + vectors.length, 0);
+  const joined = new Float32Array(length);
+  let at = 0;
+  for (const { vectors } of asks) {
+    joined.set(vectors, at);
+    at += vectors.length;
+  }
+  return joined;
+}
+
+function topKAnswer({ block, ids }: TopKPart): WorkerAnswer {
+  return { kind: "topK", block, ids: ids === undefined ? undefined : unpackKeys(ids) };
+}
+
+function lookupAnswer(part: LookupPart): WorkerAnswer {
+  if ("vectors" in part) return { kind: "lookup", vectors: part.vectors };
+  const { code } = part.problem;
+  const reason = code === "INVALID_ARGUMENT" ? "INVALID_KEY" : "INTERNAL";
+  return { kind: "failure", reason, error: new QueryRefusal(reason, part.problem) };
+}
+
+const isTopK = (ask: WorkerQuery["ask"]): ask is TopKAsk => ask.kind === "topK";
+const isLookup = (ask: WorkerQuery["ask"]): ask is LookupAsk => ask.kind === "lookup";

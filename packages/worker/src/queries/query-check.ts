@@ -1,0 +1,114 @@
+// What must hold before a query may cost anything.
+
+import type { FailureReason, WorkerQuery } from "@winnow/cluster";
+import { WinnowError, excerpt } from "@winnow/core";
+import type { ErrorCode } from "@winnow/core";
+
+import type { OpenedTable, OpenedVersion } from "../compute/compute.ts";
+import { loadedOf, openedOf, replicaKey } from "../replicas/replica-set.ts";
+import type { HeldVersion } from "../replicas/replica-set.ts";
+
+/** Sizes of one query, at most. */
+export interface QueryLimits {
+  /** Query vectors of one query. */
+  readonly queryRowsMax: number;
+  readonly kMax: number;
+  /** Query vectors × k of one query: bounds the answer. */
+  readonly answerRowsMax: number;
+  /** Excluded ids of one query, over all its lists. */
+  readonly excludedIdsMax: number;
+  /** Keys of one lookup. */
+  readonly lookupKeysMax: number;
+}
+
+/** Why a query is not answered, in the words of the wire. */
+export class QueryRefusal extends WinnowError {
+  readonly reason: FailureReason;
+
+  constructor(
+    reason: FailureReason,
+    { code, message }: { readonly code: ErrorCode; readonly message: string },
+  ) {
+    super(code, message);
+    this.reason = reason;
+  }
+}
+
+/** Checks a query against what is held; the opened version if it may answer. */
+export function checkQuery(
+  query: WorkerQuery,
+  held: HeldVersion | undefined,
+  limits: QueryLimits,
+): QueryRefusal | OpenedVersion {
+  const opened = held === undefined ? undefined : openedOf(held);
+  if (held === undefined || opened === undefined) return noVersion(query);
+  const table = opened.tables[query.table];
+  if (table === undefined) return invalid(`Table ${query.table} does not exist in this version`);
+  const missing = query.partitions.find(
+    (partition) => loadedOf(held.replicas.get(replicaKey(query.table, partition))) === undefined,
+  );
+  if (missing !== undefined) return notOwner(table, missing);
+  if (query.partitions.length === 0) return invalid("A query names at least one partition");
+  if (!(query.remainingMs > 0)) return expired();
+  return checkSizes(query, table, limits) ?? opened;
+}
+
+function checkSizes(
+  { ask }: WorkerQuery,
+  table: OpenedTable,
+  limits: QueryLimits,
+): QueryRefusal | undefined {
+  if (ask.kind === "lookup") {
+    if (table.kind !== "keyed") return wrongKind(table, "looked up");
+    return over("keys", ask.keys.data.length, limits.lookupKeysMax);
+  }
+  if (table.kind !== "candidate") return wrongKind(table, "searched");
+  const { queries, vectors, k, excluded } = ask;
+  if (vectors.length !== queries * table.dim) {
+    const text = `${queries} query vectors of dim ${table.dim} have ${queries * table.dim} values`;
+    return invalid(`${text}; ${vectors.length} were given`);
+  }
+  if (k < 1 || queries < 1) return invalid(`k (${k}) and queries (${queries}) are at least 1`);
+  if (excluded.length > 1 && excluded.length !== queries) {
+    return invalid(`${excluded.length} lists of excluded ids do not fit ${queries} queries`);
+  }
+  const excludedIds = excluded.reduce((sum, { data }) => sum + data.length, 0);
+  return (
+    over("query vectors", queries, limits.queryRowsMax) ??
+    over("k", k, limits.kMax) ??
+    over("query vectors × k", queries * k, limits.answerRowsMax) ??
+    over("excluded ids", excludedIds, limits.excludedIdsMax)
+  );
+}
+
+function over(what: string, count: number, countMax: number): QueryRefusal | undefined {
+  if (count <= countMax) return undefined;
+  const message = `A query holds at most ${countMax} ${what}, not ${count}; split it`;
+  return new QueryRefusal("INTERNAL", { code: "RESOURCE_EXHAUSTED", message });
+}
+
+function invalid(message: string): QueryRefusal {
+  return new QueryRefusal("INTERNAL", { code: "INVALID_ARGUMENT", message });
+}
+
+function wrongKind(table: OpenedTable, verb: string): QueryRefusal {
+  return invalid(`Table "${table.name}" is a ${table.kind} table and cannot be ${verb}`);
+}
+
+function expired(): QueryRefusal {
+  const message = "No time was left when the query arrived";
+  return new QueryRefusal("EXPIRED", { code: "DEADLINE_EXCEEDED", message });
+}
+
+function notOwner(table: OpenedTable, partition: number): QueryRefusal {
+  const message = `Partition ${partition} of table "${table.name}" is not held here`;
+  return new QueryRefusal("NOT_OWNER", { code: "UNAVAILABLE", message });
+}
+
+function noVersion({ version }: WorkerQuery): QueryRefusal {
+  const { model, version: number, fingerprint } = version;
+  const message =
+    `Version ${number} of model "${excerpt(model)}" with content ` +
+    `${fingerprint.slice(0, 12)} is not held here`;
+  return new QueryRefusal("NO_VERSION", { code: "UNAVAILABLE", message });
+}

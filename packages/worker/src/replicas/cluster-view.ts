@@ -1,0 +1,220 @@
+// The cluster as this worker's replica control sees it: the membership view, with the answers that
+// planning asks of it again and again kept until the view changes.
+
+import {
+  isSameVersion,
+  partitionNames,
+  place,
+  proveTable,
+  rolloutsOf,
+  servingVersion,
+} from "@winnow/cluster";
+import type { Announcement, MembershipView, VersionHolding } from "@winnow/cluster";
+import { WinnowError } from "@winnow/core";
+import type { TableSource, VersionKey, WorkerId } from "@winnow/core";
+
+import type { OpenedTable, OpenedVersion } from "../compute/compute.ts";
+import { replicaKey } from "./replica-set.ts";
+
+type Owners = readonly (readonly WorkerId[])[];
+/** Who announces a partition, with the checksum shares of what was read there. */
+export type Holders = ReadonlyMap<number, ReadonlyMap<WorkerId, readonly number[]>>;
+/** Shares of each partition of a table that add up; `undefined`: nothing is stored to add up to. */
+export type TableLaw = readonly (readonly number[])[] | undefined;
+
+/** Placement and announcements, remembered per view. */
+export class ClusterView {
+  readonly #workerId: WorkerId;
+  readonly #replication: number;
+  #workers: readonly Announcement[] = [];
+  #placementWorkers: readonly WorkerId[] = [];
+  #isKnown = false;
+  #owners = new Map<string, Owners>();
+  #holders = new Map<string, Holders>();
+  #intended = new WeakMap<OpenedVersion, readonly number[]>();
+
+  constructor(settings: { readonly workerId: WorkerId; readonly replication: number }) {
+    this.#workerId = settings.workerId;
+    this.#replication = settings.replication;
+  }
+
+  /** Takes a new view; `true` if partitions may have to move. */
+  update(view: MembershipView): boolean {
+    const isMoved = view.placementWorkers.join("\n") !== this.#placementWorkers.join("\n");
+    this.#workers = view.workers;
+    this.#holders = new Map();
+    if (isMoved) {
+      this.#owners = new Map();
+      this.#intended = new WeakMap();
+    }
+    this.#placementWorkers = view.placementWorkers;
+    this.#isKnown = true;
+    return isMoved;
+  }
+
+  /** Whether partitions are placed on this worker at all. */
+  get isPlaced(): boolean {
+    return this.#isKnown && this.#placementWorkers.includes(this.#workerId);
+  }
+
+  /** Announcements of the other workers. */
+  get others(): readonly Announcement[] {
+    return this.#workers.filter((worker) => worker.workerId !== this.#workerId);
+  }
+
+  /** Other workers that partitions are placed on and that do not announce themselves. */
+  get absent(): ReadonlySet<WorkerId> {
+    const heard = new Set([this.#workerId, ...this.#workers.map(({ workerId }) => workerId)]);
+    return new Set(this.#placementWorkers.filter((id) => !heard.has(id)));
+  }
+
+  /** Intended owners of each partition of a table, most important first. */
+  ownersOf(model: string, table: Pick<OpenedTable, "name" | "partitions">): Owners {
+    const key = `${model}\n${table.name}\n${table.partitions}`;
+    const known = this.#owners.get(key);
+    if (known !== undefined) return known;
+    const owners = place(partitionNames(model, table), this.#placementWorkers, {
+      replication: this.#replication,
+    });
+    this.#owners.set(key, owners);
+    return owners;
+  }
+
+  /** What of an opened version is intended on this worker, as replica keys, ascending. */
+  intendedOf(model: string, opened: OpenedVersion): readonly number[] {
+    const known = this.#intended.get(opened);
+    if (known !== undefined) return known;
+    const intended = opened.tables.flatMap((spec, table) =>
+      this.ownersOf(model, spec).flatMap((owners, partition) =>
+        owners.includes(this.#workerId) ? replicaKey(table, partition) : [],
+      ),
+    );
+    this.#intended.set(opened, intended);
+    return intended;
+  }
+
+  /** Other workers, not in drain, that announce each partition of a table as ready. */
+  holdersOf(version: VersionKey, table: number): Holders {
+    const key = `${version.model}\n${version.version}\n${version.fingerprint}\n${table}`;
+    const known = this.#holders.get(key);
+    if (known !== undefined) return known;
+    const holders = this.#holdersWhere(version, table, isKept);
+    this.#holders.set(key, holders);
+    return holders;
+  }
+
+  /** The same, with those that answer by a version whose directory is gone until another serves. */
+  answerersOf(version: VersionKey, table: number): Holders {
+    return this.#holdersWhere(
+      version,
+      table,
+      (holding) => isKept(holding) || (holding.state === "unloading" && holding.serving === true),
+    );
+  }
+
+  /** The same, with all others that have it still, and give it up only after a grace. */
+  lastAnswerersOf(version: VersionKey, table: number): Holders {
+    return this.#holdersWhere(version, table, ({ state }) => state !== "failed");
+  }
+
+  #holdersWhere(
+    version: VersionKey,
+    table: number,
+    counts: (holding: VersionHolding) => boolean,
+  ): Holders {
+    const holders = new Map<number, Map<WorkerId, readonly number[]>>();
+    for (const worker of this.others) {
+      const holding = worker.state === "draining" ? undefined : holdingOf(worker, version);
+      if (holding === undefined || !counts(holding)) continue;
+      const held = holding.tables.find((each) => each.table === table)?.held ?? [];
+      for (const { partition, shares } of held) {
+        const byWorker = holders.get(partition) ?? new Map<WorkerId, readonly number[]>();
+        holders.set(partition, byWorker.set(worker.workerId, shares));
+      }
+    }
+    return holders;
+  }
+
+  /** The default version, given what this worker says of itself right now. */
+  servingOf(
+    model: string,
+    own: Announcement,
+    current: VersionKey | undefined,
+  ): VersionKey | undefined {
+    const announcements = [...this.others, own];
+    return servingVersion(model, announcements, { current, replication: this.#replication });
+  }
+
+  /** Whether every worker holds its share of a version, fully replicated. */
+  isComplete(version: VersionKey, own: Announcement): boolean {
+    const announcements = [...this.others, own];
+    const rollouts = rolloutsOf(version.model, announcements, { replication: this.#replication });
+    return rollouts.some(({ key, complete }) => complete && isSameVersion(key, version));
+  }
+
+  /**
+   * Whether what all workers read of a version gives the stored checksums (S7): `undefined` while
+   * partitions are missing, else by table what does, or why nothing does.
+   */
+  proofOf(
+    version: VersionKey,
+    opened: OpenedVersion,
+    own: Announcement,
+  ): readonly TableLaw[] | WinnowError | undefined {
+    const holders = [...this.others, own].flatMap((worker) => {
+      const holding = holdingOf(worker, version);
+      return holding === undefined ? [] : [{ worker, tables: holding.tables }];
+    });
+    const proofs = opened.tables.map((spec, table) =>
+      proveTable(
+        spec,
+        holders.flatMap(({ worker, tables }) =>
+          tables.filter((each) => each.table === table).map((holding) => ({ worker, holding })),
+        ),
+      ),
+    );
+    const corrupt = proofs.find((proof) => proof.kind === "corrupt");
+    if (corrupt !== undefined) return notAddingUp(version, corrupt.source);
+    if (proofs.some(({ kind }) => kind === "incomplete")) return undefined;
+    return proofs.map((proof) => (proof.kind === "proven" ? proof.shares : undefined));
+  }
+
+  /** Versions of a model that another worker, be it in drain, takes for the default. */
+  servedElsewhere(model: string): number[] {
+    return this.others.flatMap(({ versions }) =>
+      versions
+        .filter((holding) => holding.model === model && holding.serving === true)
+        .map(({ version }) => version),
+    );
+  }
+
+  /** Versions of a model that another worker could not load. */
+  failedElsewhere(model: string): number[] {
+    return this.others.flatMap(({ versions }) =>
+      versions
+        .filter((holding) => holding.model === model && holding.state === "failed")
+        .map(({ version }) => version),
+    );
+  }
+}
+
+function isKept({ state }: VersionHolding): boolean {
+  return state === "loading" || state === "ready";
+}
+
+function holdingOf(worker: Announcement, version: VersionKey): VersionHolding | undefined {
+  return worker.versions.find(
+    (each) =>
+      each.model === version.model &&
+      each.version === version.version &&
+      each.fingerprint === version.fingerprint,
+  );
+}
+
+function notAddingUp({ model, version }: VersionKey, source: TableSource): WinnowError {
+  return new WinnowError(
+    "DATA_LOSS",
+    `Refused ${model}/${version}: what workers read of "${source.tensor}" does not give the ` +
+      `checksum stored for it in ${source.file}`,
+  );
+}

@@ -1,0 +1,200 @@
+// Several replica controls on one virtual clock, joined by a membership that is a Map: the control
+// logic as it is, without processes, sockets or files.
+
+import type { Announcement, MembershipView } from "@winnow/cluster";
+import { ManualClock, incarnation, silentLogger, workerId } from "@winnow/core";
+import type { Environment, Logger, WorkerId } from "@winnow/core";
+
+import type { OpenedTable } from "../compute/compute.ts";
+import { FakeCompute, contentPrint, fakePlan } from "../compute/fake-compute.cases.ts";
+import type { FakePlan } from "../compute/fake-compute.cases.ts";
+import { ReplicaControl } from "./replica-control.ts";
+import type { ReplicaSettings } from "./replica-control.ts";
+import type { VersionPolicy } from "../models/version-policy.ts";
+import type { FoundModel } from "../models/version-watch.ts";
+import type { FoundVersion } from "../models/directory-stillness.ts";
+
+/** One worker of a fake cluster. */
+export interface FakeWorker {
+  readonly id: WorkerId;
+  readonly compute: FakeCompute;
+  readonly control: ReplicaControl;
+  announcement(): Announcement;
+  isDraining: boolean;
+}
+
+/** Workers, a disk they share, and time. */
+export class FakeCluster {
+  readonly clock: ManualClock;
+  readonly plan: FakePlan = fakePlan();
+  readonly workers = new Map<WorkerId, FakeWorker>();
+  readonly settings: Partial<ReplicaSettings>;
+  policy: VersionPolicy = { kind: "latest", count: 1 };
+  /** As with a static list of members: a worker in drain keeps its place. */
+  isListed = false;
+  #versions: readonly FoundVersion[] = [];
+  #copying: readonly FoundVersion[] = [];
+  #stamp = "";
+
+  constructor(settings: Partial<ReplicaSettings> = {}, clock: ManualClock = new ManualClock()) {
+    this.settings = settings;
+    this.clock = clock;
+  }
+
+  /** Puts version directories `/m/<n>` of model `m` on the shared disk. */
+  setVersions(tables: Readonly<Record<number, readonly OpenedTable[]>>, stamp = "a"): void {
+    const before = new Map(this.#versions.map((found) => [found.version, found.stamp]));
+    const isSameStamp = stamp === this.#stamp;
+    this.#stamp = stamp;
+    this.#versions = Object.entries(tables).map(([number, ofVersion]) => {
+      const directory = `/m/${number}`;
+      const version = Number(number);
+      this.plan.directories.set(directory, ofVersion);
+      // What was replaced since does not look again as it did before.
+      const kept = isSameStamp ? before.get(version) : undefined;
+      return { version, directory, stamp: kept ?? stamp };
+    });
+    this.#tell();
+  }
+
+  /** Replaces what lies in `/m/<version>` by something else, in place. */
+  replace(version: number, content: string): void {
+    this.plan.contents.set(`/m/${version}`, content);
+    this.touch(version, `stamp of ${content}`);
+  }
+
+  /** The files of a version look otherwise, and hold what they held. */
+  touch(version: number, stamp: string): void {
+    this.#versions = this.#versions.map((found) =>
+      found.version === version ? { ...found, stamp } : found,
+    );
+    this.#tell();
+  }
+
+  /** `/m/<version>` is being written; its files look so by now. */
+  copy(version: number, stamp: string): void {
+    this.#copying = [{ version, directory: `/m/${version}`, stamp }];
+    this.#tell();
+  }
+
+  /** The files that are being written are opened as they were last seen; `isStill`: the writing is over. */
+  openCopy(tables: readonly OpenedTable[], isStill: boolean): void {
+    for (const { directory } of this.#copying) this.plan.directories.set(directory, tables);
+    this.#versions = [...this.#versions, ...this.#copying];
+    if (isStill) this.#copying = [];
+    this.#tell();
+  }
+
+  #tell(): void {
+    for (const worker of this.workers.values()) worker.control.setModels(this.#models());
+  }
+
+  add(name: string, plan: Partial<FakePlan> = {}, log: Logger = silentLogger): FakeWorker {
+    const id = workerId(name);
+    // What a test changes in the cluster's plan later holds for this worker too.
+    const own = Object.assign(Object.create(this.plan) as FakePlan, plan);
+    const compute = new FakeCompute(own, this.clock);
+    const environment: Environment = { clock: this.clock, random: () => 0.5, log };
+    const announcement = (): Announcement => ({
+      workerId: id,
+      incarnation: incarnation(1),
+      address: name,
+      state: worker.isDraining ? "draining" : "ready",
+      accelerator: "fake",
+      device: "",
+      memoryUsedBytes: compute.memory.usedBytes,
+      memoryCapacityBytes: compute.memory.capacityBytes,
+      versions: control.holdings(),
+    });
+    const control: ReplicaControl = new ReplicaControl(
+      {
+        environment,
+        compute,
+        stampOf: async (directory) => this.#stampOf(directory),
+        announcement,
+        onChange: () => undefined,
+      },
+      {
+        workerId: id,
+        replication: 2,
+        placementQuietMs: 0,
+        maxLoadRetries: 1,
+        loadRetryIntervalMs: 1000,
+        replicaGraceMs: 500,
+        versionGraceMs: 700,
+        ...this.settings,
+      },
+    );
+    const worker: FakeWorker = { id, compute, control, announcement, isDraining: false };
+    this.workers.set(id, worker);
+    control.setModels(this.#models());
+    return worker;
+  }
+
+  /** A worker dies: its announcement is gone with the next view. */
+  kill(worker: FakeWorker): void {
+    this.workers.delete(worker.id);
+    worker.control.close();
+  }
+
+  drain(worker: FakeWorker): void {
+    worker.isDraining = true;
+    worker.control.drain();
+  }
+
+  /** The view every worker gets. */
+  view(): MembershipView {
+    const workers = [...this.workers.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    const announcements = workers.map((worker) => worker.announcement());
+    return {
+      workers: announcements,
+      contacts: announcements,
+      readAtMs: this.clock.nowMs(),
+      healthy: true,
+      silent: [],
+      placementWorkers: workers
+        .filter(({ isDraining }) => this.isListed || !isDraining)
+        .map(({ id }) => id),
+    };
+  }
+
+  /** Time passes; every 50 ms everybody sees everybody, and `check` looks at the state. */
+  async run(durationMs: number, check: () => void = () => undefined): Promise<void> {
+    for (let passedMs = 0; passedMs < durationMs; passedMs += 50) {
+      const view = this.view();
+      for (const worker of this.workers.values()) worker.control.setView(view);
+      await this.clock.advanceSettled(50);
+      check();
+    }
+  }
+
+  /** How many workers announce each partition of a table of a version, by number or by content. */
+  coverage(version: number | string, table = 0): number[] {
+    const counts: number[] = [];
+    for (const worker of this.workers.values()) {
+      const holding = worker
+        .announcement()
+        .versions.find((each) =>
+          typeof version === "number"
+            ? each.version === version
+            : each.fingerprint === contentPrint(version),
+        );
+      const found = holding?.tables.find((each) => each.table === table);
+      for (let partition = 0; partition < (found?.partitions ?? 0); partition += 1) {
+        const isHeld = found?.held.some((each) => each.partition === partition) === true;
+        counts[partition] = (counts[partition] ?? 0) + Number(isHeld);
+      }
+    }
+    return counts;
+  }
+
+  #stampOf(directory: string): string | undefined {
+    return this.#versions.find((found) => found.directory === directory)?.stamp;
+  }
+
+  #models(): FoundModel[] {
+    const { policy } = this;
+    const versions = this.#versions;
+    return [{ model: "m", policy, versions, copying: this.#copying, problem: undefined }];
+  }
+}

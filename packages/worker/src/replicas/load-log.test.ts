@@ -1,0 +1,90 @@
+// What the log says while a share is loaded.
+
+import { WinnowError } from "@winnow/core";
+import type { Fields } from "@winnow/core";
+import { expect, test } from "vitest";
+
+import { FakeCluster } from "./fake-cluster.cases.ts";
+import { fakeTable } from "../compute/fake-compute.cases.ts";
+
+function logged() {
+  const lines: [string, Fields][] = [];
+  const note = (event: string, fields: Fields = {}): void => void lines.push([event, fields]);
+  const log = { debug: note, info: note, warn: note, error: note };
+  const of = (event: string): Fields[] =>
+    lines.filter(([name]) => name === event).map(([, fields]) => fields);
+  return { log, of };
+}
+
+test("a share that does not fit is told once, with figures", async () => {
+  const cluster = new FakeCluster();
+  const { log, of } = logged();
+  cluster.setVersions({ 1: [fakeTable("movies", 4, 1000)] });
+  cluster.add("w0", { capacityBytes: 3999 }, log);
+
+  await cluster.run(3000);
+
+  const message = expect.stringMatching(/4000 bytes are still to load, 3999 are free/) as string;
+  expect(of("version refused")).toEqual([
+    { model: "m", version: 1, code: "RESOURCE_EXHAUSTED", message },
+  ]);
+});
+
+test("a load is told in tenths, and its end with bytes, time and rate", async () => {
+  const cluster = new FakeCluster();
+  const { log, of } = logged();
+  cluster.setVersions({ 1: [fakeTable("movies", 40, 1000)] });
+  cluster.add("w0", {}, log);
+
+  await cluster.run(1000);
+
+  const percents = of("loading").map(({ loadedPercent }) => loadedPercent);
+  expect(percents).toEqual([10, 20, 30, 40, 50, 60, 70, 80, 90]);
+  expect(of("version opened")).toHaveLength(1);
+  expect(of("share loaded")).toEqual([
+    {
+      model: "m",
+      version: 1,
+      partitions: 40,
+      bytes: 40_000,
+      bytesRead: 40_000,
+      elapsedMs: 200,
+      gigabytesPerSecond: 0,
+    },
+  ]);
+  expect(of("serving version changed")).toEqual([{ model: "m", version: 1, before: undefined }]);
+});
+
+test("a failure is told with code, message and when it is tried again", async () => {
+  const cluster = new FakeCluster();
+  const { log, of } = logged();
+  cluster.plan.failures.set("/m/1", new WinnowError("DATA_LOSS", "variables.index is cut short"));
+  cluster.setVersions({ 1: [fakeTable("movies", 4)] });
+  cluster.add("w0", {}, log);
+
+  await cluster.run(200);
+
+  expect(of("version failed")).toEqual([
+    {
+      model: "m",
+      version: 1,
+      code: "DATA_LOSS",
+      message: "variables.index is cut short",
+      retryInMs: 1000,
+    },
+  ]);
+});
+
+test("a worker that no partition is placed on says so once", async () => {
+  const cluster = new FakeCluster();
+  const { log, of } = logged();
+  cluster.setVersions({ 1: [fakeTable("movies", 4)] });
+  const worker = cluster.add("w0", {}, log);
+  worker.control.setView({ ...cluster.view(), placementWorkers: [] });
+
+  await cluster.clock.advanceSettled(60_000);
+
+  expect(of("no partitions are placed on this worker: is its id in the list?")).toEqual([
+    { workerId: "w0" },
+  ]);
+});

@@ -1,0 +1,111 @@
+// Says how loading goes: one line per version opened, per tenth of a share loaded, per failure, and
+// one with the figures once the share is complete. An observer is told of failures and of the end.
+
+import type { Environment } from "@winnow/core";
+
+import { loadedOf, openedOf } from "./replica-set.ts";
+import type { HeldVersion, ReplicaEvent, ReplicaSet } from "./replica-set.ts";
+import { VersionShare, isLoading } from "./replica-share.ts";
+import type { Intent } from "./replica-share.ts";
+import type { WorkerObserver } from "../worker-observer.ts";
+
+interface Course {
+  readonly startedAtMs: number;
+  /** Time in which something was being loaded. */
+  readonly loadMs: number;
+  /** When the last load ended. */
+  readonly loadedAtMs: number;
+  readonly bytesRead: number;
+  /** Tenths of the share already reported. */
+  readonly tenths: number;
+}
+
+const NO_COURSE: Course = { startedAtMs: 0, loadMs: 0, loadedAtMs: 0, bytesRead: 0, tenths: 0 };
+
+/** The log of loads; remembers what has been said. */
+export class LoadLog {
+  readonly #environment: Environment;
+  readonly #observer: WorkerObserver | undefined;
+  readonly #courses = new Map<string, Course>();
+
+  constructor(environment: Environment, observer: WorkerObserver | undefined) {
+    this.#environment = environment;
+    this.#observer = observer;
+  }
+
+  /** Reports an event; `held` is the version after it. */
+  note(event: ReplicaEvent, held: HeldVersion, intent: Intent | undefined): void {
+    const { log, clock } = this.#environment;
+    const name = { model: held.model, version: held.version };
+    const key = event.id;
+    if (event.kind === "opened") {
+      const tables = event.opened.tables.map(({ name: table, rows, dim }) => ({
+        table,
+        rows,
+        dim,
+      }));
+      this.#courses.set(key, { ...NO_COURSE, startedAtMs: clock.nowMs() });
+      log.info("version opened", { ...name, fingerprint: event.opened.fingerprint, tables });
+    } else if ("error" in event) {
+      const { code, message } = event.error;
+      const retryInMs = Math.max(0, (held.trouble?.retryAtMs ?? Infinity) - clock.nowMs());
+      log.error("version failed", { ...name, code, message, retryInMs });
+      this.#observer?.loadFailed({ model: held.model, code });
+    } else if (event.kind === "loaded" && intent !== undefined) {
+      this.#noteLoaded(event, held, intent);
+    } else if (event.kind === "closed") {
+      this.#courses.delete(key);
+      log.info("version unloaded", name);
+    }
+  }
+
+  /** Reports shares that the plan refuses, each reason once. */
+  noteRefusals(before: ReplicaSet, now: ReplicaSet): void {
+    for (const [id, { model, version, refusal }] of now.versions) {
+      if (refusal === undefined || before.versions.get(id)?.refusal !== undefined) continue;
+      const { code, message } = refusal;
+      this.#environment.log.error("version refused", { model, version, code, message });
+      this.#observer?.loadFailed({ model, code });
+    }
+  }
+
+  #noteLoaded(event: ReplicaEvent & { kind: "loaded" }, held: HeldVersion, intent: Intent): void {
+    const { log, clock } = this.#environment;
+    const opened = openedOf(held);
+    if (opened === undefined) return;
+    const nowMs = clock.nowMs();
+    const before = this.#courses.get(event.id) ?? { ...NO_COURSE, startedAtMs: nowMs };
+    const share = new VersionShare(held, opened, intent);
+    const missing = share.missing(held);
+    const course = {
+      ...before,
+      // Loads overlap: each counts from the end of the one before it.
+      loadMs: before.loadMs + Math.min(event.loaded.elapsedMs, nowMs - before.loadedAtMs),
+      loadedAtMs: nowMs,
+      bytesRead: before.bytesRead + event.loaded.bytesRead,
+      tenths: Math.floor(share.loadedRatio(held) * 10),
+    };
+    this.#courses.set(event.id, course);
+    const name = { model: held.model, version: held.version };
+    const isWhole = missing.length === 0 && !isLoading(held);
+    if (course.tenths > before.tenths && !isWhole) {
+      log.info("loading", { ...name, loadedPercent: course.tenths * 10 });
+    }
+    if (isWhole) {
+      const loaded = [...held.replicas.values()].map(loadedOf).filter((each) => each !== undefined);
+      const elapsedMs = Math.round(nowMs - course.startedAtMs);
+      this.#observer?.shareLoaded({ model: held.model, elapsedMs });
+      log.info("share loaded", {
+        ...name,
+        partitions: loaded.length,
+        bytes: loaded.reduce((sum, { bytes }) => sum + bytes, 0),
+        bytesRead: course.bytesRead,
+        elapsedMs,
+        gigabytesPerSecond: Number(
+          (course.bytesRead / 1e6 / Math.max(0.001, course.loadMs)).toFixed(3),
+        ),
+      });
+      this.#courses.set(event.id, { ...NO_COURSE, startedAtMs: nowMs, tenths: 10 });
+    }
+  }
+}

@@ -1,0 +1,42 @@
+// The wait for a list of workers that has been still for a while, on a clock that is as unkind as a
+// busy machine: a step that was never taken is a worker that never loads.
+
+import { ManualClock } from "@winnow/core";
+import type { Timer } from "@winnow/core";
+import { expect, test } from "vitest";
+
+import { FakeCluster } from "./fake-cluster.cases.ts";
+import { fakeTable } from "../compute/fake-compute.cases.ts";
+
+/** Time passes while something is decided, and timers come a little early. */
+class RestlessClock extends ManualClock {
+  readonly #stepMs: number;
+  #readings = 0;
+
+  constructor(stepMs: number) {
+    super();
+    this.#stepMs = stepMs;
+  }
+
+  override nowMs(): number {
+    this.#readings += 1;
+    return super.nowMs() + this.#readings * this.#stepMs;
+  }
+
+  override setTimer(delayMs: number, run: () => void): Timer {
+    return super.setTimer(delayMs - 1, run);
+  }
+}
+
+test("loading begins after the quiet time though no news comes then, however slowly it is decided", async () => {
+  for (let step = 1; step <= 200; step += 1) {
+    const cluster = new FakeCluster({ placementQuietMs: 20 }, new RestlessClock(step / 100));
+    cluster.setVersions({ 1: [fakeTable("movies", 2)] });
+    const worker = cluster.add("w0");
+
+    worker.control.setView(cluster.view());
+    await cluster.clock.advanceSettled(1000);
+
+    expect(worker.control.isSettled, `readings ${step / 100} ms apart`).toBe(true);
+  }
+});

@@ -1,0 +1,106 @@
+// What this worker says of the versions it holds, derived from its replica set: the worker's part of
+// the one record that routers build their tables from.
+
+import type { HeldPartition, TableHolding, VersionHolding } from "@winnow/cluster";
+import { WinnowError } from "@winnow/core";
+import type { VersionKey } from "@winnow/core";
+
+import type { OpenedVersion } from "../compute/compute.ts";
+import { openedOf, replicaOfKey } from "./replica-set.ts";
+import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
+import { VersionShare, isLoading } from "./replica-share.ts";
+import type { Intent } from "./replica-share.ts";
+
+const LEAVING_PHASES: ReadonlySet<string> = new Set(["leaving", "unloading", "closing"]);
+
+/** Error text in an announcement, at most: it travels with every state frame. */
+const MESSAGE_CHARACTERS_MAX = 900;
+
+/** The holdings of all versions, ascending by model and version. */
+export function holdingsOf(
+  set: ReplicaSet,
+  intent: Intent | undefined,
+  serving: ReadonlyMap<string, VersionKey>,
+): VersionHolding[] {
+  // Of two contents of one number the one that was found first comes first.
+  const versions = [...set.versions.values()].toSorted(
+    (a, b) => compareText(a.model, b.model) || a.version - b.version,
+  );
+  return versions.map((held) => {
+    const holding = holdingOf(held, intent);
+    const key = serving.get(held.model);
+    const isServing = key?.version === held.version && key.fingerprint === holding.fingerprint;
+    return Object.assign(holding, { serving: isServing });
+  });
+}
+
+/**
+ * Whether the first assignment is dealt with: each version of the set is complete, or cannot be and
+ * says why. Readiness rests on it, and on nothing that other workers do.
+ */
+export function isSettled(set: ReplicaSet, intent: Intent | undefined): boolean {
+  return [...set.versions.values()].every(
+    (held) => errorOf(held) !== undefined || stateOf(held, intent) !== "loading",
+  );
+}
+
+function holdingOf(held: HeldVersion, intent: Intent | undefined): VersionHolding {
+  const opened = openedOf(held);
+  const state = stateOf(held, intent);
+  return {
+    model: held.model,
+    version: held.version,
+    fingerprint: opened?.fingerprint,
+    state,
+    error: state === "ready" ? undefined : errorOf(held),
+    tables: opened === undefined ? [] : tablesOf(held, opened),
+  };
+}
+
+function stateOf(held: HeldVersion, intent: Intent | undefined): VersionHolding["state"] {
+  const { life } = held;
+  if (LEAVING_PHASES.has(life.phase)) return "unloading";
+  if (life.phase === "failed") return "failed";
+  if (life.phase !== "open") return "loading";
+  if (held.isDoubted) return "failed";
+  if (held.isLeft) return "unloading";
+  const hasReplicas = held.replicas.size > 0;
+  if (held.refusal !== undefined) return hasReplicas ? "loading" : "failed";
+  if (intent === undefined) return "loading";
+  if (isLoading(held)) return "loading";
+  const missing = new VersionShare(held, life.opened, intent).missing(held);
+  return missing.length === 0 ? "ready" : "loading";
+}
+
+function tablesOf(held: HeldVersion, opened: OpenedVersion): TableHolding[] {
+  const ready: HeldPartition[][] = opened.tables.map(() => []);
+  for (const [key, replica] of held.replicas) {
+    const { table, partition } = replicaOfKey(key);
+    if (replica.phase !== "ready") continue;
+    ready[table]?.push({ partition, shares: replica.loaded.shares });
+  }
+  return opened.tables.map(({ partitions }, table) => ({
+    table,
+    partitions,
+    held: (ready[table] ?? []).toSorted((a, b) => a.partition - b.partition),
+  }));
+}
+
+function errorOf(held: HeldVersion): VersionHolding["error"] {
+  const { life, refusal, trouble } = held;
+  const error = life.phase === "copying" ? stillCopied(held) : (refusal ?? trouble?.error);
+  if (error === undefined) return undefined;
+  return { code: error.code, message: error.message.slice(0, MESSAGE_CHARACTERS_MAX) };
+}
+
+function stillCopied({ model, version }: HeldVersion): WinnowError {
+  return new WinnowError(
+    "UNAVAILABLE",
+    `The files of version ${version} of model "${model}" still change: it is opened when its copy is ` +
+      "complete; to save the wait, copy it beside the model and rename it into place",
+  );
+}
+
+function compareText(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b);
+}

@@ -1,0 +1,336 @@
+// Keeps what this worker holds in step with what it should hold: facts in (directories, membership,
+// finished work), plan, effects out to the compute side. Level-triggered: every change leads to a
+// new plan from the whole state, so no missed or repeated event can leave it stuck.
+
+import type { Clock, Environment, Timer, VersionKey, WorkerId } from "@winnow/core";
+import type { Announcement, MembershipView, VersionHolding } from "@winnow/cluster";
+
+import { ClusterView } from "./cluster-view.ts";
+import { drainHold } from "./drain-hold.ts";
+import type { DrainHold, DrainSettings } from "./drain-hold.ts";
+import { LoadLog } from "./load-log.ts";
+import { holdingsOf, isSettled } from "./replica-announcement.ts";
+import { planReplicas } from "./replica-plan.ts";
+import type {
+  GraceSettings,
+  ReplicaEffect,
+  ReplicaFacts,
+  ReplicaPlan,
+  WantedVersion,
+} from "./replica-plan.ts";
+import {
+  applyEvent,
+  emptyReplicaSet,
+  heldAs,
+  heldContent,
+  isHeldAs,
+  openedOf,
+} from "./replica-set.ts";
+import type { HeldVersion, ReplicaEvent, ReplicaSet, RetrySettings } from "./replica-set.ts";
+import { shareStatusOf } from "./replica-share.ts";
+import type { Intent } from "./replica-share.ts";
+import { performEffect } from "./replica-work.ts";
+import type { ReplicaWork } from "./replica-work.ts";
+import { ServingVersions } from "./serving-versions.ts";
+import { isServingLeft, wantedVersions } from "../models/version-policy.ts";
+import type { VersionChoice } from "../models/version-policy.ts";
+import { VersionProof } from "./version-proof.ts";
+import type { FoundModel } from "../models/version-watch.ts";
+import type { ShareStatus, WorkerObserver } from "../worker-observer.ts";
+import type { FoundVersion } from "../models/directory-stillness.ts";
+
+/** How this worker keeps replicas. */
+export interface ReplicaSettings extends GraceSettings, RetrySettings {
+  readonly workerId: WorkerId;
+  /** Intended replicas of each partition. */
+  readonly replication: number;
+  /** Loading begins once the list of workers has been still for so long. */
+  readonly placementQuietMs: number;
+}
+
+/** What the control lives on. */
+export interface ReplicaDependencies extends ReplicaWork {
+  readonly environment: Environment;
+  /** What this worker says of itself right now, for the choice of the serving version. */
+  readonly announcement: () => Announcement;
+  /** Called after every change of what is held. */
+  readonly onChange: () => void;
+  readonly observer?: WorkerObserver | undefined;
+}
+
+const UNPLACED_PATIENCE_MS = 5000;
+
+/** Holds replicas until closed. */
+export class ReplicaControl {
+  readonly #dependencies: ReplicaDependencies;
+  readonly #settings: ReplicaSettings;
+  readonly #clock: Clock;
+  readonly #cluster: ClusterView;
+  readonly #loadLog: LoadLog;
+  readonly #serving: ServingVersions;
+  #set: ReplicaSet = emptyReplicaSet;
+  readonly #proof = new VersionProof();
+  #models: readonly FoundModel[] | undefined;
+  #quietAtMs = 0;
+  /** Until then nobody wonders why no partition is placed here; `Infinity` once it has been said. */
+  #unplacedUntilMs: number;
+  #isDraining = false;
+  #coveredSinceMs: number | undefined;
+  #isClosed = false;
+  #wake: Timer | undefined;
+
+  constructor(dependencies: ReplicaDependencies, settings: ReplicaSettings) {
+    this.#dependencies = dependencies;
+    this.#settings = settings;
+    this.#clock = dependencies.environment.clock;
+    this.#unplacedUntilMs = this.#clock.nowMs() + UNPLACED_PATIENCE_MS;
+    this.#cluster = new ClusterView(settings);
+    this.#loadLog = new LoadLog(dependencies.environment, dependencies.observer);
+    this.#serving = new ServingVersions(dependencies.environment, this.#cluster);
+  }
+
+  /** What is held, as data. */
+  get set(): ReplicaSet {
+    return this.#set;
+  }
+
+  /** The default version of each model, as this worker derives it. */
+  get serving(): ReadonlyMap<string, VersionKey> {
+    return this.#serving.versions;
+  }
+
+  /** What to announce of all versions. */
+  holdings(): VersionHolding[] {
+    return holdingsOf(this.#set, this.#intent(), this.serving);
+  }
+
+  /** How far each version is loaded. */
+  shares(): ShareStatus[] {
+    const intent = this.#intent();
+    return [...this.#set.versions.values()].map((held) => shareStatusOf(held, intent));
+  }
+
+  /** Whether the directories have been read and each share is loaded or refused with a reason. */
+  get isSettled(): boolean {
+    if (this.#models === undefined || !this.#cluster.isPlaced) return false;
+    const isTakenUp = this.#wanted(this.#models).every(
+      ({ model, found }) => heldAs(this.#set, { model, ...found }) !== undefined,
+    );
+    return isTakenUp && isSettled(this.#set, this.#intent());
+  }
+
+  /** The opened version of this identity, or `undefined`: other contents are another version. */
+  find(key: VersionKey): HeldVersion | undefined {
+    return heldContent(this.#set, key);
+  }
+
+  /** Whether a drain that began then may go on to send routers away. */
+  drainHold(startedAtMs: number, settings: DrainSettings): DrainHold {
+    const hold = drainHold({
+      nowMs: this.#clock.nowMs(),
+      startedAtMs,
+      settings,
+      others: this.#cluster.others,
+      absent: this.#cluster.absent,
+      coveredSinceMs: this.#coveredSinceMs,
+      holdings: this.holdings(),
+      ownersOf: (version, table) => this.#ownersOf(version, table),
+      answerersOf: (version, table) => this.#cluster.answerersOf(version, table),
+      lastAnswerersOf: (version, table) => this.#cluster.lastAnswerersOf(version, table),
+      servedLately: (version) => this.#serving.servedWithin(version, this.#settings.versionGraceMs),
+      isComplete: (version) => this.#isComplete(version),
+    });
+    this.#coveredSinceMs = hold.coveredSinceMs;
+    return hold;
+  }
+
+  setModels(models: readonly FoundModel[]): void {
+    this.#models = models;
+    this.#serving.expire();
+    this.#step();
+  }
+
+  setView(view: MembershipView): void {
+    const isMoved = this.#cluster.update(view);
+    this.#serving.expire();
+    if (isMoved) this.#quietAtMs = this.#clock.nowMs() + this.#settings.placementQuietMs;
+    this.#step();
+  }
+
+  /** From now on nothing is loaded or given up. */
+  drain(): void {
+    this.#isDraining = true;
+    this.#step();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    if (this.#wake !== undefined) this.#clock.clearTimer(this.#wake);
+  }
+
+  /** Plans from the whole state and starts what the plan says. */
+  #step(): void {
+    if (this.#isClosed) return;
+    const models = this.#models ?? [];
+    this.#prove();
+    // One reading of the clock for the whole step: what is not yet due when it is decided must not
+    // count as past when the next step is set, or that step would never come.
+    const nowMs = this.#clock.nowMs();
+    const plan = this.#plan(models, nowMs);
+    this.#loadLog.noteRefusals(this.#set, plan.set);
+    this.#set = plan.set;
+    this.#wakeAt(plan.wakeAtMs, nowMs);
+    for (const effect of plan.effects) void this.#run(effect);
+    this.#warnUnplaced(nowMs);
+    this.#dependencies.onChange();
+  }
+
+  /** Judges what is complete here, before anything rests on it. */
+  #prove(): void {
+    const { announcement } = this.#dependencies;
+    const facts = { cluster: this.#cluster, intent: this.#intent(), announcement };
+    for (const event of this.#proof.judge(this.#set, facts)) this.#apply(event);
+  }
+
+  /**
+   * The plan for now. Which version serves is asked now and then while partitions are loaded one
+   * after the other, and always when there is nothing more to load.
+   */
+  #plan(models: readonly FoundModel[], nowMs: number): ReplicaPlan {
+    const { isStale } = this.#serving;
+    if (isStale) this.#updateServing(models);
+    const plan = planReplicas(this.#set, this.#facts(models, nowMs));
+    if (isStale || plan.effects.some(({ kind }) => kind === "load")) return plan;
+    this.#updateServing(models);
+    return planReplicas(this.#set, this.#facts(models, nowMs));
+  }
+
+  #updateServing(models: readonly FoundModel[]): void {
+    this.#serving.update(models, this.#dependencies.announcement());
+  }
+
+  #wakeAt(timeMs: number, nowMs: number): void {
+    const others = [this.#quietAtMs, this.#unplacedUntilMs].filter((each) => each > nowMs);
+    const dueMs = Math.min(timeMs, ...others);
+    if (this.#wake !== undefined) this.#clock.clearTimer(this.#wake);
+    this.#wake =
+      dueMs === Infinity ? undefined : this.#clock.setTimer(dueMs - nowMs, () => this.#step());
+  }
+
+  /** A name that is missing in the list of members is a common slip, and this worker would idle. */
+  #warnUnplaced(nowMs: number): void {
+    if (this.#cluster.isPlaced || this.#isDraining) this.#unplacedUntilMs = Infinity;
+    if (nowMs < this.#unplacedUntilMs) return;
+    this.#unplacedUntilMs = Infinity;
+    const { workerId } = this.#settings;
+    const { log } = this.#dependencies.environment;
+    log.warn("no partitions are placed on this worker: is its id in the list?", { workerId });
+  }
+
+  #facts(models: readonly FoundModel[], nowMs: number): ReplicaFacts {
+    const { usedBytes, capacityBytes } = this.#dependencies.compute.memory;
+    return {
+      nowMs,
+      ...this.#intentions(),
+      wanted: this.#wanted(models),
+      copying: this.#copying(models),
+      serving: this.serving,
+      isComplete: (version) => this.#isComplete(version),
+      announcedHolders: (version, table) => this.#cluster.holdersOf(version, table),
+      placed: this.#cluster.isPlaced && nowMs >= this.#quietAtMs,
+      freeBytes: capacityBytes - usedBytes,
+      draining: this.#isDraining,
+      grace: this.#settings,
+    };
+  }
+
+  #isComplete(version: VersionKey): boolean {
+    return this.#cluster.isComplete(version, this.#dependencies.announcement());
+  }
+
+  #intent(): Intent | undefined {
+    return this.#cluster.isPlaced || this.#isDraining ? this.#intentions() : undefined;
+  }
+
+  #intentions(): Intent {
+    return {
+      workerId: this.#settings.workerId,
+      intendedOwners: (version, table) => this.#ownersOf(version, table),
+      intendedReplicas: ({ model }, opened) => this.#cluster.intendedOf(model, opened),
+    };
+  }
+
+  #ownersOf(version: VersionKey, table: number): readonly (readonly WorkerId[])[] {
+    const held = heldContent(this.#set, version);
+    const opened = held === undefined ? undefined : openedOf(held)?.tables[table];
+    return opened === undefined ? [] : this.#cluster.ownersOf(version.model, opened);
+  }
+
+  /** Serving versions of all models first, then by model, from new to old. */
+  #wanted(models: readonly FoundModel[]): WantedVersion[] {
+    const wanted = models.flatMap(({ model, policy, versions }) => {
+      const serving = this.serving.get(model);
+      const byNumber = new Map(versions.map((found) => [found.version, found]));
+      const choice = this.#choiceOf(model, [...byNumber.keys()]);
+      const isLeft = isServingLeft(policy, choice);
+      return wantedVersions(policy, choice).flatMap((version) => {
+        const found = byNumber.get(version);
+        const isServing = version === serving?.version;
+        if (found === undefined) return [];
+        // What is to be left is not loaded once more from files that have been replaced.
+        if (isServing && isLeft && !this.#isContent(serving, found)) return [];
+        return [{ model, found, isServing, isLeft: isServing && isLeft }];
+      });
+    });
+    return wanted.toSorted((a, b) => Number(b.isServing) - Number(a.isServing));
+  }
+
+  /** Directories whose files still change, and that would be wanted if they did not. */
+  #copying(models: readonly FoundModel[]): ReplicaFacts["copying"] {
+    return models.flatMap(({ model, policy, versions, copying }) => {
+      const numbers = [...versions, ...copying].map(({ version }) => version);
+      const choice = this.#choiceOf(model, [...new Set(numbers)]);
+      const wanted = new Set(wantedVersions(policy, choice));
+      return copying.flatMap((found) => (wanted.has(found.version) ? [{ model, found }] : []));
+    });
+  }
+
+  #choiceOf(model: string, available: readonly number[]): VersionChoice {
+    const serving = this.serving.get(model)?.version;
+    const servedElsewhere = this.#cluster.servedElsewhere(model);
+    return { available, failed: this.#failed(model), serving, servedElsewhere };
+  }
+
+  /** Whether a directory, as it is now, holds this content. */
+  #isContent(key: VersionKey, found: FoundVersion): boolean {
+    const held = heldContent(this.#set, key);
+    return held !== undefined && isHeldAs(held, { model: key.model, ...found });
+  }
+
+  #failed(model: string): ReadonlySet<number> {
+    const here = [...this.#set.versions.values()].filter(
+      ({ life, ...held }) =>
+        held.model === model &&
+        (life.phase === "failed" || (life.phase === "open" && held.isDoubted)),
+    );
+    return new Set([
+      ...here.map(({ version }) => version),
+      ...this.#cluster.failedElsewhere(model),
+    ]);
+  }
+
+  async #run(effect: ReplicaEffect): Promise<void> {
+    const event = await performEffect(this.#dependencies, effect);
+    if (this.#isClosed) return;
+    this.#apply(event);
+    this.#step();
+  }
+
+  #apply(event: ReplicaEvent): void {
+    const before = this.#set.versions.get(event.id);
+    const context = { nowMs: this.#clock.nowMs(), settings: this.#settings };
+    this.#set = applyEvent(this.#set, event, context);
+    const held = this.#set.versions.get(event.id) ?? before;
+    if (held !== undefined) this.#loadLog.note(event, held, this.#intent());
+  }
+}

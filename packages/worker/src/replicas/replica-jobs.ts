@@ -1,0 +1,109 @@
+// Which open or load comes next. Loads go two at a time: the accelerator builds what the first one has
+// read while the second is being read; one after the other, a load takes nearly the time of both.
+//
+//  - nothing begins beside an open or the ending of a version, and no open beside a load;
+//  - the second load is of the version that is being loaded, if that is still the most important one,
+//    and begins only if memory surely holds it: memory figures are in motion then, and what does not
+//    fit must be refused before it is read.
+
+import type { ContentHandle, OpenedVersion } from "../compute/compute.ts";
+import type { ReplicaFacts } from "./replica-plan.ts";
+import { heldAs, replicaOfKey } from "./replica-set.ts";
+import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
+import { VersionShare, isOpeningOrClosing, loadingOf, occupiedBytesOf } from "./replica-share.ts";
+
+/** Loads under way at most; the benchmark of loading has as many. */
+const LOADS_AT_ONCE = 2;
+
+/** Something to start. */
+type Job =
+  | { readonly kind: "open"; readonly held: HeldVersion }
+  | {
+      readonly kind: "load";
+      readonly held: HeldVersion;
+      readonly handle: ContentHandle;
+      readonly replica: number;
+      /** What the version may still take, with this one and all that is missing or under way. */
+      readonly bytesMax: number;
+    };
+
+/** The next job, if one may start now. */
+export interface NextJob {
+  readonly job: Job | undefined;
+  /** When a version that failed is tried again, if that is all there is to wait for. */
+  readonly wakeAtMs: number;
+}
+
+/** The most important open or load that may start now. */
+export function nextJob(set: ReplicaSet, facts: ReplicaFacts): NextJob {
+  const versions = [...set.versions.values()];
+  // Not before the others are known: a restarted worker must learn which version is serving.
+  if (facts.draining || !facts.placed || versions.some(isOpeningOrClosing)) {
+    return { job: undefined, wakeAtMs: Infinity };
+  }
+  const { job, wakeAtMs } = mostImportantJob(set, facts);
+  const loading = versions.find((held) => loadingOf(held).length > 0);
+  const mayStart = job === undefined || loading === undefined || mayJoin(job, loading, facts);
+  return { job: mayStart ? job : undefined, wakeAtMs };
+}
+
+function mostImportantJob(set: ReplicaSet, facts: ReplicaFacts): NextJob {
+  let wakeAtMs = Infinity;
+  for (const { model, found } of facts.wanted) {
+    const held = heldAs(set, { model, ...found });
+    if (held === undefined) continue;
+    const retryAtMs = held.trouble?.retryAtMs ?? 0;
+    if (retryAtMs > facts.nowMs) {
+      wakeAtMs = Math.min(wakeAtMs, retryAtMs);
+      continue;
+    }
+    const job = jobOf(held, set, facts);
+    if (job !== undefined) return { job, wakeAtMs };
+  }
+  return { job: undefined, wakeAtMs };
+}
+
+function jobOf(held: HeldVersion, set: ReplicaSet, facts: ReplicaFacts): Job | undefined {
+  const { life } = held;
+  if (life.phase === "found" || life.phase === "failed") return { kind: "open", held };
+  if (life.phase !== "open" || held.refusal !== undefined) return undefined;
+  const share = new VersionShare(held, life.opened, facts);
+  const missing = share.missing(held);
+  const replica = firstOf(missing, life.opened, { share, facts });
+  if (replica === undefined) return undefined;
+  // What is under way counts twice: it may not be reserved yet, and building takes more for a while.
+  const underWay = loadingOf(held);
+  const bytes = occupiedBytesOf(set, held, [...missing, ...underWay, ...underWay]);
+  return { kind: "load", held, handle: life.opened.handle, replica, bytesMax: bytes };
+}
+
+/** The missing replica that fewest others answer for; own first choices before second ones. */
+function firstOf(
+  missing: readonly number[],
+  opened: OpenedVersion,
+  { share, facts }: { readonly share: VersionShare; readonly facts: ReplicaFacts },
+): number | undefined {
+  const holders = opened.tables.map((_, table) => facts.announcedHolders(share.key, table));
+  let best: number | undefined;
+  let bestRank = Infinity;
+  for (const key of missing) {
+    const { table, partition } = replicaOfKey(key);
+    const choice = share.ownersOf(key).indexOf(facts.workerId);
+    const rank = (holders[table]?.get(partition)?.size ?? 0) * CHOICES_MAX + choice;
+    if (rank < bestRank) [best, bestRank] = [key, rank];
+  }
+  return best;
+}
+
+/** Whether a job may start beside the load of a version that is under way. */
+function mayJoin(job: Job, loading: HeldVersion, facts: ReplicaFacts): boolean {
+  return (
+    job.kind === "load" &&
+    job.held.id === loading.id &&
+    loadingOf(loading).length < LOADS_AT_ONCE &&
+    job.bytesMax <= facts.freeBytes
+  );
+}
+
+/** More intended owners than any partition has. */
+const CHOICES_MAX = 4096;

@@ -1,0 +1,373 @@
+// What this worker holds, as data, and how each finished piece of work changes it. Nothing here acts
+// or waits: `replica-plan.ts` decides what to do next from this state, `replica-control.ts` does it,
+// and a simulator can run both as they are.
+//
+// What is held is a content: what a version directory held when it was opened. A number says which
+// directory that was; the stamp of the files says whether the directory still holds it. A directory
+// that is replaced in place is another content under the same number, held beside the first one until
+// it can take over: nobody can read the first one any more, so it lives in memory alone.
+//
+//                                   not wanted, or replaced by a content that was opened
+//                                                  │
+//   copying ──▶ found ──▶ opening ──▶ open ────────┴──▶ leaving ──────▶ unloading ──▶ closing ──▶ (gone)
+//     the files   ▲        │   │       ▲ │              serves, or its     a grace:      │
+//     still change│ retry  ▼   │       │ │              successor is not   routers may   │
+//                 └──── failed │       │ │              complete yet       still ask     │
+//                         ▲    │       └─┼─────────────── wanted again ◀───┘             │
+//                         │    │         └─ a partition cannot be loaded, and the share ─┘
+//                         │    │            never was complete; or the shares do not add up
+//                         └────┼───────────────────────────── closed ────────────────────┘
+//                              ▼
+//                  (gone): the files hold a content that is open already, which goes on with their stamp
+//
+// A replica (one partition of one table of an open version):
+//
+//   (absent) ──▶ loading ──▶ ready ◀──▶ retiring ──▶ releasing ──▶ (absent)
+//                   │                 not intended here and every       grace over: no router
+//                   ▼                 intended owner announces it;      can still pin it
+//                (absent)             unannounced, still answers
+//
+// A ready replica that turns out to be misread (`version-proof.ts`) is released at once.
+//
+// Objects are replaced, never changed.
+
+import type { VersionKey, WinnowError } from "@winnow/core";
+
+import type { ContentHandle, LoadedReplica, OpenedVersion } from "../compute/compute.ts";
+import type { FoundVersion } from "../models/directory-stillness.ts";
+
+/** One partition on this worker. */
+export type Replica =
+  | { readonly phase: "loading" }
+  | { readonly phase: "ready"; readonly loaded: LoadedReplica }
+  | { readonly phase: "retiring"; readonly loaded: LoadedReplica; readonly sinceMs: number }
+  /** Not what the others read and what adds up: to be released, and read again later. */
+  | { readonly phase: "misread" }
+  | { readonly phase: "releasing" };
+
+/** What went wrong last, and when to try again. */
+interface Trouble {
+  readonly error: WinnowError;
+  /** Failures in a row. */
+  readonly attempts: number;
+  /** `Infinity`: only when the files change. */
+  readonly retryAtMs: number;
+}
+
+/** Where a content is in its life here. */
+type VersionPhase =
+  | { readonly phase: "copying" }
+  | { readonly phase: "found" }
+  | { readonly phase: "opening" }
+  | { readonly phase: "open"; readonly opened: OpenedVersion }
+  /** Announced as unloading: loads nothing more, and answers until what follows it can. */
+  | { readonly phase: "leaving"; readonly opened: OpenedVersion }
+  | { readonly phase: "unloading"; readonly opened: OpenedVersion; readonly sinceMs: number }
+  | { readonly phase: "closing"; readonly next: AfterClose }
+  | { readonly phase: "failed" };
+
+/** What becomes of a content once it is closed: forgotten, or remembered as failed. */
+export type AfterClose = "gone" | "failed";
+
+/** A content of a version directory and what is held of it. */
+export interface HeldVersion {
+  /** This worker's own name for it, never used twice. */
+  readonly id: string;
+  readonly model: string;
+  readonly version: number;
+  readonly directory: string;
+  /** Stamp of the files that hold (or held) it. */
+  readonly stamp: string;
+  readonly life: VersionPhase;
+  /** By `replicaKey`. */
+  readonly replicas: ReadonlyMap<number, Replica>;
+  readonly trouble: Trouble | undefined;
+  /** Why the rest of the share is not loaded: memory, with figures. */
+  readonly refusal: WinnowError | undefined;
+  /** Whether the whole intended share has been ready at some time. */
+  readonly wasComplete: boolean;
+  /** What all workers read did not give the stored checksums, and has not given them since. */
+  readonly isDoubted: boolean;
+  /** When what is held now was found not to add up. */
+  readonly corruptSinceMs: number | undefined;
+  /** Announced as unloading, and kept all the same while it serves: an older one is to follow. */
+  readonly isLeft: boolean;
+}
+
+/** All contents, by id. */
+export interface ReplicaSet {
+  readonly versions: ReadonlyMap<string, HeldVersion>;
+  /** Contents that there have been so far. */
+  readonly seen: number;
+}
+
+/** A worker that holds nothing. */
+export const emptyReplicaSet: ReplicaSet = { versions: new Map(), seen: 0 };
+
+const PARTITIONS_PER_TABLE = 65_536;
+
+/** Names a partition within a version. */
+export function replicaKey(table: number, partition: number): number {
+  return table * PARTITIONS_PER_TABLE + partition;
+}
+
+/** Undoes `replicaKey`. */
+export function replicaOfKey(key: number): { readonly table: number; readonly partition: number } {
+  return { table: Math.floor(key / PARTITIONS_PER_TABLE), partition: key % PARTITIONS_PER_TABLE };
+}
+
+/** The set with one more content, of a version directory that nobody has opened yet. */
+export function withFound(
+  set: ReplicaSet,
+  found: FoundContent,
+  life: HeldVersion["life"] = { phase: "found" },
+): ReplicaSet {
+  const { model, version, directory, stamp } = found;
+  const seen = set.seen + 1;
+  const held: HeldVersion = {
+    id: `${model}/${version}#${seen}`,
+    model,
+    version,
+    directory,
+    stamp,
+    life,
+    replicas: new Map(),
+    trouble: undefined,
+    refusal: undefined,
+    wasComplete: false,
+    isDoubted: false,
+    corruptSinceMs: undefined,
+    isLeft: false,
+  };
+  return withVersion({ ...set, seen }, held);
+}
+
+/** A version directory as it is now. */
+type FoundContent = FoundVersion & { readonly model: string };
+
+/** The content of a directory as it is now, if it has been taken up. */
+export function heldAs(set: ReplicaSet, found: FoundContent): HeldVersion | undefined {
+  return contentsOf(set, found).find((held) => isHeldAs(held, found));
+}
+
+/** Whether a content lies in the files of a directory as they are now. */
+export function isHeldAs(
+  held: Pick<HeldVersion, "model" | "version" | "directory" | "stamp">,
+  found: FoundContent,
+): boolean {
+  return (
+    held.model === found.model &&
+    held.version === found.version &&
+    held.directory === found.directory &&
+    held.stamp === found.stamp
+  );
+}
+
+/** All contents of one number. */
+export function contentsOf(
+  { versions }: ReplicaSet,
+  { model, version }: { readonly model: string; readonly version: number },
+): HeldVersion[] {
+  return [...versions.values()].filter((held) => held.model === model && held.version === version);
+}
+
+/** The open content of exactly this identity. */
+export function heldContent({ versions }: ReplicaSet, key: VersionKey): HeldVersion | undefined {
+  for (const held of versions.values()) {
+    if (held.version !== key.version || held.model !== key.model) continue;
+    if (openedOf(held)?.fingerprint === key.fingerprint) return held;
+  }
+  return undefined;
+}
+
+/** The content of a version that is open and answers for what is loaded of it. */
+export function openedOf({ life }: HeldVersion): OpenedVersion | undefined {
+  return "opened" in life ? life.opened : undefined;
+}
+
+/** What a replica occupies and proves, while it answers. */
+export function loadedOf(replica: Replica | undefined): LoadedReplica | undefined {
+  return replica?.phase === "ready" || replica?.phase === "retiring" ? replica.loaded : undefined;
+}
+
+/** The set with one content replaced. */
+export function withVersion(set: ReplicaSet, held: HeldVersion): ReplicaSet {
+  return { ...set, versions: new Map(set.versions).set(held.id, held) };
+}
+
+/** The set without one content. */
+export function withoutVersion(set: ReplicaSet, id: string): ReplicaSet {
+  const versions = new Map(set.versions);
+  versions.delete(id);
+  return { ...set, versions };
+}
+
+/** The version with one replica replaced, or removed. */
+export function withReplica(
+  held: HeldVersion,
+  key: number,
+  replica: Replica | undefined,
+): HeldVersion {
+  const replicas = new Map(held.replicas);
+  if (replica === undefined) replicas.delete(key);
+  else replicas.set(key, replica);
+  return { ...held, replicas };
+}
+
+/** The end of a piece of work that an effect of the plan began; `id` names the content. */
+export type ReplicaEvent = { readonly id: string } &
+  /** `stamp`: of the files that were opened; `undefined` where they cannot be looked at any more. */
+  (
+    | {
+        readonly kind: "opened";
+        readonly opened: OpenedVersion;
+        readonly stamp: string | undefined;
+      }
+    | { readonly kind: "openFailed"; readonly error: WinnowError }
+    | { readonly kind: "loaded"; readonly replica: number; readonly loaded: LoadedReplica }
+    | { readonly kind: "loadFailed"; readonly replica: number; readonly error: WinnowError }
+    | { readonly kind: "proven" }
+    | { readonly kind: "corrupt"; readonly error: WinnowError }
+    | {
+        readonly kind: "misread";
+        readonly replicas: readonly number[];
+        readonly error: WinnowError;
+      }
+    | { readonly kind: "released"; readonly replica: number }
+    | { readonly kind: "closed" }
+  );
+
+/** How often a failed version is tried again. */
+export interface RetrySettings {
+  /** Tries after the first, while the files stay the same. */
+  readonly maxLoadRetries: number;
+  readonly loadRetryIntervalMs: number;
+}
+
+/** The set after an event. An event of a version that is gone changes nothing. */
+export function applyEvent(
+  set: ReplicaSet,
+  event: ReplicaEvent,
+  context: { readonly nowMs: number; readonly settings: RetrySettings },
+): ReplicaSet {
+  const held = set.versions.get(event.id);
+  if (held === undefined) return set;
+  switch (event.kind) {
+    case "opened":
+      return afterOpen(set, held, { ...event, nowMs: context.nowMs });
+    case "openFailed": {
+      const trouble = troubleAfter(held, event.error, context);
+      return withVersion(set, { ...held, life: { phase: "failed" }, trouble });
+    }
+    case "loaded": {
+      const ready = { phase: "ready", loaded: event.loaded } as const;
+      return withVersion(set, withReplica(held, event.replica, ready));
+    }
+    case "loadFailed":
+      return withVersion(set, afterFailedLoad(held, event, context));
+    case "proven":
+      return withVersion(set, { ...held, isDoubted: false, trouble: undefined });
+    case "corrupt":
+      return withVersion(set, corrupted(held, event.error, context));
+    case "misread":
+      return withVersion(set, afterMisreading(held, event, context));
+    case "released":
+      return afterRelease(set, held, event.replica);
+    case "closed":
+      return afterClose(set, held);
+  }
+}
+
+/**
+ * A content that is open already goes on as the content of these files: the replicas stay, and what
+ * failed for want of its files may be tried again. Files may have been others when they were opened than
+ * when they were found, and be those again by now (a link that is switched there and back): what counts is
+ * what they were then.
+ */
+function afterOpen(
+  set: ReplicaSet,
+  held: HeldVersion,
+  { opened, nowMs, stamp = held.stamp }: OpenedFiles,
+): ReplicaSet {
+  const twin = withHandle(set, opened.handle);
+  if (twin === undefined) {
+    return withVersion(set, { ...held, stamp, life: { phase: "open", opened } });
+  }
+  const { directory, isLeft } = held;
+  const life = { phase: "open", opened: openedOf(twin) ?? opened } as const;
+  const trouble = twin.trouble && { ...twin.trouble, attempts: 0, retryAtMs: nowMs };
+  const renewed = { ...twin, stamp, directory, isLeft, life, trouble };
+  return withVersion(withoutVersion(set, held.id), renewed);
+}
+
+interface OpenedFiles {
+  readonly opened: OpenedVersion;
+  readonly stamp: string | undefined;
+  readonly nowMs: number;
+}
+
+function withHandle({ versions }: ReplicaSet, handle: ContentHandle): HeldVersion | undefined {
+  return [...versions.values()].find((held) => openedOf(held)?.handle === handle);
+}
+
+function afterRelease(set: ReplicaSet, held: HeldVersion, replica: number): ReplicaSet {
+  // Taken up again in the meantime: what is being loaded now is another copy.
+  if (held.replicas.get(replica)?.phase !== "releasing") return set;
+  return withVersion(set, withReplica(held, replica, undefined));
+}
+
+function afterClose(set: ReplicaSet, held: HeldVersion): ReplicaSet {
+  const next = held.life.phase === "closing" ? held.life.next : "gone";
+  if (next === "gone") return withoutVersion(set, held.id);
+  const life = { phase: next };
+  return withVersion(set, { ...held, life, replicas: new Map(), corruptSinceMs: undefined });
+}
+
+/** A load that began before another one failed belongs to the same attempt. */
+function afterFailedLoad(
+  held: HeldVersion,
+  event: ReplicaEvent & { readonly kind: "loadFailed" },
+  context: { readonly nowMs: number; readonly settings: RetrySettings },
+): HeldVersion {
+  const isCounted = (held.trouble?.retryAtMs ?? 0) > context.nowMs;
+  const trouble = isCounted ? held.trouble : troubleAfter(held, event.error, context);
+  return { ...withReplica(held, event.replica, undefined), trouble };
+}
+
+/** Its shares stay announced for a while: the others must see that the set does not add up. */
+function corrupted(
+  held: HeldVersion,
+  error: WinnowError,
+  context: { readonly nowMs: number; readonly settings: RetrySettings },
+): HeldVersion {
+  const doubted = { ...held, wasComplete: false, isDoubted: true, corruptSinceMs: context.nowMs };
+  return { ...doubted, trouble: troubleAfter(doubted, error, context) };
+}
+
+/** The rest of the share goes on answering; what was misread is tried again and again. */
+function afterMisreading(
+  held: HeldVersion,
+  event: ReplicaEvent & { readonly kind: "misread" },
+  context: { readonly nowMs: number; readonly settings: RetrySettings },
+): HeldVersion {
+  const replicas = new Map(held.replicas);
+  for (const replica of event.replicas) replicas.set(replica, { phase: "misread" });
+  const lessened = { ...held, replicas, wasComplete: true };
+  return { ...lessened, trouble: troubleAfter(lessened, event.error, context) };
+}
+
+function troubleAfter(
+  held: HeldVersion,
+  error: WinnowError,
+  { nowMs, settings }: { readonly nowMs: number; readonly settings: RetrySettings },
+): Trouble {
+  const attempts = (held.trouble?.attempts ?? 0) + 1;
+  // A share that was complete serves requests, and memory comes and goes: both are tried for ever.
+  const isPatient = held.wasComplete || error.code === "RESOURCE_EXHAUSTED";
+  const isLast = attempts > settings.maxLoadRetries && !isPatient;
+  return {
+    error,
+    attempts,
+    retryAtMs: isLast ? Infinity : nowMs + settings.loadRetryIntervalMs,
+  };
+}

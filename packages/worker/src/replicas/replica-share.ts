@@ -1,0 +1,163 @@
+// A worker's share of a version: what is intended here, what of it is missing, and whether it fits.
+
+import { WinnowError } from "@winnow/core";
+import type { VersionKey, WorkerId } from "@winnow/core";
+
+import type { OpenedVersion } from "../compute/compute.ts";
+import { loadedOf, openedOf, replicaOfKey } from "./replica-set.ts";
+import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
+import type { ShareStatus } from "../worker-observer.ts";
+
+/** Who is to hold what. */
+export interface Intent {
+  readonly workerId: WorkerId;
+  /** Intended owners of each partition of a table, most important first. */
+  intendedOwners(version: VersionKey, table: number): readonly (readonly WorkerId[])[];
+  /** Everything of a version that is intended here, as replica keys, ascending. */
+  intendedReplicas(version: VersionKey, opened: OpenedVersion): readonly number[];
+}
+
+/** What is intended here of one opened version; a view for one decision, not kept. */
+export class VersionShare {
+  readonly key: VersionKey;
+  readonly #intent: Intent;
+  readonly #opened: OpenedVersion;
+  readonly #owners = new Map<number, readonly (readonly WorkerId[])[]>();
+
+  constructor(held: HeldVersion, opened: OpenedVersion, intent: Intent) {
+    this.key = { model: held.model, version: held.version, fingerprint: opened.fingerprint };
+    this.#intent = intent;
+    this.#opened = opened;
+  }
+
+  /** Intended owners of one replica, most important first. */
+  ownersOf(replica: number): readonly WorkerId[] {
+    const { table, partition } = replicaOfKey(replica);
+    return this.#ownersOfTable(table)[partition] ?? [];
+  }
+
+  /** Everything intended here, as replica keys. */
+  intended(): readonly number[] {
+    return this.#intent.intendedReplicas(this.key, this.#opened);
+  }
+
+  /** What is intended here, not held and not being loaded. */
+  missing(held: HeldVersion): number[] {
+    return this.intended().filter((key) => {
+      const phase = held.replicas.get(key)?.phase;
+      return phase === undefined || phase === "releasing" || phase === "misread";
+    });
+  }
+
+  /** Bytes that answer here ÷ bytes intended here, as the version states them: 0…1. */
+  loadedRatio(held: HeldVersion): number {
+    const intended = this.intended();
+    const shareBytes = this.#bytesOf(intended);
+    const loaded = intended.filter((key) => loadedOf(held.replicas.get(key)) !== undefined);
+    return shareBytes === 0 ? 1 : this.#bytesOf(loaded) / shareBytes;
+  }
+
+  #bytesOf(replicas: readonly number[]): number {
+    return replicas.reduce((sum, key) => {
+      const { table, partition } = replicaOfKey(key);
+      return sum + (this.#opened.tables[table]?.partitionBytes[partition] ?? 0);
+    }, 0);
+  }
+
+  #ownersOfTable(table: number): readonly (readonly WorkerId[])[] {
+    const known = this.#owners.get(table);
+    if (known !== undefined) return known;
+    const owners = this.#intent.intendedOwners(this.key, table);
+    this.#owners.set(table, owners);
+    return owners;
+  }
+}
+
+/** How far a version is loaded here. */
+export function shareStatusOf(held: HeldVersion, intent: Intent | undefined): ShareStatus {
+  const { model, version } = held;
+  const replicas = { loading: 0, ready: 0, retiring: 0, releasing: 0 };
+  for (const { phase } of held.replicas.values()) {
+    replicas[phase === "misread" ? "releasing" : phase] += 1;
+  }
+  const opened = openedOf(held);
+  const share =
+    opened === undefined || intent === undefined
+      ? undefined
+      : new VersionShare(held, opened, intent);
+  return { model, version, replicas, loadedRatio: share?.loadedRatio(held) ?? 0 };
+}
+
+/**
+ * Bytes that these replicas will occupy on the device, which keeps more than rows (filter codes,
+ * whole blocks of rows). How much more differs between tables and shows with the first replica of
+ * one, of whichever version.
+ */
+export function occupiedBytesOf(
+  set: ReplicaSet,
+  held: HeldVersion,
+  replicas: readonly number[],
+): number {
+  const tables = openedOf(held)?.tables ?? [];
+  const ratios = tables.map(({ name }) => overheadRatioOf(set, { model: held.model, name }));
+  const bytes = replicas.map((key) => {
+    const { table, partition } = replicaOfKey(key);
+    return (tables[table]?.partitionBytes[partition] ?? 0) * (ratios[table] ?? 1);
+  });
+  return Math.ceil(bytes.reduce((sum, each) => sum + each, 0));
+}
+
+/** What replicas of a table occupy ÷ what their versions said they would, ≥ 1; 1 while unknown. */
+function overheadRatioOf(
+  set: ReplicaSet,
+  at: { readonly model: string; readonly name: string },
+): number {
+  let occupiedBytes = 0;
+  let statedBytes = 0;
+  for (const held of set.versions.values()) {
+    if (held.model !== at.model) continue;
+    const opened = openedOf(held);
+    for (const [key, replica] of held.replicas) {
+      const { table, partition } = replicaOfKey(key);
+      const loaded = loadedOf(replica);
+      const spec = opened?.tables[table];
+      if (loaded === undefined || spec?.name !== at.name) continue;
+      occupiedBytes += loaded.bytes;
+      statedBytes += spec.partitionBytes[partition] ?? 0;
+    }
+  }
+  return statedBytes === 0 ? 1 : Math.max(1, occupiedBytes / statedBytes);
+}
+
+/** Its replicas that are being loaded. */
+export function loadingOf(held: HeldVersion): number[] {
+  return [...held.replicas].filter(([, { phase }]) => phase === "loading").map(([key]) => key);
+}
+
+/** Whether one of its replicas is being loaded. */
+export function isLoading(held: HeldVersion): boolean {
+  return loadingOf(held).length > 0;
+}
+
+/** Whether it is being opened or closed. */
+export function isOpeningOrClosing({ life }: HeldVersion): boolean {
+  return life.phase === "opening" || life.phase === "closing";
+}
+
+/** Whether an open, a load or an ending is under way: memory figures are in motion. */
+export function isBusy(held: HeldVersion): boolean {
+  return isOpeningOrClosing(held) || (openedOf(held) !== undefined && isLoading(held));
+}
+
+/** Why a share is not loaded, with the figures that decide it. */
+export function refusalOf(
+  { model, version }: HeldVersion,
+  bytes: { readonly neededBytes: number; readonly freeBytes: number; readonly workerId: WorkerId },
+): WinnowError {
+  return new WinnowError(
+    "RESOURCE_EXHAUSTED",
+    `Worker "${bytes.workerId}" cannot hold its share of version ${version} of model "${model}": ` +
+      `${bytes.neededBytes} bytes are still to load, ${Math.max(0, bytes.freeBytes)} are free; ` +
+      "add workers, give it more memory, or remove a version",
+  );
+}

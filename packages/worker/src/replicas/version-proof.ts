@@ -1,0 +1,96 @@
+// Whether a version that is complete here adds up over all workers (S7). Routers refuse one that does
+// not, each by itself; workers must know as well: otherwise they would take the corrupt version for
+// the one that serves, and unload the good one. Once a version has added up, what was read is law:
+// whatever this worker reads otherwise (its copy is damaged, the disk erred) it lets go and reads again.
+// Routers leave such a replica out, but the others would count on it.
+
+import { haveEqualShares, partitionRanges } from "@winnow/cluster";
+import type { Announcement } from "@winnow/cluster";
+import { WinnowError } from "@winnow/core";
+
+import type { ClusterView, TableLaw } from "./cluster-view.ts";
+import type { LoadedReplica, OpenedVersion } from "../compute/compute.ts";
+import { loadedOf, openedOf, replicaOfKey } from "./replica-set.ts";
+import type { HeldVersion, ReplicaEvent, ReplicaSet } from "./replica-set.ts";
+import { VersionShare } from "./replica-share.ts";
+import type { Intent } from "./replica-share.ts";
+
+/** What the judgement rests on. */
+export interface ProofFacts {
+  readonly cluster: ClusterView;
+  readonly intent: Intent | undefined;
+  /** What this worker says of itself right now. */
+  readonly announcement: () => Announcement;
+}
+
+/** Judges versions; each that was proven once stays so while it is open. */
+export class VersionProof {
+  /** What adds up, by table. */
+  readonly #laws = new WeakMap<OpenedVersion, readonly TableLaw[]>();
+  /** Replicas that have been compared with it. */
+  readonly #compared = new WeakSet<LoadedReplica>();
+
+  /** What is known now beyond what was known. */
+  judge({ versions }: ReplicaSet, facts: ProofFacts): ReplicaEvent[] {
+    return [...versions.values()].flatMap((held) => {
+      const opened = openedOf(held);
+      if (opened === undefined) return [];
+      const proof = this.#laws.has(opened) ? undefined : this.#prove(held, opened, facts);
+      return [proof ?? [], this.#misreadOf(held, opened) ?? []].flat();
+    });
+  }
+
+  #prove(held: HeldVersion, opened: OpenedVersion, facts: ProofFacts): ReplicaEvent | undefined {
+    if (held.corruptSinceMs !== undefined || !isWhole(held, opened, facts.intent)) return undefined;
+    const name = { model: held.model, version: held.version, fingerprint: opened.fingerprint };
+    const proof = facts.cluster.proofOf(name, opened, facts.announcement());
+    if (proof === undefined) return undefined;
+    const { id } = held;
+    if (proof instanceof WinnowError) return { kind: "corrupt", id, error: proof };
+    this.#laws.set(opened, proof);
+    return held.isDoubted ? { kind: "proven", id } : undefined;
+  }
+
+  /** The replicas of a proven version that were read otherwise here. */
+  #misreadOf(held: HeldVersion, opened: OpenedVersion): ReplicaEvent | undefined {
+    const laws = this.#laws.get(opened);
+    if (laws === undefined) return undefined;
+    const replicas: number[] = [];
+    for (const [key, replica] of held.replicas) {
+      const loaded = loadedOf(replica);
+      if (loaded === undefined || this.#compared.has(loaded)) continue;
+      this.#compared.add(loaded);
+      const { table, partition } = replicaOfKey(key);
+      const law = laws[table]?.[partition];
+      if (law !== undefined && !haveEqualShares(law, loaded.shares)) replicas.push(key);
+    }
+    if (replicas.length === 0) return undefined;
+    const error = misreading(held, opened, replicas);
+    return { kind: "misread", id: held.id, replicas, error };
+  }
+}
+
+function misreading(
+  { model, version }: HeldVersion,
+  { tables }: OpenedVersion,
+  replicas: readonly number[],
+): WinnowError {
+  const places = replicas.map(replicaOfKey);
+  const { table } = places[0]!;
+  const ofTable = places.filter((place) => place.table === table);
+  const ranges = partitionRanges(ofTable.map(({ partition }) => partition).toSorted(ascending));
+  const { name, sources } = tables[table]!;
+  return new WinnowError(
+    "DATA_LOSS",
+    `Let go of ${ranges} of table "${name}" of ${model}/${version}: what was read here is not what ` +
+      `others read and what gives the checksum stored for it; compare ${sources[0]?.file} with theirs`,
+  );
+}
+
+const ascending = (a: number, b: number): number => a - b;
+
+function isWhole(held: HeldVersion, opened: OpenedVersion, intent: Intent | undefined): boolean {
+  if (intent === undefined) return false;
+  const hasAll = new VersionShare(held, opened, intent).missing(held).length === 0;
+  return hasAll && [...held.replicas.values()].every(({ phase }) => phase !== "loading");
+}

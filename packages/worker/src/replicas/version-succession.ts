@@ -1,0 +1,71 @@
+// When a content that is not wanted any more is needed all the same: its directory is gone, or holds
+// something else. It answers until what is to follow it can, which for a large version takes longer
+// than any grace. Nobody can read it again, so giving it up early would be for good.
+
+import { isSameVersion } from "@winnow/cluster";
+import type { VersionKey } from "@winnow/core";
+
+import type { OpenedVersion } from "../compute/compute.ts";
+import type { WantedVersion } from "./replica-plan.ts";
+import { heldAs, isHeldAs, openedOf } from "./replica-set.ts";
+import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
+
+/** What the decision rests on. */
+interface SuccessionFacts {
+  readonly serving: ReadonlyMap<string, VersionKey>;
+  readonly wanted: readonly WantedVersion[];
+  isComplete(version: VersionKey): boolean;
+}
+
+/** What the directory of a content is wanted for now, if it holds something else. */
+export function replacementOf(
+  held: HeldVersion,
+  { wanted }: Pick<SuccessionFacts, "wanted">,
+): WantedVersion | undefined {
+  return wanted.find(
+    ({ model, found }) =>
+      model === held.model &&
+      found.version === held.version &&
+      !isHeldAs(held, { model, ...found }),
+  );
+}
+
+/**
+ * Whether a content that is not wanted must go on answering. One that serves does so as long as
+ * another one could take over; one that was replaced in place, until its replacement is complete or serves.
+ */
+export function isNeededUntilFollowed(
+  held: HeldVersion,
+  { fingerprint }: OpenedVersion,
+  { set, facts }: { readonly set: ReplicaSet; readonly facts: SuccessionFacts },
+): boolean {
+  const { model, version } = held;
+  const serves = isServing({ model, version, fingerprint }, facts);
+  const replacement = replacementOf(held, facts);
+  if (replacement !== undefined) {
+    const next = heldAs(set, { model, ...replacement.found });
+    return serves || (held.life.phase !== "unloading" && isAwaited(next, facts));
+  }
+  return serves && facts.wanted.some((wanted) => wanted.model === model && isComing(wanted, set));
+}
+
+/** Whether a replacement is on its way, and memory is not waiting for what it replaces. */
+function isAwaited(next: HeldVersion | undefined, facts: SuccessionFacts): boolean {
+  if (next === undefined || next.refusal !== undefined) return false;
+  const { model, version } = next;
+  const fingerprint = openedOf(next)?.fingerprint;
+  if (fingerprint === undefined) return true;
+  const key = { model, version, fingerprint };
+  return !isServing(key, facts) && !facts.isComplete(key);
+}
+
+function isServing(key: VersionKey, { serving }: Pick<SuccessionFacts, "serving">): boolean {
+  const now = serving.get(key.model);
+  return now !== undefined && isSameVersion(now, key);
+}
+
+/** Whether a wanted version is being loaded, or is about to be. */
+function isComing({ model, found }: WantedVersion, set: ReplicaSet): boolean {
+  const next = heldAs(set, { model, ...found });
+  return next?.refusal === undefined && next?.trouble === undefined;
+}
