@@ -146,7 +146,7 @@ export class CheckedRequests {
         version: wish.version,
         label: wish.label,
       });
-      isOutdated = process.pauses > 0 && this.#isReplaced(pinned);
+      isOutdated = process.pauses > 0 && this.#isGone(pinned);
       try {
         outcome = await this.#predict({ router, process, pinned }, wish, client.signal);
       } finally {
@@ -217,13 +217,26 @@ export class CheckedRequests {
   }
 
   /**
-   * Whether the files of a version hold something else by now. A router that stood still while they were
-   * replaced takes requests on by what they held before, for the moment until it hears of it; workers that
-   * were restarted in between do not have that any more.
+   * Whether no worker that is there holds a replica of each partition of what a request is pinned to. A
+   * router that stood still while a version was swapped, or its files replaced, takes requests on by the
+   * former one for the moment until it hears of it; workers that were restarted meanwhile do not have that
+   * any more.
    */
-  #isReplaced({ version, program }: PinnedModel): boolean {
-    const content = this.#world.disk.contentOf(version);
-    return content.userIn(program.fingerprint, 0) === undefined;
+  #isGone({ program }: PinnedModel): boolean {
+    const holdings = this.#world.staff.flatMap(({ worker }) => {
+      const versions = worker?.announcement().versions ?? [];
+      return versions.filter(({ fingerprint }) => fingerprint === program.fingerprint);
+    });
+    return program.tables.some((spec, table) => {
+      const held = new Set(
+        holdings.flatMap(({ tables }) =>
+          tables
+            .filter((each) => each.table === table)
+            .flatMap((each) => each.held.map(({ partition }) => partition)),
+        ),
+      );
+      return held.size < spec.partitions;
+    });
   }
 
   /** A client that may go away before it has an answer. */

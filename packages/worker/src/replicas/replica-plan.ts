@@ -127,8 +127,9 @@ class Planner {
       }
     }
     for (const { model, found } of this.#facts.copying) {
+      // Files that have been changing for too long are opened as they are: those are not added again.
       const isKnown = contentsOf(this.set, { model, ...found }).some(
-        ({ life }) => life.phase === "copying",
+        (held) => held.life.phase === "copying" || isHeldAs(held, { model, ...found }),
       );
       if (!isKnown) this.set = withFound(this.set, { model, ...found }, { phase: "copying" });
     }
