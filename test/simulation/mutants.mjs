@@ -191,8 +191,8 @@ const MUTANTS = [
     mode: "safety",
     from: 7_000_672,
     file: "packages/worker/src/replicas/replica-work.ts",
-    text: "before === after ? before : `${before} → ${after}`",
-    replacement: "undefined",
+    text: "seen === undefined || seen === stamp",
+    replacement: "true",
   },
   {
     name: "replicas that were misread and are kept",

@@ -80,6 +80,8 @@ export type ReplicaEffect = { readonly id: string } & (
   | {
       readonly kind: "open";
       readonly from: VersionDirectory;
+      /** Its files as they were found. */
+      readonly stamp: string;
       readonly siblings: readonly ContentHandle[];
     }
   | { readonly kind: "load"; readonly handle: ContentHandle; readonly replica: number }
@@ -207,11 +209,17 @@ class Planner {
       this.#wakeBy(wakeAtMs);
       if (job === undefined) return;
       const { held } = job;
-      const { id, model, version, directory } = held;
+      const { id, model, version, directory, stamp } = held;
       if (job.kind === "open") {
         const siblings = contentsOf(this.set, held).flatMap((each) => openedOf(each)?.handle ?? []);
         this.#put({ ...held, life: { phase: "opening" } });
-        this.effects.push({ kind: "open", id, from: { model, version, directory }, siblings });
+        this.effects.push({
+          kind: "open",
+          id,
+          from: { model, version, directory },
+          stamp,
+          siblings,
+        });
       } else {
         const { replica, handle } = job;
         this.#put(withReplica(held, replica, { phase: "loading" }));

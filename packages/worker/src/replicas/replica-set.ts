@@ -215,27 +215,21 @@ export function withReplica(
 }
 
 /** The end of a piece of work that an effect of the plan began; `id` names the content. */
-export type ReplicaEvent = { readonly id: string } &
-  /** `stamp`: of the files that were opened; `undefined` where they cannot be looked at any more. */
-  (
-    | {
-        readonly kind: "opened";
-        readonly opened: OpenedVersion;
-        readonly stamp: string | undefined;
-      }
-    | { readonly kind: "openFailed"; readonly error: WinnowError }
-    | { readonly kind: "loaded"; readonly replica: number; readonly loaded: LoadedReplica }
-    | { readonly kind: "loadFailed"; readonly replica: number; readonly error: WinnowError }
-    | { readonly kind: "proven" }
-    | { readonly kind: "corrupt"; readonly error: WinnowError }
-    | {
-        readonly kind: "misread";
-        readonly replicas: readonly number[];
-        readonly error: WinnowError;
-      }
-    | { readonly kind: "released"; readonly replica: number }
-    | { readonly kind: "closed" }
-  );
+export type ReplicaEvent = { readonly id: string } & (
+  | { readonly kind: "opened"; readonly opened: OpenedVersion }
+  | { readonly kind: "openFailed"; readonly error: WinnowError }
+  | { readonly kind: "loaded"; readonly replica: number; readonly loaded: LoadedReplica }
+  | { readonly kind: "loadFailed"; readonly replica: number; readonly error: WinnowError }
+  | { readonly kind: "proven" }
+  | { readonly kind: "corrupt"; readonly error: WinnowError }
+  | {
+      readonly kind: "misread";
+      readonly replicas: readonly number[];
+      readonly error: WinnowError;
+    }
+  | { readonly kind: "released"; readonly replica: number }
+  | { readonly kind: "closed" }
+);
 
 /** How often a failed version is tried again. */
 export interface RetrySettings {
@@ -254,7 +248,7 @@ export function applyEvent(
   if (held === undefined) return set;
   switch (event.kind) {
     case "opened":
-      return afterOpen(set, held, { ...event, nowMs: context.nowMs });
+      return afterOpen(set, held, { opened: event.opened, nowMs: context.nowMs });
     case "openFailed": {
       const trouble = troubleAfter(held, event.error, context);
       return withVersion(set, { ...held, life: { phase: "failed" }, trouble });
@@ -280,30 +274,20 @@ export function applyEvent(
 
 /**
  * A content that is open already goes on as the content of these files: the replicas stay, and what
- * failed for want of its files may be tried again. Files may have been others when they were opened than
- * when they were found, and be those again by now (a link that is switched there and back): what counts is
- * what they were then.
+ * failed for want of its files may be tried again.
  */
 function afterOpen(
   set: ReplicaSet,
   held: HeldVersion,
-  { opened, nowMs, stamp = held.stamp }: OpenedFiles,
+  { opened, nowMs }: { readonly opened: OpenedVersion; readonly nowMs: number },
 ): ReplicaSet {
   const twin = withHandle(set, opened.handle);
-  if (twin === undefined) {
-    return withVersion(set, { ...held, stamp, life: { phase: "open", opened } });
-  }
-  const { directory, isLeft } = held;
+  if (twin === undefined) return withVersion(set, { ...held, life: { phase: "open", opened } });
+  const { stamp, directory, isLeft } = held;
   const life = { phase: "open", opened: openedOf(twin) ?? opened } as const;
   const trouble = twin.trouble && { ...twin.trouble, attempts: 0, retryAtMs: nowMs };
   const renewed = { ...twin, stamp, directory, isLeft, life, trouble };
   return withVersion(withoutVersion(set, held.id), renewed);
-}
-
-interface OpenedFiles {
-  readonly opened: OpenedVersion;
-  readonly stamp: string | undefined;
-  readonly nowMs: number;
 }
 
 function withHandle({ versions }: ReplicaSet, handle: ContentHandle): HeldVersion | undefined {

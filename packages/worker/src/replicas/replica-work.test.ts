@@ -5,43 +5,43 @@ import { expect, test } from "vitest";
 import { FakeCluster } from "./fake-cluster.cases.ts";
 import { fakeTable } from "../compute/fake-compute.cases.ts";
 import { performEffect } from "./replica-work.ts";
-import { applyEvent, emptyReplicaSet, heldAs, openedOf, withFound } from "./replica-set.ts";
-import type { ReplicaSet } from "./replica-set.ts";
+import type { ReplicaEvent } from "./replica-set.ts";
 
-const found = { model: "m", version: 1, directory: "/m/1", stamp: "as found" };
-const context = { nowMs: 0, settings: { maxLoadRetries: 1, loadRetryIntervalMs: 1000 } };
+const from = { model: "m", version: 1, directory: "/m/1" };
 
-/** The set after `/m/1` was opened, whose files looked like these before and afterwards. */
-async function openedAmong(stamps: readonly string[]): Promise<ReplicaSet> {
+/** The event that ends the opening of `/m/1`, whose files looked like these before and afterwards. */
+async function openedAmong(stamps: readonly (string | undefined)[]): Promise<{
+  event: ReplicaEvent;
+  open: readonly string[];
+}> {
   const cluster = new FakeCluster();
   cluster.plan.directories.set("/m/1", [fakeTable("movies", 8)]);
   const { compute } = cluster.add("w0");
-  const set = withFound(emptyReplicaSet, found);
-  const [id] = set.versions.keys();
   const looks = [...stamps];
   const stampOf = async (): Promise<string | undefined> => looks.shift();
-  const from = { model: "m", version: 1, directory: "/m/1" };
-  const opening = performEffect(
-    { compute, stampOf },
-    { kind: "open", id: id!, from, siblings: [] },
-  );
+  const effect = { kind: "open", id: "m/1#1", from, stamp: "as found", siblings: [] } as const;
+  const ended = performEffect({ compute, stampOf }, effect);
   await cluster.clock.advanceSettled(100);
-  return applyEvent(set, await opening, context);
+  return { event: await ended, open: compute.openContents };
 }
 
-test("files that are as they were found are held as those", async () => {
-  const set = await openedAmong(["as found", "as found"]);
+test.each([
+  ["as they were found", ["as found", "as found"]],
+  ["nowhere to be looked at", [undefined, undefined]],
+])("files that are %s are opened", async (_, stamps) => {
+  const { event, open } = await openedAmong(stamps);
 
-  expect(openedOf(heldAs(set, found)!)).toBeDefined();
+  expect(event.kind).toBe("opened");
+  expect(open).toEqual(["/m/1"]);
 });
 
 test.each([
-  ["others, and will be as found again", ["others", "others"]],
+  ["others", ["others", "others"]],
   ["changing while they are opened", ["as found", "others"]],
   ["changing back while they are opened", ["others", "as found"]],
 ])("S7: files that are %s are not held as those that were found", async (_, stamps) => {
-  const set = await openedAmong(stamps);
+  const { event, open } = await openedAmong(stamps);
 
-  expect(set.versions.size).toBe(1);
-  expect(heldAs(set, found)).toBeUndefined();
+  expect(event).toMatchObject({ kind: "openFailed", error: { code: "UNAVAILABLE" } });
+  expect(open).toEqual([]);
 });

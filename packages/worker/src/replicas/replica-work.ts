@@ -1,8 +1,8 @@
 // Does what a plan says: one effect becomes one request to the compute side, and its end one event.
 
-import { toWinnowError } from "@winnow/core";
+import { WinnowError, toWinnowError } from "@winnow/core";
 
-import type { Compute } from "../compute/compute.ts";
+import type { Compute, OpenedVersion } from "../compute/compute.ts";
 import type { ReplicaEffect } from "./replica-plan.ts";
 import { replicaOfKey } from "./replica-set.ts";
 import type { ReplicaEvent } from "./replica-set.ts";
@@ -22,13 +22,7 @@ export async function performEffect(
   const { id } = effect;
   try {
     if (effect.kind === "open") {
-      const { directory } = effect.from;
-      const before = await stampOf(directory).catch(() => undefined);
-      const opened = await compute.open(effect.from, effect.siblings);
-      const after = await stampOf(directory).catch(() => undefined);
-      // Files that changed meanwhile are those of no look: what was opened is never taken for theirs.
-      const stamp = before === after ? before : `${before} → ${after}`;
-      return { kind: "opened", id, opened, stamp };
+      return { kind: "opened", id, opened: await openAsFound({ compute, stampOf }, effect) };
     }
     const { handle } = effect;
     if (effect.kind === "load") {
@@ -48,4 +42,27 @@ export async function performEffect(
   }
   if (effect.kind === "release") return { kind: "released", id, replica: effect.replica };
   return { kind: "closed", id };
+}
+
+/**
+ * Opens the files of a directory as a look has found them. Files may have been others for the moment in
+ * which they were opened, and be as they were found again by now (a link that is switched there and back):
+ * what lies in the others must not be held for what lies in these.
+ * @throws WinnowError UNAVAILABLE for files that are not as they were found; what the reader says of them
+ */
+async function openAsFound(
+  { compute, stampOf }: ReplicaWork,
+  { from, stamp, siblings }: ReplicaEffect & { readonly kind: "open" },
+): Promise<OpenedVersion> {
+  // A directory that cannot be looked at is the reader's to judge.
+  const look = (): Promise<string | undefined> => stampOf(from.directory).catch(() => undefined);
+  const before = await look();
+  const opened = await compute.open(from, siblings);
+  const after = await look();
+  if ([before, after].every((seen) => seen === undefined || seen === stamp)) return opened;
+  if (!siblings.includes(opened.handle)) await compute.close(opened.handle);
+  throw new WinnowError(
+    "UNAVAILABLE",
+    `The files in ${from.directory} have changed since they were found; waiting for the next look at them`,
+  );
 }
