@@ -195,7 +195,10 @@ export class FaultInjection {
       "slow device": (fault) => ill(fault, { slowness: 2 + 50 * fault.variant }),
       "wedge device": (fault) => ill(fault, { isWedged: true }),
       "fill device": (fault) => ill(fault, { isFull: true }),
-      "lose device": (fault) => this.#worker(fault).device?.lose(),
+      "lose device": (fault) => {
+        this.#harmedMs = this.#world.time.nowMs; // The worker itself has not noticed yet.
+        this.#worker(fault).device?.lose();
+      },
       // As a machine that is restored from an older state.
       "set clock back": (fault) => {
         const place = this.#worker(fault);
