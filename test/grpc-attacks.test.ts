@@ -16,16 +16,16 @@ import {
   framed,
   framesOf,
   http2Frame,
-} from "../packages/cluster/src/grpc-door/raw-grpc-client.cases.ts";
-import type { RawCall } from "../packages/cluster/src/grpc-door/raw-grpc-client.cases.ts";
-import { until } from "../packages/router/src/http/server/running-server.cases.ts";
+} from "../packages/cluster/src/grpc-door/fixtures/raw-grpc-client.ts";
+import type { RawCall } from "../packages/cluster/src/grpc-door/fixtures/raw-grpc-client.ts";
+import { until } from "../packages/router/src/http/server/fixtures/running-server.ts";
 import {
   RETRIEVAL,
   closeAll,
   messageType,
   start,
-} from "../packages/router/src/grpc/grpc-client.cases.ts";
-import type { Running } from "../packages/router/src/grpc/grpc-client.cases.ts";
+} from "../packages/router/src/grpc/fixtures/grpc-client.ts";
+import type { Running } from "../packages/router/src/grpc/fixtures/grpc-client.ts";
 
 /** Of gRPC. */
 const status = { OK: 0, DEADLINE_EXCEEDED: 4, UNAVAILABLE: 14 };

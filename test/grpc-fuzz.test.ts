@@ -20,9 +20,13 @@ import {
   callHeaders,
   framed,
   http2Frame,
-} from "../packages/cluster/src/grpc-door/raw-grpc-client.cases.ts";
-import { ByteMutator } from "../packages/cluster/src/rpc/byte-mutator.cases.ts";
-import { RETRIEVAL, messageType, strings } from "../packages/router/src/grpc/grpc-client.cases.ts";
+} from "../packages/cluster/src/grpc-door/fixtures/raw-grpc-client.ts";
+import { ByteMutator } from "../packages/cluster/src/rpc/fixtures/byte-mutator.ts";
+import {
+  RETRIEVAL,
+  messageType,
+  strings,
+} from "../packages/router/src/grpc/fixtures/grpc-client.ts";
 import { resolveGrpcOptions } from "../packages/router/src/grpc/grpc-settings.ts";
 import { ServingHandlers } from "../packages/router/src/grpc/serving-handlers.ts";
 import type { FailureStatus } from "../packages/router/src/grpc/status-details.ts";
@@ -31,7 +35,7 @@ import type { GrpcServer } from "../packages/router/src/grpc/grpc-server.ts";
 import {
   FixturePredictor,
   SMALL_WEIGHTS,
-} from "../packages/router/src/http/fixture-predictor.cases.ts";
+} from "../packages/router/src/http/doubles/fixture-predictor.ts";
 
 const REQUESTS = Number(process.env["FUZZ_REQUESTS"] ?? 3000);
 const SEED = Number(process.env["FUZZ_SEED"] ?? 1);

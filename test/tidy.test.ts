@@ -21,7 +21,8 @@ const RETIRED_WORDS = new Set(["epoch", "epochs", "shard", "shards", "sharded"])
 const EMPTY_NAMES = /(^|-)(utils?|helpers?|common|misc|types|managers?)(-|$)/;
 const KEBAB_CASE = /^[a-z0-9]+(-[a-z0-9]+)*$/;
 
-const isTest = (file: string): boolean => /\.(test|cases|bench)\.ts$/.test(file);
+const isTest = (file: string): boolean =>
+  /\.(test|cases|bench)\.ts$|\/(doubles|fixtures)\//.test(file);
 const code = files.filter((file) => /^(packages\/[^/]+\/src|test)\/.*\.ts$/.test(file));
 const written = code.filter((file) => !file.includes("/generated/"));
 const sources = written.filter((file) => file.startsWith("packages/") && !isTest(file));
@@ -104,6 +105,17 @@ describe("layers", () => {
 
     const wrong = offenders(inPackages, (file) =>
       importsOf(file).filter((specifier) => !isImportAllowed(file, specifier)),
+    );
+
+    expect(wrong).toEqual([]);
+  });
+
+  test("what is shipped imports no test, double or fixture", () => {
+    const wrong = offenders(sources, (file) =>
+      importsOf(file)
+        .filter((specifier) => specifier.startsWith("."))
+        .map((specifier) => path.join(path.dirname(file), specifier))
+        .filter(isTest),
     );
 
     expect(wrong).toEqual([]);

@@ -1,6 +1,6 @@
 // Predict over gRPC as bytes: what is sent, and the lists in what comes back.
 
-import { messageType } from "../../packages/router/src/grpc/grpc-client.cases.ts";
+import { messageType } from "../../packages/router/src/grpc/fixtures/grpc-client.ts";
 import type { GivenList } from "./answer-check.ts";
 
 const predictRequest = messageType("tensorflow.serving.PredictRequest");

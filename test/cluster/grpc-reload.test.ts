@@ -9,7 +9,10 @@ import path from "node:path";
 import { promisify } from "node:util";
 import { writeDemo } from "@winnow/model";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type ServingClient, clientOf } from "../../packages/router/src/grpc/grpc-client.cases.ts";
+import {
+  type ServingClient,
+  clientOf,
+} from "../../packages/router/src/grpc/fixtures/grpc-client.ts";
 import { RedisProcess, hasRedisServer } from "./redis-process.ts";
 import { RunningCluster, freePorts, repositoryRoot } from "./running-cluster.ts";
 import { eventually, predict, versionOf, versionsOf } from "./served-model.ts";

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { writeDemo } from "@winnow/model";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { clientOf } from "../../packages/router/src/grpc/grpc-client.cases.ts";
+import { clientOf } from "../../packages/router/src/grpc/fixtures/grpc-client.ts";
 import { isInstalled } from "../deploy-manifests.ts";
 import { documentedMetrics, metricNamed } from "../metric-table.ts";
 import { RunningCluster, freePorts } from "./running-cluster.ts";

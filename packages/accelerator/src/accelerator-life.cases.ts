@@ -4,8 +4,8 @@
 import { expect, test } from "vitest";
 import type { Accelerator, Resident } from "./accelerator.ts";
 import { bruteForce, firstDifference, loadParts } from "./exactness.cases.ts";
-import { normalProblem, searchShape } from "./search-problem.cases.ts";
-import type { OpenAccelerator } from "./search-problem.cases.ts";
+import { normalProblem, searchShape } from "./fixtures/search-problem.ts";
+import type { OpenAccelerator } from "./fixtures/search-problem.ts";
 
 /** What is refused, and how searches, releases and closing meet. */
 export function describeLife(open: OpenAccelerator): void {

@@ -6,8 +6,8 @@ import type { Accelerator } from "./accelerator.ts";
 import type { AcceleratorOptions } from "./accelerator-options.ts";
 import { bruteForce, firstDifference } from "./exactness.cases.ts";
 import { describeLife } from "./accelerator-life.cases.ts";
-import { normalProblem, searchShape } from "./search-problem.cases.ts";
-import type { OpenAccelerator } from "./search-problem.cases.ts";
+import { normalProblem, searchShape } from "./fixtures/search-problem.ts";
+import type { OpenAccelerator } from "./fixtures/search-problem.ts";
 import { describeExactness, describeExclusions } from "./top-k.cases.ts";
 
 const CAPACITY_BYTES = 512 * 2 ** 20;

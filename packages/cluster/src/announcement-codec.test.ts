@@ -4,7 +4,7 @@ import { WinnowError } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Announcement } from "./announcement.ts";
-import { announced } from "./announcement.cases.ts";
+import { announced } from "./fixtures/announcement-words.ts";
 import {
   announcementFromJson,
   announcementToJson,

@@ -59,7 +59,6 @@ export type {
 export { keyBytes } from "./rpc/key-codec.ts";
 export type { Question } from "./rpc/query-window.ts";
 export { GrpcConnector } from "./rpc/grpc-connector.ts";
-export { MemoryNetwork } from "./rpc/memory-network.ts";
 export { WorkerChannel } from "./rpc/shard-channel.ts";
 export type {
   Asked,

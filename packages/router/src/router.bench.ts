@@ -14,11 +14,11 @@ import type {
   WorkerReply,
 } from "@winnow/cluster";
 import { bench, describe } from "vitest";
-import type { FakeData } from "./fake-cluster.cases.ts";
-import { answerOf, fakeData, FakeWorker } from "./fake-cluster.cases.ts";
-import { FakeMembership } from "./fake-network.cases.ts";
-import { benchProgram } from "./router-bench.cases.ts";
-import { generator } from "./query-bench.cases.ts";
+import type { FakeData } from "./doubles/fake-cluster.ts";
+import { answerOf, fakeData, FakeWorker } from "./doubles/fake-cluster.ts";
+import { FakeMembership } from "./doubles/fake-network.ts";
+import { benchProgram } from "./fixtures/router-bench.ts";
+import { generator } from "./fixtures/query-bench.ts";
 import type { PinnedModel } from "./predictor.ts";
 import { createRouter } from "./router.ts";
 

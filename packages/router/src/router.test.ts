@@ -2,7 +2,7 @@
 
 import { stringTensor } from "@winnow/core";
 import { describe, expect, test } from "vitest";
-import { idleCounters, plainOutputs, RouterBench } from "./router-bench.cases.ts";
+import { idleCounters, plainOutputs, RouterBench } from "./fixtures/router-bench.ts";
 
 const twice = [
   [0, 1, 2],

@@ -9,8 +9,8 @@ import { StringColumn, silentLogger, systemClock } from "@winnow/core";
 import { writeRetrievalModel } from "@winnow/model";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import { MembershipHub } from "./membership-hub.cases.ts";
-import { TestRouter } from "./test-router.cases.ts";
+import { MembershipHub } from "./doubles/membership-hub.ts";
+import { TestRouter } from "./doubles/test-router.ts";
 import {
   DIM,
   ROWS,
@@ -26,7 +26,7 @@ import {
   until,
   userIds,
   userRows,
-} from "./worker-fixture.cases.ts";
+} from "./fixtures/whole-worker.ts";
 import { startWorker } from "./worker-start.ts";
 import type { Worker } from "./worker.ts";
 

@@ -7,11 +7,11 @@ import { StringColumn, WinnowError, silentLogger, systemClock } from "@winnow/co
 import type { Tensor } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
 
-import { computeInProcess } from "./compute/compute-in-process.cases.ts";
+import { computeInProcess } from "./compute/doubles/compute-in-process.ts";
 import type { ComputeClient } from "./compute/compute-client.ts";
-import { MembershipHub } from "./membership-hub.cases.ts";
-import { MemoryModel } from "./compute/memory-model.cases.ts";
-import { TestRouter } from "./test-router.cases.ts";
+import { MembershipHub } from "./doubles/membership-hub.ts";
+import { MemoryModel } from "./compute/doubles/memory-model.ts";
+import { TestRouter } from "./doubles/test-router.ts";
 import type { ModelStorage } from "./models/version-watch.ts";
 import {
   DIM,
@@ -28,7 +28,7 @@ import {
   until,
   userIds,
   userRows,
-} from "./worker-fixture.cases.ts";
+} from "./fixtures/whole-worker.ts";
 import { startWorker } from "./worker-start.ts";
 import type { Worker } from "./worker.ts";
 

@@ -8,7 +8,7 @@ import type { Tensor } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
 import type { DenseEngine, DenseModel } from "../dense-engine.ts";
 import { createDenseEngine, startDenseThread } from "./onnx-engine.ts";
-import { identityModel, matMulModel } from "./onnx-writer.cases.ts";
+import { identityModel, matMulModel } from "./fixtures/onnx-writer.ts";
 
 const isBuilt = existsSync(new URL("../../dist/dense/dense-thread.js", import.meta.url));
 const opened: DenseEngine[] = [];

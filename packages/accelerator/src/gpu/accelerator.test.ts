@@ -3,7 +3,7 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { describeAccelerator } from "../accelerator.cases.ts";
 import { createGpuAccelerator } from "./accelerator.ts";
-import { openSoftwareGpu } from "./software-gpu.cases.ts";
+import { openSoftwareGpu } from "./fixtures/software-gpu.ts";
 
 const { device, reason } = await openSoftwareGpu();
 

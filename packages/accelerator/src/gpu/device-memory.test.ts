@@ -4,7 +4,7 @@
 import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
 import { normalValues, seededRandom } from "../exactness.cases.ts";
 import { createGpuAccelerator } from "./accelerator.ts";
-import { openSoftwareGpu } from "./software-gpu.cases.ts";
+import { openSoftwareGpu } from "./fixtures/software-gpu.ts";
 
 const { device, reason } = await openSoftwareGpu();
 const DIM = 64;

@@ -8,7 +8,7 @@ import { openGpuDevice } from "./device.ts";
 import type { GpuDevice } from "./device.ts";
 import { gpuOptionsFromEnvironment, resolveGpuOptions } from "./gpu-settings.ts";
 import type { GpuOptions } from "./gpu-settings.ts";
-import { openSoftwareGpu } from "./software-gpu.cases.ts";
+import { openSoftwareGpu } from "./fixtures/software-gpu.ts";
 import { BUFFER_USAGE } from "./webgpu-api.ts";
 
 const CAPACITY_BYTES = 2 ** 30;

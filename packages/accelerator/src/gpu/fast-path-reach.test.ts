@@ -10,11 +10,11 @@ import {
   seededRandom,
 } from "../exactness.cases.ts";
 import type { SearchProblem } from "../exactness.cases.ts";
-import { bitmapOf } from "../search-problem.cases.ts";
+import { bitmapOf } from "../fixtures/search-problem.ts";
 import { createGpuAccelerator } from "./accelerator.ts";
 import type { GpuAcceleratorOptions, GpuSearchCost } from "./gpu-settings.ts";
 import { GRID_WIDTH, ROW_THREADS } from "./shaders/prelude.ts";
-import { openSoftwareGpu } from "./software-gpu.cases.ts";
+import { openSoftwareGpu } from "./fixtures/software-gpu.ts";
 
 const { device, reason } = await openSoftwareGpu();
 

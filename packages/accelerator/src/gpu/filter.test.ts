@@ -22,7 +22,7 @@ import { openGpuDevice } from "./device.ts";
 import { resolveGpuOptions } from "./gpu-settings.ts";
 import type { GpuAcceleratorOptions, GpuSearchCost } from "./gpu-settings.ts";
 import { HIDDEN_FAMILIES } from "./hidden-families.cases.ts";
-import { openSoftwareGpu } from "./software-gpu.cases.ts";
+import { openSoftwareGpu } from "./fixtures/software-gpu.ts";
 
 const { device, reason } = await openSoftwareGpu();
 const CAPACITY_BYTES = 2 ** 30;

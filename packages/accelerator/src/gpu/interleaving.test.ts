@@ -5,8 +5,8 @@ import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import type { Accelerator, Resident } from "../accelerator.ts";
 import { createGpuAccelerator } from "./accelerator.ts";
-import { VALUE_BYTES, bytesOf, gatherFault, load, searchFault } from "./shared-table.cases.ts";
-import { openSoftwareGpu } from "./software-gpu.cases.ts";
+import { VALUE_BYTES, bytesOf, gatherFault, load, searchFault } from "./fixtures/shared-table.ts";
+import { openSoftwareGpu } from "./fixtures/software-gpu.ts";
 
 const { device, reason } = await openSoftwareGpu();
 

@@ -18,7 +18,7 @@ import { passQueries, passSizes } from "./pass-rooms.ts";
 import { Scratch, scratchShare } from "./scratch.ts";
 import type { ScratchName } from "./scratch.ts";
 import type { SearchScope } from "./search-scope.ts";
-import { openSoftwareGpu } from "./software-gpu.cases.ts";
+import { openSoftwareGpu } from "./fixtures/software-gpu.ts";
 
 const { device, reason } = await openSoftwareGpu();
 

@@ -15,8 +15,8 @@ import {
   gatherFault,
   load,
   searchFault,
-} from "./shared-table.cases.ts";
-import { openSoftwareGpu } from "./software-gpu.cases.ts";
+} from "./fixtures/shared-table.ts";
+import { openSoftwareGpu } from "./fixtures/software-gpu.ts";
 
 const { device, reason } = await openSoftwareGpu();
 

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
-import { openSoftwareGpu } from "./software-gpu.cases.ts";
+import { openSoftwareGpu } from "./fixtures/software-gpu.ts";
 import { startGpuSurvey } from "./survey-start.ts";
 
 const built = path.resolve(import.meta.dirname, "../../dist/gpu/survey-process.js");

@@ -7,7 +7,7 @@ import { Server, ServerCredentials, status } from "@grpc/grpc-js";
 import type { ServerDuplexStream, ServerUnaryCall, sendUnaryData } from "@grpc/grpc-js";
 import { systemClock } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
-import { eventually } from "../eventually.cases.ts";
+import { eventually } from "../fixtures/eventually.ts";
 import { GrpcDoor } from "./grpc-door.ts";
 import type { GrpcDoorSettings, PlaceLimits } from "./grpc-door.ts";
 import {
@@ -22,8 +22,8 @@ import {
   callHeaders,
   framed,
   http2Frame,
-} from "./raw-grpc-client.cases.ts";
-import type { RawCall } from "./raw-grpc-client.cases.ts";
+} from "./fixtures/raw-grpc-client.ts";
+import type { RawCall } from "./fixtures/raw-grpc-client.ts";
 
 const KIBIBYTE = 1024;
 const MEBIBYTE = 1024 * KIBIBYTE;

@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { MessageMeter } from "./message-meter.ts";
-import { framed } from "./raw-grpc-client.cases.ts";
+import { framed } from "./fixtures/raw-grpc-client.ts";
 
 const anyMessages = fc.array(fc.uint8Array({ maxLength: 300 }), { maxLength: 8 });
 

@@ -4,8 +4,8 @@ import { incarnation, workerId } from "@winnow/core";
 import type { Incarnation, WorkerId } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { announced } from "../announcement.cases.ts";
-import type { WorkerWords } from "../announcement.cases.ts";
+import { announced } from "../fixtures/announcement-words.ts";
+import type { WorkerWords } from "../fixtures/announcement-words.ts";
 import { foldFailure, foldReading, initialMembership } from "./membership-fold.ts";
 import type { MembershipReading, MembershipState } from "./membership-fold.ts";
 

@@ -3,7 +3,7 @@
 import { WinnowError, incarnation, workerId } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { announced } from "../announcement.cases.ts";
+import { announced } from "../fixtures/announcement-words.ts";
 import { ClusterSecret, noSecret } from "../trust/cluster-secret.ts";
 import { anyAddress, parseAddressRules } from "../trust/worker-address.ts";
 import { decodeRecord, encodeRecord } from "./membership-record.ts";

@@ -3,9 +3,9 @@
 import { silentLogger, systemClock } from "@winnow/core";
 import type { Environment } from "@winnow/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { eventually } from "../eventually.cases.ts";
-import { announced } from "../announcement.cases.ts";
-import type { WorkerWords } from "../announcement.cases.ts";
+import { eventually } from "../fixtures/eventually.ts";
+import { announced } from "../fixtures/announcement-words.ts";
+import type { WorkerWords } from "../fixtures/announcement-words.ts";
 import { RefusedRecords } from "../trust/refused-records.ts";
 import type { MembershipStore, MembershipView } from "./membership.ts";
 

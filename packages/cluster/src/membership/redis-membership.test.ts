@@ -3,9 +3,9 @@
 import { silentLogger, workerId } from "@winnow/core";
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { eventually } from "../eventually.cases.ts";
-import { announced } from "../announcement.cases.ts";
-import type { WorkerWords } from "../announcement.cases.ts";
+import { eventually } from "../fixtures/eventually.ts";
+import { announced } from "../fixtures/announcement-words.ts";
+import type { WorkerWords } from "../fixtures/announcement-words.ts";
 import { ClusterSecret, noSecret } from "../trust/cluster-secret.ts";
 import { RefusedRecords } from "../trust/refused-records.ts";
 import { encodeRecord } from "./membership-record.ts";
@@ -13,7 +13,7 @@ import { Watcher, environment, membershipCases } from "./membership.cases.ts";
 import type { MembershipStore } from "./membership.ts";
 import { RedisMembership } from "./redis-membership.ts";
 import type { RedisMembershipSettings } from "./redis-membership.ts";
-import { RedisProcess, isRedisInstalled } from "./redis-server.cases.ts";
+import { RedisProcess, isRedisInstalled } from "./fixtures/redis-server.ts";
 
 const quick = { leaseMs: 1000, renewMs: 100, pollMs: 40, forgottenMs: 500 };
 

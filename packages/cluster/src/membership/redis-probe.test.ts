@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { probeRedis } from "./redis-probe.ts";
-import { RedisProcess, isRedisInstalled } from "./redis-server.cases.ts";
+import { RedisProcess, isRedisInstalled } from "./fixtures/redis-server.ts";
 
 describe("a probe of Redis", () => {
   test.skipIf(!isRedisInstalled)("gives the server's version", async () => {

@@ -3,8 +3,8 @@
 import { fingerprint } from "@winnow/core";
 import type { TableSpec, VersionKey } from "@winnow/core";
 import { describe, expect, test } from "vitest";
-import { announced, printOf } from "../announcement.cases.ts";
-import type { HoldingWords, WorkerWords } from "../announcement.cases.ts";
+import { announced, printOf } from "../fixtures/announcement-words.ts";
+import type { HoldingWords, WorkerWords } from "../fixtures/announcement-words.ts";
 import { buildRoutingTable, routedVersion } from "./routing-table.ts";
 import type { RoutingContext, RoutingTable } from "./routing-table.ts";
 

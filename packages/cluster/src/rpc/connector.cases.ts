@@ -3,8 +3,9 @@
 
 import { fingerprint, incarnation, workerId } from "@winnow/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { eventually } from "../eventually.cases.ts";
-import { EchoWorker, rowReply } from "./frames.cases.ts";
+import { eventually } from "../fixtures/eventually.ts";
+import { EchoWorker } from "./doubles/echo-worker.ts";
+import { rowReply } from "./fixtures/any-frames.ts";
 import type { MemberNews, RouterFrame, WorkerFrame, WorkerQuery } from "./frames.ts";
 import type { FrameChannel, OrderMessage, WorkerConnector } from "./worker-connector.ts";
 

@@ -4,11 +4,11 @@ import { connect, createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { silentLogger, systemClock } from "@winnow/core";
 import { expect, test } from "vitest";
-import { eventually } from "../eventually.cases.ts";
+import { eventually } from "../fixtures/eventually.ts";
 import { connectorCases } from "./connector.cases.ts";
-import { EchoWorker } from "./frames.cases.ts";
+import { EchoWorker } from "./doubles/echo-worker.ts";
 import { GrpcConnector } from "./grpc-connector.ts";
-import { MemoryNetwork } from "./memory-network.ts";
+import { MemoryNetwork } from "./doubles/memory-network.ts";
 import { WorkerServer } from "./shard-server.ts";
 
 const environment = { clock: systemClock, random: Math.random, log: silentLogger };

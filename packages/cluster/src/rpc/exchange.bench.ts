@@ -3,10 +3,10 @@
 
 import { ManualClock, fingerprint, silentLogger, systemClock } from "@winnow/core";
 import { bench, describe } from "vitest";
-import { EchoWorker } from "./frames.cases.ts";
+import { EchoWorker } from "./doubles/echo-worker.ts";
 import type { WorkerReply } from "./frames.ts";
 import { GrpcConnector } from "./grpc-connector.ts";
-import { MemoryNetwork } from "./memory-network.ts";
+import { MemoryNetwork } from "./doubles/memory-network.ts";
 import type { Question } from "./query-window.ts";
 import { WorkerChannel } from "./shard-channel.ts";
 import { WorkerServer } from "./shard-server.ts";

@@ -3,7 +3,7 @@
 import { WinnowError, incarnation } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { announced } from "../announcement.cases.ts";
+import { announced } from "../fixtures/announcement-words.ts";
 import {
   decodeRouterFrame,
   decodeWorkerFrame,
@@ -12,8 +12,8 @@ import {
 } from "./frame-codec.ts";
 import { NESTED_MESSAGES_MAX, POSITIONS_MAX } from "./frame-limits.ts";
 import type { RouterFrame, WorkerFrame, WorkerReply } from "./frames.ts";
-import { anyQuery, anyReply } from "./frames.cases.ts";
-import { queryMessage, replyMessage } from "./frame-messages.cases.ts";
+import { anyQuery, anyReply } from "./fixtures/any-frames.ts";
+import { queryMessage, replyMessage } from "./fixtures/frame-messages.ts";
 import type { RouterFrame as RouterFrameMessage } from "./generated/winnow/shard/v1/RouterFrame.ts";
 import { frameMessages } from "./shard-service.ts";
 import { WireWriter } from "./wire-writer.ts";

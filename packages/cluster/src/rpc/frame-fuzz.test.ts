@@ -6,15 +6,15 @@
 import { WinnowError, incarnation, workerId } from "@winnow/core";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { announced } from "../announcement.cases.ts";
-import { ByteMutator } from "./byte-mutator.cases.ts";
+import { announced } from "../fixtures/announcement-words.ts";
+import { ByteMutator } from "./fixtures/byte-mutator.ts";
 import {
   decodeRouterFrame,
   decodeWorkerFrame,
   encodeRouterFrame,
   encodeWorkerFrame,
 } from "./frame-codec.ts";
-import { anyQuery, anyReply } from "./frames.cases.ts";
+import { anyQuery, anyReply } from "./fixtures/any-frames.ts";
 import type { RouterFrame, WorkerFrame } from "./frames.ts";
 
 const FRAMES = Number(process.env["FUZZ_FRAMES"] ?? 20_000);

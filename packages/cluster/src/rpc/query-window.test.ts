@@ -3,8 +3,8 @@
 import { ManualClock, WinnowError, silentLogger } from "@winnow/core";
 import type { TopKBlock } from "@winnow/core";
 import { describe, expect, test } from "vitest";
-import { announced } from "../announcement.cases.ts";
-import { lookupOf, rowReply } from "./frames.cases.ts";
+import { announced } from "../fixtures/announcement-words.ts";
+import { lookupOf, rowReply } from "./fixtures/any-frames.ts";
 import type { RouterFrame, WorkerReply } from "./frames.ts";
 import { QueryWindow } from "./query-window.ts";
 import { WorkerChannel } from "./shard-channel.ts";

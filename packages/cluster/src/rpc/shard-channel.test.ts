@@ -2,9 +2,10 @@
 
 import { ManualClock, WinnowError, silentLogger } from "@winnow/core";
 import { describe, expect, test } from "vitest";
-import { EchoWorker, lookupOf, rowAsked, rowReply } from "./frames.cases.ts";
+import { EchoWorker } from "./doubles/echo-worker.ts";
+import { lookupOf, rowAsked, rowReply } from "./fixtures/any-frames.ts";
 import type { WorkerReply } from "./frames.ts";
-import { MemoryNetwork } from "./memory-network.ts";
+import { MemoryNetwork } from "./doubles/memory-network.ts";
 import { WorkerChannel } from "./shard-channel.ts";
 import type { WorkerChannelSettings } from "./shard-channel.ts";
 

@@ -4,8 +4,8 @@ import path from "node:path";
 import { type Tensor, partitionOfBytes, partitionOfInteger, stringTensor } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { checksumsOf, keyedTable, sumOfShares, valuesOf } from "./stored-table.cases.ts";
-import { floats, temporaryDirectory, writeVersionOf } from "./version-directory.cases.ts";
+import { checksumsOf, keyedTable, sumOfShares, valuesOf } from "./fixtures/stored-table.ts";
+import { floats, temporaryDirectory, writeVersionOf } from "./fixtures/version-directory.ts";
 import { VersionFiles } from "./version-files.ts";
 
 const directory = path.join(temporaryDirectory(), "1");

@@ -20,11 +20,11 @@ import {
   mutatedText,
   recordFile,
   snappyStream,
-} from "./model-fuzz.cases.ts";
+} from "./fixtures/model-fuzz.ts";
 import { decompressSnappy } from "./snappy.ts";
 import type { TextVocabulary } from "./stored-table.ts";
 import { parseTextVocabulary } from "./text-vocabulary.ts";
-import { temporaryDirectory } from "./version-directory.cases.ts";
+import { temporaryDirectory } from "./fixtures/version-directory.ts";
 import { requestsOf } from "./warm-up.ts";
 import { ProtobufWriter } from "./writer/protobuf-writer.ts";
 import { writeRankingModel, writeRetrievalModel } from "./writer/saved-model-writer.ts";

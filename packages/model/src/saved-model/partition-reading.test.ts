@@ -11,7 +11,13 @@ import {
 } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { candidateTable, checksumsOf, idsOf, sumOfShares, valuesOf } from "./stored-table.cases.ts";
+import {
+  candidateTable,
+  checksumsOf,
+  idsOf,
+  sumOfShares,
+  valuesOf,
+} from "./fixtures/stored-table.ts";
 import type { StoredTable } from "./stored-table.ts";
 import {
   REAL_MODELS,
@@ -19,7 +25,7 @@ import {
   hasRealModels,
   temporaryDirectory,
   writeVersionOf,
-} from "./version-directory.cases.ts";
+} from "./fixtures/version-directory.ts";
 import { VersionFiles } from "./version-files.ts";
 
 const directory = path.join(temporaryDirectory(), "1");

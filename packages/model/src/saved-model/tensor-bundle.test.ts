@@ -12,7 +12,7 @@ import {
   hasRealModels,
   temporaryDirectory,
   writeVersionOf,
-} from "./version-directory.cases.ts";
+} from "./fixtures/version-directory.ts";
 import type { WrittenTensor } from "./writer/bundle-writer.ts";
 
 const directory = path.join(temporaryDirectory(), "1");

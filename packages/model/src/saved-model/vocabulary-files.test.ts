@@ -16,7 +16,7 @@ import { StringColumn, WinnowError } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { openModelVersion } from "../model-directory.ts";
 import { parseManifest } from "./checksum-manifest.ts";
-import { temporaryDirectory } from "./version-directory.cases.ts";
+import { temporaryDirectory } from "./fixtures/version-directory.ts";
 import type { WrittenMatrix } from "./writer/model-description.ts";
 import { writeRankingModel, writeRetrievalModel } from "./writer/saved-model-writer.ts";
 

@@ -7,8 +7,8 @@ import { silentLogger, systemClock } from "@winnow/core";
 import fc from "fast-check";
 import { protoPath } from "grpc-health-check";
 import { afterEach, describe, expect, test } from "vitest";
-import { FixturePredictor, SMALL_WEIGHTS } from "../http/fixture-predictor.cases.ts";
-import { gate, until } from "../http/server/running-server.cases.ts";
+import { FixturePredictor, SMALL_WEIGHTS } from "../http/doubles/fixture-predictor.ts";
+import { gate, until } from "../http/server/fixtures/running-server.ts";
 import {
   RETRIEVAL,
   clientOf,
@@ -17,7 +17,7 @@ import {
   messageType,
   start,
   type PredictMessage,
-} from "./grpc-client.cases.ts";
+} from "./fixtures/grpc-client.ts";
 import { createGrpcServer } from "./grpc-server.ts";
 
 interface HealthClient {

@@ -2,8 +2,8 @@
 
 import { status } from "@grpc/grpc-js";
 import { afterEach, describe, expect, test } from "vitest";
-import { gate, until } from "../http/server/running-server.cases.ts";
-import { RETRIEVAL, closeAll, failureOf, start, strings } from "./grpc-client.cases.ts";
+import { gate, until } from "../http/server/fixtures/running-server.ts";
+import { RETRIEVAL, closeAll, failureOf, start, strings } from "./fixtures/grpc-client.ts";
 
 const DEADLINE_MS = 1000;
 

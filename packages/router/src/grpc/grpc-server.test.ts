@@ -2,7 +2,7 @@
 
 import { status } from "@grpc/grpc-js";
 import { afterEach, describe, expect, test } from "vitest";
-import { RETRIEVAL, closeAll, messageType, start, strings } from "./grpc-client.cases.ts";
+import { RETRIEVAL, closeAll, messageType, start, strings } from "./fixtures/grpc-client.ts";
 import type { ReloadedModel } from "./reload-call.ts";
 
 afterEach(closeAll);

@@ -11,7 +11,7 @@ import {
   strings,
   type PredictMessage,
   type TensorMessage,
-} from "./grpc-client.cases.ts";
+} from "./fixtures/grpc-client.ts";
 
 afterEach(closeAll);
 

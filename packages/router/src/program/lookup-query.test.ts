@@ -1,7 +1,7 @@
 // Lookups over workers: rows in the keys' order, whoever answered.
 
 import { describe, expect, test } from "vitest";
-import { QueryBench, rowKeys, twice } from "../query-bench.cases.ts";
+import { QueryBench, rowKeys, twice } from "../fixtures/query-bench.ts";
 
 describe("a lookup", () => {
   test("puts rows in the order of the keys and asks each distinct key once", async () => {

@@ -3,8 +3,8 @@
 import { stringTensor } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { idOf } from "../fake-cluster.cases.ts";
-import { plain, plainLists, QueryBench, twice } from "../query-bench.cases.ts";
+import { idOf } from "../doubles/fake-cluster.ts";
+import { plain, plainLists, QueryBench, twice } from "../fixtures/query-bench.ts";
 
 describe("a search", () => {
   test("I2: equals brute force on the unpartitioned table, ties included", async () => {

@@ -2,7 +2,7 @@
 
 import { incarnation, stringTensor, WinnowError } from "@winnow/core";
 import { describe, expect, test } from "vitest";
-import { plain, QueryBench, twice } from "../query-bench.cases.ts";
+import { plain, QueryBench, twice } from "../fixtures/query-bench.ts";
 
 const noSecondAttempts = { secondAttemptRatio: 0, secondAttemptsPerSecond: 0 };
 

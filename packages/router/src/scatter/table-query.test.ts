@@ -3,8 +3,8 @@
 import type { RoutingTable } from "@winnow/cluster";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Behaviour } from "../fake-cluster.cases.ts";
-import { generator, plain, QueryBench, rowKeys, twice } from "../query-bench.cases.ts";
+import type { Behaviour } from "../doubles/fake-cluster.ts";
+import { generator, plain, QueryBench, rowKeys, twice } from "../fixtures/query-bench.ts";
 
 describe("faults at random", () => {
   const behaviours: readonly Behaviour[] = [

@@ -2,7 +2,7 @@
 // pretended workers.
 
 import { describe, expect, test } from "vitest";
-import { RouterBench } from "../router-bench.cases.ts";
+import { RouterBench } from "../fixtures/router-bench.ts";
 
 const twice = [
   [0, 1, 2, 3],

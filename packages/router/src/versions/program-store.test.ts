@@ -3,7 +3,7 @@
 import type { Tensor } from "@winnow/core";
 import type { DenseEngine } from "@winnow/accelerator";
 import { describe, expect, test } from "vitest";
-import { plainOutputs, RouterBench } from "../router-bench.cases.ts";
+import { plainOutputs, RouterBench } from "../fixtures/router-bench.ts";
 
 const both = [
   [0, 1, 2, 3],

@@ -3,7 +3,7 @@
 
 import { type WarmUpRequest, tensor } from "@winnow/core";
 import { describe, expect, test } from "vitest";
-import { idleCounters, plainOutputs, RouterBench } from "../router-bench.cases.ts";
+import { idleCounters, plainOutputs, RouterBench } from "../fixtures/router-bench.ts";
 
 const held = [
   [0, 1, 2, 3],

@@ -1,7 +1,7 @@
 // The numbers people watch, of a whole router whose workers come and go.
 
 import { expect, test } from "vitest";
-import { RouterBench } from "../router-bench.cases.ts";
+import { RouterBench } from "../fixtures/router-bench.ts";
 
 const twice = [
   [0, 1, 2],

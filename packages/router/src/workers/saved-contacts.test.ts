@@ -5,7 +5,7 @@ import { ManualClock, WinnowError, incarnation, silentLogger, workerId } from "@
 import type { Logger } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { RouterBench, plainOutputs } from "../router-bench.cases.ts";
+import { RouterBench, plainOutputs } from "../fixtures/router-bench.ts";
 import { SavedContacts } from "./saved-contacts.ts";
 
 /** A disk with one file on it. */

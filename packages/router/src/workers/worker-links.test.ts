@@ -3,9 +3,9 @@
 import { incarnation, ManualClock, silentLogger, workerId } from "@winnow/core";
 import type { Clock } from "@winnow/core";
 import { describe, expect, test } from "vitest";
-import { fakeData } from "../fake-cluster.cases.ts";
-import { FakeMembership, FakeNetwork } from "../fake-network.cases.ts";
-import { benchProgram, plainOutputs, RouterBench } from "../router-bench.cases.ts";
+import { fakeData } from "../doubles/fake-cluster.ts";
+import { FakeMembership, FakeNetwork } from "../doubles/fake-network.ts";
+import { benchProgram, plainOutputs, RouterBench } from "../fixtures/router-bench.ts";
 import { resolveRouterOptions } from "../router-settings.ts";
 import { WorkerLinks } from "./worker-links.ts";
 

@@ -3,7 +3,7 @@
 import { ManualClock, silentLogger, tensor } from "@winnow/core";
 import type { Pong, Question } from "@winnow/cluster";
 import { describe, expect, test } from "vitest";
-import { fakeData, FakeWorker, version } from "../fake-cluster.cases.ts";
+import { fakeData, FakeWorker, version } from "../doubles/fake-cluster.ts";
 import { resolveRouterOptions } from "../router-settings.ts";
 import { WorkerPeer } from "./worker-peer.ts";
 

@@ -6,8 +6,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { TextField } from "./text-tree.ts";
 import { parseText } from "./text-tree.ts";
-import type { PlainField } from "./text-tree.cases.ts";
-import { plainFields, writeText } from "./text-tree.cases.ts";
+import type { PlainField } from "./fixtures/any-text-tree.ts";
+import { plainFields, writeText } from "./fixtures/any-text-tree.ts";
 
 function plain(fields: readonly TextField[]): PlainField[] {
   return fields.map(({ name, value }) =>

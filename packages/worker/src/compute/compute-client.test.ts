@@ -4,8 +4,8 @@ import { createReferenceAccelerator } from "@winnow/accelerator";
 import { ManualClock, WinnowError } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 
-import { computeInProcess } from "./compute-in-process.cases.ts";
-import { MemoryModel } from "./memory-model.cases.ts";
+import { computeInProcess } from "./doubles/compute-in-process.ts";
+import { MemoryModel } from "./doubles/memory-model.ts";
 import { ComputeClient } from "./compute-client.ts";
 import type { ComputeFailure } from "./compute.ts";
 import { ProgressCounter } from "./progress-counter.ts";
@@ -17,7 +17,7 @@ import {
   computeOf,
   everyPartition,
   loaded,
-} from "./loaded-tables.cases.ts";
+} from "./fixtures/loaded-tables.ts";
 
 const memory = { usedBytes: 0, capacityBytes: 1 };
 

@@ -3,7 +3,7 @@
 import { StringColumn, decodeProgramPackage, partitionOfBytes } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 
-import type { MemoryTable } from "./memory-model.cases.ts";
+import type { MemoryTable } from "./doubles/memory-model.ts";
 import {
   DIM,
   NAME,
@@ -13,7 +13,7 @@ import {
   loaded,
   strings,
   valuesOf,
-} from "./loaded-tables.cases.ts";
+} from "./fixtures/loaded-tables.ts";
 import { packKeys } from "./packed-keys.ts";
 
 describe("lookup", () => {

@@ -18,10 +18,10 @@ import { StringColumn, WinnowError, fingerprint } from "@winnow/core";
 import { openModelVersion, writeRetrievalModel } from "@winnow/model";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
-import { computeInProcess } from "./compute-in-process.cases.ts";
-import { MemoryModel } from "./memory-model.cases.ts";
+import { computeInProcess } from "./doubles/compute-in-process.ts";
+import { MemoryModel } from "./doubles/memory-model.ts";
 import type { ComputeClient } from "./compute-client.ts";
-import { DIM, candidates, everyPartition, strings, valuesOf } from "./loaded-tables.cases.ts";
+import { DIM, candidates, everyPartition, strings, valuesOf } from "./fixtures/loaded-tables.ts";
 import { LocalModelReader } from "./model-reader.ts";
 
 const root = mkdtempSync(path.join(tmpdir(), "winnow-opened-"));

@@ -4,7 +4,7 @@ import type { StringColumn, Tensor } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import type { MemoryTable } from "./memory-model.cases.ts";
+import type { MemoryTable } from "./doubles/memory-model.ts";
 import type { TopKAsk } from "./compute.ts";
 import {
   DIM,
@@ -14,7 +14,7 @@ import {
   integers,
   loaded,
   strings,
-} from "./loaded-tables.cases.ts";
+} from "./fixtures/loaded-tables.ts";
 import { packKeys, unpackKeys } from "./packed-keys.ts";
 
 function ask(options: Partial<TopKAsk> = {}): TopKAsk {

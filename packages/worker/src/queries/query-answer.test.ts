@@ -4,8 +4,8 @@
 import { WinnowError, fingerprint } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 
-import { BESIDE, HANDLE, HANDLE_BESIDE, KEY, answering, query } from "./query-answer.cases.ts";
-import type { QueryOptions } from "./query-answer.cases.ts";
+import { BESIDE, HANDLE, HANDLE_BESIDE, KEY, answering, query } from "./fixtures/answering.ts";
+import type { QueryOptions } from "./fixtures/answering.ts";
 
 const other = { ...KEY, fingerprint: fingerprint("other content") };
 

@@ -8,7 +8,7 @@ import type { TopKBatchAnswer } from "../compute/compute.ts";
 import { FakeCompute, fakePlan, fakeTable } from "../compute/fake-compute.cases.ts";
 import { QueryAnswer } from "./query-answer.ts";
 import { replicaKey } from "../replicas/replica-set.ts";
-import { HANDLE, foundContent } from "./query-answer.cases.ts";
+import { HANDLE, foundContent } from "./fixtures/answering.ts";
 import type { HeldVersion } from "../replicas/replica-set.ts";
 import type { QueryEnd, WorkerObserver } from "../worker-observer.ts";
 

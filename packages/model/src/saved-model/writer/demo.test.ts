@@ -4,7 +4,7 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { openModelVersion } from "../../model-directory.ts";
 import type { ModelVersion, PartitionReader } from "../../model-version.ts";
-import { temporaryDirectory } from "../version-directory.cases.ts";
+import { temporaryDirectory } from "../fixtures/version-directory.ts";
 import { CLUSTERS, clusterOf, titleOf } from "./demo-titles.ts";
 import { writeDemo } from "./demo.ts";
 

@@ -8,7 +8,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { openModelVersion } from "../../model-directory.ts";
 import type { ModelVersion } from "../../model-version.ts";
-import { temporaryDirectory } from "../version-directory.cases.ts";
+import { temporaryDirectory } from "../fixtures/version-directory.ts";
 import {
   type WrittenLookup,
   type WrittenMatrix,

@@ -2,7 +2,7 @@
 
 import { StringColumn, type Dtype, type Tensor } from "@winnow/core";
 import fc from "fast-check";
-import type { TensorMessage } from "../grpc-client.cases.ts";
+import type { TensorMessage } from "../fixtures/grpc-client.ts";
 
 /** One dtype. */
 export interface Kind {

@@ -3,7 +3,7 @@
 
 import { StringColumn, type Tensor } from "@winnow/core";
 import { bench, describe } from "vitest";
-import { messageType, shapeOf } from "../grpc-client.cases.ts";
+import { messageType, shapeOf } from "../fixtures/grpc-client.ts";
 import { TensorBudget } from "./tensor-budget.ts";
 import { readTensorProto } from "./tensor-proto-reader.ts";
 import { planTensorProto, writeTensorProto } from "./tensor-proto-writer.ts";

@@ -4,7 +4,7 @@
 import { StringColumn, elementCount, type Dtype, type Tensor } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { messageType, shapeOf, strings, type TensorMessage } from "../grpc-client.cases.ts";
+import { messageType, shapeOf, strings, type TensorMessage } from "../fixtures/grpc-client.ts";
 import { KINDS, asMessageValues, bytesOf } from "./number-kinds.cases.ts";
 import { TensorBudget } from "./tensor-budget.ts";
 import { readTensorProto } from "./tensor-proto-reader.ts";

@@ -1,8 +1,8 @@
 // How faulty classify and regress requests are refused, and sound ones too.
 
 import { afterEach, describe, expect, test } from "vitest";
-import { send } from "../http-client.cases.ts";
-import { closeAll, errorOf, start } from "../server/running-server.cases.ts";
+import { send } from "../fixtures/http-client.ts";
+import { closeAll, errorOf, start } from "../server/fixtures/running-server.ts";
 
 afterEach(closeAll);
 

@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { afterEach, expect, test } from "vitest";
-import { postPredict, send } from "../http-client.cases.ts";
+import { postPredict, send } from "../fixtures/http-client.ts";
 import {
   BODY,
   closeAll,
@@ -11,7 +11,7 @@ import {
   heldBytes,
   start,
   until,
-} from "../server/running-server.cases.ts";
+} from "../server/fixtures/running-server.ts";
 
 afterEach(closeAll);
 

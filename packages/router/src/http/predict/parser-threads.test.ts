@@ -8,7 +8,7 @@ import type { Dtype, Tensor } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
 import { readContent } from "./body-reading.ts";
 import type { BodyContent, BodyQuestion } from "./body-reading.ts";
-import { RequestFuzzer } from "../server/http-fuzz.cases.ts";
+import { RequestFuzzer } from "../server/fixtures/http-fuzz.ts";
 import { resolveHttpOptions } from "../http-settings.ts";
 import { JsonReader } from "../json/json-reader.ts";
 import { contentBytes } from "./parser-messages.ts";

@@ -3,8 +3,15 @@
 
 import { constants, gzipSync } from "node:zlib";
 import { afterEach, describe, expect, test } from "vitest";
-import { RawClient, postPredict, predictHead, send } from "../http-client.cases.ts";
-import { BODY, closeAll, gate, heldBytes, start, until } from "../server/running-server.cases.ts";
+import { RawClient, postPredict, predictHead, send } from "../fixtures/http-client.ts";
+import {
+  BODY,
+  closeAll,
+  gate,
+  heldBytes,
+  start,
+  until,
+} from "../server/fixtures/running-server.ts";
 
 const KIBIBYTE = 1024;
 const clients: RawClient[] = [];

@@ -6,9 +6,9 @@ import { PassThrough } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Transfers, systemClock } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
-import { RawClient, postPredict, predictHead, send, sendRaw } from "../http-client.cases.ts";
+import { RawClient, postPredict, predictHead, send, sendRaw } from "../fixtures/http-client.ts";
 import { readBody } from "../request-body.ts";
-import { BODY, closeAll, gate, heldBytes, start, until } from "./running-server.cases.ts";
+import { BODY, closeAll, gate, heldBytes, start, until } from "./fixtures/running-server.ts";
 
 afterEach(closeAll);
 

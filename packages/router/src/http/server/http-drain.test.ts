@@ -4,8 +4,8 @@ import http from "node:http";
 import net from "node:net";
 import { WinnowError, systemClock } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
-import { postPredict, send } from "../http-client.cases.ts";
-import { BODY, closeAll, errorOf, gate, start, until } from "./running-server.cases.ts";
+import { postPredict, send } from "../fixtures/http-client.ts";
+import { BODY, closeAll, errorOf, gate, start, until } from "./fixtures/running-server.ts";
 
 afterEach(closeAll);
 

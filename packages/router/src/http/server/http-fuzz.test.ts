@@ -4,9 +4,9 @@
 import http from "node:http";
 import { silentLogger, systemClock } from "@winnow/core";
 import { expect, test } from "vitest";
-import { FixturePredictor, SMALL_WEIGHTS } from "../fixture-predictor.cases.ts";
-import type { Received, SentRequest } from "../http-client.cases.ts";
-import { RequestFuzzer } from "./http-fuzz.cases.ts";
+import { FixturePredictor, SMALL_WEIGHTS } from "../doubles/fixture-predictor.ts";
+import type { Received, SentRequest } from "../fixtures/http-client.ts";
+import { RequestFuzzer } from "./fixtures/http-fuzz.ts";
 import { createHttpServer } from "./http-server.ts";
 
 const REQUESTS = Number(process.env["FUZZ_REQUESTS"] ?? 5000);

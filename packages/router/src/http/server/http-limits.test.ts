@@ -2,8 +2,8 @@
 
 import { gzipSync } from "node:zlib";
 import { afterEach, describe, expect, test } from "vitest";
-import { postPredict, sendRaw } from "../http-client.cases.ts";
-import { BODY, closeAll, gate, start, until } from "./running-server.cases.ts";
+import { postPredict, sendRaw } from "../fixtures/http-client.ts";
+import { BODY, closeAll, gate, start, until } from "./fixtures/running-server.ts";
 
 afterEach(closeAll);
 

@@ -2,8 +2,8 @@
 
 import { gzipSync } from "node:zlib";
 import { afterEach, describe, expect, test } from "vitest";
-import { postPredict, send } from "../http-client.cases.ts";
-import { BODY, closeAll, errorOf, start, until } from "./running-server.cases.ts";
+import { postPredict, send } from "../fixtures/http-client.ts";
+import { BODY, closeAll, errorOf, start, until } from "./fixtures/running-server.ts";
 
 afterEach(closeAll);
 

@@ -4,7 +4,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { send, type Received } from "../http-client.cases.ts";
+import { send, type Received } from "../fixtures/http-client.ts";
 
 /** One request and its answer. */
 export interface RecordedCase {

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { silentLogger, systemClock } from "@winnow/core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { FixturePredictor, type FixtureWeights } from "../fixture-predictor.cases.ts";
+import { FixturePredictor, type FixtureWeights } from "../doubles/fixture-predictor.ts";
 import { createHttpServer, type HttpServer } from "./http-server.ts";
 import type { HttpOptions } from "../http-settings.ts";
 import {

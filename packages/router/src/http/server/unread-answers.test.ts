@@ -2,10 +2,10 @@
 
 import { stringTensor } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
-import { RawClient, postPredict, predictHead } from "../http-client.cases.ts";
+import { RawClient, postPredict, predictHead } from "../fixtures/http-client.ts";
 import type { HttpOptions } from "../http-settings.ts";
-import { BODY, closeAll, heldBytes, start, until } from "./running-server.cases.ts";
-import type { Running } from "./running-server.cases.ts";
+import { BODY, closeAll, heldBytes, start, until } from "./fixtures/running-server.ts";
+import type { Running } from "./fixtures/running-server.ts";
 
 const MEBIBYTE = 1024 * 1024;
 const clients: RawClient[] = [];

@@ -20,7 +20,7 @@ import type {
   Prediction,
   Predictor,
   VersionStatus,
-} from "../predictor.ts";
+} from "../../predictor.ts";
 
 /** The weights of both models, as `fixture.json` has them. */
 export interface FixtureWeights {

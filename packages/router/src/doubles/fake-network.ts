@@ -15,8 +15,8 @@ import type {
   WorkerFrame,
   WorkerState,
 } from "@winnow/cluster";
-import type { Behaviour, FakeData } from "./fake-cluster.cases.ts";
-import { answerOf, version } from "./fake-cluster.cases.ts";
+import type { Behaviour, FakeData } from "./fake-cluster.ts";
+import { answerOf, version } from "./fake-cluster.ts";
 
 /** A worker as the network reaches it. */
 export interface NetworkWorker {

@@ -30,7 +30,7 @@ import type {
   WorkerAnswer,
   WorkerReply,
 } from "@winnow/cluster";
-import type { PeerChannel } from "./workers/worker-peer.ts";
+import type { PeerChannel } from "../workers/worker-peer.ts";
 
 /** The one version all fakes serve. */
 export const version: VersionKey = {

@@ -8,12 +8,12 @@ import type { Accelerator } from "@winnow/accelerator";
 import { systemClock } from "@winnow/core";
 import type { ModelVersion } from "@winnow/model";
 
-import { serveCompute } from "./compute-channel.ts";
-import { ComputeClient } from "./compute-client.ts";
-import { ComputeHost } from "./compute-host.ts";
-import { LocalModelReader } from "./model-reader.ts";
-import { ProgressCounter } from "./progress-counter.ts";
-import { RemoteModelReader, serveReader } from "./reader-channel.ts";
+import { serveCompute } from "../compute-channel.ts";
+import { ComputeClient } from "../compute-client.ts";
+import { ComputeHost } from "../compute-host.ts";
+import { LocalModelReader } from "../model-reader.ts";
+import { ProgressCounter } from "../progress-counter.ts";
+import { RemoteModelReader, serveReader } from "../reader-channel.ts";
 
 /** What the compute side of a test is made of. */
 export interface InProcessParts {

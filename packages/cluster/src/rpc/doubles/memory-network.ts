@@ -1,19 +1,19 @@
-// A network inside one process: what `GrpcConnector` and `WorkerServer` are in production, for tests
-// and for the simulator. Frames arrive in order after a delay; a link can be cut, frozen, refused.
-// One suite of cases (`connector.cases.ts`) holds for both.
+// A network inside one process: what `GrpcConnector` and `WorkerServer` are in production. Frames
+// arrive in order after a delay; a link can be cut, frozen, refused. The suite `connector.cases.ts`
+// runs against this network and against gRPC, so that a test on this one says something of the other.
 
 import { WinnowError, toWinnowError } from "@winnow/core";
 import type { Clock } from "@winnow/core";
-import type { Announcement } from "../announcement.ts";
-import type { MemberNews, Pong, RouterFrame, WorkerFrame, WorkerReply } from "./frames.ts";
+import type { Announcement } from "../../announcement.ts";
+import type { MemberNews, Pong, RouterFrame, WorkerFrame, WorkerReply } from "../frames.ts";
 import type {
   FrameChannel,
   FrameHandlers,
   OrderMessage,
   ProgramQuery,
   WorkerConnector,
-} from "./worker-connector.ts";
-import type { LinkHandlers, WorkerLink, WorkerService } from "./worker-link.ts";
+} from "../worker-connector.ts";
+import type { LinkHandlers, WorkerLink, WorkerService } from "../worker-link.ts";
 
 /** Workers by address, and what is wrong with the way to them. */
 export class MemoryNetwork implements WorkerConnector {

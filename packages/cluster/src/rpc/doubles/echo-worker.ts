@@ -1,0 +1,64 @@
+// A worker behind a network of tests: it replies to lookups with the row number that they ask for, and
+// keeps everything that reached it for the test to read.
+
+import { WinnowError } from "@winnow/core";
+import { announced } from "../../fixtures/announcement-words.ts";
+import { rowReply } from "../fixtures/any-frames.ts";
+import type { WorkerQuery } from "../frames.ts";
+import type { OrderMessage } from "../worker-connector.ts";
+import type { LinkHandlers, WorkerLink, WorkerService } from "../worker-link.ts";
+
+/** A worker that answers at once, unless told to hold back; it remembers what happened. */
+export class EchoWorker implements WorkerService {
+  readonly links: WorkerLink[] = [];
+  readonly batches: (readonly WorkerQuery[])[] = [];
+  readonly cancelled: number[] = [];
+  readonly predecessors: number[] = [];
+  isHolding = false;
+  closed = 0;
+  /** Orders and drafts taken; the text "never" is refused. */
+  readonly orders: OrderMessage[] = [];
+  order: string | undefined;
+  programBytes: Uint8Array = new Uint8Array(0);
+  readonly #id: string;
+
+  constructor(id = "w0") {
+    this.#id = id;
+  }
+
+  announcement(): ReturnType<WorkerService["announcement"]> {
+    return announced({ id: this.#id, versions: [{ version: 1 }] });
+  }
+
+  accept(link: WorkerLink): LinkHandlers {
+    this.links.push(link);
+    return {
+      onQueries: (queries) => {
+        this.batches.push(queries);
+        if (!this.isHolding) for (const query of queries) link.reply(rowReply(query));
+      },
+      onCancel: (id) => this.cancelled.push(id),
+      onPing: (sequence) => link.pong({ sequence, queueRows: 7, progress: 8, stalled: false }),
+      onPredecessor: (incarnation) => this.predecessors.push(incarnation),
+      onClose: () => {
+        this.closed += 1;
+      },
+    };
+  }
+
+  program: WorkerService["program"] = () => {
+    if (this.programBytes.length > 0) return Promise.resolve(this.programBytes);
+    return Promise.reject(new WinnowError("NOT_FOUND", "Nobody here holds movies/1"));
+  };
+
+  async followOrder(message: OrderMessage): Promise<void> {
+    if (message.signed === "never") {
+      throw new WinnowError("FAILED_PRECONDITION", "This worker never holds that");
+    }
+    this.orders.push(message);
+  }
+
+  knownOrder(): string | undefined {
+    return this.order;
+  }
+}
