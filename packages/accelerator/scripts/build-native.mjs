@@ -4,28 +4,21 @@
 
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import {
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import process from "node:process";
 import {
   FLAGS,
   addonFlags,
+  addonSources,
   buildFolder,
   compile,
   compileObjects,
   findCompiler,
   headerFolder,
+  nativeFiles,
   nativeFolder,
   shortComplaint,
-  sourcesWhere,
 } from "./native-compiler.mjs";
 
 const outputFolder = path.join(buildFolder, "release");
@@ -35,7 +28,7 @@ const stampFile = path.join(outputFolder, "stamp.txt");
 /** Changes when anything the addon is made of changes. */
 function stampOf(compiler, flags) {
   const hash = createHash("sha256");
-  for (const file of readdirSync(nativeFolder).toSorted()) {
+  for (const file of nativeFiles()) {
     hash.update(file).update(readFileSync(path.join(nativeFolder, file)));
   }
   hash.update([...FLAGS, ...flags, process.arch, process.platform].join(" "));
@@ -48,7 +41,7 @@ async function build(compiler, flags) {
   const folder = path.join(outputFolder, `objects.${process.pid}`);
   try {
     const { objects, problem } = await compileObjects(compiler, {
-      sources: sourcesWhere((file) => !file.startsWith("self-test")),
+      sources: addonSources(),
       flags: ["-fvisibility=hidden", `-I${headerFolder()}`],
       folder,
     });

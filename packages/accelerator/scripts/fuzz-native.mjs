@@ -1,12 +1,12 @@
-// Lets libFuzzer invent searches (`native/self-test-fuzz.cpp`) under the address and undefined-behaviour
-// sanitizers: `npm run fuzz:native -- 120` for two minutes. Needs clang with its fuzzer. What it
-// finds lies in build/fuzz; give that file as a second argument to see it again.
+// Lets libFuzzer invent searches (`native/test/self-test-fuzz.cpp`) under the address and
+// undefined-behaviour sanitizers: `npm run fuzz:native -- 120` for two minutes. Needs clang with its
+// fuzzer. What it finds lies in build/fuzz; give that file as a second argument to see it again.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import path from "node:path";
 import process from "node:process";
-import { buildFolder, compile, compileObjects, sourcesWhere } from "./native-compiler.mjs";
+import { buildFolder, compile, compileObjects, selfTestSources } from "./native-compiler.mjs";
 
 const FLAGS = ["-O1", "-g", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"];
 const DEFAULT_SECONDS = "60";
@@ -22,7 +22,7 @@ async function main([seconds = DEFAULT_SECONDS, ...found]) {
   const folder = path.join(buildFolder, "fuzz");
   const program = path.join(folder, "fuzz");
   const { objects, problem } = await compileObjects(compiler, {
-    sources: sourcesWhere((file) => !file.startsWith("addon") && file !== "self-test-main.cpp"),
+    sources: selfTestSources("test/self-test-fuzz.cpp"),
     flags: FLAGS,
     folder: `${program}-objects`,
   });

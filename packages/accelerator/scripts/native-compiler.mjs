@@ -9,7 +9,7 @@ import process from "node:process";
 
 const packageFolder = path.resolve(import.meta.dirname, "..");
 
-/** Where the C++ sources are. */
+/** Where the C++ sources are, in folders; includes are relative to it. */
 export const nativeFolder = path.join(packageFolder, "native");
 
 /** Where everything compiled goes. */
@@ -50,10 +50,31 @@ export function shortComplaint(complaint) {
   return ["…", ...lines.slice(-COMPLAINT_LINES)].join("\n");
 }
 
-/** Source files whose name passes the test, as full paths. */
-export function sourcesWhere(isWanted, folder = nativeFolder) {
-  const files = readdirSync(folder).filter((file) => file.endsWith(".cpp") && isWanted(file));
-  return files.toSorted().map((file) => path.join(folder, file));
+/** All C++ files as paths relative to `nativeFolder`, such as `search/search.cpp`, in a fixed order. */
+export function nativeFiles() {
+  const files = readdirSync(nativeFolder, { encoding: "utf8", recursive: true });
+  return files.filter((file) => /\.(cpp|h)$/.test(file)).toSorted();
+}
+
+/** Source files of the addon, as paths relative to `nativeFolder`. */
+export function addonSources() {
+  return nativeFiles().filter((file) => file.endsWith(".cpp") && !file.startsWith("test/"));
+}
+
+/** Either of them has the entry point of a program: one runs the self-test, one serves libFuzzer. */
+const ENTRY_POINTS = new Set(["test/self-test-main.cpp", "test/self-test-fuzz.cpp"]);
+
+/** Source files of the self-test with one of its entry points, relative to `nativeFolder`. */
+export function selfTestSources(entryPoint = "test/self-test-main.cpp") {
+  const sources = nativeFiles().filter(
+    (file) => file.endsWith(".cpp") && !file.startsWith("addon/"),
+  );
+  return sources.filter((file) => file === entryPoint || !ENTRY_POINTS.has(file));
+}
+
+/** The object file that `compileObjects` makes of a source, a path relative to `nativeFolder`. */
+export function objectFile(folder, source) {
+  return path.join(folder, `${source.replaceAll("/", "-")}.o`);
 }
 
 /** Where node_api.h is: the package, else the Node installation. */
@@ -72,16 +93,19 @@ export function compile(compiler, args) {
   return result.status === 0 ? undefined : complaintOf(compiler, result);
 }
 
-/** Compiles each source on its own, on all processors; gives the object files or complaints. */
-export async function compileObjects(compiler, { sources, flags, folder }) {
+/**
+ * Compiles each source on its own, on all processors; gives the object files or complaints. Sources are
+ * relative to `root`, which is `nativeFolder` or a copy of it.
+ */
+export async function compileObjects(compiler, { sources, root = nativeFolder, flags, folder }) {
   mkdirSync(folder, { recursive: true });
   const waiting = [...sources];
-  const objects = sources.map((source) => path.join(folder, `${path.basename(source)}.o`));
+  const objects = sources.map((source) => objectFile(folder, source));
   const complaints = [];
   async function work() {
     for (let source = waiting.shift(); source !== undefined; source = waiting.shift()) {
-      const object = path.join(folder, `${path.basename(source)}.o`);
-      const args = [...FLAGS, ...flags, "-c", source, "-o", object];
+      const input = ["-I", root, "-c", path.join(root, source)];
+      const args = [...FLAGS, ...flags, ...input, "-o", objectFile(folder, source)];
       const complaint = await complaintFrom(compiler, args);
       if (complaint !== undefined) complaints.push(complaint);
     }

@@ -1,17 +1,10 @@
 // Shows that the native self-test can fail: compiles it with one thing wrong at a time, from a copy of
-// the sources, and expects it to notice. Where a constant is larger than the proof of `bound.h` needs,
-// it is set to just below the need. `npm run test:mutants -- slack` takes those whose name has a word.
+// the sources, and expects it to notice. Where a constant is larger than the proof of
+// `kernels/bound.h` needs, it is set to just below the need. `npm run test:mutants -- slack` takes
+// those whose name has a word.
 
 import { spawnSync } from "node:child_process";
-import {
-  copyFileSync,
-  mkdirSync,
-  readFileSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import process from "node:process";
 import {
@@ -20,7 +13,8 @@ import {
   compileObjects,
   findCompiler,
   nativeFolder,
-  sourcesWhere,
+  objectFile,
+  selfTestSources,
 } from "./native-compiler.mjs";
 
 const FLAGS = ["-O1", "-w"];
@@ -30,211 +24,257 @@ const program = path.join(folder, "self-test");
 
 /** Each: what is wrong, where, the text and what replaces it, and the part of the test to notice. */
 const MUTANTS = [
-  ["no relative slack", "bound.h", "RELATIVE_SLACK = 1e-6", "RELATIVE_SLACK = 0", "bounds"],
+  ["no relative slack", "kernels/bound.h", "RELATIVE_SLACK = 1e-6", "RELATIVE_SLACK = 0", "bounds"],
   [
     "relative slack below 2^-24",
-    "bound.h",
+    "kernels/bound.h",
     "RELATIVE_SLACK = 1e-6",
     "RELATIVE_SLACK = 5.5e-8",
     "bounds",
   ],
-  ["no absolute slack", "bound.h", "ABSOLUTE_SLACK = 1e-44", "ABSOLUTE_SLACK = 0", "bounds"],
+  [
+    "no absolute slack",
+    "kernels/bound.h",
+    "ABSOLUTE_SLACK = 1e-44",
+    "ABSOLUTE_SLACK = 0",
+    "bounds",
+  ],
   [
     "absolute slack below 2^-150",
-    "bound.h",
+    "kernels/bound.h",
     "ABSOLUTE_SLACK = 1e-44",
     "ABSOLUTE_SLACK = 6.5e-46",
     "bounds",
   ],
-  ["no norm slack", "bound.h", "= 1 + RELATIVE_SLACK", "= 1", "bounds"],
-  ["no absolute slack of norms", "bound.h", "NORM_SLACK + ABSOLUTE_SLACK", "NORM_SLACK", "bounds"],
-  ["no row error", "bound.h", "block.rowError * norm +", "0 +", "bounds"],
+  ["no norm slack", "kernels/bound.h", "= 1 + RELATIVE_SLACK", "= 1", "bounds"],
+  [
+    "no absolute slack of norms",
+    "kernels/bound.h",
+    "NORM_SLACK + ABSOLUTE_SLACK",
+    "NORM_SLACK",
+    "bounds",
+  ],
+  ["no row error", "kernels/bound.h", "block.rowError * norm +", "0 +", "bounds"],
   [
     "a thousandth less row error",
-    "bound.h",
+    "kernels/bound.h",
     "block.rowError * norm +",
     "0.999 * block.rowError * norm +",
     "bounds",
   ],
-  ["no query error", "bound.h", "block.codeNorm * error;", "0;", "bounds"],
+  ["no query error", "kernels/bound.h", "block.codeNorm * error;", "0;", "bounds"],
   [
     "a limit rounded up too far",
-    "bound.h",
+    "kernels/bound.h",
     "limit += lanes.offset[i];",
     "limit += lanes.offset[i] + 1.1;",
     "bounds",
   ],
-  ["limits that end too early", "bound.h", "LIMIT_MAX = 1.07e9", "LIMIT_MAX = 1.05e9", "bounds"],
-  ["limits that end too late", "bound.h", "LIMIT_MAX = 1.07e9", "LIMIT_MAX = 1.2e9", "kernels"],
+  [
+    "limits that end too early",
+    "kernels/bound.h",
+    "LIMIT_MAX = 1.07e9",
+    "LIMIT_MAX = 1.05e9",
+    "bounds",
+  ],
+  [
+    "limits that end too late",
+    "kernels/bound.h",
+    "LIMIT_MAX = 1.07e9",
+    "LIMIT_MAX = 1.2e9",
+    "kernels",
+  ],
   [
     "lower bounds too high",
-    "bound.h",
+    "kernels/bound.h",
     "<float>(middle - error)",
     "<float>(middle - 0.999 * error)",
     "bounds",
   ],
   [
     "upper bounds too low",
-    "bound.h",
+    "kernels/bound.h",
     "<float>(middle + error)",
     "<float>(middle + 0.999 * error)",
     "bounds",
   ],
-  ["query norms not rounded up", "query-code.cpp", "ROUND_UP = 1 + 1e-9", "ROUND_UP = 1", "bounds"],
-  ["table norms not rounded up", "row-coder.h", "ROUND_UP = 1 + 1e-9", "ROUND_UP = 1", "bounds"],
+  [
+    "query norms not rounded up",
+    "search/query-code.cpp",
+    "ROUND_UP = 1 + 1e-9",
+    "ROUND_UP = 1",
+    "bounds",
+  ],
+  [
+    "table norms not rounded up",
+    "table/row-coder.h",
+    "ROUND_UP = 1 + 1e-9",
+    "ROUND_UP = 1",
+    "bounds",
+  ],
   [
     "a shift by too little",
-    "row-checks.cpp",
+    "table/row-checks.cpp",
     "shift(PIECE_BYTES)",
     "shift(PIECE_BYTES - 1)",
     "checks",
   ],
-  ["infinity taken for a number", "row-checks.cpp", "== 0x7f800000u", "> 0x7f800000u", "checks"],
-  ["values where a row has none", "row-coder-loops.h", "* middle * present", "* middle", "coders"],
-  ["keys by some of their digits", "key-sort.h", "PASSES = 3", "PASSES = 1", "coders"],
+  [
+    "infinity taken for a number",
+    "table/row-checks.cpp",
+    "== 0x7f800000u",
+    "> 0x7f800000u",
+    "checks",
+  ],
+  [
+    "values where a row has none",
+    "table/row-coder-loops.h",
+    "* middle * present",
+    "* middle",
+    "coders",
+  ],
+  ["keys by some of their digits", "table/key-sort.h", "PASSES = 3", "PASSES = 1", "coders"],
   [
     "equal scores in the order of digits",
-    "key-sort.h",
+    "table/key-sort.h",
     "keys.data() + end)",
     "keys.data() + start)",
     "searches",
   ],
   [
     "a coding of another scale",
-    "search.cpp",
+    "search/search.cpp",
     "->dimScales() != scales",
     "->dimScales().empty()",
     "searches",
   ],
   [
     "a part of the queries with another's exclusions",
-    "search-split.cpp",
+    "search/search-split.cpp",
     "assign(rows + starts[start],",
     "assign(rows,",
     "searches",
   ],
   [
     "a part of the queries without a mask",
-    "search-split.cpp",
+    "search/search-split.cpp",
     "= request_.hasAdmittedRows",
     "= false",
     "searches",
   ],
   [
     "parts of survivors that do not meet",
-    "search-finish.cpp",
+    "search/search-finish.cpp",
     "(part + 1) * scored / scoredParts_",
     "(part + 1) * (scored / scoredParts_)",
     "searches",
   ],
   [
     "query norms less than RELATIVE_SLACK makes up for",
-    "search.cpp",
+    "search/search.cpp",
     "ROUND_UP = 1 + 1e-9",
     "ROUND_UP = 1 - 3e-6",
     "searches",
   ],
   [
     "scores that overflow are filtered",
-    "search.cpp",
+    "search/search.cpp",
     "OVERFLOW_NORM = 1e37",
     "OVERFLOW_NORM = 1e99",
     "searches",
   ],
   [
     "a threshold one too few reach",
-    "candidate-pool.cpp",
+    "search/candidate-pool.cpp",
     "if (count < k_)",
     "if (count + 1 < k_)",
     "searches",
   ],
   [
     "who might reach the threshold is dropped",
-    "candidate-pool.cpp",
+    "search/candidate-pool.cpp",
     ".upper >= least",
     ".lower >= least",
     "searches",
   ],
   [
     "who might reach the last score is dropped",
-    "search-finish.cpp",
+    "search/search-finish.cpp",
     ".upper < least",
     ".lower < least",
     "searches",
   ],
   [
     "guesses are trusted",
-    "search-finish.cpp",
+    "search/search-finish.cpp",
     "if (isConfirmed(query, keys))",
     "if (true)",
     "guesses",
   ],
   [
     "a query filtered again keeps its guess",
-    "search-finish.cpp",
+    "search/search-finish.cpp",
     "thresholds_[query].reset(",
     "thresholds_[query].raiseTo(",
     "guesses",
   ],
   [
     "blocks cut anew while some are out",
-    "scratch-store.cpp",
+    "search/scratch-store.cpp",
     "if (--takenBlocks_ > 0) return;",
     "--takenBlocks_;",
     "memory",
   ],
   [
     "blocks smaller than asked for",
-    "scratch-store.cpp",
+    "search/scratch-store.cpp",
     "(bytes + step - 1) / step",
     "bytes / step",
     "memory",
   ],
   [
     "codes that saturate AVX2's sums",
-    "kernel-avx2.cpp",
+    "kernels/kernel-avx2.cpp",
     "CODE_MAX = 63",
     "CODE_MAX = 65",
     "kernels",
   ],
   [
     "a sum of zero does not survive",
-    "kernel-portable.cpp",
+    "kernels/kernel-portable.cpp",
     "sums[r] >= 0",
     "sums[r] > 0",
     "kernels",
   ],
   [
     "a query whose survivors are not told of",
-    "kernel-portable.cpp",
+    "kernels/kernel-portable.cpp",
     "survivors != 0",
     "survivors > 1",
     "kernels",
   ],
-  ["scores of another tree", "kernel-portable.cpp", "lanes[4]) +", "lanes[2]) +", "kernels"],
+  [
+    "scores of another tree",
+    "kernels/kernel-portable.cpp",
+    "lanes[4]) +",
+    "lanes[2]) +",
+    "kernels",
+  ],
 ];
 
 /** Sources that see this file: itself, or all that include it. */
 function sourcesSeeing(file) {
-  if (file.endsWith(".cpp")) return [path.join(copyFolder, file)];
-  return sourcesWhere(isTested, copyFolder).filter((source) =>
-    readFileSync(source, "utf8").includes(`#include "${file}"`),
+  if (file.endsWith(".cpp")) return [file];
+  return selfTestSources().filter((source) =>
+    readFileSync(path.join(nativeFolder, source), "utf8").includes(`#include "${file}"`),
   );
-}
-
-function isTested(file) {
-  return !file.startsWith("addon") && file !== "self-test-fuzz.cpp";
-}
-
-function objectOf(source) {
-  return path.join(folder, `${path.basename(source)}.o`);
 }
 
 /** Compiles these sources and links them with what the others were compiled to. */
 async function compileSources(compiler, sources) {
-  const made = await compileObjects(compiler, { sources, flags: FLAGS, folder });
+  const made = await compileObjects(compiler, { sources, root: copyFolder, flags: FLAGS, folder });
   if (made.problem !== undefined) return made.problem;
-  const objects = sourcesWhere(isTested, copyFolder).map(objectOf);
+  const objects = selfTestSources().map((source) => objectFile(folder, source));
   return compile(compiler, [...FLAGS, "-o", program, ...objects]);
 }
 
@@ -248,7 +288,7 @@ async function tryMutant(compiler, [name, file, text, replacement, part]) {
   const original = readFileSync(path.join(nativeFolder, file), "utf8");
   if (original.split(text).length !== 2) return `${file} has not one "${text}"`;
   const sources = sourcesSeeing(file);
-  const objects = sources.map(objectOf);
+  const objects = sources.map((source) => objectFile(folder, source));
   for (const object of objects) renameSync(object, `${object}.sound`);
   writeFileSync(path.join(copyFolder, file), original.replace(text, replacement));
   const problem = await compileSources(compiler, sources);
@@ -265,18 +305,16 @@ async function main(words) {
   const compiler = findCompiler();
   if (compiler === undefined) return "no C++ compiler (g++, c++ or clang++)";
   rmSync(folder, { recursive: true, force: true });
-  mkdirSync(copyFolder, { recursive: true });
-  for (const file of readdirSync(nativeFolder)) {
-    copyFileSync(path.join(nativeFolder, file), path.join(copyFolder, file));
-  }
-  const problem = await compileSources(compiler, sourcesWhere(isTested, copyFolder));
+  mkdirSync(folder, { recursive: true });
+  cpSync(nativeFolder, copyFolder, { recursive: true });
+  const problem = await compileSources(compiler, selfTestSources());
   if (problem !== undefined) return problem;
   const { isPassed, lastLine } = runPart(["kernels", "bounds", "searches"]);
   if (!isPassed) return `without a mutant: ${lastLine}`;
   const wanted = MUTANTS.filter(
     ([name, file]) =>
       words.every((word) => name.includes(word)) &&
-      (process.arch === "x64" || !file.startsWith("kernel-avx")),
+      (process.arch === "x64" || !file.startsWith("kernels/kernel-avx")),
   );
   const survivors = [];
   for (const mutant of wanted) {

@@ -9,7 +9,7 @@ import {
   compile,
   compileObjects,
   findCompiler,
-  sourcesWhere,
+  selfTestSources,
 } from "./native-compiler.mjs";
 
 const VARIANTS = {
@@ -20,7 +20,7 @@ const VARIANTS = {
 
 async function compileVariant(compiler, flags, program) {
   const { objects, problem } = await compileObjects(compiler, {
-    sources: sourcesWhere((file) => !file.startsWith("addon") && file !== "self-test-fuzz.cpp"),
+    sources: selfTestSources(),
     flags,
     folder: `${program}-objects`,
   });

@@ -53,9 +53,9 @@ describe("a build that cannot be", () => {
   beforeEach(() => {
     folder = mkdtempSync(path.join(tmpdir(), "winnow-native-build-"));
     cpSync(scripts, path.join(folder, "scripts"), { recursive: true });
-    mkdirSync(path.join(folder, "native"));
+    mkdirSync(path.join(folder, "native", "addon"), { recursive: true });
     mkdirSync(path.join(folder, "bin"));
-    writeFileSync(path.join(folder, "native", "addon.cpp"), "int main() { return 0; }\n");
+    writeFileSync(path.join(folder, "native", "addon", "addon.cpp"), "int main() { return 0; }\n");
   });
 
   afterEach(() => rmSync(folder, { recursive: true }));

@@ -1,0 +1,180 @@
+// Searches for JavaScript: a device is a team of threads and a kernel; a search is started, gives a
+// promise, and can be cancelled while it runs.
+
+#include <new>
+
+#include "addon/addon-work.h"
+#include "addon/addon.h"
+#include "search/search.h"
+#include "search/thread-team.h"
+
+namespace winnow {
+
+namespace {
+
+struct Device {
+  Device(uint32_t threads, const Kernel* chosen) : team(threads), kernel(chosen) {}
+  ThreadTeam team;
+  const Kernel* kernel;
+  ScratchStore scratch;
+};
+
+constexpr napi_type_tag DEVICE_TAG = {0x6b1f3d0a52c84f17, 0x91c7d5e3a80b264d};
+constexpr napi_type_tag SEARCH_TAG = {0x0e9a7c61b4d25f38, 0xa3f1846bd7590ce2};
+
+class SearchWork : public AsyncWork {
+ public:
+  SearchWork(std::shared_ptr<Device> device, std::shared_ptr<Search> search)
+      : device_(std::move(device)), search_(std::move(search)) {}
+
+  void execute() override { isComplete_ = search_->run(device_->team); }
+
+  napi_value settle(napi_env env, napi_value* error) override {
+    if (!isComplete_) {
+      const bool isMemory = search_->isOutOfMemory();
+      *error = isMemory ? makeError(env, "ENOMEM", "not enough memory for this search")
+                        : makeError(env, "ECANCELED", "the search was cancelled");
+      return nullptr;
+    }
+    const SearchAnswer& answer = search_->answer();
+    const SearchCounters& counters = search_->counters();
+    napi_value result = nullptr;
+    check(env, napi_create_object(env, &result));
+    set(env, result, "counts",
+        makeArray(env, napi_uint32_array, answer.counts.data(), answer.counts.size()));
+    set(env, result, "scores",
+        makeArray(env, napi_float32_array, answer.scores.data(), answer.scores.size()));
+    set(env, result, "rows",
+        makeArray(env, napi_uint32_array, answer.rows.data(), answer.rows.size()));
+    set(env, result, "rescored", makeNumber(env, static_cast<double>(counters.rescored.load())));
+    set(env, result, "repeatedQueries",
+        makeNumber(env, static_cast<double>(counters.repeatedQueries.load())));
+    set(env, result, "denseQueries",
+        makeNumber(env, static_cast<double>(counters.denseQueries.load())));
+    return result;
+  }
+
+ private:
+  static void set(napi_env env, napi_value object, const char* name, napi_value value) {
+    check(env, napi_set_named_property(env, object, name, value));
+  }
+
+  std::shared_ptr<Device> device_;
+  /** Ends before the device, of whose memory it takes. */
+  std::shared_ptr<Search> search_;
+  bool isComplete_ = false;
+};
+
+std::vector<TablePointer> tablesOf(napi_env env, napi_value array) {
+  uint32_t count = 0;
+  check(env, napi_get_array_length(env, array, &count));
+  std::vector<TablePointer> tables;
+  for (uint32_t i = 0; i < count; ++i) {
+    napi_value handle = nullptr;
+    check(env, napi_get_element(env, array, i, &handle));
+    const auto& table = fromHandle<Table>(env, TABLE_TAG, handle);
+    if (!table->shape().isSearched) throwTypeError(env, "a table was loaded for gathering only");
+    tables.push_back(table);
+  }
+  return tables;
+}
+
+/** Starts and ends must lie within the rows, or a scan would read beyond them. */
+void readExcluded(napi_env env, napi_value rows, napi_value starts, SearchRequest& request) {
+  if (isUndefined(env, rows)) return;
+  const ArrayView<uint32_t> excluded = toWords(env, rows);
+  const ArrayView<uint32_t> begins = toWords(env, starts);
+  request.excludedRows.assign(excluded.data, excluded.data + excluded.count);
+  request.excludedStarts.assign(begins.data, begins.data + begins.count);
+  bool isSound = begins.count == size_t{request.queries} + 1 &&
+                 request.excludedStarts.back() <= excluded.count;
+  for (size_t i = 1; isSound && i < begins.count; ++i) {
+    isSound = request.excludedStarts[i - 1] <= request.excludedStarts[i];
+  }
+  if (!isSound) throwTypeError(env, "the lists of excluded rows do not fit the queries");
+}
+
+SearchRequest requestOf(napi_env env, const napi_value* values) {
+  SearchRequest request;
+  request.tables = tablesOf(env, values[0]);
+  if (request.tables.empty()) throwTypeError(env, "a search needs a table");
+  request.dim = request.tables[0]->shape().dim;
+  uint64_t rows = 0;
+  for (const TablePointer& table : request.tables) {
+    if (table->shape().dim != request.dim) throwTypeError(env, "the tables differ in dim");
+    rows += table->shape().rows;
+  }
+  const ArrayView<float> vectors = toFloats(env, values[1]);
+  if (vectors.count % request.dim != 0) throwTypeError(env, "half a query");
+  request.queries = static_cast<uint32_t>(vectors.count / request.dim);
+  request.vectors.assign(vectors.data, vectors.data + vectors.count);
+  request.k = toUint32(env, values[2]);
+  if (request.k > rows) throwTypeError(env, "k exceeds the rows");
+  readExcluded(env, values[3], values[4], request);
+  request.hasAdmittedRows = !isUndefined(env, values[5]);
+  if (request.hasAdmittedRows) {
+    const ArrayView<uint8_t> bits = toBytes(env, values[5]);
+    request.admittedRows.assign(bits.data, bits.data + bits.count);
+  }
+  if (!isUndefined(env, values[6])) {
+    const ArrayView<double> weights = toDoubles(env, values[6]);
+    if (weights.count != 4) throwTypeError(env, "four weights are needed");
+    const double* w = weights.data;
+    request.weights = {w[0], w[1], w[2], w[3]};
+  }
+  return request;
+}
+
+}  // namespace
+
+napi_value createDevice(napi_env env, napi_callback_info info) {
+  return guardCall(env, [&] {
+    const Arguments<2> arguments(env, info);
+    const uint32_t threads = toUint32(env, arguments.values[0]);
+    const bool isAny = isUndefined(env, arguments.values[1]);
+    const std::string name = isAny ? "" : toText(env, arguments.values[1]);
+    const Kernel* kernel = selectKernel(isAny ? nullptr : name.c_str());
+    napi_value device = nullptr;
+    check(env, napi_create_object(env, &device));
+    const auto team = std::make_shared<Device>(threads, kernel);
+    const napi_value handle = makeHandle<Device>(env, DEVICE_TAG, team);
+    check(env, napi_set_named_property(env, device, "handle", handle));
+    check(env, napi_set_named_property(env, device, "kernel", makeText(env, kernel->name)));
+    return device;
+  });
+}
+
+napi_value releaseDevice(napi_env env, napi_callback_info info) {
+  return guardCall(env, [&] {
+    const Arguments<1> arguments(env, info);
+    fromHandle<Device>(env, DEVICE_TAG, arguments.values[0]).reset();
+    return makeUndefined(env);
+  });
+}
+
+napi_value startSearch(napi_env env, napi_callback_info info) {
+  return guardCall(env, [&] {
+    const Arguments<8> arguments(env, info);
+    const auto& device = fromHandle<Device>(env, DEVICE_TAG, arguments.values[0]);
+    SearchRequest request = requestOf(env, arguments.values + 1);
+    const auto search = std::make_shared<Search>(std::move(request), *device->kernel, device->scratch);
+    napi_value started = nullptr;
+    check(env, napi_create_object(env, &started));
+    // The handle may live until JavaScript collects it, so it must not hold the tables.
+    const napi_value handle = makeHandle(env, SEARCH_TAG, search->stopFlag());
+    check(env, napi_set_named_property(env, started, "handle", handle));
+    const napi_value promise = AsyncWork::start(env, new SearchWork(device, search));
+    check(env, napi_set_named_property(env, started, "answer", promise));
+    return started;
+  });
+}
+
+napi_value cancelSearch(napi_env env, napi_callback_info info) {
+  return guardCall(env, [&] {
+    const Arguments<1> arguments(env, info);
+    fromHandle<std::atomic<bool>>(env, SEARCH_TAG, arguments.values[0])->store(true);
+    return makeUndefined(env);
+  });
+}
+
+}  // namespace winnow

@@ -1,0 +1,34 @@
+// Entrance of the addon. It keeps no state of its own, so that any number of threads may load it.
+
+#include "addon/addon.h"
+
+namespace {
+
+struct Export {
+  const char* name;
+  napi_callback call;
+};
+
+const Export EXPORTS[] = {
+    {"tableBytes", winnow::tableBytes},       {"createTable", winnow::createTable},
+    {"appendRows", winnow::appendRows},       {"buildTable", winnow::buildTable},
+    {"gatherRows", winnow::gatherRows},       {"releaseTable", winnow::releaseTable},
+    {"createDevice", winnow::createDevice},   {"releaseDevice", winnow::releaseDevice},
+    {"startSearch", winnow::startSearch},     {"cancelSearch", winnow::cancelSearch},
+    {"extendChecksum", winnow::extendChecksum}, {"indexOfInfinite", winnow::indexOfInfinite},
+    {"exitAtOnce", winnow::exitAtOnce},
+};
+
+}  // namespace
+
+NAPI_MODULE_INIT() {
+  for (const Export& entry : EXPORTS) {
+    napi_value function = nullptr;
+    if (napi_create_function(env, entry.name, NAPI_AUTO_LENGTH, entry.call, nullptr, &function) !=
+        napi_ok) {
+      return nullptr;
+    }
+    if (napi_set_named_property(env, exports, entry.name, function) != napi_ok) return nullptr;
+  }
+  return exports;
+}

@@ -1,0 +1,45 @@
+// Coding queries: symmetric signed codes with one scale.
+
+#include "search/query-code.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace winnow {
+
+namespace {
+constexpr double ROUND_UP = 1 + 1e-9;
+}
+
+QueryCode encodeQuery(const Table& table, const Kernel& kernel, const double* query,
+                      uint32_t* words) {
+  const uint32_t dim = table.shape().dim;
+  const double* dimScales = table.dimScales().data();
+  double peak = 0;
+  for (uint32_t j = 0; j < dim; ++j) peak = std::max(peak, std::fabs(query[j] * dimScales[j]));
+  QueryCode code{peak / kernel.codeMax, 0, 0, 0, 0};
+  code.inverseScale = 1 / code.scale;
+  double norm = 0, error = 0;
+  int32_t sum = 0;
+  for (uint32_t group = 0; group < table.groups(); ++group) {
+    uint32_t word = 0;
+    for (uint32_t j = group * 4; j < std::min(group * 4 + 4, dim); ++j) {
+      const double value = query[j] * dimScales[j];
+      const double steps = value * code.inverseScale;
+      int32_t rounded = static_cast<int32_t>(steps < 0 ? steps - 0.5 : steps + 0.5);
+      rounded = std::min(std::max(rounded, -kernel.codeMax), kernel.codeMax);
+      const double rest = value - code.scale * rounded;
+      norm += value * value;
+      error += rest * rest;
+      sum += rounded;
+      word |= (static_cast<uint32_t>(rounded) & 0xffu) << (8 * (j % 4));
+    }
+    words[group] = word;
+  }
+  code.norm = std::sqrt(norm) * ROUND_UP;
+  code.error = std::sqrt(error) * ROUND_UP;
+  code.offset = CODE_MIDDLE * sum;
+  return code;
+}
+
+}  // namespace winnow

@@ -1,0 +1,30 @@
+// A query as the filter reads it. It depends on the table, whose dimensions are scaled: dimension j of
+// the query is multiplied by what the table's was divided by, so that the product stays the same.
+
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/kernel.h"
+
+namespace winnow {
+
+struct QueryCode {
+  double scale;
+  /** 1 / scale. */
+  double inverseScale;
+  /** |q| of the scaled query, and |q − what its codes stand for|; both rounded up. */
+  double norm;
+  double error;
+  /** CODE_MIDDLE · Σ codes. */
+  double offset;
+};
+
+/**
+ * Codes a finite query that is not zero. `query`: float64 [dim]; `words`: out, one word of four codes
+ * per group of dims.
+ */
+QueryCode encodeQuery(const Table& table, const Kernel& kernel, const double* query,
+                      uint32_t* words);
+
+}  // namespace winnow

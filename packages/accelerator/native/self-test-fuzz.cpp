@@ -1,8 +1,0 @@
-// The entrance of libFuzzer, which invents the bytes and keeps those that reach new code.
-
-#include "self-test-random.h"
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t count) {
-  winnow::test::testBytes(data, count);
-  return 0;
-}
