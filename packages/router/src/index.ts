@@ -39,6 +39,7 @@ export { createRouter } from "./router.ts";
 export type { Router, RouterCounters, RouterDependencies } from "./router.ts";
 export type { SavedWorkers } from "./workers/worker-links.ts";
 export type { RouterObserver, RouterStage, SecondAttempt } from "./router-observer.ts";
+export type { RequestLimits } from "./request-limits.ts";
 export { resolveRouterOptions } from "./router-settings.ts";
 export type { RouterOptions, RouterSettings } from "./router-settings.ts";
 export type { VersionLabels } from "./router-settings.ts";

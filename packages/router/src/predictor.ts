@@ -2,6 +2,7 @@
 // gather). `http/` knows only this; `Router` implements it.
 
 import type { ModelProgram, SignatureProgram, Tensor } from "@winnow/core";
+import type { RequestLimits } from "./request-limits.ts";
 
 /** The model a URL names. At most one of version and label. */
 export interface ModelTarget {
@@ -57,6 +58,8 @@ export interface VersionStatus {
 
 /** What the HTTP side needs from the cluster side. */
 export interface Predictor {
+  /** What one request may ask; readers of requests refuse by these what `predict` would refuse. */
+  readonly limits: RequestLimits;
   /**
    * Resolves a target to a version that can answer.
    * @throws WinnowError NOT_FOUND `Servable not found for request: …`; INVALID_ARGUMENT for an unknown

@@ -1,127 +1,124 @@
-// What one request may ask, checked before any work is done for it. What is too much is the client's
-// to change (400), so the message says the limit.
+// What one request may ask, each limit said once. The numbers are settings of the router
+// (`RouterSettings`); the HTTP and gRPC doors read them from the predictor they answer from
+// (`Predictor.limits`); and whoever finds a request above a limit refuses it by a function of this file.
+// So REST, gRPC and the router name the same number in the same words, whichever of them looks first.
+// What is above a limit is the client's to change: INVALID_ARGUMENT, with the limit in the message.
 
 import { WinnowError } from "@winnow/core";
 import { keyBytes } from "@winnow/cluster";
-import type { ModelProgram, SignatureProgram, Tensor, TopKStep } from "@winnow/core";
-import type { PredictRequest } from "./predictor.ts";
-import type { RouterSettings } from "./router-settings.ts";
-import { requestCost } from "./admission/search-cost.ts";
+import type { SignatureProgram, Tensor } from "@winnow/core";
 
-/** Score, row, and an id of usual length: what one candidate of an answer is reckoned at. */
-const CANDIDATE_BYTES = 40;
-
-/** What a request asks for beside its inputs, made fit for the program, and its size. */
-export interface RequestWishes {
-  /** What its searches are reckoned at. */
-  readonly rows: number;
-  /** Asked instead of every search's own k: at most the rows of the smallest table searched. */
-  readonly k: number | undefined;
-  readonly exclude: readonly Tensor[];
+/** What one request may ask. */
+export interface RequestLimits {
+  /** Default 4096. Instances of one request. */
+  readonly instancesMax: number;
+  /** Default 4096. The largest `k` a request may ask for. */
+  readonly kMax: number;
+  /** Default 1,677,721. Candidates of one answer: its instances times its k. */
+  readonly candidatesMax: number;
+  /** Default 65,536. Excluded ids of one request, all lists together. */
+  readonly excludedIdsMax: number;
+  /**
+   * Default 1 MiB. Bytes of all excluded ids of one request; each part of its search takes its lists
+   * along to every worker. More excludes more or longer ids, and holds up whoever comes behind.
+   */
+  readonly excludedBytesMax: number;
+  /** Default 8 MiB. Bytes of the keys of one look-up. */
+  readonly lookupBytesMax: number;
+  /** Default 8,388,608. JSON values of one body; each costs 17 bytes while it is read. */
+  readonly jsonValuesMax: number;
+  /** Default 256 MiB. Bytes of one answer as JSON; more get 429. */
+  readonly answerBytesMax: number;
 }
 
-/** Checks a request against the limits. @throws WinnowError INVALID_ARGUMENT */
-export function checkRequest(
-  program: ModelProgram,
-  request: PredictRequest,
-  settings: RouterSettings,
-): RequestWishes {
-  const searches = request.signature.steps.filter((step) => step.kind === "topK");
-  const instances = instancesOf(request.signature, request.inputs);
-  if (instances > settings.instancesMax) {
-    throw tooMuch(`${instances} instances; a request takes at most ${settings.instancesMax}`);
-  }
-  const k = checkK(request, { program, searches, kMax: settings.kMax });
-  const exclude = request.exclude ?? [];
-  const excludedBytes = exclude.map(keyBytes);
-  checkExclusions(request.signature, { exclude, excludedBytes }, { searches, settings });
-  const candidates = searches.reduce((sum, step) => sum + instances * (k ?? step.k), 0);
-  if (candidates * CANDIDATE_BYTES > settings.answerBytesMax) {
-    const most = Math.floor(settings.answerBytesMax / CANDIDATE_BYTES);
-    throw tooMuch(`${candidates} items in one answer; at most ${most}: send fewer instances`);
-  }
-  const { tables } = program;
-  const textBytes = textBytesOf(request.inputs);
-  const asked = { signature: request.signature, tables, instances, k, excludedBytes, textBytes };
-  const rows = requestCost(asked, settings);
-  return { rows, k, exclude };
-}
+/** The limits where an operator sets none. */
+export const DEFAULT_REQUEST_LIMITS: RequestLimits = {
+  instancesMax: 4096,
+  kMax: 4096,
+  // 64 MiB, at 40 bytes for a score, a row and an id of usual length.
+  candidatesMax: Math.floor((64 * 2 ** 20) / 40),
+  excludedIdsMax: 65_536,
+  excludedBytesMax: 2 ** 20,
+  lookupBytesMax: 8 * 2 ** 20,
+  jsonValuesMax: 8 * 2 ** 20,
+  answerBytesMax: 256 * 2 ** 20,
+};
 
-/** The largest first dimension of the inputs that have one: the batch. */
-function instancesOf(signature: SignatureProgram, inputs: ReadonlyMap<string, Tensor>): number {
+/** The batch of a request: the largest first dimension of the inputs that have one, at least 1. */
+export function instancesOf(
+  signature: Pick<SignatureProgram, "inputs">,
+  inputs: ReadonlyMap<string, Tensor>,
+): number {
   const sizes = signature.inputs.map((input) => inputs.get(input.name)?.shape[0] ?? 1);
   return Math.max(1, ...sizes);
 }
 
-function checkK(
-  request: PredictRequest,
-  known: {
-    readonly program: ModelProgram;
-    readonly searches: readonly TopKStep[];
-    readonly kMax: number;
-  },
-): number | undefined {
-  const { k } = request;
-  if (k === undefined) return undefined;
-  if (!Number.isSafeInteger(k) || k < 1 || k > known.kMax) {
-    throw tooMuch(`"k" ${k}; it must be an integer from 1 to ${known.kMax}`);
-  }
-  if (known.searches.length === 0) throw withoutSearch("k", request.signature);
-  return Math.min(k, ...known.searches.map((step) => known.program.tables[step.table]!.rows));
-}
-
-function checkExclusions(
-  signature: SignatureProgram,
-  { exclude, excludedBytes }: Exclusions,
-  known: { readonly searches: readonly TopKStep[]; readonly settings: RouterSettings },
+/** @throws WinnowError INVALID_ARGUMENT */
+export function checkInstances(
+  instances: number,
+  { instancesMax }: Pick<RequestLimits, "instancesMax">,
 ): void {
-  if (exclude.length === 0) return;
-  if (known.searches.length === 0) throw withoutSearch("exclude", signature);
-  const ids = exclude.reduce((sum, list) => sum + list.data.length, 0);
-  const { excludedIdsMax, excludedBytesMax } = known.settings;
-  if (ids > excludedIdsMax) {
-    throw tooMuch(`${ids} excluded ids; a request takes at most ${excludedIdsMax}`);
-  }
-  const bytes = excludedBytes.reduce((sum, more) => sum + more, 0);
-  if (bytes > excludedBytesMax) {
-    throw tooMuch(
-      `${ids} excluded ids of ${bytes} bytes; a request takes at most ${excludedBytesMax} bytes of ` +
-        "them (excludedBytesMax)",
-    );
-  }
+  if (instances <= instancesMax) return;
+  refuse(`The request has ${instances} instances; at most ${instancesMax} are allowed`);
 }
 
-interface Exclusions {
-  readonly exclude: readonly Tensor[];
-  /** Of each list. */
-  readonly excludedBytes: readonly number[];
+/** `text`: the k as the request has it, for the message. @throws WinnowError INVALID_ARGUMENT */
+export function checkK(
+  k: number,
+  { kMax }: Pick<RequestLimits, "kMax">,
+  text: () => string = () => String(k),
+): void {
+  if (Number.isSafeInteger(k) && k >= 1 && k <= kMax) return;
+  refuse(`"k" is ${text()}; it must be an integer from 1 to ${kMax}`);
 }
 
-/** Refuses keys before any work is done for them. @throws WinnowError INVALID_ARGUMENT */
-export function checkKeys(table: string, keys: Tensor, settings: RouterSettings): void {
+/** @throws WinnowError INVALID_ARGUMENT */
+export function checkCandidates(
+  candidates: number,
+  { candidatesMax }: Pick<RequestLimits, "candidatesMax">,
+): void {
+  if (candidates <= candidatesMax) return;
+  refuse(
+    `The answer would have ${candidates} items; at most ${candidatesMax} are allowed: send fewer ` +
+      "instances",
+  );
+}
+
+/** @throws WinnowError INVALID_ARGUMENT */
+export function checkExcludedIds(
+  ids: number,
+  { excludedIdsMax }: Pick<RequestLimits, "excludedIdsMax">,
+): void {
+  if (ids <= excludedIdsMax) return;
+  refuse(`"exclude" has ${ids} ids; at most ${excludedIdsMax} ids are allowed`);
+}
+
+/** @throws WinnowError INVALID_ARGUMENT */
+export function checkExcludedBytes(
+  { ids, bytes }: { readonly ids: number; readonly bytes: number },
+  { excludedBytesMax }: Pick<RequestLimits, "excludedBytesMax">,
+): void {
+  if (bytes <= excludedBytesMax) return;
+  refuse(
+    `Cannot answer for ${ids} excluded ids of ${bytes} bytes; a request takes at most ` +
+      `${excludedBytesMax} bytes of them (excludedBytesMax)`,
+  );
+}
+
+/** The keys of one look-up. @throws WinnowError INVALID_ARGUMENT */
+export function checkKeys(
+  table: string,
+  keys: Tensor,
+  { lookupBytesMax }: Pick<RequestLimits, "lookupBytesMax">,
+): void {
   const bytes = keyBytes(keys);
-  const { lookupBytesMax } = settings;
   if (bytes <= lookupBytesMax) return;
-  throw tooMuch(
-    `${keys.data.length} keys of ${bytes} bytes to look up in table "${table}"; a look-up takes at ` +
-      `most ${lookupBytesMax} bytes of them (lookupBytesMax)`,
+  refuse(
+    `Cannot answer for ${keys.data.length} keys of ${bytes} bytes to look up in table "${table}"; ` +
+      `a look-up takes at most ${lookupBytesMax} bytes of them (lookupBytesMax)`,
   );
 }
 
-/** Bytes of the text among the inputs. */
-function textBytesOf(inputs: ReadonlyMap<string, Tensor>): number {
-  let bytes = 0;
-  for (const input of inputs.values()) if (input.dtype === "string") bytes += input.data.byteLength;
-  return bytes;
-}
-
-function tooMuch(what: string): WinnowError {
-  return new WinnowError("INVALID_ARGUMENT", `Cannot answer for ${what}`);
-}
-
-function withoutSearch(field: string, signature: SignatureProgram): WinnowError {
-  return new WinnowError(
-    "INVALID_ARGUMENT",
-    `Cannot apply "${field}": signature "${signature.name}" searches no candidate table`,
-  );
+function refuse(message: string): never {
+  throw new WinnowError("INVALID_ARGUMENT", message);
 }

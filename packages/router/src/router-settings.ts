@@ -1,6 +1,9 @@
 // Every limit and every wait of a router, in one place. Outside everything is optional
 // (`RouterOptions`); inside everything is there (`RouterSettings`).
 
+import { DEFAULT_REQUEST_LIMITS } from "./request-limits.ts";
+import type { RequestLimits } from "./request-limits.ts";
+
 /** Label → version, by model. */
 export type VersionLabels = ReadonlyMap<string, ReadonlyMap<string, number>>;
 
@@ -8,7 +11,7 @@ export type VersionLabels = ReadonlyMap<string, ReadonlyMap<string, number>>;
 export type RouterOptions = Partial<RouterSettings>;
 
 /** Limits and times of one router. Names end in their unit; bounds end in `Max`. */
-export interface RouterSettings {
+export interface RouterSettings extends RequestLimits {
   /** Name in hellos and logs. Default `router`. */
   readonly routerId: string;
   /** Replicas a partition should have before its version becomes the default. Default 2. */
@@ -132,27 +135,12 @@ export interface RouterSettings {
    * the workers' `queueRowsMax` divided by the number of routers, or they refuse.
    */
   readonly searchRowsMax: number;
-  /** Default 4096. Instances of one request. */
-  readonly instancesMax: number;
-  /** Default 4096. Items of one answer. */
-  readonly kMax: number;
-  /** Default 65 536. Excluded ids of one request in all. */
-  readonly excludedIdsMax: number;
-  /**
-   * Default 1 MiB. Bytes of all excluded ids of one request; each part of its search takes its lists
-   * along to every worker. More excludes more or longer ids, and holds up whoever comes behind.
-   */
-  readonly excludedBytesMax: number;
-  /** Default 8 MiB. Bytes of the keys of one look-up. */
-  readonly lookupBytesMax: number;
   /**
    * Default 256 KiB. A question that excludes more bytes of ids, or looks up a longer key, is sent to
    * nobody else while its worker may still answer: no hedge, no retry of what is late or failed; only
    * where a connection broke it is asked again (`lostWorkersMax`).
    */
   readonly resendBytesMax: number;
-  /** Default 64 MiB. Estimated answer of one request. */
-  readonly answerBytesMax: number;
   /** Default 65 536. Candidates (queries × k) of one frame; a larger request is cut. */
   readonly frameCandidatesMax: number;
   /**
@@ -183,6 +171,7 @@ export interface RouterSettings {
 }
 
 const DEFAULTS: RouterSettings = {
+  ...DEFAULT_REQUEST_LIMITS,
   routerId: "router",
   replication: 2,
   labels: new Map(),
@@ -226,13 +215,7 @@ const DEFAULTS: RouterSettings = {
   waitingRowsMax: 65_536,
   waitShareMax: 0.5,
   searchRowsMax: 1024,
-  instancesMax: 4096,
-  kMax: 4096,
-  excludedIdsMax: 65_536,
-  excludedBytesMax: 2 ** 20,
-  lookupBytesMax: 8 * 2 ** 20,
   resendBytesMax: 2 ** 18,
-  answerBytesMax: 64 * 2 ** 20,
   frameCandidatesMax: 65_536,
   frameQueriesMax: 256,
   frameKeysMax: 65_536,

@@ -2,7 +2,7 @@
 // on them. Start reading here to follow one request down:
 //
 //   pin() ── version-resolution ── program-store (pinned)
-//   predict() ── request-limits ── admission ── version-run ── core/runProgram ── program-execution
+//   predict() ── request-check ── admission ── version-run ── core/runProgram ── program-execution
 //                  ├─ lookup-query ─────────────┐
 //                  ├─ dense engine              ├── table-query ── scatter ── worker-peer ──▶
 //                  └─ top-k-query ── turnstile ─┘        └─ gather
@@ -27,7 +27,8 @@ import type {
   VersionStatus,
 } from "./predictor.ts";
 import { ProgramStore } from "./versions/program-store.ts";
-import { checkRequest } from "./request-limits.ts";
+import { checkRequest } from "./admission/request-check.ts";
+import type { RequestLimits } from "./request-limits.ts";
 import type { RouterObserver } from "./router-observer.ts";
 import type { RouterOptions, RouterSettings, VersionLabels } from "./router-settings.ts";
 import { resolveRouterOptions } from "./router-settings.ts";
@@ -190,6 +191,10 @@ class ClusterRouter implements Router {
       tables: this.#routing,
       turnstile,
     };
+  }
+
+  get limits(): RequestLimits {
+    return this.settings;
   }
 
   get ready(): boolean {

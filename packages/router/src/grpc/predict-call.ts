@@ -10,6 +10,7 @@
 import { WinnowError } from "@winnow/core";
 import type { SignatureProgram, Tensor } from "@winnow/core";
 import type { Predictor } from "../predictor.ts";
+import { checkInstances, instancesOf } from "../request-limits.ts";
 import type { GrpcSettings } from "./grpc-settings.ts";
 import { predictSignature, requiredSpec, targetOf } from "./model-target.ts";
 import { writePredictAnswer } from "./predict-answer.ts";
@@ -46,6 +47,8 @@ export async function predict(
   try {
     const signature = predictSignature(pinned.program, spec.signatureName);
     const inputs = readInputs(signature, message, settings);
+    const instances = instancesOf(signature, inputs);
+    checkInstances(instances, predictor.limits);
     const names = wantedOutputs(signature, message.outputFilter);
     const { deadlineMs, signal } = call;
     signal.throwIfAborted();

@@ -1,5 +1,6 @@
 // Every limit and wait of the HTTP side, with its unit. Options outside are all optional; settings
-// inside are complete; `resolveHttpOptions` is the one place of defaults.
+// inside are complete; `resolveHttpOptions` is the one place of defaults. What one request may ask is
+// the predictor's to say (`request-limits.ts`).
 
 /** What an operator may set. Names end in their unit. */
 export type HttpOptions = Partial<HttpSettings>;
@@ -30,16 +31,6 @@ export interface HttpSettings {
   readonly parserThreadsMax: number;
   /** Such bodies that wait for a thread; more get 503. Default 256. */
   readonly parserQueueMax: number;
-  /** JSON values of one body. Each costs 17 bytes while it is read. Default 8,388,608. */
-  readonly jsonValuesMax: number;
-  /** Instances of one request. Default 100,000. */
-  readonly instancesMax: number;
-  /** The largest `k` a request may ask for. Default 10,000. */
-  readonly kMax: number;
-  /** Excluded ids of one request, all lists together. Default 100,000. */
-  readonly excludedIdsMax: number;
-  /** Bytes of one answer; more get 429. Default 256 MiB. */
-  readonly answerBytesMax: number;
   /**
    * Open connections. Beyond, the one that has rested for longest is closed for a new one; where none
    * rests, the new one is. Default 10,000.
@@ -99,11 +90,6 @@ const DEFAULTS: HttpSettings = {
   smallBodyBytes: 256 * 1024,
   parserThreadsMax: 2,
   parserQueueMax: 256,
-  jsonValuesMax: 8 * MEBIBYTE,
-  instancesMax: 100_000,
-  kMax: 10_000,
-  excludedIdsMax: 100_000,
-  answerBytesMax: 256 * MEBIBYTE,
   connectionsMax: 10_000,
   headerBytesMax: 16 * 1024,
   headersTimeoutMs: 10_000,

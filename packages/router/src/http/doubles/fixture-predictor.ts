@@ -21,6 +21,7 @@ import type {
   Predictor,
   VersionStatus,
 } from "../../predictor.ts";
+import { DEFAULT_REQUEST_LIMITS, type RequestLimits } from "../../request-limits.ts";
 
 /** The weights of both models, as `fixture.json` has them. */
 export interface FixtureWeights {
@@ -126,6 +127,7 @@ function programOf(signature: Pick<SignatureProgram, "inputs" | "outputs">): Mod
 
 /** The fake; see the head of this file. */
 export class FixturePredictor implements Predictor {
+  readonly limits: RequestLimits;
   ready = true;
   /** Pins taken and not yet released. */
   pins = 0;
@@ -138,7 +140,8 @@ export class FixturePredictor implements Predictor {
   readonly #weights: FixtureWeights;
   readonly #programs: ReadonlyMap<string, ModelProgram>;
 
-  constructor(weights: FixtureWeights) {
+  constructor(weights: FixtureWeights, limits: Partial<RequestLimits> = {}) {
+    this.limits = { ...DEFAULT_REQUEST_LIMITS, ...limits };
     this.#weights = weights;
     this.#programs = new Map([
       [

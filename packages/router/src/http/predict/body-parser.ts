@@ -4,7 +4,7 @@
 import type { Clock, HeldMemory } from "@winnow/core";
 import { WinnowError } from "@winnow/core";
 import { readContent } from "./body-reading.ts";
-import type { BodyContent, BodyQuestion } from "./body-reading.ts";
+import type { BodyContent, BodyLimits, BodyQuestion } from "./body-reading.ts";
 import type { HttpSettings } from "../http-settings.ts";
 import { JsonReader } from "../json/json-reader.ts";
 import { contentBytes } from "./parser-messages.ts";
@@ -17,6 +17,7 @@ import type { RequestBody } from "../request-body.ts";
 export interface BodyParserParts {
   readonly clock: Clock;
   readonly settings: HttpSettings;
+  readonly limits: BodyLimits;
   /** Hears of bodies that were not read for want of memory or of a place in the queue. */
   readonly onGivenUp: (reason: "memory" | "queue") => void;
   /** Default: `startParserThread`. */
@@ -31,11 +32,16 @@ export class BodyParser {
   readonly #threads: ParserThreads;
 
   constructor(parts: BodyParserParts) {
-    const { clock, settings, onGivenUp, start } = parts;
+    const { clock, settings, limits, onGivenUp, start } = parts;
     this.#parts = parts;
-    this.#document = new JsonReader({ valuesMax: settings.jsonValuesMax });
+    this.#document = new JsonReader({ valuesMax: limits.jsonValuesMax });
     const onQueueFull = (): void => onGivenUp("queue");
-    this.#threads = new ParserThreads({ clock, limits: settings, onQueueFull, start });
+    this.#threads = new ParserThreads({
+      clock,
+      limits: { ...settings, ...limits },
+      onQueueFull,
+      start,
+    });
   }
 
   /** Memory that the reading of large bodies takes beside the bodies. */
@@ -50,8 +56,8 @@ export class BodyParser {
     question: BodyQuestion,
     signal: AbortSignal,
   ): BodyContent | Promise<BodyContent> {
-    const { settings: limits } = this.#parts;
-    if (body.bytes <= limits.smallBodyBytes) {
+    const { settings, limits } = this.#parts;
+    if (body.bytes <= settings.smallBodyBytes) {
       return readContent(this.#document, bytesOf(body), { question, limits });
     }
     return this.#readLarge(body, question, signal);

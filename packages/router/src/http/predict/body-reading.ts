@@ -2,10 +2,8 @@
 // signatures. So it can be done here or in a thread (`body-parser.ts`), with the same outcome and in
 // the same words. The order of the checks is TensorFlow Serving's.
 
-import { WinnowError } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import { checkExamples } from "./examples-request.ts";
-import type { HttpSettings } from "../http-settings.ts";
 import type { JsonReader } from "../json/json-reader.ts";
 import {
   parseRequestBody,
@@ -14,6 +12,8 @@ import {
   signatureNamed,
 } from "./predict-request.ts";
 import type { PredictInputs, SignatureInputs } from "./predict-request.ts";
+import { checkInstances } from "../../request-limits.ts";
+import type { RequestLimits } from "../../request-limits.ts";
 import { readExclusions, readK } from "./request-extensions.ts";
 
 /** What is asked of a body. */
@@ -23,8 +23,10 @@ export type BodyQuestion =
   | { readonly kind: "examples" };
 
 /** How much a body may ask for. */
-export type BodyLimits = Pick<HttpSettings, "jsonValuesMax" | "instancesMax" | "kMax"> &
-  Pick<HttpSettings, "excludedIdsMax">;
+export type BodyLimits = Pick<
+  RequestLimits,
+  "jsonValuesMax" | "instancesMax" | "kMax" | "excludedIdsMax"
+>;
 
 /** What a request to predict asks. */
 interface AskedPrediction extends PredictInputs {
@@ -59,12 +61,7 @@ export function readContent(
   if (signatures === undefined) return { signatureName };
   const inputs = readPredictInputs(document, signatureNamed(signatures, signatureName));
   const { instances } = inputs;
-  if (instances > limits.instancesMax) {
-    throw new WinnowError(
-      "INVALID_ARGUMENT",
-      `The request has ${instances} instances; at most ${limits.instancesMax} are allowed`,
-    );
-  }
+  checkInstances(instances, limits);
   const k = readK(document, limits);
   const exclude = readExclusions(document, instances, limits);
   return { signatureName, asked: { ...inputs, k, exclude } };

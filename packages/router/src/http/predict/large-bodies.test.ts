@@ -49,8 +49,9 @@ test("a large body is held until it is answered, and its columns instead of its 
 });
 
 test("what is wrong with a large body is said as it is of a small one", async () => {
-  const { port } = await start({ instancesMax: 10 });
-  const { port: byHand } = await start({ instancesMax: 10, smallBodyBytes: 64 * 1024 * 1024 });
+  const limits = { instancesMax: 10 };
+  const { port } = await start({}, limits);
+  const { port: byHand } = await start({ smallBodyBytes: 64 * 1024 * 1024 }, limits);
   const faulty = [
     padded(300_000).slice(0, -1),
     `{"instances": [${'"x",'.repeat(100_000)}"y"]}`,

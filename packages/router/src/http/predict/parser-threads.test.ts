@@ -10,6 +10,7 @@ import { readContent } from "./body-reading.ts";
 import type { BodyContent, BodyQuestion } from "./body-reading.ts";
 import { RequestFuzzer } from "../server/fixtures/http-fuzz.ts";
 import { resolveHttpOptions } from "../http-settings.ts";
+import { DEFAULT_REQUEST_LIMITS } from "../../request-limits.ts";
 import { JsonReader } from "../json/json-reader.ts";
 import { contentBytes } from "./parser-messages.ts";
 import type { ParserRequest } from "./parser-messages.ts";
@@ -17,7 +18,13 @@ import { ParserThreads, startParserThread } from "./parser-threads.ts";
 import type { StartParserThread } from "./parser-threads.ts";
 import type { RequestBody } from "../request-body.ts";
 
-const SETTINGS = resolveHttpOptions({ jsonValuesMax: 60, instancesMax: 3, excludedIdsMax: 4 });
+const SETTINGS = {
+  ...resolveHttpOptions({}),
+  ...DEFAULT_REQUEST_LIMITS,
+  jsonValuesMax: 60,
+  instancesMax: 3,
+  excludedIdsMax: 4,
+};
 const MEBIBYTE = 1024 * 1024;
 const NEVER = new AbortController().signal;
 

@@ -9,7 +9,6 @@ import type { PinnedModel, Prediction, PredictRequest, Predictor } from "../../p
 import type { BodyParser } from "./body-parser.ts";
 import { jsonAnswer } from "../http-answer.ts";
 import type { HttpAnswer } from "../http-answer.ts";
-import type { HttpSettings } from "../http-settings.ts";
 import { signatureNamed } from "./predict-request.ts";
 import type { PredictFormat } from "./predict-request.ts";
 import { writePrediction } from "./predict-response.ts";
@@ -35,12 +34,10 @@ export interface PredictAnswer {
 /** Answers predict requests. */
 export class PredictHandler {
   readonly #predictor: Predictor;
-  readonly #settings: HttpSettings;
   readonly #parser: BodyParser;
 
-  constructor(predictor: Predictor, settings: HttpSettings, parser: BodyParser) {
+  constructor(predictor: Predictor, parser: BodyParser) {
     this.#predictor = predictor;
-    this.#settings = settings;
     this.#parser = parser;
   }
 
@@ -85,7 +82,7 @@ export class PredictHandler {
     prediction: Prediction,
     format: PredictFormat,
   ): Promise<HttpAnswer> {
-    const body = await writePrediction(prediction.outputs, format, this.#settings);
+    const body = await writePrediction(prediction.outputs, format, this.#predictor.limits);
     return jsonAnswer(body, {
       "x-winnow-model-version": String(pinned.version),
       "x-winnow-coverage": coverageText(prediction.coverage),

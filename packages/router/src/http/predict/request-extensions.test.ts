@@ -57,7 +57,7 @@ describe("readK() and readExclusions()", () => {
     ["[1.5]", "an id is a string or an integer"],
     ["[null]", "an id is a string or an integer"],
     ["[1, 2, 3, 4, 5]", "at most 4 ids are allowed"],
-    ["[[1, 2, 3], [4, 5]]", "at most 4 are allowed"],
+    ["[[1, 2, 3], [4, 5]]", "at most 4 ids are allowed"],
     ["[[[1]], [2]]", "an id is a string or an integer"],
     ['[{"x": 1}]', "not formatted correctly for base64 data"],
   ])("refuse exclude %s", (exclude, message) => {

@@ -9,26 +9,23 @@ import type { Dtype, Tensor } from "@winnow/core";
 import { dumpValue } from "../json/json-dump.ts";
 import { KIND } from "../json/json-reader.ts";
 import type { JsonReader, ValueIndex } from "../json/json-reader.ts";
+import { checkExcludedIds, checkK } from "../../request-limits.ts";
+import type { RequestLimits } from "../../request-limits.ts";
 import { TensorReader } from "./tensor-reader.ts";
-
-/** How much may be asked for. */
-export interface ExtensionLimits {
-  readonly kMax: number;
-  readonly excludedIdsMax: number;
-}
 
 const ROOT: ValueIndex = 0;
 const K: Uint8Array = Buffer.from("k");
 const EXCLUDE: Uint8Array = Buffer.from("exclude");
 
 /** The wanted `k`, if the body has one. @throws WinnowError INVALID_ARGUMENT. */
-export function readK(document: JsonReader, limits: ExtensionLimits): number | undefined {
+export function readK(
+  document: JsonReader,
+  limits: Pick<RequestLimits, "kMax">,
+): number | undefined {
   const value = document.member(ROOT, K);
   if (value < 0) return undefined;
-  const k = document.numbers[value]!;
-  if (document.kinds[value] !== KIND.integer || k < 1 || k > limits.kMax) {
-    refuse(`"k" is ${dumpValue(document, value)}; it must be an integer from 1 to ${limits.kMax}`);
-  }
+  const k = document.kinds[value] === KIND.integer ? document.numbers[value]! : Number.NaN;
+  checkK(k, limits, () => dumpValue(document, value));
   return k;
 }
 
@@ -36,7 +33,7 @@ export function readK(document: JsonReader, limits: ExtensionLimits): number | u
 export function readExclusions(
   document: JsonReader,
   instances: number,
-  limits: ExtensionLimits,
+  limits: Pick<RequestLimits, "excludedIdsMax">,
 ): readonly Tensor[] | undefined {
   const value = document.member(ROOT, EXCLUDE);
   if (value < 0) return undefined;
@@ -44,17 +41,16 @@ export function readExclusions(
     refuse(`"exclude" is ${dumpValue(document, value)}; it must be a list of item ids`);
   }
   const elements = document.from[value]!;
-  if (elements > Math.max(limits.excludedIdsMax, instances)) {
-    refuse(`"exclude" has ${elements} entries; at most ${limits.excludedIdsMax} ids are allowed`);
-  }
+  // More elements than instances are ids, or lists of which there are too many; neither is read.
+  if (elements > instances) checkExcludedIds(elements, limits);
   const lists = listsOf(document, value);
   if (lists[0] !== value && lists.length !== instances) {
     refuse(`"exclude" has ${lists.length} lists for ${instances} instances; give one for each`);
   }
-  const count = lists.reduce((sum, list) => sum + document.from[list]!, 0);
-  if (count > limits.excludedIdsMax) {
-    refuse(`"exclude" has ${count} ids; at most ${limits.excludedIdsMax} are allowed`);
-  }
+  checkExcludedIds(
+    lists.reduce((sum, list) => sum + document.from[list]!, 0),
+    limits,
+  );
   const dtype = idDtypeOf(document, lists);
   return lists.map((list) => new TensorReader(document, dtype).readWhole(list));
 }

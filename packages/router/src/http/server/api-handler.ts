@@ -64,9 +64,10 @@ export class ApiHandler {
     this.#parser = new BodyParser({
       clock: host.clock,
       settings,
+      limits: predictor.limits,
       onGivenUp: (reason) => host.observer?.gaveUp?.("body", reason),
     });
-    this.#predicts = new PredictHandler(predictor, settings, this.#parser);
+    this.#predicts = new PredictHandler(predictor, this.#parser);
     this.#bodies = new Transfers(host.clock, {
       bytesMax: settings.bodyBytesInFlightMax,
       smallBytes: settings.smallBodyBytes,

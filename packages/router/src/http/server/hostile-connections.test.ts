@@ -139,7 +139,7 @@ describe("requests on one connection", () => {
   });
 
   test("leave nothing behind when their client is gone before or amid the answer", async () => {
-    const running = await start();
+    const running = await start({}, { instancesMax: 20_000 });
     const { port, predictor } = running;
     const held = gate();
     predictor.beforeAnswer = () => held.opened;

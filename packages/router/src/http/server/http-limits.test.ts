@@ -79,7 +79,7 @@ describe("limits", () => {
   });
 
   test("refuse too many instances and too long an answer", async () => {
-    const { port } = await start({ instancesMax: 2, answerBytesMax: 200 });
+    const { port } = await start({}, { instancesMax: 2, answerBytesMax: 200 });
 
     const many = await postPredict(port, '{"instances": ["1", "2", "3"]}');
     const long = await postPredict(port, '{"instances": ["1", "2"], "k": 5}');
