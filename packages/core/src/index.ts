@@ -1,6 +1,7 @@
 // The nouns every other package speaks in, their arithmetic, errors and limits. No I/O, no Redis,
 // no gRPC, no TensorFlow.
 
+export { copyBytes } from "./byte-copy.ts";
 export {
   checksumConstant,
   checksumShare,
@@ -94,6 +95,10 @@ export { indexVocabularies } from "./program/vocabulary-index.ts";
 export type { VocabularyIndex } from "./program/vocabulary-index.ts";
 export { signatureOf } from "./program/warm-up.ts";
 export type { WarmUpRequest } from "./program/warm-up.ts";
+export { ProtobufReader } from "./protobuf/protobuf-reader.ts";
+export type { ProtobufFault, ProtobufRules } from "./protobuf/protobuf-reader.ts";
+export { ProtobufWriter } from "./protobuf/protobuf-writer.ts";
+export { WIRE, sizeOfField, sizeOfVarint, sizeOfWords } from "./protobuf/wire-format.ts";
 export { plainRowChecks } from "./row-checks.ts";
 export type { RowChecks } from "./row-checks.ts";
 export { StringColumn } from "./string-column.ts";

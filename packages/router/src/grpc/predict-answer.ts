@@ -1,10 +1,15 @@
 // `PredictResponse` as bytes: outputs, and which version and signature gave them.
 
-import { requireEqualRows, WinnowError } from "@winnow/core";
+import {
+  ProtobufWriter,
+  WinnowError,
+  requireEqualRows,
+  sizeOfField,
+  sizeOfVarint,
+} from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import { planTensorProto, writeTensorProto } from "./tensors/tensor-proto-writer.ts";
 import type { TensorPlan } from "./tensors/tensor-proto-writer.ts";
-import { WireWriter, sizeOfField, sizeOfVarint } from "./tensors/wire-writer.ts";
 
 /** What is answered. */
 export interface PredictAnswer {
@@ -49,14 +54,14 @@ export function writePredictAnswer(answer: PredictAnswer, bytesMax: number): Buf
     const message = `The answer has ${bytes} bytes; at most ${bytesMax} are sent: ask for fewer instances`;
     throw new WinnowError("RESOURCE_EXHAUSTED", message);
   }
-  const writer = new WireWriter(bytes);
+  const writer = new ProtobufWriter(bytes);
   for (const output of outputs) writeOutput(writer, output);
   writer.open(MODEL_SPEC, specBytes);
-  writer.field(SPEC.name, name);
+  writer.bytes(SPEC.name, name);
   writer.open(SPEC.version, versionBytes);
-  if (versionBytes > 0) writer.number(1, answer.version);
-  writer.field(SPEC.signatureName, signatureName);
-  return writer.bytes;
+  if (versionBytes > 0) writer.int(1, answer.version);
+  writer.bytes(SPEC.signatureName, signatureName);
+  return writer.finish();
 }
 
 function planOutput(text: string, tensor: Tensor): OutputPlan {
@@ -66,9 +71,9 @@ function planOutput(text: string, tensor: Tensor): OutputPlan {
   return { name, plan, bytes: sizeOfField(KEY, name.length) + sizeOfField(VALUE, plan.bytes) };
 }
 
-function writeOutput(writer: WireWriter, { name, plan, bytes }: OutputPlan): void {
+function writeOutput(writer: ProtobufWriter, { name, plan, bytes }: OutputPlan): void {
   writer.open(OUTPUTS, bytes);
-  writer.field(KEY, name);
+  writer.bytes(KEY, name);
   writer.open(VALUE, plan.bytes);
   writeTensorProto(writer, plan);
 }

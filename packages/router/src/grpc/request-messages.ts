@@ -3,7 +3,8 @@
 // protobuf has it.
 
 import { WinnowError } from "@winnow/core";
-import { WireReader } from "./tensors/wire-reader.ts";
+import type { ProtobufReader } from "@winnow/core";
+import { readerOf } from "./client-message.ts";
 
 /** `ModelSpec`: which model, version and signature. */
 export interface ModelSpec {
@@ -32,7 +33,7 @@ const NO_BYTES = new Uint8Array();
 
 /** @throws WinnowError INVALID_ARGUMENT */
 export function readPredictRequest(bytes: Uint8Array, namesMax: number): PredictMessage {
-  const reader = new WireReader(bytes);
+  const reader = readerOf(bytes);
   const inputs = new Map<string, Uint8Array>();
   const outputFilter: string[] = [];
   let spec: ModelSpec | undefined;
@@ -49,7 +50,7 @@ export function readPredictRequest(bytes: Uint8Array, namesMax: number): Predict
 
 /** @throws WinnowError INVALID_ARGUMENT */
 export function readMetadataRequest(bytes: Uint8Array, namesMax: number): MetadataMessage {
-  const reader = new WireReader(bytes);
+  const reader = readerOf(bytes);
   const fields: string[] = [];
   let spec: ModelSpec | undefined;
   while (reader.next()) {
@@ -62,7 +63,7 @@ export function readMetadataRequest(bytes: Uint8Array, namesMax: number): Metada
 
 /** Of `GetModelStatusRequest` its only field. @throws WinnowError INVALID_ARGUMENT */
 export function readStatusRequest(bytes: Uint8Array): ModelSpec | undefined {
-  const reader = new WireReader(bytes);
+  const reader = readerOf(bytes);
   let spec: ModelSpec | undefined;
   while (reader.next()) if (reader.field === 1) spec = readModelSpec(reader.message(), spec);
   return spec;
@@ -70,7 +71,7 @@ export function readStatusRequest(bytes: Uint8Array): ModelSpec | undefined {
 
 const EMPTY_SPEC: ModelSpec = { name: "", signatureName: "" };
 
-function readModelSpec(reader: WireReader, before: ModelSpec = EMPTY_SPEC): ModelSpec {
+function readModelSpec(reader: ProtobufReader, before: ModelSpec = EMPTY_SPEC): ModelSpec {
   let { name, version, label, signatureName } = before;
   while (reader.next()) {
     if (reader.field === 1) name = reader.text();
@@ -86,14 +87,14 @@ function readModelSpec(reader: WireReader, before: ModelSpec = EMPTY_SPEC): Mode
   return { name, version, label, signatureName };
 }
 
-function readInt64Value(reader: WireReader, before = 0n): bigint {
+function readInt64Value(reader: ProtobufReader, before = 0n): bigint {
   let value = before;
   while (reader.next()) if (reader.field === 1) value = reader.int64();
   return value;
 }
 
 /** One entry of a map from text to message. */
-function readEntry(reader: WireReader, into: Map<string, Uint8Array>): void {
+function readEntry(reader: ProtobufReader, into: Map<string, Uint8Array>): void {
   let key = "";
   let value: Uint8Array = NO_BYTES;
   while (reader.next()) {

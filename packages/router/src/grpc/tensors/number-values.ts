@@ -1,13 +1,12 @@
-// NumericArray of a TensorProto as a typed array. Fixed-size values are copied as they lie (both sides are
+// Numbers of a TensorProto as a typed array. Fixed-size values are copied as they lie (both sides are
 // little-endian); varints are read one by one without making a BigInt of any.
 
-import { dtypeArrays, isBigInts } from "@winnow/core";
-import type { NumberArray, NumericArray, NumericDtype } from "@winnow/core";
+import { WIRE, dtypeArrays, isBigInts } from "@winnow/core";
+import type { NumberArray, NumericArray, NumericDtype, ProtobufReader } from "@winnow/core";
+import { damaged } from "../client-message.ts";
 import { WIRE_TYPES } from "./data-type.ts";
 import { MisfitError, eachOccurrence } from "./tensor-outline.ts";
 import type { TensorOutline } from "./tensor-outline.ts";
-import { WIRE, damaged, varint32, varintBytes } from "./wire-reader.ts";
-import type { WireReader } from "./wire-reader.ts";
 
 /** The values of a tensor whose outline fits. @throws MisfitError, WinnowError INVALID_ARGUMENT */
 export function readNumbers(outline: TensorOutline, dtype: NumericDtype): NumericArray {
@@ -54,50 +53,10 @@ function fillVarints(outline: TensorOutline, dtype: NumericDtype, values: Numeri
     if (reader.wire !== WIRE.varint && reader.wire !== WIRE.bytes) throw strange(reader);
     count =
       words === undefined
-        ? readSmall(reader, values as NumberArray, count)
-        : readLong(reader, words, count);
+        ? reader.fill32(values as NumberArray, count)
+        : reader.fill64(words, count);
   });
   return count;
-}
-
-/** Reads integers of at most 32 bits, and bools, from position `count` on; gives the new count. */
-function readSmall(reader: WireReader, values: NumberArray, count: number): number {
-  const { bytes, from, to } = reader;
-  let filled = count;
-  for (let at = from; at < to && filled < values.length; filled++) {
-    const first = bytes[at]!;
-    if (first < 0x80) {
-      values[filled] = first;
-      at++;
-    } else {
-      values[filled] = varint32(bytes, at);
-      at += varintBytes(bytes, at, to);
-    }
-  }
-  return filled;
-}
-
-/** As `readSmall`, with 64 bits as low and high word. */
-function readLong(reader: WireReader, words: Uint32Array, count: number): number {
-  const { bytes, from, to } = reader;
-  let filled = count;
-  for (let at = from; at < to && 2 * filled < words.length; filled++) {
-    const length = varintBytes(bytes, at, to);
-    words[2 * filled] = varint32(bytes, at);
-    words[2 * filled + 1] = highWord(bytes, at, length);
-    at += length;
-  }
-  return filled;
-}
-
-/** Bits 32 to 63 of a varint: its fifth byte holds the lowest three behind four of the low word. */
-function highWord(bytes: Uint8Array, from: number, length: number): number {
-  if (length < 5) return 0;
-  let word = (bytes[from + 4]! & 0x7f) >> 4;
-  for (let at = 5, shift = 3; at < length; at++, shift += 7) {
-    word |= (bytes[from + at]! & 0x7f) << shift;
-  }
-  return word;
 }
 
 /** Fills what is left with the last of the first `count` values. */
@@ -111,6 +70,6 @@ function toZeroOrOne(values: Uint8Array): void {
   for (let at = 0; at < values.length; at++) values[at] = values[at] === 0 ? 0 : 1;
 }
 
-function strange(reader: WireReader): Error {
+function strange(reader: ProtobufReader): Error {
   return damaged(`values of field ${reader.field} in an unexpected layout`);
 }

@@ -1,15 +1,15 @@
 // Strings of a TensorProto as a column: counted first, then copied once. They stand in `string_val`,
 // or in `tensor_content` as TensorFlow lists strings: the lengths of all, then the bytes of all.
 
-import { StringColumn } from "@winnow/core";
-import { copyBytes } from "./byte-copy.ts";
+import { StringColumn, WIRE, copyBytes } from "@winnow/core";
+import { damaged, readerOf } from "../client-message.ts";
 import { WIRE_TYPES } from "./data-type.ts";
 import type { TensorBudget } from "./tensor-budget.ts";
 import { MisfitError, eachOccurrence } from "./tensor-outline.ts";
 import type { TensorOutline } from "./tensor-outline.ts";
-import { WIRE, damaged, varint32, varintBytes } from "./wire-reader.ts";
 
 const OFFSET_BYTES = 4;
+const { bytes: BYTES } = WIRE;
 const { field: STRING_VAL } = WIRE_TYPES.string;
 
 /** The strings of a tensor. @throws MisfitError, WinnowError INVALID_ARGUMENT */
@@ -24,7 +24,7 @@ function readField({ proto, count }: TensorOutline, budget: TensorBudget): Strin
   let bytesGiven = 0;
   let lastBytes = 0;
   eachOccurrence(proto, STRING_VAL, ({ wire, from, to }) => {
-    if (wire !== WIRE.bytes) throw damaged("a string in an unexpected layout");
+    if (wire !== BYTES) throw damaged("a string in an unexpected layout");
     if (given === count) return;
     given++;
     lastBytes = to - from;
@@ -52,18 +52,16 @@ function readField({ proto, count }: TensorOutline, budget: TensorBudget): Strin
 
 function readContent(content: Uint8Array, count: number, budget: TensorBudget): StringColumn {
   const offsets = new Uint32Array(count + 1);
-  let position = 0;
+  const lengths = readerOf(content);
   let end = 0;
   for (let index = 0; index < count; index++) {
-    const length = varintBytes(content, position, content.length);
-    end += varint32(content, position) >>> 0;
-    position += length;
+    end += lengths.bareUint32();
     if (end > content.length) break;
     offsets[index + 1] = end;
   }
-  if (end !== content.length - position) {
+  if (end !== content.length - lengths.position) {
     throw new MisfitError(`its content does not hold ${count} strings`);
   }
   budget.take(end);
-  return new StringColumn(offsets, content.slice(position));
+  return new StringColumn(offsets, content.slice(lengths.position));
 }

@@ -2,7 +2,8 @@
 // allocated anything for it.
 
 import { elementCount } from "@winnow/core";
-import { WireReader } from "./wire-reader.ts";
+import type { ProtobufReader } from "@winnow/core";
+import { readerOf } from "../client-message.ts";
 
 /** A TensorProto without its values. */
 export interface TensorOutline {
@@ -23,7 +24,7 @@ const RANK_MAX = 254;
 
 /** Reads everything but values. @throws MisfitError, WinnowError INVALID_ARGUMENT */
 export function outlineOf(proto: Uint8Array): TensorOutline {
-  const reader = new WireReader(proto);
+  const reader = readerOf(proto);
   const shape: number[] = [];
   let dataType = 0;
   let content: Uint8Array | undefined;
@@ -38,7 +39,7 @@ export function outlineOf(proto: Uint8Array): TensorOutline {
 }
 
 /** Adds the sizes of a TensorShapeProto. */
-function readShape(reader: WireReader, shape: number[]): void {
+function readShape(reader: ProtobufReader, shape: number[]): void {
   while (reader.next()) {
     if (reader.field === 2) {
       if (shape.length === RANK_MAX) throw new MisfitError(`its rank is above ${RANK_MAX}`);
@@ -49,7 +50,7 @@ function readShape(reader: WireReader, shape: number[]): void {
   }
 }
 
-function sizeOf(dim: WireReader): number {
+function sizeOf(dim: ProtobufReader): number {
   let size = 0n;
   while (dim.next()) if (dim.field === 1) size = dim.int64();
   if (size < 0n) throw new MisfitError(`a size in its shape is ${size}`);
@@ -60,9 +61,9 @@ function sizeOf(dim: WireReader): number {
 export function eachOccurrence(
   proto: Uint8Array,
   field: number,
-  found: (reader: WireReader) => void,
+  found: (reader: ProtobufReader) => void,
 ): void {
-  const reader = new WireReader(proto);
+  const reader = readerOf(proto);
   while (reader.next()) {
     if (reader.field === field) found(reader);
   }

@@ -2,11 +2,9 @@
 // Tensor::AsProtoField): every value in the field of its type, `tensor_content` empty. Clients that
 // read `float_val` by hand depend on that. Sizes first, then bytes.
 
-import { isBigInts } from "@winnow/core";
-import type { StringColumn, Tensor } from "@winnow/core";
+import { isBigInts, sizeOfField, sizeOfVarint, sizeOfWords } from "@winnow/core";
+import type { ProtobufWriter, StringColumn, Tensor } from "@winnow/core";
 import { WIRE_TYPES } from "./data-type.ts";
-import { sizeOfField, sizeOfVarint, sizeOfWords } from "./wire-writer.ts";
-import type { WireWriter } from "./wire-writer.ts";
 
 /** A tensor and what it will take. */
 export interface TensorPlan {
@@ -38,19 +36,19 @@ export function planTensorProto(tensor: Tensor): TensorPlan {
 }
 
 /** Writes what was planned. */
-export function writeTensorProto(writer: WireWriter, plan: TensorPlan): void {
+export function writeTensorProto(writer: ProtobufWriter, plan: TensorPlan): void {
   const { tensor, shapeBytes, valueBytes } = plan;
   const { number, field } = WIRE_TYPES[tensor.dtype];
-  writer.number(DTYPE, number);
+  writer.int(DTYPE, number);
   writer.open(SHAPE, shapeBytes);
   for (const size of tensor.shape) {
     writer.open(DIM, dimBytes(size));
-    if (size > 0) writer.number(SIZE, size);
+    if (size > 0) writer.int(SIZE, size);
   }
   if (tensor.dtype === "string") return writeStrings(writer, field, tensor.data);
   if (valueBytes === 0) return;
   writer.open(field, valueBytes);
-  if (WIRE_TYPES[tensor.dtype].layout === "fixed") writer.raw(bytesOf(tensor.data));
+  if (WIRE_TYPES[tensor.dtype].layout === "fixed") writer.raw(tensor.data);
   else writeVarints(writer, tensor);
 }
 
@@ -72,7 +70,7 @@ function sizeOfValues(tensor: Tensor): number {
   return bytes;
 }
 
-function writeVarints(writer: WireWriter, tensor: Exclude<Tensor, { dtype: "string" }>): void {
+function writeVarints(writer: ProtobufWriter, tensor: Exclude<Tensor, { dtype: "string" }>): void {
   eachWord(tensor.data, (low, high) => writer.words(low, high));
 }
 
@@ -98,13 +96,9 @@ function sizeOfStrings({ offsets, length }: StringColumn): number {
   return bytes;
 }
 
-function writeStrings(writer: WireWriter, field: number, column: StringColumn): void {
+function writeStrings(writer: ProtobufWriter, field: number, column: StringColumn): void {
   const { offsets, bytes, length } = column;
   for (let index = 0; index < length; index++) {
     writer.span(field, { bytes, from: offsets[index]!, to: offsets[index + 1]! });
   }
-}
-
-function bytesOf({ buffer, byteOffset, byteLength }: Integers): Uint8Array {
-  return new Uint8Array(buffer, byteOffset, byteLength);
 }

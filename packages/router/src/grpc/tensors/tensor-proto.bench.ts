@@ -1,13 +1,12 @@
 // What does a TensorProto cost, read and written here, beside proto-loader's own decoder and encoder?
 // 100,000 float32 values; 1,000 strings of 8 bytes; 10,000 int64. One process, no clients.
 
-import { StringColumn, type Tensor } from "@winnow/core";
+import { ProtobufWriter, StringColumn, type Tensor } from "@winnow/core";
 import { bench, describe } from "vitest";
 import { messageType, shapeOf } from "../fixtures/grpc-client.ts";
 import { TensorBudget } from "./tensor-budget.ts";
 import { readTensorProto } from "./tensor-proto-reader.ts";
 import { planTensorProto, writeTensorProto } from "./tensor-proto-writer.ts";
-import { WireWriter } from "./wire-writer.ts";
 
 const proto = messageType("tensorflow.TensorProto");
 const floats = Float32Array.from({ length: 100_000 }, (_, index) => Math.sin(index));
@@ -42,9 +41,9 @@ const CASES: readonly { title: string; tensor: Tensor; message: object }[] = [
 
 function write(tensor: Tensor): Buffer {
   const plan = planTensorProto(tensor);
-  const writer = new WireWriter(plan.bytes);
+  const writer = new ProtobufWriter(plan.bytes);
   writeTensorProto(writer, plan);
-  return writer.bytes;
+  return writer.finish();
 }
 
 describe.each(CASES)("$title", ({ tensor, message }) => {

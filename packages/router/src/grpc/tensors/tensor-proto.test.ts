@@ -1,7 +1,7 @@
 // TensorProto both ways against protobufjs, which reads and writes the .proto files independently,
 // and against TensorFlow's rules spelled out.
 
-import { StringColumn, elementCount, type Dtype, type Tensor } from "@winnow/core";
+import { ProtobufWriter, StringColumn, elementCount, type Dtype, type Tensor } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { messageType, shapeOf, strings, type TensorMessage } from "../fixtures/grpc-client.ts";
@@ -9,7 +9,6 @@ import { KINDS, asMessageValues, bytesOf } from "./number-kinds.cases.ts";
 import { TensorBudget } from "./tensor-budget.ts";
 import { readTensorProto } from "./tensor-proto-reader.ts";
 import { planTensorProto, writeTensorProto } from "./tensor-proto-writer.ts";
-import { WireWriter } from "./wire-writer.ts";
 
 const proto = messageType("tensorflow.TensorProto");
 
@@ -22,9 +21,9 @@ const readMessage = (message: object, dtype: Dtype): Tensor =>
 
 function write(tensor: Tensor): Buffer {
   const plan = planTensorProto(tensor);
-  const writer = new WireWriter(plan.bytes);
+  const writer = new ProtobufWriter(plan.bytes);
   writeTensorProto(writer, plan);
-  return writer.bytes;
+  return writer.finish();
 }
 
 function attempt<Value>(work: () => Value): Value | Error {

@@ -2,7 +2,7 @@
 
 const LOOP_BYTES_MAX = 48;
 
-/** Bytes of a larger array. */
+/** A part of some bytes: `bytes[from, to)`. */
 export interface ByteSpan {
   readonly bytes: Uint8Array;
   readonly from: number;
@@ -16,6 +16,6 @@ export function copyBytes(target: Uint8Array, at: number, { bytes, from, to }: B
     return at + to - from;
   }
   let position = at;
-  for (let index = from; index < to; index++) target[position++] = bytes[index]!;
+  for (let index = from; index < to; index += 1) target[position++] = bytes[index]!;
   return position;
 }

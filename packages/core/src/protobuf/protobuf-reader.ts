@@ -1,0 +1,459 @@
+// Reads Protocol Buffers without a schema compiler: a cursor over the fields of one message. Nothing
+// is copied, nothing outside the message is read, and every step moves forward or throws. A general
+// decoder makes an object per message and a JavaScript number per float; here they stay bytes.
+//
+//   const reader = new ProtobufReader(bytes, rules);
+//   while (reader.next()) {
+//     if (reader.field === 1) name = reader.text();
+//     else if (reader.field === 3) inputs.push(reader.text());    // repeated: once per occurrence
+//     else if (reader.field === 5) readSpec(reader.message());    // a cursor over the nested message
+//     else if (reader.field === 7) reader.ints(shape);            // repeated numbers, packed or not
+//   }                                               fields that nobody asks for are skipped
+//
+// Whoever reads says in its `ProtobufRules` how strict the reading is and what its errors say: a
+// damaged file, a damaged request and a damaged frame are told to different people. Wire types are
+// explained in `wire-format.ts`.
+
+import { VARINT_BYTES_MAX, WIRE } from "./wire-format.ts";
+
+/** Why bytes are not a message, and at which byte. */
+export type ProtobufFault = { readonly at: number } & (
+  | /** A varint without an end: the message ends in it, or it has more than ten bytes. */
+    {
+      readonly kind: "varint";
+      readonly isCut: boolean;
+    } /** A tag of no field: its number is 0, or it takes more than 32 bits. */
+  | {
+      readonly kind: "tag";
+      readonly tag: number;
+    } /** A tag or a length of more than 32 bits, or more than 5 bytes, where `prefixes` is "short". */
+  | {
+      readonly kind: "prefix";
+    } /** A field whose tag has a wire type that does not exist or is not read. */
+  | {
+      readonly kind: "wire";
+      readonly field: number;
+      readonly wire: number;
+    } /** A field of `size` bytes where the message has `left`. */
+  | {
+      readonly kind: "size";
+      readonly field: number;
+      readonly size: number;
+      readonly left: number;
+    } /** A group that does not end, or more than 100 in each other. */
+  | { readonly kind: "group" } /** A value of one wire type, asked for as another. */
+  | {
+      readonly kind: "layout";
+      readonly field: number;
+      readonly wire: number;
+      readonly expected: number;
+    } /** Packed numbers of a fixed size that end within a number. */
+  | {
+      readonly kind: "packed";
+      readonly field: number;
+    } /** An integer outside ±(2⁵³ − 1), asked for as a number. */
+  | { readonly kind: "integer" } /** A text that the decoder refused. */
+  | { readonly kind: "text"; readonly cause: unknown }
+);
+
+/** How strictly messages of one kind are read. */
+export interface ProtobufRules {
+  /** Words the error for a fault. It is thrown by the reader. */
+  readonly refuse: (fault: ProtobufFault) => Error;
+  /** What `text` decodes with: a `TextDecoder`; one that is `fatal` refuses what is not UTF-8. */
+  readonly decoder: { decode(bytes: Uint8Array): string };
+  /** Whether an unknown field may be a group. */
+  readonly groups: "skipped" | "refused";
+  /**
+   * Which tags and lengths are taken: "short" ones of at most 5 bytes and 32 bits, as the C++ library
+   * takes them; "long" ones of up to ten bytes, where a tag of more than 32 bits is a fault; "cut"
+   * likewise, of a tag of more than 32 bits the low ones.
+   */
+  readonly prefixes: "short" | "long" | "cut";
+}
+
+const { varint: VARINT, fixed64: FIXED64, bytes: BYTES, fixed32: FIXED32 } = WIRE;
+const { group: GROUP, groupEnd: GROUP_END } = WIRE;
+const PREFIX_BYTES_MAX = 5;
+const GROUPS_MAX = 100;
+/** What bit 63, the lowest of a varint's tenth byte, counts in the word of the bits from 32 on. */
+const TENTH_BYTE = 2 ** 31;
+
+/** A cursor over the fields of one message. */
+export class ProtobufReader {
+  readonly bytes: Uint8Array;
+  readonly #rules: ProtobufRules;
+  #view: DataView | undefined;
+  #position: number;
+  #end: number;
+  /** Bits 0 to 31 of the last varint. */
+  #low = 0;
+  /** Its bits from 32 on: also those above 64 bits, which an exact number must not have. */
+  #high = 0;
+
+  /** Tag of the current field, `field * 8 + wire`; 0 before the first `next()`. */
+  tag = 0;
+  /** Number of the current field; 0 before the first `next()`. */
+  field = 0;
+  /** Wire type of the current field. */
+  wire = 0;
+  /** Where the current field's value lies in `bytes`: of a length-delimited one, its content. */
+  from = 0;
+  to = 0;
+
+  /** Reads `bytes`, or a part of them, as one message. */
+  constructor(
+    bytes: Uint8Array,
+    rules: ProtobufRules,
+    part: { readonly from: number; readonly to: number } = { from: 0, to: bytes.length },
+  ) {
+    this.bytes = bytes;
+    this.#rules = rules;
+    this.#position = part.from;
+    this.#end = part.to;
+  }
+
+  /** Where the next field begins, or the next bare varint. */
+  get position(): number {
+    return this.#position;
+  }
+
+  /** Moves to the next field; false at the end of the message. Throws for a fault of the field. */
+  next(): boolean {
+    const start = this.#position;
+    const end = this.#end;
+    if (start >= end) return false;
+    const { bytes } = this;
+    let at = start + 1;
+    let tag = bytes[start]!;
+    if (tag >= 0x80) {
+      tag = this.#readTag(start);
+      at = this.#position;
+    }
+    this.tag = tag;
+    this.field = tag >>> 3;
+    this.wire = tag & 7;
+    if (tag < 8) throw this.#rules.refuse({ kind: "tag", tag, at: start });
+    if (at < end) {
+      // Nearly every value is one of these two: a short one of bytes, or a small number.
+      const first = bytes[at]!;
+      if (first < 0x80) {
+        if (this.wire === BYTES && first < end - at) {
+          this.from = at + 1;
+          this.to = this.#position = at + 1 + first;
+          return true;
+        }
+        if (this.wire === VARINT) {
+          this.from = at;
+          this.to = this.#position = at + 1;
+          this.#low = first;
+          this.#high = 0;
+          return true;
+        }
+      }
+    }
+    this.from = this.#position = at;
+    this.#skipValue();
+    this.to = this.#position;
+    return true;
+  }
+
+  /** A length-delimited value: a view, which shares the memory of `bytes`. */
+  view(): Uint8Array {
+    this.#expect(BYTES);
+    return this.bytes.subarray(this.from, this.to);
+  }
+
+  /** A length-delimited value as text. */
+  text(): string {
+    const bytes = this.view();
+    try {
+      return this.#rules.decoder.decode(bytes);
+    } catch (cause) {
+      throw this.#rules.refuse({ kind: "text", cause, at: this.from });
+    }
+  }
+
+  /** A cursor over a nested message; this one stays where it is. */
+  message(): ProtobufReader {
+    this.#expect(BYTES);
+    return new ProtobufReader(this.bytes, this.#rules, this);
+  }
+
+  /** Reads a nested message with this cursor, which is behind it then and has no current field. */
+  nested<Value>(read: (reader: this) => Value): Value {
+    this.#expect(BYTES);
+    const outerEnd = this.#end;
+    const after = this.to;
+    this.#position = this.from;
+    this.#end = after;
+    const value = read(this);
+    this.#position = after;
+    this.#end = outerEnd;
+    return value;
+  }
+
+  /** Key and value of a map entry with a text as key; the value is a cursor that stands on it. */
+  mapEntry(): { readonly key: string; readonly value: ProtobufReader | undefined } {
+    const entry = this.message();
+    let key = "";
+    let value: ProtobufReader | undefined;
+    while (entry.next()) {
+      if (entry.field === 1) key = entry.text();
+      else if (entry.field === 2) value = entry.#copy();
+    }
+    return { key, value };
+  }
+
+  /** A varint as an unsigned number: exact below 2⁵³, at least 2⁵³ for every other. */
+  varint(): number {
+    this.#expect(VARINT);
+    return this.#high * 2 ** 32 + this.#low;
+  }
+
+  /** An int32, int64 or enum. Throws outside ±(2⁵³ − 1). */
+  int(): number {
+    this.#expect(VARINT);
+    return this.#safeInt(this.from);
+  }
+
+  /** An int32 or enum: the low 32 bits. */
+  int32(): number {
+    this.#expect(VARINT);
+    return this.#low | 0;
+  }
+
+  /** An int64. */
+  int64(): bigint {
+    this.#expect(VARINT);
+    return this.#int64();
+  }
+
+  /** A bool. */
+  bool(): boolean {
+    this.#expect(VARINT);
+    return this.#low !== 0 || this.#high >>> 0 !== 0;
+  }
+
+  /** A float. */
+  float(): number {
+    this.#expect(FIXED32);
+    return this.#data().getFloat32(this.from, true);
+  }
+
+  /** A double. */
+  double(): number {
+    this.#expect(FIXED64);
+    return this.#data().getFloat64(this.from, true);
+  }
+
+  /** A fixed32. */
+  fixed32(): number {
+    this.#expect(FIXED32);
+    return this.#data().getUint32(this.from, true);
+  }
+
+  /** Appends this occurrence of a repeated int32, int64 or enum, packed or not; as `int()`. */
+  ints(into: number[]): void {
+    if (this.wire !== VARINT) this.#expect(BYTES);
+    for (let at = this.from; at < this.to;) {
+      at = this.#readVarint(at, this.to);
+      into.push(this.#safeInt(this.from));
+    }
+  }
+
+  /** Appends this occurrence of a repeated int64 or uint64, packed or not; as int64. */
+  int64s(into: bigint[]): void {
+    if (this.wire !== VARINT) this.#expect(BYTES);
+    for (let at = this.from; at < this.to;) {
+      at = this.#readVarint(at, this.to);
+      into.push(this.#int64());
+    }
+  }
+
+  /** Appends this occurrence of a repeated float, packed or not. */
+  floats(into: number[]): void {
+    this.#expectPacked(FIXED32, 4);
+    for (let at = this.from; at < this.to; at += 4) into.push(this.#data().getFloat32(at, true));
+  }
+
+  /** Appends this occurrence of a repeated double, packed or not. */
+  doubles(into: number[]): void {
+    this.#expectPacked(FIXED64, 8);
+    for (let at = this.from; at < this.to; at += 8) into.push(this.#data().getFloat64(at, true));
+  }
+
+  /**
+   * Puts the low 32 bits of this occurrence's varints, packed or not, into `into` from `filled` on, as
+   * far as it has room; gives how many it holds then. The caller has checked the wire type.
+   */
+  fill32(into: { readonly length: number; [index: number]: number }, filled: number): number {
+    const { bytes, from, to } = this;
+    let count = filled;
+    for (let at = from; at < to && count < into.length; count += 1) {
+      const first = bytes[at]!;
+      if (first < 0x80) {
+        into[count] = first;
+        at += 1;
+      } else {
+        at = this.#readVarint(at, to);
+        into[count] = this.#low;
+      }
+    }
+    return count;
+  }
+
+  /** As `fill32`, of 64 bits: `into` has their low and high words in turn, and holds half as many. */
+  fill64(into: Uint32Array, filled: number): number {
+    const { to } = this;
+    let count = filled;
+    for (let at = this.from; at < to && 2 * count < into.length; count += 1) {
+      at = this.#readVarint(at, to);
+      into[2 * count] = this.#low;
+      into[2 * count + 1] = this.#high;
+    }
+    return count;
+  }
+
+  /**
+   * Reads a varint that has no tag, of which some formats have lists, and gives its low 32 bits,
+   * unsigned. Not to be mixed with `next()`.
+   */
+  bareUint32(): number {
+    this.#position = this.#readVarint(this.#position, this.#end);
+    return this.#low;
+  }
+
+  /** Reads a tag of several bytes, and moves behind it. */
+  #readTag(start: number): number {
+    this.#readPrefix(start);
+    if (this.#high === 0 || this.#rules.prefixes === "cut") return this.#low;
+    throw this.#rules.refuse({ kind: "tag", tag: this.#high * 2 ** 32 + this.#low, at: start });
+  }
+
+  /** Reads a tag or length, and moves behind it. */
+  #readPrefix(start: number): void {
+    this.#position = this.#readVarint(start, this.#end);
+    if (this.#rules.prefixes !== "short") return;
+    if (this.#high !== 0 || this.#position - start > PREFIX_BYTES_MAX) {
+      throw this.#rules.refuse({ kind: "prefix", at: start });
+    }
+  }
+
+  /** Moves behind the current value, which must end within the message. */
+  #skipValue(): void {
+    switch (this.wire) {
+      case VARINT:
+        this.#position = this.#readVarint(this.#position, this.#end);
+        return;
+      case BYTES:
+        this.#readPrefix(this.#position);
+        this.from = this.#position;
+        return this.#advance(this.#high * 2 ** 32 + this.#low);
+      case FIXED64:
+        return this.#advance(8);
+      case FIXED32:
+        return this.#advance(4);
+      case GROUP:
+        if (this.#rules.groups === "skipped") return this.#skipGroup();
+    }
+    const { field, wire } = this;
+    throw this.#rules.refuse({ kind: "wire", field, wire, at: this.#position });
+  }
+
+  /** Moves behind a group; the numbers of its fields are not looked at. */
+  #skipGroup(): void {
+    const { from } = this;
+    for (let open = 1; open > 0;) {
+      if (open > GROUPS_MAX || this.#position >= this.#end) {
+        throw this.#rules.refuse({ kind: "group", at: this.#position });
+      }
+      this.#readPrefix(this.#position);
+      this.wire = this.#low & 7;
+      if (this.wire === GROUP) open += 1;
+      else if (this.wire === GROUP_END) open -= 1;
+      else this.#skipValue();
+    }
+    this.wire = GROUP;
+    this.from = from;
+  }
+
+  #advance(size: number): void {
+    const left = this.#end - this.#position;
+    if (size > left) {
+      const { field } = this;
+      throw this.#rules.refuse({ kind: "size", field, size, left, at: this.#position });
+    }
+    this.#position += size;
+  }
+
+  /** Reads the varint at `from`, which must end before `end`, into two words; gives where it ends. */
+  #readVarint(from: number, end: number): number {
+    const { bytes } = this;
+    const last = Math.min(end, from + VARINT_BYTES_MAX);
+    let low = 0;
+    let high = 0;
+    for (let at = from, shift = 0; at < last; at += 1, shift += 7) {
+      const byte = bytes[at]!;
+      const bits = byte & 0x7f;
+      if (shift < 28) low |= bits << shift;
+      else if (shift === 28) {
+        low |= bits << 28;
+        high = bits >>> 4;
+      } else if (shift < 63) high |= bits << (shift - 32);
+      else high += bits * TENTH_BYTE;
+      if (byte < 0x80) {
+        this.#low = low >>> 0;
+        this.#high = high;
+        return at + 1;
+      }
+    }
+    throw this.#rules.refuse({ kind: "varint", isCut: last === end, at: last });
+  }
+
+  /** The last varint as int64. */
+  #int64(): bigint {
+    return (BigInt(this.#high | 0) << 32n) | BigInt(this.#low);
+  }
+
+  /** The last varint as an int64 that is exact as a number. */
+  #safeInt(at: number): number {
+    const value = (this.#high | 0) * 2 ** 32 + this.#low;
+    if (!Number.isSafeInteger(value)) throw this.#rules.refuse({ kind: "integer", at });
+    return value;
+  }
+
+  #data(): DataView {
+    const { buffer, byteOffset, byteLength } = this.bytes;
+    return (this.#view ??= new DataView(buffer, byteOffset, byteLength));
+  }
+
+  #copy(): ProtobufReader {
+    const copy = new ProtobufReader(this.bytes, this.#rules, {
+      from: this.#position,
+      to: this.#end,
+    });
+    copy.tag = this.tag;
+    copy.field = this.field;
+    copy.wire = this.wire;
+    copy.from = this.from;
+    copy.to = this.to;
+    copy.#low = this.#low;
+    copy.#high = this.#high;
+    return copy;
+  }
+
+  #expect(expected: number): void {
+    if (this.wire === expected && this.field !== 0) return;
+    const { field, wire } = this;
+    throw this.#rules.refuse({ kind: "layout", field, wire, expected, at: this.from });
+  }
+
+  /** Expects one number of this wire type, or whole numbers of `size` bytes. */
+  #expectPacked(single: number, size: number): void {
+    if (this.wire === single) return;
+    this.#expect(BYTES);
+    if ((this.to - this.from) % size === 0) return;
+    throw this.#rules.refuse({ kind: "packed", field: this.field, at: this.from });
+  }
+}
