@@ -51,6 +51,40 @@ function isImportAllowed(file: string, specifier: string): boolean {
   return !ours || (LAYERS[packageOf(file)] ?? []).map(packageName).includes(specifier);
 }
 
+type Imports = ReadonlyMap<string, ReadonlySet<string>>;
+
+/** Which of a folder's files and folders import which of their neighbours, by folder. */
+function importsByFolder(of: readonly string[]): Map<string, Map<string, Set<string>>> {
+  const folders = new Map<string, Map<string, Set<string>>>();
+  for (const file of of) {
+    for (const specifier of importsOf(file).filter((each) => each.startsWith("."))) {
+      const from = file.split("/");
+      const to = path.join(path.dirname(file), specifier).split("/");
+      const at = from.findIndex((segment, index) => segment !== to[index]);
+      const folder = from.slice(0, at).join("/");
+      const imports = folders.get(folder) ?? new Map<string, Set<string>>();
+      folders.set(folder, imports);
+      imports.set(from[at]!, (imports.get(from[at]!) ?? new Set()).add(to[at]!));
+    }
+  }
+  return folders;
+}
+
+/** What imports itself through its neighbours. */
+function circleMembers(imports: Imports): string[] {
+  const reachable = (start: string): Set<string> => {
+    const seen = new Set<string>();
+    const open = [...(imports.get(start) ?? [])];
+    for (let next = open.pop(); next !== undefined; next = open.pop()) {
+      if (seen.has(next)) continue;
+      seen.add(next);
+      open.push(...(imports.get(next) ?? []));
+    }
+    return seen;
+  };
+  return [...imports.keys()].filter((name) => reachable(name).has(name)).toSorted();
+}
+
 /** The names of a file's exported declarations that no doc comment precedes; overloads share one. */
 function undocumentedExports(text: string): Set<string> {
   const declaration =
@@ -119,6 +153,15 @@ describe("layers", () => {
     );
 
     expect(wrong).toEqual([]);
+  });
+
+  test("within a folder, files and folders import each other one way only, types included", () => {
+    const circles = [...importsByFolder(sources)].flatMap(([folder, imports]) => {
+      const members = circleMembers(imports);
+      return members.length === 0 ? [] : [`${folder}: ${members.join(", ")}`];
+    });
+
+    expect(circles).toEqual([]);
   });
 
   test.each(Object.entries(LAYERS))("%s declares exactly its layers", (layer, below) => {

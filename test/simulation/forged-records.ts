@@ -5,7 +5,7 @@ import { MODEL } from "./simulated-models.ts";
 import type { PlannedFault } from "./scenario.ts";
 import type { SimulatedWorld } from "./simulated-world.ts";
 import { incarnation, workerId } from "@winnow/core";
-import { announcementToJson } from "../../packages/cluster/src/announcement-codec.ts";
+import { announcementToJson } from "../../packages/cluster/src/announcement/announcement-codec.ts";
 import { redisKeys } from "../../packages/cluster/src/membership/redis-keys.ts";
 
 const LEASE_MS = 60_000;

@@ -31,7 +31,7 @@ const MUTANTS = [
   {
     name: "a new default as soon as every partition has one replica",
     mode: "liveness",
-    file: "packages/cluster/src/rollout.ts",
+    file: "packages/cluster/src/routing/rollout.ts",
     text: "ready > 0 && ready === lasting.length && lastingReplicasMin >= Math.max(1, wantedReplicas)",
     replacement: "lastingReplicasMin >= 1",
   },
@@ -102,7 +102,7 @@ const MUTANTS = [
   {
     name: "a lower incarnation that is taken for an older process, whoever lives",
     mode: "liveness",
-    file: "packages/cluster/src/membership/succession.ts",
+    file: "packages/cluster/src/announcement/succession.ts",
     text: "met < current && isCurrentAnswering",
     replacement: "met < current",
   },

@@ -1,14 +1,14 @@
 // Entrance of the package: membership, placement, the routing table and the wire contract.
 
-export { announcementFromJson, announcementToJson } from "./announcement-codec.ts";
-export { newestIncarnations } from "./announcement.ts";
+export { announcementFromJson, announcementToJson } from "./announcement/announcement-codec.ts";
+export { newestIncarnations } from "./announcement/announcement.ts";
 export type {
   Announcement,
   HeldPartition,
   TableHolding,
   VersionHolding,
   WorkerState,
-} from "./announcement.ts";
+} from "./announcement/announcement.ts";
 export { GrpcDoor } from "./grpc-door/grpc-door.ts";
 export type { GrpcDoorParts, GrpcDoorSettings, PlaceLimits } from "./grpc-door/grpc-door.ts";
 export { readContact } from "./membership/contact.ts";
@@ -19,8 +19,8 @@ export type { OpenRedis, RedisMembershipSettings } from "./membership/redis-memb
 export { probeRedis } from "./membership/redis-probe.ts";
 export { StaticMembership, parseMembers } from "./membership/static-membership.ts";
 export type { Describe, StaticMembershipSettings } from "./membership/static-membership.ts";
-export { incarnationAbove, meet, renumbered, unmet } from "./membership/succession.ts";
-export type { Meeting, Succession } from "./membership/succession.ts";
+export { incarnationAbove, meet, renumbered, unmet } from "./announcement/succession.ts";
+export type { Meeting, Succession } from "./announcement/succession.ts";
 export { isAbove, isSameOrder } from "./orders/models-order.ts";
 export type { ModelsOrder, OrderMark, OrderedModel, OrderedModels } from "./orders/models-order.ts";
 export { OrderBook } from "./orders/order-book.ts";
@@ -28,9 +28,9 @@ export type { OrderAuthor, OrderBookParts } from "./orders/order-book.ts";
 export type { OrderStore } from "./orders/order-store.ts";
 export { partitionName, partitionNames, place } from "./placement/placement.ts";
 export type { PlacementOptions } from "./placement/placement.ts";
-export { planQueries } from "./query-plan.ts";
-export { isSameVersion, rolloutsOf, servingVersion } from "./rollout.ts";
-export type { RolloutContext, VersionRollout } from "./rollout.ts";
+export { planQueries } from "./routing/query-plan.ts";
+export { isSameVersion, rolloutsOf, servingVersion } from "./routing/rollout.ts";
+export type { RolloutContext, VersionRollout } from "./routing/rollout.ts";
 export { partitionRanges } from "./routing/partition-ranges.ts";
 export { haveEqualShares, proveTable } from "./routing/routed-table.ts";
 export type { ReplicaConflict, RoutedTable, TableProof } from "./routing/routed-table.ts";

@@ -59,19 +59,14 @@ export {
   encodeProgram,
   encodeProgramPackage,
 } from "./program/program-codec.ts";
-export type { InlineTable, ProgramPackage } from "./program/program-codec.ts";
+export type { ProgramPackage } from "./program/program-codec.ts";
 export { runProgram } from "./program/program-run.ts";
 export {
   HOST_OUTPUT_BYTES_MAX,
   HOST_OUTPUT_STRINGS_MAX,
   HOST_OUTPUT_VALUES_MAX,
 } from "./program/tensor-memory.ts";
-export type {
-  ProgramExecutors,
-  ProgramRequest,
-  TopKAnswer,
-  TopKQuestion,
-} from "./program/program-run.ts";
+export type { ProgramExecutors, ProgramRequest } from "./program/program-run.ts";
 export type {
   Attribute,
   CandidateTable,
@@ -110,3 +105,6 @@ export { PIECE_BYTES, Transfers } from "./transfers.ts";
 export type { GiveUpReason, HeldMemory, Transfer, TransferLimits } from "./transfers.ts";
 export { turnMsOf } from "./turn.ts";
 export type { Arrival } from "./turn.ts";
+export type { TopKQuestion } from "./program/step-contract.ts";
+export type { TopKAnswer } from "./program/step-contract.ts";
+export type { InlineTable } from "./program/table-codec.ts";

@@ -5,10 +5,8 @@
 // by Cauchy and Schwarz. Rows are coded on the device, in integers (shaders/coder.ts); queries here, in
 // float64, rounded up to float32. A group keeps its own power of two, so no magnitude is lost.
 
-import { GROUP_ROWS } from "./shaders/prelude.ts";
+import { CODE_MAX, GROUP_ROWS } from "./shaders/prelude.ts";
 
-/** The largest int8 code; the smallest is its negative. */
-export const CODE_MAX = 127;
 /** Covers the roundings of a float64 norm. */
 const NORM_MARGIN = 1 + 2 ** -30;
 

@@ -11,7 +11,7 @@
 // What is no record at all takes nothing away before that time is over either.
 
 import type { Incarnation, WorkerId } from "@winnow/core";
-import type { Announcement } from "../announcement.ts";
+import type { Announcement } from "../announcement/announcement.ts";
 import { isSameContact } from "./contact.ts";
 import type { Contact } from "./contact.ts";
 import type { MembershipView } from "./membership.ts";

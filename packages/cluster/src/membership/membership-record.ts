@@ -7,11 +7,15 @@
 
 import { WinnowError, excerpt, incarnation } from "@winnow/core";
 import type { Incarnation, WorkerId } from "@winnow/core";
-import type { Announcement } from "../announcement.ts";
-import { announcementFromJson, announcementToJson, decodeWorkerId } from "../announcement-codec.ts";
+import type { Announcement } from "../announcement/announcement.ts";
+import {
+  announcementFromJson,
+  announcementToJson,
+  decodeWorkerId,
+} from "../announcement/announcement-codec.ts";
 import type { ClusterSecret } from "../trust/cluster-secret.ts";
 import type { AddressRules } from "../trust/worker-address.ts";
-import { INCARNATION_MAX } from "./succession.ts";
+import { INCARNATION_MAX } from "../announcement/succession.ts";
 
 /** What decides whether a record is believed. */
 export interface RecordTrust {

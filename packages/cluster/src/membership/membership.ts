@@ -3,7 +3,7 @@
 // view below what still answers.
 
 import type { Incarnation, WorkerId } from "@winnow/core";
-import type { Announcement } from "../announcement.ts";
+import type { Announcement } from "../announcement/announcement.ts";
 import type { Contact } from "./contact.ts";
 
 /** The last good view of the cluster, replaced whole. */

@@ -4,7 +4,7 @@
 import { toWinnowError } from "@winnow/core";
 import type { Environment, Timer, WorkerId } from "@winnow/core";
 import type { Redis } from "ioredis";
-import type { Announcement } from "../announcement.ts";
+import type { Announcement } from "../announcement/announcement.ts";
 import type { ClusterSecret } from "../trust/cluster-secret.ts";
 import { encodeRecord } from "./membership-record.ts";
 import type { RedisKeys } from "./redis-keys.ts";

@@ -11,8 +11,8 @@
 import { sleep, toWinnowError, workerId } from "@winnow/core";
 import type { Environment, Incarnation, Timer, WorkerId } from "@winnow/core";
 import { Redis } from "ioredis";
-import type { Announcement } from "../announcement.ts";
-import { RedisOrders } from "../orders/redis-orders.ts";
+import type { Announcement } from "../announcement/announcement.ts";
+import { RedisOrders } from "./redis-orders.ts";
 import { noSecret } from "../trust/cluster-secret.ts";
 import type { ClusterSecret } from "../trust/cluster-secret.ts";
 import { RefusedRecords, refusalReason } from "../trust/refused-records.ts";

@@ -2,7 +2,7 @@
 
 import { ManualClock, WinnowError, silentLogger, workerId } from "@winnow/core";
 import { describe, expect, test } from "vitest";
-import type { Announcement } from "../announcement.ts";
+import type { Announcement } from "../announcement/announcement.ts";
 import { announced } from "../fixtures/announcement-words.ts";
 import { RefusedRecords } from "../trust/refused-records.ts";
 import { parseAddressRules } from "../trust/worker-address.ts";

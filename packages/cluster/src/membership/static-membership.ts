@@ -6,15 +6,15 @@
 
 import { WinnowError, toWinnowError, workerId } from "@winnow/core";
 import type { Environment, Timer, WorkerId } from "@winnow/core";
-import type { Announcement } from "../announcement.ts";
+import type { Announcement } from "../announcement/announcement.ts";
 import { RefusedRecords, refusalReason } from "../trust/refused-records.ts";
 import { anyAddress, parseAddress } from "../trust/worker-address.ts";
 import type { AddressRules } from "../trust/worker-address.ts";
 import type { Contact } from "./contact.ts";
 import { checkAddress } from "./membership-record.ts";
 import type { MembershipStore, MembershipView, SilentMember } from "./membership.ts";
-import { meet, unmet } from "./succession.ts";
-import type { Succession } from "./succession.ts";
+import { meet, unmet } from "../announcement/succession.ts";
+import type { Succession } from "../announcement/succession.ts";
 
 /** The list, and how it is asked. */
 export interface StaticMembershipSettings {

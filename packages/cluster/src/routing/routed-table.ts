@@ -4,8 +4,8 @@
 // once a table has added up, its shares are law for as long as the version lives.
 
 import type { TableSource, TableSpec, WorkerId } from "@winnow/core";
-import type { Announcement, TableHolding } from "../announcement.ts";
-import { planQueries } from "../query-plan.ts";
+import type { Announcement, TableHolding } from "../announcement/announcement.ts";
+import { planQueries } from "./query-plan.ts";
 
 /** One table: who can answer for each of its partitions. */
 export interface RoutedTable {

@@ -3,7 +3,7 @@
 
 import { WinnowError } from "@winnow/core";
 import type { TableSpec, VersionKey, WorkerId } from "@winnow/core";
-import type { Announcement, VersionHolding } from "../announcement.ts";
+import type { Announcement, VersionHolding } from "../announcement/announcement.ts";
 import { partitionRanges } from "./partition-ranges.ts";
 import { routeTable } from "./routed-table.ts";
 import type { RoutedTable } from "./routed-table.ts";

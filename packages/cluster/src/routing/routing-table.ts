@@ -13,9 +13,9 @@ import type {
   VersionKey,
   WorkerId,
 } from "@winnow/core";
-import type { Announcement } from "../announcement.ts";
-import { newestIncarnations } from "../announcement.ts";
-import { contentInUse, isSameVersion, rolloutsOf, servingVersion } from "../rollout.ts";
+import type { Announcement } from "../announcement/announcement.ts";
+import { newestIncarnations } from "../announcement/announcement.ts";
+import { contentInUse, isSameVersion, rolloutsOf, servingVersion } from "./rollout.ts";
 import { isServable, routeVersion, withSiblings } from "./routed-version.ts";
 import type { RoutedVersion, VersionHolder } from "./routed-version.ts";
 

@@ -10,9 +10,9 @@
 //   ReplyBatch   { replies 1: Reply, repeated }
 
 import { incarnation, toWinnowError } from "@winnow/core";
-import { decodeAnnouncement, encodeAnnouncement } from "../announcement-codec.ts";
+import { decodeAnnouncement, encodeAnnouncement } from "../announcement/announcement-codec.ts";
 import { readContact } from "../membership/contact.ts";
-import { INCARNATION_MAX } from "../membership/succession.ts";
+import { INCARNATION_MAX } from "../announcement/succession.ts";
 import { MEMBERS_PER_FRAME } from "./frame-limits.ts";
 import type { MemberNews, RouterFrame, WorkerFrame } from "./frames.ts";
 import type { Member, Member__Output } from "./generated/winnow/shard/v1/Member.ts";

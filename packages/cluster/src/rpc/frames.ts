@@ -12,7 +12,7 @@
 //     │ ── predecessor ─────────────────▶ │   the worker is to number itself above it (succession.ts)
 
 import type { Incarnation, Tensor, TopKBlock, VersionKey, WinnowError } from "@winnow/core";
-import type { Announcement } from "../announcement.ts";
+import type { Announcement } from "../announcement/announcement.ts";
 import type { Contact } from "../membership/contact.ts";
 
 /** From router to worker. */

@@ -5,8 +5,8 @@
 import type { ClientUnaryCall, ServiceError } from "@grpc/grpc-js";
 import { WinnowError, excerpt, setGraceTimer } from "@winnow/core";
 import type { Clock } from "@winnow/core";
-import type { Announcement } from "../announcement.ts";
-import { decodeAnnouncement } from "../announcement-codec.ts";
+import type { Announcement } from "../announcement/announcement.ts";
+import { decodeAnnouncement } from "../announcement/announcement-codec.ts";
 import { anyAddress } from "../trust/worker-address.ts";
 import type { AddressRules } from "../trust/worker-address.ts";
 import { decodeWorkerFrame, encodeRouterFrame } from "./frame-codec.ts";

@@ -8,7 +8,7 @@
 import type { ServerDuplexStream } from "@grpc/grpc-js";
 import { WinnowError, grpcStatusOf, setGraceTimer, toWinnowError } from "@winnow/core";
 import type { Clock, GraceTimer, WorkerId } from "@winnow/core";
-import type { Announcement } from "../announcement.ts";
+import type { Announcement } from "../announcement/announcement.ts";
 import { decodeRouterFrame, encodeWorkerFrame } from "./frame-codec.ts";
 import { FRAME_REPLIES_MAX, MEMBERS_PER_FRAME } from "./frame-limits.ts";
 import type { MemberNews, Pong, RouterFrame, WorkerFrame, WorkerReply } from "./frames.ts";

@@ -8,7 +8,7 @@
 
 import { WinnowError, setGraceTimer } from "@winnow/core";
 import type { Environment, GraceTimer, Incarnation } from "@winnow/core";
-import type { Announcement } from "../announcement.ts";
+import type { Announcement } from "../announcement/announcement.ts";
 import type { MemberNews, Pong, WorkerFrame, WorkerReply } from "./frames.ts";
 import { QueryWindow } from "./query-window.ts";
 import type { Question } from "./query-window.ts";

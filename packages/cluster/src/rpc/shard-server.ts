@@ -6,7 +6,7 @@ import { Server, ServerCredentials, status } from "@grpc/grpc-js";
 import { WinnowError } from "@winnow/core";
 import type { Environment, HeldMemory } from "@winnow/core";
 import { HealthImplementation } from "grpc-health-check";
-import { encodeAnnouncement } from "../announcement-codec.ts";
+import { encodeAnnouncement } from "../announcement/announcement-codec.ts";
 import { GrpcDoor } from "../grpc-door/grpc-door.ts";
 import type { GrpcDoorSettings, PlaceLimits } from "../grpc-door/grpc-door.ts";
 import type { FollowOrderRequest__Output } from "./generated/winnow/shard/v1/FollowOrderRequest.ts";

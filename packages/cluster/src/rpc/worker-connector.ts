@@ -2,7 +2,7 @@
 // production (`grpc-connector.ts`), a fake network in the simulator.
 
 import type { VersionKey, WinnowError } from "@winnow/core";
-import type { Announcement } from "../announcement.ts";
+import type { Announcement } from "../announcement/announcement.ts";
 import type { RouterFrame, WorkerFrame } from "./frames.ts";
 
 /** One stream to one worker, for one life of that stream. */

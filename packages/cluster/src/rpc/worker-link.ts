@@ -2,7 +2,7 @@
 // production (`shard-server.ts`), a fake network in the simulator.
 
 import type { Incarnation, WinnowError } from "@winnow/core";
-import type { Announcement } from "../announcement.ts";
+import type { Announcement } from "../announcement/announcement.ts";
 import type { MemberNews, Pong, WorkerQuery, WorkerReply } from "./frames.ts";
 import type { OrderMessage, ProgramQuery } from "./worker-connector.ts";
 

@@ -3,7 +3,6 @@
 // program can fail only as a request can.
 
 import { fingerprint } from "../identity.ts";
-import type { KeyedPartition } from "../keyed-partition.ts";
 import { count32, listOf, partialSizes, read, refuse, optional, text } from "./header-reader.ts";
 import type { HeaderReader, HeaderValue } from "./header-reader.ts";
 import type { ModelProgram, SignatureProgram, SignatureTensor, Vocabulary } from "./program.ts";
@@ -15,13 +14,7 @@ import { encodeInlineTable, encodeTable, inlineTableReader, tableReader } from "
 import { blob, dtype, encodeTensor, tensorReader } from "./tensor-codec.ts";
 import { encodeWarmUp, warmUpReader } from "./warm-up.ts";
 import type { WarmUpRequest } from "./warm-up.ts";
-
-/** A small keyed table that travels with the program: its one partition holds every row. */
-export interface InlineTable {
-  readonly partition: KeyedPartition;
-  /** `[rows, dim]`, local row order. */
-  readonly values: Float32Array;
-}
+import type { InlineTable } from "./table-codec.ts";
 
 /** A program with its small tables, by position in `ModelProgram.tables`. */
 export interface ProgramPackage {

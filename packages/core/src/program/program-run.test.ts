@@ -14,8 +14,9 @@ import type {
   TopKStep,
 } from "./program.ts";
 import { runProgram } from "./program-run.ts";
-import type { ProgramExecutors, TopKQuestion } from "./program-run.ts";
+import type { ProgramExecutors } from "./program-run.ts";
 import { tensorOf } from "./tensor-memory.ts";
+import type { TopKQuestion } from "./step-contract.ts";
 
 const shape = { rows: 5, dim: 2, partitions: 1, sources: [] };
 const users: KeyedTable = { kind: "keyed", name: "users", ...shape, keys: { kind: "row" } };

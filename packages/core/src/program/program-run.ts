@@ -31,29 +31,7 @@ import {
   questionOf,
 } from "./step-contract.ts";
 import type { VocabularyIndex } from "./vocabulary-index.ts";
-
-/** What a TopK step asks for. */
-export interface TopKQuestion {
-  /** float32 `[queries, dim]`. */
-  readonly query: Tensor;
-  /** The request's `k` or the step's own: at most the table's rows. */
-  readonly k: number;
-}
-
-/**
- * What a TopK step gives; parts that the step does not use may be `undefined`. Lists have `k` columns,
- * or as many as the longest list needs where exclusions or lost partitions leave fewer than `k`.
- */
-export interface TopKAnswer {
-  /** float32 `[queries, columns]`. */
-  readonly scores: Tensor | undefined;
-  /** int32 `[queries, columns]`. */
-  readonly rows: Tensor | undefined;
-  /** `[queries, columns]` of the table's id dtype. */
-  readonly ids: Tensor | undefined;
-  /** Candidates of each query, where some query has fewer than `k`. */
-  readonly counts?: Uint32Array | undefined;
-}
+import type { TopKAnswer, TopKQuestion } from "./step-contract.ts";
 
 /** How the parts of a program that leave this file are done. The signal ends a failed request. */
 export interface ProgramExecutors {

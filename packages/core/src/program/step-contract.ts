@@ -14,7 +14,29 @@ import type {
   ValueId,
 } from "./program.ts";
 import { invalid } from "./node-error.ts";
-import type { TopKAnswer, TopKQuestion } from "./program-run.ts";
+
+/**
+ * What a TopK step gives; parts that the step does not use may be `undefined`. Lists have `k` columns,
+ * or as many as the longest list needs where exclusions or lost partitions leave fewer than `k`.
+ */
+export interface TopKAnswer {
+  /** float32 `[queries, columns]`. */
+  readonly scores: Tensor | undefined;
+  /** int32 `[queries, columns]`. */
+  readonly rows: Tensor | undefined;
+  /** `[queries, columns]` of the table's id dtype. */
+  readonly ids: Tensor | undefined;
+  /** Candidates of each query, where some query has fewer than `k`. */
+  readonly counts?: Uint32Array | undefined;
+}
+
+/** What a TopK step asks for. */
+export interface TopKQuestion {
+  /** float32 `[queries, dim]`. */
+  readonly query: Tensor;
+  /** The request's `k` or the step's own: at most the table's rows. */
+  readonly k: number;
+}
 
 /** Checks a request's inputs against the signature. @throws WinnowError INVALID_ARGUMENT */
 export function checkInputs(

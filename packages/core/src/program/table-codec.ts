@@ -15,9 +15,15 @@ import {
   text,
 } from "./header-reader.ts";
 import type { HeaderReader, HeaderValue } from "./header-reader.ts";
-import type { InlineTable } from "./program-codec.ts";
 import type { BlobReader, BlobWriter } from "./program-blobs.ts";
 import { blobOf, encodeTensor, tensorReader } from "./tensor-codec.ts";
+
+/** A small keyed table that travels with the program: its one partition holds every row. */
+export interface InlineTable {
+  readonly partition: KeyedPartition;
+  /** `[rows, dim]`, local row order. */
+  readonly values: Float32Array;
+}
 
 /** A table's part of the header. */
 export function encodeTable(table: TableSpec, blobs: BlobWriter): unknown {

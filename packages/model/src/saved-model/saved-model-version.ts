@@ -24,6 +24,7 @@ import { checkVocabularies } from "./graph/vocabulary-reach.ts";
 import type { StoredTable } from "./stored-table.ts";
 import { GRAPH_FILE } from "./version-directory.ts";
 import { VersionFiles } from "./version-files.ts";
+import { readWarmUp } from "./warm-up.ts";
 
 /**
  * Opens a SavedModel version directory and makes its program; reads no table.
@@ -112,7 +113,7 @@ class SavedModelVersion implements ModelVersion {
   constructor(files: VersionFiles, { program, tables }: ReadProgram) {
     this.directory = files.directory;
     this.program = program;
-    this.warmUp = files.readWarmUp(program.signatures);
+    this.warmUp = readWarmUp(files.directory, program.signatures, files.account);
     this.#files = files;
     this.#tables = tables;
   }

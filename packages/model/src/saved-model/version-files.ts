@@ -3,14 +3,7 @@
 // account knows every byte that was read.
 
 import { WinnowError, excerpt, plainRowChecks } from "@winnow/core";
-import type {
-  Fingerprint,
-  RowChecks,
-  SignatureProgram,
-  TableSource,
-  Tensor,
-  WarmUpRequest,
-} from "@winnow/core";
+import type { Fingerprint, RowChecks, TableSource, Tensor } from "@winnow/core";
 import type { BoundFile, PartitionReader } from "../model-version.ts";
 import {
   type ChecksumManifest,
@@ -40,12 +33,12 @@ import {
   readGraphFile,
   readManifest,
 } from "./version-directory.ts";
-import { readWarmUp } from "./warm-up.ts";
 
 /** An opened SavedModel directory. Owns file handles until `close()`. */
 export class VersionFiles {
   readonly directory: string;
-  readonly #account: ReadAccount = { bytesRead: 0 };
+  /** Knows every byte that is read of the directory. */
+  readonly account: ReadAccount = { bytesRead: 0 };
   readonly #bundle: TensorBundle | undefined;
   readonly #constants = new Map<Tensor, StoredRegion>();
   readonly #tables = new Map<StoredTable, TableReading>();
@@ -65,11 +58,11 @@ export class VersionFiles {
   constructor(directory: string, checks: RowChecks = plainRowChecks) {
     this.directory = directory;
     this.#checks = checks;
-    this.#graphBytes = readGraphFile(directory, this.#account);
-    this.#manifest = readManifest(directory, this.#account);
+    this.#graphBytes = readGraphFile(directory, this.account);
+    this.#manifest = readManifest(directory, this.account);
     this.#bind(GRAPH_FILE, digestOf(this.#graphBytes), true);
     if (!hasVariables(directory)) return;
-    this.#bundle = new TensorBundle(directory, this.#account, (index) =>
+    this.#bundle = new TensorBundle(directory, this.account, (index) =>
       this.#bind(INDEX_FILE, digestOf(index), true),
     );
   }
@@ -82,7 +75,7 @@ export class VersionFiles {
     if (this.#fingerprint !== undefined) return this.#fingerprint;
     for (const name of assetNames(this.directory)) {
       if (!this.#digests.has(name)) {
-        this.#bind(name, digestOfFile(this.directory, name, this.#account), false);
+        this.#bind(name, digestOfFile(this.directory, name, this.account), false);
       }
     }
     if (this.#manifest !== undefined) this.#checkRest(this.#manifest);
@@ -107,17 +100,12 @@ export class VersionFiles {
 
   /** Content of saved_model.pb; read again if it was let go. */
   get graphBytes(): Uint8Array {
-    return (this.#graphBytes ??= readGraphFile(this.directory, this.#account));
+    return (this.#graphBytes ??= readGraphFile(this.directory, this.account));
   }
 
   /** Bytes read from files so far. */
   get bytesRead(): number {
-    return this.#account.bytesRead;
-  }
-
-  /** Requests to replay before the version answers. @throws WinnowError DATA_LOSS, INVALID_ARGUMENT */
-  readWarmUp(signatures: readonly SignatureProgram[]): readonly WarmUpRequest[] {
-    return readWarmUp(this.directory, signatures, this.#account);
+    return this.account.bytesRead;
   }
 
   /** Lets the graph's bytes go once the program is made. */
@@ -145,7 +133,7 @@ export class VersionFiles {
     readonly keys: Tensor;
     readonly values: Tensor;
   } {
-    const content = readAsset(this.directory, vocabulary.file, this.#account);
+    const content = readAsset(this.directory, vocabulary.file, this.account);
     const name = assetName(vocabulary.file);
     this.#bind(name, digestOf(content), true);
     const entries = parseTextVocabulary(content, vocabulary);
@@ -200,7 +188,7 @@ export class VersionFiles {
     for (const name of manifest.keys()) {
       if (this.#digests.has(name)) continue;
       if (!dataFiles.has(name)) {
-        assertAsListed(manifest, name, digestOfFile(this.directory, name, this.#account));
+        assertAsListed(manifest, name, digestOfFile(this.directory, name, this.account));
       } else if (!hasFile(this.directory, name)) {
         const text = `Refused the version: there is no ${excerpt(name)}, which ${MANIFEST_FILE} lists`;
         throw new WinnowError("NOT_FOUND", text);

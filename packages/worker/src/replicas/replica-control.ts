@@ -11,13 +11,7 @@ import type { DrainHold, DrainSettings } from "./drain-hold.ts";
 import { LoadLog } from "./load-log.ts";
 import { holdingsOf, isSettled } from "./replica-announcement.ts";
 import { planReplicas } from "./replica-plan.ts";
-import type {
-  GraceSettings,
-  ReplicaEffect,
-  ReplicaFacts,
-  ReplicaPlan,
-  WantedVersion,
-} from "./replica-plan.ts";
+import type { ReplicaEffect, ReplicaPlan } from "./replica-plan.ts";
 import {
   applyEvent,
   emptyReplicaSet,
@@ -38,6 +32,7 @@ import { VersionProof } from "./version-proof.ts";
 import type { FoundModel } from "../models/version-watch.ts";
 import type { ShareStatus, WorkerObserver } from "../worker-observer.ts";
 import type { FoundVersion } from "../models/directory-stillness.ts";
+import type { GraceSettings, ReplicaFacts, WantedVersion } from "./replica-facts.ts";
 
 /** How this worker keeps replicas. */
 export interface ReplicaSettings extends GraceSettings, RetrySettings {

@@ -7,10 +7,10 @@
 //    fit must be refused before it is read.
 
 import type { ContentHandle, OpenedVersion } from "../compute/compute.ts";
-import type { ReplicaFacts } from "./replica-plan.ts";
 import { heldAs, replicaOfKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
 import { VersionShare, isOpeningOrClosing, loadingOf, occupiedBytesOf } from "./replica-share.ts";
+import type { ReplicaFacts } from "./replica-facts.ts";
 
 /** Loads under way at most; the benchmark of loading has as many. */
 const LOADS_AT_ONCE = 2;

@@ -15,9 +15,7 @@
 //    (`version-succession.ts`), and freed after a grace that begins then.
 
 import { haveEqualShares } from "@winnow/cluster";
-import type { VersionKey } from "@winnow/core";
 
-import type { Holders } from "./cluster-view.ts";
 import type { ContentHandle, OpenedVersion, VersionDirectory } from "../compute/compute.ts";
 import {
   contentsOf,
@@ -33,47 +31,8 @@ import {
 import type { AfterClose, HeldVersion, Replica, ReplicaSet } from "./replica-set.ts";
 import { nextJob } from "./replica-jobs.ts";
 import { VersionShare, isBusy, isLoading, occupiedBytesOf, refusalOf } from "./replica-share.ts";
-import type { Intent } from "./replica-share.ts";
 import { isNeededUntilFollowed, replacementOf } from "./version-succession.ts";
-import type { FoundVersion } from "../models/directory-stillness.ts";
-
-/** A version to hold, in the order of importance. */
-export interface WantedVersion {
-  readonly model: string;
-  /** The directory with its present content. */
-  readonly found: FoundVersion;
-  /** The cluster answers by this number by default, whichever content of it. */
-  readonly isServing: boolean;
-  /** It serves until an older one, which the policy names instead, is ready everywhere. */
-  readonly isLeft: boolean;
-}
-
-/** What is known of the world when deciding. */
-export interface ReplicaFacts extends Intent {
-  readonly nowMs: number;
-  readonly wanted: readonly WantedVersion[];
-  /** Directories that would be wanted if their files were still. */
-  readonly copying: readonly Omit<WantedVersion, "isServing" | "isLeft">[];
-  /** Other workers, not in drain, that announce each partition of a table as ready. */
-  announcedHolders(version: VersionKey, table: number): Holders;
-  /** The default version of each model. */
-  readonly serving: ReadonlyMap<string, VersionKey>;
-  /** Whether every worker holds its share of a version, fully replicated. */
-  isComplete(version: VersionKey): boolean;
-  /** False until this worker is among those that partitions are placed on: nothing is decided. */
-  readonly placed: boolean;
-  /** Bytes that may still be loaded. */
-  readonly freeBytes: number;
-  /** A worker in drain keeps what it has and begins nothing. */
-  readonly draining: boolean;
-  readonly grace: GraceSettings;
-}
-
-/** How long something unannounced is kept for routers that still have it in their table. */
-export interface GraceSettings {
-  readonly replicaGraceMs: number;
-  readonly versionGraceMs: number;
-}
+import type { ReplicaFacts, WantedVersion } from "./replica-facts.ts";
 
 /** Work to start; `id` names the content. */
 export type ReplicaEffect = { readonly id: string } & (

@@ -6,9 +6,9 @@ import { isSameVersion } from "@winnow/cluster";
 import type { VersionKey } from "@winnow/core";
 
 import type { OpenedVersion } from "../compute/compute.ts";
-import type { WantedVersion } from "./replica-plan.ts";
 import { heldAs, isHeldAs, openedOf } from "./replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
+import type { WantedVersion } from "./replica-facts.ts";
 
 /** What the decision rests on. */
 interface SuccessionFacts {

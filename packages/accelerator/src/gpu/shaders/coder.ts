@@ -11,8 +11,7 @@
 // Sums of 4,096 squares fit into 32 bits: |v − qS| ≤ 516, |q| ≤ 127, and Σq² is taken 64 times for
 // three more bits of its root. Step, R and Y are below 2^24, hence exact as float32.
 
-import { CODE_MAX } from "../codes.ts";
-import { GROUP_ROWS, GRID_WIDTH } from "./prelude.ts";
+import { CODE_MAX, GROUP_ROWS, GRID_WIDTH } from "./prelude.ts";
 
 /** Bytes of the coder's parameters. */
 export const CODER_PARAMS_BYTES = 32;

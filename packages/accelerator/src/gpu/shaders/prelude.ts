@@ -14,6 +14,8 @@
 // The proof is in docs/gpu.md; each constant below names its part of it. Bounds are compared as
 // integers whose order is that of the floats; 0 is below every float and stands for "no row".
 
+/** The largest int8 code; the smallest is its negative. */
+export const CODE_MAX = 127;
 /** Rows of a group; also the threads that scan it. */
 export const GROUP_ROWS = 128;
 /** Workgroups of a dispatch in x; more go to y. */

@@ -6,7 +6,7 @@
 
 import { WinnowError } from "@winnow/core";
 import type { GraphValue } from "./graph-value.ts";
-import type { Lowering, Visit } from "./lowering.ts";
+import type { Lowering, Visit } from "./lowered-nodes.ts";
 
 /** Data sets that hand on what they are made of, in order. */
 const PASSING: ReadonlySet<string> = new Set([

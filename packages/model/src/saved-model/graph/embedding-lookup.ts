@@ -10,7 +10,7 @@ import { constantValue, integerOf, producerOf } from "./graph-value.ts";
 import type { GraphValue, LookupNode, LoweredNode, OperationNode } from "./graph-value.ts";
 import { recogniseKeyExpression } from "./key-expression.ts";
 import type { KeyExpression } from "./key-expression.ts";
-import type { Lowering, Visit } from "./lowering.ts";
+import type { Lowering, Visit } from "./lowered-nodes.ts";
 import { gatherIdentifiers } from "./retrieval.ts";
 import { storedRowsOf } from "./table-registry.ts";
 import type { StoredRows } from "./table-registry.ts";

@@ -10,6 +10,7 @@ import { fold } from "./constant-folding.ts";
 import type { GraphValue, OperationNode } from "./graph-value.ts";
 import { outcomeForMissingKey } from "./missing-key.ts";
 import { distinctValues } from "./tensor-values.ts";
+import type { Expression } from "./missing-key.ts";
 
 /** A function of one key that a vocabulary-keyed table can stand for. */
 export interface KeyExpression {
@@ -111,13 +112,6 @@ function areRows(values: BigInt64Array, rows: number): boolean {
   const end = BigInt(rows);
   for (const value of values) if (value < 0n || value >= end) return false;
   return true;
-}
-
-/** A function of one key as nodes in order. */
-export interface Expression {
-  readonly nodes: readonly OperationNode[];
-  readonly indices: GraphValue;
-  readonly key: GraphValue;
 }
 
 function numbersOf(tensor: Tensor | undefined): number[] {

@@ -8,22 +8,13 @@ import type { Tensor } from "@winnow/core";
 import { fold } from "./constant-folding.ts";
 import { visitDataset } from "./dataset-nodes.ts";
 import { visitGather } from "./embedding-lookup.ts";
-import type { GraphSources } from "./graph-sources.ts";
+import type { Lowering, Visit } from "./lowered-nodes.ts";
 import { constantValue } from "./graph-value.ts";
-import type { GraphValue, LoweredNode, OperationNode } from "./graph-value.ts";
-import type { GraphNode, GraphWalk } from "./graph-walk.ts";
+import type { GraphValue } from "./graph-value.ts";
 import { visitTopK } from "./retrieval.ts";
 import { inferShape } from "./shape-inference.ts";
 import type { InferredOutput } from "./shape-rule.ts";
 import { visitSource } from "./source-nodes.ts";
-import type { TableRegistry } from "./table-registry.ts";
-
-/** A node being visited. */
-export interface Visit {
-  readonly node: GraphNode;
-  readonly inputs: readonly GraphValue[];
-  readonly walk: GraphWalk;
-}
 
 /** Outputs of a node, or `undefined` when the handler has nothing to say about it. */
 type Handler = (lowering: Lowering, visit: Visit) => readonly GraphValue[] | undefined;
@@ -43,67 +34,19 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ["Assert", assertion],
 ]);
 
-/** Operations whose outputs all have one shape. */
-const ALIKE: ReadonlySet<string> = new Set(["TopKV2", "Unpack", "Split", "SplitV"]);
-
 /** Constants of a signature that are worked out take so many elements together; the rest stay operations. */
 const FOLDED_ELEMENTS_MAX = 2 ** 24;
 
-/** Collects the nodes of one signature. */
-export class Lowering {
-  readonly sources: GraphSources;
-  readonly registry: TableRegistry;
-  /** In an order in which they can run. */
-  readonly nodes: LoweredNode[] = [];
-  /** Lookups that became part of a keyed table which refuses keys its vocabulary lacks. */
-  readonly guardedLookups: Set<OperationNode> = new Set();
-  /** Elements of all constants that were worked out here. */
-  foldedElements = 0;
-  /** Whether a data set's function is being followed: k is then at most the number of rows. */
-  isInDataset = false;
-
-  constructor(sources: GraphSources, registry: TableRegistry) {
-    this.sources = sources;
-    this.registry = registry;
-  }
-
-  /** Visits one node; see `NodeVisitor`. */
-  visit(node: GraphNode, inputs: readonly GraphValue[], walk: GraphWalk): readonly GraphValue[] {
-    const visit = { node, inputs, walk };
-    return (
-      visitSource(node, inputs) ??
-      HANDLERS.get(node.op)?.(this, visit) ??
-      visitDataset(this, visit) ??
-      foldedOutputs(this, visit) ??
-      this.operation(node, inputs).outputs
-    );
-  }
-
-  /** Adds an operation that stays in the program. */
-  operation(node: GraphNode, inputs: readonly GraphValue[]): OperationNode {
-    const { op, name, attributes } = node;
-    const lowered: OperationNode = {
-      kind: "operation",
-      op,
-      name,
-      attributes,
-      inputs,
-      outputs: [],
-    };
-    const inferred = inferShape(node, inputs);
-    lowered.outputs = node.outputDtypes.map((dtype, index) =>
-      index === 0 || ALIKE.has(op)
-        ? { dtype, ...inferred, producer: lowered }
-        : { dtype, shape: undefined, producer: lowered },
-    );
-    this.nodes.push(lowered);
-    return lowered;
-  }
-
-  /** Adds a node whose outputs are already described. */
-  add(node: LoweredNode): void {
-    this.nodes.push(node);
-  }
+/** Visits one node of the flat graph; see `NodeVisitor`. */
+export function visitNode(lowering: Lowering, visit: Visit): readonly GraphValue[] {
+  const { node, inputs } = visit;
+  return (
+    visitSource(node, inputs) ??
+    HANDLERS.get(node.op)?.(lowering, visit) ??
+    visitDataset(lowering, visit) ??
+    foldedOutputs(lowering, visit) ??
+    lowering.operation(node, inputs).outputs
+  );
 }
 
 /** Constants in, constants out; likewise what shape arithmetic settles. */

@@ -5,7 +5,13 @@ import type { MissingKey, Tensor } from "@winnow/core";
 import { fold } from "./constant-folding.ts";
 import type { GraphValue, OperationNode } from "./graph-value.ts";
 import { integerOf } from "./graph-value.ts";
-import type { Expression } from "./key-expression.ts";
+
+/** A function of one key as nodes in order. */
+export interface Expression {
+  readonly nodes: readonly OperationNode[];
+  readonly indices: GraphValue;
+  readonly key: GraphValue;
+}
 
 /** The outcome for a missing key, and the constants that keys are compared with on the way. */
 export interface MissingKeyOutcome {

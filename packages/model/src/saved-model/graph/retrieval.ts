@@ -6,7 +6,7 @@ import { WinnowError } from "@winnow/core";
 import { Attributes } from "./attributes.ts";
 import type { GraphValue, TopKNode } from "./graph-value.ts";
 import { integerOf, integersOf, producerOf } from "./graph-value.ts";
-import type { Lowering, Visit } from "./lowering.ts";
+import type { Lowering, Visit } from "./lowered-nodes.ts";
 import { storedRowsOf } from "./table-registry.ts";
 import type { StoredIds, StoredRows } from "./table-registry.ts";
 

@@ -7,7 +7,8 @@ import type { GraphSources } from "./graph-sources.ts";
 import { graphDtypeOf } from "./graph-dtype.ts";
 import type { GraphValue, LoweredNode } from "./graph-value.ts";
 import { GraphWalk } from "./graph-walk.ts";
-import { Lowering } from "./lowering.ts";
+import { Lowering } from "./lowered-nodes.ts";
+import { visitNode } from "./lowering.ts";
 import type { SignatureDefinition } from "./meta-graph.ts";
 import { assetValues } from "./table-contents.ts";
 import type { TableRegistry } from "./table-registry.ts";
@@ -41,7 +42,7 @@ export function lowerSignature(
     fed.set(graphTensor.replace(/:0$/, ""), inputs[index]!);
   }
   const walk = new GraphWalk(sources.meta.graph, sources.operations, (node, values, walk) =>
-    lowering.visit(node, values, walk),
+    visitNode(lowering, { node, inputs: values, walk }),
   );
   const wanted = signature.outputs.map(({ graphTensor }) => graphTensor);
   const outputs = walk.valuesOf(wanted, fed).map((value, index) => {

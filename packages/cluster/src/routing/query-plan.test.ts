@@ -4,7 +4,7 @@ import { workerId } from "@winnow/core";
 import type { WorkerId } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { place } from "./placement/placement.ts";
+import { place } from "../placement/placement.ts";
 import { planQueries } from "./query-plan.ts";
 
 const replicaLists = fc.array(

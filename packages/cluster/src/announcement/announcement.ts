@@ -2,7 +2,7 @@
 // are built from. The same data travels as JSON (membership) and as the proto message (streams).
 
 import type { ErrorCode, Fingerprint, Incarnation, WorkerId } from "@winnow/core";
-import type { OrderMark } from "./orders/models-order.ts";
+import type { OrderMark } from "../orders/models-order.ts";
 
 /** Where a worker is in its life: loading its first share; serving; finishing what runs. */
 export type WorkerState = "starting" | "ready" | "draining";

@@ -4,14 +4,14 @@ import { WinnowError } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Announcement } from "./announcement.ts";
-import { announced } from "./fixtures/announcement-words.ts";
+import { announced } from "../fixtures/announcement-words.ts";
 import {
   announcementFromJson,
   announcementToJson,
   decodeAnnouncement,
   encodeAnnouncement,
 } from "./announcement-codec.ts";
-import { parseAddress } from "./trust/worker-address.ts";
+import { parseAddress } from "../trust/worker-address.ts";
 
 const anyAnnouncement = fc
   .record({

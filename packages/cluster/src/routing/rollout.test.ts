@@ -4,8 +4,8 @@ import { fingerprint } from "@winnow/core";
 import type { VersionKey } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { announced, printOf } from "./fixtures/announcement-words.ts";
-import type { HoldingWords, WorkerWords } from "./fixtures/announcement-words.ts";
+import { announced, printOf } from "../fixtures/announcement-words.ts";
+import type { HoldingWords, WorkerWords } from "../fixtures/announcement-words.ts";
 import { rolloutsOf, servingVersion } from "./rollout.ts";
 
 const key = (version: number, print = printOf(version)): VersionKey => ({

@@ -18,10 +18,10 @@ import type {
   VersionHolding,
   WorkerState,
 } from "./announcement.ts";
-import { INCARNATION_MAX } from "./membership/succession.ts";
-import { ORDER_NUMBER_MAX, readMark } from "./orders/models-order.ts";
-import type { OrderMark } from "./orders/models-order.ts";
-import { parseAddress } from "./trust/worker-address.ts";
+import { INCARNATION_MAX } from "./succession.ts";
+import { ORDER_NUMBER_MAX, readMark } from "../orders/models-order.ts";
+import type { OrderMark } from "../orders/models-order.ts";
+import { parseAddress } from "../trust/worker-address.ts";
 
 /** An announcement with the field names of the proto message. */
 export interface AnnouncementMessage {

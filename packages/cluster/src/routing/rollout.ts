@@ -17,8 +17,8 @@
 // still want one of them: nobody wants what no directory holds.
 
 import type { Fingerprint, VersionKey, WorkerId } from "@winnow/core";
-import type { Announcement, VersionHolding } from "./announcement.ts";
-import { newestIncarnations } from "./announcement.ts";
+import type { Announcement, VersionHolding } from "../announcement/announcement.ts";
+import { newestIncarnations } from "../announcement/announcement.ts";
 
 /** What the choice depends on beside announcements. */
 export interface RolloutContext {

@@ -2,8 +2,8 @@
 
 import { fingerprint } from "@winnow/core";
 import { describe, expect, test } from "vitest";
-import { announced, printOf } from "./fixtures/announcement-words.ts";
-import type { HoldingWords, WorkerWords } from "./fixtures/announcement-words.ts";
+import { announced, printOf } from "../fixtures/announcement-words.ts";
+import type { HoldingWords, WorkerWords } from "../fixtures/announcement-words.ts";
 import { servingVersion } from "./rollout.ts";
 
 const v = (version: number, more: Partial<HoldingWords> = {}): HoldingWords => ({

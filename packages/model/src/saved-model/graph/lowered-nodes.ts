@@ -1,0 +1,63 @@
+// The nodes that one signature's graph has led to so far, and what visits to the graph's nodes share.
+// `lowering.ts` decides which node a visit leads to.
+
+import type { GraphSources } from "./graph-sources.ts";
+import type { GraphValue, LoweredNode, OperationNode } from "./graph-value.ts";
+import type { GraphNode, GraphWalk } from "./graph-walk.ts";
+import { inferShape } from "./shape-inference.ts";
+import type { TableRegistry } from "./table-registry.ts";
+
+/** A node being visited. */
+export interface Visit {
+  readonly node: GraphNode;
+  readonly inputs: readonly GraphValue[];
+  readonly walk: GraphWalk;
+}
+
+/** Operations whose outputs all have one shape. */
+const ALIKE: ReadonlySet<string> = new Set(["TopKV2", "Unpack", "Split", "SplitV"]);
+
+/** Collects the nodes of one signature. */
+export class Lowering {
+  readonly sources: GraphSources;
+  readonly registry: TableRegistry;
+  /** In an order in which they can run. */
+  readonly nodes: LoweredNode[] = [];
+  /** Lookups that became part of a keyed table which refuses keys its vocabulary lacks. */
+  readonly guardedLookups: Set<OperationNode> = new Set();
+  /** Elements of all constants that were worked out here. */
+  foldedElements = 0;
+  /** Whether a data set's function is being followed: k is then at most the number of rows. */
+  isInDataset = false;
+
+  constructor(sources: GraphSources, registry: TableRegistry) {
+    this.sources = sources;
+    this.registry = registry;
+  }
+
+  /** Adds an operation that stays in the program. */
+  operation(node: GraphNode, inputs: readonly GraphValue[]): OperationNode {
+    const { op, name, attributes } = node;
+    const lowered: OperationNode = {
+      kind: "operation",
+      op,
+      name,
+      attributes,
+      inputs,
+      outputs: [],
+    };
+    const inferred = inferShape(node, inputs);
+    lowered.outputs = node.outputDtypes.map((dtype, index) =>
+      index === 0 || ALIKE.has(op)
+        ? { dtype, ...inferred, producer: lowered }
+        : { dtype, shape: undefined, producer: lowered },
+    );
+    this.nodes.push(lowered);
+    return lowered;
+  }
+
+  /** Adds a node whose outputs are already described. */
+  add(node: LoweredNode): void {
+    this.nodes.push(node);
+  }
+}
