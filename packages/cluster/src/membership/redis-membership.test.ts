@@ -190,7 +190,7 @@ describe.skipIf(!isRedisInstalled)("with redis-server installed", () => {
         const late = new Watcher(stage.join({ refused: withRecords }));
         await late.sees("w0 w1 w2");
 
-        expect(withRecords.counts.signature).toBeGreaterThanOrEqual(4096);
+        await eventually(() => expect(withRecords.counts.signature).toBeGreaterThanOrEqual(4096));
       });
 
       test("take no known worker away", async () => {
