@@ -44,6 +44,23 @@ describe("a router's models", () => {
     expect(bench.router.status("movies")?.map(({ version }) => version)).toEqual([8, 7]);
   });
 
+  test("L1: while the default lacks partitions, another one that has all of them answers", async () => {
+    const bench = await RouterBench.started({ held: [...twice, [0]] });
+    await hold(bench, [8]);
+    const [first, second] = bench.workers;
+    first!.versions = [7];
+    second!.versions = [7];
+    for (const worker of [first!, second!]) bench.network.announce(worker);
+    bench.announceAll();
+    await bench.clock.advanceSettled(1000);
+
+    const pinned = await bench.router.pin({ model: "movies" });
+    pinned.release();
+
+    expect(bench.router.standing().models[0]).toMatchObject({ version: 8 });
+    expect(pinned.version).toBe(7);
+  });
+
   test("a version that was unloaded stays in the status as END, and is not found", async () => {
     const bench = await RouterBench.started({ held: twice });
     await hold(bench, [7], true);

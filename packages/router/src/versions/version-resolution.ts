@@ -66,13 +66,14 @@ function namedVersion(
 }
 
 /**
- * The version that serves; where none does yet, or not on this router, the newest that can answer
- * for everything.
+ * The version that serves; where none does yet, not on this router, or not for everything, the newest
+ * that can answer for everything. A router that cannot reach one worker may see no successor of a version
+ * that all others have left, and the last of its replicas go.
  */
 function defaultVersion(model: RoutedModel): RoutedVersion {
   const { serving } = model;
   const version = serving && model.versions.find(({ key }) => isSameVersion(key, serving));
-  if (version !== undefined && version.refusal === undefined) return version;
+  if (isServable(version)) return version;
   const other = model.versions.find(isServable);
   if (other !== undefined) return other;
   if (version !== undefined) return checked(version, undefined);
