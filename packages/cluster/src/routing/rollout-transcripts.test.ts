@@ -10,8 +10,8 @@ import path from "node:path";
 import type { VersionKey } from "@winnow/core";
 import { transcriptTests } from "../../../../test/transcript.ts";
 import type { VersionHolding } from "../announcement/announcement.ts";
-import { announced } from "./fixtures/announcement-words.ts";
-import type { HoldingWords, WorkerWords } from "./fixtures/announcement-words.ts";
+import { announced } from "../fixtures/announcement-words.ts";
+import type { HoldingWords, WorkerWords } from "../fixtures/announcement-words.ts";
 import { rolloutsOf, servingVersion } from "./rollout.ts";
 import type { VersionRollout } from "./rollout.ts";
 
