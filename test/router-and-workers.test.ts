@@ -11,7 +11,7 @@ import { canonicalScore, createDenseEngine, widenQueries } from "@winnow/acceler
 import { GrpcConnector, StaticMembership } from "@winnow/cluster";
 import { StringColumn, silentLogger, stringTensor, systemClock, workerId } from "@winnow/core";
 import { writeRetrievalModel } from "@winnow/model";
-import { createHttpServer, createRouter } from "@winnow/router";
+import { RequestContext, createHttpServer, createRouter } from "@winnow/router";
 import type { Prediction, PredictRequest, Router } from "@winnow/router";
 import { startWorker } from "@winnow/worker";
 import type { Worker } from "@winnow/worker";
@@ -78,17 +78,18 @@ async function ask(
 ): Promise<{ version: number; scores: number[]; ids: string[] }> {
   const { version, ...request } = more;
   const pinned = await router.pin({ model: "movies", version });
+  const context = new RequestContext(systemClock, { timeoutMs: 5000 });
   try {
     const signature = pinned.program.signatures.find(({ name }) => name === "serving_default")!;
     const prediction = await router.predict(pinned, {
       signature,
       inputs: new Map([[signature.inputs[0]!.name, stringTensor([user])]]),
-      deadlineMs: systemClock.nowMs() + 5000,
-      signal: new AbortController().signal,
+      context,
       ...request,
     });
     return { version: pinned.version, ...plain(prediction) };
   } finally {
+    context.finish();
     pinned.release();
   }
 }

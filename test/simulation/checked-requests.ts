@@ -3,6 +3,7 @@
 
 import { WinnowError, stringTensor, tensor, toWinnowError } from "@winnow/core";
 import type { Tensor, TensorOf } from "@winnow/core";
+import { RequestContext } from "@winnow/router";
 import type { PinnedModel, Prediction, Router } from "@winnow/router";
 import { LABEL, MODEL, SIGNATURE_K } from "./simulated-models.ts";
 import type { VersionContent } from "./simulated-models.ts";
@@ -31,9 +32,9 @@ interface Wish {
    */
   readonly excluded: readonly number[];
   readonly allowPartial: boolean;
-  readonly deadlineMs: number;
+  readonly timeoutMs: number;
   /** The client goes away then. */
-  readonly patienceMs: number;
+  readonly leavesAfterMs: number;
 }
 
 interface SentWish extends Wish {
@@ -107,8 +108,8 @@ export class CheckedRequests {
       k: random() < 0.3 ? 1 + Math.floor(random() * 60) : undefined,
       excluded: this.#excluded(count),
       allowPartial: isSafety && random() < 0.2,
-      patienceMs: random() < 0.05 ? random() * 30 : Infinity,
-      deadlineMs: isSafety ? oneOf(random, [100, 600, 3000]) : between(random, 4000, 6000),
+      leavesAfterMs: random() < 0.05 ? random() * 30 : Infinity,
+      timeoutMs: isSafety ? oneOf(random, [100, 600, 3000]) : between(random, 4000, 6000),
     };
   }
 
@@ -137,7 +138,7 @@ export class CheckedRequests {
     const isDefault = wish.version === undefined && wish.label === undefined;
     const isSuccessDue = this.isSuccessDue && isDefault;
     const pausesBefore = process.pauses;
-    const client = this.#clientOf(process, wish);
+    const context = this.#contextOf(process, wish);
     let outcome = "";
     let isOutdated = false;
     try {
@@ -148,7 +149,7 @@ export class CheckedRequests {
       });
       isOutdated = process.pauses > 0 && this.#isGone(pinned);
       try {
-        outcome = await this.#predict({ router, process, pinned }, wish, client.signal);
+        outcome = await this.#predict({ router, pinned }, wish, context);
       } finally {
         pinned.release();
       }
@@ -158,16 +159,17 @@ export class CheckedRequests {
         isSuccessDue &&
           process.pauses === pausesBefore &&
           !isOutdated &&
-          !client.signal.aborted &&
+          !context.signal.aborted &&
           at,
       );
     }
+    context.finish();
     this.#open.delete(at);
     if (process.state === "dead") return;
     const elapsedMs = world.time.nowMs - startMs;
     const slackMs = DEADLINE_SLACK_MS + 4 * (world.unkindness.lateMs + world.unkindness.hiccupMs);
-    if (elapsedMs > wish.deadlineMs + slackMs && process.pauses === pausesBefore) {
-      world.violate("L2", `${elapsedMs} ms of ${wish.deadlineMs}: ${outcome}`);
+    if (elapsedMs > wish.timeoutMs + slackMs && process.pauses === pausesBefore) {
+      world.violate("L2", `${elapsedMs} ms of ${wish.timeoutMs}: ${outcome}`);
     }
     world.note(process.name, `answered ${outcome}`, undefined);
   }
@@ -176,13 +178,12 @@ export class CheckedRequests {
   async #predict(
     at: {
       readonly router: Router;
-      readonly process: SimulatedProcess;
       readonly pinned: PinnedModel;
     },
     wish: Wish,
-    signal: AbortSignal,
+    context: RequestContext,
   ): Promise<string> {
-    const { router, process, pinned } = at;
+    const { router, pinned } = at;
     const { disk, labelled } = this.#world;
     const contents = disk.contentsOf(pinned.version);
     const exclude = excludedIds(contents.at(-1)!, wish);
@@ -196,8 +197,7 @@ export class CheckedRequests {
     const prediction = await router.predict(pinned, {
       signature: pinned.program.signatures[0]!,
       inputs: new Map([["user", userTensor(wish.users)]]),
-      deadlineMs: process.nowMs() + wish.deadlineMs,
-      signal,
+      context,
       k: wish.k,
       exclude,
       allowPartial: wish.allowPartial,
@@ -239,14 +239,14 @@ export class CheckedRequests {
     });
   }
 
-  /** A client that may go away before it has an answer. */
-  #clientOf(process: SimulatedProcess, { patienceMs }: Wish): AbortController {
-    const client = new AbortController();
-    if (patienceMs === Infinity) return client;
-    this.#world.time.after(patienceMs, () =>
-      process.receive(() => client.abort(new WinnowError("CANCELLED", "The client left"))),
+  /** Of a client that may go away before it has an answer. */
+  #contextOf(process: SimulatedProcess, { leavesAfterMs, timeoutMs }: Wish): RequestContext {
+    const context = new RequestContext(process, { timeoutMs });
+    if (leavesAfterMs === Infinity) return context;
+    this.#world.time.after(leavesAfterMs, () =>
+      process.receive(() => context.abort(() => new WinnowError("CANCELLED", "The client left"))),
     );
-    return client;
+    return context;
   }
 
   #failed(

@@ -5,6 +5,7 @@
 import { OrderBook, RefusedRecords, isAbove, isSameOrder, noSecret } from "@winnow/cluster";
 import type { MembershipStore, OrderMark, OrderedModels, StateFile } from "@winnow/cluster";
 import { RedisMembership } from "@winnow/cluster";
+import { RequestContext } from "@winnow/router";
 import { LABEL, MODEL } from "./simulated-models.ts";
 import type { RouterPlace } from "./simulated-routers.ts";
 import type { SimulatedProcess } from "./simulated-process.ts";
@@ -44,19 +45,17 @@ export class SimulatedOrders {
     const { router, process } = place;
     if (router === undefined || process?.state !== "running") return;
     const world = this.#world;
-    const { signal } = new AbortController();
-    const deadlineMs = process.nowMs() + DEADLINE_MS;
+    const context = new RequestContext(process, { timeoutMs: DEADLINE_MS });
     try {
       if (version !== undefined) world.labelled.add(version);
       const author = { by: process.name, at: String(world.time.nowMs) };
-      const order = await router.orders.give(this.#modelsOf(version), author, {
-        deadlineMs,
-        signal,
-      });
+      const order = await router.orders.give(this.#modelsOf(version), author, context);
       world.note(process.name, `gave order ${order.number}`, { version });
       this.#promiseLater(place, process, order);
     } catch (error) {
       world.note(process.name, "order refused", { error: String(error) });
+    } finally {
+      context.finish();
     }
   }
 

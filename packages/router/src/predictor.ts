@@ -2,6 +2,7 @@
 // gather). `http/` knows only this; `Router` implements it.
 
 import type { ModelProgram, SignatureProgram, Tensor } from "@winnow/core";
+import type { RequestContext } from "./request-context.ts";
 import type { RequestLimits } from "./request-limits.ts";
 
 /** The model a URL names. At most one of version and label. */
@@ -25,9 +26,7 @@ export interface PredictRequest {
   readonly signature: SignatureProgram;
   /** By input name; dtypes as the signature declares. */
   readonly inputs: ReadonlyMap<string, Tensor>;
-  /** Monotonic ms by which the answer must be given. */
-  readonly deadlineMs: number;
-  readonly signal: AbortSignal;
+  readonly context: RequestContext;
   /** Wanted instead of the signature's k. */
   readonly k?: number | undefined;
   /** Item ids never to be returned: one list for all instances, or one per instance. */

@@ -21,8 +21,6 @@ export interface RouterSettings extends RequestLimits {
   /** Default false. A new label may mean a version that is not available. */
   readonly allowUnavailableLabels: boolean;
 
-  /** Default 30 000 ms. Longer keeps slow clients; shorter frees what they hold. */
-  readonly requestTimeoutMs: number;
   /** Default 500 ms. Shorter leaves a silent worker sooner; longer asks twice less often. */
   readonly attemptTimeoutMs: number;
   /**
@@ -176,7 +174,6 @@ const DEFAULTS: RouterSettings = {
   replication: 2,
   labels: new Map(),
   allowUnavailableLabels: false,
-  requestTimeoutMs: 30_000,
   attemptTimeoutMs: 500,
   busyTimeoutMs: 5000,
   hedge: true,

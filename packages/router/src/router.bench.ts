@@ -20,6 +20,7 @@ import { FakeMembership } from "./doubles/fake-network.ts";
 import { benchProgram } from "./fixtures/router-bench.ts";
 import { generator } from "./fixtures/query-bench.ts";
 import type { PinnedModel } from "./predictor.ts";
+import { RequestContext } from "./request-context.ts";
 import { createRouter } from "./router.ts";
 
 const ROWS = 20_000;
@@ -123,16 +124,19 @@ while (!router.ready) {
   });
 }
 const pinned = await router.pin({ model: "movies" });
-const signal = new AbortController().signal;
 
 async function ask(model: PinnedModel, user: number): Promise<unknown> {
   const keys = tensor("int64", [1], BigInt64Array.of(BigInt(user)));
-  return await router.predict(model, {
-    signature: model.program.signatures[0]!,
-    inputs: new Map<string, Tensor>([["user", keys]]),
-    deadlineMs: systemClock.nowMs() + 1000,
-    signal,
-  });
+  const context = new RequestContext(systemClock, { timeoutMs: 1000 });
+  try {
+    return await router.predict(model, {
+      signature: model.program.signatures[0]!,
+      inputs: new Map<string, Tensor>([["user", keys]]),
+      context,
+    });
+  } finally {
+    context.finish();
+  }
 }
 
 for (let user = 0; user < 64; user += 1) await ask(pinned, user);

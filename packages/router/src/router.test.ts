@@ -1,8 +1,9 @@
 // A whole router: resolving, wishes, limits, deadlines, drain. The network is pretended.
 
-import { stringTensor } from "@winnow/core";
+import { WinnowError, stringTensor } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { idleCounters, plainOutputs, RouterBench } from "./fixtures/router-bench.ts";
+import { RequestContext } from "./request-context.ts";
 
 const twice = [
   [0, 1, 2],
@@ -142,8 +143,7 @@ describe("what a client may wish", () => {
     const options = { frameBytesMax: 1024, frameQueriesMax: 256 };
     const bench = await RouterBench.started({ held: twice, options });
     for (const worker of bench.workers) worker.behave = () => "silent";
-    const deadlineMs = bench.clock.nowMs() + 300;
-    const wish = { exclude: [stringTensor(["x".repeat(508)])], deadlineMs };
+    const wish = { exclude: [stringTensor(["x".repeat(508)])], timeoutMs: 300 };
 
     const late = bench.predict([1], wish).catch((error: unknown) => error);
     await bench.clock.advanceSettled(10);
@@ -167,7 +167,7 @@ describe("limits and ends", () => {
     const bench = await RouterBench.started({ held: twice });
     for (const worker of bench.workers) worker.behave = () => "silent";
 
-    const late = bench.predict([1], { deadlineMs: bench.clock.nowMs() + 300 });
+    const late = bench.predict([1], { timeoutMs: 300 });
 
     await expect(bench.settle(late, 350)).rejects.toMatchObject({ code: "DEADLINE_EXCEEDED" });
     await bench.clock.advanceSettled(10);
@@ -185,11 +185,11 @@ describe("limits and ends", () => {
   test("a client that leaves ends its request", async () => {
     const bench = await RouterBench.started({ held: twice });
     for (const worker of bench.workers) worker.behave = () => "silent";
-    const client = new AbortController();
+    const context = new RequestContext(bench.clock, { timeoutMs: 2000 });
 
-    const left = bench.predict([1], { signal: client.signal });
+    const left = bench.predict([1], { context });
     await bench.clock.advanceSettled(10);
-    client.abort();
+    context.abort(() => new WinnowError("CANCELLED", "The client closed the connection"));
 
     await expect(left).rejects.toMatchObject({ code: "CANCELLED" });
     expect(bench.router.counters).toEqual(idleCounters);

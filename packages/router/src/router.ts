@@ -28,6 +28,7 @@ import type {
 } from "./predictor.ts";
 import { ProgramStore } from "./versions/program-store.ts";
 import { checkRequest } from "./admission/request-check.ts";
+import type { RequestContext } from "./request-context.ts";
 import type { RequestLimits } from "./request-limits.ts";
 import type { RouterObserver } from "./router-observer.ts";
 import type { RouterOptions, RouterSettings, VersionLabels } from "./router-settings.ts";
@@ -37,6 +38,7 @@ import type { TableQueryParts } from "./scatter/table-query.ts";
 import type { Traffic } from "./admission/traffic.ts";
 import { createTraffic } from "./admission/traffic.ts";
 import { runOnVersion } from "./program/version-run.ts";
+import type { VersionRun } from "./program/version-run.ts";
 import type { Replay } from "./versions/warm-up.ts";
 import { WarmUp } from "./versions/warm-up.ts";
 import { WorkerLinks } from "./workers/worker-links.ts";
@@ -115,7 +117,7 @@ class ClusterRouter implements Router {
   readonly #parts: TableQueryParts;
   readonly #traffic: Traffic;
   readonly #pins = new Set<PinnedModel>();
-  readonly #running = new Set<AbortController>();
+  readonly #running = new Set<RequestContext>();
   #idle: (() => void)[] = [];
   #seenComplete = false;
   #draining = false;
@@ -279,10 +281,9 @@ class ClusterRouter implements Router {
     if (!this.#pins.has(pinned)) throw new RangeError("predict() without a pin of this router");
     const { rows, k, exclude } = checkRequest(pinned.program, request, this.settings);
     const { loaded, routed } = pinned as Pin;
-    const latestMs = this.#environment.clock.nowMs() + this.settings.requestTimeoutMs;
-    const deadlineMs = Math.min(request.deadlineMs, latestMs);
-    const admitted = this.#traffic.admission.admit({ rows, deadlineMs });
-    return await runOnVersion(this.#parts, {
+    const { context } = request;
+    const admitted = this.#traffic.admission.admit({ rows, deadlineMs: context.deadlineMs });
+    return await this.#run({
       loaded,
       version: routed.key,
       table: this.#routing.table,
@@ -292,31 +293,40 @@ class ClusterRouter implements Router {
       exclude,
       allowPartial: request.allowPartial === true,
       admitted,
-      bounds: { client: request.signal, deadlineMs, running: this.#running },
+      context,
     }).finally(() => {
       admitted.release();
       this.#tellIfIdle();
     });
   }
 
-  async #replay({ version, request, deadlineMs, signal }: Replay): Promise<void> {
+  async #replay({ version, request, context }: Replay): Promise<void> {
     const { key } = version;
     const loaded = this.#programs.pin(key.fingerprint);
     if (loaded === undefined) return;
     try {
       const signature = signatureOf(request, loaded.program.signatures);
       if (signature === undefined) return;
-      await runOnVersion(this.#parts, {
+      await this.#run({
         loaded,
         version: key,
         table: this.#routing.table,
         signature,
         inputs: request.inputs,
-        bounds: { client: signal, deadlineMs, running: this.#running },
+        context,
       });
     } finally {
       this.#programs.release(key.fingerprint);
       this.#tellIfIdle();
+    }
+  }
+
+  async #run(run: VersionRun): Promise<Prediction> {
+    this.#running.add(run.context);
+    try {
+      return await runOnVersion(this.#parts, run);
+    } finally {
+      this.#running.delete(run.context);
     }
   }
 
@@ -338,8 +348,8 @@ class ClusterRouter implements Router {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    for (const abort of this.#running) {
-      abort.abort(new WinnowError("UNAVAILABLE", "The router is closing"));
+    for (const context of this.#running) {
+      context.abort(() => new WinnowError("UNAVAILABLE", "The router is closing"));
     }
     this.#endFollow();
     this.orders.close();

@@ -9,7 +9,7 @@ const DEADLINE_MS = 1000;
 
 afterEach(closeAll);
 
-describe("patience and limits", () => {
+describe("deadlines and limits", () => {
   test("L2: a client's deadline reaches the request and ends it", async () => {
     const { prediction, predictor } = await start();
     const { opened } = gate();
@@ -20,8 +20,8 @@ describe("patience and limits", () => {
     const failure = prediction.call("Predict", RETRIEVAL, { deadline: Date.now() + DEADLINE_MS });
 
     await expect(failure).rejects.toMatchObject({ code: status.DEADLINE_EXCEEDED });
-    await until(() => predictor.requests[1]?.signal.aborted === true);
-    const { deadlineMs } = predictor.requests[1]!;
+    await until(() => predictor.requests[1]?.context.signal.aborted === true);
+    const { deadlineMs } = predictor.requests[1]!.context;
     expect(deadlineMs - performance.now()).toBeLessThan(DEADLINE_MS);
   });
 
@@ -51,8 +51,8 @@ describe("patience and limits", () => {
     cancel();
     expect(await failure).toMatchObject({ code: status.CANCELLED });
 
-    await until(() => predictor.requests[0]?.signal.aborted === true);
-    expect(predictor.requests[0]?.signal.reason).toMatchObject({ code: "CANCELLED" });
+    await until(() => predictor.requests[0]?.context.signal.aborted === true);
+    expect(predictor.requests[0]?.context.signal.reason).toMatchObject({ code: "CANCELLED" });
     open();
     await until(() => predictor.pins === 0);
   });

@@ -8,7 +8,7 @@ export type GrpcOptions = Partial<GrpcSettings>;
 export interface GrpcSettings {
   /**
    * Milliseconds until a call is given up with DEADLINE_EXCEEDED; a client's own deadline counts if
-   * it is shorter. 0 leaves it to the client. Default 30,000.
+   * it is shorter. 0: one day. Default 30,000.
    */
   readonly requestTimeoutMs: number;
   /** Open connections; above, the one longest without a call is closed. Default 4,096. */

@@ -10,6 +10,7 @@
 import { WinnowError } from "@winnow/core";
 import type { SignatureProgram, Tensor } from "@winnow/core";
 import type { Predictor } from "../predictor.ts";
+import type { RequestContext } from "../request-context.ts";
 import { checkInstances, instancesOf } from "../request-limits.ts";
 import type { GrpcSettings } from "./grpc-settings.ts";
 import { predictSignature, requiredSpec, targetOf } from "./model-target.ts";
@@ -22,8 +23,7 @@ import { readTensorProto } from "./tensors/tensor-proto-reader.ts";
 /** One call as handlers see it. */
 export interface GrpcCall {
   readonly bytes: Uint8Array;
-  readonly deadlineMs: number;
-  readonly signal: AbortSignal;
+  readonly context: RequestContext;
   /** To be told which model the request names, known or not, as soon as that is read. */
   readonly names: (model: string) => void;
 }
@@ -50,9 +50,9 @@ export async function predict(
     const instances = instancesOf(signature, inputs);
     checkInstances(instances, predictor.limits);
     const names = wantedOutputs(signature, message.outputFilter);
-    const { deadlineMs, signal } = call;
-    signal.throwIfAborted();
-    const request = { signature, inputs, deadlineMs, signal };
+    const { context } = call;
+    context.signal.throwIfAborted();
+    const request = { signature, inputs, context };
     const { outputs } = await predictor.predict(pinned, request);
     const { model, version } = pinned;
     const answer = {

@@ -2,6 +2,7 @@
 // this is UNIMPLEMENTED unless whoever runs the router says what a reload does.
 
 import { WinnowError, excerpt } from "@winnow/core";
+import type { RequestContext } from "../request-context.ts";
 import type { GrpcAnswer, GrpcCall } from "./predict-call.ts";
 import { decodeMessage, encodeMessage } from "./serving-definition.ts";
 
@@ -22,19 +23,13 @@ export type VersionPolicy =
   | { readonly kind: "all" }
   | { readonly kind: "specific"; readonly versions: readonly number[] };
 
-/** How long a reload may take: until its deadline, and while its client is there. */
-export interface ReloadPatience {
-  readonly deadlineMs: number;
-  readonly signal: AbortSignal;
-}
-
 /**
  * Replaces the list of models; what the client should know of a reload that succeeded is its result.
  * @throws WinnowError when it cannot
  */
 export type ReloadModels = (
   models: readonly ReloadedModel[],
-  patience: ReloadPatience,
+  context: RequestContext,
 ) => Promise<string | undefined>;
 
 /** @throws WinnowError UNIMPLEMENTED, INVALID_ARGUMENT, or as `reload` */
@@ -48,7 +43,7 @@ export async function reloadConfig(
       "Cannot reload: Winnow's workers watch their model directories and load what appears there",
     );
   }
-  const notice = await reload(readModels(call.bytes), call);
+  const notice = await reload(readModels(call.bytes), call.context);
   const bytes = encodeMessage("tensorflow.serving.ReloadConfigResponse", {
     status: { error_code: "OK", error_message: notice ?? "" },
   });

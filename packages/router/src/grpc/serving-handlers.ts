@@ -1,11 +1,11 @@
-// From a call of grpc-js to its answer: patience, the method's own work, status. Nothing in
+// From a call of grpc-js to its answer: its context, the method's own work, status. Nothing in
 // here knows servers or sockets.
 
 import { WinnowError } from "@winnow/core";
 import type { Environment } from "@winnow/core";
 import type { Predictor } from "../predictor.ts";
-import { callPatience } from "./call-patience.ts";
-import type { ImpatientCall } from "./call-patience.ts";
+import { contextOfCall } from "./call-context.ts";
+import type { CancellableCall } from "./call-context.ts";
 import type { AnsweredCall, GrpcObserver } from "./grpc-observer.ts";
 import type { GrpcSettings } from "./grpc-settings.ts";
 import { getModelMetadata } from "./metadata-call.ts";
@@ -25,7 +25,7 @@ export interface GrpcEnvironment extends Environment {
 }
 
 /** A call of grpc-js with its request as bytes. */
-export interface RawCall extends ImpatientCall {
+export interface RawCall extends CancellableCall {
   readonly request: Uint8Array;
 }
 
@@ -84,18 +84,12 @@ export class ServingHandlers {
   ): Promise<void> {
     const { clock, observer } = this.#environment;
     const startMs = clock.nowMs();
-    const patience = callPatience(clock, call, this.#settings.requestTimeoutMs);
+    const context = contextOfCall(clock, call, this.#settings.requestTimeoutMs);
     const { request: bytes } = call;
-    const { deadlineMs, signal } = patience;
     let model: string | undefined;
     const names = (name: string): void => void (model = name);
-    const outcome = await this.#outcome(method.work, patience.exhausted, {
-      bytes,
-      deadlineMs,
-      signal,
-      names,
-    });
-    patience.end();
+    const outcome = await this.#outcome(method.work, { bytes, context, names });
+    context.finish();
     if (outcome instanceof WinnowError) reply(failureStatus(outcome));
     else reply(null, outcome.bytes);
     const elapsedMs = clock.nowMs() - startMs;
@@ -103,14 +97,12 @@ export class ServingHandlers {
   }
 
   /** An answer, or what is told instead of one. */
-  async #outcome(
-    work: Work,
-    exhausted: Promise<never>,
-    call: GrpcCall,
-  ): Promise<GrpcAnswer | WinnowError> {
+  async #outcome(work: Work, call: GrpcCall): Promise<GrpcAnswer | WinnowError> {
     try {
       const answer = work(call);
-      return answer instanceof Promise ? await Promise.race([answer, exhausted]) : answer;
+      return answer instanceof Promise
+        ? await Promise.race([answer, call.context.aborted])
+        : answer;
     } catch (error) {
       return this.#known(error);
     }

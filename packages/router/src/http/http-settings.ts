@@ -8,7 +8,7 @@ export type HttpOptions = Partial<HttpSettings>;
 /** All of it, decided. */
 export interface HttpSettings {
   /**
-   * Milliseconds until a predict request is given up with 504; 0 waits for ever. TensorFlow
+   * Milliseconds until a predict request is given up with 504; 0: one day. TensorFlow
    * Serving's `--rest_api_timeout_in_ms`. Default 30,000.
    */
   readonly requestTimeoutMs: number;

@@ -68,8 +68,8 @@ export interface BodyReading {
   readonly bodies: Transfers;
   /** Bytes of one body, unpacked. */
   readonly bodyBytesMax: number;
-  /** Rejects at the end of the request, by its deadline or its client. */
-  readonly exhausted: Promise<never>;
+  /** Rejects when the request is aborted: `RequestContext.aborted`. */
+  readonly aborted: Promise<never>;
   /** Hears of bodies that were not read to their end for want of memory or pace. */
   readonly onGivenUp: (reason: GiveUpReason) => void;
 }
@@ -203,7 +203,7 @@ function collect(request: IncomingMessage, reading: BodyReading, outcome: Outcom
   if (unpacker === undefined) request.once("end", finish);
   else if (!transfer.take(UNPACKER_BYTES)) return fail(noMemory(reading));
   else unpack(request, unpacker, { keep, finish: () => void (isOver || finish()), pieces });
-  reading.exhausted.catch(fail);
+  reading.aborted.catch(fail);
 }
 
 /** Has the unpacker's bytes kept; of what does not unpack nothing is. */

@@ -1,5 +1,5 @@
-// One request run on one version: the program's steps on one generation of the table, within the
-// request's bounds. Clients' requests and warm-up requests differ in nothing else.
+// One request run on one version: the program's steps on one generation of the table, within its
+// context. Clients' requests and warm-up requests differ in nothing else.
 
 import type { SignatureProgram, Tensor, VersionKey } from "@winnow/core";
 import { runProgram } from "@winnow/core";
@@ -8,7 +8,7 @@ import type { Admitted } from "../admission/admission.ts";
 import type { LoadedProgram } from "../versions/loaded-program.ts";
 import type { Prediction } from "../predictor.ts";
 import { executorsOf } from "./program-execution.ts";
-import { type RequestBounds, runWithin } from "../request-life.ts";
+import type { RequestContext } from "../request-context.ts";
 import type { RequestScope, TableQueryParts } from "../scatter/table-query.ts";
 
 /** What is run, on what, within what. */
@@ -24,15 +24,17 @@ export interface VersionRun {
   readonly allowPartial?: boolean;
   /** What admission said; left out, it is due at once and not reckoned with. */
   readonly admitted?: Admitted;
-  readonly bounds: RequestBounds;
+  readonly context: RequestContext;
 }
 
-/** Runs it. @throws WinnowError as `runWithin` and `runProgram` do */
+/** Runs it. @throws WinnowError as `runProgram` does; the signal's reason once the context is aborted */
 export async function runOnVersion(parts: TableQueryParts, run: VersionRun): Promise<Prediction> {
-  const { loaded, version, table, signature, inputs, k, bounds } = run;
+  const { loaded, version, table, signature, inputs, k, context } = run;
+  const { deadlineMs, signal } = context;
+  signal.throwIfAborted();
   const scope: RequestScope = {
     version,
-    deadlineMs: bounds.deadlineMs,
+    deadlineMs,
     allowPartial: run.allowPartial === true,
     turnMs: run.admitted?.turnMs ?? parts.environment.clock.nowMs(),
     answered: (rows) => run.admitted?.answered(rows),
@@ -42,8 +44,11 @@ export async function runOnVersion(parts: TableQueryParts, run: VersionRun): Pro
     partitionsAnswered: 0,
   };
   const executors = executorsOf(parts, { loaded, scope, exclude: run.exclude ?? [] });
-  const outputs = await runWithin(parts.environment.clock, bounds, (signal) =>
-    runProgram(signature, { inputs, signal, k }, executors),
+  const outputs = await runProgram(signature, { inputs, signal, k }, executors).catch(
+    (error: unknown) => {
+      // What the work failed with once it was told to stop is a consequence; the reason is the cause.
+      throw signal.aborted ? signal.reason : error;
+    },
   );
   const { partitionsAsked, partitionsAnswered } = scope;
   return { outputs, coverage: partitionsAsked === 0 ? 1 : partitionsAnswered / partitionsAsked };

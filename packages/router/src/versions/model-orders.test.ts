@@ -4,6 +4,7 @@ import { ManualClock, WinnowError, silentLogger, workerId } from "@winnow/core";
 import { OrderBook, RefusedRecords, isAbove, noSecret } from "@winnow/cluster";
 import type { OrderMark, OrderMessage, OrderedModel } from "@winnow/cluster";
 import { describe, expect, test } from "vitest";
+import { RequestContext } from "../request-context.ts";
 import type { WorkerStanding } from "../workers/cluster-standing.ts";
 import { ModelOrders } from "./model-orders.ts";
 
@@ -78,11 +79,8 @@ class Stage {
   }
 
   give(models: readonly OrderedModel[] | undefined = MODELS) {
-    const patience = {
-      deadlineMs: this.clock.nowMs() + 9000,
-      signal: new AbortController().signal,
-    };
-    return this.router.give(models, author, patience);
+    const context = new RequestContext(this.clock, { timeoutMs: 9000 });
+    return this.router.give(models, author, context).finally(() => context.finish());
   }
 
   numbers(): (number | undefined)[] {
@@ -177,8 +175,8 @@ describe("orders of models", () => {
 
     expect(router.newest?.id).toBe(last.id);
     expect(stage.numbers()).toEqual([7, 7, 1]);
-    const patience = { deadlineMs: Infinity, signal: new AbortController().signal };
-    expect((await router.give(MODELS, author, patience)).number).toBe(8);
+    const context = new RequestContext(stage.clock, { timeoutMs: 0 });
+    expect((await router.give(MODELS, author, context)).number).toBe(8);
   });
 
   test("of one number, given by two routers that did not hear of each other, become one", async () => {

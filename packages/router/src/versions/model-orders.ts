@@ -18,6 +18,7 @@ import type {
   OrderedModels,
   WorkerConnector,
 } from "@winnow/cluster";
+import type { RequestContext } from "../request-context.ts";
 import type { WorkerStanding } from "../workers/cluster-standing.ts";
 import type { RouterSettings } from "../router-settings.ts";
 
@@ -46,13 +47,6 @@ export interface OrderStanding {
   /** Live workers that follow it, and that do not. */
   readonly following: number;
   readonly behind: number;
-}
-
-/** How long a client waits for its order. */
-export interface OrderPatience {
-  /** By the monotonic clock. */
-  readonly deadlineMs: number;
-  readonly signal: AbortSignal;
 }
 
 /** What a worker that failed to be told, or to tell, is spared for a while. */
@@ -106,7 +100,7 @@ export class ModelOrders {
   async give(
     models: OrderedModels,
     author: OrderAuthor,
-    { deadlineMs, signal }: OrderPatience,
+    { deadlineMs, signal }: RequestContext,
   ): Promise<ModelsOrder> {
     const { orders, workers, environment, settings } = this.#parts;
     const signed = orders.draft(models);

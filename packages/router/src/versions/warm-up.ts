@@ -11,6 +11,7 @@ import type { Clock, Fingerprint, Logger, WarmUpRequest } from "@winnow/core";
 import { WinnowError, toWinnowError } from "@winnow/core";
 import type { RoutedVersion, RoutingTable } from "@winnow/cluster";
 import { isComplete } from "@winnow/cluster";
+import { RequestContext } from "../request-context.ts";
 import type { LoadedProgram } from "./loaded-program.ts";
 
 /** What warming up needs of the router. */
@@ -30,8 +31,7 @@ export interface WarmUpParts {
 export interface Replay {
   readonly version: RoutedVersion;
   readonly request: WarmUpRequest;
-  readonly deadlineMs: number;
-  readonly signal: AbortSignal;
+  readonly context: RequestContext;
 }
 
 /** Warms versions up, each content once while its program is held. */
@@ -39,7 +39,9 @@ export class WarmUp {
   readonly #parts: WarmUpParts;
   readonly #started = new WeakSet<LoadedProgram>();
   readonly #done = new WeakSet<LoadedProgram>();
-  readonly #closed = new AbortController();
+  #isClosed = false;
+  /** Of the versions that are being warmed up. */
+  readonly #contexts = new Set<RequestContext>();
 
   constructor(parts: WarmUpParts) {
     this.#parts = parts;
@@ -63,7 +65,10 @@ export class WarmUp {
   }
 
   close(): void {
-    this.#closed.abort(new WinnowError("CANCELLED", "The router is closing"));
+    this.#isClosed = true;
+    for (const context of this.#contexts) {
+      context.abort(() => new WinnowError("CANCELLED", "The router is closing"));
+    }
   }
 
   #isCold(loaded: LoadedProgram): boolean {
@@ -75,18 +80,23 @@ export class WarmUp {
     const { clock, log, warmUpMsMax, onChange } = this.#parts;
     const { model, version: number } = version.key;
     const startMs = clock.nowMs();
-    const deadlineMs = startMs + warmUpMsMax;
+    const context = new RequestContext(clock, { timeoutMs: warmUpMsMax });
+    const { signal } = context;
+    this.#contexts.add(context);
     let replayed = 0;
     try {
       for (const request of loaded.warmUp) {
-        if (this.#closed.signal.aborted || clock.nowMs() >= deadlineMs) break;
-        await this.#parts.replay({ version, request, deadlineMs, signal: this.#closed.signal });
+        if (signal.aborted) break;
+        await this.#parts.replay({ version, request, context });
         replayed += 1;
       }
     } catch (error) {
       const { code, message } = toWinnowError(error);
       const fields = { model, version: number, record: replayed, code, message };
-      if (!this.#closed.signal.aborted) log.warn("warm-up request failed", fields);
+      if (!this.#isClosed) log.warn("warm-up request failed", fields);
+    } finally {
+      context.finish();
+      this.#contexts.delete(context);
     }
     this.#done.add(loaded);
     const elapsedMs = Math.round(clock.nowMs() - startMs);

@@ -42,9 +42,6 @@ export interface RouterRoleOptions extends ClusterOptions, ModelConfigFlags, Req
   readonly logLevel: LogLevel;
 }
 
-/** TensorFlow Serving reads 0 as "no limit"; Winnow bounds every wait, so that is one day. */
-const UNLIMITED_TIMEOUT_MS = 24 * 3600 * 1000;
-
 /**
  * Where a router listens; without `grpc` it speaks REST alone.
  *
@@ -84,18 +81,15 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   const cluster = await openCluster(options, environment);
   const denseEngine = createDenseEngine({});
   const metrics = createMetrics({ version: winnowVersion, refusals: cluster.refusals });
-  const requestTimeoutMs = options.rest_api_timeout_in_ms || UNLIMITED_TIMEOUT_MS;
-  const router = createRouter(
-    { ...routerOptions(options, config?.initial), requestTimeoutMs },
-    {
-      environment,
-      connector: cluster.connector,
-      membership: cluster.membership,
-      denseEngine,
-      ...keptOf(cluster, options, isPortTyped),
-      observer: metrics.router,
-    },
-  );
+  const requestTimeoutMs = options.rest_api_timeout_in_ms;
+  const router = createRouter(routerOptions(options, config?.initial), {
+    environment,
+    connector: cluster.connector,
+    membership: cluster.membership,
+    denseEngine,
+    ...keptOf(cluster, options, isPortTyped),
+    observer: metrics.router,
+  });
   config?.follow((changed) => router.setLabels(labelsOf(changed)));
   metrics.watch(router);
   const http = createHttpServer(

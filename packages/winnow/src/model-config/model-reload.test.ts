@@ -2,6 +2,7 @@
 
 import type { ModelsOrder, OrderedModels } from "@winnow/cluster";
 import { WinnowError, silentLogger, systemClock } from "@winnow/core";
+import { RequestContext } from "@winnow/router";
 import type { Laggard, ReloadedModel, VersionStatus } from "@winnow/router";
 import { describe, expect, test } from "vitest";
 import { ModelReload } from "./model-reload.ts";
@@ -39,8 +40,8 @@ class Cluster {
   });
 
   run(models: readonly ReloadedModel[], withinMs = 1000): Promise<string | undefined> {
-    const deadlineMs = systemClock.nowMs() + withinMs;
-    return this.reload.run(models, { deadlineMs, signal: new AbortController().signal });
+    const context = new RequestContext(systemClock, { timeoutMs: withinMs });
+    return this.reload.run(models, context).finally(() => context.finish());
   }
 
   #orders() {

@@ -8,7 +8,7 @@ import type { ModelsOrder } from "@winnow/cluster";
 import { WinnowError, sleep } from "@winnow/core";
 import type { Clock, Logger } from "@winnow/core";
 import { namedWorkers } from "@winnow/router";
-import type { ReloadPatience, ReloadedModel, Router } from "@winnow/router";
+import type { RequestContext, ReloadedModel, Router } from "@winnow/router";
 import type { ConfiguredModel } from "./model-config.ts";
 import { reasonToWait } from "./reload-wait.ts";
 import { configuredModels } from "./reloaded-models.ts";
@@ -49,7 +49,7 @@ export class ModelReload {
    */
   async run(
     reloaded: readonly ReloadedModel[],
-    patience: ReloadPatience,
+    context: RequestContext,
   ): Promise<string | undefined> {
     const models = configuredModels(reloaded);
     if (this.#isGiving) {
@@ -59,12 +59,12 @@ export class ModelReload {
     this.#isGiving = true;
     let order: ModelsOrder;
     try {
-      order = await router.orders.give(models, { by, at: wallClock() }, patience);
+      order = await router.orders.give(models, { by, at: wallClock() }, context);
     } finally {
       this.#isGiving = false;
     }
     log.info("models reloaded", { order: order.number, models: models.map(({ model }) => model) });
-    await this.#wait({ order, models }, patience);
+    await this.#wait({ order, models }, context);
     const away = router.orders.laggards(order);
     if (away.length === 0) return undefined;
     const names = away.map(({ worker }) => worker).join(", ");
@@ -73,12 +73,12 @@ export class ModelReload {
 
   async #wait(
     { order, models }: { readonly order: ModelsOrder; readonly models: readonly ConfiguredModel[] },
-    patience: ReloadPatience,
+    context: RequestContext,
   ): Promise<void> {
     const { clock, router, allowUnavailableLabels } = this.#parts;
-    const endMs = patience.deadlineMs - ANSWER_MS;
+    const endMs = context.deadlineMs - ANSWER_MS;
     for (;;) {
-      patience.signal.throwIfAborted();
+      context.signal.throwIfAborted();
       const laggards = router.orders.laggards(order).filter(({ isLive }) => isLive);
       const reasons = models.flatMap(
         (model) => reasonToWait(model, router.status(model.model), allowUnavailableLabels) ?? [],
@@ -88,7 +88,7 @@ export class ModelReload {
         throw new WinnowError("ABORTED", `A later reload replaced order ${order.number}`);
       }
       if (clock.nowMs() >= endMs) throw unfinished(order, namedWorkers(laggards), reasons);
-      await sleep(clock, LOOK_INTERVAL_MS, patience.signal);
+      await sleep(clock, LOOK_INTERVAL_MS, context.signal);
     }
   }
 }

@@ -12,6 +12,7 @@ import type { HttpAnswer } from "../http-answer.ts";
 import { signatureNamed } from "./predict-request.ts";
 import type { PredictFormat } from "./predict-request.ts";
 import { writePrediction } from "./predict-response.ts";
+import type { RequestContext } from "../../request-context.ts";
 import type { RequestBody } from "../request-body.ts";
 import type { NamedModel } from "../request-path.ts";
 
@@ -20,8 +21,7 @@ export interface PredictCall {
   readonly model: NamedModel;
   readonly body: RequestBody;
   readonly allowPartial: boolean;
-  readonly deadlineMs: number;
-  readonly signal: AbortSignal;
+  readonly context: RequestContext;
 }
 
 /** An answer, how many instances it is for and how much of the tables it saw. */
@@ -47,7 +47,7 @@ export class PredictHandler {
     try {
       const { request, format, instances } = await this.#read(call, pinning);
       const pinned = pinnedOf(pinning);
-      call.signal.throwIfAborted();
+      call.context.signal.throwIfAborted();
       const prediction = await this.#predictor.predict(pinned, request);
       const answer = await this.#write(pinned, prediction, format);
       return { answer, instances, coverage: prediction.coverage };
@@ -66,14 +66,14 @@ export class PredictHandler {
   }> {
     const signatures =
       pinning.status === "fulfilled" ? pinning.value.program.signatures : undefined;
-    const { body, deadlineMs, signal, allowPartial } = call;
-    const reading = this.#parser.read(body, { kind: "predict", signatures }, signal);
+    const { body, context, allowPartial } = call;
+    const reading = this.#parser.read(body, { kind: "predict", signatures }, context.signal);
     const { signatureName, asked } = reading instanceof Promise ? await reading : reading;
     const { program } = pinnedOf(pinning);
     if (asked === undefined) throw new RangeError("a body was read without its inputs");
     const { inputs, k, exclude, format, instances } = asked;
     const signature = signatureNamed(program.signatures, signatureName);
-    const request = { signature, inputs, deadlineMs, signal, k, exclude, allowPartial };
+    const request = { signature, inputs, context, k, exclude, allowPartial };
     return { request, format, instances };
   }
 

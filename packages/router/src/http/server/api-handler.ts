@@ -14,6 +14,7 @@ import type { HttpSettings } from "../http-settings.ts";
 import { metadataDocument } from "./metadata-document.ts";
 import { openApiDocument } from "./openapi-document.ts";
 import { PredictHandler, pinModel } from "../predict/predict-handler.ts";
+import type { RequestContext } from "../../request-context.ts";
 import { readBody } from "../request-body.ts";
 import type { RequestBody } from "../request-body.ts";
 import type { NamedModel, Route } from "../request-path.ts";
@@ -23,10 +24,7 @@ import { statusDocument } from "./status-document.ts";
 export interface ApiCall {
   readonly method: string;
   readonly request: IncomingMessage;
-  readonly deadlineMs: number;
-  readonly signal: AbortSignal;
-  /** Rejects when the signal is aborted. */
-  readonly exhausted: Promise<never>;
+  readonly context: RequestContext;
 }
 
 /** An answer and what there is to tell of it. */
@@ -130,9 +128,9 @@ export class ApiHandler {
       this.#admit();
       this.#inFlight++;
       try {
-        const { deadlineMs, signal } = call;
+        const { context } = call;
         const allowPartial = isYes(call.request.headers["x-winnow-allow-partial"]);
-        return await this.#predicts.predict({ model, body, allowPartial, deadlineMs, signal });
+        return await this.#predicts.predict({ model, body, allowPartial, context });
       } finally {
         this.#inFlight--;
       }
@@ -141,11 +139,11 @@ export class ApiHandler {
     }
   }
 
-  #read({ request, exhausted }: ApiCall): Promise<RequestBody> {
+  #read({ request, context }: ApiCall): Promise<RequestBody> {
     return readBody(request, {
       bodies: this.#bodies,
       bodyBytesMax: this.#settings.bodyBytesMax,
-      exhausted,
+      aborted: context.aborted,
       onGivenUp: (reason) => this.#host.observer?.gaveUp?.("body", reason),
     });
   }
@@ -162,7 +160,11 @@ export class ApiHandler {
   async #classifyOrRegress(route: Kind<"examples">, call: ApiCall): Promise<ApiAnswer> {
     const body = await this.#read(call);
     try {
-      const { signatureName } = await this.#parser.read(body, { kind: "examples" }, call.signal);
+      const { signatureName } = await this.#parser.read(
+        body,
+        { kind: "examples" },
+        call.context.signal,
+      );
       const pinned = await pinModel(this.#predictor, route.model);
       try {
         throw examplesError(route.method, pinned.program, signatureName);

@@ -14,7 +14,7 @@ import { Readable } from "node:stream";
 import { PIECE_BYTES, WinnowError, setGraceTimer } from "@winnow/core";
 import type { Clock, GiveUpReason, Transfer, Transfers } from "@winnow/core";
 import type { FastifyReply } from "fastify";
-import { Patience } from "../../patience.ts";
+import { RequestContext } from "../../request-context.ts";
 import type { HttpAnswer } from "../http-answer.ts";
 
 /** What exchanges share. */
@@ -31,7 +31,7 @@ const TOO_SLOW: ReadonlySet<number> = new Set([408, 504]);
 
 /** One request and its answer. */
 export class Exchange {
-  readonly patience: Patience;
+  readonly context: RequestContext;
   readonly #parts: ExchangeParts;
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
@@ -46,7 +46,9 @@ export class Exchange {
     this.#reply = reply;
     this.#request = reply.request.raw;
     this.#response = reply.raw;
-    this.patience = new Patience(parts.clock, { timeoutMs: parts.settings.requestTimeoutMs });
+    this.context = new RequestContext(parts.clock, {
+      timeoutMs: parts.settings.requestTimeoutMs,
+    });
     this.#response.once("close", () => this.#close());
   }
 
@@ -78,7 +80,7 @@ export class Exchange {
 
   /** Writes the answer; `isLast`: the connection ends with it. */
   send({ status, headers, body }: HttpAnswer, isLast: boolean): void {
-    this.patience.end();
+    this.context.finish();
     this.#isAnswered = true;
     const reply = this.#reply;
     reply.code(status).headers(headers);
@@ -116,7 +118,7 @@ export class Exchange {
   #close(): void {
     this.#isClosed = true;
     this.#transfer?.close();
-    this.patience.stop(() => new WinnowError("CANCELLED", "The client closed the connection"));
+    this.context.abort(() => new WinnowError("CANCELLED", "The client closed the connection"));
   }
 }
 

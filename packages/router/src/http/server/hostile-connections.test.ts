@@ -69,11 +69,11 @@ describe("a body in pieces of a byte", () => {
       lookMs: 1e6,
     });
     const request = Object.assign(new PassThrough({ highWaterMark: 1e6 }), { headers: {} });
-    const exhausted = new Promise<never>(() => undefined);
+    const aborted = new Promise<never>(() => undefined);
     const reading = readBody(request as unknown as IncomingMessage, {
       bodies,
       bodyBytesMax: 1e6,
-      exhausted,
+      aborted,
       onGivenUp: () => undefined,
     });
     const sent = Buffer.from(Array.from({ length: 100_000 }, (_, at) => at % 251));

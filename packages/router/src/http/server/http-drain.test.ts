@@ -9,7 +9,7 @@ import { BODY, closeAll, errorOf, gate, start, until } from "./fixtures/running-
 
 afterEach(closeAll);
 
-describe("patience", () => {
+describe("a request", () => {
   test("ends at the deadline, even with a predictor that ignores its signal", async () => {
     const { port, predictor } = await start({ requestTimeoutMs: 30 });
     const held = gate();
@@ -18,7 +18,7 @@ describe("patience", () => {
     const received = await postPredict(port, BODY);
 
     expect([received.status, errorOf(received.text)]).toEqual([504, "No answer within 30 ms"]);
-    expect(predictor.requests[0]?.signal.aborted).toBe(true);
+    expect(predictor.requests[0]?.context.signal.aborted).toBe(true);
     expect(predictor.pins).toBe(1);
     held.open();
     await until(() => predictor.pins === 0);
@@ -30,7 +30,7 @@ describe("patience", () => {
 
     await postPredict(port, BODY);
 
-    const { deadlineMs } = predictor.requests[0]!;
+    const { deadlineMs } = predictor.requests[0]!.context;
     expect(deadlineMs - before).toBeGreaterThan(4900);
     expect(deadlineMs - before).toBeLessThan(6000);
   });
@@ -46,7 +46,7 @@ describe("patience", () => {
 
     request.destroy();
 
-    const { signal } = predictor.requests[0]!;
+    const { signal } = predictor.requests[0]!.context;
     await until(() => signal.aborted);
     expect((signal.reason as WinnowError).code).toBe("CANCELLED");
     held.open();

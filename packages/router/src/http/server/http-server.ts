@@ -4,7 +4,7 @@
 // Bodies are not parsed by fastify either: whatever the content type says, the handler reads bytes.
 //
 //   socket ─▶ fastify ─▶ routeOf ─▶ ApiHandler ─▶ answer ─▶ Exchange ─▶ socket
-//                │                        deadline, client gone: Exchange
+//                │                        deadline, client gone: its RequestContext
 //                └ broken HTTP: answerBrokenRequest
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
@@ -199,11 +199,10 @@ class FastifyServer implements HttpServer {
     let given: ApiAnswer;
     let code = "OK";
     try {
-      const { deadlineMs, signal, exhausted } = exchange.patience;
-      const { method, raw } = request;
-      const call = { method, request: raw, deadlineMs, signal, exhausted };
+      const { context } = exchange;
+      const call = { method: request.method, request: request.raw, context };
       const outcome = this.#handler.answer(route, call);
-      given = outcome instanceof Promise ? await Promise.race([outcome, exhausted]) : outcome;
+      given = outcome instanceof Promise ? await Promise.race([outcome, context.aborted]) : outcome;
       if (!exchange.hold(given.answer)) throw this.#answersUnread();
       if (given.answer.status >= 400) code = codeOfStatus(given.answer.status);
     } catch (error) {

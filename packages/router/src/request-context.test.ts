@@ -1,0 +1,56 @@
+// The ends of a request: its deadline, its client, its answer; whichever is first, and none after it.
+
+import { ManualClock, WinnowError } from "@winnow/core";
+import { describe, expect, test } from "vitest";
+import { RequestContext } from "./request-context.ts";
+
+const left = (): WinnowError => new WinnowError("CANCELLED", "left");
+
+describe("RequestContext", () => {
+  test("L2: its deadline aborts it, and whoever races with it hears why", async () => {
+    const clock = new ManualClock();
+    const context = new RequestContext(clock, { timeoutMs: 30 });
+    const race = Promise.race([new Promise(() => undefined), context.aborted]);
+    const outcome = race.catch((error: unknown) => error);
+
+    clock.advance(30);
+    context.abort(left);
+
+    expect(context.deadlineMs).toBe(clock.nowMs());
+    expect(await outcome).toBe(context.signal.reason);
+    expect(context.signal.reason).toMatchObject({
+      code: "DEADLINE_EXCEEDED",
+      message: "No answer within 30 ms",
+    });
+  });
+
+  test.each([
+    [{ timeoutMs: 100, clientMs: 20 }, 20, "The client's deadline has passed"],
+    [{ timeoutMs: 20, clientMs: 100 }, 20, "No answer within 20 ms"],
+    [{ timeoutMs: 0, clientMs: 20 }, 20, "The client's deadline has passed"],
+    [{ timeoutMs: 0 }, 86_400_000, "No answer within 86400000 ms"],
+  ])("of %j the deadline is %i ms away", (timeouts, leftMs, message) => {
+    const clock = new ManualClock();
+    const context = new RequestContext(clock, timeouts);
+
+    clock.advance(leftMs - 1);
+    expect(context.signal.aborted).toBe(false);
+    clock.advance(1);
+
+    expect(context.signal.reason).toMatchObject({ code: "DEADLINE_EXCEEDED", message });
+  });
+
+  test("R5: once it is aborted or finished it holds no timer, and nothing aborts it", () => {
+    const clock = new ManualClock();
+    const aborted = new RequestContext(clock, { timeoutMs: 30 });
+    const finished = new RequestContext(clock, { timeoutMs: 30 });
+
+    aborted.abort(left);
+    finished.finish();
+    expect(clock.pendingTimers).toBe(0);
+    finished.abort(left);
+
+    expect(aborted.signal.reason).toMatchObject({ code: "CANCELLED" });
+    expect(finished.signal.aborted).toBe(false);
+  });
+});

@@ -1,0 +1,82 @@
+// How long one request is worth working on: until its deadline, and while its client is there. The HTTP
+// or gRPC door makes one context per request and passes it down; whoever works on the request takes its
+// deadline and its signal from there. So the deadline has one timer, and every end of a request (deadline,
+// client, a router that closes) is one reason, told to the work and to the client alike.
+//
+//   door: new ─▶ deadlineMs, signal ─▶ router, scatter, workers
+//     │            ├── deadline ──▶ aborted: DEADLINE_EXCEEDED
+//     │            ├── abort() ───▶ aborted: the client has left, or the router is closing
+//     └────────────┴── finish() ──▶ answered: nothing aborts it any more
+
+import { WinnowError } from "@winnow/core";
+import type { Clock, Timer } from "@winnow/core";
+
+/** How long a request may take; the shorter of both is its deadline. */
+export interface RequestTimeouts {
+  /** The door's own limit in ms; 0: `UNLIMITED_MS`. */
+  readonly timeoutMs: number;
+  /** What is left of the client's deadline, where it set one. */
+  readonly clientMs?: number;
+}
+
+/** TensorFlow Serving reads a timeout of 0 as "no limit"; Winnow bounds every wait, so that is one day. */
+const UNLIMITED_MS = 24 * 3600 * 1000;
+
+/** What is said of a request whose client's own deadline ended it. */
+export const CLIENT_DEADLINE_PASSED = "The client's deadline has passed";
+
+/** Deadline and signal of one request; `finish` must be called when it is answered. */
+export class RequestContext {
+  /** Monotonic. */
+  readonly deadlineMs: number;
+  /**
+   * Rejects with the signal's reason; never resolves. A door races with it, so that a request ends by its
+   * deadline even where its work ignores the signal (L2).
+   */
+  readonly aborted: Promise<never>;
+
+  readonly #clock: Clock;
+  readonly #controller: AbortController = new AbortController();
+  readonly #timer: Timer;
+  #reject: (reason: WinnowError) => void = () => undefined;
+  #isFinished = false;
+
+  constructor(clock: Clock, { timeoutMs, clientMs = Infinity }: RequestTimeouts) {
+    this.#clock = clock;
+    const ownMs = timeoutMs > 0 ? timeoutMs : UNLIMITED_MS;
+    const leftMs = Math.min(ownMs, clientMs);
+    this.deadlineMs = clock.nowMs() + leftMs;
+    this.aborted = new Promise((_, reject) => {
+      this.#reject = reject;
+    });
+    // A rejection that nobody races with is no fault of the process.
+    void this.aborted.catch(() => undefined);
+    const message = clientMs < ownMs ? CLIENT_DEADLINE_PASSED : `No answer within ${ownMs} ms`;
+    this.#timer = clock.setTimer(leftMs, () =>
+      this.abort(() => new WinnowError("DEADLINE_EXCEEDED", message)),
+    );
+  }
+
+  /** Aborted with a WinnowError as its reason. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** The request is answered: its deadline and its client matter no more. */
+  finish(): void {
+    this.#isFinished = true;
+    this.#clock.clearTimer(this.#timer);
+  }
+
+  /**
+   * Ends the request before it is answered; nothing once it is finished or aborted. The reason is made
+   * only where it is used: a connection closes after every request.
+   */
+  abort(reasonOf: () => WinnowError): void {
+    if (this.#isFinished || this.signal.aborted) return;
+    this.#clock.clearTimer(this.#timer);
+    const reason = reasonOf();
+    this.#controller.abort(reason);
+    this.#reject(reason);
+  }
+}
