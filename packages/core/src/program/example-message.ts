@@ -4,6 +4,10 @@
 //   Example { Features features = 1 }   Features { map<string, Feature> feature = 1 }
 //   Feature { oneof { BytesList = 1, FloatList = 2, Int64List = 3 } }, each { repeated value = 1 }
 
+import { ProtobufReader } from "../protobuf/protobuf-reader.ts";
+import type { ProtobufRules } from "../protobuf/protobuf-reader.ts";
+import { WIRE } from "../protobuf/wire-format.ts";
+
 /** The values of one feature. */
 export type Feature =
   | { readonly dtype: "string"; readonly values: readonly Uint8Array[] }
@@ -30,141 +34,65 @@ export function readExample(bytes: Uint8Array): Example | undefined {
 
 class MalformedMessage extends Error {}
 
-const VARINT = 0;
-const FIXED64 = 1;
-const BYTES = 2;
-const FIXED32 = 5;
-
-interface Field {
-  readonly number: number;
-  readonly wire: number;
-  /** Of a length-delimited field. */
-  readonly bytes: Uint8Array;
-  /** Of a varint. */
-  readonly integer: bigint;
-  /** Of a fixed32, read as a float. */
-  readonly float: number;
-}
-
-const NOTHING = new Uint8Array();
-
-/** The fields of a message, in order. @throws MalformedMessage */
-function* fieldsOf(message: Uint8Array): Generator<Field> {
-  const view = new DataView(message.buffer, message.byteOffset, message.byteLength);
-  let at = 0;
-  while (at < message.length) {
-    const tag = varintAt(message, at);
-    at = tag.end;
-    const wire = Number(tag.value & 7n);
-    const number = Number(BigInt.asUintN(32, tag.value) >> 3n);
-    if (number === 0) throw new MalformedMessage();
-    const field = { number, wire, bytes: NOTHING, integer: 0n, float: 0 };
-    if (wire === VARINT) {
-      const { value, end } = varintAt(message, at);
-      at = end;
-      yield { ...field, integer: BigInt.asIntN(64, value) };
-      continue;
-    }
-    const start = wire === BYTES ? varintAt(message, at) : { value: 0n, end: at };
-    const end = start.end + (wire === BYTES ? Number(start.value) : sizeOfWire(wire));
-    if (end > message.length) throw new MalformedMessage();
-    at = end;
-    if (wire === FIXED32) yield { ...field, float: view.getFloat32(start.end, true) };
-    else yield { ...field, bytes: message.subarray(start.end, end) };
-  }
-}
-
-function sizeOfWire(wire: number): number {
-  if (wire === FIXED64) return 8;
-  if (wire === FIXED32) return 4;
-  throw new MalformedMessage();
-}
-
-function varintAt(
-  bytes: Uint8Array,
-  from: number,
-): { readonly value: bigint; readonly end: number } {
-  const first = bytes[from];
-  if (first !== undefined && first < 0x80) return { value: BigInt(first), end: from + 1 };
-  let value = 0n;
-  for (let at = from; at < from + 10 && at < bytes.length; at += 1) {
-    value |= BigInt(bytes[at]! & 0x7f) << BigInt(7 * (at - from));
-    if (bytes[at]! < 0x80) return { value: BigInt.asUintN(64, value), end: at + 1 };
-  }
-  throw new MalformedMessage();
-}
+/** As TensorFlow reads examples: of a tag of more than 32 bits the low ones count, a group is no field. */
+const RULES: ProtobufRules = {
+  refuse: () => new MalformedMessage(),
+  decoder: new TextDecoder(),
+  groups: "refused",
+  prefixes: "cut",
+};
 
 function exampleOf(bytes: Uint8Array): Example {
   const features = new Map<string, Feature>();
-  for (const example of messagesOf(bytes, 1)) {
-    for (const entry of messagesOf(example, 1)) {
-      let name = "";
-      let feature: Feature | undefined;
-      for (const field of fieldsOf(entry)) {
-        if (field.wire !== BYTES) continue;
-        if (field.number === 1) name = featureName(field.bytes);
-        else if (field.number === 2) feature = featureOf(field.bytes);
-      }
-      if (feature === undefined) features.delete(name);
-      else features.set(name, feature);
-    }
-  }
+  const example = new ProtobufReader(bytes, RULES);
+  while (example.next()) if (example.field === 1) readFeatures(example.message(), features);
   return features;
 }
 
-function* messagesOf(message: Uint8Array, number: number): Generator<Uint8Array> {
-  for (const field of fieldsOf(message)) {
-    if (field.number !== number) continue;
-    if (field.wire !== BYTES) throw new MalformedMessage();
-    yield field.bytes;
+/** Adds the entries of a Features message. */
+function readFeatures(message: ProtobufReader, into: Map<string, Feature>): void {
+  while (message.next()) {
+    if (message.field !== 1) continue;
+    const entry = message.message();
+    let name = "";
+    let feature: Feature | undefined;
+    while (entry.next()) {
+      if (entry.wire !== WIRE.bytes) continue;
+      if (entry.field === 1) name = featureName(entry.view());
+      else if (entry.field === 2) feature = featureOf(entry.message());
+    }
+    if (feature === undefined) into.delete(name);
+    else into.set(name, feature);
   }
 }
 
 /** The list a feature holds; `undefined` for a feature without a kind, which counts as missing. */
-function featureOf(message: Uint8Array): Feature | undefined {
+function featureOf(message: ProtobufReader): Feature | undefined {
   let feature: Feature | undefined;
-  for (const { number, wire, bytes } of fieldsOf(message)) {
-    if (number > 3) continue;
-    if (wire !== BYTES) throw new MalformedMessage();
-    if (number === 1) feature = { dtype: "string", values: [...messagesOf(bytes, 1)] };
-    else if (number === 2) feature = { dtype: "float32", values: floatsOf(bytes) };
-    else feature = { dtype: "int64", values: integersOf(bytes) };
+  while (message.next()) {
+    if (message.field > 3) continue;
+    const list = message.message();
+    if (message.field === 1) feature = { dtype: "string", values: stringsOf(list) };
+    else if (message.field === 2) feature = { dtype: "float32", values: floatsOf(list) };
+    else feature = { dtype: "int64", values: integersOf(list) };
   }
   return feature;
 }
 
-function floatsOf(list: Uint8Array): number[] {
+function stringsOf(list: ProtobufReader): Uint8Array[] {
+  const values: Uint8Array[] = [];
+  while (list.next()) if (list.field === 1) values.push(list.view());
+  return values;
+}
+
+function floatsOf(list: ProtobufReader): number[] {
   const values: number[] = [];
-  for (const { number, wire, bytes, float } of fieldsOf(list)) {
-    if (number !== 1) continue;
-    if (wire === FIXED32) values.push(float);
-    else if (wire === BYTES && bytes.length % 4 === 0) appendFloats(values, bytes);
-    else throw new MalformedMessage();
-  }
+  while (list.next()) if (list.field === 1) list.floats(values);
   return values;
 }
 
-function appendFloats(values: number[], packed: Uint8Array): void {
-  const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength);
-  for (let at = 0; at < packed.length; at += 4) values.push(view.getFloat32(at, true));
-}
-
-function integersOf(list: Uint8Array): bigint[] {
+function integersOf(list: ProtobufReader): bigint[] {
   const values: bigint[] = [];
-  for (const { number, wire, bytes, integer } of fieldsOf(list)) {
-    if (number !== 1) continue;
-    if (wire === VARINT) values.push(integer);
-    else if (wire === BYTES) appendIntegers(values, bytes);
-    else throw new MalformedMessage();
-  }
+  while (list.next()) if (list.field === 1) list.int64s(values);
   return values;
-}
-
-function appendIntegers(values: bigint[], packed: Uint8Array): void {
-  let at = 0;
-  while (at < packed.length) {
-    const { value, end } = varintAt(packed, at);
-    values.push(BigInt.asIntN(64, value));
-    at = end;
-  }
 }

@@ -5,7 +5,13 @@
 
 import { cpSync, readFileSync, readdirSync, writeFileSync, writeSync } from "node:fs";
 import path from "node:path";
-import { StringColumn, WinnowError, createKeyIndex, elementCount } from "@winnow/core";
+import {
+  ProtobufWriter,
+  StringColumn,
+  WinnowError,
+  createKeyIndex,
+  elementCount,
+} from "@winnow/core";
 import type { SignatureProgram } from "@winnow/core";
 import { expect, test } from "vitest";
 import { openModelVersion } from "../model-directory.ts";
@@ -26,7 +32,6 @@ import type { TextVocabulary } from "./stored-table.ts";
 import { parseTextVocabulary } from "./text-vocabulary.ts";
 import { temporaryDirectory } from "./fixtures/version-directory.ts";
 import { requestsOf } from "./warm-up.ts";
-import { ProtobufWriter } from "./writer/protobuf-writer.ts";
 import { writeRankingModel, writeRetrievalModel } from "./writer/saved-model-writer.ts";
 
 const INPUTS = Number(process.env["FUZZ_INPUTS"] ?? 1000);

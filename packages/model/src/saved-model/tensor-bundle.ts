@@ -13,9 +13,10 @@ import {
   unmaskChecksum,
   wholeOf,
 } from "@winnow/core";
+import type { ProtobufReader } from "@winnow/core";
+import { messageReader } from "./message.ts";
 import { dtypeOfNumber, elementBytes, tensorOver, typeName } from "./data-type.ts";
 import { readTableEntries } from "./leveldb-table.ts";
-import { ProtobufReader } from "./protobuf-reader.ts";
 import { type ReadAccount, type Region, RegionFile } from "./region.ts";
 import { layOutStrings, lengthChecksumShare, readStringRange } from "./string-region.ts";
 
@@ -67,9 +68,9 @@ export class TensorBundle {
       seen(content);
       const [header, ...entries] = readTableEntries(content, name);
       if (header?.key !== "") throw damage(name, "it has no header");
-      this.#parts = readHeader(new ProtobufReader(header.value, name));
+      this.#parts = readHeader(messageReader(header.value, name));
       this.#entries = new Map(
-        entries.map(({ key, value }) => [key, readEntry(key, new ProtobufReader(value, name))]),
+        entries.map(({ key, value }) => [key, readEntry(key, messageReader(value, name))]),
       );
     } finally {
       file.close();

@@ -1,12 +1,11 @@
 // Warm-up records: read back as written, and refused with the number of the record when they are
 // damaged or do not fit the model.
 
-import { crc32c, maskChecksum } from "@winnow/core";
+import { ProtobufWriter, crc32c, maskChecksum } from "@winnow/core";
 import type { SignatureProgram } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { requestsOf } from "./warm-up.ts";
-import { ProtobufWriter } from "./writer/protobuf-writer.ts";
 
 const FLOAT = 1;
 const STRING = 7;

@@ -6,9 +6,9 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { WinnowError, elementCount, signatureOf } from "@winnow/core";
-import type { SignatureProgram, Tensor, WarmUpRequest } from "@winnow/core";
+import type { ProtobufReader, SignatureProgram, Tensor, WarmUpRequest } from "@winnow/core";
+import { messageReader } from "./message.ts";
 import { readShape, readTensorProto } from "./graph/tensor-proto.ts";
-import { ProtobufReader } from "./protobuf-reader.ts";
 import { recordsOf } from "./record-file.ts";
 import { type ReadAccount, RegionFile } from "./region.ts";
 
@@ -55,7 +55,7 @@ export function requestsOf(
   const records = recordsOf(content, { file: WARM_UP_FILE, recordsMax: RECORDS_MAX });
   return records.flatMap((record, index) => {
     const what = `warm-up record ${index}`;
-    const request = readLog(new ProtobufReader(record, what), what, budget);
+    const request = readLog(messageReader(record, what), what, budget);
     if (request === undefined) return [];
     if (checked(request, signatures, what) !== undefined) return [request];
     const text = `Cannot run ${what}: there is no signature "${request.signature}"`;
@@ -124,14 +124,14 @@ function readEntry(entry: ProtobufReader): { readonly key: string; readonly valu
   let value: Uint8Array = new Uint8Array();
   while (entry.next()) {
     if (entry.field === 1) key = entry.text();
-    else if (entry.field === 2) value = entry.bytes();
+    else if (entry.field === 2) value = entry.view();
   }
   return { key, value };
 }
 
 /** A few bytes may stand for a large tensor: its size is known before it is made. */
 function takeElements(tensor: Uint8Array, what: string, budget: ElementBudget): void {
-  const reader = new ProtobufReader(tensor, what);
+  const reader = messageReader(tensor, what);
   while (reader.next()) {
     if (reader.field !== 2) continue;
     const shape = readShape(reader.message()) ?? [];

@@ -2,8 +2,7 @@
 // bytes until somebody asks, because most constants of an export belong to functions nobody calls.
 
 import { WinnowError } from "@winnow/core";
-import type { Tensor } from "@winnow/core";
-import type { ProtobufReader } from "../protobuf-reader.ts";
+import type { ProtobufReader, Tensor } from "@winnow/core";
 import { readShape, readTensorProto } from "./tensor-proto.ts";
 
 /** A TensorProto that has not been read, and its reading once it has. */
@@ -36,7 +35,7 @@ export function readAttribute(reader: ProtobufReader): AttributeValue | undefine
 function readSingle(reader: ProtobufReader): AttributeValue | undefined {
   switch (reader.field) {
     case 2:
-      return { kind: "bytes", value: reader.bytes() };
+      return { kind: "bytes", value: reader.view() };
     case 3:
       return { kind: "int", value: Number(reader.int64()) };
     case 4:
@@ -48,7 +47,7 @@ function readSingle(reader: ProtobufReader): AttributeValue | undefined {
     case 7:
       return { kind: "shape", value: readShape(reader.message()) };
     case 8:
-      return { kind: "tensor", value: { bytes: reader.bytes(), tensor: undefined } };
+      return { kind: "tensor", value: { bytes: reader.view(), tensor: undefined } };
     case 10:
       return { kind: "function", value: readFunctionName(reader.message()) };
     default:
@@ -63,7 +62,7 @@ function readList(reader: ProtobufReader): AttributeValue {
     for (const value of numbers.splice(0)) values.push({ kind, value });
   };
   while (reader.next()) {
-    if (reader.field === 2) values.push({ kind: "bytes", value: reader.bytes() });
+    if (reader.field === 2) values.push({ kind: "bytes", value: reader.view() });
     else if (reader.field === 3) {
       const integers: bigint[] = [];
       reader.int64s(integers);

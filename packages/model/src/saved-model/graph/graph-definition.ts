@@ -4,7 +4,7 @@
 // that equal their default, and because function bodies name outputs rather than number them.
 
 import { WinnowError, excerpt } from "@winnow/core";
-import type { ProtobufReader } from "../protobuf-reader.ts";
+import type { ProtobufReader } from "@winnow/core";
 import { Attributes, readAttribute } from "./attributes.ts";
 import type { AttributeValue } from "./attributes.ts";
 

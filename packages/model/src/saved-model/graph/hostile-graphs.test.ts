@@ -2,11 +2,10 @@
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { WinnowError } from "@winnow/core";
+import { ProtobufWriter, WinnowError } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { openModelVersion } from "../../model-directory.ts";
 import { temporaryDirectory } from "../fixtures/version-directory.ts";
-import { ProtobufWriter } from "../writer/protobuf-writer.ts";
 import { constantValue, integersOf } from "./graph-value.ts";
 import { readTensorProto } from "./tensor-proto.ts";
 

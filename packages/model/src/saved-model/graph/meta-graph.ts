@@ -2,7 +2,8 @@
 // "serve" with its signatures, the call that restores variables, and its asset files.
 
 import { WinnowError } from "@winnow/core";
-import { ProtobufReader } from "../protobuf-reader.ts";
+import type { ProtobufReader } from "@winnow/core";
+import { messageReader } from "../message.ts";
 import { readGraph, readOperations } from "./graph-definition.ts";
 import type { GraphDefinition, OperationDefinition } from "./graph-definition.ts";
 import { readShape } from "./tensor-proto.ts";
@@ -48,7 +49,7 @@ const SERVING_TAG = "serve";
  * no graph is tagged "serve"
  */
 export function readServingGraph(bytes: Uint8Array, file: string): MetaGraph {
-  const reader = new ProtobufReader(bytes, file);
+  const reader = messageReader(bytes, file);
   const tags: string[][] = [];
   while (reader.next()) {
     if (reader.field !== 2) continue;
@@ -90,7 +91,7 @@ function readMetaGraph(reader: ProtobufReader, tags: readonly string[]): MetaGra
     else if (reader.field === 3) restoreNode = readRestoreNode(reader.message());
     else if (reader.field === 5) signatures.push(readSignature(reader));
     else if (reader.field === 6) readAsset(reader.message(), assets);
-    else if (reader.field === 7) objectGraph = reader.bytes();
+    else if (reader.field === 7) objectGraph = reader.view();
   }
   signatures.sort(byName);
   const parts = { graph, operations, signatures, assets, objectGraph };

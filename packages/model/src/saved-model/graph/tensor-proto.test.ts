@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import type { Tensor } from "@winnow/core";
-import { ProtobufWriter } from "../writer/protobuf-writer.ts";
+import { ProtobufWriter } from "@winnow/core";
 import { readTensorProto } from "./tensor-proto.ts";
 
 const FLOAT = 1;

@@ -11,8 +11,8 @@ import {
   isBigInts,
   tensor,
 } from "@winnow/core";
-import type { NumericArray, NumericDtype, Tensor } from "@winnow/core";
-import { ProtobufReader } from "../protobuf-reader.ts";
+import type { NumericArray, NumericDtype, ProtobufReader, Tensor } from "@winnow/core";
+import { messageReader } from "../message.ts";
 import { dataDtypeOf } from "./graph-dtype.ts";
 
 const ELEMENTS_MAX = 2 ** 31;
@@ -80,14 +80,14 @@ export function readTensorProto(bytes: Uint8Array, what: string): Tensor {
 }
 
 function readHeader(bytes: Uint8Array, what: string): TensorHeader {
-  const reader = new ProtobufReader(bytes, what);
+  const reader = messageReader(bytes, what);
   let type = 0;
   let shape: readonly number[] | undefined = [];
   let content = new Uint8Array();
   while (reader.next()) {
     if (reader.field === 1) type = reader.int();
     else if (reader.field === 2) shape = readShape(reader.message());
-    else if (reader.field === 4) content = reader.bytes() as Uint8Array<ArrayBuffer>;
+    else if (reader.field === 4) content = reader.view() as Uint8Array<ArrayBuffer>;
   }
   if (shape === undefined) throw damage(what, "has no shape");
   return { type, shape, content };
@@ -119,7 +119,7 @@ function fieldValues(
   bytes: Uint8Array,
   what: string,
 ): { readonly numbers: number[]; readonly integers: bigint[] } {
-  const reader = new ProtobufReader(bytes, what);
+  const reader = messageReader(bytes, what);
   const numbers: number[] = [];
   const integers: bigint[] = [];
   while (reader.next()) {
@@ -211,8 +211,8 @@ function readStrings(bytes: Uint8Array, { count, what }: WantedStrings): StringC
 }
 
 function* stringsOf(bytes: Uint8Array, what: string): Generator<Uint8Array, void, undefined> {
-  const reader = new ProtobufReader(bytes, what);
-  while (reader.next()) if (reader.field === STRING_FIELD) yield reader.bytes();
+  const reader = messageReader(bytes, what);
+  while (reader.next()) if (reader.field === STRING_FIELD) yield reader.view();
 }
 
 /** Makes room for values that the file leaves out, `bytes` being a view of it. */

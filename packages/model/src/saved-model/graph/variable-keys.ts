@@ -3,8 +3,9 @@
 // variable is not restored that way (several handles of one variable), the object graph stored in the
 // checkpoint knows the variable's full name.
 
+import type { ProtobufReader } from "@winnow/core";
+import { messageReader } from "../message.ts";
 import type { VersionFiles } from "../version-files.ts";
-import { ProtobufReader } from "../protobuf-reader.ts";
 import type { GraphValue } from "./graph-value.ts";
 import { GraphWalk } from "./graph-walk.ts";
 import type { GraphNode } from "./graph-walk.ts";
@@ -73,7 +74,7 @@ export function keysByFullName(files: VersionFiles): ReadonlyMap<string, string>
   if (files.entryOf(OBJECT_GRAPH_KEY) === undefined) return keys;
   const graph = files.readTensor(OBJECT_GRAPH_KEY);
   if (graph.dtype !== "string" || graph.data.length !== 1) return keys;
-  const reader = new ProtobufReader(graph.data.at(0), OBJECT_GRAPH_KEY);
+  const reader = messageReader(graph.data.at(0), OBJECT_GRAPH_KEY);
   while (reader.next()) {
     if (reader.field !== 1) continue;
     for (const { fullName, key } of attributesOf(reader.message())) {

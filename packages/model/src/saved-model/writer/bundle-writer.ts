@@ -4,16 +4,16 @@
 import { closeSync, mkdirSync, openSync, writeFileSync, writeSync } from "node:fs";
 import path from "node:path";
 import {
-  type Dtype,
-  type StringColumn,
+  ProtobufWriter,
   elementCount,
   extendRegister,
   maskChecksum,
+  type Dtype,
+  type StringColumn,
 } from "@winnow/core";
 import { numberOfDtype } from "../data-type.ts";
 import { columnBytes, encodeStringHeader } from "../string-encoding.ts";
 import { dataFileName } from "../tensor-bundle.ts";
-import { ProtobufWriter } from "./protobuf-writer.ts";
 import { type WrittenEntry, encodeTable } from "./table-writer.ts";
 
 const encoder = new TextEncoder();

@@ -2,11 +2,10 @@
 // MetaGraphDef (tensorflow/core/framework/*.proto, core/protobuf/meta_graph.proto), as far as the
 // writer of models needs them.
 
-import { type Dtype, type Tensor } from "@winnow/core";
+import { ProtobufWriter, type Dtype, type Tensor } from "@winnow/core";
 import { numberOfDtype } from "../data-type.ts";
 import { type GraphType, numberOfType } from "./graph-type.ts";
 import { writeOperations } from "./operation-definition.ts";
-import { ProtobufWriter } from "./protobuf-writer.ts";
 
 /** An attribute of a node. */
 export type WrittenAttribute =

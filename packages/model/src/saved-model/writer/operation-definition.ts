@@ -4,8 +4,8 @@
 //   inputs and outputs   name:T (attribute) · name:=bool (type) · name:T*N (repeated) · name:[Tin]
 //   attributes           name:kind, or name:kind=default
 
+import type { ProtobufWriter } from "@winnow/core";
 import { type GraphType, numberOfType } from "./graph-type.ts";
-import type { ProtobufWriter } from "./protobuf-writer.ts";
 
 interface Definition {
   readonly inputs?: string;

@@ -1,8 +1,7 @@
 // Writes the table format of `variables.index`; the layout is drawn in leveldb-table.ts. Blocks are
 // uncompressed and every key stands whole (a restart at each entry), which any reader accepts.
 
-import { crc32c, maskChecksum } from "@winnow/core";
-import { ProtobufWriter } from "./protobuf-writer.ts";
+import { ProtobufWriter, crc32c, maskChecksum } from "@winnow/core";
 
 const BLOCK_BYTES = 4096;
 const MAGIC = [0x57, 0xfb, 0x80, 0x8b, 0x24, 0x75, 0x47, 0xdb];
@@ -62,7 +61,6 @@ function uint32(value: number): number[] {
   return [value & 255, (value >>> 8) & 255, (value >>> 16) & 255, value >>> 24];
 }
 
-/** A varint as the field encoder writes it, without its field. */
 function varint(value: number): Uint8Array {
-  return new ProtobufWriter().int(1, value).finish().subarray(1);
+  return new ProtobufWriter().varint(value).finish();
 }

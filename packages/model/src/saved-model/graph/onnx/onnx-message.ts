@@ -2,9 +2,11 @@
 // A message is a list of byte pieces, so weights are copied once, when the model is put together.
 
 import type { Dtype, Tensor } from "@winnow/core";
-import { WinnowError } from "@winnow/core";
+import { ProtobufWriter, WinnowError } from "@winnow/core";
 
 const encoder = new TextEncoder();
+/** Of a field without its bytes, or of one that is a number. */
+const PIECE_BYTES = 24;
 const MODEL_BYTES_MAX = 2 ** 31 - 1;
 
 /** ONNX's numbers of element types. */
@@ -33,27 +35,23 @@ export class OnnxMessage {
 
   /** Appends an integer field. */
   int(field: number, value: number): this {
-    return this.#varint(BigInt(field * 8)).#varint(BigInt(value));
+    return this.#written((writer) => writer.int(field, BigInt(value)));
   }
 
   /** Appends text or bytes. */
   bytes(field: number, value: Uint8Array | string): this {
     const bytes = typeof value === "string" ? encoder.encode(value) : value;
-    return this.#varint(BigInt(field * 8 + 2))
-      .#varint(BigInt(bytes.length))
-      .#piece(bytes);
+    return this.#written((writer) => writer.open(field, bytes.length)).#piece(bytes);
   }
 
   /** Appends a float field. */
   float(field: number, value: number): this {
-    const bytes = new Uint8Array(4);
-    new DataView(bytes.buffer).setFloat32(0, value, true);
-    return this.#varint(BigInt(field * 8 + 5)).#piece(bytes);
+    return this.#written((writer) => writer.float(field, value));
   }
 
   /** Appends a nested message. */
   message(field: number, value: OnnxMessage): this {
-    this.#varint(BigInt(field * 8 + 2)).#varint(BigInt(value.size));
+    this.#written((writer) => writer.open(field, value.size));
     for (const piece of value.#pieces) this.#piece(piece);
     return this;
   }
@@ -79,15 +77,8 @@ export class OnnxMessage {
     return this;
   }
 
-  #varint(value: bigint): this {
-    const bytes: number[] = [];
-    let rest = BigInt.asUintN(64, value);
-    while (rest >= 0x80n) {
-      bytes.push(Number(rest & 0x7fn) | 0x80);
-      rest >>= 7n;
-    }
-    bytes.push(Number(rest));
-    return this.#piece(Uint8Array.from(bytes));
+  #written(write: (writer: ProtobufWriter) => ProtobufWriter): this {
+    return this.#piece(write(new ProtobufWriter(PIECE_BYTES)).finish());
   }
 }
 

@@ -1,14 +1,13 @@
 // The cursor over protobuf fields: what the writer wrote, packed numbers, and damage.
 
-import { WinnowError } from "@winnow/core";
+import { ProtobufWriter, WinnowError } from "@winnow/core";
+import type { ProtobufReader } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ProtobufReader } from "./protobuf-reader.ts";
-import { ProtobufWriter } from "./writer/protobuf-writer.ts";
+import { messageReader } from "./message.ts";
 
 const bytes = (...values: number[]): Uint8Array => Uint8Array.from(values);
-const reader = (...values: number[]): ProtobufReader =>
-  new ProtobufReader(bytes(...values), "f.pb");
+const reader = (...values: number[]): ProtobufReader => messageReader(bytes(...values), "f.pb");
 
 /** Walks all fields, and into everything that could be a message. */
 function walk(message: ProtobufReader, depth: number): number {
@@ -36,7 +35,7 @@ const DOUBLE_MINUS_TWO = [0x11, 0, 0, 0, 0, 0, 0, 0, 0xc0];
 const TRUE = [0x18, 1];
 const MINUS_ONE = [0x20, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
 
-describe("ProtobufReader", () => {
+describe("a message of a model's file", () => {
   test("gives the fields that were written, in order", () => {
     const field = fc.oneof(
       fc.record({
@@ -54,7 +53,7 @@ describe("ProtobufReader", () => {
           else if (kind === "text") writer.text(number, value);
           else writer.fixed32(number, value);
         }
-        const message = new ProtobufReader(writer.finish(), "f.pb");
+        const message = messageReader(writer.finish(), "f.pb");
 
         const read: [number, unknown][] = [];
         for (const [, { kind }] of fields) {
@@ -103,7 +102,7 @@ describe("ProtobufReader", () => {
     const writer = new ProtobufWriter()
       .entry(5, "first", (value) => value.int(1, 7))
       .message(5, (entry) => entry.message(2, (value) => value.int(1, 8)).text(1, "second"));
-    const message = new ProtobufReader(writer.finish(), "f.pb");
+    const message = messageReader(writer.finish(), "f.pb");
 
     const entries: [string, number][] = [];
     while (message.next()) {
@@ -147,7 +146,7 @@ describe("ProtobufReader", () => {
       fc.property(fc.uint8Array({ maxLength: 60 }), (noise) => {
         const outcome = (): unknown => {
           try {
-            return walk(new ProtobufReader(noise, "f.pb"), 5);
+            return walk(messageReader(noise, "f.pb"), 5);
           } catch (error) {
             return error;
           }
