@@ -198,7 +198,7 @@ const MUTANTS = [
     name: "replicas that were misread and are kept",
     mode: "liveness",
     file: "packages/worker/src/replicas/version-proof.ts",
-    text: "if (law !== undefined && !haveEqualShares(law, loaded.shares)) replicas.push(key);",
+    text: "if (shares !== undefined && !haveEqualShares(shares, loaded.shares)) replicas.push(key);",
     replacement: "",
   },
 ];

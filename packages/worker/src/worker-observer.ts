@@ -35,14 +35,14 @@ export interface WorkerObserver {
   }): void;
   /** A batch goes to the device. */
   batchStarted(batch: ObservedBatch): BatchEnd;
-  /** The worker's share of a version is loaded; `elapsedMs` counts from when it was opened. */
-  shareLoaded(share: { readonly model: string; readonly elapsedMs: number }): void;
+  /** What is assigned to the worker of a version is loaded; `elapsedMs` counts from when it was opened. */
+  assignmentLoaded(assignment: { readonly model: string; readonly elapsedMs: number }): void;
   /** A version, or a partition of one, could not be loaded. */
   loadFailed(failure: { readonly model: string; readonly code: ErrorCode }): void;
 }
 
-/** How far a worker's share of one version is loaded. */
-export interface ShareStatus {
+/** How far what is assigned to a worker of one version is loaded. */
+export interface AssignmentStatus {
   readonly model: string;
   readonly version: number;
   /** Partitions by phase, see `Replica`. */
@@ -62,7 +62,7 @@ export interface WorkerStatus {
   readonly isStalled: boolean;
   /** Another process lives as this worker; this one is not announced. */
   readonly isSuperseded: boolean;
-  readonly shares: readonly ShareStatus[];
+  readonly assignments: readonly AssignmentStatus[];
   /** Numbers of the models orders known and followed; 0: none. */
   readonly orderNumbers: { readonly known: number; readonly followed: number };
 }

@@ -183,7 +183,7 @@ export class Worker implements WorkerService {
   status(): WorkerStatus {
     const { queueRows } = this.#answers;
     const { isStalled } = this.#progress;
-    const shares = this.#control.shares();
+    const assignments = this.#control.assignments();
     const { isSuperseded } = this.#identity;
     const askedAccelerator = this.#settings.device.kind;
     return {
@@ -192,7 +192,7 @@ export class Worker implements WorkerService {
       queueRows,
       isStalled,
       isSuperseded,
-      shares,
+      assignments,
       orderNumbers: this.#follower.numbers,
     };
   }

@@ -1,7 +1,7 @@
 // Who can answer for each partition of one table. A worker read only its own rows, so nobody has
 // seen the whole file; what all of them read must add up to the file's stored checksum, or the table
 // is refused (S7). Two replicas that differ are never merged: the checksum tells which is right, and
-// once a table has added up, its shares are law for as long as the version lives.
+// once a table has added up, the shares of that moment are the verified ones for as long as the version lives.
 
 import type { TableSource, TableSpec, WorkerId } from "@winnow/core";
 import type { Announcement, TableHolding } from "../announcement/announcement.ts";

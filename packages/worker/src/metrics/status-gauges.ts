@@ -81,18 +81,18 @@ const GAUGES: readonly StatusGauge[] = [
     name: "winnow_worker_replicas",
     help: "Partitions on this worker",
     labelNames: ["state"],
-    read: ({ shares }) =>
+    read: ({ assignments }) =>
       REPLICA_STATES.map((state) => ({
         labels: { state },
-        value: shares.reduce((sum, { replicas }) => sum + replicas[state], 0),
+        value: assignments.reduce((sum, { replicas }) => sum + replicas[state], 0),
       })),
   },
   {
     name: "winnow_worker_load_ratio",
     help: "Bytes of the worker's share of a version that are loaded, 0 to 1",
     labelNames: ["model", "version"],
-    read: ({ shares }) =>
-      shares.map(({ model, version, loadedRatio }) => ({
+    read: ({ assignments }) =>
+      assignments.map(({ model, version, loadedRatio }) => ({
         labels: { model, version: String(version) },
         value: loadedRatio,
       })),

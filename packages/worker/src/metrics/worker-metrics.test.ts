@@ -39,7 +39,7 @@ function statusWith(versions: readonly number[]): WorkerStatus {
     queueRows: 7,
     isStalled: false,
     isSuperseded: false,
-    shares: versions.map((version) => ({
+    assignments: versions.map((version) => ({
       model: "movies",
       version,
       replicas: { loading: 1, ready: 4, retiring: 0, releasing: 0 },
@@ -97,7 +97,7 @@ test("time in which two batches overlap counts once as busy, idle time not at al
 test("loads and failures are told by model", async () => {
   const { metrics, observer } = measured();
 
-  observer.shareLoaded({ model: "movies", elapsedMs: 1500 });
+  observer.assignmentLoaded({ model: "movies", elapsedMs: 1500 });
   observer.loadFailed({ model: "movies", code: "DATA_LOSS" });
   const page = await metrics.text();
 

@@ -55,7 +55,7 @@ export function createWorkerMetrics(options: MetricsOptions): WorkerMetrics {
   };
 }
 
-function loadRecorder(registry: Registry): Pick<WorkerObserver, "shareLoaded" | "loadFailed"> {
+function loadRecorder(registry: Registry): Pick<WorkerObserver, "assignmentLoaded" | "loadFailed"> {
   const registers = [registry];
   const durations = new Histogram({
     name: "winnow_model_load_duration_seconds",
@@ -71,7 +71,7 @@ function loadRecorder(registry: Registry): Pick<WorkerObserver, "shareLoaded" | 
     registers,
   });
   return {
-    shareLoaded: ({ model, elapsedMs }) => durations.observe({ model }, elapsedMs / 1000),
+    assignmentLoaded: ({ model, elapsedMs }) => durations.observe({ model }, elapsedMs / 1000),
     loadFailed: ({ model, code }) => failures.inc({ model, code }),
   };
 }

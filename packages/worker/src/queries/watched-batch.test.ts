@@ -61,7 +61,7 @@ function watching() {
   const observer: WorkerObserver = {
     queryEnded: ({ end, queueMs }) => void ended.push([end, queueMs]),
     batchStarted: (batch) => (computeMs) => void batches.push({ ...batch, computeMs }),
-    shareLoaded: () => undefined,
+    assignmentLoaded: () => undefined,
     loadFailed: () => undefined,
   };
   const held = heldVersion();

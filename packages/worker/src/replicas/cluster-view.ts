@@ -20,7 +20,7 @@ type Owners = readonly (readonly WorkerId[])[];
 /** Who announces a partition, with the checksum shares of what was read there. */
 export type Holders = ReadonlyMap<number, ReadonlyMap<WorkerId, readonly number[]>>;
 /** Shares of each partition of a table that add up; `undefined`: nothing is stored to add up to. */
-export type TableLaw = readonly (readonly number[])[] | undefined;
+export type VerifiedShares = readonly (readonly number[])[] | undefined;
 
 /** Placement and announcements, remembered per view. */
 export class ClusterView {
@@ -145,7 +145,7 @@ export class ClusterView {
     return servingVersion(model, announcements, { current, replication: this.#replication });
   }
 
-  /** Whether every worker holds its share of a version, fully replicated. */
+  /** Whether every worker holds its assignment of a version, fully replicated. */
   isComplete(version: VersionKey, own: Announcement): boolean {
     const announcements = [...this.others, own];
     const rollouts = rolloutsOf(version.model, announcements, { replication: this.#replication });
@@ -160,7 +160,7 @@ export class ClusterView {
     version: VersionKey,
     opened: OpenedVersion,
     own: Announcement,
-  ): readonly TableLaw[] | WinnowError | undefined {
+  ): readonly VerifiedShares[] | WinnowError | undefined {
     const holders = [...this.others, own].flatMap((worker) => {
       const holding = holdingOf(worker, version);
       return holding === undefined ? [] : [{ worker, tables: holding.tables }];

@@ -38,7 +38,7 @@ export interface DrainFacts {
   lastAnswerersOf(version: VersionKey, table: number): Holders;
   /** Whether it was the default a short time ago: requests may still be on their way by it. */
   servedLately(version: VersionKey): boolean;
-  /** Whether every worker not in drain holds its share of a version, fully replicated. */
+  /** Whether every worker not in drain holds its assignment of a version, fully replicated. */
   isComplete(version: VersionKey): boolean;
 }
 
@@ -63,15 +63,15 @@ export interface DrainHold {
 export function drainHold(facts: DrainFacts): DrainHold {
   const { nowMs, startedAtMs, settings, absent } = facts;
   const { drainSettleMs, drainHoldMsMax } = settings;
-  const heirs = new Set(
+  const successors = new Set(
     facts.others.filter(({ state }) => state !== "draining").map(({ workerId }) => workerId),
   );
-  if (heirs.size === 0) {
+  if (successors.size === 0) {
     // Nobody could take over (the only worker, or all of them stop): waiting would cover nothing.
     const isOver = absent.size === 0 || nowMs >= startedAtMs + drainSettleMs;
     return { isOver, uncovered: 0, coveredSinceMs: undefined };
   }
-  const uncovered = uncoveredPartitions(facts, new Set([...heirs, ...absent]));
+  const uncovered = uncoveredPartitions(facts, new Set([...successors, ...absent]));
   const coveredSinceMs = uncovered === 0 ? (facts.coveredSinceMs ?? nowMs) : undefined;
   const isCovered = coveredSinceMs !== undefined && nowMs >= coveredSinceMs + drainSettleMs;
   return { isOver: isCovered || nowMs >= startedAtMs + drainHoldMsMax, uncovered, coveredSinceMs };
@@ -145,20 +145,20 @@ export async function waitForHold(
   }
 }
 
-function uncoveredPartitions(facts: DrainFacts, heirs: ReadonlySet<WorkerId>): number {
+function uncoveredPartitions(facts: DrainFacts, successors: ReadonlySet<WorkerId>): number {
   let uncovered = 0;
   for (const holding of facts.holdings) {
     if (!isKnown(holding)) continue;
     const need = needOf(holding, facts);
     if (need === undefined) continue;
     const failed = failedOwners(holding, facts);
-    const isHeir = (owner: WorkerId): boolean => heirs.has(owner) && !failed.has(owner);
+    const isSuccessor = (owner: WorkerId): boolean => successors.has(owner) && !failed.has(owner);
     for (const { table, held } of holding.tables) {
       const owners = facts.ownersOf(holding, table);
       const answerers =
         need === "good" ? facts.answerersOf(holding, table) : facts.lastAnswerersOf(holding, table);
       uncovered += held.filter(({ partition, shares }) => {
-        const isToBeTaken = owners[partition]?.some(isHeir) === true;
+        const isToBeTaken = owners[partition]?.some(isSuccessor) === true;
         const answered = [...(answerers.get(partition)?.values() ?? [])];
         return isToBeTaken && !answered.some((others) => haveEqualShares(others, shares));
       }).length;

@@ -23,7 +23,7 @@ export interface FakeWorker {
   isDraining: boolean;
 }
 
-/** Workers, a disk they share, and time. */
+/** Workers, a disk they assignment, and time. */
 export class FakeCluster {
   readonly clock: ManualClock;
   readonly plan: FakePlan = fakePlan();

@@ -1,4 +1,4 @@
-// What the log says while a share is loaded.
+// What the log says while a assignment is loaded.
 
 import { WinnowError } from "@winnow/core";
 import type { Fields } from "@winnow/core";
@@ -16,7 +16,7 @@ function logged() {
   return { log, of };
 }
 
-test("a share that does not fit is told once, with figures", async () => {
+test("a assignment that does not fit is told once, with figures", async () => {
   const cluster = new FakeCluster();
   const { log, of } = logged();
   cluster.setVersions({ 1: [fakeTable("movies", 4, 1000)] });

@@ -1,12 +1,12 @@
-// Says how loading goes: one line per version opened, per tenth of a share loaded, per failure, and
-// one with the figures once the share is complete. An observer is told of failures and of the end.
+// Says how loading goes: one line per version opened, per tenth of a assignment loaded, per failure, and
+// one with the figures once the assignment is complete. An observer is told of failures and of the end.
 
 import type { Environment } from "@winnow/core";
 
 import { loadedOf, openedOf } from "./replica-set.ts";
 import type { HeldVersion, ReplicaEvent, ReplicaSet } from "./replica-set.ts";
-import { VersionShare, isLoading } from "./replica-share.ts";
-import type { Intent } from "./replica-share.ts";
+import { Assignment, isLoading } from "./assignment.ts";
+import type { Intent } from "./assignment.ts";
 import type { WorkerObserver } from "../worker-observer.ts";
 
 interface Course {
@@ -16,7 +16,7 @@ interface Course {
   /** When the last load ended. */
   readonly loadedAtMs: number;
   readonly bytesRead: number;
-  /** Tenths of the share already reported. */
+  /** Tenths of the assignment already reported. */
   readonly tenths: number;
 }
 
@@ -75,15 +75,15 @@ export class LoadLog {
     if (opened === undefined) return;
     const nowMs = clock.nowMs();
     const before = this.#courses.get(event.id) ?? { ...NO_COURSE, startedAtMs: nowMs };
-    const share = new VersionShare(held, opened, intent);
-    const missing = share.missing(held);
+    const assignment = new Assignment(held, opened, intent);
+    const missing = assignment.missing(held);
     const course = {
       ...before,
       // Loads overlap: each counts from the end of the one before it.
       loadMs: before.loadMs + Math.min(event.loaded.elapsedMs, nowMs - before.loadedAtMs),
       loadedAtMs: nowMs,
       bytesRead: before.bytesRead + event.loaded.bytesRead,
-      tenths: Math.floor(share.loadedRatio(held) * 10),
+      tenths: Math.floor(assignment.loadedRatio(held) * 10),
     };
     this.#courses.set(event.id, course);
     const name = { model: held.model, version: held.version };
@@ -94,7 +94,7 @@ export class LoadLog {
     if (isWhole) {
       const loaded = [...held.replicas.values()].map(loadedOf).filter((each) => each !== undefined);
       const elapsedMs = Math.round(nowMs - course.startedAtMs);
-      this.#observer?.shareLoaded({ model: held.model, elapsedMs });
+      this.#observer?.assignmentLoaded({ model: held.model, elapsedMs });
       log.info("share loaded", {
         ...name,
         partitions: loaded.length,

@@ -8,8 +8,8 @@ import type { VersionKey } from "@winnow/core";
 import type { OpenedVersion } from "../compute/compute.ts";
 import { openedOf, replicaOfKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
-import { VersionShare, isLoading } from "./replica-share.ts";
-import type { Intent } from "./replica-share.ts";
+import { Assignment, isLoading } from "./assignment.ts";
+import type { Intent } from "./assignment.ts";
 
 const LEAVING_PHASES: ReadonlySet<string> = new Set(["leaving", "unloading", "closing"]);
 
@@ -68,7 +68,7 @@ function stateOf(held: HeldVersion, intent: Intent | undefined): VersionHolding[
   if (held.refusal !== undefined) return hasReplicas ? "loading" : "failed";
   if (intent === undefined) return "loading";
   if (isLoading(held)) return "loading";
-  const missing = new VersionShare(held, life.opened, intent).missing(held);
+  const missing = new Assignment(held, life.opened, intent).missing(held);
   return missing.length === 0 ? "ready" : "loading";
 }
 

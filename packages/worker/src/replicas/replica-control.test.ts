@@ -254,7 +254,7 @@ describe("replica control", () => {
     expect(hold).toMatchObject({ isOver: true, uncovered: 0 });
   });
 
-  test("the last worker does not wait for heirs that do not exist", async () => {
+  test("the last worker does not wait for successors that do not exist", async () => {
     const cluster = new FakeCluster();
     cluster.setVersions({ 1: [fakeTable("movies", 2)] });
     const worker = cluster.add("w0");

@@ -21,8 +21,8 @@ import {
   openedOf,
 } from "./replica-set.ts";
 import type { HeldVersion, ReplicaEvent, ReplicaSet, RetrySettings } from "./replica-set.ts";
-import { shareStatusOf } from "./replica-share.ts";
-import type { Intent } from "./replica-share.ts";
+import { assignmentStatusOf } from "./assignment.ts";
+import type { Intent } from "./assignment.ts";
 import { performEffect } from "./replica-work.ts";
 import type { ReplicaWork } from "./replica-work.ts";
 import { ServingVersions } from "./serving-versions.ts";
@@ -30,7 +30,7 @@ import { isServingLeft, wantedVersions } from "../models/version-policy.ts";
 import type { VersionChoice } from "../models/version-policy.ts";
 import { VersionProof } from "./version-proof.ts";
 import type { FoundModel } from "../models/version-watch.ts";
-import type { ShareStatus, WorkerObserver } from "../worker-observer.ts";
+import type { AssignmentStatus, WorkerObserver } from "../worker-observer.ts";
 import type { FoundVersion } from "../models/directory-stillness.ts";
 import type { GraceSettings, ReplicaFacts, WantedVersion } from "./replica-facts.ts";
 
@@ -100,12 +100,12 @@ export class ReplicaControl {
   }
 
   /** How far each version is loaded. */
-  shares(): ShareStatus[] {
+  assignments(): AssignmentStatus[] {
     const intent = this.#intent();
-    return [...this.#set.versions.values()].map((held) => shareStatusOf(held, intent));
+    return [...this.#set.versions.values()].map((held) => assignmentStatusOf(held, intent));
   }
 
-  /** Whether the directories have been read and each share is loaded or refused with a reason. */
+  /** Whether the directories have been read and each assignment is loaded or refused with a reason. */
   get isSettled(): boolean {
     if (this.#models === undefined || !this.#cluster.isPlaced) return false;
     const isTakenUp = this.#wanted(this.#models).every(

@@ -180,7 +180,7 @@ describe("a random course of events", () => {
         for (const { control, compute } of workers) {
           const good = course.contentOf(course.newestGood);
           expect(control.serving.get("m")).toMatchObject({ fingerprint: contentPrint(good) });
-          // A worker may hold its share of a newer version that another one cannot load.
+          // A worker may hold its assignment of a newer version that another one cannot load.
           const newer = [1, 2, 3, 4, 5].filter((version) => version > course.newestGood);
           const allowed = new Set([good, ...newer.map((version) => course.contentOf(version))]);
           expect(compute.openContents).toContain(good);

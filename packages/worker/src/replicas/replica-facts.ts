@@ -5,7 +5,7 @@ import type { VersionKey } from "@winnow/core";
 
 import type { FoundVersion } from "../models/directory-stillness.ts";
 import type { Holders } from "./cluster-view.ts";
-import type { Intent } from "./replica-share.ts";
+import type { Intent } from "./assignment.ts";
 
 /** A version to hold, in the order of importance. */
 export interface WantedVersion {
@@ -28,7 +28,7 @@ export interface ReplicaFacts extends Intent {
   announcedHolders(version: VersionKey, table: number): Holders;
   /** The default version of each model. */
   readonly serving: ReadonlyMap<string, VersionKey>;
-  /** Whether every worker holds its share of a version, fully replicated. */
+  /** Whether every worker holds its assignment of a version, fully replicated. */
   isComplete(version: VersionKey): boolean;
   /** False until this worker is among those that partitions are placed on: nothing is decided. */
   readonly placed: boolean;

@@ -9,7 +9,7 @@
 import type { ContentHandle, OpenedVersion } from "../compute/compute.ts";
 import { heldAs, replicaOfKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
-import { VersionShare, isOpeningOrClosing, loadingOf, occupiedBytesOf } from "./replica-share.ts";
+import { Assignment, isOpeningOrClosing, loadingOf, occupiedBytesOf } from "./assignment.ts";
 import type { ReplicaFacts } from "./replica-facts.ts";
 
 /** Loads under way at most; the benchmark of loading has as many. */
@@ -67,9 +67,9 @@ function jobOf(held: HeldVersion, set: ReplicaSet, facts: ReplicaFacts): Job | u
   const { life } = held;
   if (life.phase === "found" || life.phase === "failed") return { kind: "open", held };
   if (life.phase !== "open" || held.refusal !== undefined) return undefined;
-  const share = new VersionShare(held, life.opened, facts);
-  const missing = share.missing(held);
-  const replica = firstOf(missing, life.opened, { share, facts });
+  const assignment = new Assignment(held, life.opened, facts);
+  const missing = assignment.missing(held);
+  const replica = firstOf(missing, life.opened, { assignment, facts });
   if (replica === undefined) return undefined;
   // What is under way counts twice: it may not be reserved yet, and building takes more for a while.
   const underWay = loadingOf(held);
@@ -81,14 +81,14 @@ function jobOf(held: HeldVersion, set: ReplicaSet, facts: ReplicaFacts): Job | u
 function firstOf(
   missing: readonly number[],
   opened: OpenedVersion,
-  { share, facts }: { readonly share: VersionShare; readonly facts: ReplicaFacts },
+  { assignment, facts }: { readonly assignment: Assignment; readonly facts: ReplicaFacts },
 ): number | undefined {
-  const holders = opened.tables.map((_, table) => facts.announcedHolders(share.key, table));
+  const holders = opened.tables.map((_, table) => facts.announcedHolders(assignment.key, table));
   let best: number | undefined;
   let bestRank = Infinity;
   for (const key of missing) {
     const { table, partition } = replicaOfKey(key);
-    const choice = share.ownersOf(key).indexOf(facts.workerId);
+    const choice = assignment.ownersOf(key).indexOf(facts.workerId);
     const rank = (holders[table]?.get(partition)?.size ?? 0) * CHOICES_MAX + choice;
     if (rank < bestRank) [best, bestRank] = [key, rank];
   }

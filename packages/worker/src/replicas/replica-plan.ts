@@ -6,7 +6,7 @@
 //  - one open at a time, or loads of one version (`replica-jobs.ts`); the serving version before
 //    every other one;
 //  - partitions that nobody else answers for come first, so that coverage comes early;
-//  - a share that does not fit into memory is refused before anything is read;
+//  - a assignment that does not fit into memory is refused before anything is read;
 //  - a replica is given up only when it is not intended here and every intended owner announces it
 //    with the same content,
 //    and freed only when no router can still have it in its table;
@@ -30,7 +30,7 @@ import {
 } from "./replica-set.ts";
 import type { AfterClose, HeldVersion, Replica, ReplicaSet } from "./replica-set.ts";
 import { nextJob } from "./replica-jobs.ts";
-import { VersionShare, isBusy, isLoading, occupiedBytesOf, refusalOf } from "./replica-share.ts";
+import { Assignment, isBusy, isLoading, occupiedBytesOf, refusalOf } from "./assignment.ts";
 import { isNeededUntilFollowed, replacementOf } from "./version-succession.ts";
 import type { ReplicaFacts, WantedVersion } from "./replica-facts.ts";
 
@@ -197,22 +197,22 @@ class Planner {
       this.#close(held, opened, "failed");
       return;
     }
-    const share = new VersionShare(held, opened, this.#facts);
+    const assignment = new Assignment(held, opened, this.#facts);
     let changed: Map<number, Replica> | undefined;
     for (const [key, replica] of held.replicas) {
-      const next = this.#followReplica(held, { key, replica, share, handle: opened.handle });
+      const next = this.#followReplica(held, { key, replica, assignment, handle: opened.handle });
       if (next !== replica) changed = (changed ?? new Map(held.replicas)).set(key, next);
     }
     const followed = changed === undefined ? held : { ...held, replicas: changed };
     // Nothing more is loaded of a content whose files hold something else.
-    this.#put(this.#wantedAs(held) === undefined ? followed : this.#admitted(followed, share));
+    this.#put(this.#wantedAs(held) === undefined ? followed : this.#admitted(followed, assignment));
   }
 
   /** Gives a replica up, takes it back, or frees it. */
   #followReplica(held: HeldVersion, at: ReplicaAt): Replica {
     const { key, replica, handle } = at;
     const { nowMs, grace, draining, placed } = this.#facts;
-    if (replica.phase === "misread") {
+    if (replica.phase === "corrupt") {
       this.effects.push({ kind: "release", id: held.id, handle, replica: key });
       return { phase: "releasing" };
     }
@@ -230,21 +230,21 @@ class Planner {
   }
 
   /** Intended here, or not yet announced as the same by all who are to have it instead. */
-  #isNeeded({ key, share }: ReplicaAt, shares: readonly number[]): boolean {
-    const owners = share.ownersOf(key);
+  #isNeeded({ key, assignment }: ReplicaAt, shares: readonly number[]): boolean {
+    const owners = assignment.ownersOf(key);
     if (owners.length === 0 || owners.includes(this.#facts.workerId)) return true;
     const { table, partition } = replicaOfKey(key);
-    const holders = this.#facts.announcedHolders(share.key, table).get(partition);
+    const holders = this.#facts.announcedHolders(assignment.key, table).get(partition);
     return !owners.every((owner) => {
       const theirs = holders?.get(owner);
       return theirs !== undefined && haveEqualShares(theirs, shares);
     });
   }
 
-  /** Refuses what memory does not admit, and notes a share that is complete. */
-  #admitted(held: HeldVersion, share: VersionShare): HeldVersion {
+  /** Refuses what memory does not admit, and notes a assignment that is complete. */
+  #admitted(held: HeldVersion, assignment: Assignment): HeldVersion {
     if (this.#isBusy || !this.#facts.placed) return held;
-    const missing = share.missing(held);
+    const missing = assignment.missing(held);
     if (missing.length === 0) {
       if (held.isDoubted) return held;
       if (held.wasComplete && held.refusal === undefined && held.trouble === undefined) return held;
@@ -286,7 +286,7 @@ class Planner {
 interface ReplicaAt {
   readonly key: number;
   readonly replica: Replica;
-  readonly share: VersionShare;
+  readonly assignment: Assignment;
   readonly handle: ContentHandle;
 }
 

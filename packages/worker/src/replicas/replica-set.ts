@@ -14,7 +14,7 @@
 //     still change│ retry  ▼   │       │ │              successor is not   routers may   │
 //                 └──── failed │       │ │              complete yet       still ask     │
 //                         ▲    │       └─┼─────────────── wanted again ◀───┘             │
-//                         │    │         └─ a partition cannot be loaded, and the share ─┘
+//                         │    │         └─ a partition cannot be loaded, and the assignment ─┘
 //                         │    │            never was complete; or the shares do not add up
 //                         └────┼───────────────────────────── closed ────────────────────┘
 //                              ▼
@@ -27,7 +27,7 @@
 //                   ▼                 intended owner announces it;      can still pin it
 //                (absent)             unannounced, still answers
 //
-// A ready replica that turns out to be misread (`version-proof.ts`) is released at once.
+// A ready replica that turns out to be corrupt (`version-proof.ts`) is released at once.
 //
 // Objects are replaced, never changed.
 
@@ -42,7 +42,7 @@ export type Replica =
   | { readonly phase: "ready"; readonly loaded: LoadedReplica }
   | { readonly phase: "retiring"; readonly loaded: LoadedReplica; readonly sinceMs: number }
   /** Not what the others read and what adds up: to be released, and read again later. */
-  | { readonly phase: "misread" }
+  | { readonly phase: "corrupt" }
   | { readonly phase: "releasing" };
 
 /** What went wrong last, and when to try again. */
@@ -82,9 +82,9 @@ export interface HeldVersion {
   /** By `replicaKey`. */
   readonly replicas: ReadonlyMap<number, Replica>;
   readonly trouble: Trouble | undefined;
-  /** Why the rest of the share is not loaded: memory, with figures. */
+  /** Why the rest of the assignment is not loaded: memory, with figures. */
   readonly refusal: WinnowError | undefined;
-  /** Whether the whole intended share has been ready at some time. */
+  /** Whether the whole intended assignment has been ready at some time. */
   readonly wasComplete: boolean;
   /** What all workers read did not give the stored checksums, and has not given them since. */
   readonly isDoubted: boolean;
@@ -223,7 +223,7 @@ export type ReplicaEvent = { readonly id: string } & (
   | { readonly kind: "proven" }
   | { readonly kind: "corrupt"; readonly error: WinnowError }
   | {
-      readonly kind: "misread";
+      readonly kind: "corruptReplicas";
       readonly replicas: readonly number[];
       readonly error: WinnowError;
     }
@@ -263,8 +263,8 @@ export function applyEvent(
       return withVersion(set, { ...held, isDoubted: false, trouble: undefined });
     case "corrupt":
       return withVersion(set, corrupted(held, event.error, context));
-    case "misread":
-      return withVersion(set, afterMisreading(held, event, context));
+    case "corruptReplicas":
+      return withVersion(set, afterCorruptReplicas(held, event, context));
     case "released":
       return afterRelease(set, held, event.replica);
     case "closed":
@@ -328,14 +328,14 @@ function corrupted(
   return { ...doubted, trouble: troubleAfter(doubted, error, context) };
 }
 
-/** The rest of the share goes on answering; what was misread is tried again and again. */
-function afterMisreading(
+/** The rest of the assignment goes on answering; corrupt replicas are read again and again. */
+function afterCorruptReplicas(
   held: HeldVersion,
-  event: ReplicaEvent & { readonly kind: "misread" },
+  event: ReplicaEvent & { readonly kind: "corruptReplicas" },
   context: { readonly nowMs: number; readonly settings: RetrySettings },
 ): HeldVersion {
   const replicas = new Map(held.replicas);
-  for (const replica of event.replicas) replicas.set(replica, { phase: "misread" });
+  for (const replica of event.replicas) replicas.set(replica, { phase: "corrupt" });
   const lessened = { ...held, replicas, wasComplete: true };
   return { ...lessened, trouble: troubleAfter(lessened, event.error, context) };
 }
@@ -346,7 +346,7 @@ function troubleAfter(
   { nowMs, settings }: { readonly nowMs: number; readonly settings: RetrySettings },
 ): Trouble {
   const attempts = (held.trouble?.attempts ?? 0) + 1;
-  // A share that was complete serves requests, and memory comes and goes: both are tried for ever.
+  // A assignment that was complete serves requests, and memory comes and goes: both are tried for ever.
   const isPatient = held.wasComplete || error.code === "RESOURCE_EXHAUSTED";
   const isLast = attempts > settings.maxLoadRetries && !isPatient;
   return {

@@ -1,5 +1,5 @@
 // What workers load, announce and give up, as directories and workers come and go: courses that a person
-// can check by eye. Workers share one disk and one membership, on virtual time: reading a partition takes
+// can check by eye. Workers assignment one disk and one membership, on virtual time: reading a partition takes
 // 100 ms, two are read at a time, everybody sees everybody every 50 ms. Each partition has two replicas; one
 // that is not to be here any more is kept for 500 ms, a version that does not serve any more for 700 ms.
 //
@@ -139,8 +139,8 @@ function factsOf(worker: FakeWorker, drainingSinceMs?: number): ReadonlyMap<stri
     if (fingerprint === undefined && error === undefined) continue;
     const subject = fingerprint === undefined ? `v${version}, unread,` : nameOf(fingerprint);
     const held = tables[0]?.held.map(({ partition }) => `p${partition}`).join(" ");
-    const share = state === "ready" ? ` with ${held}` : "";
-    facts.set(subject, error === undefined ? state + share : `${state}, ${error.message}`);
+    const assignment = state === "ready" ? ` with ${held}` : "";
+    facts.set(subject, error === undefined ? state + assignment : `${state}, ${error.message}`);
   }
   const serving = worker.control.serving.get("m");
   if (serving !== undefined) facts.set("default", nameOf(serving.fingerprint));

@@ -7,7 +7,7 @@ import { fakeTable } from "../compute/fake-compute.cases.ts";
 
 const least = (counts: readonly number[]): number => Math.min(...counts);
 
-/** Partitions that somebody announces as they were written; a fake share is the partition's number. */
+/** Partitions that somebody announces as they were written; a fake assignment is the partition's number. */
 function soundPartitions(cluster: FakeCluster): number {
   const workers = [...cluster.workers.values()];
   const held = workers.flatMap(

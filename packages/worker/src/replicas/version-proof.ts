@@ -1,6 +1,6 @@
 // Whether a version that is complete here adds up over all workers (S7). Routers refuse one that does
 // not, each by itself; workers must know as well: otherwise they would take the corrupt version for
-// the one that serves, and unload the good one. Once a version has added up, what was read is law:
+// the one that serves, and unload the good one. Once a version has added up, the checksum shares of that moment are the verified ones:
 // whatever this worker reads otherwise (its copy is damaged, the disk erred) it lets go and reads again.
 // Routers leave such a replica out, but the others would count on it.
 
@@ -8,12 +8,12 @@ import { haveEqualShares, partitionRanges } from "@winnow/cluster";
 import type { Announcement } from "@winnow/cluster";
 import { WinnowError } from "@winnow/core";
 
-import type { ClusterView, TableLaw } from "./cluster-view.ts";
+import type { ClusterView, VerifiedShares } from "./cluster-view.ts";
 import type { LoadedReplica, OpenedVersion } from "../compute/compute.ts";
 import { loadedOf, openedOf, replicaOfKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaEvent, ReplicaSet } from "./replica-set.ts";
-import { VersionShare } from "./replica-share.ts";
-import type { Intent } from "./replica-share.ts";
+import { Assignment } from "./assignment.ts";
+import type { Intent } from "./assignment.ts";
 
 /** What the judgement rests on. */
 export interface ProofFacts {
@@ -26,7 +26,7 @@ export interface ProofFacts {
 /** Judges versions; each that was proven once stays so while it is open. */
 export class VersionProof {
   /** What adds up, by table. */
-  readonly #laws = new WeakMap<OpenedVersion, readonly TableLaw[]>();
+  readonly #verified = new WeakMap<OpenedVersion, readonly VerifiedShares[]>();
   /** Replicas that have been compared with it. */
   readonly #compared = new WeakSet<LoadedReplica>();
 
@@ -35,8 +35,8 @@ export class VersionProof {
     return [...versions.values()].flatMap((held) => {
       const opened = openedOf(held);
       if (opened === undefined) return [];
-      const proof = this.#laws.has(opened) ? undefined : this.#prove(held, opened, facts);
-      return [proof ?? [], this.#misreadOf(held, opened) ?? []].flat();
+      const proof = this.#verified.has(opened) ? undefined : this.#prove(held, opened, facts);
+      return [proof ?? [], this.#corruptReplicasOf(held, opened) ?? []].flat();
     });
   }
 
@@ -47,30 +47,30 @@ export class VersionProof {
     if (proof === undefined) return undefined;
     const { id } = held;
     if (proof instanceof WinnowError) return { kind: "corrupt", id, error: proof };
-    this.#laws.set(opened, proof);
+    this.#verified.set(opened, proof);
     return held.isDoubted ? { kind: "proven", id } : undefined;
   }
 
   /** The replicas of a proven version that were read otherwise here. */
-  #misreadOf(held: HeldVersion, opened: OpenedVersion): ReplicaEvent | undefined {
-    const laws = this.#laws.get(opened);
-    if (laws === undefined) return undefined;
+  #corruptReplicasOf(held: HeldVersion, opened: OpenedVersion): ReplicaEvent | undefined {
+    const verified = this.#verified.get(opened);
+    if (verified === undefined) return undefined;
     const replicas: number[] = [];
     for (const [key, replica] of held.replicas) {
       const loaded = loadedOf(replica);
       if (loaded === undefined || this.#compared.has(loaded)) continue;
       this.#compared.add(loaded);
       const { table, partition } = replicaOfKey(key);
-      const law = laws[table]?.[partition];
-      if (law !== undefined && !haveEqualShares(law, loaded.shares)) replicas.push(key);
+      const shares = verified[table]?.[partition];
+      if (shares !== undefined && !haveEqualShares(shares, loaded.shares)) replicas.push(key);
     }
     if (replicas.length === 0) return undefined;
-    const error = misreading(held, opened, replicas);
-    return { kind: "misread", id: held.id, replicas, error };
+    const error = corruptReplicasError(held, opened, replicas);
+    return { kind: "corruptReplicas", id: held.id, replicas, error };
   }
 }
 
-function misreading(
+function corruptReplicasError(
   { model, version }: HeldVersion,
   { tables }: OpenedVersion,
   replicas: readonly number[],
@@ -91,6 +91,6 @@ const ascending = (a: number, b: number): number => a - b;
 
 function isWhole(held: HeldVersion, opened: OpenedVersion, intent: Intent | undefined): boolean {
   if (intent === undefined) return false;
-  const hasAll = new VersionShare(held, opened, intent).missing(held).length === 0;
+  const hasAll = new Assignment(held, opened, intent).missing(held).length === 0;
   return hasAll && [...held.replicas.values()].every(({ phase }) => phase !== "loading");
 }

@@ -1,4 +1,4 @@
-// A worker's share of a version: what is intended here, what of it is missing, and whether it fits.
+// A worker's assignment of a version: what is intended here, what of it is missing, and whether it fits.
 
 import { WinnowError } from "@winnow/core";
 import type { VersionKey, WorkerId } from "@winnow/core";
@@ -6,7 +6,7 @@ import type { VersionKey, WorkerId } from "@winnow/core";
 import type { OpenedVersion } from "../compute/compute.ts";
 import { loadedOf, openedOf, replicaOfKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
-import type { ShareStatus } from "../worker-observer.ts";
+import type { AssignmentStatus } from "../worker-observer.ts";
 
 /** Who is to hold what. */
 export interface Intent {
@@ -18,7 +18,7 @@ export interface Intent {
 }
 
 /** What is intended here of one opened version; a view for one decision, not kept. */
-export class VersionShare {
+export class Assignment {
   readonly key: VersionKey;
   readonly #intent: Intent;
   readonly #opened: OpenedVersion;
@@ -45,7 +45,7 @@ export class VersionShare {
   missing(held: HeldVersion): number[] {
     return this.intended().filter((key) => {
       const phase = held.replicas.get(key)?.phase;
-      return phase === undefined || phase === "releasing" || phase === "misread";
+      return phase === undefined || phase === "releasing" || phase === "corrupt";
     });
   }
 
@@ -74,18 +74,19 @@ export class VersionShare {
 }
 
 /** How far a version is loaded here. */
-export function shareStatusOf(held: HeldVersion, intent: Intent | undefined): ShareStatus {
+export function assignmentStatusOf(
+  held: HeldVersion,
+  intent: Intent | undefined,
+): AssignmentStatus {
   const { model, version } = held;
   const replicas = { loading: 0, ready: 0, retiring: 0, releasing: 0 };
   for (const { phase } of held.replicas.values()) {
-    replicas[phase === "misread" ? "releasing" : phase] += 1;
+    replicas[phase === "corrupt" ? "releasing" : phase] += 1;
   }
   const opened = openedOf(held);
-  const share =
-    opened === undefined || intent === undefined
-      ? undefined
-      : new VersionShare(held, opened, intent);
-  return { model, version, replicas, loadedRatio: share?.loadedRatio(held) ?? 0 };
+  const assignment =
+    opened === undefined || intent === undefined ? undefined : new Assignment(held, opened, intent);
+  return { model, version, replicas, loadedRatio: assignment?.loadedRatio(held) ?? 0 };
 }
 
 /**
@@ -149,7 +150,7 @@ export function isBusy(held: HeldVersion): boolean {
   return isOpeningOrClosing(held) || (openedOf(held) !== undefined && isLoading(held));
 }
 
-/** Why a share is not loaded, with the figures that decide it. */
+/** Why a assignment is not loaded, with the figures that decide it. */
 export function refusalOf(
   { model, version }: HeldVersion,
   bytes: { readonly neededBytes: number; readonly freeBytes: number; readonly workerId: WorkerId },
