@@ -4,6 +4,7 @@
 import type {
   CandidateTable,
   Clock,
+  Incarnation,
   KeyedTable,
   Tensor,
   TopKBlock,
@@ -29,6 +30,7 @@ import type {
   TopKAsk,
   WorkerAnswer,
   WorkerReply,
+  WorkerState,
 } from "@winnow/cluster";
 import type { PeerChannel } from "../workers/worker-peer.ts";
 
@@ -138,24 +140,15 @@ export class FakeWorker implements PeerChannel {
   }
 
   announcement(life = 1): Announcement {
-    const held = [...this.held].toSorted((a, b) => a - b);
-    const { partitions } = this.#data.candidates;
-    const tables = [0, 1].map((table) => ({
-      table,
-      partitions,
-      held: held.map((partition) => ({ partition, shares: [] })),
-    }));
-    return {
-      workerId: this.id,
-      incarnation: incarnation(life),
+    return announcementOf(this.#data, {
+      id: this.id,
       address: this.address,
+      held: this.held,
+      incarnation: incarnation(life),
       state: "ready",
-      accelerator: "reference",
-      device: "fake",
-      memoryUsedBytes: 0,
-      memoryCapacityBytes: 1,
-      versions: [{ ...version, state: "ready", error: undefined, tables }],
-    };
+      versions: [version.version],
+      unloading: false,
+    });
   }
 
   #answer(
@@ -166,6 +159,48 @@ export class FakeWorker implements PeerChannel {
     if (!this.#pending.delete(onReply) && !this.#crossed.delete(onReply)) return;
     onReply(replyOf(answerOf(this.#data, { question, held: this.held, behaviour })));
   }
+}
+
+/** What an announcement tells of a pretended worker. */
+export interface FakeStatus {
+  readonly id: WorkerId;
+  readonly address: string;
+  readonly incarnation: Incarnation;
+  readonly state: WorkerState;
+  /** Partitions held, of both tables. */
+  readonly held: ReadonlySet<number>;
+  /** Versions of the model; their content is the same. */
+  readonly versions: readonly number[];
+  /** Says of all of them that they are on their way out. */
+  readonly unloading: boolean;
+}
+
+/** What a pretended worker says of itself. */
+export function announcementOf(data: FakeData, status: FakeStatus): Announcement {
+  const held = [...status.held].toSorted((a, b) => a - b);
+  const { partitions } = data.candidates;
+  const tables = [0, 1].map((table) => ({
+    table,
+    partitions,
+    held: held.map((partition) => ({ partition, shares: [] })),
+  }));
+  return {
+    workerId: status.id,
+    incarnation: status.incarnation,
+    address: status.address,
+    state: status.state,
+    accelerator: "reference",
+    device: "fake",
+    memoryUsedBytes: 0,
+    memoryCapacityBytes: 1,
+    versions: status.versions.map((number) => ({
+      ...version,
+      version: number,
+      state: status.unloading ? "unloading" : "ready",
+      error: undefined,
+      tables,
+    })),
+  };
 }
 
 /** The answer a worker with these partitions owes to a question. */

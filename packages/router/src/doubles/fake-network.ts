@@ -15,19 +15,15 @@ import type {
   WorkerFrame,
   WorkerState,
 } from "@winnow/cluster";
-import type { Behaviour, FakeData } from "./fake-cluster.ts";
-import { answerOf, version } from "./fake-cluster.ts";
+import type { Behaviour, FakeData, FakeStatus } from "./fake-cluster.ts";
+import { announcementOf, answerOf } from "./fake-cluster.ts";
 
 /** A worker as the network reaches it. */
-export interface NetworkWorker {
-  readonly id: WorkerId;
-  readonly address: string;
+export interface NetworkWorker extends FakeStatus {
   incarnation: Incarnation;
   state: WorkerState;
   held: Set<number>;
-  /** Versions of the model it announces; their content is the same. */
   versions: number[];
-  /** Says of all of them that they are on their way out. */
   unloading: boolean;
   delayMs: number;
   /** Nothing gets in or out, and nobody is told. */
@@ -102,31 +98,7 @@ export class FakeNetwork implements WorkerConnector {
   }
 
   announcementOf(worker: NetworkWorker): Announcement {
-    const held = [...worker.held].toSorted((a, b) => a - b);
-    const { partitions } = this.#data.candidates;
-    const tables = [0, 1].map((table) => ({
-      table,
-      partitions,
-      held: held.map((partition) => ({ partition, shares: [] })),
-    }));
-    return {
-      workerId: worker.id,
-      incarnation: worker.incarnation,
-      address: worker.address,
-      state: worker.state,
-      accelerator: "reference",
-      device: "fake",
-      memoryUsedBytes: 0,
-      memoryCapacityBytes: 1,
-      versions: worker.versions.map((number) => ({
-        model: version.model,
-        version: number,
-        fingerprint: version.fingerprint,
-        state: worker.unloading ? "unloading" : "ready",
-        error: undefined,
-        tables,
-      })),
-    };
+    return announcementOf(this.#data, worker);
   }
 
   /** The worker tells all its routers where others are. */
