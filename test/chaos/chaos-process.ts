@@ -3,6 +3,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
+import { endWithThisProcess } from "./child-ends.ts";
 
 /** How a process is started. */
 export interface ProcessLaunch {
@@ -74,10 +75,9 @@ export class ChaosProcess {
 
   #spawn({ command, args, env }: ProcessLaunch): ChildProcess {
     const log = openSync(this.logFile, "a");
-    const child = spawn(command, args, {
-      stdio: ["ignore", log, log],
-      env: { ...process.env, ...env },
-    });
+    const child = endWithThisProcess(
+      spawn(command, args, { stdio: ["ignore", log, log], env: { ...process.env, ...env } }),
+    );
     closeSync(log);
     this.#isEndExpected = false;
     child.once("exit", (code, signal) => {
