@@ -23,8 +23,8 @@ export interface RouterObserver {
   }): void;
   /** A request was not taken on. */
   refused?(reason: RefusalReason): void;
-  /** A frame of a search has waited so long for its turn. */
-  turn?(waitedMs: number): void;
+  /** A slice of a search has waited so long in the concurrency limiter. */
+  waited?(waitedMs: number): void;
   /** Partitions are asked again elsewhere. */
   secondAttempt?(kind: SecondAttempt, reason: string): void;
   /** A second attempt was wanted, but the budget is spent. */

@@ -139,19 +139,19 @@ export interface RouterSettings extends RequestLimits {
    * where a connection broke it is asked again (`lostWorkersMax`).
    */
   readonly resendBytesMax: number;
-  /** Default 65 536. Candidates (queries × k) of one frame; a larger request is cut. */
-  readonly frameCandidatesMax: number;
+  /** Default 65 536. Candidates (queries × k) of one slice; a larger request is cut. */
+  readonly sliceCandidatesMax: number;
   /**
-   * Default 256. Query vectors of one frame, hence of one scan. More cost less each; less lets others
+   * Default 256. Query vectors of one slice, hence of one scan. More cost less each; less lets others
    * between. At most the workers' `queryRowsMax`, or they refuse.
    */
-  readonly frameQueriesMax: number;
-  /** Default 65 536. Keys of one frame: at most the workers' `lookupKeysMax`, likewise. */
-  readonly frameKeysMax: number;
-  /** Default 1 MiB. Query vectors or keys of one frame; a larger request is cut. */
-  readonly frameBytesMax: number;
-  /** Default 8. Frames of one request that are under way or wait for their turn. */
-  readonly framesAtOnce: number;
+  readonly sliceQueriesMax: number;
+  /** Default 65 536. Keys of one slice: at most the workers' `lookupKeysMax`, likewise. */
+  readonly sliceKeysMax: number;
+  /** Default 1 MiB. Query vectors or keys of one slice; a larger request is cut. */
+  readonly sliceBytesMax: number;
+  /** Default 8. Slices of one request under way or waiting for the limiter. */
+  readonly slicesAtOnce: number;
 
   /** Default 4 MiB. Keyed tables up to this size are looked up here; 0 asks the workers always. */
   readonly routerTableBytesMax: number;
@@ -213,11 +213,11 @@ const DEFAULTS: RouterSettings = {
   waitShareMax: 0.5,
   searchRowsMax: 1024,
   resendBytesMax: 2 ** 18,
-  frameCandidatesMax: 65_536,
-  frameQueriesMax: 256,
-  frameKeysMax: 65_536,
-  frameBytesMax: 2 ** 20,
-  framesAtOnce: 8,
+  sliceCandidatesMax: 65_536,
+  sliceQueriesMax: 256,
+  sliceKeysMax: 65_536,
+  sliceBytesMax: 2 ** 20,
+  slicesAtOnce: 8,
   routerTableBytesMax: 4 * 2 ** 20,
   programTimeoutMs: 30_000,
   programRetryMs: 1000,

@@ -140,7 +140,7 @@ describe("what a client may wish", () => {
   });
 
   test("reckons a request with the ids it excludes", async () => {
-    const options = { frameBytesMax: 1024, frameQueriesMax: 256 };
+    const options = { sliceBytesMax: 1024, sliceQueriesMax: 256 };
     const bench = await RouterBench.started({ held: twice, options });
     for (const worker of bench.workers) worker.behave = () => "silent";
     const wish = { exclude: [stringTensor(["x".repeat(508)])], timeoutMs: 300 };
@@ -151,7 +151,7 @@ describe("what a client may wish", () => {
     await bench.clock.advanceSettled(400);
 
     expect(await late).toMatchObject({ code: "DEADLINE_EXCEEDED" });
-    // 85 vectors fill a frame of 256 rows, and the list half of one.
+    // 85 vectors fill a slice of 256 rows, and the list half of one.
     expect(rows).toBe(4 + 128);
   });
 

@@ -5,14 +5,14 @@
 //   predict() ── request-check ── admission ── version-run ── core/runProgram ── program-execution
 //                  ├─ lookup-query ─────────────┐
 //                  ├─ dense engine              ├── table-query ── scatter ── worker-peer ──▶
-//                  └─ top-k-query ── turnstile ─┘        └─ gather
+//                  └─ top-k-query ── limiter ─┘        └─ gather
 
 import type { Environment } from "@winnow/core";
 import { signatureOf, WinnowError } from "@winnow/core";
 import type { DenseEngine } from "@winnow/accelerator";
 import { OrderBook, RefusedRecords, noSecret } from "@winnow/cluster";
 import type { MembershipStore, RoutedVersion, WorkerConnector } from "@winnow/cluster";
-import { AttemptBudget } from "./admission/attempt-budget.ts";
+import { RetryBudget } from "./admission/retry-budget.ts";
 import { clusterStanding, workerStandings } from "./workers/cluster-standing.ts";
 import type { ClusterStanding, WorkerStanding } from "./workers/cluster-standing.ts";
 import { isSettled, KnownModels } from "./versions/known-models.ts";
@@ -67,7 +67,7 @@ export interface RouterCounters {
   readonly questions: number;
   /** Query vectors of admitted requests that are not answered. */
   readonly rows: number;
-  /** Frames that wait for their turn. */
+  /** Slices that wait in the concurrency limiter. */
   readonly waiting: number;
 }
 
@@ -180,10 +180,10 @@ class ClusterRouter implements Router {
     this.#endFollow = orders.follow(() => this.#useLabels());
     this.#useLabels();
     void orders.open(); // Never rejects.
-    const budget = new AttemptBudget(environment.clock, settings);
+    const budget = new RetryBudget(environment.clock, settings);
     const { observer = {} } = dependencies;
     this.#traffic = createTraffic(environment.clock, settings, observer);
-    const { turnstile } = this.#traffic;
+    const { limiter } = this.#traffic;
     this.#parts = {
       environment,
       settings,
@@ -191,7 +191,7 @@ class ClusterRouter implements Router {
       budget,
       observer,
       tables: this.#routing,
-      turnstile,
+      limiter,
     };
   }
 
@@ -210,7 +210,7 @@ class ClusterRouter implements Router {
       requests: this.#running.size,
       questions: peers.reduce((sum, peer) => sum + peer.pending, 0),
       rows: this.#traffic.admission.rows,
-      waiting: this.#traffic.turnstile.waiting,
+      waiting: this.#traffic.limiter.waiting,
     };
   }
 

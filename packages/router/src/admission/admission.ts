@@ -1,42 +1,42 @@
-// Which requests are taken on. A request is refused before any work is done for it, or it is worked on
-// to its end: what would be given up half-way costs as much and helps nobody. Refused is
+// Which requests are admitted. A request is refused before any work is done for it, or it is worked on
+// to its end: a request given up half-way costs as much and helps nobody. A request is refused
 //
-//   - what is one too many, or would make the searches taken on larger than `waitingRowsMax`;
-//   - what at the present pace would be answered so late that little of its time is left. Only what
-//     is due before it counts (`core/turn.ts`), and to a small request only the small: a part of what
-//     is under way is kept for these (`turnstile.ts`).
+//   - beyond `inFlightRequestsMax` requests, or where the admitted searches would exceed `waitingRowsMax`;
+//   - where, at the present pace, its answer would come so late that little of its time is left. Rows
+//     that are due before it count (`core/due-time.ts`), and for a small request only those of small
+//     requests, because these have a reserve in the limiter (`concurrency-limiter.ts`).
 //
-// An overload is thus answered at once, and those taken on are answered in time.
+// So an overload is answered at once, and admitted requests are answered in time.
 
 import type { Clock } from "@winnow/core";
-import { turnMsOf, WinnowError } from "@winnow/core";
+import { dueMsOf, WinnowError } from "@winnow/core";
 import type { RouterSettings } from "../router-settings.ts";
 import type { RefusalReason } from "../router-observer.ts";
 
-/** What is asked for. */
+/** A request that asks to be admitted. */
 export interface Candidature {
   /** Rows of its searches, see `requestCost`; 0: none. */
   readonly rows: number;
   readonly deadlineMs: number;
 }
 
-/** A request that was taken on. */
+/** A request that was admitted. */
 export interface Admitted {
-  /** When it is due; all its frames go by it. */
-  readonly turnMs: number;
+  /** When the request is due; its slices are ordered by it. */
+  readonly dueMs: number;
   /** So many of its rows need no work any more. */
   answered(rows: number): void;
-  /** It has ended; what is left of it needs no work any more. */
+  /** The request has ended: its remaining rows need no work any more. */
   release(): void;
 }
 
 interface Taken {
-  readonly turnMs: number;
+  readonly dueMs: number;
   readonly isSmall: boolean;
   rows: number;
 }
 
-/** How many may be taken on. */
+/** How much may be admitted. */
 export type AdmissionLimits = Pick<
   RouterSettings,
   "inFlightRequestsMax" | "waitingRowsMax" | "waitShareMax"
@@ -54,7 +54,7 @@ export interface AdmissionParts {
   readonly onRefused?: (reason: RefusalReason) => void;
 }
 
-/** Keeps the requests under way. */
+/** The requests under way, and the decision about the next. */
 export class Admission {
   readonly #parts: AdmissionParts;
   readonly #limits: AdmissionLimits;
@@ -66,26 +66,26 @@ export class Admission {
     this.#limits = limits;
   }
 
-  /** Rows taken on and not answered. */
+  /** Rows admitted and not answered. */
   get rows(): number {
     return this.#rows;
   }
 
-  /** Takes a request on. @throws WinnowError UNAVAILABLE, at once */
+  /** Admits a request. @throws WinnowError UNAVAILABLE, at once */
   admit({ rows, deadlineMs }: Candidature): Admitted {
     const nowMs = this.#parts.clock.nowMs();
-    const turnMs = turnMsOf({ arrivedMs: nowMs, rows, deadlineMs });
+    const dueMs = dueMsOf({ arrivedMs: nowMs, rows, deadlineMs });
     const { inFlightRequestsMax, waitingRowsMax, smallRowsMax } = this.#limits;
     if (this.#taken.size >= inFlightRequestsMax) {
       throw this.#refusal("requests", `with ${inFlightRequestsMax} requests`);
     }
     const isSmall = rows <= smallRowsMax;
-    // The first is taken on whatever its size, which is bounded where it is validated.
+    // The only request is admitted whatever its size, which the request limits bound.
     if (!isSmall && this.#rows > 0 && this.#rows + rows > waitingRowsMax) {
       throw this.#refusal("rows", `with ${this.#rows} searches`);
     }
-    if (rows > 0) this.#checkWait({ turnMs, rows, isSmall }, deadlineMs - nowMs);
-    return this.#take({ turnMs, rows, isSmall });
+    if (rows > 0) this.#checkWait({ dueMs, rows, isSmall }, deadlineMs - nowMs);
+    return this.#take({ dueMs, rows, isSmall });
   }
 
   /** @throws WinnowError UNAVAILABLE where the answer would come too late */
@@ -105,10 +105,10 @@ export class Admission {
     return new WinnowError("UNAVAILABLE", `This router is busy ${how}; try again later`);
   }
 
-  #rowsBefore({ turnMs, isSmall }: Taken): number {
+  #rowsBefore({ dueMs, isSmall }: Taken): number {
     let rows = 0;
     for (const taken of this.#taken) {
-      if (taken.turnMs <= turnMs && (taken.isSmall || !isSmall)) rows += taken.rows;
+      if (taken.dueMs <= dueMs && (taken.isSmall || !isSmall)) rows += taken.rows;
     }
     return rows;
   }
@@ -122,7 +122,7 @@ export class Admission {
       this.#rows -= given;
     };
     return {
-      turnMs: taken.turnMs,
+      dueMs: taken.dueMs,
       answered,
       release: () => {
         if (!this.#taken.delete(taken)) throw new RangeError("a request released twice");

@@ -15,7 +15,7 @@ import {
 } from "../request-limits.ts";
 import type { RequestLimits } from "../request-limits.ts";
 import { requestCost } from "./search-cost.ts";
-import type { FrameLimits } from "./search-cost.ts";
+import type { SliceLimits } from "./search-cost.ts";
 
 /** What a request asks for beside its inputs, made fit for the program, and its size. */
 export interface CheckedRequest {
@@ -30,7 +30,7 @@ export interface CheckedRequest {
 export function checkRequest(
   program: ModelProgram,
   request: PredictRequest,
-  limits: RequestLimits & FrameLimits,
+  limits: RequestLimits & SliceLimits,
 ): CheckedRequest {
   const { signature, inputs, exclude = [] } = request;
   const { tables } = program;

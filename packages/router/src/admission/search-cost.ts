@@ -1,8 +1,8 @@
 // What a request is reckoned at, in rows: one per query vector, more where a large k or long vectors
-// leave room for fewer of them in a frame. A full frame costs `frameQueriesMax`, whatever fills it; ids
-// to exclude and long keys travel with a frame and count beside it, by their bytes.
+// leave room for fewer of them in a slice. A full slice costs `sliceQueriesMax`, whatever fills it; ids
+// to exclude and long keys travel with a slice and count beside it, by their bytes.
 //
-//   4096 queries, one list of 512 KiB for all:  16 frames of 256 queries, each with the list
+//   4096 queries, one list of 512 KiB for all:  16 slices of 256 queries, each with the list
 //                                               16 × (256 + 128) rows
 
 import type { RowRange, SignatureProgram, TableSpec } from "@winnow/core";
@@ -10,10 +10,10 @@ import type { RouterSettings } from "../router-settings.ts";
 
 const VALUE_BYTES = 4;
 
-/** The bounds of one frame. */
-export type FrameLimits = Pick<
+/** The bounds of one slice. */
+export type SliceLimits = Pick<
   RouterSettings,
-  "frameQueriesMax" | "frameCandidatesMax" | "frameBytesMax"
+  "sliceQueriesMax" | "sliceCandidatesMax" | "sliceBytesMax"
 >;
 
 /** What makes a query vector dear. */
@@ -30,50 +30,50 @@ interface SearchSize extends SearchShape {
 }
 
 /** Some of a search's queries, which travel together. */
-export interface SearchFrame extends RowRange {
+export interface SearchSlice extends RowRange {
   /** What it is reckoned at. */
   readonly rows: number;
   /** Bytes of the ids that are excluded from them. */
   readonly idBytes: number;
 }
 
-/** Query vectors per frame: bounded by their number, candidates that come back and bytes that go out. */
-function frameQueriesOf({ dim, k }: SearchShape, limits: FrameLimits): number {
-  const byCandidates = Math.floor(limits.frameCandidatesMax / k);
-  const byBytes = Math.floor(limits.frameBytesMax / (dim * VALUE_BYTES));
-  return Math.max(1, Math.min(limits.frameQueriesMax, byCandidates, byBytes));
+/** Query vectors per slice: bounded by their number, candidates that come back and bytes that go out. */
+function sliceQueriesOf({ dim, k }: SearchShape, limits: SliceLimits): number {
+  const byCandidates = Math.floor(limits.sliceCandidatesMax / k);
+  const byBytes = Math.floor(limits.sliceBytesMax / (dim * VALUE_BYTES));
+  return Math.max(1, Math.min(limits.sliceQueriesMax, byCandidates, byBytes));
 }
 
 /** Rows, in parts, that so many bytes count for. */
-export function rowsOfBytes(bytes: number, limits: FrameLimits): number {
-  return (bytes * limits.frameQueriesMax) / limits.frameBytesMax;
+export function rowsOfBytes(bytes: number, limits: SliceLimits): number {
+  return (bytes * limits.sliceQueriesMax) / limits.sliceBytesMax;
 }
 
-/** Cuts a search. Lists of single queries fill a frame as their vectors do; one for all goes with each. */
-export function cutSearch(search: SearchSize, limits: FrameLimits): SearchFrame[] {
+/** Cuts a search. Lists of single queries fill a slice as their vectors do; one for all goes with each. */
+export function cutSearch(search: SearchSize, limits: SliceLimits): SearchSlice[] {
   const { queries, dim, excludedBytes } = search;
-  const queriesMax = frameQueriesOf(search, limits);
+  const queriesMax = sliceQueriesOf(search, limits);
   const vectorBytes = dim * VALUE_BYTES;
   const own = excludedBytes.length > 1 ? excludedBytes : [];
   const shared = excludedBytes.length === 1 ? excludedBytes[0]! : 0;
-  const frames: SearchFrame[] = [];
+  const slices: SearchSlice[] = [];
   for (let firstRow = 0; firstRow < queries;) {
     let endRow = firstRow;
     let lists = shared;
     let bytes = 0;
     while (endRow < queries && endRow - firstRow < queriesMax) {
       const more = vectorBytes + (own[endRow] ?? 0);
-      if (endRow > firstRow && bytes + more > limits.frameBytesMax) break;
+      if (endRow > firstRow && bytes + more > limits.sliceBytesMax) break;
       bytes += more;
       lists += own[endRow] ?? 0;
       endRow += 1;
     }
-    const ofQueries = Math.ceil(((endRow - firstRow) * limits.frameQueriesMax) / queriesMax);
+    const ofQueries = Math.ceil(((endRow - firstRow) * limits.sliceQueriesMax) / queriesMax);
     const rows = ofQueries + Math.ceil(rowsOfBytes(lists, limits));
-    frames.push({ firstRow, endRow, rows, idBytes: lists });
+    slices.push({ firstRow, endRow, rows, idBytes: lists });
     firstRow = endRow;
   }
-  return frames;
+  return slices;
 }
 
 /** Rows that all searches and look-ups of a signature count for, asked for so many instances. */
@@ -87,7 +87,7 @@ export function requestCost(
     /** Of the inputs, which keys are made of. */
     readonly textBytes: number;
   },
-  limits: FrameLimits,
+  limits: SliceLimits,
 ): number {
   const { instances: queries, excludedBytes } = asked;
   let cost = 0;
@@ -97,8 +97,8 @@ export function requestCost(
     if (step.kind !== "topK") continue;
     const { dim } = asked.tables[step.table]!;
     const k = Math.max(1, asked.k ?? step.k);
-    const frames = cutSearch({ queries, dim, k, excludedBytes }, limits);
-    cost += frames.reduce((sum, { rows }) => sum + rows, 0);
+    const slices = cutSearch({ queries, dim, k, excludedBytes }, limits);
+    cost += slices.reduce((sum, { rows }) => sum + rows, 0);
   }
   return cost;
 }

@@ -10,7 +10,7 @@ test("the pace is rows per millisecond of the time in which something waited", (
   clock.advance(5000);
   pace.note(256, false);
 
-  for (let frame = 0; frame < 10; frame += 1) {
+  for (let slice = 0; slice < 10; slice += 1) {
     clock.advance(50);
     pace.note(256, true);
   }

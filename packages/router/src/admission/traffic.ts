@@ -1,8 +1,8 @@
-// The requests of one router on their way to the workers: which are taken on, whose frame goes next,
-// and at what pace they are answered.
+// The traffic of one router on its way to the workers: which requests are admitted, which slice of a
+// search goes next, and at what pace the workers answer.
 //
-//   request ──▶ admission ──▶ its frames ──▶ turnstile ──▶ workers
-//                   ▲                            │ leaves
+//   request ──▶ admission ──▶ its slices ──▶ concurrency limiter ──▶ workers
+//                   ▲                            │ a slice leaves
 //                   └────────── pace ◀───────────┘
 
 import type { Clock } from "@winnow/core";
@@ -10,28 +10,30 @@ import { Admission } from "./admission.ts";
 import type { RouterObserver } from "../router-observer.ts";
 import type { RouterSettings } from "../router-settings.ts";
 import { SearchPace } from "./search-pace.ts";
-import { Turnstile } from "./turnstile.ts";
+import { ConcurrencyLimiter } from "./concurrency-limiter.ts";
 
-/** What requests pass on their way. */
+/** What requests pass on their way to the workers, in this order. */
 export interface Traffic {
   readonly admission: Admission;
-  /** For the frames of searches. */
-  readonly turnstile: Turnstile;
+  /** Bounds the slices of searches that are under way. */
+  readonly limiter: ConcurrencyLimiter;
 }
 
-/** An empty road. */
+/** Admission and limiter of one router, with nothing under way; the pace of what leaves informs admission. */
 export function createTraffic(
   clock: Clock,
   settings: RouterSettings,
   observer: RouterObserver = {},
 ): Traffic {
   const pace = new SearchPace(clock);
-  const { searchRowsMax: rowsMax, frameQueriesMax } = settings;
-  const reserve = Math.min(frameQueriesMax, rowsMax / 2);
-  const turnstile = new Turnstile({ rowsMax, reserve }, (rows, busy) => pace.note(rows, busy));
+  const { searchRowsMax: rowsMax, sliceQueriesMax } = settings;
+  const reserve = Math.min(sliceQueriesMax, rowsMax / 2);
+  const limiter = new ConcurrencyLimiter({ rowsMax, reserve }, (rows, busy) =>
+    pace.note(rows, busy),
+  );
   const admission = new Admission(
     { clock, rowsPerMs: () => pace.rowsPerMs(), onRefused: (reason) => observer.refused?.(reason) },
-    { ...settings, smallRowsMax: turnstile.smallRowsMax },
+    { ...settings, smallRowsMax: limiter.smallRowsMax },
   );
-  return { admission, turnstile };
+  return { admission, limiter };
 }

@@ -99,7 +99,7 @@ test("the page tells of the watched router and its stages", async () => {
   metrics.router.secondAttempt?.("hedge", "slow");
   metrics.router.lateReply?.("worker-1");
   metrics.router.refused?.("rows");
-  metrics.router.turn?.(50);
+  metrics.router.waited?.(50);
   const page = await metrics.text();
 
   expect(page).toContain("winnow_inflight_requests 2");

@@ -174,9 +174,9 @@ function routerObserver(registry: Registry): RouterObserver {
     buckets: SECONDS_BUCKETS,
     registers,
   });
-  const turns = new Histogram({
+  const waits = new Histogram({
     name: "winnow_turn_wait_seconds",
-    help: "Time a part of a search waited for its turn",
+    help: "Time a slice of a search waited in the router's concurrency limiter",
     buckets: SECONDS_BUCKETS,
     registers,
   });
@@ -211,7 +211,7 @@ function routerObserver(registry: Registry): RouterObserver {
   return {
     stage: (stage, elapsedMs) => stages.observe({ stage }, elapsedMs / 1000),
     reply: ({ worker, elapsedMs }) => replies.observe({ worker }, elapsedMs / 1000),
-    turn: (waitedMs) => turns.observe(waitedMs / 1000),
+    waited: (waitedMs) => waits.observe(waitedMs / 1000),
     refused: (reason) => refusals.inc({ reason }),
     secondAttempt: (kind, reason) => seconds.inc({ kind, reason }),
     budgetSpent: (kind) => spent.inc({ kind }),

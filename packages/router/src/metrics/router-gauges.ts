@@ -52,7 +52,7 @@ const GAUGES: readonly RouterGauge[] = [
   },
   {
     name: "winnow_waiting_frames",
-    help: "Parts of searches that wait for their turn",
+    help: "Slices of searches that wait in the router's concurrency limiter",
     read: ({ counters }) => [{ value: counters.waiting }],
   },
   {

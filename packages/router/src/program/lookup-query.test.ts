@@ -20,8 +20,8 @@ describe("a lookup", () => {
     expect(count).toBe(4);
   });
 
-  test("cuts many keys into frames of bounded length, same rows", async () => {
-    const bench = new QueryBench({ held: twice, settings: { frameKeysMax: 7 } });
+  test("cuts many keys into slices of bounded length, same rows", async () => {
+    const bench = new QueryBench({ held: twice, settings: { sliceKeysMax: 7 } });
     const all = Array.from({ length: 40 }, (_, key) => key);
 
     const rows = await bench.settle(bench.lookup(rowKeys(all)));
@@ -64,27 +64,22 @@ describe("a lookup", () => {
     expect(bench.workers.flatMap((worker) => worker.asked)).toHaveLength(1);
   });
 
-  test("of keys so long that they hold others up waits for its turn", async () => {
+  test("of keys so long that they hold others up passes the limiter", async () => {
     const settings = {
-      frameKeysMax: 10,
-      frameBytesMax: 80,
-      frameQueriesMax: 64,
+      sliceKeysMax: 10,
+      sliceBytesMax: 80,
+      sliceQueriesMax: 64,
       searchRowsMax: 100,
     };
     const bench = new QueryBench({ held: twice, settings });
     const all = Array.from({ length: 40 }, (_, key) => key);
 
     const rows = bench.lookup(rowKeys(all));
-    const { turnstile } = bench.parts;
-    const [underWay, waiting] = [turnstile.rows, turnstile.waiting];
+    const { limiter } = bench.parts;
+    const [underWay, waiting] = [limiter.rows, limiter.waiting];
 
     expect((await bench.settle(rows)).data).toEqual(bench.data.keyedRows);
-    expect([underWay > 0, waiting > 0, turnstile.rows, turnstile.waiting]).toEqual([
-      true,
-      true,
-      0,
-      0,
-    ]);
+    expect([underWay > 0, waiting > 0, limiter.rows, limiter.waiting]).toEqual([true, true, 0, 0]);
   });
 
   test("answers no keys without asking anybody", async () => {

@@ -1,5 +1,5 @@
 // Keys → embedding rows, over the workers that hold the keys' partitions. Keys go out grouped by
-// partition, each distinct key once, in frames of bounded size; rows come back in the keys' order.
+// partition, each distinct key once, in slices of bounded size; rows come back in the keys' order.
 
 import type { KeyedTable, Tensor } from "@winnow/core";
 import { tensor, WinnowError } from "@winnow/core";
@@ -36,19 +36,19 @@ export async function queryLookup(
 ): Promise<Tensor> {
   const { table, keys } = question;
   if (table.keys.kind === "row") checkRows(table, keys);
-  const { settings, turnstile } = parts;
+  const { settings, limiter } = parts;
   const groups = groupKeys(table, keys);
   const rows = new Float32Array(groups.distinct.data.length * table.dim);
-  const frames = cutFrames(groups, table, settings);
-  await runBounded(frames, settings.framesAtOnce, async ({ byPartition, bytes, idBytes }) => {
+  const slices = cutSlices(groups, table, settings);
+  await runBounded(slices, settings.slicesAtOnce, async ({ byPartition, bytes, idBytes }) => {
     const partitions = [...byPartition.keys()];
     const keysOf = (asked: readonly number[]): number[] =>
       asked.flatMap((partition) => byPartition.get(partition) ?? []);
     const cost = Math.floor(rowsOfBytes(bytes, settings));
-    const entrant = { rows: cost, turnMs: scope.turnMs };
-    // Only keys so long that they hold others up wait for their turn.
-    const isLong = cost > turnstile.smallRowsMax;
-    const leave = isLong ? await turnstile.enter(entrant, question.signal) : undefined;
+    const entrant = { rows: cost, dueMs: scope.dueMs };
+    // Only keys so long that they hold others up pass the limiter.
+    const isLong = cost > limiter.smallRowsMax;
+    const leave = isLong ? await limiter.enter(entrant, question.signal) : undefined;
     try {
       const answer = await queryTable(
         parts,
@@ -99,7 +99,7 @@ function positionText(index: number, shape: readonly number[]): string {
 }
 
 /** Some of a look-up's keys, which travel together. */
-interface KeyFrame {
+interface KeySlice {
   /** Positions of the keys. */
   readonly byPartition: Map<number, number[]>;
   /** Of all keys. */
@@ -108,13 +108,13 @@ interface KeyFrame {
   idBytes: number;
 }
 
-/** Cuts the keys so that neither the question nor the answer of a frame grows beyond the limit. */
-function cutFrames(
+/** Cuts the keys so that neither the question nor the answer of a slice grows beyond the limit. */
+function cutSlices(
   groups: KeyGroups,
   table: KeyedTable,
-  { frameBytesMax, frameKeysMax }: RouterSettings,
-): KeyFrame[] {
-  const frames: KeyFrame[] = [];
+  { sliceBytesMax, sliceKeysMax }: RouterSettings,
+): KeySlice[] {
+  const slices: KeySlice[] = [];
   let bytes = Number.POSITIVE_INFINITY;
   let keys = 0;
   const partitions = [...groups.byPartition.keys()].toSorted((a, b) => a - b);
@@ -122,22 +122,22 @@ function cutFrames(
     for (const position of groups.byPartition.get(partition)!) {
       const ofKey = keyBytes(groups, position);
       const cost = ofKey + table.dim * VALUE_BYTES;
-      if (bytes + cost > frameBytesMax || keys === frameKeysMax) {
-        frames.push({ byPartition: new Map(), bytes: 0, idBytes: 0 });
+      if (bytes + cost > sliceBytesMax || keys === sliceKeysMax) {
+        slices.push({ byPartition: new Map(), bytes: 0, idBytes: 0 });
         bytes = 0;
         keys = 0;
       }
       bytes += cost;
       keys += 1;
-      const frame = frames.at(-1)!;
-      frame.bytes += ofKey;
-      frame.idBytes = Math.max(frame.idBytes, ofKey);
-      const group = frame.byPartition.get(partition);
-      if (group === undefined) frame.byPartition.set(partition, [position]);
+      const slice = slices.at(-1)!;
+      slice.bytes += ofKey;
+      slice.idBytes = Math.max(slice.idBytes, ofKey);
+      const group = slice.byPartition.get(partition);
+      if (group === undefined) slice.byPartition.set(partition, [position]);
       else group.push(position);
     }
   }
-  return frames;
+  return slices;
 }
 
 function keyBytes({ distinct }: KeyGroups, position: number): number {

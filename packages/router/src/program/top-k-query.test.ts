@@ -60,8 +60,8 @@ describe("a search", () => {
         fc.array(subset, { minLength: 1, maxLength: 7 }),
         fc.integer({ min: 0, max: 10 }),
         fc.integer({ min: 1, max: 3 }),
-        async (excludedRows, k, frameQueriesMax) => {
-          const settings = { frameQueriesMax };
+        async (excludedRows, k, sliceQueriesMax) => {
+          const settings = { sliceQueriesMax };
           const bench = new QueryBench({ held: twice, rows: 10, settings });
           const vectors = bench.vectors(excludedRows.length);
           const exclude = excludedRows.map((rows) => stringTensor(rows.map(idOf)));
@@ -76,10 +76,10 @@ describe("a search", () => {
   });
 
   test.each([
-    ["candidates", { frameCandidatesMax: 12 }],
-    ["queries", { frameQueriesMax: 2 }],
-  ])("cuts many queries into frames of bounded %s, same answer", async (_, bound) => {
-    const bench = new QueryBench({ held: twice, settings: { ...bound, framesAtOnce: 2 } });
+    ["candidates", { sliceCandidatesMax: 12 }],
+    ["queries", { sliceQueriesMax: 2 }],
+  ])("cuts many queries into slices of bounded %s, same answer", async (_, bound) => {
+    const bench = new QueryBench({ held: twice, settings: { ...bound, slicesAtOnce: 2 } });
     const vectors = bench.vectors(9);
 
     const answer = await bench.settle(bench.search({ vectors, k: 5 }));

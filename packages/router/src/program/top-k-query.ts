@@ -1,5 +1,6 @@
 // Query vectors → the best k rows of a candidate table, over one replica of every partition. Many
-// queries, or a large k, are cut into frames of bounded size, each of which waits for its turn.
+// queries, or a large k, are cut into slices of bounded size, each of which
+// passes the concurrency limiter.
 
 import type { CandidateTable, Tensor, TopKAnswer, TopKStep } from "@winnow/core";
 import { WinnowError } from "@winnow/core";
@@ -9,7 +10,7 @@ import { runBounded } from "./bounded-run.ts";
 import type { GatheredTopK } from "./gather.ts";
 import { gatherTopK, joinTopK } from "./gather.ts";
 import { cutSearch } from "../admission/search-cost.ts";
-import type { SearchFrame } from "../admission/search-cost.ts";
+import type { SearchSlice } from "../admission/search-cost.ts";
 import { topKFault } from "./top-k-fault.ts";
 import type { RequestScope, TableQueryParts } from "../scatter/table-query.ts";
 import { queryTable } from "../scatter/table-query.ts";
@@ -46,18 +47,18 @@ export async function queryTopK(
     wantsIds: step.ids !== undefined,
   };
   if (k === 0) return joinTopK([gatherNothing(queries)], shape);
-  const { settings, turnstile } = parts;
+  const { settings, limiter } = parts;
   const { clock } = parts.environment;
   const size = { queries, dim: table.dim, k, excludedBytes: excluded.map(keyBytes) };
   const gathered: GatheredTopK[] = [];
   const numbered = [...cutSearch(size, settings).entries()];
-  await runBounded(numbered, settings.framesAtOnce, async ([number, frame]) => {
-    const { rows } = frame;
+  await runBounded(numbered, settings.slicesAtOnce, async ([number, slice]) => {
+    const { rows } = slice;
     const cameMs = clock.nowMs();
-    const leave = await turnstile.enter({ rows, turnMs: scope.turnMs }, question.signal);
-    parts.observer.turn?.(clock.nowMs() - cameMs);
+    const leave = await limiter.enter({ rows, dueMs: scope.dueMs }, question.signal);
+    parts.observer.waited?.(clock.nowMs() - cameMs);
     try {
-      gathered[number] = await queryFrame(parts, { ...question, excluded, frame }, scope);
+      gathered[number] = await querySlice(parts, { ...question, excluded, slice }, scope);
     } finally {
       leave();
       scope.answered(rows);
@@ -69,18 +70,18 @@ export async function queryTopK(
   return answer;
 }
 
-interface FrameQuestion extends TopKQuestionOfTable {
+interface SliceQuestion extends TopKQuestionOfTable {
   readonly excluded: readonly Tensor[];
-  readonly frame: SearchFrame;
+  readonly slice: SearchSlice;
 }
 
-async function queryFrame(
+async function querySlice(
   parts: TableQueryParts,
-  question: FrameQuestion,
+  question: SliceQuestion,
   scope: RequestScope,
 ): Promise<GatheredTopK> {
   const { table, step, k } = question;
-  const { firstRow: first, endRow: end, idBytes } = question.frame;
+  const { firstRow: first, endRow: end, idBytes } = question.slice;
   const vectors = question.vectors.subarray(first * table.dim, end * table.dim);
   const excluded =
     question.excluded.length > 1 ? question.excluded.slice(first, end) : question.excluded;

@@ -36,7 +36,7 @@ export async function runOnVersion(parts: TableQueryParts, run: VersionRun): Pro
     version,
     deadlineMs,
     allowPartial: run.allowPartial === true,
-    turnMs: run.admitted?.turnMs ?? parts.environment.clock.nowMs(),
+    dueMs: run.admitted?.dueMs ?? parts.environment.clock.nowMs(),
     answered: (rows) => run.admitted?.answered(rows),
     lostWorkers: new Set(),
     table,

@@ -66,8 +66,8 @@ describe("a search over faulty workers", () => {
     expect(busy.cancelled).toBe(1);
   });
 
-  test("does not hedge while frames wait for their turn", async () => {
-    const settings = { hedge: true, searchRowsMax: 4, frameQueriesMax: 2, framesAtOnce: 8 };
+  test("does not hedge while slices wait in the limiter", async () => {
+    const settings = { hedge: true, searchRowsMax: 4, sliceQueriesMax: 2, slicesAtOnce: 8 };
     const hedged: string[] = [];
     const observer = { secondAttempt: (kind: string) => hedged.push(kind) };
     const bench = new QueryBench({ held: twice, settings, observer });
@@ -77,7 +77,7 @@ describe("a search over faulty workers", () => {
     const answer = await bench.settle(bench.search({ vectors, k: 5 }));
 
     expect(plain(answer)).toEqual(bench.expected(vectors, 5));
-    // The last of four frames alone, behind which nothing waits, at each of three workers.
+    // The last of four slices alone, behind which nothing waits, at each of three workers.
     expect(hedged).toEqual(["hedge", "hedge", "hedge"]);
   });
 

@@ -5,7 +5,7 @@
 import { setGraceTimer, toWinnowError, WinnowError } from "@winnow/core";
 import type { Environment, WorkerId } from "@winnow/core";
 import type { Asked, WorkerAnswer, WorkerReply } from "@winnow/cluster";
-import type { AttemptBudget } from "../admission/attempt-budget.ts";
+import type { RetryBudget } from "../admission/retry-budget.ts";
 import { hedgeDelayMs } from "./hedge-delay.ts";
 import { chooseReplicas } from "./replica-choice.ts";
 import type { RouterObserver, SecondAttempt } from "../router-observer.ts";
@@ -27,10 +27,10 @@ export interface ScatterParts {
   readonly environment: Environment;
   readonly settings: RouterSettings;
   readonly peers: ReadonlyMap<WorkerId, WorkerPeer>;
-  readonly budget: AttemptBudget;
+  readonly budget: RetryBudget;
   readonly observer: RouterObserver;
-  /** Where frames wait, every replica has more than enough to do. */
-  readonly turnstile: { readonly waiting: number };
+  /** While slices wait, every replica has more than enough to do. */
+  readonly limiter: { readonly waiting: number };
 }
 
 /** Asks. @throws the signal's reason when aborted; everything under way is then cancelled */
@@ -200,7 +200,7 @@ class Scatter {
     }
     setTimer(hedgeMs, () => {
       setTimer(attemptTimeoutMs - hedgeMs, onTimeout);
-      if (this.#parts.turnstile.waiting === 0) this.#onSlow(slot, "hedge", "slow");
+      if (this.#parts.limiter.waiting === 0) this.#onSlow(slot, "hedge", "slow");
     });
   }
 

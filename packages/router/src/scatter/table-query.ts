@@ -10,7 +10,7 @@ import type { ScatterParts } from "./scatter.ts";
 import { scatter } from "./scatter.ts";
 import type { ScatterAttempt, ScatterQuestion, ScatterResult } from "./scatter-question.ts";
 import type { ScatterPart } from "./slot.ts";
-import type { Turnstile } from "../admission/turnstile.ts";
+import type { ConcurrencyLimiter } from "../admission/concurrency-limiter.ts";
 
 /** The routing tables that come after the one a request began with. */
 export interface LaterTables {
@@ -30,7 +30,7 @@ export interface LaterTables {
 /** What a query needs of the router. */
 export interface TableQueryParts extends ScatterParts {
   readonly tables: LaterTables;
-  readonly turnstile: Turnstile;
+  readonly limiter: ConcurrencyLimiter;
 }
 
 /** What all queries of one request share. */
@@ -38,8 +38,8 @@ export interface RequestScope {
   readonly version: VersionKey;
   readonly deadlineMs: number;
   readonly allowPartial: boolean;
-  /** All its frames go by it. */
-  readonly turnMs: number;
+  /** When the request is due; its slices are ordered by it. */
+  readonly dueMs: number;
   /** Hears how many rows of its searches are done with. */
   readonly answered: (rows: number) => void;
   /** Worker lives whose connection broke under it. */

@@ -14,7 +14,7 @@ export interface OrderOptions extends ClusterOptions {
 }
 
 /** The members are waited for so long, and a withdrawal until all follow it. */
-const PATIENCE_MS = 10_000;
+const WAIT_MS = 10_000;
 const LOOK_INTERVAL_MS = 100;
 const WORKER_TIMEOUT_MS = 3000;
 
@@ -84,7 +84,7 @@ async function tell(
 }
 
 async function until(isDone: () => boolean): Promise<void> {
-  const endMs = systemClock.nowMs() + PATIENCE_MS;
+  const endMs = systemClock.nowMs() + WAIT_MS;
   while (!isDone() && systemClock.nowMs() < endMs) await sleep(systemClock, LOOK_INTERVAL_MS);
 }
 

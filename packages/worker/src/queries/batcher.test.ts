@@ -15,7 +15,7 @@ const query = (name: string, options: Partial<Named> = {}): Named => ({
   group: "g",
   rows: 1,
   deadlineMs: 1000,
-  turnMs: options.deadlineMs ?? 1000,
+  dueMs: options.deadlineMs ?? 1000,
   ...options,
 });
 
@@ -32,7 +32,7 @@ describe("Batcher", () => {
     expect(batcher.next(0)).toBeUndefined();
   });
 
-  test("queries of one group leave together, earliest turn first", () => {
+  test("queries of one group leave together, ordered by due time", () => {
     const batcher = new Batcher<Named>({ queueRowsMax: 10, batchRowsMax: 4 });
     batcher.offer(query("late", { deadlineMs: 900 }));
     batcher.offer(query("other", { group: "h", deadlineMs: 500 }));
@@ -55,12 +55,12 @@ describe("Batcher", () => {
 
   test("a young query goes before a frame of hundreds, and a batch is filled past what fits not", () => {
     const batcher = new Batcher<Named>({ queueRowsMax: 1000, batchRowsMax: 64 });
-    batcher.offer(query("frame", { rows: 256, deadlineMs: 900, turnMs: 400 }));
-    batcher.offer(query("young", { deadlineMs: 2000, turnMs: 104 }));
-    batcher.offer(query("younger", { deadlineMs: 2500, turnMs: 604 }));
+    batcher.offer(query("slice", { rows: 256, deadlineMs: 900, dueMs: 400 }));
+    batcher.offer(query("young", { deadlineMs: 2000, dueMs: 104 }));
+    batcher.offer(query("younger", { deadlineMs: 2500, dueMs: 604 }));
 
     expect(namesOf(batcher.next(100)?.queries)).toEqual(["young", "younger"]);
-    expect(namesOf(batcher.next(100)?.queries)).toEqual(["frame"]);
+    expect(namesOf(batcher.next(100)?.queries)).toEqual(["slice"]);
   });
 
   test("(R1) a full queue refuses at once", () => {
@@ -100,7 +100,7 @@ describe("Batcher", () => {
         kind: fc.constant("offer" as const),
         group: fc.constantFrom("g", "h", "i"),
         rows: fc.integer({ min: 1, max: 9 }),
-        patienceMs: fc.integer({ min: 0, max: 40 }),
+        waitMs: fc.integer({ min: 0, max: 40 }),
         lifeMs: fc.integer({ min: 0, max: 40 }),
       }),
       fc.record({ kind: fc.constant("cancel" as const), at: fc.nat(30) }),
@@ -119,7 +119,7 @@ describe("Batcher", () => {
         const takeBatch = (): void => {
           const batch = batcher.next(nowMs) ?? { queries: [], expired: [] };
           const alive = [...waiting.values()].filter(({ deadlineMs }) => deadlineMs > nowMs);
-          const turnMs = Math.min(...alive.map((each) => each.turnMs));
+          const dueMs = Math.min(...alive.map((each) => each.dueMs));
           const rows = batch.queries.reduce((sum, each) => sum + each.rows, 0);
 
           expect(batch.expired.every(({ deadlineMs }) => deadlineMs <= nowMs)).toBe(true);
@@ -127,15 +127,15 @@ describe("Batcher", () => {
             Math.min(1, alive.length),
           );
           expect(batch.queries.length <= 1 || rows <= limits.batchRowsMax).toBe(true);
-          expect(batch.queries[0]?.turnMs ?? Infinity).toBe(turnMs);
+          expect(batch.queries[0]?.dueMs ?? Infinity).toBe(dueMs);
           for (const each of [...batch.expired, ...batch.queries]) leave(each);
         };
 
         for (const [index, each] of steps.entries()) {
           if (each.kind === "offer") {
             const name = `q${index}`;
-            const { group, rows, lifeMs, patienceMs } = each;
-            const times = { deadlineMs: nowMs + lifeMs, turnMs: nowMs + patienceMs };
+            const { group, rows, lifeMs, waitMs } = each;
+            const times = { deadlineMs: nowMs + lifeMs, dueMs: nowMs + waitMs };
             const offered = query(name, { group, rows, ...times });
             if (batcher.offer(offered)) waiting.set(name, offered);
           } else if (each.kind === "cancel") {

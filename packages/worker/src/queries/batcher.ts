@@ -11,9 +11,9 @@
 // (`nextFull`), so that the device goes from one to the other without a pause.
 //
 // A batch holds queries of one group: the same version, table and partition set, and k within the
-// same power of two, so that nobody pays for a neighbour's much larger k. The earliest turn chooses
-// the group (`core/turn.ts`: small before large, and nobody for ever), not the earliest deadline: the
-// frames of a large old request would go before every young query, though most of its time is left.
+// same power of two, so that nobody pays for a neighbour's much larger k. The query that is due first
+// (`core/due-time.ts`) chooses the group, not the one with the earliest deadline: the slices of a large
+// old request would go before every young query, though most of that request's time is left.
 // Time is an argument: the queue itself has no clock and starts no work.
 
 /** One query that may wait. */
@@ -24,13 +24,13 @@ export interface WaitingQuery {
   readonly rows: number;
   /** Monotonic ms by which it must be answered. */
   readonly deadlineMs: number;
-  /** The earliest goes first, and of equals the first to come: `turnMsOf`. */
-  readonly turnMs: number;
+  /** The earliest goes first, and of equals the first to come: `dueMsOf`. */
+  readonly dueMs: number;
 }
 
 /** What leaves the queue together. */
 export interface Batch<Query extends WaitingQuery> {
-  /** Same group, earliest turn first; empty when all that waited had expired. */
+  /** Same group, ordered by due time; empty when all that waited had expired. */
   readonly queries: readonly Query[];
   /** Dropped without work: their deadline had passed. */
   readonly expired: readonly Query[];
@@ -124,10 +124,10 @@ export class Batcher<Query extends WaitingQuery> {
     return queries;
   }
 
-  /** All that could share a batch with the query whose turn it is, by their turns. */
+  /** All that could share a batch with the query that is due first, by due time. */
   #nextGroup(): Query[] {
     const first = earliest(this.#waiting);
-    return [...this.#waiting].filter((query) => query.group === first?.group).toSorted(byTurn);
+    return [...this.#waiting].filter((query) => query.group === first?.group).toSorted(byDueTime);
   }
 
   #takeOut(group: readonly Query[]): readonly Query[] {
@@ -137,13 +137,13 @@ export class Batcher<Query extends WaitingQuery> {
   }
 }
 
-const byTurn = (a: WaitingQuery, b: WaitingQuery): number => a.turnMs - b.turnMs;
+const byDueTime = (a: WaitingQuery, b: WaitingQuery): number => a.dueMs - b.dueMs;
 
-/** The query whose turn it is; among equals the one that came first. */
+/** The query that is due first; among equals the one that came first. */
 function earliest<Query extends WaitingQuery>(waiting: Iterable<Query>): Query | undefined {
   let best: Query | undefined;
   for (const query of waiting) {
-    if (best === undefined || query.turnMs < best.turnMs) best = query;
+    if (best === undefined || query.dueMs < best.dueMs) best = query;
   }
   return best;
 }

@@ -12,7 +12,7 @@ import type {
   WorkerLink,
   WorkerQuery,
 } from "@winnow/cluster";
-import { turnMsOf, WinnowError } from "@winnow/core";
+import { dueMsOf, WinnowError } from "@winnow/core";
 import type { Clock, VersionKey } from "@winnow/core";
 
 import type { Compute, ContentHandle } from "../compute/compute.ts";
@@ -158,9 +158,9 @@ export class QueryAnswer {
     const rows = rowsOf(query);
     const arrivedMs = this.#dependencies.clock.nowMs();
     const deadlineMs = arrivedMs + query.remainingMs;
-    const turnMs = turnMsOf({ arrivedMs, rows, deadlineMs });
+    const dueMs = dueMsOf({ arrivedMs, rows, deadlineMs });
     const group = groupOf(query, handle);
-    const batched = { query, handle, group, rows, deadlineMs, turnMs, end };
+    const batched = { query, handle, group, rows, deadlineMs, dueMs, end };
     if (lane.offer(batched)) return { lane, query: batched };
     end({ kind: "failed", error: overloaded(lane.queueRows) });
     return undefined;

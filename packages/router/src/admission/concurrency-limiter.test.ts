@@ -1,39 +1,39 @@
-// The turnstile against its promises: bounds, order by turn, room for the small, nobody shut out.
+// The limiter against its promises: bounds, order by due time, a reserve for small slices, nobody kept out.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Turnstile } from "./turnstile.ts";
+import { ConcurrencyLimiter } from "./concurrency-limiter.ts";
 
 const limits = { rowsMax: 1024, reserve: 256 };
 
-/** A turnstile and what has gone in, by name. */
+/** A limiter and what has gone in, by name. */
 function watched(given = limits) {
   const inside = new Map<string, () => void>();
-  const turnstile = new Turnstile(given, () => undefined);
+  const limiter = new ConcurrencyLimiter(given, () => undefined);
   const enter = async (
     name: string,
-    entrant: { readonly rows: number; readonly turnMs: number },
+    entrant: { readonly rows: number; readonly dueMs: number },
     signal: AbortSignal = new AbortController().signal,
   ): Promise<void> => {
-    inside.set(name, await turnstile.enter(entrant, signal));
+    inside.set(name, await limiter.enter(entrant, signal));
   };
   const leave = async (name: string): Promise<void> => {
     inside.get(name)!();
     inside.delete(name);
     await settled();
   };
-  return { turnstile, inside, enter, leave };
+  return { limiter, inside, enter, leave };
 }
 
 /** All that promises have to say has been said. */
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-describe("Turnstile", () => {
-  test("(R1) lets in so many rows, and the next by turn when one leaves", async () => {
+describe("ConcurrencyLimiter", () => {
+  test("(R1) lets in so many rows, and the next by due time when one leaves", async () => {
     const { inside, enter, leave } = watched();
-    for (const name of ["a", "b", "c"]) void enter(name, { rows: 256, turnMs: 0 });
-    void enter("late", { rows: 256, turnMs: 20 });
-    void enter("early", { rows: 256, turnMs: 10 });
+    for (const name of ["a", "b", "c"]) void enter(name, { rows: 256, dueMs: 0 });
+    void enter("late", { rows: 256, dueMs: 20 });
+    void enter("early", { rows: 256, dueMs: 10 });
     await settled();
 
     expect([...inside.keys()]).toEqual(["a", "b", "c"]);
@@ -44,9 +44,9 @@ describe("Turnstile", () => {
 
   test("keeps room for the small while the large wait", async () => {
     const { inside, enter } = watched();
-    for (const name of ["a", "b", "c", "d"]) void enter(name, { rows: 256, turnMs: 0 });
+    for (const name of ["a", "b", "c", "d"]) void enter(name, { rows: 256, dueMs: 0 });
 
-    void enter("one", { rows: 1, turnMs: 1000 });
+    void enter("one", { rows: 1, dueMs: 1000 });
     await settled();
 
     expect([...inside.keys()]).toEqual(["a", "b", "c", "one"]);
@@ -54,9 +54,9 @@ describe("Turnstile", () => {
 
   test("lets the large in although the small never end", async () => {
     const { inside, enter, leave } = watched();
-    for (let at = 0; at < 32; at += 1) void enter(`s${at}`, { rows: 32, turnMs: 0 });
-    void enter("large", { rows: 256, turnMs: 10 });
-    for (let at = 32; at < 64; at += 1) void enter(`s${at}`, { rows: 32, turnMs: 20 });
+    for (let at = 0; at < 32; at += 1) void enter(`s${at}`, { rows: 32, dueMs: 0 });
+    void enter("large", { rows: 256, dueMs: 10 });
+    for (let at = 32; at < 64; at += 1) void enter(`s${at}`, { rows: 32, dueMs: 20 });
     await settled();
 
     expect(inside.size).toBe(32);
@@ -65,10 +65,10 @@ describe("Turnstile", () => {
     expect(inside.has("large")).toBe(true);
   });
 
-  test("a frame that is larger than all room goes alone", async () => {
+  test("a slice that is larger than all room goes alone", async () => {
     const { inside, enter, leave } = watched({ rowsMax: 10, reserve: 5 });
-    void enter("huge", { rows: 40, turnMs: 0 });
-    void enter("next", { rows: 40, turnMs: 0 });
+    void enter("huge", { rows: 40, dueMs: 0 });
+    void enter("next", { rows: 40, dueMs: 0 });
     await settled();
 
     expect([...inside.keys()]).toEqual(["huge"]);
@@ -78,28 +78,26 @@ describe("Turnstile", () => {
   });
 
   test("whoever is given up while it waits makes way, and hears why", async () => {
-    const { turnstile, inside, enter } = watched({ rowsMax: 40, reserve: 8 });
+    const { limiter, inside, enter } = watched({ rowsMax: 40, reserve: 8 });
     const abort = new AbortController();
-    void enter("a", { rows: 30, turnMs: 0 });
-    const blocking = enter("blocking", { rows: 30, turnMs: 1 }, abort.signal);
-    void enter("fits", { rows: 2, turnMs: 2 });
+    void enter("a", { rows: 30, dueMs: 0 });
+    const blocking = enter("blocking", { rows: 30, dueMs: 1 }, abort.signal);
+    void enter("fits", { rows: 2, dueMs: 2 });
     await settled();
 
     abort.abort(new Error("left"));
 
     await expect(blocking).rejects.toThrow("left");
-    await expect(enter("b", { rows: 30, turnMs: 0 }, abort.signal)).rejects.toThrow("left");
+    await expect(enter("b", { rows: 30, dueMs: 0 }, abort.signal)).rejects.toThrow("left");
     expect([...inside.keys()]).toEqual(["a", "fits"]);
-    expect(turnstile.waiting).toBe(0);
+    expect(limiter.waiting).toBe(0);
   });
 
   test("says whether something waited all the time between two that left", async () => {
     const told: [number, boolean][] = [];
-    const turnstile = new Turnstile(limits, (rows, wasBusy) => told.push([rows, wasBusy]));
+    const limiter = new ConcurrencyLimiter(limits, (rows, wasBusy) => told.push([rows, wasBusy]));
     const { signal } = new AbortController();
-    const entries = Array.from({ length: 5 }, () =>
-      turnstile.enter({ rows: 256, turnMs: 0 }, signal),
-    );
+    const entries = Array.from({ length: 5 }, () => limiter.enter({ rows: 256, dueMs: 0 }, signal));
 
     for (const entry of entries) (await entry)();
 
@@ -121,19 +119,19 @@ describe("Turnstile", () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(step, fc.nat(50)), { maxLength: 60 }), async (steps) => {
         const bounds = { rowsMax: 128, reserve: 40 };
-        const turnstile = new Turnstile(bounds, () => undefined);
+        const limiter = new ConcurrencyLimiter(bounds, () => undefined);
         const isSmall = (rows: number): boolean => rows <= 5;
         const inside: { rows: number; leave: () => void }[] = [];
-        const waiting = new Map<AbortController, { rows: number; turnMs: number }>();
+        const waiting = new Map<AbortController, { rows: number; dueMs: number }>();
         const rowsOf = (wanted: boolean): number =>
           inside.reduce((sum, { rows }) => sum + (isSmall(rows) === wanted ? rows : 0), 0);
         const check = (): void => {
           const [small, large] = [rowsOf(true), rowsOf(false)];
-          expect(turnstile.rows).toBe(small + large);
-          expect(turnstile.waiting).toBe(waiting.size);
+          expect(limiter.rows).toBe(small + large);
+          expect(limiter.waiting).toBe(waiting.size);
           expect(small + large).toBeLessThanOrEqual(bounds.rowsMax);
           expect(large).toBeLessThanOrEqual(bounds.rowsMax - bounds.reserve);
-          const first = [...waiting.values()].toSorted((a, b) => a.turnMs - b.turnMs)[0];
+          const first = [...waiting.values()].toSorted((a, b) => a.dueMs - b.dueMs)[0];
           if (first === undefined) return;
           const taken = large + Math.max(0, small - bounds.reserve);
           const room = isSmall(first.rows)
@@ -141,23 +139,23 @@ describe("Turnstile", () => {
             : bounds.rowsMax - bounds.reserve - taken;
           expect(first.rows).toBeGreaterThan(room);
         };
-        const enter = async (rows: number, turnMs: number): Promise<void> => {
+        const enter = async (rows: number, dueMs: number): Promise<void> => {
           const abort = new AbortController();
-          waiting.set(abort, { rows, turnMs });
+          waiting.set(abort, { rows, dueMs });
           try {
-            const leave = await turnstile.enter({ rows, turnMs }, abort.signal);
+            const leave = await limiter.enter({ rows, dueMs }, abort.signal);
             const alike = [...waiting.values()].filter(
               (other) => isSmall(other.rows) === isSmall(rows),
             );
-            expect(Math.min(...alike.map((other) => other.turnMs))).toBe(turnMs);
+            expect(Math.min(...alike.map((other) => other.dueMs))).toBe(dueMs);
             inside.push({ rows, leave });
           } catch {
             // Aborted: it never goes in.
           }
           waiting.delete(abort);
         };
-        for (const [{ kind, ...more }, turnMs] of steps) {
-          if (kind === "enter" && "rows" in more) void enter(more.rows, turnMs);
+        for (const [{ kind, ...more }, dueMs] of steps) {
+          if (kind === "enter" && "rows" in more) void enter(more.rows, dueMs);
           if (kind === "leave" && "at" in more) inside.splice(more.at, 1)[0]?.leave();
           if (kind === "abort" && "at" in more) [...waiting.keys()][more.at]?.abort();
           await settled();
@@ -168,7 +166,7 @@ describe("Turnstile", () => {
           await settled();
           check();
         }
-        expect([turnstile.rows, turnstile.waiting, waiting.size]).toEqual([0, 0, 0]);
+        expect([limiter.rows, limiter.waiting, waiting.size]).toEqual([0, 0, 0]);
       }),
       { numRuns: 60 },
     );

@@ -19,7 +19,7 @@ const HEDGE_SHARE = 0.5;
 const ROUNDING = 1e-6;
 
 /** How many second attempts there may be. */
-export interface AttemptBudgetLimits {
+export interface RetryBudgetLimits {
   /** Second attempts per first attempt. */
   readonly secondAttemptRatio: number;
   /** Second attempts per second, whatever the traffic. */
@@ -27,12 +27,12 @@ export interface AttemptBudgetLimits {
 }
 
 /** Counts attempts of the last ten seconds. */
-export class AttemptBudget {
-  readonly #limits: AttemptBudgetLimits;
+export class RetryBudget {
+  readonly #limits: RetryBudgetLimits;
   readonly #first: SlidingSum;
   readonly #second: SlidingSum;
 
-  constructor(clock: Clock, limits: AttemptBudgetLimits) {
+  constructor(clock: Clock, limits: RetryBudgetLimits) {
     this.#limits = limits;
     this.#first = new SlidingSum(clock);
     this.#second = new SlidingSum(clock);

@@ -3,12 +3,12 @@
 import { ManualClock } from "@winnow/core";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { AttemptBudget } from "./attempt-budget.ts";
+import { RetryBudget } from "./retry-budget.ts";
 import type { SecondAttempt } from "../router-observer.ts";
 
 const limits = { secondAttemptRatio: 0.1, secondAttemptsPerSecond: 2 };
 
-function takeSecond(budget: AttemptBudget, kind: SecondAttempt, weight?: number): boolean {
+function takeSecond(budget: RetryBudget, kind: SecondAttempt, weight?: number): boolean {
   if (!budget.allowsSecond(kind, weight)) return false;
   budget.countSecond(weight);
   return true;
@@ -28,7 +28,7 @@ test("second attempts stay within 10 % of the first plus the floor, over any ten
       ),
       (steps) => {
         const clock = new ManualClock();
-        const budget = new AttemptBudget(clock, limits);
+        const budget = new RetryBudget(clock, limits);
         const first: number[] = [];
         const second: number[] = [];
         for (const step of steps) {
@@ -51,7 +51,7 @@ test("second attempts stay within 10 % of the first plus the floor, over any ten
 
 test("the floor is there without any traffic, and comes back with time", () => {
   const clock = new ManualClock();
-  const budget = new AttemptBudget(clock, limits);
+  const budget = new RetryBudget(clock, limits);
 
   const taken = Array.from({ length: 25 }, () => takeSecond(budget, "retry"));
   clock.advance(10_000);
@@ -62,7 +62,7 @@ test("the floor is there without any traffic, and comes back with time", () => {
 });
 
 test("hedges stop at half of the budget, so that retries find the other half", () => {
-  const budget = new AttemptBudget(new ManualClock(), limits);
+  const budget = new RetryBudget(new ManualClock(), limits);
 
   const hedges = Array.from({ length: 25 }, () => takeSecond(budget, "hedge"));
   const retries = Array.from({ length: 25 }, () => takeSecond(budget, "retry"));
@@ -72,7 +72,7 @@ test("hedges stop at half of the budget, so that retries find the other half", (
 });
 
 test("a retry spread over three workers costs what one on a single worker does", () => {
-  const budget = new AttemptBudget(new ManualClock(), limits);
+  const budget = new RetryBudget(new ManualClock(), limits);
 
   const thirds = Array.from({ length: 75 }, () => takeSecond(budget, "retry", 1 / 3));
 

@@ -1,27 +1,27 @@
-// The frames that all requests of this router may have under way at the workers at once. Without it
-// a request of thousands of instances fills every worker's queue, and what comes after it waits behind
-// it there or is refused. Who waits here goes in by turns (`core/turn.ts`), each request's frames by
-// the request's turn, so that large requests are finished one after the other.
+// A concurrency limiter for the slices of searches: bounds the rows that all requests of this router have
+// under way at the workers. Without it a request of thousands of instances fills every worker's queue,
+// and later requests wait behind it there or are refused. Waiting slices go in by their due time
+// (`core/due-time.ts`), which is their request's, so large requests are finished one after the other.
 //
-//        enter ──▶ waiting, by turn ──▶ under way ──▶ leave: the next goes in
-//          └─ there is room: at once ──────▲
+//        enter ──▶ waiting, by due time ──▶ under way ──▶ leave: the next goes in
+//          └─ there is room: at once ───────────▲
 //
-// A part is kept for the small: what is large leaves `reserve` rows free, and while it waits the small
-// that come after it use no more than those. So neither shuts the other out.
+// Small slices have a reserve: large ones leave `reserve` rows free, and while a large one waits, small
+// ones that are due later use the reserve alone. So neither kind keeps the other out.
 
 /** How much may be under way. */
-export interface TurnstileLimits {
-  /** Rows under way. A frame that is larger goes alone. */
+export interface ConcurrencyLimits {
+  /** Rows under way. A slice that is larger goes alone. */
   readonly rowsMax: number;
-  /** Of these, rows that large frames leave free. */
+  /** Of these, rows that large slices leave free. */
   readonly reserve: number;
 }
 
-/** What wants to go in. */
+/** A slice that is to go in. */
 export interface Entrant {
   readonly rows: number;
   /** The earliest goes first, and of equals the first to come. */
-  readonly turnMs: number;
+  readonly dueMs: number;
 }
 
 interface Waiting extends Entrant {
@@ -29,28 +29,28 @@ interface Waiting extends Entrant {
   readonly enter: () => void;
 }
 
-/** A frame is small up to this share of the reserve. */
+/** A slice is small up to this share of the reserve. */
 const SMALL_SHARE = 1 / 8;
 
-/** Lets frames in by turns, so many rows at a time. */
-export class Turnstile {
-  readonly #limits: TurnstileLimits;
+/** Lets slices in by due time, up to so many rows at a time. */
+export class ConcurrencyLimiter {
+  readonly #limits: ConcurrencyLimits;
   readonly #onLeave: (rows: number, wasBusy: boolean) => void;
   readonly #small: Waiting[] = [];
   readonly #large: Waiting[] = [];
   #smallRows = 0;
   #largeRows = 0;
   #sequence = 0;
-  /** Something has been waiting ever since a frame left. */
+  /** Whether slices have been waiting ever since one left. */
   #isBusy = false;
 
-  /** `onLeave` hears of rows that left, and whether something waited all the time since the last. */
-  constructor(limits: TurnstileLimits, onLeave: (rows: number, wasBusy: boolean) => void) {
+  /** `onLeave` hears of the rows of each slice that leaves, and whether slices waited ever since the one before. */
+  constructor(limits: ConcurrencyLimits, onLeave: (rows: number, wasBusy: boolean) => void) {
     this.#limits = limits;
     this.#onLeave = onLeave;
   }
 
-  /** Frames of at most so many rows may use what is kept for the small. */
+  /** Slices of at most so many rows are small, and may use the reserve. */
   get smallRowsMax(): number {
     return this.#limits.reserve * SMALL_SHARE;
   }
@@ -60,18 +60,18 @@ export class Turnstile {
     return this.#smallRows + this.#largeRows;
   }
 
-  /** Frames that wait. */
+  /** Slices that wait. */
   get waiting(): number {
     return this.#small.length + this.#large.length;
   }
 
   /**
-   * Goes in, at once where there is room. What it gives must be called once, when the frame is
-   * answered or given up. @throws the signal's reason when aborted while it waits
+   * Lets a slice in, at once where there is room. The function it gives must be called once, when the
+   * slice is answered or given up. @throws the signal's reason when aborted while the slice waits
    */
   enter(entrant: Entrant, signal: AbortSignal): Promise<() => void> | (() => void) {
     const isSmall = entrant.rows <= this.smallRowsMax;
-    const { rows, turnMs } = entrant;
+    const { rows, dueMs } = entrant;
     if (this.waiting === 0 && (isSmall ? this.#hasRoom(rows) : this.#hasLargeRoom(rows))) {
       return this.#goIn(rows, isSmall);
     }
@@ -82,12 +82,12 @@ export class Turnstile {
         const at = queue.indexOf(waiting);
         queue.splice(at, 1);
         reject(signal.reason as Error);
-        // It may have stood before others that fit.
+        // The slice that gave up may have held up later ones that fit.
         this.#letIn();
       };
       const waiting: Waiting = {
         rows,
-        turnMs,
+        dueMs,
         sequence: (this.#sequence += 1),
         enter: () => {
           signal.removeEventListener("abort", abort);
@@ -105,7 +105,7 @@ export class Turnstile {
     else this.#largeRows += rows;
     let isIn = true;
     return () => {
-      if (!isIn) throw new RangeError("a frame left twice");
+      if (!isIn) throw new RangeError("a slice left twice");
       isIn = false;
       if (isSmall) this.#smallRows -= rows;
       else this.#largeRows -= rows;
@@ -115,7 +115,7 @@ export class Turnstile {
     };
   }
 
-  /** Lets in by turns until the first in turn has to wait. */
+  /** Lets slices in by due time, until the one that is due first does not fit. */
   #letIn(): void {
     for (;;) {
       const queue = this.#nextQueue();
@@ -125,7 +125,7 @@ export class Turnstile {
     this.#isBusy &&= this.waiting > 0;
   }
 
-  /** The queue whose first may go in now. */
+  /** The queue whose first slice may go in now. */
   #nextQueue(): Waiting[] | undefined {
     const small = this.#small[0];
     const large = this.#large[0];
@@ -134,7 +134,7 @@ export class Turnstile {
     }
     if (large === undefined) return undefined;
     if (this.#hasLargeRoom(large.rows)) return this.#large;
-    // What is small and comes later may still use what is kept for it.
+    // A large slice is due first and waits: a small one may still use the reserve.
     const fits = small !== undefined && this.#smallRows + small.rows <= this.#limits.reserve;
     return fits ? this.#small : undefined;
   }
@@ -152,10 +152,10 @@ export class Turnstile {
 
 /** Negative if `a` goes before `b`. */
 function compare(a: Waiting, b: Waiting): number {
-  return a.turnMs - b.turnMs || a.sequence - b.sequence;
+  return a.dueMs - b.dueMs || a.sequence - b.sequence;
 }
 
-/** Where it belongs in a queue in order of turns. */
+/** The index at which a slice belongs in a queue ordered by due time. */
 function placeOf(waiting: Waiting, queue: readonly Waiting[]): number {
   let low = 0;
   let high = queue.length;
