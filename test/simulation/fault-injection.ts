@@ -97,11 +97,11 @@ export class FaultInjection {
     if (time.nowMs - this.#harmedMs < SETTLE_MS) return false;
     return routers.every(({ router, process, isDraining }) => {
       if (router === undefined || process?.state !== "running" || isDraining) return true;
-      const standings = router.workers();
+      const statuses = router.workers();
       const isKnown = staff.every(({ name }) =>
-        standings.some(({ id, askable, trusted }) => id === name && askable && trusted),
+        statuses.some(({ id, askable, trusted }) => id === name && askable && trusted),
       );
-      const [model] = router.standing().models;
+      const [model] = router.clusterStatus().models;
       if (!isKnown || model === undefined) return false;
       return model.partitions.lost === 0 && model.partitions.underreplicated === 0;
     });

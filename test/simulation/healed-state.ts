@@ -108,9 +108,9 @@ async function checkRouter(world: SimulatedWorld, { name, router }: RouterPlace)
   } catch (error) {
     world.violate("L1", `${name} cannot answer: ${String(error)}`);
   }
-  const standing = router.standing().models[0]?.partitions;
-  if (standing === undefined || standing.lost + standing.underreplicated > 0) {
-    world.violate("L3", `${name} knows ${JSON.stringify(standing)}`);
+  const partitions = router.clusterStatus().models[0]?.partitions;
+  if (partitions === undefined || partitions.lost + partitions.underreplicated > 0) {
+    world.violate("L3", `${name} knows ${JSON.stringify(partitions)}`);
   }
   const strangers = router
     .workers()

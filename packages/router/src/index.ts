@@ -22,13 +22,13 @@ export type {
   VersionStatus,
 } from "./predictor.ts";
 export type {
-  ClusterStanding,
-  ModelStanding,
+  ClusterStatus,
+  ModelStatus,
   PartitionCounts,
-  WorkerStanding,
-} from "./workers/cluster-standing.ts";
+  WorkerStatus,
+} from "./workers/cluster-status.ts";
 export { namedWorkers } from "./versions/model-orders.ts";
-export type { Laggard, ModelOrders, OrderStanding } from "./versions/model-orders.ts";
+export type { Laggard, ModelOrders, OrderStatus } from "./versions/model-orders.ts";
 export type { WatchedRouter } from "./metrics/router-gauges.ts";
 export { createRouter } from "./router.ts";
 export type { Router, RouterCounters, RouterDependencies } from "./router.ts";

@@ -13,8 +13,8 @@ import type { DenseEngine } from "@winnow/accelerator";
 import { OrderBook, RefusedRecords, noSecret } from "@winnow/cluster";
 import type { MembershipStore, RoutedVersion, WorkerConnector } from "@winnow/cluster";
 import { RetryBudget } from "./admission/retry-budget.ts";
-import { clusterStanding, workerStandings } from "./workers/cluster-standing.ts";
-import type { ClusterStanding, WorkerStanding } from "./workers/cluster-standing.ts";
+import { clusterStatus, workerStatuses } from "./workers/cluster-status.ts";
+import type { ClusterStatus, WorkerStatus } from "./workers/cluster-status.ts";
 import { isSettled, KnownModels } from "./versions/known-models.ts";
 import type { LoadedProgram } from "./versions/loaded-program.ts";
 import { ModelOrders } from "./versions/model-orders.ts";
@@ -76,9 +76,9 @@ export interface Router extends Predictor {
   readonly settings: RouterSettings;
   readonly counters: RouterCounters;
   /** Every known worker, by id. */
-  workers(): readonly WorkerStanding[];
+  workers(): readonly WorkerStatus[];
   /** The cluster in numbers, as this router sees it now. */
-  standing(): ClusterStanding;
+  clusterStatus(): ClusterStatus;
   /** The models order: given to, and passed on among workers. */
   readonly orders: ModelOrders;
   /**
@@ -214,13 +214,13 @@ class ClusterRouter implements Router {
     };
   }
 
-  workers(): readonly WorkerStanding[] {
-    return workerStandings(this.#links.peers.values(), this.#links.members());
+  workers(): readonly WorkerStatus[] {
+    return workerStatuses(this.#links.peers.values(), this.#links.members());
   }
 
-  standing(): ClusterStanding {
+  clusterStatus(): ClusterStatus {
     const readAtMs = this.#membership.readAtMs();
-    return clusterStanding({
+    return clusterStatus({
       table: this.#routing.table,
       replication: this.settings.replication,
       workers: this.#links.peers.size,

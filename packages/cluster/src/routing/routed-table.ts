@@ -39,7 +39,7 @@ export interface TableHolder {
 }
 
 /** Which table of which version. */
-export interface TableQuestion {
+export interface TableFacts {
   readonly table: number;
   readonly spec: TableSpec;
   readonly previous: RoutedTable | undefined;
@@ -58,7 +58,7 @@ const CHOICES_TRIED_MAX = 4096;
 
 /** Routes one table by what its holders (ascending by worker id) announce. */
 export function routeTable(
-  { table, spec, previous }: TableQuestion,
+  { table, spec, previous }: TableFacts,
   holders: readonly TableHolder[],
 ): RoutedTable {
   const groups = groupReplicas(spec, holders);

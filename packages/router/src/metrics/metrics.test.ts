@@ -1,7 +1,7 @@
 // What the metrics page says after a few requests.
 
 import { expect, test } from "vitest";
-import type { ClusterStanding } from "../workers/cluster-standing.ts";
+import type { ClusterStatus } from "../workers/cluster-status.ts";
 import type { AnsweredRequest } from "../http/http-observer.ts";
 import { createMetrics } from "./metrics.ts";
 
@@ -23,8 +23,8 @@ const ROUTER = {
     { askable: true, trusted: false },
     { askable: false, trusted: true },
   ],
-  orders: { standing: () => ({ number: 7, following: 2, behind: 1 }) },
-  standing: (): ClusterStanding => ({
+  orders: { status: () => ({ number: 7, following: 2, behind: 1 }) },
+  clusterStatus: (): ClusterStatus => ({
     generation: 12,
     membershipAgeMs: 1500,
     models: [
@@ -119,11 +119,11 @@ test("the page tells of the watched router and its stages", async () => {
 
 test("the page tells how the cluster stands, and forgets a model that is gone", async () => {
   const metrics = createMetrics({ version: "1.2.3", processMetrics: false });
-  let standing = ROUTER.standing();
-  metrics.watch({ ...ROUTER, standing: () => standing });
+  let clusterStatus = ROUTER.clusterStatus();
+  metrics.watch({ ...ROUTER, clusterStatus: () => clusterStatus });
 
   const page = await metrics.text();
-  standing = { generation: 13, membershipAgeMs: undefined, models: [] };
+  clusterStatus = { generation: 13, membershipAgeMs: undefined, models: [] };
   const later = await metrics.text();
 
   expect(page).toContain("winnow_routing_generation 12");

@@ -3,8 +3,8 @@
 
 import { Gauge } from "prom-client";
 import type { Registry } from "prom-client";
-import type { ClusterStanding } from "../workers/cluster-standing.ts";
-import type { OrderStanding } from "../versions/model-orders.ts";
+import type { ClusterStatus } from "../workers/cluster-status.ts";
+import type { OrderStatus } from "../versions/model-orders.ts";
 
 /** What is asked of a router when the page is read. */
 export interface WatchedRouter {
@@ -16,8 +16,8 @@ export interface WatchedRouter {
   };
   models(): readonly string[];
   workers(): readonly { readonly askable: boolean; readonly trusted: boolean }[];
-  standing(): ClusterStanding;
-  readonly orders: { standing(): OrderStanding };
+  clusterStatus(): ClusterStatus;
+  readonly orders: { status(): OrderStatus };
 }
 
 /** One series of a gauge. */
@@ -73,19 +73,19 @@ const GAUGES: readonly RouterGauge[] = [
   {
     name: "winnow_membership_age_seconds",
     help: "Time since the membership store last answered completely; +Inf: never",
-    read: (router) => [{ value: (router.standing().membershipAgeMs ?? Infinity) / 1000 }],
+    read: (router) => [{ value: (router.clusterStatus().membershipAgeMs ?? Infinity) / 1000 }],
   },
   {
     name: "winnow_models_order",
     help: "Number of the highest models order known; 0: none was given",
-    read: ({ orders }) => [{ value: orders.standing().number }],
+    read: ({ orders }) => [{ value: orders.status().number }],
   },
   {
     name: "winnow_models_order_workers",
     help: "Workers that are there, by whether they follow that order",
     labelNames: ["state"],
     read: ({ orders }) => {
-      const { following, behind } = orders.standing();
+      const { following, behind } = orders.status();
       return [
         { labels: { state: "following" }, value: following },
         { labels: { state: "behind" }, value: behind },
@@ -95,14 +95,14 @@ const GAUGES: readonly RouterGauge[] = [
   {
     name: "winnow_routing_generation",
     help: "Number of the routing table in use; grows with each change of it",
-    read: (router) => [{ value: router.standing().generation }],
+    read: (router) => [{ value: router.clusterStatus().generation }],
   },
   {
     name: "winnow_coverage_ratio",
     help: "Partitions of the default version that can be answered, 0 to 1",
     labelNames: ["model"],
     read: (router) =>
-      router.standing().models.map(({ model, coverage }) => ({
+      router.clusterStatus().models.map(({ model, coverage }) => ({
         labels: { model },
         value: coverage,
       })),
@@ -113,7 +113,7 @@ const GAUGES: readonly RouterGauge[] = [
     labelNames: ["model", "state"],
     read: (router) =>
       router
-        .standing()
+        .clusterStatus()
         .models.flatMap(({ model, partitions }) =>
           Object.entries(partitions).map(([state, value]) => ({ labels: { model, state }, value })),
         ),
@@ -123,7 +123,9 @@ const GAUGES: readonly RouterGauge[] = [
     help: "The version that answers by default, as this router sees it",
     labelNames: ["model"],
     read: (router) =>
-      router.standing().models.map(({ model, version }) => ({ labels: { model }, value: version })),
+      router
+        .clusterStatus()
+        .models.map(({ model, version }) => ({ labels: { model }, value: version })),
   },
 ];
 

@@ -14,7 +14,7 @@ import type { RouterSettings } from "../router-settings.ts";
 import { rowsOfBytes } from "../admission/search-cost.ts";
 
 /** A lookup in one keyed table. */
-export interface LookupQuestion {
+export interface Lookup {
   /** Position in the program's tables. */
   readonly tableNumber: number;
   readonly table: KeyedTable;
@@ -31,7 +31,7 @@ const KEY_BYTES_OVERHEAD = 8;
 /** Rows of all keys, float32 `[...keys, dim]`. @throws WinnowError as `queryTable` */
 export async function queryLookup(
   parts: TableQueryParts,
-  question: LookupQuestion,
+  question: Lookup,
   scope: RequestScope,
 ): Promise<Tensor> {
   const { table, keys } = question;

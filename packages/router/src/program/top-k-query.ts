@@ -16,7 +16,7 @@ import type { RequestScope, TableQueryParts } from "../scatter/table-query.ts";
 import { queryTable } from "../scatter/table-query.ts";
 
 /** A search in one candidate table. */
-export interface TopKQuestionOfTable {
+export interface Search {
   readonly step: TopKStep;
   readonly table: CandidateTable;
   /** `[queries, dim]`. */
@@ -34,7 +34,7 @@ export interface TopKQuestionOfTable {
  */
 export async function queryTopK(
   parts: TableQueryParts,
-  question: TopKQuestionOfTable,
+  question: Search,
   scope: RequestScope,
 ): Promise<TopKAnswer> {
   const { step, table, vectors, k } = question;
@@ -70,7 +70,7 @@ export async function queryTopK(
   return answer;
 }
 
-interface SliceQuestion extends TopKQuestionOfTable {
+interface SliceQuestion extends Search {
   readonly excluded: readonly Tensor[];
   readonly slice: SearchSlice;
 }
@@ -125,7 +125,7 @@ function gatherNothing(queries: number): GatheredTopK {
 }
 
 /** Exclusions as they travel: strings, or int64 for every kind of integer id. */
-function excludedIds({ exclude, table }: TopKQuestionOfTable, queries: number): readonly Tensor[] {
+function excludedIds({ exclude, table }: Search, queries: number): readonly Tensor[] {
   if (exclude.length > 1 && exclude.length !== queries) {
     throw new WinnowError(
       "INVALID_ARGUMENT",

@@ -57,7 +57,7 @@ describe("a router's models", () => {
     const pinned = await bench.router.pin({ model: "movies" });
     pinned.release();
 
-    expect(bench.router.standing().models[0]).toMatchObject({ version: 8 });
+    expect(bench.router.clusterStatus().models[0]).toMatchObject({ version: 8 });
     expect(pinned.version).toBe(7);
   });
 

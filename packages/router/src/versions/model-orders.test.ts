@@ -5,7 +5,7 @@ import { OrderBook, RefusedRecords, isAbove, noSecret } from "@winnow/cluster";
 import type { OrderMark, OrderMessage, OrderedModel } from "@winnow/cluster";
 import { describe, expect, test } from "vitest";
 import { RequestContext } from "../request-context.ts";
-import type { WorkerStanding } from "../workers/cluster-standing.ts";
+import type { WorkerStatus } from "../workers/cluster-status.ts";
 import { ModelOrders } from "./model-orders.ts";
 
 const MODELS: readonly OrderedModel[] = [
@@ -27,7 +27,7 @@ class PretendedWorker {
     this.book = bookOn(clock);
   }
 
-  get standing(): WorkerStanding {
+  get status(): WorkerStatus {
     const { newest } = this.book;
     const order: OrderMark | undefined = newest && { number: newest.number, id: newest.id };
     return {
@@ -66,7 +66,7 @@ class Stage {
       environment,
       orders: bookOn(this.clock),
       settings: { orderPassMs: 1000, orderTimeoutMs: 5000 },
-      workers: () => this.workers.map(({ standing }) => standing),
+      workers: () => this.workers.map(({ status }) => status),
       connector: {
         tellOrder: async (address: string, { kind, signed }: OrderMessage) => {
           const { book } = reach(address);
@@ -97,7 +97,7 @@ describe("orders of models", () => {
 
     expect(stage.numbers()).toEqual([1, 1, 1]);
     expect(stage.router.laggards(order)).toEqual([]);
-    expect(stage.router.standing()).toEqual({ number: 1, following: 3, behind: 0 });
+    expect(stage.router.status()).toEqual({ number: 1, following: 3, behind: 0 });
   });
 
   test("that one worker refuses change nothing, and name the worker", async () => {
@@ -124,10 +124,10 @@ describe("orders of models", () => {
     expect(stage.router.laggards(order)).toEqual([
       { worker: "w1", reason: "not connected to this router", isLive: true },
     ]);
-    expect(stage.router.standing()).toEqual({ number: 1, following: 2, behind: 1 });
+    expect(stage.router.status()).toEqual({ number: 1, following: 2, behind: 1 });
     away!.isAnnounced = false;
     expect(stage.router.laggards(order)).toMatchObject([{ reason: "away", isLive: false }]);
-    expect(stage.router.standing()).toMatchObject({ behind: 0 });
+    expect(stage.router.status()).toMatchObject({ behind: 0 });
 
     away!.isConnected = true;
     await stage.clock.advanceSettled(1000);

@@ -19,7 +19,7 @@ import type {
   WorkerConnector,
 } from "@winnow/cluster";
 import type { RequestContext } from "../request-context.ts";
-import type { WorkerStanding } from "../workers/cluster-standing.ts";
+import type { WorkerStatus } from "../workers/cluster-status.ts";
 import type { RouterSettings } from "../router-settings.ts";
 
 /** What it lives on. */
@@ -29,7 +29,7 @@ export interface ModelOrdersParts {
   /** Closed by its owner. */
   readonly orders: OrderBook;
   readonly settings: Pick<RouterSettings, "orderTimeoutMs" | "orderPassMs">;
-  readonly workers: () => readonly WorkerStanding[];
+  readonly workers: () => readonly WorkerStatus[];
 }
 
 /** A worker that does not follow an order yet, and why, as far as this router knows. */
@@ -41,7 +41,7 @@ export interface Laggard {
 }
 
 /** How an order stands among the workers, for whoever watches a router. */
-export interface OrderStanding {
+export interface OrderStatus {
   /** Of the highest order known; 0: none was ever given. */
   readonly number: number;
   /** Live workers that follow it, and that do not. */
@@ -84,7 +84,7 @@ export class ModelOrders {
   }
 
   /** How the highest order known stands. */
-  standing(): OrderStanding {
+  status(): OrderStatus {
     const { newest } = this;
     const live = this.#parts.workers().filter(({ isLive }) => isLive);
     const behind = newest === undefined ? 0 : live.filter((each) => isBehind(each, newest)).length;
@@ -197,7 +197,7 @@ export class ModelOrders {
   }
 
   async #askAll(
-    workers: readonly WorkerStanding[],
+    workers: readonly WorkerStatus[],
     { signed, timeoutMs }: { readonly signed: string; readonly timeoutMs: number },
   ): Promise<readonly WorkerFailure[]> {
     const failures = await Promise.all(
@@ -215,7 +215,7 @@ export class ModelOrders {
   }
 }
 
-function isBehind({ order: followed }: WorkerStanding, order: OrderMark): boolean {
+function isBehind({ order: followed }: WorkerStatus, order: OrderMark): boolean {
   return followed === undefined || isAbove(order, followed);
 }
 

@@ -79,7 +79,7 @@ interface TableTarget {
 }
 
 /** One router's query within a batch. */
-export interface TopKAsk {
+export interface ScanAsk {
   readonly queries: number;
   readonly k: number;
   /** Ids never to be returned: none, one list for all queries, or one per query. */
@@ -91,7 +91,7 @@ export interface TopKAsk {
 /** Queries that share one scan; `vectors` holds the rows of all asks, in their order. */
 export interface TopKBatch {
   readonly target: TableTarget;
-  readonly asks: readonly TopKAsk[];
+  readonly asks: readonly ScanAsk[];
   /** float32 `[sum of queries, dim]`. */
   readonly vectors: Float32Array;
 }

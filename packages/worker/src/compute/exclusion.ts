@@ -3,7 +3,7 @@
 
 import type { Tensor } from "@winnow/core";
 
-import type { TopKAsk } from "./compute.ts";
+import type { ScanAsk } from "./compute.ts";
 import { ExclusionIndex, comparableIds } from "./exclusion-index.ts";
 import { unpackKeys } from "./packed-keys.ts";
 import type { ResidentPartition } from "./resident-table.ts";
@@ -47,7 +47,7 @@ export class ExclusionIndexes {
 
 /** Per query of all asks, in order: ascending global rows to leave out; `undefined` if none at all. */
 export function excludedRowsOf(
-  asks: readonly TopKAsk[],
+  asks: readonly ScanAsk[],
   partitions: readonly ResidentPartition[],
   indexes: ExclusionIndexes,
 ): (Uint32Array | undefined)[] | undefined {

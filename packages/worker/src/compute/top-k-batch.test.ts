@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
 import type { MemoryTable } from "./doubles/memory-model.ts";
-import type { TopKAsk } from "./compute.ts";
+import type { ScanAsk } from "./compute.ts";
 import {
   DIM,
   NAME,
@@ -17,7 +17,7 @@ import {
 } from "./fixtures/loaded-tables.ts";
 import { packKeys, unpackKeys } from "./packed-keys.ts";
 
-function ask(options: Partial<TopKAsk> = {}): TopKAsk {
+function ask(options: Partial<ScanAsk> = {}): ScanAsk {
   return { queries: 1, k: 5, excluded: [], rowsOnly: false, ...options };
 }
 
@@ -100,7 +100,7 @@ describe("topK", () => {
     const table = candidates(20, integers(Array.from({ length: 20 }, (_, row) => 1000 + row)));
     const client = await loaded(table);
     const vectors = (): Float32Array => Float32Array.of(1, 0, 0, 0, 1, 0);
-    const rowsOf = async (excluded: TopKAsk["excluded"]): Promise<number[][]> => {
+    const rowsOf = async (excluded: ScanAsk["excluded"]): Promise<number[][]> => {
       const answer = await client.topK({
         target: { ...NAME, table: 0, partitions: everyPartition(16) },
         asks: [ask({ queries: 2, k: 20, excluded })],

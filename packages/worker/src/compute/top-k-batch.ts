@@ -5,7 +5,7 @@ import type { Accelerator } from "@winnow/accelerator";
 import { WinnowError } from "@winnow/core";
 import type { TopKBlock } from "@winnow/core";
 
-import type { TopKAsk, TopKBatch, TopKScan } from "./compute.ts";
+import type { ScanAsk, TopKBatch, TopKScan } from "./compute.ts";
 import { excludedRowsOf } from "./exclusion.ts";
 import type { ExclusionIndexes } from "./exclusion.ts";
 import type { ResidentTable } from "./resident-table.ts";
@@ -49,7 +49,7 @@ export async function answerTopK(
 }
 
 /** The rows whose ids are wanted: of each ask that wants any, query after query, at most its k. */
-function wantedRows(block: TopKBlock, asks: readonly TopKAsk[]): Uint32Array {
+function wantedRows(block: TopKBlock, asks: readonly ScanAsk[]): Uint32Array {
   const rows = new Uint32Array(block.rows.length);
   let wanted = 0;
   let query = 0;

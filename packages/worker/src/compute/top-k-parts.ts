@@ -3,7 +3,7 @@
 
 import type { TopKBlock } from "@winnow/core";
 
-import type { PackedKeys, TopKAsk, TopKPart, TopKScan } from "./compute.ts";
+import type { PackedKeys, ScanAsk, TopKPart, TopKScan } from "./compute.ts";
 
 /** How many candidates of this block's query an ask takes. */
 export function countOf(block: TopKBlock, query: number, k: number): number {
@@ -13,7 +13,7 @@ export function countOf(block: TopKBlock, query: number, k: number): number {
 /** The answer to each ask, in their order. */
 export function partsOf(
   scan: Pick<TopKScan, "block" | "ids">,
-  asks: readonly TopKAsk[],
+  asks: readonly ScanAsk[],
 ): TopKPart[] {
   let firstQuery = 0;
   let firstId = 0;

@@ -7,7 +7,7 @@ import type { Announcement, OrderMark, RoutedVersion, RoutingTable } from "@winn
 import type { WorkerPeer } from "./worker-peer.ts";
 
 /** A worker as this router sees it now. */
-export interface WorkerStanding {
+export interface WorkerStatus {
   readonly id: WorkerId;
   readonly address: string;
   /** Whether it can be asked: a stream is open, and it neither drains nor is superseded. */
@@ -21,24 +21,24 @@ export interface WorkerStanding {
   readonly order: OrderMark | undefined;
 }
 
-/** The standing of each worker, ascending by id; `members` are the announcements of the store. */
-export function workerStandings(
+/** The status of each worker, ascending by id; `members` are the announcements of the store. */
+export function workerStatuses(
   peers: Iterable<WorkerPeer>,
   members: readonly Announcement[],
-): readonly WorkerStanding[] {
+): readonly WorkerStatus[] {
   const announced = new Map(members.map((member) => [member.workerId, member]));
-  const standings = Array.from(peers, (peer) => {
+  const statuses = Array.from(peers, (peer) => {
     const { id, askable, trusted, pending: questions } = peer;
     const said = askable ? peer.announcement : announced.get(id);
     const isLive = askable || (said !== undefined && said.state !== "draining");
     const { order } = said ?? peer.announcement ?? {};
     return { id, address: peer.address ?? "", askable, trusted, questions, isLive, order };
   });
-  return standings.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  return statuses.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 
 /** What is known beside the table. */
-export interface StandingFacts {
+export interface ClusterFacts {
   readonly table: RoutingTable;
   /** Intended replicas of each partition. */
   readonly replication: number;
@@ -49,16 +49,16 @@ export interface StandingFacts {
 }
 
 /** The cluster in numbers. */
-export interface ClusterStanding {
+export interface ClusterStatus {
   /** Number of the routing table in use. */
   readonly generation: number;
   readonly membershipAgeMs: number | undefined;
   /** Models that answer by default, ascending by name. */
-  readonly models: readonly ModelStanding[];
+  readonly models: readonly ModelStatus[];
 }
 
 /** The default version of one model. */
-export interface ModelStanding {
+export interface ModelStatus {
   readonly model: string;
   readonly version: number;
   /** Partitions with a replica ÷ partitions, 0…1. */
@@ -76,20 +76,20 @@ export interface PartitionCounts {
   readonly lost: number;
 }
 
-/** The standing of the cluster. */
-export function clusterStanding(facts: StandingFacts): ClusterStanding {
+/** The status of the cluster. */
+export function clusterStatus(facts: ClusterFacts): ClusterStatus {
   const { table, membershipAgeMs } = facts;
   const intended = Math.min(facts.replication, facts.workers);
   const models = [...table.models.values()].flatMap(({ name, versions, serving }) => {
     const version = versions.find(
       ({ key }) => key.version === serving?.version && key.fingerprint === serving.fingerprint,
     );
-    return version === undefined ? [] : [modelStanding(name, version, intended)];
+    return version === undefined ? [] : [modelStatus(name, version, intended)];
   });
   return { generation: table.generation, membershipAgeMs, models };
 }
 
-function modelStanding(model: string, routed: RoutedVersion, intended: number): ModelStanding {
+function modelStatus(model: string, routed: RoutedVersion, intended: number): ModelStatus {
   const counts = { covered: 0, underreplicated: 0, lost: 0 };
   for (const { replicas } of routed.tables) {
     for (const { length } of replicas) {

@@ -13,7 +13,7 @@ const THREE_MINUTES_MS = 180_000;
 test("a whole cluster covers every partition of both tables", async () => {
   const bench = await RouterBench.started({ held: twice });
 
-  expect(bench.router.standing().models).toEqual([
+  expect(bench.router.clusterStatus().models).toEqual([
     {
       model: "movies",
       version: 7,
@@ -25,14 +25,14 @@ test("a whole cluster covers every partition of both tables", async () => {
 
 test("a dead worker leaves partitions with one replica, a second one partitions with none", async () => {
   const bench = await RouterBench.started({ held: twice });
-  const before = bench.router.standing().generation;
+  const before = bench.router.clusterStatus().generation;
 
   bench.network.kill(bench.workers[2]!);
   await bench.clock.advanceSettled(100);
-  const oneGone = bench.router.standing();
+  const oneGone = bench.router.clusterStatus();
   bench.network.kill(bench.workers[0]!);
   await bench.clock.advanceSettled(100);
-  const twoGone = bench.router.standing();
+  const twoGone = bench.router.clusterStatus();
 
   expect(oneGone.models[0]).toMatchObject({
     coverage: 1,
@@ -49,7 +49,7 @@ test("a dead worker leaves partitions with one replica, a second one partitions 
 test("a cluster of one worker cannot have two replicas, and lacks none", async () => {
   const bench = await RouterBench.started({ held: [[0, 1, 2, 3]] });
 
-  const { partitions } = bench.router.standing().models[0]!;
+  const { partitions } = bench.router.clusterStatus().models[0]!;
 
   expect(partitions).toEqual({ covered: 8, underreplicated: 0, lost: 0 });
 });
@@ -59,14 +59,14 @@ test("tells how old the membership view is", async () => {
 
   await bench.clock.advanceSettled(THREE_MINUTES_MS);
 
-  expect(bench.router.standing().membershipAgeMs).toBe(bench.clock.nowMs());
+  expect(bench.router.clusterStatus().membershipAgeMs).toBe(bench.clock.nowMs());
 });
 
 test("knows of no model and no age before anything was heard", () => {
   const bench = new RouterBench({ held: twice });
   bench.membership.silence();
 
-  expect(bench.router.standing()).toEqual({
+  expect(bench.router.clusterStatus()).toEqual({
     generation: 1,
     membershipAgeMs: undefined,
     models: [],
