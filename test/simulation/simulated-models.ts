@@ -27,9 +27,9 @@ import { Attributes } from "../../packages/model/src/saved-model/graph/attribute
 import type { GraphValue } from "../../packages/model/src/saved-model/graph/graph-value.ts";
 import type { SignatureGraph } from "../../packages/model/src/saved-model/graph/signature-graph.ts";
 import { checkVocabularies } from "../../packages/model/src/saved-model/graph/vocabulary-reach.ts";
-import { planKeys } from "../../packages/model/src/saved-model/key-plan.ts";
-import type { KeyPlan } from "../../packages/model/src/saved-model/key-plan.ts";
-import type { TextVocabulary } from "../../packages/model/src/saved-model/stored-table.ts";
+import { planKeys } from "../../packages/model/src/saved-model/partitions/key-plan.ts";
+import type { KeyPlan } from "../../packages/model/src/saved-model/partitions/key-plan.ts";
+import type { TextVocabulary } from "../../packages/model/src/saved-model/partitions/stored-table.ts";
 import { parseTextVocabulary } from "../../packages/model/src/saved-model/text-vocabulary.ts";
 import { digestOf, fingerprintOf } from "../../packages/model/src/saved-model/version-directory.ts";
 import { seededRandom } from "./virtual-time.ts";

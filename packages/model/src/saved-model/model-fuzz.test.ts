@@ -17,7 +17,7 @@ import { expect, test } from "vitest";
 import { openModelVersion } from "../model-directory.ts";
 import { parseManifest } from "./checksum-manifest.ts";
 import { readTensorProto } from "./graph/tensor-proto.ts";
-import { readTableEntries } from "./leveldb-table.ts";
+import { readTableEntries } from "./bundle/leveldb-table.ts";
 import {
   FuzzSource,
   mutatedBytes,
@@ -27,8 +27,8 @@ import {
   recordFile,
   snappyStream,
 } from "./fixtures/model-fuzz.ts";
-import { decompressSnappy } from "./snappy.ts";
-import type { TextVocabulary } from "./stored-table.ts";
+import { decompressSnappy } from "./bundle/snappy.ts";
+import type { TextVocabulary } from "./partitions/stored-table.ts";
 import { parseTextVocabulary } from "./text-vocabulary.ts";
 import { temporaryDirectory } from "./fixtures/version-directory.ts";
 import { requestsOf } from "./warm-up.ts";

@@ -21,7 +21,7 @@ import type { SharedParts } from "./graph/signature-program.ts";
 import { INITIALISER_SIGNATURE } from "./graph/table-contents.ts";
 import { TableRegistry } from "./graph/table-registry.ts";
 import { checkVocabularies } from "./graph/vocabulary-reach.ts";
-import type { StoredTable } from "./stored-table.ts";
+import type { StoredTable } from "./partitions/stored-table.ts";
 import { GRAPH_FILE } from "./version-directory.ts";
 import { VersionFiles } from "./version-files.ts";
 import { readWarmUp } from "./warm-up.ts";

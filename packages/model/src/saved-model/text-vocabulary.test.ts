@@ -1,7 +1,7 @@
 // Text vocabularies against what TensorFlow 2.21 answered for the same files.
 
 import { describe, expect, test } from "vitest";
-import type { TextVocabulary } from "./stored-table.ts";
+import type { TextVocabulary } from "./partitions/stored-table.ts";
 import { parseTextVocabulary } from "./text-vocabulary.ts";
 
 const LINES: TextVocabulary = {

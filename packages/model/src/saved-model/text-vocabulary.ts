@@ -4,7 +4,7 @@
 // An empty line is refused, as TensorFlow refuses it.
 
 import { StringColumn, type Tensor, WinnowError, excerpt } from "@winnow/core";
-import type { TextVocabulary } from "./stored-table.ts";
+import type { TextVocabulary } from "./partitions/stored-table.ts";
 
 const WHOLE_LINE = -2;
 const LINE_NUMBER = -1;

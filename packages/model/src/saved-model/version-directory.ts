@@ -13,7 +13,7 @@ import {
   MANIFEST_FILE,
   parseManifest,
 } from "./checksum-manifest.ts";
-import { type ReadAccount, RegionFile, fileError } from "./region.ts";
+import { type ReadAccount, RegionFile, fileError } from "./bundle/region.ts";
 
 /** Name of the file that makes a directory a SavedModel. */
 export const GRAPH_FILE = "saved_model.pb";

@@ -3,7 +3,7 @@
 import { appendFileSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { TextVocabulary } from "./stored-table.ts";
+import type { TextVocabulary } from "./partitions/stored-table.ts";
 import { floats, temporaryDirectory, writeVersionOf } from "./fixtures/version-directory.ts";
 import { VersionFiles } from "./version-files.ts";
 

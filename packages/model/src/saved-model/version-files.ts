@@ -12,11 +12,11 @@ import {
   assertAsListed,
   assertListed,
 } from "./checksum-manifest.ts";
-import { type TableReading, readTable } from "./partition-reading.ts";
-import type { ReadAccount } from "./region.ts";
-import { type StoredRegion, storedRegionOf } from "./stored-region.ts";
-import type { StoredTable, StoredTensor, TextVocabulary } from "./stored-table.ts";
-import { type BundleEntry, TensorBundle } from "./tensor-bundle.ts";
+import { type TableReading, readTable } from "./partitions/partition-reading.ts";
+import type { ReadAccount } from "./bundle/region.ts";
+import { type StoredRegion, storedRegionOf } from "./partitions/stored-region.ts";
+import type { StoredTable, StoredTensor, TextVocabulary } from "./partitions/stored-table.ts";
+import { type BundleEntry, TensorBundle } from "./bundle/tensor-bundle.ts";
 import { parseTextVocabulary } from "./text-vocabulary.ts";
 import {
   GRAPH_FILE,

@@ -9,8 +9,8 @@ import { WinnowError, elementCount, signatureOf } from "@winnow/core";
 import type { ProtobufReader, SignatureProgram, Tensor, WarmUpRequest } from "@winnow/core";
 import { messageReader } from "./message.ts";
 import { readShape, readTensorProto } from "./graph/tensor-proto.ts";
-import { recordsOf } from "./record-file.ts";
-import { type ReadAccount, RegionFile } from "./region.ts";
+import { recordsOf } from "./bundle/record-file.ts";
+import { type ReadAccount, RegionFile } from "./bundle/region.ts";
 
 /** Relative to the version directory. */
 const WARM_UP_FILE = "assets.extra/tf_serving_warmup_requests";

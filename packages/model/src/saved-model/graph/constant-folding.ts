@@ -4,7 +4,7 @@
 import { WinnowError, elementCount, isHostOperation, runHostStep } from "@winnow/core";
 import type { Attribute, HostStep, Tensor, VocabularyIndex } from "@winnow/core";
 import type { AttributeValue, Attributes } from "./attributes.ts";
-import { typeName } from "../data-type.ts";
+import { typeName } from "../bundle/data-type.ts";
 
 /** An operation with constant inputs. */
 export interface ConstantCall {

@@ -2,7 +2,7 @@
 
 import { WinnowError, isDtype } from "@winnow/core";
 import type { Dtype } from "@winnow/core";
-import { dtypeOfNumber, typeName } from "../data-type.ts";
+import { dtypeOfNumber, typeName } from "../bundle/data-type.ts";
 
 /** Element types of graph values; the last three never leave the graph. */
 export type GraphDtype = Dtype | "resource" | "variant" | "invalid";

@@ -5,7 +5,7 @@
 
 import { elementCount } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
-import type { StoredTensor } from "../stored-table.ts";
+import type { StoredTensor } from "../partitions/stored-table.ts";
 import type { Attributes } from "./attributes.ts";
 import type { GraphDtype } from "./graph-dtype.ts";
 

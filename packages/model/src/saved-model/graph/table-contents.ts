@@ -3,7 +3,7 @@
 
 import { WinnowError, excerpt, indexVocabularies } from "@winnow/core";
 import type { Tensor, Vocabulary, VocabularyIndex } from "@winnow/core";
-import type { TextVocabulary } from "../stored-table.ts";
+import type { TextVocabulary } from "../partitions/stored-table.ts";
 import type { VersionFiles } from "../version-files.ts";
 import type { GraphValue } from "./graph-value.ts";
 import { GraphWalk } from "./graph-walk.ts";

@@ -3,7 +3,7 @@
 
 import { partitionCountOf } from "@winnow/core";
 import type { CandidateTable, KeyedTable, TableKeys, Tensor } from "@winnow/core";
-import type { StoredTable, StoredTensor } from "../stored-table.ts";
+import type { StoredTable, StoredTensor } from "../partitions/stored-table.ts";
 import type { VersionFiles } from "../version-files.ts";
 import type { GraphValue } from "./graph-value.ts";
 

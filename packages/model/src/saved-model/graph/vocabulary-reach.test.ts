@@ -3,7 +3,7 @@
 import { indexVocabularies, stringTensor } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import { describe, expect, test } from "vitest";
-import type { StoredTable, TextVocabulary } from "../stored-table.ts";
+import type { StoredTable, TextVocabulary } from "../partitions/stored-table.ts";
 import { Attributes } from "./attributes.ts";
 import type { AttributeValue } from "./attributes.ts";
 import { constantValue } from "./graph-value.ts";

@@ -12,7 +12,7 @@
 
 import { WinnowError, excerpt } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
-import type { StoredTable, StoredTensor, TextVocabulary } from "../stored-table.ts";
+import type { StoredTable, StoredTensor, TextVocabulary } from "../partitions/stored-table.ts";
 import type { GraphValue, OperationNode } from "./graph-value.ts";
 import { integerOf } from "./graph-value.ts";
 import type { SignatureGraph } from "./signature-graph.ts";

@@ -11,9 +11,9 @@ import {
   type Dtype,
   type StringColumn,
 } from "@winnow/core";
-import { numberOfDtype } from "../data-type.ts";
-import { columnBytes, encodeStringHeader } from "../string-encoding.ts";
-import { dataFileName } from "../tensor-bundle.ts";
+import { numberOfDtype } from "../bundle/data-type.ts";
+import { columnBytes, encodeStringHeader } from "../bundle/string-encoding.ts";
+import { dataFileName } from "../bundle/tensor-bundle.ts";
 import { type WrittenEntry, encodeTable } from "./table-writer.ts";
 
 const encoder = new TextEncoder();

@@ -12,8 +12,8 @@ import {
   hasRealModels,
   temporaryDirectory,
   writeVersionOf,
-} from "./fixtures/version-directory.ts";
-import type { WrittenTensor } from "./writer/bundle-writer.ts";
+} from "../fixtures/version-directory.ts";
+import type { WrittenTensor } from "../writer/bundle-writer.ts";
 
 const directory = path.join(temporaryDirectory(), "1");
 

@@ -17,7 +17,7 @@ import {
   idsOf,
   sumOfShares,
   valuesOf,
-} from "./fixtures/stored-table.ts";
+} from "../fixtures/stored-table.ts";
 import type { StoredTable } from "./stored-table.ts";
 import {
   REAL_MODELS,
@@ -25,8 +25,8 @@ import {
   hasRealModels,
   temporaryDirectory,
   writeVersionOf,
-} from "./fixtures/version-directory.ts";
-import { VersionFiles } from "./version-files.ts";
+} from "../fixtures/version-directory.ts";
+import { VersionFiles } from "../version-files.ts";
 
 const directory = path.join(temporaryDirectory(), "1");
 

@@ -4,9 +4,9 @@ import path from "node:path";
 import { type Tensor, partitionOfBytes, partitionOfInteger, stringTensor } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { checksumsOf, keyedTable, sumOfShares, valuesOf } from "./fixtures/stored-table.ts";
-import { floats, temporaryDirectory, writeVersionOf } from "./fixtures/version-directory.ts";
-import { VersionFiles } from "./version-files.ts";
+import { checksumsOf, keyedTable, sumOfShares, valuesOf } from "../fixtures/stored-table.ts";
+import { floats, temporaryDirectory, writeVersionOf } from "../fixtures/version-directory.ts";
+import { VersionFiles } from "../version-files.ts";
 
 const directory = path.join(temporaryDirectory(), "1");
 

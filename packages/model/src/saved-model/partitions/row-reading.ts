@@ -8,8 +8,8 @@
 
 import { WinnowError, checksumConstant, shiftRegister } from "@winnow/core";
 import type { RowChecks } from "@winnow/core";
-import type { ChunkGenerator } from "../model-version.ts";
-import type { Region } from "./region.ts";
+import type { ChunkGenerator } from "../../model-version.ts";
+import type { Region } from "../bundle/region.ts";
 
 const CHUNK_BYTES_MAX = 4 * 2 ** 20;
 

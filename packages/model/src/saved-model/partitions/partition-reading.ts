@@ -11,8 +11,8 @@ import {
   checksumShare,
   rowRangeOf,
 } from "@winnow/core";
-import type { PartitionReader } from "../model-version.ts";
-import { elementBytes, tensorOver } from "./data-type.ts";
+import type { PartitionReader } from "../../model-version.ts";
+import { elementBytes, tensorOver } from "../bundle/data-type.ts";
 import { type KeyPlan, planKeys } from "./key-plan.ts";
 import { RowReading, type RowMatrix, constantShare } from "./row-reading.ts";
 import type { StoredTable } from "./stored-table.ts";
@@ -22,7 +22,7 @@ import {
   layOutStrings,
   lengthChecksumShare,
   readStringRange,
-} from "./string-region.ts";
+} from "../bundle/string-region.ts";
 
 /** A table whose partitions can be opened. */
 export interface TableReading {

@@ -2,10 +2,10 @@
 // the checkpoint would, so that one way of reading and one checksum serve both.
 
 import { type TableSource, type Tensor, type Dtype, extendRegister } from "@winnow/core";
-import { type Region, memoryRegion } from "./region.ts";
+import { type Region, memoryRegion } from "../bundle/region.ts";
 import type { StoredTensor } from "./stored-table.ts";
-import { columnBytes, encodeStringHeader } from "./string-encoding.ts";
-import type { TensorBundle } from "./tensor-bundle.ts";
+import { columnBytes, encodeStringHeader } from "../bundle/string-encoding.ts";
+import type { TensorBundle } from "../bundle/tensor-bundle.ts";
 
 /** A stored tensor that can be read. */
 export interface StoredRegion {

@@ -14,7 +14,7 @@ import {
   wholeOf,
 } from "@winnow/core";
 import type { ProtobufReader } from "@winnow/core";
-import { messageReader } from "./message.ts";
+import { messageReader } from "../message.ts";
 import { dtypeOfNumber, elementBytes, tensorOver, typeName } from "./data-type.ts";
 import { readTableEntries } from "./leveldb-table.ts";
 import { type ReadAccount, type Region, RegionFile } from "./region.ts";
