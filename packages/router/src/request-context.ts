@@ -1,6 +1,6 @@
 // How long one request is worth working on: until its deadline, and while its client is there. The HTTP
-// or gRPC door makes one context per request and passes it down; whoever works on the request takes its
-// deadline and its signal from there. So the deadline has one timer, and every end of a request (deadline,
+// or gRPC door makes one context per request and passes it down; all code that works on the request takes
+// its deadline and its signal from there. So the deadline has one timer, and every end of a request (deadline,
 // client, a router that closes) is one reason, told to the work and to the client alike.
 //
 //   door: new ─▶ deadlineMs, signal ─▶ router, scatter, workers

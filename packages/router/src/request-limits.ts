@@ -1,6 +1,6 @@
 // What one request may ask, each limit said once. The numbers are settings of the router
 // (`RouterSettings`); the HTTP and gRPC doors read them from the predictor they answer from
-// (`Predictor.limits`); and whoever finds a request above a limit refuses it by a function of this file.
+// (`Predictor.limits`); and code that finds a request above a limit refuses it by a function of this file.
 // So REST, gRPC and the router name the same number in the same words, whichever of them looks first.
 // What is above a limit is the client's to change: INVALID_ARGUMENT, with the limit in the message.
 
@@ -20,7 +20,7 @@ export interface RequestLimits {
   readonly excludedIdsMax: number;
   /**
    * Default 1 MiB. Bytes of all excluded ids of one request; each part of its search takes its lists
-   * along to every worker. More excludes more or longer ids, and holds up whoever comes behind.
+   * along to every worker. More excludes more or longer ids, and delays the searches behind it.
    */
   readonly excludedBytesMax: number;
   /** Default 8 MiB. Bytes of the keys of one look-up. */

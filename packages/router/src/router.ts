@@ -44,7 +44,7 @@ import { WarmUp } from "./versions/warm-up.ts";
 import { WorkerLinks } from "./workers/worker-links.ts";
 import type { SavedWorkers } from "./workers/worker-links.ts";
 
-/** What a router needs of the world. It ends none of these; whoever made them does. */
+/** What a router needs of its process, which also closes these: the router does not. */
 export interface RouterDependencies {
   readonly environment: Environment;
   readonly connector: WorkerConnector;

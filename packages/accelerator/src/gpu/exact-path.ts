@@ -1,7 +1,8 @@
-// The roads that are always open. `exactCandidates` scores every row of every extent on the device and
-// keeps the best on the host: for tables full of ties, for magnitudes beyond the bounds, for k beyond
-// the fast path. `hostBlock` brings the rows back and runs the reference scan: for queries with NaN
-// or infinities, whose scores no integer arithmetic holds. Both go step by step, in bounded memory.
+// The two searches that have no preconditions, for queries that the fast path cannot answer.
+// `exactCandidates` scores every row of every extent on the device and keeps the best on the host: for
+// tables full of ties, for magnitudes beyond the bounds, for k beyond the fast path. `hostBlock` copies
+// the rows to the host and runs the reference scan: for queries with NaN or infinities, whose scores no
+// integer arithmetic holds. Both go step by step, in bounded memory.
 
 import { WinnowError, mergeTopK } from "@winnow/core";
 import type { TopKBlock } from "@winnow/core";
@@ -20,7 +21,7 @@ import type { Extent } from "./slab.ts";
 /** Bytes of rows that come back to the host in one step. */
 const READ_BYTES = 2 ** 24;
 
-/** What the two roads run on. */
+/** What both searches run on. */
 export interface ExactMeans {
   readonly device: GpuDevice;
   readonly scratch: Scratch;

@@ -45,7 +45,7 @@ export type AdmissionLimits = Pick<
   readonly smallRowsMax: number;
 };
 
-/** What admission goes by. */
+/** What admission needs of the router. */
 export interface AdmissionParts {
   readonly clock: Clock;
   /** Rows answered per ms by a busy cluster; `undefined` where that is not known. */
@@ -80,7 +80,7 @@ export class Admission {
       throw this.#refusal("requests", `with ${inFlightRequestsMax} requests`);
     }
     const isSmall = rows <= smallRowsMax;
-    // The only request is admitted whatever its size, which the request limits bound.
+    // Where no rows are under way, any size is admitted; the request limits bound it.
     if (!isSmall && this.#rows > 0 && this.#rows + rows > waitingRowsMax) {
       throw this.#refusal("rows", `with ${this.#rows} searches`);
     }

@@ -17,11 +17,11 @@ import type { RequestLimits } from "../request-limits.ts";
 import { requestCost } from "./search-cost.ts";
 import type { SliceLimits } from "./search-cost.ts";
 
-/** What a request asks for beside its inputs, made fit for the program, and its size. */
+/** What a request asks for beside its inputs, made fit for the program, and its cost. */
 export interface CheckedRequest {
-  /** What its searches are reckoned at. */
+  /** The cost of its searches and look-ups: `requestCost`. */
   readonly rows: number;
-  /** Asked instead of every search's own k: at most the rows of the smallest table searched. */
+  /** The k of every search, instead of the program's: at most the rows of the smallest table searched. */
   readonly k: number | undefined;
   readonly exclude: readonly Tensor[];
 }

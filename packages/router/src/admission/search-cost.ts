@@ -1,6 +1,6 @@
-// What a request is reckoned at, in rows: one per query vector, more where a large k or long vectors
-// leave room for fewer of them in a slice. A full slice costs `sliceQueriesMax`, whatever fills it; ids
-// to exclude and long keys travel with a slice and count beside it, by their bytes.
+// The cost of a request, in rows: one row per query vector, more where a large k or long vectors leave
+// room for fewer vectors in a slice. A full slice costs `sliceQueriesMax` rows, whatever fills it; excluded
+// ids and long keys travel with a slice and cost rows in addition, by their bytes.
 //
 //   4096 queries, one list of 512 KiB for all:  16 slices of 256 queries, each with the list
 //                                               16 × (256 + 128) rows
@@ -16,7 +16,7 @@ export type SliceLimits = Pick<
   "sliceQueriesMax" | "sliceCandidatesMax" | "sliceBytesMax"
 >;
 
-/** What makes a query vector dear. */
+/** What one query vector costs depends on these. */
 interface SearchShape {
   readonly dim: number;
   readonly k: number;
@@ -31,7 +31,7 @@ interface SearchSize extends SearchShape {
 
 /** Some of a search's queries, which travel together. */
 export interface SearchSlice extends RowRange {
-  /** What it is reckoned at. */
+  /** Its cost. */
   readonly rows: number;
   /** Bytes of the ids that are excluded from them. */
   readonly idBytes: number;
@@ -49,7 +49,10 @@ export function rowsOfBytes(bytes: number, limits: SliceLimits): number {
   return (bytes * limits.sliceQueriesMax) / limits.sliceBytesMax;
 }
 
-/** Cuts a search. Lists of single queries fill a slice as their vectors do; one for all goes with each. */
+/**
+ * Cuts a search. Exclusion lists of single queries fill a slice as their vectors do; one list for all goes
+ * with each slice.
+ */
 export function cutSearch(search: SearchSize, limits: SliceLimits): SearchSlice[] {
   const { queries, dim, excludedBytes } = search;
   const queriesMax = sliceQueriesOf(search, limits);

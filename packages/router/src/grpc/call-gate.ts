@@ -1,6 +1,6 @@
-// What every call passes that the door (`cluster/src/grpc-door`) has let in, health checks and watches
-// included: it is known until its end, cut when the server must end, and whatever text it ends with is
-// short.
+// An interceptor of every call that the door (`cluster/src/grpc-door`) has let in, health checks and
+// watches included: it counts the call until its end, cuts it when the server must end, and shortens the
+// text of its status.
 
 import { ServerInterceptingCall, ServerListenerBuilder, status } from "@grpc/grpc-js";
 import type { ServerInterceptor } from "@grpc/grpc-js";
@@ -9,7 +9,7 @@ import { cutDetails } from "./status-details.ts";
 type Intercepted = Parameters<ServerInterceptor>[1];
 type Method = Parameters<ServerInterceptor>[0];
 
-/** Knows calls, and cuts them. */
+/** Counts open calls, and cuts them. */
 export class CallGate {
   readonly #idle: (() => void)[] = [];
   readonly #calls = new Set<Intercepted>();

@@ -1,4 +1,4 @@
-// What the gRPC side tells whoever keeps metrics. It is told, not asked, and must not throw.
+// The calls of the gRPC side, as an observer hears of them (metrics do). An observer must not throw.
 
 import type { GiveUpReason } from "@winnow/core";
 

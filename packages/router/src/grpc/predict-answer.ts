@@ -11,7 +11,7 @@ import type { Tensor } from "@winnow/core";
 import { planTensorProto, writeTensorProto } from "./tensors/tensor-proto-writer.ts";
 import type { TensorPlan } from "./tensors/tensor-proto-writer.ts";
 
-/** What is answered. */
+/** The content of a `PredictResponse`. */
 export interface PredictAnswer {
   readonly model: string;
   readonly version: number;

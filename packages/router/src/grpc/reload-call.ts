@@ -1,5 +1,5 @@
 // HandleReloadConfigRequest: a new list of models for a running server. The lists are the workers', so
-// this is UNIMPLEMENTED unless whoever runs the router says what a reload does.
+// this is UNIMPLEMENTED unless the process that runs the router passes a `ReloadModels`.
 
 import { WinnowError, excerpt } from "@winnow/core";
 import type { RequestContext } from "../request-context.ts";

@@ -1,4 +1,4 @@
-// The bytes of a request's body, from the socket to whoever parses them. What has arrived is held
+// The bytes of a request's body, from the socket to its parser. The bytes that have arrived are held
 // against the memory of all bodies (`core/src/transfers.ts`), packed or not, until the handler closes the body;
 // reading ends with the body, with the client, with the request's deadline, or because the body is too
 // long, too slow, or in the way of others, and each of these ends gives its memory back.
@@ -19,7 +19,7 @@ import { RefusedBody } from "./http-answer.ts";
 export const leaveWanted: WeakMap<IncomingMessage, ServerResponse> = new WeakMap();
 
 const CLIENT_LEFT = "The client closed the connection";
-/** What an unpacker takes beside what it has unpacked: its window and its buffers. */
+/** Memory of an unpacker beside the bytes it has unpacked: its window and its buffers. */
 const UNPACKER_BYTES = 64 * 1024;
 /** Pieces of a body that are shorter are copied together. */
 const OWN_PIECE_BYTES = 16 * 1024;
@@ -32,7 +32,7 @@ const SLICE_BYTES = 1024 * 1024;
 export interface RequestBody {
   /** How long it is. */
   readonly bytes: number;
-  /** Its bytes in order, given up by the body: nobody else has them. Empty when called again. */
+  /** Its bytes in order, which the caller owns from then on. Empty when called again. */
   take(): Buffer[];
   /** Holds so many bytes from now on; false, and nothing changes, where there is no memory for more. */
   hold(bytes: number): boolean;
@@ -52,7 +52,7 @@ export async function gatherBytes(body: RequestBody): Promise<Uint8Array<ArrayBu
   const chunks = body.take().toReversed();
   let at = 0;
   let pausedAt = 0;
-  // What is copied is let go of at once, lest a body take its memory twice.
+  // Each chunk is dropped as soon as it is copied, so that a body does not take its memory twice.
   for (let chunk = chunks.pop(); chunk !== undefined; chunk = chunks.pop()) {
     bytes.set(chunk, at);
     at += chunk.length;
@@ -108,7 +108,7 @@ class Pieces {
       piece.length >= OWN_PIECE_BYTES && 2 * piece.length >= piece.buffer.byteLength;
     if (!isFirst && !isWorthIt) return this.#copy(piece);
     this.#seal();
-    // Nearly every body is one piece: a copy of it only where it would hold on to much more.
+    // Nearly every body is one piece, which is copied only where it is a view of much more memory.
     const isCheap = 2 * piece.length >= Math.min(piece.buffer.byteLength, BLOCK_BYTES_MIN);
     this.#pieces.push(isCheap ? piece : Buffer.from(piece));
   }

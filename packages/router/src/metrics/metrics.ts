@@ -1,7 +1,7 @@
 // What a router tells Prometheus. The names are Winnow's; two of TensorFlow Serving's stand beside
 // them (`:tensorflow:serving:request_count` and `request_latency`), because dashboards and alerts of
 // those who come from it are built on these. A model's name is a label only if the router knows the
-// model: names come from URLs, and a label per invented name would be memory for whoever asks.
+// model: names come from URLs, and a label per invented name would let any client take memory.
 
 import {
   Counter,

@@ -27,7 +27,7 @@ export function gatherTopK(parts: readonly ScatterPart[], k: number): GatheredTo
   return { merged, replies };
 }
 
-/** What the whole answer should hold. */
+/** What the joined answer holds. */
 export interface TopKAnswerShape {
   readonly table: CandidateTable;
   readonly k: number;

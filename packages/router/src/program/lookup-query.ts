@@ -23,7 +23,7 @@ export interface Lookup {
   readonly signal: AbortSignal;
 }
 
-/** Few partitions go to whoever has least to do; more follow the table's plan. */
+/** Up to so many partitions go to the replicas with the least to do; more follow the table's plan. */
 const FEW_PARTITIONS = 4;
 const VALUE_BYTES = 4;
 const KEY_BYTES_OVERHEAD = 8;

@@ -61,7 +61,7 @@ export function executorsOf(
   };
 }
 
-/** Every slice under way listens to the request's signal; their number is bounded elsewhere. */
+/** Every slice under way listens to the request's signal; `slicesAtOnce` bounds their number per step. */
 function allowListeners(signal: AbortSignal): void {
   setMaxListeners(0, signal);
 }

@@ -11,7 +11,7 @@ import { executorsOf } from "./program-execution.ts";
 import type { RequestContext } from "../request-context.ts";
 import type { RequestScope, TableQueryParts } from "../scatter/table-query.ts";
 
-/** What is run, on what, within what. */
+/** A request, the version and generation it runs on, and its context. */
 export interface VersionRun {
   readonly loaded: LoadedProgram;
   readonly version: VersionKey;
@@ -22,7 +22,7 @@ export interface VersionRun {
   readonly k?: number | undefined;
   readonly exclude?: readonly Tensor[];
   readonly allowPartial?: boolean;
-  /** What admission said; left out, it is due at once and not reckoned with. */
+  /** Its admission; a run without one (a warm-up) is due at once and counts for nothing. */
   readonly admitted?: Admitted;
   readonly context: RequestContext;
 }

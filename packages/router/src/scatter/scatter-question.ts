@@ -1,10 +1,10 @@
-// What a scatter is asked and how it may end.
+// The input of a scatter, and the ways it may end.
 
 import type { VersionKey, WinnowError } from "@winnow/core";
 import type { RoutedTable, RoutingTable, WorkerAnswer, WorkerAsk } from "@winnow/cluster";
 import type { ScatterPart } from "./slot.ts";
 
-/** What is asked. */
+/** A question to some partitions of one table. */
 export interface ScatterQuestion {
   readonly version: VersionKey;
   /** Position in the program's tables. */
@@ -16,8 +16,8 @@ export interface ScatterQuestion {
   /** Whether its partitions count for the coverage of the answer. */
   readonly countsCoverage: boolean;
   /**
-   * Bytes of the ids it excludes, or of the longest key it looks up: what makes a question large however
-   * few instances it is for. Beyond `resendBytesMax` it is sent to nobody else.
+   * Bytes of the ids it excludes, or of the longest key it looks up: these make a question large however
+   * few instances it is for. Beyond `resendBytesMax` it is sent to no second worker.
    */
   readonly idBytes: number;
   /** The question for some of the partitions. */

@@ -29,7 +29,7 @@ export interface ScatterParts {
   readonly peers: ReadonlyMap<WorkerId, WorkerPeer>;
   readonly budget: RetryBudget;
   readonly observer: RouterObserver;
-  /** While slices wait, every replica has more than enough to do. */
+  /** While slices wait, every replica is busy, and a hedge would only add load. */
   readonly limiter: { readonly waiting: number };
 }
 
@@ -71,7 +71,7 @@ class Scatter {
   readonly #resolve: (result: ScatterResult) => void;
   #roots: readonly Slot[] = [];
   #reason = "no replica";
-  /** Whether some worker may have computed in vain: another plan is then a second attempt. */
+  /** Whether some worker may have computed without an answer: another plan is then a second attempt. */
   #isCostly = false;
   #ended = false;
 
@@ -169,8 +169,8 @@ class Scatter {
   }
 
   /**
-   * Whether the question is too large to be sent to anybody else while its worker may answer: what held
-   * one worker up would hold up the next one too, and everybody behind it.
+   * Whether the question is too large to be sent to a second worker while its own may still answer: what
+   * delays one worker would delay the next one too, and all queries behind it.
    */
   get #isLarge(): boolean {
     return this.#question.idBytes > this.#parts.settings.resendBytesMax;
@@ -179,7 +179,7 @@ class Scatter {
   /** Sets the timers of a slot: first the hedge, then the attempt timeout. */
   #watch(slot: Slot): void {
     const { environment, settings } = this.#parts;
-    // It is as slow as it is large. Should its worker be gone, its stream ends, and with that the wait.
+    // A large question is slow because it is large. If its worker dies, its stream ends, and so does the wait.
     if (this.#isLarge) return;
     const { attemptTimeoutMs, ownLagMs } = settings;
     const isFirst = slot.parent === undefined && this.#question.attempt === "first";
@@ -204,7 +204,7 @@ class Scatter {
     });
   }
 
-  /** A worker that is busy gets half of the time there is, within bounds. */
+  /** A busy worker may take half of the time until the deadline, and `busyTimeoutMs` at most. */
   #mayTakeLonger({ askedAtMs }: Slot): boolean {
     const { environment, settings } = this.#parts;
     const halfMs = (this.#question.deadlineMs - askedAtMs) / 2;
@@ -260,7 +260,7 @@ class Scatter {
     this.#onNoAnswer(slot, failure.reason);
   }
 
-  /** A request that is under way at every worker that dies may be what kills them: it goes no further. */
+  /** A request that was under way at several workers when they died may have killed them: it is sent to no more. */
   #hasLostTooMany({ peer }: Slot): boolean {
     const { lostWorkers } = this.#question;
     lostWorkers.add(`${peer.id} ${peer.announcement?.incarnation ?? 0}`);

@@ -40,7 +40,7 @@ export interface Laggard {
   readonly isLive: boolean;
 }
 
-/** How an order stands among the workers, for whoever watches a router. */
+/** How many workers follow the order, for metrics. */
 export interface OrderStatus {
   /** Of the highest order known; 0: none was ever given. */
   readonly number: number;

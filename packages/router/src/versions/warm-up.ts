@@ -1,8 +1,8 @@
 // Replays the requests a version brings along, as soon as all of it can be asked and before anybody
 // else may. What is made at first use (dense models' buffers, connections, devices' kernels) is made
-// then. Requests that do not fit the model never come here: the worker refuses such a version. One
-// that fails here is told of and keeps nobody waiting, for workers unload the version before this one
-// once this one is ready everywhere, whatever a router thinks of it.
+// then. Requests that do not fit the model never come here: the worker refuses such a version. A request
+// that fails here is logged and ends the warm-up, and the version may be asked: workers unload the
+// version before it once it is ready everywhere, whether or not a router has warmed it up.
 //
 //   program ready, has requests ─▶ waits for all partitions ─▶ replays ─▶ may be asked
 //                                                                 └── time is up ──▶

@@ -1,6 +1,6 @@
 // How the cluster stands as this router sees it, in the numbers people watch: which version of each
 // model answers by default, how much of it can be answered, how many of its partitions lack a
-// replica, and what each worker is good for. Derived when somebody asks.
+// replica, and which workers may be asked. Computed on demand.
 
 import type { WorkerId } from "@winnow/core";
 import type { Announcement, OrderMark, RoutedVersion, RoutingTable } from "@winnow/cluster";

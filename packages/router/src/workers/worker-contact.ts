@@ -1,6 +1,6 @@
-// One worker's id: where it may be, and who was met there. Hints say where to look (`Contact`); a
-// stream on which the worker says who it is decides (`succession.ts` in the cluster package). What
-// anybody merely wrote takes nothing away: a stream that is open stays until somebody else was met.
+// One worker's id: the addresses where it may be, and the process met there. Hints name addresses
+// (`Contact`); only an announcement on a stream proves a worker (`succession.ts` in the cluster package). What
+// a record says closes no stream: an open one stays until another process has announced itself as the worker.
 //
 //   hints ──▶ call: one stream at a time, to one address, until its first announcement
 //               │ another worker's id, or a process that was replaced, or is the older of two that live
@@ -41,7 +41,7 @@ interface FollowedHint {
   notBeforeMs: number;
 }
 
-/** A stream to somebody who is not met yet. */
+/** A stream on which the worker has not yet announced itself. */
 interface Call {
   readonly channel: WorkerChannel;
   readonly hint: FollowedHint;
@@ -80,7 +80,7 @@ export class WorkerContact {
     return Math.min(Infinity, ...this.#hints.map(({ failures }) => failures));
   }
 
-  /** How long this process has listened in vain for an answer. */
+  /** How long this process has listened without an answer. */
   get silentMs(): number {
     return this.#silentMs;
   }
@@ -204,7 +204,7 @@ export class WorkerContact {
     this.#take(announcement);
   }
 
-  /** Somebody is met who was called. */
+  /** The process that was called has announced itself: this worker, or another one. */
   #answer(announcement: Announcement): void {
     const { channel, hint } = this.#call!;
     const { answers } = this.peer;
@@ -286,7 +286,7 @@ export class WorkerContact {
     call?.channel.close();
   }
 
-  /** Somebody else is where the worker was. */
+  /** Another worker answers at the address where this one was. */
   #loseLine(): void {
     const line = this.#line!;
     this.#line = undefined;

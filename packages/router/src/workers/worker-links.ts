@@ -1,8 +1,8 @@
-// Which workers this router knows. Others say where to look (`contact-book.ts`); the stream says what
-// is true (`worker-contact.ts`). A member that a healthy store no longer names is let go only when its
-// stream is dead too, so an empty, failed or flushed store takes nothing away from a cluster that answers.
-// Nor do names that somebody made up: there is room for so many workers, those that were met keep
-// theirs, and of the others only so many a second are called.
+// Which workers this router knows. Records and other workers name addresses (`contact-book.ts`); only the
+// stream to a worker proves what it holds (`worker-contact.ts`). A member that a healthy store no longer
+// names is let go only when its stream is dead too, so an empty, failed or flushed store removes no worker
+// that answers. Invented names remove none either: there is room for `workersMax` workers, those that were
+// met keep theirs, and of the others `callsPerSecond` are called.
 
 import { setGraceTimer } from "@winnow/core";
 import type { GraceTimer, WorkerId } from "@winnow/core";
@@ -130,8 +130,9 @@ export class WorkerLinks {
   }
 
   /**
-   * Takes up names that are not known yet. Where there are more than places, those that were called in
-   * vain make room, for others by turns, so that a name somebody made up keeps no real one out for long.
+   * Takes up names that are not known yet. Where there are more names than places, workers that were
+   * called without an answer give theirs to the others in rotation, so that invented names keep no real
+   * worker out for long.
    */
   #admitNamed(): void {
     const { settings, environment } = this.#parts;
@@ -233,5 +234,5 @@ export class WorkerLinks {
   }
 }
 
-/** Calls in vain after which a worker that was never met may make room for another. */
+/** Failed calls after which a worker that was never met may make room for another. */
 const TRIES_MIN = 2;

@@ -113,7 +113,7 @@ export class WorkerPeer {
     return this.#connected && this.#channel?.state === "open";
   }
 
-  /** Whether somebody lives there: an open stream on which pings are answered. */
+  /** Whether the worker is alive: it has an open stream and answers pings on it. */
   get answers(): boolean {
     return this.askable && this.#misses < this.#settings.suspectAfterMisses;
   }
@@ -159,7 +159,7 @@ export class WorkerPeer {
     const asked = this.#channel.ask(question, onReply);
     if (asked.state === "refused") return asked;
     this.#waiting.add(listener);
-    // Whoever was left in peace may have fallen silent meanwhile: the count begins with the question.
+    // A worker at rest is pinged seldom and may have fallen silent: the count begins with the question.
     const isRested = this.#heard && sentAtMs - this.#pingedAtMs >= this.#settings.pingIntervalMs;
     if (this.#isIdle && isRested) this.#ping(sentAtMs);
     this.#isIdle = false;

@@ -53,7 +53,7 @@ describe("Batcher", () => {
     expect(namesOf(batcher.next(0)?.queries)).toEqual(["b"]);
   });
 
-  test("a young query goes before a frame of hundreds, and a batch is filled past what fits not", () => {
+  test("a young query goes before a slice of hundreds, and later queries that fit pass one that does not", () => {
     const batcher = new Batcher<Named>({ queueRowsMax: 1000, batchRowsMax: 64 });
     batcher.offer(query("slice", { rows: 256, deadlineMs: 900, dueMs: 400 }));
     batcher.offer(query("young", { deadlineMs: 2000, dueMs: 104 }));

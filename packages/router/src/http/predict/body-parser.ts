@@ -1,5 +1,5 @@
 // Reads bodies: small ones at once, on the event loop, large ones in a thread, so that a small one never
-// waits for a large one. What comes of it is the same either way (`body-reading.ts`).
+// waits for a large one. Both ways give the same content or the same error (`body-reading.ts`).
 
 import type { Clock, HeldMemory } from "@winnow/core";
 import { WinnowError } from "@winnow/core";
@@ -27,7 +27,7 @@ export interface BodyParserParts {
 /** Reads bodies. */
 export class BodyParser {
   readonly #parts: BodyParserParts;
-  /** Reading one body has no break in it, so one document serves all. */
+  /** Bodies are read synchronously, one after the other, so one document serves all. */
   readonly #document: JsonReader;
   readonly #threads: ParserThreads;
 

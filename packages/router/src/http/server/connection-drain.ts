@@ -1,7 +1,7 @@
 // How a server stops without losing a request. `http.Server.close()` resets idle connections, and a
 // client may be writing to one of them at that moment; so only the listening socket is closed, every
 // answer from now on carries `Connection: close`, and connections end as their clients use them.
-// Who asks nothing for a while is closed then.
+// Connections without a request for a while are closed then.
 
 import type { Server } from "node:http";
 import { Server as NetServer } from "node:net";

@@ -22,7 +22,7 @@ export function keepRoom(
 ): void {
   /** Requests under way. */
   const open = new Map<Socket, number>();
-  /** Those without any, the longest first. */
+  /** Connections without a request, the longest idle first. */
   const resting = new Set<Socket>();
   server.maxConnections = connectionsMax + CLOSING_MAX;
 

@@ -1,6 +1,6 @@
 // One request and its answer on their connection: when its client has left, how the answer leaves, and
-// what becomes of a body that nobody wants any more. Exactly one answer is written for a request,
-// whoever comes first: the handler, the deadline, or the parser that finds the body malformed.
+// what becomes of the rest of a body once the request is answered. Exactly one answer is written for a
+// request, by the first of these: the handler, the deadline, the parser that finds the body malformed.
 //
 //   open ── answer ──▶ answered ── read by the client ─────────────▶ closed
 //     │                   └── reads nothing, or too slowly: cut ──▶
@@ -17,7 +17,7 @@ import type { FastifyReply } from "fastify";
 import { RequestContext } from "../../request-context.ts";
 import type { HttpAnswer } from "../http-answer.ts";
 
-/** What exchanges share. */
+/** What all exchanges of a server share. */
 export interface ExchangeParts {
   readonly clock: Clock;
   readonly answers: Transfers;

@@ -44,7 +44,7 @@ export interface HttpServer {
   drain(): Promise<void>;
   /** Stops at once; requests being answered are cut. */
   close(): Promise<void>;
-  /** What is held for clients now. */
+  /** The memory held for clients now. */
   held(): readonly HeldMemory[];
 }
 
@@ -177,7 +177,7 @@ class FastifyServer implements HttpServer {
     app.setErrorHandler((error, _request, reply) => {
       this.#send(this.#exchangeOf(reply), this.#failed(error), false);
     });
-    // Who waits for leave to send a body gets it when the body is wanted, not before it is refused.
+    // A client that waits for 100 Continue gets it when its body is read, not before it may be refused.
     app.server.on("checkContinue", (request, response) => {
       leaveWanted.set(request, response);
       app.server.emit("request", request, response);
