@@ -143,42 +143,42 @@ const MUTANTS = [
   ],
   [
     "a coding of another scale",
-    "search/search.cpp",
+    "search/query-batch.cpp",
     "->dimScales() != scales",
     "->dimScales().empty()",
     "searches",
   ],
   [
     "a part of the queries with another's exclusions",
-    "search/search-split.cpp",
-    "assign(rows + starts[start],",
+    "search/request-split.cpp",
+    "assign(rows + starts[range.start],",
     "assign(rows,",
     "searches",
   ],
   [
     "a part of the queries without a mask",
-    "search/search-split.cpp",
-    "= request_.hasAdmittedRows",
+    "search/request-split.cpp",
+    "= request.hasAdmittedRows",
     "= false",
     "searches",
   ],
   [
     "parts of survivors that do not meet",
     "search/search-finish.cpp",
-    "(part + 1) * scored / scoredParts_",
-    "(part + 1) * (scored / scoredParts_)",
+    "(part + 1) * chosen / parts_",
+    "(part + 1) * (chosen / parts_)",
     "searches",
   ],
   [
     "query norms less than RELATIVE_SLACK makes up for",
-    "search/search.cpp",
+    "search/query-batch.cpp",
     "ROUND_UP = 1 + 1e-9",
     "ROUND_UP = 1 - 3e-6",
     "searches",
   ],
   [
     "scores that overflow are filtered",
-    "search/search.cpp",
+    "search/query-batch.cpp",
     "OVERFLOW_NORM = 1e37",
     "OVERFLOW_NORM = 1e99",
     "searches",
@@ -207,15 +207,15 @@ const MUTANTS = [
   [
     "guesses are trusted",
     "search/search-finish.cpp",
-    "if (isConfirmed(query, keys))",
+    "if (isConfirmed(query, ending.keys))",
     "if (true)",
     "guesses",
   ],
   [
     "a query filtered again keeps its guess",
-    "search/search-finish.cpp",
-    "thresholds_[query].reset(",
-    "thresholds_[query].raiseTo(",
+    "search/query-state.h",
+    "threshold_.reset(",
+    "threshold_.raiseTo(",
     "guesses",
   ],
   [
@@ -262,12 +262,18 @@ const MUTANTS = [
   ],
 ];
 
+/** The files that a file includes, itself or through others, and the file. */
+function filesSeenBy(file, seen = new Set()) {
+  if (seen.has(file)) return seen;
+  seen.add(file);
+  const text = readFileSync(path.join(nativeFolder, file), "utf8");
+  for (const [, included] of text.matchAll(/^#include "([^"]+)"/gm)) filesSeenBy(included, seen);
+  return seen;
+}
+
 /** Sources that see this file: itself, or all that include it. */
 function sourcesSeeing(file) {
-  if (file.endsWith(".cpp")) return [file];
-  return selfTestSources().filter((source) =>
-    readFileSync(path.join(nativeFolder, source), "utf8").includes(`#include "${file}"`),
-  );
+  return selfTestSources().filter((source) => filesSeenBy(source).has(file));
 }
 
 /** Compiles these sources and links them with what the others were compiled to. */

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "kernels/bound.h"
+#include "search/query-code.h"
 #include "test/self-test.h"
 
 namespace winnow::test {
@@ -110,7 +111,7 @@ struct Pair {
   int64_t sum;
 };
 
-/** The filter's limit for this threshold, by the case's kernel; it may differ from the scalar's by 1. */
+/** The filter's limit for this threshold, by the case's kernel; the scalar limit is within 1 of it. */
 int32_t limitOf(const Case& of, const Pair& pair, QueryCode code, float threshold) {
   constexpr uint32_t LANES = 8;
   double values[5][LANES] = {};

@@ -1,0 +1,179 @@
+// One thread's way through the filter: a unit of blocks against the queries that its rows might gain.
+// This is where almost all time of a search is spent. It keeps no rows: for each block and query it
+// tells its caller which rows pass, and with which bounds of their scores, and the caller says what
+// the query's threshold is from there on. The sample and the filter are such callers.
+//
+//   scan.select(unit, thresholdOf)   which queries a row of the unit could reach; false: none
+//   scan.run(queue, take)            filters the unit for them and calls `take` for rows that pass
+//
+// Rare events (a row passes, a threshold rises) are kept out of the loop over blocks.
+
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/bound.h"
+#include "kernels/kernel.h"
+#include "search/query-batch.h"
+#include "search/query-state.h"
+#include "search/scan-plan.h"
+#include "search/scratch-store.h"
+#include "search/search-request.h"
+
+namespace winnow {
+
+/** Rows of one block that the filter lets pass for one query. Valid only while `take` is called. */
+struct PassedRows {
+  uint32_t query;
+  uint32_t table;
+  /** Sorted position of the block's first row in its table. */
+  uint32_t firstPosition;
+  /** Bit r is set if row r of the block passes. */
+  uint64_t rows;
+  /** Of each row that passes, by how much its sum of products exceeds the least that passes. */
+  const int32_t* margins;
+  /** What turns a margin into bounds of the score. */
+  double scale;
+  double start;
+  double error;
+
+  /** Where the canonical score of a row with this margin lies. */
+  ScoreRange scoreOf(int32_t margin) const {
+    return scoreRange(scale * (static_cast<double>(margin) + start), error);
+  }
+};
+
+class UnitScan {
+ public:
+  /** Takes no memory before the first unit is run. Request, batch and states outlive the scan. */
+  UnitScan(const SearchRequest& request, const QueryBatch& batch,
+           const ScratchVector<QueryState>& states, const Kernel& kernel, ScratchStore& store)
+      : request_(request), batch_(batch), states_(states), kernel_(kernel), active_(store),
+        lanes_(store), limits_(store), words_(store), groups_(store) {}
+
+  /**
+   * Selects the filtered queries whose threshold, `thresholdOf(query)`, a row of the unit could
+   * reach by its norm. False: there are none.
+   */
+  template <typename ThresholdOf>
+  bool select(const ScanUnit& unit, const ThresholdOf& thresholdOf);
+
+  /**
+   * Filters the blocks of the selected unit for the selected queries. `take(passed)` is called for
+   * every block and query with rows that pass, and returns the query's threshold from there on.
+   * `queue`: where the thread's next unit will come from, whose beginning is fetched ahead.
+   */
+  template <typename Take>
+  void run(const UnitQueue& queue, const Take& take);
+
+ private:
+  /** A selected query; its place among them is its lane. */
+  struct ActiveQuery {
+    uint32_t query;
+    float threshold;
+  };
+  /** Lanes that go into one filter call, and where their words begin. */
+  struct Group {
+    uint32_t firstLane;
+    uint32_t size;
+    size_t firstWord;
+  };
+  /** What a block that is soon to be filtered will read. */
+  struct Coming {
+    const uint8_t* codes;
+    const BlockBounds* bounds;
+  };
+
+  void reserve();
+  void begin();
+  void end();
+  QueryLanes lanes();
+  void loadLanes();
+  void packWords();
+  uint64_t admittedOf(const Table& table, uint32_t block) const;
+  Coming comingAfter(uint32_t block, const UnitQueue& queue) const;
+  template <typename Take>
+  void filterBlock(uint32_t block, const UnitQueue& queue, const Take& take);
+  PassedRows passedRows(uint32_t block, uint32_t lane, uint64_t rows, const int32_t* margins) const;
+
+  const SearchRequest& request_;
+  const QueryBatch& batch_;
+  const ScratchVector<QueryState>& states_;
+  const Kernel& kernel_;
+  /** The selected unit and queries, and the kernel that filters for that many. */
+  const ScanUnit* unit_ = nullptr;
+  ScratchVector<ActiveQuery> active_;
+  const Kernel* chosen_ = nullptr;
+  /** The five arrays of QueryLanes, one behind the other. */
+  ScratchVector<double> lanes_;
+  /** By lane, for the current block. */
+  ScratchVector<int32_t> limits_;
+  /** Codes of all lanes as the kernel reads them, group by group. */
+  ScratchVector<uint32_t> words_;
+  /** All lanes in groups as even as possible: seven are 4 + 3, not 6 + 1. */
+  ScratchVector<Group> groups_;
+};
+
+template <typename ThresholdOf>
+bool UnitScan::select(const ScanUnit& unit, const ThresholdOf& thresholdOf) {
+  unit_ = &unit;
+  active_.clear();
+  for (uint32_t query = 0; query < request_.queries; ++query) {
+    if (!states_[query].isFiltered()) continue;
+    const double reach = scoreReach(request_.weights.norm * batch_.norm(query), unit.norm);
+    const float threshold = thresholdOf(query);
+    if (reach >= threshold) active_.push_back({query, threshold});
+  }
+  return !active_.empty();
+}
+
+template <typename Take>
+void UnitScan::run(const UnitQueue& queue, const Take& take) {
+  begin();
+  for (uint32_t block = unit_->firstBlock; block < unit_->endBlock; block += unit_->step) {
+    filterBlock(block, queue, take);
+  }
+  end();
+}
+
+template <typename Take>
+void UnitScan::filterBlock(uint32_t block, const UnitQueue& queue, const Take& take) {
+  const Table& table = *request_.tables[unit_->table];
+  const uint64_t admitted = admittedOf(table, block);
+  if (admitted == 0) return;
+  const QueryLanes lanes = this->lanes();
+  const Kernel& kernel = *chosen_;
+  kernel.computeLimits(table.bounds(block), lanes, request_.weights, limits_.data());
+  const Coming coming = comingAfter(block, queue);
+  __builtin_prefetch(coming.bounds);
+  // A call fetches a quarter of the codes to come at most: that many calls share them.
+  constexpr uint32_t STRIPES = 4;
+  const uint32_t stripeStep = std::min(static_cast<uint32_t>(groups_.size()), STRIPES);
+  uint64_t survivors[GROUP_QUERIES_MAX];
+  alignas(64) int32_t margins[GROUP_QUERIES_MAX * BLOCK_ROWS];
+  uint32_t stripe = 0;
+  for (const Group& group : groups_) {
+    const FilterCall call{table.codes(block),
+                          batch_.groups(),
+                          group.size,
+                          words_.data() + group.firstWord,
+                          limits_.data() + group.firstLane,
+                          coming.codes,
+                          stripe++,
+                          stripeStep,
+                          survivors,
+                          margins};
+    for (uint64_t found = kernel.filter(call); found != 0; found &= found - 1) {
+      const uint32_t i = static_cast<uint32_t>(__builtin_ctzll(found));
+      const uint64_t rows = survivors[i] & admitted;
+      if (rows == 0) continue;
+      const uint32_t lane = group.firstLane + i;
+      const int32_t* rowMargins = margins + size_t{i} * BLOCK_ROWS;
+      lanes.threshold[lane] = take(passedRows(block, lane, rows, rowMargins));
+    }
+  }
+}
+
+}  // namespace winnow
