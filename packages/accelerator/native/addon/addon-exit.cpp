@@ -1,4 +1,5 @@
-// Ending the process at once, without the teardown of its threads, for when that cannot be trusted.
+// Ends the process at once, without the teardown of its threads: for a process that has lost its
+// device, where that teardown may hang or crash.
 
 #include <cstdlib>
 

@@ -60,7 +60,7 @@ class SearchWork : public AsyncWork {
   }
 
   std::shared_ptr<Device> device_;
-  /** Ends before the device, of whose memory it takes. */
+  /** Declared after the device, so that it is destroyed first: its memory is the device's. */
   std::shared_ptr<Search> search_;
   bool isComplete_ = false;
 };

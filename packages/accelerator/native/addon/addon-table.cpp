@@ -11,7 +11,10 @@ namespace winnow {
 
 namespace {
 
-/** Copies a chunk; memory that is new to the process is granted page by page, which takes longer. */
+/**
+ * Copies a chunk off the event loop: the first write to each page of new memory makes the system
+ * grant that page, which takes longer than the copy.
+ */
 class AppendWork : public AsyncWork {
  public:
   /** Keeps the array alive; nobody else may write to it or give it away until this has settled. */

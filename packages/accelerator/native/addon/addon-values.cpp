@@ -1,4 +1,4 @@
-// Conversions that need no template.
+// Conversions of values between JavaScript and C++ that need no template.
 
 #include "addon/addon-values.h"
 

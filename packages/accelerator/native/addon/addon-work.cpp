@@ -1,4 +1,4 @@
-// The life of a piece of work.
+// How a piece of work is queued, run and settled.
 
 #include "addon/addon-work.h"
 

@@ -1,4 +1,5 @@
-// Entrance of the addon. It keeps no state of its own, so that any number of threads may load it.
+// The addon's entry point: lists its functions for Node. It keeps no state of its own, so that any
+// number of threads may load it.
 
 #include "addon/addon.h"
 

@@ -1,4 +1,4 @@
-// Which kernel runs here.
+// The choice of the kernel that this processor runs.
 
 #include "kernels/kernel.h"
 

@@ -1,5 +1,6 @@
-// Tightening: the threshold need not be the exact k-th lower bound. Any value that k of them reach is
-// right, and a few halvings of the range between the worst and the best find one that is near.
+// Tightening a full pool. The threshold need not be the exact k-th greatest lower bound: any value
+// that k lower bounds reach is right, and a few halvings of the range between the least and the
+// greatest lower bound find a value that is close to it.
 
 #include "search/candidate-pool.h"
 

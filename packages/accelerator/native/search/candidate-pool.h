@@ -1,7 +1,8 @@
-// The survivors of one query on one thread: rows whose score is known only to lie in [lower, upper].
-// When the pool is full it raises the query's threshold to a value that k lower bounds reach, and
-// drops whoever cannot reach it. A pool that stays full tells that the filter is useless for this
-// query (a table of near ties), which is then answered by a dense scan: memory is bounded.
+// The survivors of one query on one thread: rows whose score is known only to lie in [lower,
+// upper]. When the pool is full it raises the query's threshold to a value that k lower bounds
+// reach, and drops the rows that cannot reach it. A pool that stays full means that the filter is
+// useless for this query (a table of near ties): the query is then answered by a dense scan, so
+// that memory is bounded.
 
 #pragma once
 
@@ -22,7 +23,7 @@ struct Survivor {
   uint32_t position;
 };
 
-/** A threshold all threads share; it only rises. */
+/** A threshold that all threads share. It only rises while they filter. */
 class SharedThreshold {
  public:
   SharedThreshold();
@@ -58,7 +59,7 @@ class CandidatePool {
   void makeRoom(size_t room);
 
   const Kernel* kernel_ = nullptr;
-  /** The first `count_` are taken; the pool is tightened when all are. */
+  /** The first `count_` places are taken; the pool is tightened when all places are. */
   ScratchVector<Survivor> survivors_;
   /** The survivors' lower bounds once more, side by side for counting. */
   ScratchVector<float> lowers_;

@@ -1,5 +1,5 @@
-// The best k of a stream of order keys, with room for as many again: a full pool is cut back to its
-// best k, so a key costs a comparison and, rarely, a share of one selection.
+// The best k of a stream of order keys. The pool has room for as many again and is cut back to its
+// best k when it is full: most keys cost one comparison, and k keys or more share one selection.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// Coding queries: symmetric signed codes with one scale.
+// Codes a query symmetrically: signed codes with one scale for all dimensions.
 
 #include "search/query-code.h"
 

@@ -1,5 +1,6 @@
-// A query as the filter reads it. It depends on the table, whose dimensions are scaled: dimension j of
-// the query is multiplied by what the table's was divided by, so that the product stays the same.
+// A query as the filter reads it. The code depends on the table: dimension j of the query is
+// multiplied by the number that the table's dimension j was divided by, so that products stay the
+// same.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// Cutting chunks into blocks.
+// Cuts chunks into blocks, and keeps free blocks by size.
 
 #include "search/scratch-store.h"
 
@@ -10,16 +10,16 @@ namespace winnow {
 namespace {
 
 constexpr size_t CHUNK_BYTES = size_t{2} << 20;
-/** No two threads shall write to one line of a cache. */
+/** Blocks are whole cache lines, so that threads with different blocks never write to one line. */
 constexpr size_t LINE_BYTES = 64;
 
-/** A block's size, and its number among all sizes. */
+/** The size of a block, and that size's number among all sizes. */
 struct BlockSize {
   size_t bytes;
   size_t number;
 };
 
-/** Whole lines up to four; from there on four sizes to each doubling. */
+/** Sizes are one to four lines, and from there on four sizes to each doubling. */
 BlockSize blockSizeOf(size_t bytes) {
   const size_t above = std::max(bytes, 4 * LINE_BYTES + 1) - 1;
   const size_t doublings = 63 - static_cast<size_t>(__builtin_clzll(above));
@@ -70,7 +70,7 @@ size_t ScratchStore::takenBlocks() const {
   return takenBlocks_;
 }
 
-/** Null if no more may be kept. */
+/** Null if the limit of kept bytes is reached. */
 void* ScratchStore::cut(size_t bytes) {
   while (chunk_ < chunks_.size() && chunks_[chunk_].bytes() - position_ < bytes) {
     ++chunk_;

@@ -1,10 +1,13 @@
-// What a search needs while it runs comes from its device and goes back to it. The system's allocator
-// would return most of it to the system, which grants it anew page by page to the next search: with
-// 256 queries 800 page faults, each of which on a virtual machine may be the host's work too.
+// The memory that searches work in, kept by their device from one search to the next. The system's
+// allocator would return most of it to the system, which grants it anew, page by page, to the next
+// search: 800 page faults with 256 queries, and on a virtual machine the host may have to serve
+// each.
 //
-// Chunks are cut into blocks from the front; a block given back serves the next of its size. Once all
-// blocks are back, cutting begins anew: nothing of one search shapes the next one's memory. Chunks
-// stay until the device closes, up to a limit; what goes beyond comes from the system and goes back.
+// Memory is kept in chunks. Blocks are cut from the front of a chunk; a block that was given back
+// serves the next request for its size. Once all blocks have been given back, cutting begins anew,
+// so that the sizes which one search asked for do not fragment the memory of the next. Chunks stay
+// until the device closes, up to a limit; requests beyond the limit are served by the system's
+// allocator.
 
 #pragma once
 
@@ -21,28 +24,28 @@ namespace winnow {
 
 class ScratchStore {
  public:
-  /** Some times what a search of 256 queries takes with k = 100, about what one with k = 1000 does. */
+  /** Several times what 256 queries take with k = 100, and about what they take with k = 1000. */
   static constexpr size_t KEPT_BYTES_MAX = size_t{16} << 20;
 
-  /** `keptBytesMax`: what is kept from one search to the next. */
+  /** Keeps at most `keptBytesMax` from one search to the next. */
   explicit ScratchStore(size_t keptBytesMax = KEPT_BYTES_MAX);
   ScratchStore(const ScratchStore&) = delete;
   ScratchStore& operator=(const ScratchStore&) = delete;
 
-  /** Memory for anything; throws std::bad_alloc. From any thread, as `give`. */
+  /** Memory aligned for any type; throws std::bad_alloc. Any thread may call `take` and `give`. */
   void* take(size_t bytes);
   /** Takes back what `take` gave for as many bytes. */
   void give(void* data, size_t bytes) noexcept;
 
   size_t keptBytes() const;
-  /** Blocks that are out. */
+  /** Blocks that were taken and not given back. */
   size_t takenBlocks() const;
 
  private:
   struct Block {
     Block* next;
   };
-  /** A block has the least of these sizes that is large enough. */
+  /** How many sizes of blocks there are; a block has the least size that is large enough. */
   static constexpr size_t SIZES = 4 * 64;
 
   void* cut(size_t bytes);
@@ -53,7 +56,7 @@ class ScratchStore {
   size_t keptBytesMax_;
   size_t keptBytes_ = 0;
   size_t takenBlocks_ = 0;
-  /** The chunk being cut, and how much of it is. */
+  /** The chunk that blocks are cut from, and how many of its bytes have been cut. */
   size_t chunk_ = 0;
   size_t position_ = 0;
   Block* free_[SIZES] = {};

@@ -1,4 +1,4 @@
-// Placement by affinity masks on Linux; elsewhere the scheduler is left alone.
+// Places helpers by affinity masks on Linux; other systems decide by themselves.
 
 #include "search/thread-place.h"
 
@@ -19,7 +19,7 @@ void ThreadPlace::keepOffCaller(std::vector<std::thread>& helpers) {
   CPU_CLR(here, &others);
   if (CPU_COUNT(&others) == 0) return;
   for (std::thread& helper : helpers) {
-    // A refusal costs time, not answers.
+    // If the system refuses, searches are slower, but no answer depends on it.
     pthread_setaffinity_np(helper.native_handle(), sizeof others, &others);
   }
   avoided_ = here;

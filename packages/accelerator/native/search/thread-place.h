@@ -1,9 +1,9 @@
 // Keeps the helpers of a team off the caller's processor.
 //
-// A helper is woken while whoever asked for the work has not fallen asleep yet: every processor looks
-// busy, and the scheduler may queue the helper behind the caller, where it stays until the work is
-// over. On two processors that happened in half of all searches. Nothing is pinned: a helper may run
-// anywhere else, and where the system knows no such wishes nothing is done.
+// A helper is woken while whoever asked for the work has not fallen asleep yet: every processor
+// looks busy, and the scheduler may queue the helper behind the caller, where it stays until the
+// work is over. On two processors that happened in half of all searches. A helper may run on any
+// other processor; on systems without affinity masks nothing is done.
 
 #pragma once
 

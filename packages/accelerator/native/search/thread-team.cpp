@@ -1,5 +1,5 @@
-// Waiting: between pieces of work helpers sleep; within one, where waits are short, threads look a
-// few thousand times before they give their processor away.
+// How threads wait: between pieces of work helpers sleep on a condition variable; within a piece,
+// where waits are short, a thread spins a few thousand times before it yields its processor.
 
 #include "search/thread-team.h"
 
@@ -33,7 +33,7 @@ ThreadTeam::ThreadTeam(uint32_t threads) {
       helpers_.emplace_back([this, thread] { help(thread); });
     }
   } catch (const std::system_error&) {
-    // The system grants no more threads: those there are do the work.
+    // The system grants no more threads: the team is as large as it is by now.
   }
 }
 

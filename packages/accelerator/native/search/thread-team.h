@@ -1,6 +1,7 @@
-// The threads of one device. A team runs one piece of work at a time: the caller is thread 0, helpers
-// join when the system lets them. Nobody waits for a helper that has not begun: on a busy machine a
-// wake-up can take longer than the work. Work is cut into items that whoever is there takes.
+// The threads of one device. A team runs one piece of work at a time: the caller is thread 0, and
+// helpers join as they wake. No thread waits for a helper that has not begun, because on a busy
+// machine waking can take longer than the work. Work is cut into items, which the threads that are
+// awake take.
 
 #pragma once
 
@@ -16,7 +17,7 @@
 
 namespace winnow {
 
-/** Items that threads take one by one until none is left. */
+/** Numbers from 0, each an item of work, that threads take one by one until none is left. */
 class WorkItems {
  public:
   void reset(uint32_t count) { count_ = count; }
@@ -26,7 +27,10 @@ class WorkItems {
     item = next_.fetch_add(1, std::memory_order_relaxed);
     return item < count_;
   }
-  /** What the next to take will get, unless others are faster; any number if nothing is left. */
+  /**
+   * The item that the next call of `take` gives, by this thread or another one; a number beyond the
+   * last item if none is left.
+   */
   uint32_t peek() const { return next_.load(std::memory_order_relaxed); }
   /** Tells that a taken item is done. */
   void finish() { done_.fetch_add(1, std::memory_order_release); }
@@ -36,7 +40,7 @@ class WorkItems {
     const uint32_t rest = next < count_ ? count_ - next : 0;
     done_.fetch_add(rest + 1, std::memory_order_release);
   }
-  /** What was done is then visible to the caller. */
+  /** Whether all items are done; if so, what other threads wrote for them is visible here. */
   bool areDone() const { return done_.load(std::memory_order_acquire) == count_; }
 
  private:
@@ -45,12 +49,12 @@ class WorkItems {
   std::atomic<uint32_t> done_{0};
 };
 
-/** Waits briefly awake, then gives the processor away between looks. */
+/** Spins until the condition holds; after a while it yields the processor between checks. */
 void waitUntil(const std::function<bool()>& isMet);
 
 class ThreadTeam {
  public:
-  /** Fewer threads if the system grants no more. */
+  /** A team of `threads`, or of fewer if the system grants no more. */
   explicit ThreadTeam(uint32_t threads);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
@@ -72,7 +76,7 @@ class ThreadTeam {
   std::mutex one_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  /** The work helpers may begin; null when there is none. */
+  /** The work that helpers may begin; null between pieces of work. */
   const std::function<void(uint32_t)>* work_ = nullptr;
   uint64_t round_ = 0;
   bool isEnding_ = false;

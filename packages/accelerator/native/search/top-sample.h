@@ -1,5 +1,5 @@
-// The best `rank` values of a stream, of which only the least matters: how many rows of a sample reach
-// a score tells how many of the whole table will.
+// The value of a given rank in a stream of values: how many rows of a sample reach a score tells
+// how many rows of the whole table will.
 
 #pragma once
 

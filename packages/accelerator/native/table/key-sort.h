@@ -1,5 +1,5 @@
-// Sorting 64-bit keys by their upper halves, which are values; the lower halves are rows. By digits,
-// which for many keys is several times faster than comparing.
+// Sorts 64-bit keys by their upper halves, which are values; the lower halves are rows. A radix
+// sort, which for many keys is several times faster than a sort by comparisons.
 
 #pragma once
 
@@ -11,11 +11,14 @@
 
 namespace winnow {
 
-/** With fewer keys, comparing is faster. */
+/** With fewer keys, a sort by comparisons is faster. */
 constexpr size_t DIGIT_SORT_MIN = 512;
 constexpr uint32_t DIGIT_BITS = 11;
 
-/** Sorts ascending, equal upper halves in some order, always the same. `scratch` is as large as `keys`. */
+/**
+ * Sorts ascending by the upper halves. The order of keys with equal upper halves depends on the keys
+ * alone. `scratch` is as large as `keys`.
+ */
 inline void sortKeys(uint64_t* keys, uint64_t* scratch, size_t count) {
   if (count < DIGIT_SORT_MIN) {
     std::sort(keys, keys + count);
@@ -55,7 +58,7 @@ void sortKeysDown(std::vector<uint64_t, Allocator>& keys) {
   for (uint64_t& key : keys) key = ~key;
   std::vector<uint64_t, Allocator> scratch(keys.size(), keys.get_allocator());
   sortKeys(keys.data(), scratch.data(), keys.size());
-  // Equal upper halves are few, as a rule.
+  // Runs of keys with equal upper halves are short, as a rule.
   for (size_t start = 0, end = 0; start < keys.size(); start = end) {
     while (end < keys.size() && keys[end] >> 32 == keys[start] >> 32) ++end;
     std::sort(keys.data() + start, keys.data() + end);

@@ -13,8 +13,8 @@ namespace winnow {
 
 namespace {
 
-// Sizes are computed without a look at how large they get. On 32 bits this does not compile, and
-// searches run in JavaScript.
+// Sizes are computed without checks for overflow, which 64 bits make safe. On 32 bits this does not
+// compile, and searches run in JavaScript.
 static_assert(sizeof(size_t) == 8, "rows of a table take up to 2^49 bytes");
 
 constexpr size_t HUGE_PAGE_BYTES = size_t{2} << 20;

@@ -1,5 +1,5 @@
 // Memory for rows and codes: zeroed, page-aligned, and in pages of 2 MiB where the system grants
-// them, because a scan that misses the address cache on every row is bound by that and not by memory.
+// them, because a scan that misses the TLB on every row is bound by these misses and not by memory.
 
 #pragma once
 
@@ -25,9 +25,9 @@ class MemoryRegion {
   }
   size_t bytes() const { return bytes_; }
 
-  /** What a region of `bytes` really occupies. */
+  /** Bytes of whole pages that a region of `bytes` occupies. */
   static size_t occupiedBytes(size_t bytes);
-  /** `bytes`, or a little more if huge pages then hold all of it. */
+  /** `bytes`, or a little more if the region then consists of huge pages only. */
   static size_t hugeBytes(size_t bytes);
 
  private:

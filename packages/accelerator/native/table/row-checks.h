@@ -1,5 +1,6 @@
-// What rows are put to while they are read: CRC-32C is carried on over them, and values that are not
-// finite are found. The checksum is that of core/src/checksum.ts, its register bare.
+// Checks of rows while they are read from files: their CRC-32C is extended, and values that are not
+// finite are found. The checksum is that of core/src/checksum.ts; here its register is passed
+// without the inversions before the first and after the last byte.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// Building tables with AVX2: eight lanes are two registers.
+// The loops of building a table, compiled for AVX2: eight float64 lanes are two registers.
 
 #define WINNOW_LOOPS __attribute__((target("avx2,fma")))
 #define WINNOW_WIDTH 4

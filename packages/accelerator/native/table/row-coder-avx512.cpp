@@ -1,4 +1,4 @@
-// Building tables with AVX-512: eight lanes are one register.
+// The loops of building a table, compiled for AVX-512: eight float64 lanes are one register.
 
 #define WINNOW_LOOPS __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma")))
 #define WINNOW_WIDTH 8

@@ -1,4 +1,5 @@
-// Building tables with what every processor of an architecture has, and which loops run here.
+// The loops of building a table, compiled for any processor of the architecture, and the choice of
+// the loops that this processor runs.
 
 #define WINNOW_LOOPS
 #define WINNOW_WIDTH 2

@@ -35,9 +35,9 @@ uint64_t descendingKey(float value, uint32_t local) {
   return static_cast<uint64_t>(~bits) << 32 | local;
 }
 
-/** Rows ahead of the one being measured to fetch: in sorted order, processors cannot foresee them. */
+/** How many rows ahead to fetch while rows are measured: processors do not predict sorted order. */
 constexpr uint32_t ROWS_AHEAD = 6;
-/** Of each; the rest of a longer row a processor foresees. */
+/** Values to fetch of each such row; the processor itself prefetches the rest of a longer row. */
 constexpr uint32_t VALUES_AHEAD = 256;
 
 void prefetchRow(const float* row, uint32_t dim) {

@@ -52,25 +52,28 @@ class Table {
  public:
   /** Memory a table of this shape occupies once it is built. */
   static size_t occupiedBytes(const TableShape& shape);
-  /** What building needs for a while on top of it. */
+  /** Memory that building needs in addition, until it is done. */
   static size_t buildBytes(const TableShape& shape);
 
   explicit Table(const TableShape& shape);
 
   /** Copies `count` values; returns the position of the first that is not finite, else `count`. */
   size_t append(const float* values, size_t count);
-  /** The same in two steps, the second on any thread: room for values, and what is put there. */
+  /**
+   * `append` in two steps: `claim` reserves room for values and gives its position, `fill` copies them
+   * there and may run on any thread.
+   */
   size_t claim(size_t count);
   size_t fill(size_t position, const float* values, size_t count);
   /** Builds codes from the rows. Call once, when all have been appended. */
   void build();
-  /** The same by these loops; for tests. */
+  /** Builds with these loops; for tests. */
   void build(const RowCoder& coder);
 
   const TableShape& shape() const { return shape_; }
   const float* row(uint32_t local) const { return rows() + size_t{local} * shape_.dim; }
   const float* rows() const { return rows_.as<float>(); }
-  /** Values there is no room for any more. */
+  /** How many values have been appended or claimed. */
   size_t taken() const { return taken_; }
 
   /** Dimensions in groups of four, the last one padded. */

@@ -1,4 +1,4 @@
-// The entrance of libFuzzer, which invents the bytes and keeps those that reach new code.
+// The entry point for libFuzzer, which invents the bytes and keeps those that reach new code.
 
 #include "test/self-test-random.h"
 

@@ -1,4 +1,4 @@
-// A search made of bytes.
+// Turns any bytes into a search and checks its answer.
 
 #pragma once
 

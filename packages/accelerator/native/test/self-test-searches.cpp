@@ -117,7 +117,7 @@ std::vector<Problem> makeProblems() {
   return problems;
 }
 
-/** Who answers. Here searches share what a device keeps; guesses are tested without that. */
+/** The threads and the memory of searches. With `keptBytesMax` 0 no memory is kept between them. */
 struct Device {
   explicit Device(uint32_t threads, size_t keptBytesMax = ScratchStore::KEPT_BYTES_MAX)
       : team(threads), store(keptBytesMax) {}
