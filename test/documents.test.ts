@@ -31,7 +31,8 @@ function basesOf(document: string, line: string): string[] {
 /** Whether a word in backticks means a file or a folder of this repository. */
 function isPath(word: string): boolean {
   if (!/^[\w.*-]+(\/[\w.*-]+)*\/?$/.test(word) || NOT_KEPT.test(word)) return false;
-  const isBelowFolder = word.includes("/") && known.has(word.split("/")[0] ?? "");
+  const first = word.split("/")[0] ?? "";
+  const isBelowFolder = word.includes("/") && (known.has(first) || known.has(`packages/${first}`));
   return FILE.test(word) || word.endsWith("/") || isBelowFolder;
 }
 
