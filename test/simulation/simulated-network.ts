@@ -41,8 +41,8 @@ interface OpenCall {
 
 const KEEPALIVE_CHECK_MS = 500;
 /** A connection whose peer does not answer is given up by its client, and later by its server. */
-const CLIENT_PATIENCE_MS = 3000;
-const SERVER_PATIENCE_MS = 15_000;
+const CLIENT_SILENCE_MS_MAX = 3000;
+const SERVER_SILENCE_MS_MAX = 15_000;
 /** What was held back comes with a retransmission. */
 const RETRANSMISSION_MS_MAX = 200;
 
@@ -241,8 +241,8 @@ export class SimulatedNetwork {
     const isSilent = stream.isWorkerSilent || cut.toWorker || cut.toClient;
     stream.silentSinceMs = isSilent ? (stream.silentSinceMs ?? nowMs) : undefined;
     const silentMs = nowMs - (stream.silentSinceMs ?? nowMs);
-    if (silentMs >= SERVER_PATIENCE_MS) stream.giveUpAtWorker();
-    if (silentMs >= CLIENT_PATIENCE_MS) stream.giveUpAtClient();
+    if (silentMs >= SERVER_SILENCE_MS_MAX) stream.giveUpAtWorker();
+    if (silentMs >= CLIENT_SILENCE_MS_MAX) stream.giveUpAtClient();
   }
 
   #checkCall(call: OpenCall): void {
@@ -251,6 +251,6 @@ export class SimulatedNetwork {
     const state = this.#listeners.get(address)?.process.state;
     const isSilent = cut.toWorker || cut.toClient || state !== "running";
     if (!isSilent) call.sinceMs = nowMs;
-    else if (nowMs - call.sinceMs >= CLIENT_PATIENCE_MS) call.fail();
+    else if (nowMs - call.sinceMs >= CLIENT_SILENCE_MS_MAX) call.fail();
   }
 }
