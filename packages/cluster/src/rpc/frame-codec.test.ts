@@ -1,6 +1,6 @@
 // Frames survive the wire bit for bit; what is no frame is refused and nothing else happens.
 
-import { WinnowError, incarnation } from "@winnow/core";
+import { ProtobufWriter, WinnowError, incarnation } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { announced } from "../fixtures/announcement-words.ts";
@@ -16,7 +16,6 @@ import { anyQuery, anyReply } from "./fixtures/any-frames.ts";
 import { queryMessage, replyMessage } from "./fixtures/frame-messages.ts";
 import type { RouterFrame as RouterFrameMessage } from "./generated/winnow/shard/v1/RouterFrame.ts";
 import { frameMessages } from "./shard-service.ts";
-import { WireWriter } from "./wire-writer.ts";
 
 const { requestSerialize, responseSerialize } = frameMessages;
 
@@ -169,14 +168,9 @@ describe("a newer peer's frame", () => {
     const message = known.subarray(4);
     const fixed32 = Buffer.from([0xf5, 0x3e, 1, 2, 3, 4]);
     const fixed64 = Buffer.from([0xf1, 0x3e, 1, 2, 3, 4, 5, 6, 7, 8]);
-    const later = new WireWriter(64);
-    later.number(1000, 2 ** 50);
-    later.text(999, "later");
-    const parts = [fixed32, later.finish(), message, fixed64];
-    const grown = new WireWriter(0);
-    grown.raw(Buffer.concat(parts));
-    grown.nested(1, 0);
-    grown.nested(2, 0);
+    const later = new ProtobufWriter().text(999, "later").int(1000, 2 ** 50);
+    const item = Buffer.concat([fixed32, later.finish(), message, fixed64]);
+    const grown = new ProtobufWriter(0).message(2, (batch) => batch.bytes(1, item));
 
     expect(decodeWorkerFrame(grown.finish())).toEqual({ kind: "replies", replies: [reply] });
   });
@@ -276,12 +270,7 @@ describe("a hostile frame", () => {
   test("(R1) is refused when a few bytes would become many objects", () => {
     const repeated = (count: number, ...item: number[]): Buffer =>
       Buffer.concat(Array.from({ length: count }, () => Buffer.from(item)));
-    const batchOf = (items: Buffer): Buffer => {
-      const writer = new WireWriter(0);
-      writer.raw(items);
-      writer.nested(2, 0);
-      return writer.finish();
-    };
+    const batchOf = (items: Buffer): Buffer => new ProtobufWriter(0).bytes(2, items).finish();
     const half = NESTED_MESSAGES_MAX / 2;
     const versions = Array.from({ length: 2 * half }, () => ({}));
 

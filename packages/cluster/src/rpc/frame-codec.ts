@@ -9,7 +9,7 @@
 //   QueryBatch   { queries 1: Query, repeated }
 //   ReplyBatch   { replies 1: Reply, repeated }
 
-import { incarnation, toWinnowError } from "@winnow/core";
+import { WIRE, incarnation, toWinnowError } from "@winnow/core";
 import { decodeAnnouncement, encodeAnnouncement } from "../announcement/announcement-codec.ts";
 import { readContact } from "../membership/contact.ts";
 import { INCARNATION_MAX } from "../announcement/succession.ts";
@@ -22,13 +22,16 @@ import { malformed } from "./malformed-frame.ts";
 import { queryBytes, readQuery, writeQuery } from "./query-codec.ts";
 import { readReply, replyBytes, writeReply } from "./reply-codec.ts";
 import { frameMessages } from "./shard-service.ts";
-import { WireReader } from "./wire-reader.ts";
-import { LENGTH_DELIMITED, WireWriter } from "./wire-writer.ts";
+import { FrameReader } from "./frame-reader.ts";
+import { FrameWriter } from "./frame-writer.ts";
 
 const ROUTER_ID_CHARACTERS_MAX = 256;
 /** Queries in a router's frame, replies in a worker's. */
 const BATCH = 2;
 const ITEM = 1;
+/** Room for the tag and length of a batch. */
+const BATCH_HEADER_BYTES = 11;
+const { bytes: LENGTH_DELIMITED } = WIRE;
 const BATCH_TAG = BATCH * 8 + LENGTH_DELIMITED;
 const ITEM_TAG = ITEM * 8 + LENGTH_DELIMITED;
 
@@ -59,7 +62,7 @@ export function encodeRouterFrame(frame: RouterFrame): Buffer {
 export function decodeRouterFrame(bytes: Buffer): RouterFrame {
   const queries = readBatch(bytes, readQuery);
   if (queries !== undefined) return { kind: "queries", queries };
-  checkNesting(WireReader.of(bytes), ROUTER_FRAME);
+  checkNesting(new FrameReader(bytes), ROUTER_FRAME);
   return decodeRouterMessage(asMessage(bytes, requestDeserialize));
 }
 
@@ -87,41 +90,39 @@ export function encodeWorkerFrame(frame: WorkerFrame): Buffer {
 export function decodeWorkerFrame(bytes: Buffer): WorkerFrame {
   const replies = readBatch(bytes, readReply);
   if (replies !== undefined) return { kind: "replies", replies };
-  checkNesting(WireReader.of(bytes), WORKER_FRAME);
+  checkNesting(new FrameReader(bytes), WORKER_FRAME);
   return decodeWorkerMessage(asMessage(bytes, responseDeserialize));
 }
 
 function writeBatch<Item>(
   items: readonly Item[],
   bytes: number,
-  write: (writer: WireWriter, field: number, item: Item) => void,
+  write: (writer: FrameWriter, field: number, item: Item) => void,
 ): Buffer {
-  const writer = new WireWriter(bytes);
-  for (let index = items.length - 1; index >= 0; index -= 1) write(writer, ITEM, items[index]!);
-  writer.nested(BATCH, 0);
-  return writer.finish();
+  const writer = new FrameWriter(bytes + BATCH_HEADER_BYTES);
+  writer.begin(BATCH, bytes);
+  for (const item of items) write(writer, ITEM, item);
+  return writer.end().finish();
 }
 
 /** The items of a frame that holds a batch of them; `undefined` for any other. */
-function readBatch<Item>(bytes: Buffer, read: (reader: WireReader) => Item): Item[] | undefined {
+function readBatch<Item>(bytes: Buffer, read: (reader: FrameReader) => Item): Item[] | undefined {
   if (bytes[0] !== BATCH_TAG) return undefined;
-  const reader = WireReader.of(bytes);
+  const reader = new FrameReader(bytes);
   const items: Item[] = [];
-  for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
-    if (tag === BATCH_TAG) reader.nested(() => readItems(reader, read, items));
-    else reader.skip(tag);
+  while (reader.next()) {
+    if (reader.tag === BATCH_TAG) reader.nested(() => readItems(reader, read, items));
   }
   return items;
 }
 
 function readItems<Item>(
-  reader: WireReader,
-  read: (reader: WireReader) => Item,
+  reader: FrameReader,
+  read: (reader: FrameReader) => Item,
   items: Item[],
 ): void {
-  for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
-    if (tag === ITEM_TAG) items.push(read(reader));
-    else reader.skip(tag);
+  while (reader.next()) {
+    if (reader.tag === ITEM_TAG) items.push(read(reader));
   }
 }
 
@@ -138,12 +139,11 @@ const WORKER_FRAME: Nesting = { 1: { 9: { 7: FLAT } }, 3: FLAT, 4: FLAT };
  * Whether protobufjs may make objects of a frame: it has few messages, and no batch behind something
  * else. @throws WinnowError INVALID_ARGUMENT
  */
-function checkNesting(reader: WireReader, nesting: Nesting): void {
-  for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
-    const inner = tag % 8 === LENGTH_DELIMITED ? nesting[Math.floor(tag / 8)] : undefined;
-    if (tag === BATCH_TAG && isFrame(nesting)) throw malformed("frame", "holds two things");
-    if (inner === undefined) reader.skip(tag);
-    else reader.nested(() => checkNesting(reader, inner));
+function checkNesting(reader: FrameReader, nesting: Nesting): void {
+  while (reader.next()) {
+    const inner = reader.wire === LENGTH_DELIMITED ? nesting[reader.field] : undefined;
+    if (reader.tag === BATCH_TAG && isFrame(nesting)) throw malformed("frame", "holds two things");
+    if (inner !== undefined) reader.nested(() => checkNesting(reader, inner));
   }
 }
 

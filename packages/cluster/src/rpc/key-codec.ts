@@ -3,26 +3,26 @@
 //   Keys     { oneof: strings 1: Strings; integers 2: bytes }
 //   Strings  { lengths 1: bytes; data 2: bytes }
 
-import { WinnowError, tensor } from "@winnow/core";
+import { WIRE, WinnowError, tensor } from "@winnow/core";
 import type { StringColumn, Tensor } from "@winnow/core";
 import { malformed } from "./malformed-frame.ts";
-import type { WireReader } from "./wire-reader.ts";
-import { LENGTH_DELIMITED } from "./wire-writer.ts";
-import type { WireWriter } from "./wire-writer.ts";
+import type { FrameReader } from "./frame-reader.ts";
+import type { FrameWriter } from "./frame-writer.ts";
 
+const { bytes: LENGTH_DELIMITED } = WIRE;
 const STRINGS = 1;
 const INTEGERS = 2;
 const LENGTHS = 1;
 const DATA = 2;
 
 /** Writes string, int32 or int64 keys as the `Keys` message of a field. */
-export function writeKeys(writer: WireWriter, field: number, keys: Tensor): void {
-  const start = writer.length;
+export function writeKeys(writer: FrameWriter, field: number, keys: Tensor): void {
+  writer.begin(field, keyBytes(keys));
   if (keys.dtype === "string") writeStrings(writer, STRINGS, keys.data);
   else if (keys.dtype === "int64") writer.bytes(INTEGERS, keys.data);
   else if (keys.dtype === "int32") writer.bytes(INTEGERS, BigInt64Array.from(keys.data, BigInt));
   else throw new WinnowError("INVALID_ARGUMENT", `A key cannot be of type ${keys.dtype}`);
-  writer.nested(field, start);
+  writer.end();
 }
 
 /** About how many bytes keys or ids take on the wire. */
@@ -31,15 +31,15 @@ export function keyBytes({ dtype, data }: Tensor): number {
 }
 
 /** A `Keys` message: string or int64 `[keys]`. @throws WinnowError INVALID_ARGUMENT */
-export function readKeys(reader: WireReader, field: string): Tensor {
+export function readKeys(reader: FrameReader, field: string): Tensor {
   return reader.nested(() => {
     let keys: Tensor | undefined;
-    for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
-      if (tag === STRINGS * 8 + LENGTH_DELIMITED) keys = readStrings(reader, field);
-      else if (tag === INTEGERS * 8 + LENGTH_DELIMITED) {
-        const values = reader.int64s(field);
+    while (reader.next()) {
+      if (reader.tag === STRINGS * 8 + LENGTH_DELIMITED) keys = readStrings(reader, field);
+      else if (reader.tag === INTEGERS * 8 + LENGTH_DELIMITED) {
+        const values = reader.int64Array(field);
         keys = tensor("int64", [values.length], values);
-      } else reader.skip(tag);
+      }
     }
     if (keys === undefined) throw malformed(field, "has no keys");
     return keys;
@@ -47,23 +47,22 @@ export function readKeys(reader: WireReader, field: string): Tensor {
 }
 
 /** Writes byte strings as the `Strings` message of a field. */
-export function writeStrings(writer: WireWriter, field: number, column: StringColumn): void {
+export function writeStrings(writer: FrameWriter, field: number, column: StringColumn): void {
   const { offsets, bytes, length } = column;
-  const start = writer.length;
-  writer.bytes(DATA, bytes.subarray(offsets[0], offsets[length]));
+  writer.begin(field, column.byteLength + 4 * length);
   writer.differences(LENGTHS, offsets);
-  writer.nested(field, start);
+  writer.span(DATA, { bytes, from: offsets[0]!, to: offsets[length]! });
+  writer.end();
 }
 
 /** A `Strings` message. @throws WinnowError INVALID_ARGUMENT when the lengths do not give the data */
-export function readStrings(reader: WireReader, field: string): Tensor {
+export function readStrings(reader: FrameReader, field: string): Tensor {
   return reader.nested(() => {
     let lengths = new Uint32Array(0);
     let data = new Uint8Array(0);
-    for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
-      if (tag === LENGTHS * 8 + LENGTH_DELIMITED) lengths = reader.uint32s(field);
-      else if (tag === DATA * 8 + LENGTH_DELIMITED) data = reader.bytes();
-      else reader.skip(tag);
+    while (reader.next()) {
+      if (reader.tag === LENGTHS * 8 + LENGTH_DELIMITED) lengths = reader.uint32Array(field);
+      else if (reader.tag === DATA * 8 + LENGTH_DELIMITED) data = reader.byteArray();
     }
     return tensor("string", [lengths.length], reader.strings(lengths, data, field));
   });

@@ -6,16 +6,20 @@
 //   TopKAsk    { k 1; queries 2; vectors 3: bytes; excluded 4: Keys, repeated; rows_only 5 }
 //   LookupAsk  { keys 1: Keys }
 
-import { fingerprint } from "@winnow/core";
+import { WIRE, fingerprint } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import type { TopKAsk, WorkerAsk, WorkerQuery } from "./frames.ts";
 import { POSITIONS_MAX } from "./frame-limits.ts";
 import { keyBytes, readKeys, writeKeys } from "./key-codec.ts";
 import { malformed } from "./malformed-frame.ts";
-import type { WireReader } from "./wire-reader.ts";
-import { LENGTH_DELIMITED, VARINT } from "./wire-writer.ts";
-import type { WireWriter } from "./wire-writer.ts";
+import type { FrameReader } from "./frame-reader.ts";
+import type { FrameWriter } from "./frame-writer.ts";
 
+const { varint: VARINT, bytes: LENGTH_DELIMITED } = WIRE;
+/** By how much `queryBytes` exceeds, as a rule, what a query takes. */
+const SPARE_BYTES = 64;
+/** About what a top-k takes besides its vectors and exclusions. */
+const TOP_K_FIELDS_BYTES = 10;
 const TOP_K = 8;
 const LOOKUP = 9;
 const EXCLUDED = 4;
@@ -23,32 +27,32 @@ const KEYS = 1;
 const UINT32_MAX = 2 ** 32 - 1;
 
 /** Writes a query as the `Query` message of a field. */
-export function writeQuery(writer: WireWriter, field: number, query: WorkerQuery): void {
+export function writeQuery(writer: FrameWriter, field: number, query: WorkerQuery): void {
   const { ask, version } = query;
-  const start = writer.length;
+  writer.begin(field, queryBytes(query) - SPARE_BYTES);
+  writer.int(1, query.id);
+  writer.int(2, Math.min(UINT32_MAX, Math.max(0, Math.floor(query.remainingMs))));
+  writer.text(3, version.model);
+  writer.int(4, version.version);
+  writer.text(5, version.fingerprint);
+  writer.int(6, query.table);
+  writer.bytes(7, query.partitions);
   if (ask.kind === "topK") writeTopK(writer, ask);
   else writeLookup(writer, ask.keys);
-  writer.bytes(7, query.partitions);
-  writer.number(6, query.table);
-  writer.text(5, version.fingerprint);
-  writer.number(4, version.version);
-  writer.text(3, version.model);
-  writer.number(2, Math.min(UINT32_MAX, Math.max(0, Math.floor(query.remainingMs))));
-  writer.number(1, query.id);
-  writer.nested(field, start);
+  writer.end();
 }
 
 /** A `Query` message. @throws WinnowError INVALID_ARGUMENT */
-export function readQuery(reader: WireReader): WorkerQuery {
+export function readQuery(reader: FrameReader): WorkerQuery {
   return reader.nested(readQueryFields);
 }
 
-function readQueryFields(reader: WireReader): WorkerQuery {
+function readQueryFields(reader: FrameReader): WorkerQuery {
   const version = { model: "", version: 0, fingerprint: fingerprint("") };
   const query = { id: 0, remainingMs: 0, version, table: 0, partitions: new Uint16Array(0) };
   let ask: WorkerAsk | undefined;
-  for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
-    switch (tag) {
+  while (reader.next()) {
+    switch (reader.tag) {
       case 1 * 8 + VARINT:
         query.id = reader.number("id");
         break;
@@ -71,7 +75,7 @@ function readQueryFields(reader: WireReader): WorkerQuery {
         query.partitions = readPartitions(reader);
         break;
       default:
-        ask = readAsk(reader, tag) ?? ask;
+        ask = readAsk(reader) ?? ask;
     }
   }
   if (ask === undefined) throw malformed("query", "asks nothing");
@@ -82,31 +86,32 @@ type SizedQuery = Pick<WorkerQuery, "ask" | "partitions" | "version">;
 
 /** About how many bytes a query takes on the wire. */
 export function queryBytes({ ask, partitions, version }: SizedQuery): number {
-  const fixed = 160 + version.model.length + partitions.byteLength;
-  if (ask.kind === "lookup") return fixed + keyBytes(ask.keys);
-  return fixed + ask.vectors.byteLength + ask.excluded.reduce((sum, ids) => sum + keyBytes(ids), 0);
+  return 160 + version.model.length + partitions.byteLength + askBytes(ask);
 }
 
-function writeTopK(writer: WireWriter, ask: TopKAsk): void {
-  const start = writer.length;
-  writer.flag(5, ask.rowsOnly);
-  for (let list = ask.excluded.length - 1; list >= 0; list -= 1) {
-    writeKeys(writer, EXCLUDED, ask.excluded[list]!);
-  }
+function askBytes(ask: WorkerAsk): number {
+  if (ask.kind === "lookup") return keyBytes(ask.keys);
+  return ask.vectors.byteLength + ask.excluded.reduce((sum, ids) => sum + keyBytes(ids), 0);
+}
+
+function writeTopK(writer: FrameWriter, ask: TopKAsk): void {
+  writer.begin(TOP_K, TOP_K_FIELDS_BYTES + askBytes(ask));
+  writer.int(1, ask.k);
+  writer.int(2, ask.queries);
   writer.bytes(3, ask.vectors);
-  writer.number(2, ask.queries);
-  writer.number(1, ask.k);
-  writer.nested(TOP_K, start);
+  for (const ids of ask.excluded) writeKeys(writer, EXCLUDED, ids);
+  writer.bool(5, ask.rowsOnly);
+  writer.end();
 }
 
-function writeLookup(writer: WireWriter, keys: Tensor): void {
-  const start = writer.length;
+function writeLookup(writer: FrameWriter, keys: Tensor): void {
+  writer.begin(LOOKUP, keyBytes(keys));
   writeKeys(writer, KEYS, keys);
-  writer.nested(LOOKUP, start);
+  writer.end();
 }
 
-function readPartitions(reader: WireReader): Uint16Array<ArrayBuffer> {
-  const partitions = reader.uint16s("partitions");
+function readPartitions(reader: FrameReader): Uint16Array<ArrayBuffer> {
+  const partitions = reader.uint16Array("partitions");
   for (let index = 1; index < partitions.length; index += 1) {
     if (partitions[index]! <= partitions[index - 1]!) {
       throw malformed("partitions", "are not ascending");
@@ -116,28 +121,26 @@ function readPartitions(reader: WireReader): Uint16Array<ArrayBuffer> {
 }
 
 /** What is asked, if this field says it. */
-function readAsk(reader: WireReader, tag: number): WorkerAsk | undefined {
-  if (tag === TOP_K * 8 + LENGTH_DELIMITED) return reader.nested(readTopK);
-  if (tag === LOOKUP * 8 + LENGTH_DELIMITED) return reader.nested(readLookup);
-  reader.skip(tag);
+function readAsk(reader: FrameReader): WorkerAsk | undefined {
+  if (reader.tag === TOP_K * 8 + LENGTH_DELIMITED) return reader.nested(readTopK);
+  if (reader.tag === LOOKUP * 8 + LENGTH_DELIMITED) return reader.nested(readLookup);
   return undefined;
 }
 
-function readLookup(reader: WireReader): WorkerAsk {
+function readLookup(reader: FrameReader): WorkerAsk {
   let keys: Tensor | undefined;
-  for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
-    if (tag === KEYS * 8 + LENGTH_DELIMITED) keys = readKeys(reader, "lookup.keys");
-    else reader.skip(tag);
+  while (reader.next()) {
+    if (reader.tag === KEYS * 8 + LENGTH_DELIMITED) keys = readKeys(reader, "lookup.keys");
   }
   if (keys === undefined) throw malformed("lookup.keys", "has no keys");
   return { kind: "lookup", keys };
 }
 
-function readTopK(reader: WireReader): TopKAsk {
+function readTopK(reader: FrameReader): TopKAsk {
   const ask = { k: 0, queries: 0, vectors: new Float32Array(0), rowsOnly: false };
   const excluded: Tensor[] = [];
-  for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
-    switch (tag) {
+  while (reader.next()) {
+    switch (reader.tag) {
       case 1 * 8 + VARINT:
         ask.k = reader.uint32("top_k.k");
         break;
@@ -145,7 +148,7 @@ function readTopK(reader: WireReader): TopKAsk {
         ask.queries = reader.uint32("top_k.queries");
         break;
       case 3 * 8 + LENGTH_DELIMITED:
-        ask.vectors = reader.floats("top_k.vectors");
+        ask.vectors = reader.float32Array("top_k.vectors");
         break;
       case EXCLUDED * 8 + LENGTH_DELIMITED:
         excluded.push(readKeys(reader, "top_k.excluded"));
@@ -153,8 +156,6 @@ function readTopK(reader: WireReader): TopKAsk {
       case 5 * 8 + VARINT:
         ask.rowsOnly = reader.flag();
         break;
-      default:
-        reader.skip(tag);
     }
   }
   return checked({ kind: "topK", ...ask, excluded });

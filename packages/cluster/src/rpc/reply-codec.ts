@@ -8,15 +8,18 @@
 //   LookupAnswer  { vectors 1: bytes }
 //   Failure       { code 1; reason 2: string; message 3: string }
 
-import { WinnowError, codeOfGrpcStatus, grpcStatusOf, tensor } from "@winnow/core";
+import { WIRE, WinnowError, codeOfGrpcStatus, grpcStatusOf, tensor } from "@winnow/core";
 import type { Tensor, TopKBlock } from "@winnow/core";
 import type { FailureReason, WorkerAnswer, WorkerReply } from "./frames.ts";
 import { keyBytes, readStrings, writeStrings } from "./key-codec.ts";
 import { cutDetails, malformed } from "./malformed-frame.ts";
-import type { WireReader } from "./wire-reader.ts";
-import { LENGTH_DELIMITED, VARINT } from "./wire-writer.ts";
-import type { WireWriter } from "./wire-writer.ts";
+import type { FrameReader } from "./frame-reader.ts";
+import type { FrameWriter } from "./frame-writer.ts";
 
+const { varint: VARINT, bytes: LENGTH_DELIMITED } = WIRE;
+/** About what an answer takes besides its arrays and texts, and a reply besides its answer. */
+const ANSWER_FIELDS_BYTES = 8;
+const REPLY_FIELDS_BYTES = 14;
 const TOP_K = 4;
 const LOOKUP = 5;
 const FAILURE = 6;
@@ -35,25 +38,26 @@ const REASONS: ReadonlySet<string> = new Set<FailureReason>([
 ]);
 
 /** Writes a reply as the `Reply` message of a field. */
-export function writeReply(writer: WireWriter, field: number, reply: WorkerReply): void {
-  const start = writer.length;
-  writeAnswer(writer, reply.answer);
-  writer.number(3, clampUs(reply.computeUs));
-  writer.number(2, clampUs(reply.queueUs));
-  writer.number(1, reply.id);
-  writer.nested(field, start);
+export function writeReply(writer: FrameWriter, field: number, reply: WorkerReply): void {
+  const bytes = ANSWER_FIELDS_BYTES + answerBytes(reply.answer);
+  writer.begin(field, bytes + REPLY_FIELDS_BYTES);
+  writer.int(1, reply.id);
+  writer.int(2, clampUs(reply.queueUs));
+  writer.int(3, clampUs(reply.computeUs));
+  writeAnswer(writer, reply.answer, bytes);
+  writer.end();
 }
 
 /** A `Reply` message. @throws WinnowError INVALID_ARGUMENT */
-export function readReply(reader: WireReader): WorkerReply {
+export function readReply(reader: FrameReader): WorkerReply {
   return reader.nested(readReplyFields);
 }
 
-function readReplyFields(reader: WireReader): WorkerReply {
+function readReplyFields(reader: FrameReader): WorkerReply {
   const reply = { id: 0, queueUs: 0, computeUs: 0 };
   let answer: WorkerAnswer | undefined;
-  for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
-    switch (tag) {
+  while (reader.next()) {
+    switch (reader.tag) {
       case 1 * 8 + VARINT:
         reply.id = reader.number("id");
         break;
@@ -64,7 +68,7 @@ function readReplyFields(reader: WireReader): WorkerReply {
         reply.computeUs = reader.uint32("compute_us");
         break;
       default:
-        answer = readAnswer(reader, tag) ?? answer;
+        answer = readAnswer(reader) ?? answer;
     }
   }
   if (answer === undefined) throw malformed("reply", "answers nothing");
@@ -73,70 +77,77 @@ function readReplyFields(reader: WireReader): WorkerReply {
 
 /** About how many bytes a reply takes on the wire. */
 export function replyBytes({ answer }: WorkerReply): number {
+  return 64 + answerBytes(answer);
+}
+
+/** Bytes of the arrays and texts of an answer. */
+function answerBytes(answer: WorkerAnswer): number {
   switch (answer.kind) {
     case "topK": {
       const { block, ids } = answer;
-      return 64 + block.counts.byteLength + 2 * block.scores.byteLength + (ids ? keyBytes(ids) : 0);
+      const candidates = block.counts.byteLength + 2 * block.scores.byteLength;
+      return candidates + (ids ? keyBytes(ids) : 0);
     }
     case "lookup":
-      return 64 + answer.vectors.byteLength;
+      return answer.vectors.byteLength;
     case "failure":
-      return 64 + answer.error.message.length;
+      return answer.error.message.length;
   }
 }
 
-function writeAnswer(writer: WireWriter, answer: WorkerAnswer): void {
-  const start = writer.length;
+function writeAnswer(writer: FrameWriter, answer: WorkerAnswer, bytes: number): void {
   switch (answer.kind) {
     case "topK":
-      writeIds(writer, answer.ids);
+      writer.begin(TOP_K, bytes);
       writeBlock(writer, answer.block);
-      return writer.nested(TOP_K, start);
+      writeIds(writer, answer.ids);
+      break;
     case "lookup":
+      writer.begin(LOOKUP, bytes);
       writer.bytes(1, answer.vectors);
-      return writer.nested(LOOKUP, start);
+      break;
     case "failure":
-      writer.text(3, cutDetails(answer.error.message));
+      writer.begin(FAILURE, bytes);
+      writer.int(1, grpcStatusOf(answer.error.code));
       writer.text(2, answer.reason);
-      writer.number(1, grpcStatusOf(answer.error.code));
-      return writer.nested(FAILURE, start);
+      writer.text(3, cutDetails(answer.error.message));
   }
+  writer.end();
 }
 
 /** The answer, if this field is one. */
-function readAnswer(reader: WireReader, tag: number): WorkerAnswer | undefined {
-  if (tag === TOP_K * 8 + LENGTH_DELIMITED) return reader.nested(readTopK);
-  if (tag === LOOKUP * 8 + LENGTH_DELIMITED) return reader.nested(readLookup);
-  if (tag === FAILURE * 8 + LENGTH_DELIMITED) return reader.nested(readFailure);
-  reader.skip(tag);
+function readAnswer(reader: FrameReader): WorkerAnswer | undefined {
+  if (reader.tag === TOP_K * 8 + LENGTH_DELIMITED) return reader.nested(readTopK);
+  if (reader.tag === LOOKUP * 8 + LENGTH_DELIMITED) return reader.nested(readLookup);
+  if (reader.tag === FAILURE * 8 + LENGTH_DELIMITED) return reader.nested(readFailure);
   return undefined;
 }
 
-function writeBlock(writer: WireWriter, block: TopKBlock): void {
-  writeFilled(writer, 4, { values: block.rows, block });
-  writeFilled(writer, 3, { values: block.scores, block });
+function writeBlock(writer: FrameWriter, block: TopKBlock): void {
+  writer.int(1, block.k);
   writer.bytes(2, block.counts);
-  writer.number(1, block.k);
+  writeFilled(writer, 3, { values: block.scores, block });
+  writeFilled(writer, 4, { values: block.rows, block });
 }
 
 /** The filled positions of scores or rows, query after query. */
 function writeFilled(
-  writer: WireWriter,
+  writer: FrameWriter,
   field: number,
   { values, block }: { readonly values: Float32Array | Uint32Array; readonly block: TopKBlock },
 ): void {
   const { queries, k, counts } = block;
-  const start = writer.length;
-  if (counts.every((count) => count === k)) writer.raw(values.subarray(0, queries * k));
+  const filled = counts.reduce((sum, count) => sum + count, 0);
+  writer.open(field, filled * values.BYTES_PER_ELEMENT);
+  if (filled === queries * k) writer.raw(values.subarray(0, filled));
   else {
-    for (let query = queries - 1; query >= 0; query -= 1) {
+    for (let query = 0; query < queries; query += 1) {
       writer.raw(values.subarray(query * k, query * k + counts[query]!));
     }
   }
-  writer.nested(field, start);
 }
 
-function writeIds(writer: WireWriter, ids: Tensor | undefined): void {
+function writeIds(writer: FrameWriter, ids: Tensor | undefined): void {
   if (ids === undefined) return;
   if (ids.dtype === "string") writeStrings(writer, ID_STRINGS, ids.data);
   else if (ids.dtype === "int64") writer.bytes(ID_INT64, ids.data);
@@ -144,7 +155,7 @@ function writeIds(writer: WireWriter, ids: Tensor | undefined): void {
   else throw new RangeError(`Ids cannot be of type ${ids.dtype}`);
 }
 
-function readTopK(reader: WireReader): WorkerAnswer {
+function readTopK(reader: FrameReader): WorkerAnswer {
   const packed = {
     k: 0,
     counts: new Uint32Array(0),
@@ -152,22 +163,22 @@ function readTopK(reader: WireReader): WorkerAnswer {
     rows: new Uint32Array(0),
   };
   let ids: Tensor | undefined;
-  for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
-    switch (tag) {
+  while (reader.next()) {
+    switch (reader.tag) {
       case 1 * 8 + VARINT:
         packed.k = reader.uint32("top_k.k");
         break;
       case 2 * 8 + LENGTH_DELIMITED:
-        packed.counts = reader.uint32s("top_k.counts");
+        packed.counts = reader.uint32Array("top_k.counts");
         break;
       case 3 * 8 + LENGTH_DELIMITED:
-        packed.scores = reader.floats("top_k.scores");
+        packed.scores = reader.float32Array("top_k.scores");
         break;
       case 4 * 8 + LENGTH_DELIMITED:
-        packed.rows = reader.uint32s("top_k.rows");
+        packed.rows = reader.uint32Array("top_k.rows");
         break;
       default:
-        ids = readIds(reader, tag) ?? ids;
+        ids = readIds(reader) ?? ids;
     }
   }
   const block = { ...packed, queries: packed.counts.length };
@@ -177,20 +188,19 @@ function readTopK(reader: WireReader): WorkerAnswer {
 }
 
 /** Ids, if this field holds them. */
-function readIds(reader: WireReader, tag: number): Tensor | undefined {
-  switch (tag) {
+function readIds(reader: FrameReader): Tensor | undefined {
+  switch (reader.tag) {
     case ID_STRINGS * 8 + LENGTH_DELIMITED:
       return readStrings(reader, "top_k.ids");
     case ID_INT32 * 8 + LENGTH_DELIMITED: {
-      const values = reader.int32s("top_k.ids");
+      const values = reader.int32Array("top_k.ids");
       return tensor("int32", [values.length], values);
     }
     case ID_INT64 * 8 + LENGTH_DELIMITED: {
-      const values = reader.int64s("top_k.ids");
+      const values = reader.int64Array("top_k.ids");
       return tensor("int64", [values.length], values);
     }
     default:
-      reader.skip(tag);
       return undefined;
   }
 }
@@ -224,22 +234,20 @@ function spread(packed: TopKBlock): TopKBlock {
   return { queries, k, counts, scores, rows };
 }
 
-function readLookup(reader: WireReader): WorkerAnswer {
+function readLookup(reader: FrameReader): WorkerAnswer {
   let vectors = new Float32Array(0);
-  for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
-    if (tag === 1 * 8 + LENGTH_DELIMITED) vectors = reader.floats("lookup.vectors");
-    else reader.skip(tag);
+  while (reader.next()) {
+    if (reader.tag === 1 * 8 + LENGTH_DELIMITED) vectors = reader.float32Array("lookup.vectors");
   }
   return { kind: "lookup", vectors };
 }
 
-function readFailure(reader: WireReader): WorkerAnswer {
+function readFailure(reader: FrameReader): WorkerAnswer {
   const failure = { code: 0, reason: "", message: "" };
-  for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
-    if (tag === 1 * 8 + VARINT) failure.code = reader.uint32("failure.code");
-    else if (tag === 2 * 8 + LENGTH_DELIMITED) failure.reason = reader.text();
-    else if (tag === 3 * 8 + LENGTH_DELIMITED) failure.message = reader.text();
-    else reader.skip(tag);
+  while (reader.next()) {
+    if (reader.tag === 1 * 8 + VARINT) failure.code = reader.uint32("failure.code");
+    else if (reader.tag === 2 * 8 + LENGTH_DELIMITED) failure.reason = reader.text();
+    else if (reader.tag === 3 * 8 + LENGTH_DELIMITED) failure.message = reader.text();
   }
   const reason = REASONS.has(failure.reason) ? (failure.reason as FailureReason) : "INTERNAL";
   const error = new WinnowError(codeOfGrpcStatus(failure.code), cutDetails(failure.message));

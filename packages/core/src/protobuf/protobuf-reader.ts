@@ -93,10 +93,6 @@ export class ProtobufReader {
 
   /** Tag of the current field, `field * 8 + wire`; 0 before the first `next()`. */
   tag = 0;
-  /** Number of the current field; 0 before the first `next()`. */
-  field = 0;
-  /** Wire type of the current field. */
-  wire = 0;
   /** Where the current field's value lies in `bytes`: of a length-delimited one, its content. */
   from = 0;
   to = 0;
@@ -111,6 +107,16 @@ export class ProtobufReader {
     this.#rules = rules;
     this.#position = part.from;
     this.#end = part.to;
+  }
+
+  /** Number of the current field; 0 before the first `next()`. */
+  get field(): number {
+    return this.tag >>> 3;
+  }
+
+  /** Wire type of the current field. */
+  get wire(): number {
+    return this.tag & 7;
   }
 
   /** Where the next field begins, or the next bare varint. */
@@ -131,19 +137,18 @@ export class ProtobufReader {
       at = this.#position;
     }
     this.tag = tag;
-    this.field = tag >>> 3;
-    this.wire = tag & 7;
     if (tag < 8) throw this.#rules.refuse({ kind: "tag", tag, at: start });
     if (at < end) {
       // Nearly every value is one of these two: a short one of bytes, or a small number.
       const first = bytes[at]!;
       if (first < 0x80) {
-        if (this.wire === BYTES && first < end - at) {
+        const wire = tag & 7;
+        if (wire === BYTES && first < end - at) {
           this.from = at + 1;
           this.to = this.#position = at + 1 + first;
           return true;
         }
-        if (this.wire === VARINT) {
+        if (wire === VARINT) {
           this.from = at;
           this.to = this.#position = at + 1;
           this.#low = first;
@@ -208,7 +213,7 @@ export class ProtobufReader {
   /** A varint as an unsigned number: exact below 2⁵³, at least 2⁵³ for every other. */
   varint(): number {
     this.#expect(VARINT);
-    return this.#high * 2 ** 32 + this.#low;
+    return this.#high === 0 ? this.#low : this.#high * 2 ** 32 + this.#low;
   }
 
   /** An int32, int64 or enum. Throws outside ±(2⁵³ − 1). */
@@ -363,18 +368,19 @@ export class ProtobufReader {
 
   /** Moves behind a group; the numbers of its fields are not looked at. */
   #skipGroup(): void {
-    const { from } = this;
+    const { tag, from } = this;
     for (let open = 1; open > 0;) {
       if (open > GROUPS_MAX || this.#position >= this.#end) {
         throw this.#rules.refuse({ kind: "group", at: this.#position });
       }
       this.#readPrefix(this.#position);
-      this.wire = this.#low & 7;
-      if (this.wire === GROUP) open += 1;
-      else if (this.wire === GROUP_END) open -= 1;
+      this.tag = this.#low;
+      const { wire } = this;
+      if (wire === GROUP) open += 1;
+      else if (wire === GROUP_END) open -= 1;
       else this.#skipValue();
     }
-    this.wire = GROUP;
+    this.tag = tag;
     this.from = from;
   }
 
@@ -434,8 +440,6 @@ export class ProtobufReader {
       to: this.#end,
     });
     copy.tag = this.tag;
-    copy.field = this.field;
-    copy.wire = this.wire;
     copy.from = this.from;
     copy.to = this.to;
     copy.#low = this.#low;
@@ -444,7 +448,7 @@ export class ProtobufReader {
   }
 
   #expect(expected: number): void {
-    if (this.wire === expected && this.field !== 0) return;
+    if (this.tag >= 8 && (this.tag & 7) === expected) return;
     const { field, wire } = this;
     throw this.#rules.refuse({ kind: "layout", field, wire, expected, at: this.from });
   }

@@ -17,6 +17,9 @@ import { VARINT_BYTES_MAX, WIRE, sizeOfVarint, sizeOfWords } from "./wire-format
 const { varint: VARINT, bytes: BYTES, fixed32: FIXED32 } = WIRE;
 /** In so many bytes any varint has room. */
 const VARINT_ROOM = VARINT_BYTES_MAX;
+/** A place in `#open` times this, and how many bytes were left for a length. */
+const LENGTH_BYTES_BASE = 16;
+const MOVED_BY_LOOP_MAX = 128;
 
 interface Memory {
   readonly buffer: ArrayBufferLike;
@@ -28,7 +31,7 @@ interface Memory {
 export class ProtobufWriter {
   #bytes: Buffer;
   #at = 0;
-  /** Of each message begun and not ended: where its content begins, and bytes left for its length. */
+  /** Of each message begun and not ended: where its content begins, and the bytes left for its length. */
   readonly #open: number[] = [];
 
   /** `capacity`: how long the message will be, at a guess; it grows when there is more. */
@@ -43,8 +46,11 @@ export class ProtobufWriter {
 
   /** An integer: int32, int64, enum or uint64. A negative one takes ten bytes. */
   int(field: number, value: number | bigint): this {
-    this.varint(field * 8 + VARINT);
-    if (typeof value === "number") return this.varint(value);
+    const tag = field * 8 + VARINT;
+    if (typeof value === "number") {
+      return this.#writePair(tag, value) ? this : this.varint(tag).varint(value);
+    }
+    this.varint(tag);
     const bits = BigInt.asUintN(64, value);
     return this.words(Number(bits & 0xffff_ffffn), Number(bits >> 32n));
   }
@@ -71,8 +77,9 @@ export class ProtobufWriter {
   }
 
   /** A field of bytes: the memory of an array. */
-  bytes(field: number, values: Memory): this {
-    return this.open(field, values.byteLength).raw(values);
+  bytes(field: number, { buffer, byteOffset, byteLength }: Memory): this {
+    this.open(field, byteLength);
+    return this.#put(buffer, byteOffset, byteLength);
   }
 
   /** A field of a part of some bytes. */
@@ -109,22 +116,23 @@ export class ProtobufWriter {
   /** Begins a nested message of about `expected` bytes, or a field of bytes: all up to `end()`. */
   begin(field: number, expected = 0): this {
     this.varint(field * 8 + BYTES);
-    const lengthBytes = sizeOfVarint(expected);
+    const lengthBytes = expected < 0x80 ? 1 : sizeOfVarint(expected);
     this.#makeRoom(lengthBytes);
     this.#at += lengthBytes;
-    this.#open.push(this.#at, lengthBytes);
+    this.#open.push(this.#at * LENGTH_BYTES_BASE + lengthBytes);
     return this;
   }
 
   /** Ends the message that was begun last. */
   end(): this {
-    const lengthBytes = this.#open.pop()!;
-    const start = this.#open.pop()!;
+    const open = this.#open.pop()!;
+    const lengthBytes = open % LENGTH_BYTES_BASE;
+    const start = (open - lengthBytes) / LENGTH_BYTES_BASE;
     const length = this.#at - start;
-    const moved = sizeOfVarint(length) - lengthBytes;
+    const moved = (length < 0x80 ? 1 : sizeOfVarint(length)) - lengthBytes;
     if (moved !== 0) {
       if (moved > 0) this.#makeRoom(moved);
-      this.#bytes.copyWithin(start + moved, start, this.#at);
+      this.#move(start, moved);
     }
     this.#at = start - lengthBytes;
     this.varint(length);
@@ -134,18 +142,13 @@ export class ProtobufWriter {
 
   /** Tag and length of a field whose `length` bytes the caller writes next. */
   open(field: number, length: number): this {
-    return this.varint(field * 8 + BYTES).varint(length);
+    const tag = field * 8 + BYTES;
+    return this.#writePair(tag, length) ? this : this.varint(tag).varint(length);
   }
 
   /** Bytes without tag and length. */
-  raw(values: Memory): this {
-    const { buffer, byteOffset, byteLength } = values;
-    this.#makeRoom(byteLength);
-    const bytes =
-      values instanceof Uint8Array ? values : new Uint8Array(buffer, byteOffset, byteLength);
-    this.#bytes.set(bytes, this.#at);
-    this.#at += byteLength;
-    return this;
+  raw({ buffer, byteOffset, byteLength }: Memory): this {
+    return this.#put(buffer, byteOffset, byteLength);
   }
 
   /** A varint without a tag: an integer within ±(2⁵³ − 1). */
@@ -177,6 +180,33 @@ export class ProtobufWriter {
     bytes[at++] = lowLeft;
     this.#at = at;
     return this;
+  }
+
+  #put(buffer: ArrayBufferLike, byteOffset: number, byteLength: number): this {
+    this.#makeRoom(byteLength);
+    this.#bytes.set(new Uint8Array(buffer, byteOffset, byteLength), this.#at);
+    this.#at += byteLength;
+    return this;
+  }
+
+  /** Writes two varints if each is one byte, as most tags, lengths and numbers are, and there is room. */
+  #writePair(first: number, second: number): boolean {
+    const bytes = this.#bytes;
+    const at = this.#at;
+    if (first >= 0x80 || second >= 0x80 || second < 0 || at + 2 > bytes.length) return false;
+    bytes[at] = first;
+    bytes[at + 1] = second;
+    this.#at = at + 2;
+    return true;
+  }
+
+  /** Moves what stands from `start` on by so many bytes: a few by a loop, which is faster then. */
+  #move(start: number, by: number): void {
+    const bytes = this.#bytes;
+    const end = this.#at;
+    if (end - start > MOVED_BY_LOOP_MAX) bytes.copyWithin(start + by, start, end);
+    else if (by < 0) for (let at = start; at < end; at += 1) bytes[at + by] = bytes[at]!;
+    else for (let at = end - 1; at >= start; at -= 1) bytes[at + by] = bytes[at]!;
   }
 
   #makeRoom(size: number): void {

@@ -1,17 +1,21 @@
-// Reads protobuf field by field. Numbers and strings of a frame are copied into memory that the whole
+// Reads frames field by field. Numbers and strings of a frame are copied into memory that the whole
 // frame shares: a received field lies at any offset, a typed array needs an aligned one, and an
 // ArrayBuffer per field is what the garbage collector would spend its time on. Whatever cannot be a
 // message throws; nothing outside the message is ever read, and what a frame becomes is bounded by
-// `frame-limits.ts`.
+// `frame-limits.ts`. Codecs ask for a field by its tag, so a known number with another wire type is
+// skipped like a field of a newer peer.
 
-import { StringColumn } from "@winnow/core";
+import { ProtobufReader, StringColumn } from "@winnow/core";
+import type { ProtobufFault, ProtobufRules, WinnowError } from "@winnow/core";
 import { NESTED_MESSAGES_MAX, POSITIONS_MAX } from "./frame-limits.ts";
 import { malformed } from "./malformed-frame.ts";
-import { LENGTH_DELIMITED, VARINT } from "./wire-writer.ts";
 
-/** Wire types that no field of ours has, to be skipped in a newer peer's frames. */
-const FIXED_64 = 1;
-const FIXED_32 = 5;
+const RULES: ProtobufRules = {
+  refuse,
+  decoder: new TextDecoder(),
+  groups: "refused",
+  prefixes: "long",
+};
 
 const UINT32_MAX = 2 ** 32 - 1;
 /** Every array of numbers begins at a multiple of this. */
@@ -38,78 +42,54 @@ class FieldMemory {
   }
 }
 
-/** The fields of one message, first to last. */
-export class WireReader {
-  readonly #bytes: Buffer;
+/** The fields of a frame and of the messages in it, first to last. */
+export class FrameReader extends ProtobufReader {
+  readonly #frame: Buffer;
   readonly #memory: FieldMemory;
-  #at: number;
-  #end: number;
   #messages = 0;
   #positions = 0;
 
-  private constructor(bytes: Buffer, memory: FieldMemory, at: number) {
-    this.#bytes = bytes;
-    this.#memory = memory;
-    this.#at = at;
-    this.#end = bytes.length;
-  }
-
-  /** A reader of a frame. */
-  static of(frame: Buffer): WireReader {
-    return new WireReader(frame, new FieldMemory(frame.length), 0);
-  }
-
-  /** The tag of the next field, `field * 8 + wire type`; 0 at the end of the message. */
-  tag(): number {
-    if (this.#at >= this.#end) return 0;
-    const tag = this.#varint();
-    if (tag < 8 || tag > UINT32_MAX) throw malformed("frame", `${tag} is no field`);
-    return tag;
+  /** Reads a frame. */
+  constructor(frame: Buffer) {
+    super(frame, RULES);
+    this.#frame = frame;
+    this.#memory = new FieldMemory(frame.length);
   }
 
   /** @throws WinnowError INVALID_ARGUMENT for an integer that is not exact here */
   number(field: string): number {
-    const value = this.#varint();
+    const value = this.varint();
     if (!Number.isSafeInteger(value)) throw malformed(field, "is not below 2^53");
     return value;
   }
 
   /** A bool field. */
   flag(): boolean {
-    return this.#varint() !== 0;
+    return this.varint() !== 0;
   }
 
   /** @throws WinnowError INVALID_ARGUMENT for one of more than 32 bits */
   uint32(field: string): number {
-    const value = this.#varint();
+    const value = this.varint();
     if (value > UINT32_MAX) throw malformed(field, "exceeds 32 bits");
     return value;
   }
 
   /** A string field. */
-  text(): string {
-    const end = this.#contentEnd();
-    const text = this.#bytes.toString("utf8", this.#at, end);
-    this.#at = end;
-    return text;
+  override text(): string {
+    return this.#frame.toString("utf8", this.from, this.to);
   }
 
   /**
    * Reads a nested message: all its fields, by `read`.
    * @throws WinnowError INVALID_ARGUMENT for a frame of too many messages
    */
-  nested<Value>(read: (reader: WireReader) => Value): Value {
+  override nested<Value>(read: (reader: this) => Value): Value {
     this.#messages += 1;
     if (this.#messages > NESTED_MESSAGES_MAX) {
       throw malformed("frame", `holds more than ${NESTED_MESSAGES_MAX} messages`);
     }
-    const outerEnd = this.#end;
-    const end = this.#contentEnd();
-    this.#end = end;
-    const value = read(this);
-    this.#at = end;
-    this.#end = outerEnd;
-    return value;
+    return super.nested(read);
   }
 
   /**
@@ -124,37 +104,37 @@ export class WireReader {
   }
 
   /** A bytes field, copied. */
-  bytes(): Uint8Array<ArrayBuffer> {
+  byteArray(): Uint8Array<ArrayBuffer> {
     const { buffer, at, bytes } = this.#copy(1, "bytes");
     return new Uint8Array(buffer, at, bytes);
   }
 
   /** A bytes field as little-endian numbers. @throws WinnowError INVALID_ARGUMENT */
-  floats(field: string): Float32Array<ArrayBuffer> {
+  float32Array(field: string): Float32Array<ArrayBuffer> {
     const { buffer, at, bytes } = this.#copy(4, field);
     return new Float32Array(buffer, at, bytes / 4);
   }
 
-  /** @see floats */
-  uint16s(field: string): Uint16Array<ArrayBuffer> {
+  /** @see float32Array */
+  uint16Array(field: string): Uint16Array<ArrayBuffer> {
     const { buffer, at, bytes } = this.#copy(2, field);
     return new Uint16Array(buffer, at, bytes / 2);
   }
 
-  /** @see floats */
-  uint32s(field: string): Uint32Array<ArrayBuffer> {
+  /** @see float32Array */
+  uint32Array(field: string): Uint32Array<ArrayBuffer> {
     const { buffer, at, bytes } = this.#copy(4, field);
     return new Uint32Array(buffer, at, bytes / 4);
   }
 
-  /** @see floats */
-  int32s(field: string): Int32Array<ArrayBuffer> {
+  /** @see float32Array */
+  int32Array(field: string): Int32Array<ArrayBuffer> {
     const { buffer, at, bytes } = this.#copy(4, field);
     return new Int32Array(buffer, at, bytes / 4);
   }
 
-  /** @see floats */
-  int64s(field: string): BigInt64Array<ArrayBuffer> {
+  /** @see float32Array */
+  int64Array(field: string): BigInt64Array<ArrayBuffer> {
     const { buffer, at, bytes } = this.#copy(8, field);
     return new BigInt64Array(buffer, at, bytes / 8);
   }
@@ -172,57 +152,34 @@ export class WireReader {
     return new StringColumn(offsets, data);
   }
 
-  /** Skips the field of this tag: a newer peer sent it. */
-  skip(tag: number): void {
-    switch (tag % 8) {
-      case VARINT:
-        this.#varint();
-        return;
-      case LENGTH_DELIMITED:
-        this.#at = this.#contentEnd();
-        return;
-      case FIXED_32:
-      case FIXED_64:
-        this.#at += tag % 8 === FIXED_32 ? 4 : 8;
-        if (this.#at > this.#end) throw cutOff();
-        return;
-      default:
-        throw malformed("frame", `wire type ${tag % 8} is not known`);
-    }
-  }
-
-  /** Where the content of a field ends, after its length has been read. */
-  #contentEnd(): number {
-    const end = this.#varint() + this.#at;
-    if (end > this.#end) throw cutOff();
-    return end;
-  }
-
   #copy(unitBytes: number, field: string): { buffer: ArrayBuffer; at: number; bytes: number } {
-    const end = this.#contentEnd();
-    const bytes = end - this.#at;
+    const bytes = this.to - this.from;
     if (bytes % unitBytes !== 0) {
       throw malformed(field, `${bytes} bytes are not whole numbers of ${unitBytes} bytes`);
     }
     const { buffer, at } = this.#memory.take(bytes);
-    this.#bytes.copy(new Uint8Array(buffer, at, bytes), 0, this.#at, end);
-    this.#at = end;
+    this.#frame.copy(new Uint8Array(buffer, at, bytes), 0, this.from, this.to);
     return { buffer, at, bytes };
-  }
-
-  #varint(): number {
-    let value = 0;
-    let unit = 1;
-    for (let count = 0; count < 10; count += 1) {
-      if (this.#at >= this.#end) throw cutOff();
-      const byte = this.#bytes[this.#at]!;
-      this.#at += 1;
-      if (byte < 128) return value + byte * unit;
-      value += (byte - 128) * unit;
-      unit *= 128;
-    }
-    throw malformed("frame", "a number has more than ten bytes");
   }
 }
 
-const cutOff = (): Error => malformed("frame", "is cut off");
+function refuse(fault: ProtobufFault): WinnowError {
+  switch (fault.kind) {
+    case "tag":
+      return malformed("frame", `${fault.tag} is no field`);
+    case "wire":
+      return malformed("frame", `wire type ${fault.wire} is not known`);
+    case "varint":
+      if (!fault.isCut) return malformed("frame", "a number has more than ten bytes");
+      return malformed("frame", "is cut off");
+    case "size":
+      return malformed("frame", "is cut off");
+    case "group":
+    case "integer":
+    case "layout":
+    case "packed":
+    case "prefix":
+    case "text":
+      return malformed("frame", `a field cannot be read: ${fault.kind}`);
+  }
+}
