@@ -35,7 +35,9 @@ export class GrpcDoor {
 
   /** Sends a Predict message; what it gives cancels the call. */
   send(message: Buffer, done: (outcome: SendOutcome) => void): () => void {
-    const session = this.#session ?? this.#connect();
+    // A session that was destroyed takes no more calls, though its close has not been told yet.
+    const isUsable = this.#session?.destroyed === false && !this.#session.closed;
+    const session = isUsable ? this.#session! : this.#connect();
     const stream = session.request({
       [constants.HTTP2_HEADER_METHOD]: "POST",
       [constants.HTTP2_HEADER_PATH]: PATH,
