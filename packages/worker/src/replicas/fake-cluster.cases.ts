@@ -34,6 +34,7 @@ export class FakeCluster {
   isListed = false;
   #versions: readonly FoundVersion[] = [];
   #copying: readonly FoundVersion[] = [];
+  readonly #unseen = new Map<string, string>();
   #stamp = "";
 
   constructor(settings: Partial<ReplicaSettings> = {}, clock: ManualClock = new ManualClock()) {
@@ -188,7 +189,14 @@ export class FakeCluster {
     return counts;
   }
 
+  /** The files of a version look so by now, and no look has found it yet. */
+  changeUnseen(version: number, stamp: string): void {
+    this.#unseen.set(`/m/${version}`, stamp);
+  }
+
   #stampOf(directory: string): string | undefined {
+    const unseen = this.#unseen.get(directory);
+    if (unseen !== undefined) return unseen;
     return this.#versions.find((found) => found.directory === directory)?.stamp;
   }
 

@@ -56,6 +56,7 @@ describe("replica control", () => {
 
     cluster.copy(2, "half");
     cluster.openCopy([fakeTable("movies", 8)], false);
+    cluster.changeUnseen(2, "changed again");
     await cluster.run(500);
 
     expect(cluster.coverage(2)).toEqual([1, 1, 1, 1, 1, 1, 1, 1]);

@@ -39,8 +39,8 @@ export type ReplicaEffect = { readonly id: string } & (
   | {
       readonly kind: "open";
       readonly from: VersionDirectory;
-      /** Its files as they were found. */
-      readonly stamp: string;
+      /** Its files as they were found; `undefined` where they keep changing and are opened all the same. */
+      readonly stamp: string | undefined;
       readonly siblings: readonly ContentHandle[];
     }
   | { readonly kind: "load"; readonly handle: ContentHandle; readonly replica: number }
@@ -168,7 +168,8 @@ class Planner {
       this.#wakeBy(wakeAtMs);
       if (job === undefined) return;
       const { held } = job;
-      const { id, model, version, directory, stamp } = held;
+      const { id, model, version, directory } = held;
+      const stamp = this.#isCopying(held) ? undefined : held.stamp;
       if (job.kind === "open") {
         const siblings = contentsOf(this.set, held).flatMap((each) => openedOf(each)?.handle ?? []);
         this.#put({ ...held, life: { phase: "opening" } });

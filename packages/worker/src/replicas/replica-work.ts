@@ -54,6 +54,7 @@ async function openAsFound(
   { compute, stampOf }: ReplicaWork,
   { from, stamp, siblings }: ReplicaEffect & { readonly kind: "open" },
 ): Promise<OpenedVersion> {
+  if (stamp === undefined) return await compute.open(from, siblings);
   // A directory that cannot be looked at is the reader's to judge.
   const look = (): Promise<string | undefined> => stampOf(from.directory).catch(() => undefined);
   const before = await look();
