@@ -43,6 +43,8 @@ interface SentWish extends Wish {
 }
 
 /** A deadline may be missed by so much, and by what timers are late. */
+/** A router that stood still has heard of everything by then. */
+const CATCH_UP_MS = 500;
 const DEADLINE_SLACK_MS = 50;
 
 /** Asks until it is told to stop. */
@@ -147,7 +149,8 @@ export class CheckedRequests {
         version: wish.version,
         label: wish.label,
       });
-      isOutdated = process.pauses > 0 && this.#isGone(pinned);
+      const hasJustResumed = startMs - process.resumedMs <= CATCH_UP_MS;
+      isOutdated = hasJustResumed && this.#isGone(pinned, at.place.name);
       try {
         outcome = await this.#predict({ router, pinned }, wish, context);
       } finally {
@@ -217,13 +220,16 @@ export class CheckedRequests {
   }
 
   /**
-   * Whether no worker that is there holds a replica of each partition of what a request is pinned to. A
-   * router that stood still while a version was swapped, or its files replaced, takes requests on by the
-   * former one for the moment until it hears of it; workers that were restarted meanwhile do not have that
-   * any more.
+   * Whether no worker that a router can reach holds a replica of each partition of what a request is
+   * pinned to. A router that stood still while a version was swapped, or its files replaced, takes
+   * requests on by the former one for the moment until it hears of it; workers that were restarted
+   * meanwhile do not have that any more, and of those that do the router may be cut off.
    */
-  #isGone({ program }: PinnedModel): boolean {
-    const holdings = this.#world.staff.flatMap(({ worker }) => {
+  #isGone({ program }: PinnedModel, router: string): boolean {
+    const { network, staff } = this.#world;
+    const holdings = staff.flatMap(({ worker, address }) => {
+      const { toWorker, toClient } = network.link(router, address).cut;
+      if (toWorker || toClient) return [];
       const versions = worker?.announcement().versions ?? [];
       return versions.filter(({ fingerprint }) => fingerprint === program.fingerprint);
     });

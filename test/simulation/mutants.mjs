@@ -36,6 +36,14 @@ const MUTANTS = [
     replacement: "lastingReplicasMin >= 1",
   },
   {
+    name: "a version that stays the default though those who left it unload it",
+    mode: "liveness",
+    from: 10_000_110,
+    file: "packages/cluster/src/routing/rollout.ts",
+    text: "serving && failed === 0 && lastingReplicasMin > 0",
+    replacement: "false",
+  },
+  {
     name: "an old version is given up before its successor is ready",
     mode: "liveness",
     file: "packages/worker/src/models/version-policy.ts",

@@ -44,6 +44,8 @@ export class SimulatedProcess implements Clock {
   state: "running" | "paused" | "dead" = "running";
   /** How often it has stood still. */
   pauses = 0;
+  /** When it last went on after that, virtual ms. */
+  resumedMs = -Infinity;
   readonly #world: ProcessWorld;
   readonly #random: Random;
   readonly #offsetMs: number;
@@ -116,6 +118,7 @@ export class SimulatedProcess implements Clock {
   resume(): void {
     if (this.state !== "paused") return;
     this.state = "running";
+    this.resumedMs = this.#world.time.nowMs;
     this.#catchUp();
   }
 

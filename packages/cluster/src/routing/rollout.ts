@@ -5,6 +5,8 @@
 //                                              └─▶ else what has a replica of everything
 //   vN serves ──▶ a newer vM that every worker is ready for and that is fully replicated
 //             │   (or was, when the first worker moved on to it)
+//             ├─▶ the one that workers have moved on to, while they unload vN: whoever still reads an
+//             │   older announcement of some worker must not stay behind alone
 //             ├─▶ its directory holds something else: that, or something newer, once it is as complete;
 //             │   what lies below only if nobody loads or holds the new content any more
 //             └─▶ its directory is gone: the newest fully replicated one, vN until then
@@ -41,6 +43,8 @@ export interface VersionRollout {
   readonly lastingReplicasMin: number;
   /** Some worker not in drain still means to keep it (its directory is there). */
   readonly wanted: boolean;
+  /** Some worker not in drain serves another version and keeps no replica of this one. */
+  readonly leaving: boolean;
   /** Some worker takes it for the one that serves. */
   readonly serving: boolean;
   /** Every worker is ready and every partition has its full replication: it may take over. */
@@ -68,15 +72,18 @@ export function servingVersion(
 /** What serves next after `current`: itself, unless something newer is complete or it is gone. */
 function successorOf(current: VersionKey, rollouts: readonly VersionRollout[]): VersionKey {
   const serving = rollouts.find((rollout) => isSameVersion(rollout.key, current));
-  if (serving?.wanted === true) {
-    const newer = rollouts.filter((rollout) => rollout.key.version > current.version);
-    return newer.find(mayTakeOver)?.key ?? current;
-  }
-  const followers = followersOf(current, rollouts);
-  const isLeaving = serving === undefined || serving.lastingReplicasMin === 0;
+  const isWanted = serving?.wanted === true;
+  const followers = isWanted
+    ? rollouts.filter((rollout) => rollout.key.version > current.version)
+    : followersOf(current, rollouts);
   const successor =
-    followers.find(mayTakeOver) ?? (isLeaving ? followers.find(isHeldByAllWhoStay) : undefined);
+    followers.find(mayTakeOver) ??
+    (serving?.leaving === true ? followers.find(hasTakenOver) : undefined);
   if (successor !== undefined) return successor.key;
+  if (isWanted) return current;
+  const isLost = serving === undefined || serving.lastingReplicasMin === 0;
+  const rest = isLost ? followers.find(isHeldByAllWhoStay) : undefined;
+  if (rest !== undefined) return rest.key;
   return isAnswerable(serving) ? current : (firstGuess(rollouts)?.key ?? current);
 }
 
@@ -136,6 +143,14 @@ function mayTakeOver(rollout: VersionRollout): boolean {
   return rollout.complete || (rollout.serving && isHeldByAllWhoStay(rollout));
 }
 
+/**
+ * Some worker serves it, so it was complete for that one; here it is not, since what is known here of
+ * another worker is older or newer than that moment. Its replicas can answer.
+ */
+function hasTakenOver({ serving, failed, lastingReplicasMin }: VersionRollout): boolean {
+  return serving && failed === 0 && lastingReplicasMin > 0;
+}
+
 /** Every worker not in drain holds its share, and these shares are all of it. */
 function isHeldByAllWhoStay({
   ready,
@@ -186,10 +201,19 @@ function rolloutOf(
     replicasMin: fewestReplicas(key, workers),
     lastingReplicasMin,
     wanted: count("ready") + count("loading") > 0,
+    leaving: lasting.some((worker, index) => !isKept(states[index]) && servesModel(worker, key)),
     serving: workers.some((worker) => holdingOf(worker, key)?.serving === true),
     complete:
       ready > 0 && ready === lasting.length && lastingReplicasMin >= Math.max(1, wantedReplicas),
   };
+}
+
+function isKept(state: VersionHolding["state"] | undefined): boolean {
+  return state === "ready" || state === "loading" || state === "failed";
+}
+
+function servesModel(worker: Announcement, { model }: VersionKey): boolean {
+  return holdingsOf(worker, model).some(({ serving }) => serving === true);
 }
 
 /** What a worker says of this version; a directory it could not read counts for its number. */
