@@ -5,6 +5,9 @@ import { ROUTERS, type TopologyName } from "../chaos-cluster.ts";
 import { type Scenario, type Stage, drawn, shuffled } from "../scenario.ts";
 
 /** Kills processes in turn; each is back and the cluster whole before the next one dies. */
+/** The balancer before the routers has looked at them since they were ready (`load-process.ts`). */
+const BALANCER_MS = 500;
+
 async function killInTurn(stage: Stage, names: readonly string[]): Promise<void> {
   for (let round = 0; round < stage.rounds; round += 1) {
     for (const name of shuffled(names, stage.random)) {
@@ -13,6 +16,7 @@ async function killInTurn(stage: Stage, names: readonly string[]): Promise<void>
       await pause(1500);
       stage.cluster.process(name).restart();
       await stage.whole();
+      await pause(BALANCER_MS);
     }
   }
 }

@@ -72,19 +72,26 @@ export function servingVersion(
 /** What serves next after `current`: itself, unless something newer is complete or it is gone. */
 function successorOf(current: VersionKey, rollouts: readonly VersionRollout[]): VersionKey {
   const serving = rollouts.find((rollout) => isSameVersion(rollout.key, current));
-  const isWanted = serving?.wanted === true;
-  const followers = isWanted
-    ? rollouts.filter((rollout) => rollout.key.version > current.version)
-    : followersOf(current, rollouts);
+  if (serving?.wanted === true) {
+    const newer = rollouts.filter((rollout) => rollout.key.version > current.version);
+    return takingOver(serving, newer)?.key ?? current;
+  }
+  const followers = followersOf(current, rollouts);
+  const isLeaving = serving === undefined || serving.lastingReplicasMin === 0;
   const successor =
-    followers.find(mayTakeOver) ??
-    (serving?.leaving === true ? followers.find(hasTakenOver) : undefined);
+    takingOver(serving, followers) ?? (isLeaving ? followers.find(isHeldByAllWhoStay) : undefined);
   if (successor !== undefined) return successor.key;
-  if (isWanted) return current;
-  const isLost = serving === undefined || serving.lastingReplicasMin === 0;
-  const rest = isLost ? followers.find(isHeldByAllWhoStay) : undefined;
-  if (rest !== undefined) return rest.key;
   return isAnswerable(serving) ? current : (firstGuess(rollouts)?.key ?? current);
+}
+
+/** The newest that may take over; else, once others leave the version that serves, what they serve. */
+function takingOver(
+  serving: VersionRollout | undefined,
+  followers: readonly VersionRollout[],
+): VersionRollout | undefined {
+  const complete = followers.find(mayTakeOver);
+  if (complete !== undefined || serving?.leaving !== true) return complete;
+  return followers.find(hasTakenOver);
 }
 
 /** What may follow a version that nobody wants any more. */
