@@ -11,32 +11,50 @@ const READY_WITHIN_MS = 60_000;
 /** Clock ticks per second of /proc, on every Linux Node runs on. */
 const TICKS_PER_SECOND = 100;
 
-/** Starts the processes of `checkout` and waits until every model answers. */
+/**
+ * Starts the processes of `checkout` and waits until every model answers. Members find each other in
+ * Redis where its URL is given, else by a fixed list; what they log goes to the file descriptor `logTo`.
+ */
 export async function startProcesses(cluster) {
-  const { checkout, models, names, workers, workerArgs = [], logLevel = "error" } = cluster;
+  const { checkout, models, names, workers, workerArgs = [], readyWithinMs } = cluster;
+  const { redis, logLevel = "error", logTo = 2 } = cluster;
   const script = path.join(checkout, "packages/winnow/bin/winnow.js");
-  const ports = await freePorts(workers + 1);
-  const routerPort = ports.pop();
+  const [routerPort, ...free] = await freePorts(2 * workers + 1);
+  const [ports, metricsPorts] = [free.slice(0, workers), free.slice(workers)];
   const members = ports.map((port, index) => `w${index}@127.0.0.1:${port}`).join(",");
+  const found = redis === undefined ? ["--members", members] : ["--redis", redis];
   const replication = String(Math.min(2, workers));
-  const shared = ["--members", members, "--replication", replication, "--log-level", logLevel];
+  const shared = [...found, "--replication", replication, "--log-level", logLevel];
   const start = (...args) =>
-    spawn(process.execPath, [script, ...args, ...shared], { stdio: ["ignore", "ignore", 2] });
+    spawn(process.execPath, [script, ...args, ...shared], { stdio: ["ignore", "ignore", logTo] });
   const children = new Map();
   children.set("router", start("router", "--port", String(routerPort)));
   for (const [index, port] of ports.entries()) {
     const own = ["--id", `w${index}`, "--port", String(port), "--models", models];
-    children.set(`w${index}`, start("worker", ...own, ...workerArgs));
+    const metrics = ["--metrics-port", String(metricsPorts[index])];
+    children.set(`w${index}`, start("worker", ...own, ...metrics, ...workerArgs));
   }
-  const stop = () => stopAll([...children.values()]);
+  const kill = () => children.forEach((child) => child.kill("SIGKILL"));
+  process.once("exit", kill);
+  const stop = async () => {
+    await stopAll([...children.values()]);
+    process.off("exit", kill);
+  };
   try {
-    await Promise.all(names.map((name) => answers(routerPort, name)));
+    await Promise.all(names.map((name) => answers(routerPort, name, readyWithinMs)));
   } catch (error) {
     await stop();
     throw error;
   }
-  const pids = new Map(Array.from(children, ([name, { pid }]) => [name, pid]));
-  return { host: "127.0.0.1", port: routerPort, pids, stop, costs: () => costsOf(children) };
+  return {
+    host: "127.0.0.1",
+    port: routerPort,
+    pids: new Map(Array.from(children, ([name, { pid }]) => [name, pid])),
+    /** Where each worker tells its metrics and whether it is ready, without the path. */
+    workerPages: metricsPorts.map((port) => `http://127.0.0.1:${port}`),
+    stop,
+    costs: () => costsOf(children),
+  };
 }
 
 /** CPU seconds and context switches of each process so far, by name; empty where /proc is missing. */
@@ -56,8 +74,8 @@ function costOf(pid) {
 }
 
 /** Resolves once the model's status says AVAILABLE. */
-async function answers(port, name) {
-  const endMs = performance.now() + READY_WITHIN_MS;
+async function answers(port, name, withinMs = READY_WITHIN_MS) {
+  const endMs = performance.now() + withinMs;
   for (;;) {
     const text = await fetch(`http://127.0.0.1:${port}/v1/models/${name}`).then(
       (response) => response.text(),
@@ -82,7 +100,8 @@ async function stopAll(children) {
   );
 }
 
-async function freePorts(count) {
+/** Ports that were free a moment ago, all different. */
+export async function freePorts(count) {
   const servers = await Promise.all(
     Array.from(
       { length: count },
