@@ -30,7 +30,9 @@ const options = scriptOptions({
   only: { type: "string", default: "start,idle,load,redis" },
   connections: { type: "string", default: "1,64" },
   seconds: { type: "string", default: "5" },
-  warm: { type: "string", default: "5" },
+  /** Answers before anything is measured, and answers of one figure at least; up to six times `seconds`. */
+  warm: { type: "string", default: "4000" },
+  answers: { type: "string", default: "500" },
   settle: { type: "string", default: "6" },
   idle: { type: "string", default: "10" },
   threads: { type: "string", default: "1" },
@@ -44,6 +46,7 @@ const settings = {
   connections: options.connections.split(",").map(Number),
   seconds: Number(options.seconds),
   warm: Number(options.warm),
+  answers: Number(options.answers),
   settle: Number(options.settle),
   idle: Number(options.idle),
   threads: options.threads,

@@ -31,7 +31,18 @@ interface Cell {
 test("bench:scale measures clusters of real processes and keeps what it has found", () => {
   const out = path.join(directory, "figures.json");
   const sizes = ["--small", "400x8", "--large", "3000x8", "--k", "5", "--workers", "2"];
-  const times = ["--seconds", "0.5", "--warm", "0.2", "--settle", "0", "--idle", "0.2"];
+  const times = [
+    "--seconds",
+    "0.5",
+    "--warm",
+    "1",
+    "--answers",
+    "1",
+    "--settle",
+    "0",
+    "--idle",
+    "0.2",
+  ];
   const args = [script, ...sizes, ...times, "--connections", "1,3", "--out", out];
   const markdown = execFileSync(process.execPath, args, { encoding: "utf8" });
   const cells = Object.values(JSON.parse(readFileSync(out, "utf8")) as Record<string, Cell>);
