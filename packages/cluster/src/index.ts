@@ -14,8 +14,10 @@ export type { GrpcDoorParts, GrpcDoorSettings, PlaceLimits } from "./grpc-door/g
 export { readContact } from "./membership/contact.ts";
 export type { Contact, WrittenContact } from "./membership/contact.ts";
 export type { MembershipStore, MembershipView, SilentMember } from "./membership/membership.ts";
+export { loadRedis } from "./membership/redis-connection.ts";
+export type { OpenRedis } from "./membership/redis-connection.ts";
 export { RedisMembership } from "./membership/redis-membership.ts";
-export type { OpenRedis, RedisMembershipSettings } from "./membership/redis-membership.ts";
+export type { RedisMembershipSettings } from "./membership/redis-membership.ts";
 export { probeRedis } from "./membership/redis-probe.ts";
 export { StaticMembership, parseMembers } from "./membership/static-membership.ts";
 export type { Describe, StaticMembershipSettings } from "./membership/static-membership.ts";
@@ -56,6 +58,8 @@ export type {
   WorkerQuery,
   WorkerReply,
 } from "./rpc/frames.ts";
+export { HealthService } from "./rpc/health-service.ts";
+export type { HealthStatus } from "./rpc/health-service.ts";
 export { keyBytes } from "./rpc/key-codec.ts";
 export type { Question } from "./rpc/query-window.ts";
 export { GrpcConnector } from "./rpc/grpc-connector.ts";

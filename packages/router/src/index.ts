@@ -1,7 +1,7 @@
 // Entrance of the package: the predict API over HTTP and gRPC, scatter and gather.
 
 export type { AnsweredCall, GrpcObserver } from "./grpc/grpc-observer.ts";
-export { createGrpcServer } from "./grpc/grpc-server.ts";
+export { openGrpcServer } from "./grpc/grpc-opening.ts";
 export type { GrpcServer } from "./grpc/grpc-server.ts";
 export type { GrpcOptions, GrpcSettings } from "./grpc/grpc-settings.ts";
 export type { ReloadModels, ReloadedModel, VersionPolicy } from "./grpc/reload-call.ts";

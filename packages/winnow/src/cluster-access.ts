@@ -15,6 +15,7 @@ import {
   StaticMembership,
   type WorkerConnector,
   anyAddress,
+  loadRedis,
   noSecret,
   openStateFile,
   parseAddressRules,
@@ -73,7 +74,7 @@ export async function openCluster(
   const refused = new RefusedRecords(environment.log);
   const connector = new GrpcConnector(environment.clock, addresses);
   const trust = { secret, addresses, refused };
-  const membership = membershipOf(options, { connector, environment, trust });
+  const membership = await membershipOf(options, { connector, environment, trust });
   const books: OrderBook[] = [];
   return {
     connector,
@@ -142,11 +143,14 @@ interface MembershipParts {
   };
 }
 
-function membershipOf(options: ClusterOptions, parts: MembershipParts): MembershipStore {
+async function membershipOf(
+  options: ClusterOptions,
+  parts: MembershipParts,
+): Promise<MembershipStore> {
   const { redis, members, cluster } = options;
   const { connector, environment, trust } = parts;
   if (redis !== undefined && redis !== "" && members === undefined) {
-    return new RedisMembership(environment, { url: redis, cluster, ...trust });
+    return new RedisMembership(environment, { url: redis, cluster, ...trust }, await loadRedis());
   }
   if (members !== undefined && (redis === undefined || redis === "")) {
     const describe = connector.describe.bind(connector);

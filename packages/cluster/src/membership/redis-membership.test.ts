@@ -11,10 +11,12 @@ import { RefusedRecords } from "../trust/refused-records.ts";
 import { encodeRecord } from "./membership-record.ts";
 import { Watcher, environment, membershipCases } from "./membership.cases.ts";
 import type { MembershipStore } from "./membership.ts";
+import { loadRedis } from "./redis-connection.ts";
 import { RedisMembership } from "./redis-membership.ts";
 import type { RedisMembershipSettings } from "./redis-membership.ts";
 import { RedisProcess, isRedisInstalled } from "./fixtures/redis-server.ts";
 
+const openRedis = await loadRedis();
 const quick = { leaseMs: 1000, renewMs: 100, pollMs: 40, forgottenMs: 500 };
 
 const secretOf = (...keys: string[]): ClusterSecret =>
@@ -33,11 +35,8 @@ class RedisStage {
   }
 
   join(settings: Partial<RedisMembershipSettings> = {}): RedisMembership {
-    const store = new RedisMembership(environment, {
-      url: this.server.url,
-      ...this.#settings,
-      ...settings,
-    });
+    const found = { url: this.server.url, ...this.#settings, ...settings };
+    const store = new RedisMembership(environment, found, openRedis);
     this.#others.push(store);
     return store;
   }

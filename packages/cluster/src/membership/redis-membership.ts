@@ -10,7 +10,7 @@
 
 import { sleep, toWinnowError, workerId } from "@winnow/core";
 import type { Environment, Incarnation, Timer, WorkerId } from "@winnow/core";
-import { Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import type { Announcement } from "../announcement/announcement.ts";
 import { RedisOrders } from "./redis-orders.ts";
 import { noSecret } from "../trust/cluster-secret.ts";
@@ -23,6 +23,7 @@ import { foldFailure, foldReading, initialMembership, isSameView } from "./membe
 import type { MembershipReading } from "./membership-fold.ts";
 import { decodeRecord } from "./membership-record.ts";
 import type { MembershipRecord } from "./membership-record.ts";
+import type { OpenRedis } from "./redis-connection.ts";
 import { redisKeys } from "./redis-keys.ts";
 import type { RedisKeys } from "./redis-keys.ts";
 import { RedisLease } from "./redis-lease.ts";
@@ -61,16 +62,6 @@ const DEFAULTS: Omit<RedisMembershipSettings, "url"> = {
   placementSettleMs: 60_000,
   forgottenMs: 5000,
 };
-/** Commands fail rather than queue: an idempotent write comes again within a second anyway. */
-const CONNECTION = {
-  protocol: 2,
-  commandTimeout: 500,
-  connectTimeout: 1000,
-  maxRetriesPerRequest: 1,
-  enableOfflineQueue: false,
-  autoResubscribe: false,
-  retryStrategy: (attempt: number) => Math.min(50 * attempt, 500),
-} as const;
 /** A worker that starts asks for its last incarnation so long, then does without. */
 const LAST_INCARNATION_MS_MAX = 1000;
 const LAST_INCARNATION_RETRY_MS = 50;
@@ -80,9 +71,6 @@ const MEMBERS_MAX = 4096;
 const ABSENT_MAX = 65_536;
 /** An id without a record for so long is taken out of the set. */
 const PRUNE_MS = 600_000;
-
-/** Opens a connection to the store, which opens itself again whenever it breaks. */
-export type OpenRedis = (url: string) => Redis;
 
 interface CachedRecord {
   readonly stored: string;
@@ -118,7 +106,7 @@ export class RedisMembership implements MembershipStore {
   constructor(
     environment: Environment,
     settings: { readonly url: string } & Partial<RedisMembershipSettings>,
-    openRedis: OpenRedis = (url) => new Redis(url, CONNECTION),
+    openRedis: OpenRedis,
   ) {
     this.#environment = environment;
     this.#openRedis = openRedis;

@@ -1,7 +1,6 @@
 // Asks a Redis server once whether it is there and takes writes, for people who set a cluster up.
 
 import { WinnowError, toWinnowError } from "@winnow/core";
-import { Redis } from "ioredis";
 
 const CONNECTION = {
   protocol: 2,
@@ -14,6 +13,7 @@ const CONNECTION = {
 
 /** The version of the Redis at this URL. @throws WinnowError UNAVAILABLE that says what it answered */
 export async function probeRedis(url: string): Promise<string> {
+  const { Redis } = await import("ioredis");
   let fault: Error | undefined;
   const redis = new Redis(url, CONNECTION);
   redis.on("error", (error) => (fault ??= error));

@@ -15,7 +15,7 @@ import type { RouterFrame, WorkerFrame, WorkerReply } from "./frames.ts";
 import { anyQuery, anyReply } from "./fixtures/any-frames.ts";
 import { queryMessage, replyMessage } from "./fixtures/frame-messages.ts";
 import type { RouterFrame as RouterFrameMessage } from "./generated/winnow/shard/v1/RouterFrame.ts";
-import { frameMessages } from "./shard-service.ts";
+import { frameMessages } from "./fixtures/protobufjs-messages.ts";
 
 const { requestSerialize, responseSerialize } = frameMessages;
 

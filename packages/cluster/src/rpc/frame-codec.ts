@@ -1,7 +1,7 @@
 // Frames as bytes and back; see `frames.ts` for what they mean. Queries and replies, which are nearly
 // all that travels, are read and written by this package's own codecs (a tenth of the time that
-// protobufjs takes through an object per message); all other frames by protobufjs. The bytes are the
-// same, those of `shard.proto`. A frame that cannot be what its sender meant throws, and whoever reads
+// protobufjs takes through an object per message); all other frames by `message-codec.ts`. The bytes are
+// the same, those of `shard.proto`. A frame that cannot be what its sender meant throws, and whoever reads
 // the stream ends it: nothing else is affected.
 //
 //   RouterFrame  { oneof: hello 1; queries 2: QueryBatch; cancel 3; ping 4; predecessor 5 }
@@ -136,7 +136,7 @@ const ROUTER_FRAME: Nesting = { 1: FLAT, 3: FLAT, 4: FLAT };
 const WORKER_FRAME: Nesting = { 1: { 9: { 7: FLAT } }, 3: FLAT, 4: FLAT };
 
 /**
- * Whether protobufjs may make objects of a frame: it has few messages, and no batch behind something
+ * Whether objects may be made of a frame: it has few messages, and no batch behind something
  * else. @throws WinnowError INVALID_ARGUMENT
  */
 function checkNesting(reader: FrameReader, nesting: Nesting): void {
@@ -149,7 +149,7 @@ function checkNesting(reader: FrameReader, nesting: Nesting): void {
 
 const isFrame = (nesting: Nesting): boolean => nesting === ROUTER_FRAME || nesting === WORKER_FRAME;
 
-/** protobufjs throws what it likes. */
+/** Whatever a decoder throws is said of the frame. */
 function asMessage<Message>(bytes: Buffer, deserialize: (bytes: Buffer) => Message): Message {
   try {
     return deserialize(bytes);

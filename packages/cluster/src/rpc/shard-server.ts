@@ -5,11 +5,11 @@
 import { Server, ServerCredentials, status } from "@grpc/grpc-js";
 import { WinnowError } from "@winnow/core";
 import type { Environment, HeldMemory } from "@winnow/core";
-import { HealthImplementation } from "grpc-health-check";
 import { encodeAnnouncement } from "../announcement/announcement-codec.ts";
 import { GrpcDoor } from "../grpc-door/grpc-door.ts";
 import type { GrpcDoorSettings, PlaceLimits } from "../grpc-door/grpc-door.ts";
 import type { FollowOrderRequest__Output } from "./generated/winnow/shard/v1/FollowOrderRequest.ts";
+import { HealthService } from "./health-service.ts";
 import { ProgramCalls, failureOf } from "./program-calls.ts";
 import type { ProgramSettings } from "./program-calls.ts";
 import { RouterLink } from "./router-link.ts";
@@ -100,7 +100,7 @@ export class WorkerServer {
   readonly #settings: WorkerServerSettings;
   readonly #door: GrpcDoor;
   readonly #programs: ProgramCalls;
-  readonly #health = new HealthImplementation({ "": "SERVING" });
+  readonly #health = new HealthService();
   readonly #links = new Set<RouterLink>();
   #port = 0;
   #isDraining = false;
@@ -126,6 +126,7 @@ export class WorkerServer {
     this.#door.guard(this.#server);
     this.#server.addService(shardService, this.#handlers());
     this.#health.addToServer(this.#server);
+    this.#health.setStatus("", "SERVING");
     this.setHealth({ started: false, ready: false });
   }
 

@@ -2,7 +2,7 @@
 // the Exchange stream grpc-js carries bytes: `frame-codec.ts` makes frames of them, where a malformed
 // one can be refused in words.
 
-import { credentials, loadPackageDefinition, makeGenericClientConstructor } from "@grpc/grpc-js";
+import { credentials, makeGenericClientConstructor } from "@grpc/grpc-js";
 import type {
   ChannelOptions,
   ClientDuplexStream,
@@ -11,16 +11,16 @@ import type {
   UntypedServiceImplementation,
   handleBidiStreamingCall,
 } from "@grpc/grpc-js";
-import { fromJSON } from "@grpc/proto-loader";
 import { WinnowError, codeOfGrpcStatus } from "@winnow/core";
 import { shardDescriptor } from "./generated/shard-descriptor.ts";
 import type { ProtoGrpcType } from "./generated/shard.ts";
 import type {
   ShardClient as GeneratedClient,
-  ShardDefinition,
   ShardHandlers as GeneratedHandlers,
 } from "./generated/winnow/shard/v1/Shard.ts";
 import { cutDetails } from "./malformed-frame.ts";
+import { MessageCodec } from "./message-codec.ts";
+import type { PackageDescriptor } from "./message-codec.ts";
 
 /** Largest message either side takes or sends; larger answers are refused before they are sent. */
 export const MESSAGE_BYTES_MAX: number = 64 * 1024 * 1024;
@@ -28,17 +28,11 @@ export const MESSAGE_BYTES_MAX: number = 64 * 1024 * 1024;
 /** Bytes of replies a router lets a worker send before it has read them. */
 const FLOW_CONTROL_WINDOW_BYTES = 4 * 1024 * 1024;
 
-const { Shard } = (
-  loadPackageDefinition(
-    fromJSON(shardDescriptor as Parameters<typeof fromJSON>[0], {
-      keepCase: true,
-      longs: Number,
-      enums: String,
-      defaults: true,
-      oneofs: true,
-    }),
-  ) as unknown as ProtoGrpcType
-).winnow.shard.v1;
+/** The package of `shard.proto`. */
+const PACKAGE = "winnow.shard.v1";
+const codec = new MessageCodec(packageOf(shardDescriptor, PACKAGE));
+type Definition = ProtoGrpcType["winnow"]["shard"]["v1"]["Shard"]["service"];
+const service = codec.service(PACKAGE, "Shard") as unknown as Definition;
 
 /** A router's call of Exchange. */
 export type ExchangeCall = ClientDuplexStream<Buffer, Buffer>;
@@ -54,8 +48,8 @@ export type ShardHandlers = UntypedServiceImplementation &
     readonly Exchange: handleBidiStreamingCall<Buffer, Buffer>;
   };
 
-/** Frames as protobufjs reads and writes them. */
-export const frameMessages: ShardDefinition["Exchange"] = Shard.service.Exchange;
+/** Frames as messages. */
+export const frameMessages: Definition["Exchange"] = service.Exchange;
 
 const sameBytes = (bytes: Buffer): Buffer => bytes;
 const exchange: MethodDefinition<Buffer, Buffer> = {
@@ -67,9 +61,9 @@ const exchange: MethodDefinition<Buffer, Buffer> = {
 };
 
 /** The methods of the service. */
-export const shardService: ServiceDefinition = { ...Shard.service, Exchange: exchange };
+export const shardService: ServiceDefinition = { ...service, Exchange: exchange };
 
-const Client = makeGenericClientConstructor(shardService, "winnow.shard.v1.Shard");
+const Client = makeGenericClientConstructor(shardService, `${PACKAGE}.Shard`);
 
 /**
  * Options of a router's connection. There is no keepalive on either side: grpc-js takes an answer that
@@ -119,4 +113,15 @@ export function fromServiceError(error: unknown, doing: string): WinnowError {
   const isOwnText = code !== "UNAVAILABLE" && code !== "CANCELLED" && code !== "UNKNOWN";
   const details = isOwnText && typeof status.details === "string" ? `: ${status.details}` : "";
   return new WinnowError(code, cutDetails(`${doing}${details}`), { cause: error });
+}
+
+interface Namespace {
+  readonly nested?: Readonly<Record<string, unknown>>;
+}
+
+/** The types of a package, which stand below its names. */
+function packageOf(descriptor: Namespace, name: string): PackageDescriptor {
+  let space = descriptor;
+  for (const part of name.split(".")) space = space.nested?.[part] as Namespace;
+  return space.nested as PackageDescriptor;
 }

@@ -7,11 +7,10 @@
 
 import { Server, ServerCredentials } from "@grpc/grpc-js";
 import type { UntypedServiceImplementation } from "@grpc/grpc-js";
-import { GrpcDoor } from "@winnow/cluster";
+import { GrpcDoor, HealthService } from "@winnow/cluster";
 import type { PlaceLimits } from "@winnow/cluster";
 import { WinnowError, sleep } from "@winnow/core";
 import type { HeldMemory } from "@winnow/core";
-import { HealthImplementation } from "grpc-health-check";
 import type { Predictor } from "../predictor.ts";
 import { CallGate } from "./call-gate.ts";
 import { resolveGrpcOptions } from "./grpc-settings.ts";
@@ -55,7 +54,7 @@ class ServingServer implements GrpcServer {
   readonly #door: GrpcDoor;
   readonly #gate = new CallGate();
   readonly #server: Server;
-  readonly #health = new HealthImplementation({});
+  readonly #health = new HealthService();
   readonly #ended = new AbortController();
   #drained: Promise<void> | undefined;
   #isServing: boolean | undefined;

@@ -5,15 +5,8 @@ import { hostname } from "node:os";
 import { createDenseEngine } from "@winnow/accelerator";
 import { stateFileName } from "@winnow/cluster";
 import type { Environment } from "@winnow/core";
-import type {
-  GrpcServer,
-  HttpServer,
-  Metrics,
-  ReloadModels,
-  Router,
-  RouterOptions,
-} from "@winnow/router";
-import { createGrpcServer, createHttpServer, createMetrics, createRouter } from "@winnow/router";
+import type { GrpcServer, ReloadModels, Router, RouterOptions } from "@winnow/router";
+import { createHttpServer, createMetrics, createRouter, openGrpcServer } from "@winnow/router";
 import { type ClusterAccess, type ClusterOptions, openCluster } from "../cluster-access.ts";
 import {
   type ModelConfigFlags,
@@ -101,23 +94,24 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     },
     { ...environment, observer: metrics.http, ...(metricsPath !== undefined && { metrics }) },
   );
-  const grpc = createGrpcServer(
-    router,
-    { requestTimeoutMs },
-    { ...environment, observer: metrics.grpc, reload: reloadOf(options, environment, router) },
-  );
-  watchDoors(metrics, { http, grpc });
+  metrics.watchDoor("http", () => http.held());
   const { host } = options;
   const ports = routerPorts(options, isPortTyped);
+  const openGrpc = async (port: number): Promise<GrpcServer> => {
+    const reload = reloadOf(options, environment, router);
+    const parts = { ...environment, observer: metrics.grpc, reload };
+    const server = await openGrpcServer(router, { requestTimeoutMs }, parts);
+    metrics.watchDoor("grpc", () => server.held());
+    const taken = await server.listen({ host, port });
+    log.info("router listening for gRPC", { host, port: taken.port });
+    return server;
+  };
   const { port } = await http.listen({ host, port: ports.rest });
   log.info("router listening", { host, port });
-  if (ports.grpc !== undefined) {
-    const taken = await grpc.listen({ host, port: ports.grpc });
-    log.info("router listening for gRPC", { host, port: taken.port });
-  }
+  const grpc = ports.grpc === undefined ? undefined : await openGrpc(ports.grpc);
   const close = async (): Promise<void> => {
     config?.close();
-    await Promise.all([http.close(), grpc.close()]);
+    await Promise.all([http.close(), grpc?.close()]);
     router.close();
     await denseEngine.close();
     await cluster.close();
@@ -125,7 +119,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   endOnSignals(
     {
       drain: async () => {
-        await Promise.all([http.drain(), grpc.drain()]);
+        await Promise.all([http.drain(), grpc?.drain()]);
         await router.drain();
         await close();
       },
@@ -134,11 +128,6 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     log,
   );
   reportListening();
-}
-
-function watchDoors(metrics: Metrics, doors: { http: HttpServer; grpc: GrpcServer }): void {
-  metrics.watchDoor("http", () => doors.http.held());
-  metrics.watchDoor("grpc", () => doors.grpc.held());
 }
 
 /** What a router keeps across restarts; routers of one machine may share a state directory. */
