@@ -48,6 +48,8 @@ export interface ProcessPorts {
 export const ROUTERS: readonly string[] = ["router0", "router1"];
 const LOOPBACK = "127.0.0.1";
 const REPLICATION = 2;
+/** The catalog's rows are cut into 16 partitions, its users into 4; other tables are not cut. */
+const PARTITION_BYTES = 4800;
 const clockShift = path.join(import.meta.dirname, "clock-shift.mjs");
 const REDIS_STARTED_MS = 10_000;
 
@@ -246,7 +248,7 @@ export class ChaosCluster {
     const node = ["--import", clockShift, script, ...args];
     const inside = this.namespaces?.commandIn(name) ?? [];
     const [command, ...rest] = [...inside, process.execPath, ...node] as [string, ...string[]];
-    return { command, args: rest, env: {} };
+    return { command, args: rest, env: { WINNOW_PARTITION_BYTES: String(PARTITION_BYTES) } };
   }
 
   #launch(name: string, launch: ProcessLaunch): void {

@@ -27,6 +27,8 @@ export interface ClusterShape {
   readonly workerArgs?: readonly string[];
   /** Further arguments of single processes, by name: `w1`, `router0`. */
   readonly argsOf?: Readonly<Record<string, readonly string[]>>;
+  /** Bytes of a partition at most. Default 8192: the small tables of tests are cut as large ones are. */
+  readonly partitionBytes?: number;
   /** Environment variables beside those of this process. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -47,6 +49,7 @@ interface Role {
 
 type Launch = Pick<Role, "name" | "port" | "args" | "env">;
 
+const SMALL_PARTITION_BYTES = 8192;
 const LOADED_WITHIN_MS = 100_000;
 const DESCRIBED_WITHIN_MS = 15_000;
 
@@ -84,7 +87,10 @@ export class RunningCluster {
       "info",
     ];
     const roles = new Map<string, Role>();
-    const { env = {} } = shape;
+    const env = {
+      WINNOW_PARTITION_BYTES: String(shape.partitionBytes ?? SMALL_PARTITION_BYTES),
+      ...shape.env,
+    };
     const workerOf = (name: string, port: number): Launch => {
       const ports = ["--port", String(port), "--metrics-port", "0"];
       const own = ["--id", name, ...ports, "--models", shape.models];

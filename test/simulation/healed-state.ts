@@ -57,7 +57,7 @@ function checkWorker(world: SimulatedWorld, { name, worker, device }: WorkerPlac
   }
 }
 
-/** `table/partition` of all that is intended on a worker, ascending. */
+/** `table/partition` of all that a worker is to hold, ascending: tables that are not cut lie on each. */
 function intendedOn(world: SimulatedWorld, name: string, version: number): string[] {
   const ids = world.staff.map((each) => workerId(each.name));
   const { replication } = world.scenario;
@@ -65,7 +65,7 @@ function intendedOn(world: SimulatedWorld, name: string, version: number): strin
     .contentOf(version)
     .program.tables.flatMap((table, at) =>
       place(partitionNames(MODEL, table), ids, { replication }).flatMap((owners, partition) =>
-        owners.includes(workerId(name)) ? [`${at}/${partition}`] : [],
+        owners.includes(workerId(name)) || table.partitions === 1 ? [`${at}/${partition}`] : [],
       ),
     );
 }

@@ -121,7 +121,7 @@ export function scenarioOf(seed: number, mode: Mode): Scenario {
       users: 5 + Math.floor(random() * 20),
       items: 12 + Math.floor(random() * 40),
       dim: 1 + Math.floor(random() * 4),
-      partitions: 2 + Math.floor(random() * 7),
+      partitions: 1 + Math.floor(random() * 8),
     },
     latencyMs: oneOf(random, [0.3, 1, 5]),
     clock: {

@@ -39,6 +39,7 @@ export type { KeyIndex, KeyedTableKeys } from "./key-index.ts";
 export type { KeyedPartition } from "./keyed-partition.ts";
 export { ManualClock } from "./manual-clock.ts";
 export {
+  PARTITION_BYTES,
   partitionCountOf,
   partitionOfBytes,
   partitionOfInteger,

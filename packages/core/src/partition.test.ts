@@ -2,29 +2,43 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { partitionCountOf, partitionOfBytes, partitionOfInteger, rowRangeOf } from "./partition.ts";
+import {
+  PARTITION_BYTES,
+  partitionCountOf,
+  partitionOfBytes,
+  partitionOfInteger,
+  rowRangeOf,
+} from "./partition.ts";
 
 const encoder = new TextEncoder();
 
 describe("partitionCountOf()", () => {
   test.each([
-    [0, 1],
-    [1, 1],
-    [10, 10],
-    [16, 16],
-    [65_536 * 16, 16],
-    [65_536 * 16 + 1, 32],
-    [10_000_000, 256],
-    [1_000_000_000, 1024],
-  ])("%i rows make %i partitions", (rows, partitions) => {
-    expect(partitionCountOf(rows)).toBe(partitions);
+    [0, 32, 1],
+    [1, 32, 1],
+    [10_000, 32, 1],
+    [262_144, 64, 1],
+    [262_145, 64, 2],
+    [1_000_000, 64, 4],
+    [15_500_000, 128, 128],
+    [1_000_000_000, 128, 1024],
+  ])("%i rows of %i values make %i partitions", (rows, dim, partitions) => {
+    expect(partitionCountOf({ rows, dim }, PARTITION_BYTES)).toBe(partitions);
+  });
+
+  test("follow the cluster's setting, and are at most one per row", () => {
+    const table = { rows: 10, dim: 4 };
+
+    expect([1000, 160, 80, 81, 1].map((bytes) => partitionCountOf(table, bytes))).toEqual([
+      1, 1, 2, 2, 10,
+    ]);
   });
 });
 
 describe("rowRangeOf()", () => {
   test("covers every row once, in order, with sizes that differ by at most one", () => {
     const property = fc.property(fc.integer({ min: 1, max: 5_000_000 }), (rows) => {
-      const partitions = partitionCountOf(rows);
+      const partitions = partitionCountOf({ rows, dim: 64 }, 2 ** 20);
       let endRow = 0;
       const sizes = new Set<number>();
       for (let partition = 0; partition < partitions; partition += 1) {

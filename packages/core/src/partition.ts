@@ -1,6 +1,8 @@
 // How embedding tables are cut. A candidate table is cut into contiguous row ranges, so that global
 // row order (which breaks ties) survives; a keyed table is cut by a hash of the key. The number of
-// partitions depends on the number of rows alone, so every process computes the same cut.
+// partitions depends on the table's size and one setting of the cluster, so every process computes the
+// same cut. A partition is what one worker scans in a few milliseconds: a table that is no larger is not
+// cut, and a query for it asks one worker.
 
 /** A half-open range of global rows, `[firstRow, endRow)`. */
 export interface RowRange {
@@ -8,14 +10,22 @@ export interface RowRange {
   readonly endRow: number;
 }
 
-const ROWS_PER_PARTITION = 65_536;
-const PARTITIONS_MIN = 16;
+/** Bytes of float32 values that one partition has at most, unless the cluster is told otherwise. */
+export const PARTITION_BYTES: number = 2 ** 26;
 const PARTITIONS_MAX = 1024;
+const VALUE_BYTES = 4;
 
-/** Partitions of a table: the next power of two of rows ÷ 65,536 in 16…1024, at most one per row. */
-export function partitionCountOf(rows: number): number {
-  const wanted = 2 ** Math.ceil(Math.log2(Math.max(1, rows / ROWS_PER_PARTITION)));
-  return Math.max(1, Math.min(rows, PARTITIONS_MAX, Math.max(PARTITIONS_MIN, wanted)));
+/**
+ * Partitions of a table: the next power of two of its bytes ÷ `partitionBytes` in 1…1024, at most one
+ * per row.
+ */
+export function partitionCountOf(
+  table: { readonly rows: number; readonly dim: number },
+  partitionBytes: number,
+): number {
+  const bytes = table.rows * table.dim * VALUE_BYTES;
+  const wanted = 2 ** Math.ceil(Math.log2(Math.max(1, bytes / partitionBytes)));
+  return Math.max(1, Math.min(table.rows, PARTITIONS_MAX, wanted));
 }
 
 /** Rows of one partition of a candidate table; sizes differ by at most one row. */

@@ -3,19 +3,18 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { WinnowError, excerpt } from "@winnow/core";
-import type { RowChecks } from "@winnow/core";
 import type { ModelVersion } from "./model-version.ts";
 import { openSavedModel } from "./saved-model/saved-model-version.ts";
+import type { ReadingOptions } from "./saved-model/version-files.ts";
 import { GRAPH_FILE } from "./saved-model/version-directory.ts";
 
 /**
- * Opens a version directory (`/models/movies/7`) of any format Winnow reads; reads no table. Rows are
- * put to `checks` when they are read; without any, to the plain ones.
+ * Opens a version directory (`/models/movies/7`) of any format Winnow reads; reads no table.
  * @throws WinnowError NOT_FOUND where there is no model, DATA_LOSS, INVALID_ARGUMENT or UNIMPLEMENTED
  * naming the file, and the signature and node where the graph is at fault
  */
-export function openModelVersion(directory: string, checks?: RowChecks): ModelVersion {
-  if (existsSync(path.join(directory, GRAPH_FILE))) return openSavedModel(directory, checks);
+export function openModelVersion(directory: string, options?: ReadingOptions): ModelVersion {
+  if (existsSync(path.join(directory, GRAPH_FILE))) return openSavedModel(directory, options);
   const isText = existsSync(path.join(directory, `${GRAPH_FILE}txt`));
   if (isText) {
     const message = `Cannot open ${excerpt(directory)}: ${GRAPH_FILE}txt is text; save it as binary`;

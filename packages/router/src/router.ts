@@ -33,6 +33,7 @@ import type { RequestLimits } from "./request-limits.ts";
 import type { RouterObserver } from "./router-observer.ts";
 import type { RouterOptions, RouterSettings, VersionLabels } from "./router-settings.ts";
 import { resolveRouterOptions } from "./router-settings.ts";
+import { PlanTurns } from "./scatter/scatter.ts";
 import { Routing } from "./versions/routing.ts";
 import type { TableQueryParts } from "./scatter/table-query.ts";
 import type { Traffic } from "./admission/traffic.ts";
@@ -189,6 +190,7 @@ class ClusterRouter implements Router {
       settings,
       peers,
       budget,
+      turns: new PlanTurns(),
       observer,
       tables: this.#routing,
       limiter,

@@ -13,6 +13,8 @@ import {
   logLevelOption,
   option,
   portOption,
+  extraMemoryOption,
+  partitionBytesOption,
   replicationOption,
   wholeNumber,
 } from "./command-options.ts";
@@ -64,6 +66,8 @@ function up(): Command {
         .default(3),
     )
     .addOption(replicationOption())
+    .addOption(partitionBytesOption())
+    .addOption(extraMemoryOption())
     .addOption(portOption("--port <port>", "REST port", "WINNOW_PORT").default(REST_PORT))
     .addOption(portOption("--rest_api_port <port>", "the same, TensorFlow Serving's name"))
     .addOption(
@@ -151,6 +155,8 @@ function worker(): Command {
     )
     .addOption(option("--advertise <host:port>", "address others reach it at", "WINNOW_ADVERTISE"))
     .addOption(replicationOption())
+    .addOption(partitionBytesOption())
+    .addOption(extraMemoryOption())
     .addOption(acceleratorOption())
     .addOption(
       option("--threads <n>", "threads that scan (default: all cores)", "WINNOW_THREADS").argParser(
@@ -175,6 +181,7 @@ function worker(): Command {
 interface InspectOptions {
   readonly workers: number;
   readonly replication: number;
+  readonly partitionBytes?: number;
   readonly json?: true;
 }
 
@@ -188,6 +195,7 @@ function inspectCommand(): Command {
         .default(3),
     )
     .addOption(replicationOption())
+    .addOption(partitionBytesOption())
     .option("--json", "machine-readable")
     .action(async (directory: string, options: InspectOptions) => {
       const { inspect, reportText } = await import("./commands/inspect.ts");

@@ -118,6 +118,26 @@ export const replicationOption = (): Option =>
     .argParser(wholeNumber(1, 16))
     .default(2);
 
+/** How finely tables are cut. */
+export const partitionBytesOption = (): Option =>
+  option(
+    "--partition-bytes <n>",
+    "bytes of values a partition has at most, larger tables are cut; equal on all workers (default: 64 MiB)",
+    "WINNOW_PARTITION_BYTES",
+  ).argParser(wholeNumber(1, Number.MAX_SAFE_INTEGER));
+
+/** How much memory replicas beyond the intended ones may take. */
+export const extraMemoryOption = (): Option =>
+  option(
+    "--extra-memory <ratio>",
+    "share of a worker's memory for replicas beyond --replication, of tables that are not cut (default: 0.25)",
+    "WINNOW_EXTRA_MEMORY",
+  ).argParser((text) => {
+    const value = Number(text);
+    if (/^[\d.]+$/.test(text) && value >= 0 && value <= 1) return value;
+    throw new InvalidArgumentError("It must be a number from 0 to 1.");
+  });
+
 /** TensorFlow Serving's flags that mean nothing here: accepted so that scripts run, with a warning. */
 const IDLE_FLAGS = new Set([
   "--enable_batching",

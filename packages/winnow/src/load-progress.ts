@@ -18,15 +18,20 @@ export function heldReplicas(
   replication: number,
 ): { readonly held: number; readonly wanted: number } {
   const wanted = new Map<string, number>();
-  let held = 0;
+  const held = new Map<string, number>();
   for (const { model, version, tables } of announcements.flatMap(({ versions }) => versions)) {
     for (const { table, partitions, held: parts } of tables) {
-      wanted.set(`${model}/${version}/${table}`, partitions * replication);
-      held += parts.length;
+      const name = `${model}/${version}/${table}`;
+      wanted.set(name, partitions * replication);
+      // A worker may hold more than it has to; that makes up for nothing that others have to hold.
+      held.set(name, Math.min(partitions * replication, (held.get(name) ?? 0) + parts.length));
     }
   }
-  return { held, wanted: [...wanted.values()].reduce((sum, count) => sum + count, 0) };
+  return { held: sumOf(held), wanted: sumOf(wanted) };
 }
+
+const sumOf = (counts: ReadonlyMap<string, number>): number =>
+  [...counts.values()].reduce((sum, count) => sum + count, 0);
 
 /** Reports until the signal ends it. */
 export async function watchLoading(

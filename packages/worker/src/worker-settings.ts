@@ -5,10 +5,10 @@ import { hostname, totalmem } from "node:os";
 
 import type { AcceleratorKind } from "@winnow/accelerator";
 import { parseAddress } from "@winnow/cluster";
-import { WinnowError, excerpt, incarnation, workerId } from "@winnow/core";
+import { PARTITION_BYTES, WinnowError, excerpt, incarnation, workerId } from "@winnow/core";
 import type { Incarnation, WorkerId } from "@winnow/core";
 
-import type { DeviceSettings } from "./compute/compute-thread-data.ts";
+import type { DeviceSettings, ReaderSettings } from "./compute/compute-thread-data.ts";
 import type { DrainSettings } from "./replicas/drain-hold.ts";
 import type { NamedModel, ReplacementSettings } from "./models/model-replacement.ts";
 import type { ProgressWatchSettings } from "./progress-watch.ts";
@@ -48,6 +48,16 @@ export interface WorkerOptions {
   readonly fileCopyMsMax?: number | undefined;
   /** Intended replicas of each partition, equal on all processes. Default 2. */
   readonly replication?: number | undefined;
+  /**
+   * Bytes of float32 values that a partition has at most, equal on all workers: what is larger is cut, so
+   * that several workers scan it. Default 67 108 864: what one of them scans in 1 to 3 ms.
+   */
+  readonly partitionBytes?: number | undefined;
+  /**
+   * The part of `memoryBytesMax` that replicas beyond `replication` may occupy, of tables that are not cut:
+   * with one on each worker, requests spread over all of them. Default 0.25; 0: none.
+   */
+  readonly extraMemoryRatio?: number | undefined;
   /** Device to hold and search rows on. Default cpu, which falls back to plain JavaScript. */
   readonly accelerator?: AcceleratorKind | undefined;
   /** Bytes that rows, ids and keys may occupy. Default: 70 % of this process's memory limit. */
@@ -118,6 +128,7 @@ export interface WorkerSettings {
   readonly progress: ProgressWatchSettings;
   readonly drain: DrainSettings & { readonly drainGraceMs: number };
   readonly device: DeviceSettings;
+  readonly reader: ReaderSettings;
   readonly exclusionBytesMax: number;
   readonly announceIntervalMs: number;
 }
@@ -155,6 +166,7 @@ export function resolveWorkerOptions(options: WorkerOptions): WorkerSettings {
       capacityBytes: options.memoryBytesMax ?? defaultMemoryBytes(),
       threads: options.threads,
     },
+    reader: readerSettings(options),
     exclusionBytesMax: options.exclusionBytesMax ?? 2 ** 28,
     announceIntervalMs: options.announceIntervalMs ?? 50,
   };
@@ -172,12 +184,22 @@ function replicaSettings(options: WorkerOptions, id: WorkerId): ReplicaSettings 
   return {
     workerId: id,
     replication: atLeastOne("replication", options.replication ?? 2),
+    extraMemoryRatio: ratio("extraMemoryRatio", options.extraMemoryRatio ?? 0.25),
     placementQuietMs: options.placementQuietMs ?? 300,
     maxLoadRetries: options.maxLoadRetries ?? 5,
     loadRetryIntervalMs: options.loadRetryIntervalMs ?? 10_000,
     replicaGraceMs: 2 * deadlineMs,
     versionGraceMs: Math.max(2 * deadlineMs, options.rollbackWindowMs ?? 0),
   };
+}
+
+function ratio(name: string, value: number): number {
+  if (value >= 0 && value <= 1) return value;
+  throw new WinnowError("INVALID_ARGUMENT", `${name} must be from 0 to 1`);
+}
+
+function readerSettings({ partitionBytes = PARTITION_BYTES }: WorkerOptions): ReaderSettings {
+  return { partitionBytes: atLeastOne("partitionBytes", partitionBytes) };
 }
 
 function drainSettings(options: WorkerOptions): WorkerSettings["drain"] {

@@ -1,32 +1,56 @@
-// Which replica of each partition answers TopK: the choice in which the busiest worker scans as few
-// partitions as any choice allows. An optimal semi-matching (Harvey, Ladner, Lovász, Tamir 2003):
-// each partition is given to the least loaded worker that an alternating path reaches, handing
-// partitions on along the path.
+// Which replica of each partition answers a search: several plans, used in turn. In each of them the busiest
+// worker scans as few partitions as any choice allows, and no more workers are asked than that takes; over
+// all of them every worker scans as much as the others, as far as replicas allow.
+//
+// One plan is an optimal semi-matching (Harvey, Ladner, Lovász, Tamir 2003): each partition is given to the
+// least loaded worker that an alternating path reaches, handing partitions on along the path.
 //
 //   p2 ─▶ w0 (2) ─ gives p0 ─▶ w1 (1)      p2 may lie on w0 only, but p0 lies on w0 and w1:
 //                                          w0 keeps 2, w1 gets 2
+//
+// Then workers with few partitions hand all of them to others, where that makes nobody busier than the
+// busiest. Four partitions that lie on each of three workers: {2, 2, 0}, {0, 2, 2}, {2, 0, 2} in turn.
+// At last, what is still uneven over all plans is moved along paths of such single steps.
 
 import type { WorkerId } from "@winnow/core";
 
+/** The replica to ask, by partition; `undefined` where there is none. */
+export type QueryPlan = readonly (WorkerId | undefined)[];
+
+/** Partitions that a worker scans over all plans until one more or less is 5 % of that. */
+const EVEN_PARTITIONS = 20;
+/** Partitions of all plans together: they are made with every table, on the event loop. */
+const PARTITIONS_PLANNED_MAX = 4096;
+/** Moves that even out the plans of a table. */
+const MOVES_MAX = 256;
+
 /**
- * The replica to ask, by partition; `undefined` where there is none. Depends on nothing but its
- * input, and not on the order of the replicas of one partition.
+ * The plans of a table, to be used in turn; at least one. They depend on nothing but the replicas, and
+ * not on the order of the replicas of one partition.
  */
 export function planQueries(
   replicas: readonly (readonly WorkerId[])[],
-): readonly (WorkerId | undefined)[] {
+): readonly [QueryPlan, ...QueryPlan[]] {
   const workers = [...new Set(replicas.flat())].toSorted((a, b) => (a < b ? -1 : 1));
   const numbers = new Map(workers.map((worker, number) => [worker, number]));
   const options = replicas.map((of) =>
     of.map((worker) => numbers.get(worker)!).toSorted((a, b) => a - b),
   );
-  const plan: Plan = {
-    options,
-    chosen: Array.from({ length: replicas.length }, () => -1),
-    assigned: workers.map(() => new Set()),
-  };
-  for (const partition of options.keys()) assign(plan, partition);
-  return plan.chosen.map((number) => workers[number]);
+  const totals = workers.map(() => 0);
+  const plans = Array.from({ length: plansOf(replicas.length, workers.length) }, (_, turn) =>
+    planOnce(options, totals, turn),
+  );
+  evenOut(plans, totals);
+  const [first, ...others] = plans.map(({ chosen }) => chosen.map((number) => workers[number]));
+  return [first!, ...others];
+}
+
+/** As many plans as make the workers' loads even, within bounds. */
+function plansOf(partitions: number, workers: number): number {
+  if (partitions <= 1) return Math.max(1, workers);
+  const even = Math.ceil((EVEN_PARTITIONS * workers) / partitions);
+  const rounds = even > workers ? workers * Math.ceil(even / workers) : even;
+  return Math.max(1, Math.min(rounds, Math.floor(PARTITIONS_PLANNED_MAX / partitions)));
 }
 
 interface Plan {
@@ -36,6 +60,27 @@ interface Plan {
   readonly chosen: number[];
   /** Partitions given to each worker. */
   readonly assigned: readonly Set<number>[];
+  /** Partitions each worker has been given by the plans before: of equals the least is taken. */
+  readonly totals: readonly number[];
+  /** Partitions of the busiest worker. */
+  loadMax: number;
+}
+
+/** One more plan, and its loads added to the totals. */
+function planOnce(options: readonly (readonly number[])[], totals: number[], turn: number): Plan {
+  const plan: Plan = {
+    options,
+    chosen: Array.from({ length: options.length }, () => -1),
+    assigned: totals.map(() => new Set()),
+    totals,
+    loadMax: 0,
+  };
+  // Another first partition each time: who comes first chooses among more.
+  for (const index of options.keys()) assign(plan, (index + turn) % options.length);
+  plan.loadMax = Math.max(0, ...plan.assigned.map(({ size }) => size));
+  askFewer(plan);
+  for (const [worker, { size }] of plan.assigned.entries()) totals[worker]! += size;
+  return plan;
 }
 
 /** Gives one more partition away, moving others along the path to the least loaded worker. */
@@ -44,11 +89,16 @@ function assign(plan: Plan, partition: number): void {
   for (let taker = target; taker >= 0;) {
     const moved = received.get(taker)!;
     const giver = plan.chosen[moved]!;
-    plan.chosen[moved] = taker;
-    plan.assigned[taker]!.add(moved);
-    if (giver >= 0) plan.assigned[giver]!.delete(moved);
+    give(plan, moved, taker);
     taker = giver;
   }
+}
+
+function give({ chosen, assigned }: Plan, partition: number, taker: number): void {
+  const giver = chosen[partition]!;
+  chosen[partition] = taker;
+  assigned[taker]!.add(partition);
+  if (giver >= 0) assigned[giver]!.delete(partition);
 }
 
 interface Reach {
@@ -64,19 +114,110 @@ function reachLeastLoaded(plan: Plan, partition: number): Reach {
   const waiting = [partition];
   const leastLoad = plan.assigned.reduce((least, { size }) => Math.min(least, size), Infinity);
   let target = -1;
-  let targetLoad = Infinity;
-  for (let next = 0; next < waiting.length && targetLoad > leastLoad; next += 1) {
+  for (let next = 0; next < waiting.length; next += 1) {
+    if (target >= 0 && plan.assigned[target]!.size <= leastLoad) break;
     const moved = waiting[next]!;
     for (const worker of plan.options[moved]!) {
       if (received.has(worker)) continue;
       received.set(worker, moved);
-      const { size } = plan.assigned[worker]!;
-      if (size < targetLoad) {
-        target = worker;
-        targetLoad = size;
-      }
+      if (target < 0 || isLessLoaded(plan, worker, target)) target = worker;
       waiting.push(...plan.assigned[worker]!);
     }
   }
   return { target, received };
+}
+
+function isLessLoaded({ assigned, totals }: Plan, a: number, b: number): boolean {
+  const sizes = assigned[a]!.size - assigned[b]!.size;
+  return sizes < 0 || (sizes === 0 && totals[a]! < totals[b]!);
+}
+
+/** Leaves workers out whose partitions others can scan without being busier than the busiest. */
+function askFewer(plan: Plan): void {
+  const { assigned, totals, loadMax } = plan;
+  const asked = [...assigned.keys()].filter((worker) => assigned[worker]!.size > 0);
+  asked.sort((a, b) => assigned[a]!.size - assigned[b]!.size || totals[b]! - totals[a]!);
+  for (const worker of asked) {
+    if (assigned[worker]!.size < loadMax) leaveOut(plan, worker);
+  }
+}
+
+/** Hands all partitions of a worker to others that are asked anyway; none, if not all can be. */
+function leaveOut(plan: Plan, worker: number): void {
+  const { assigned, options, loadMax } = plan;
+  const partitions = [...assigned[worker]!];
+  const moved: number[] = [];
+  for (const partition of partitions) {
+    let taker = -1;
+    for (const other of options[partition]!) {
+      const { size } = assigned[other]!;
+      if (other === worker || size === 0 || size >= loadMax) continue;
+      if (taker < 0 || isLessLoaded(plan, other, taker)) taker = other;
+    }
+    if (taker < 0) break;
+    give(plan, partition, taker);
+    moved.push(partition);
+  }
+  if (moved.length < partitions.length) for (const back of moved) give(plan, back, worker);
+}
+
+/** One partition of one plan that moves to another worker. */
+interface Step {
+  readonly plan: Plan;
+  readonly partition: number;
+  readonly giver: number;
+}
+
+/** Moves partitions from the workers with the highest totals to those with lower ones. */
+function evenOut(plans: readonly Plan[], totals: number[]): void {
+  const byTotal = (): number[] => [...totals.keys()].toSorted((a, b) => totals[b]! - totals[a]!);
+  let moves = 0;
+  for (let [busiest, ...others] = byTotal(); busiest !== undefined;) {
+    if (moves < MOVES_MAX && relieve(plans, totals, busiest)) {
+      moves += 1;
+      [busiest, ...others] = byTotal();
+    } else [busiest, ...others] = others;
+  }
+}
+
+/** Takes one partition from a worker, along the shortest path to one with at least two fewer. */
+function relieve(plans: readonly Plan[], totals: number[], from: number): boolean {
+  const steps = new Map<number, Step>();
+  const waiting = [from];
+  for (const giver of waiting) {
+    for (const plan of plans) {
+      for (const partition of plan.assigned[giver]!) {
+        for (const taker of plan.options[partition]!) {
+          if (taker === from || steps.has(taker) || !mayTake(plan, taker, giver)) continue;
+          steps.set(taker, { plan, partition, giver });
+          if (totals[taker]! + 1 < totals[from]!) return take(steps, totals, { from, to: taker });
+          waiting.push(taker);
+        }
+      }
+    }
+  }
+  return false;
+}
+
+/** Whether one partition more makes nobody busier than the busiest, and asks no further worker. */
+function mayTake({ assigned, loadMax }: Plan, taker: number, giver: number): boolean {
+  const { size } = assigned[taker]!;
+  return size < loadMax && (size > 0 || assigned[giver]!.size === 1);
+}
+
+/** Walks a path backwards; `false` where a step has closed another one of the same plan. */
+function take(
+  steps: ReadonlyMap<number, Step>,
+  totals: number[],
+  { from, to }: { readonly from: number; readonly to: number },
+): boolean {
+  for (let taker = to; taker !== from;) {
+    const { plan, partition, giver } = steps.get(taker)!;
+    if (!mayTake(plan, taker, giver)) return taker !== to;
+    give(plan, partition, taker);
+    totals[taker]! += 1;
+    totals[giver]! -= 1;
+    taker = giver;
+  }
+  return true;
 }

@@ -6,6 +6,7 @@
 import type { TableSource, TableSpec, WorkerId } from "@winnow/core";
 import type { Announcement, TableHolding } from "../announcement/announcement.ts";
 import { planQueries } from "./query-plan.ts";
+import type { QueryPlan } from "./query-plan.ts";
 
 /** One table: who can answer for each of its partitions. */
 export interface RoutedTable {
@@ -13,8 +14,8 @@ export interface RoutedTable {
   readonly spec: TableSpec;
   /** By partition, ascending by id; draining workers only where there is no other. */
   readonly replicas: readonly (readonly WorkerId[])[];
-  /** The replica of each partition for TopK, evenly spread; `undefined`: no replica. */
-  readonly plan: readonly (WorkerId | undefined)[];
+  /** Who answers a search for which partitions, evenly spread: to be used in turn. */
+  readonly plans: readonly QueryPlan[];
   /** Checksum shares of each partition as the chosen replicas tell them; kept when replicas go. */
   readonly shares: readonly (readonly number[] | undefined)[];
   /** Whether all shares have been seen and added up. */
@@ -74,7 +75,7 @@ export function routeTable(
     table,
     spec,
     replicas,
-    plan: replicas === previous?.replicas ? previous.plan : planQueries(replicas),
+    plans: replicas === previous?.replicas ? previous.plans : planQueries(replicas),
     shares,
     verified: isComplete && corruptSource === undefined,
     corruptSource,

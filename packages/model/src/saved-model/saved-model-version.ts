@@ -5,7 +5,6 @@
 import { WinnowError } from "@winnow/core";
 import type {
   ModelProgram,
-  RowChecks,
   SignatureProgram,
   Vocabulary,
   WarmUpRequest,
@@ -24,14 +23,15 @@ import { checkVocabularies } from "./graph/vocabulary-reach.ts";
 import type { StoredTable } from "./partitions/stored-table.ts";
 import { GRAPH_FILE } from "./version-directory.ts";
 import { VersionFiles } from "./version-files.ts";
+import type { ReadingOptions } from "./version-files.ts";
 import { readWarmUp } from "./warm-up.ts";
 
 /**
  * Opens a SavedModel version directory and makes its program; reads no table.
  * @throws WinnowError NOT_FOUND, DATA_LOSS, INVALID_ARGUMENT, UNIMPLEMENTED naming file and node
  */
-export function openSavedModel(directory: string, checks?: RowChecks): ModelVersion {
-  const files = new VersionFiles(directory, checks);
+export function openSavedModel(directory: string, options?: ReadingOptions): ModelVersion {
+  const files = new VersionFiles(directory, options);
   try {
     return new SavedModelVersion(files, readProgram(files));
   } catch (error) {

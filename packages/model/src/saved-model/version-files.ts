@@ -2,7 +2,7 @@
 // tensors and vocabularies; the worker's reading of partitions goes through it too, so that one
 // account knows every byte that was read.
 
-import { WinnowError, excerpt, plainRowChecks } from "@winnow/core";
+import { PARTITION_BYTES, WinnowError, excerpt, plainRowChecks } from "@winnow/core";
 import type { Fingerprint, RowChecks, TableSource, Tensor } from "@winnow/core";
 import type { BoundFile, PartitionReader } from "../model-version.ts";
 import {
@@ -34,11 +34,21 @@ import {
   readManifest,
 } from "./version-directory.ts";
 
+/** How a directory is read. */
+export interface ReadingOptions {
+  /** What rows are put to. Default: the plain ones. */
+  readonly checks?: RowChecks;
+  /** Bytes of values that a partition has at most (`partitionCountOf`). Default `PARTITION_BYTES`. */
+  readonly partitionBytes?: number | undefined;
+}
+
 /** An opened SavedModel directory. Owns file handles until `close()`. */
 export class VersionFiles {
   readonly directory: string;
   /** Knows every byte that is read of the directory. */
   readonly account: ReadAccount = { bytesRead: 0 };
+  /** Bytes of values that a partition of its tables has at most. */
+  readonly partitionBytesMax: number;
   readonly #bundle: TensorBundle | undefined;
   readonly #constants = new Map<Tensor, StoredRegion>();
   readonly #tables = new Map<StoredTable, TableReading>();
@@ -51,13 +61,11 @@ export class VersionFiles {
   #graphBytes: Uint8Array | undefined;
   #fingerprint: Fingerprint | undefined;
 
-  /**
-   * Opens a directory; `checks` is what rows are put to.
-   * @throws WinnowError NOT_FOUND, DATA_LOSS, UNIMPLEMENTED
-   */
-  constructor(directory: string, checks: RowChecks = plainRowChecks) {
+  /** Opens a directory. @throws WinnowError NOT_FOUND, DATA_LOSS, UNIMPLEMENTED */
+  constructor(directory: string, options: ReadingOptions = {}) {
     this.directory = directory;
-    this.#checks = checks;
+    this.#checks = options.checks ?? plainRowChecks;
+    this.partitionBytesMax = options.partitionBytes ?? PARTITION_BYTES;
     this.#graphBytes = readGraphFile(directory, this.account);
     this.#manifest = readManifest(directory, this.account);
     this.#bind(GRAPH_FILE, digestOf(this.#graphBytes), true);

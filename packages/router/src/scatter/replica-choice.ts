@@ -1,6 +1,7 @@
-// Which worker is asked for which partitions. The table's plan spreads a search evenly while all is
-// well; where its worker cannot be asked or is not trusted, and wherever few partitions are wanted,
-// the replica with the least to do is taken: fewest partitions of this query, then fewest questions
+// Which worker is asked for which partitions. The table's plans, used in turn, spread searches evenly
+// while all is well: the one whose turn it is, or the next one whose workers can all be asked and are
+// trusted. Where there is none, and wherever few partitions are wanted, the replica with the least to do
+// is taken: fewest partitions of this query, then fewest questions
 // under way, then chance. Latency does not choose (reliability: it herds onto one worker).
 //
 // Untrusted workers come last and are never left out, so the last replica is always asked. A worker that
@@ -25,8 +26,10 @@ export interface ReplicaChoiceQuestion {
   readonly partitions: readonly number[];
   /** Workers that have been asked already. */
   readonly avoided: ReadonlySet<WorkerId>;
-  /** Take the plan's worker where it is trusted. */
+  /** Take the workers of a plan where they are trusted. */
   readonly planned: boolean;
+  /** Which of the table's plans comes first; counts on. */
+  readonly turn: number;
 }
 
 /** Who is asked for what. */
@@ -42,37 +45,50 @@ export function chooseReplicas(
   parts: ReplicaChoiceParts,
   question: ReplicaChoiceQuestion,
 ): ReplicaChoice {
+  const planned = new Map<WorkerPeer, readonly number[]>();
+  const trusted = new Map<WorkerPeer, boolean>();
+  if (followsPlan({ parts, question, groups: planned, trusted })) {
+    return { groups: planned, lost: [] };
+  }
   const groups = new Map<WorkerPeer, number[]>();
   const lost: number[] = [];
-  const state: ChoiceState = { parts, question, groups, trusted: new Map() };
-  if (followsPlan(state)) return { groups, lost };
-  groups.clear();
   for (const partition of question.partitions) {
-    const peer = chooseReplica(partition, state);
+    const peer = chooseReplica(partition, { parts, question, groups, trusted });
     if (peer === undefined) lost.push(partition);
     else add(groups, peer, partition);
   }
   return { groups, lost };
 }
 
-/** The partitions of each worker by a table's plan, made once per table. */
-const plans = new WeakMap<RoutedTable, ReadonlyMap<WorkerId | undefined, number[]>>();
+type PlanGroups = ReadonlyMap<WorkerId | undefined, readonly number[]>;
 
-function planOf(table: RoutedTable): ReadonlyMap<WorkerId | undefined, number[]> {
-  let plan = plans.get(table);
-  if (plan === undefined) {
-    const groups = new Map<WorkerId | undefined, number[]>();
-    for (const [partition, id] of table.plan.entries()) add(groups, id, partition);
-    plans.set(table, (plan = groups));
+/** The partitions of each worker by a table's plans, made once per table. */
+const groupsOfTables = new WeakMap<RoutedTable, readonly PlanGroups[]>();
+
+function groupsOf(table: RoutedTable): readonly PlanGroups[] {
+  let plans = groupsOfTables.get(table);
+  if (plans === undefined) {
+    plans = table.plans.map((plan) => {
+      const groups = new Map<WorkerId | undefined, number[]>();
+      for (const [partition, id] of plan.entries()) add(groups, id, partition);
+      return groups;
+    });
+    groupsOfTables.set(table, plans);
   }
-  return plan;
+  return plans;
 }
 
-/** The usual case: the whole table is wanted, and every worker of its plan is trusted. */
+/** The usual case: the whole table is wanted, and every worker of some plan is trusted. */
 function followsPlan(state: ChoiceState): boolean {
-  const { table, partitions, planned, avoided } = state.question;
-  if (!planned || avoided.size > 0 || partitions.length !== table.plan.length) return false;
-  for (const [id, group] of planOf(table)) {
+  const { table, partitions, planned, avoided, turn } = state.question;
+  if (!planned || avoided.size > 0 || partitions.length !== table.replicas.length) return false;
+  const plans = groupsOf(table);
+  return plans.some((_, step) => follows(plans[(turn + step) % plans.length]!, state));
+}
+
+function follows(plan: PlanGroups, state: ChoiceState): boolean {
+  state.groups.clear();
+  for (const [id, group] of plan) {
     const peer = askable(id, state);
     if (peer === undefined || !isTrusted(peer, state)) return false;
     state.groups.set(peer, group);
@@ -89,14 +105,15 @@ function add<Key>(groups: Map<Key, number[]>, key: Key, partition: number): void
 interface ChoiceState {
   readonly parts: ReplicaChoiceParts;
   readonly question: ReplicaChoiceQuestion;
-  readonly groups: Map<WorkerPeer, number[]>;
+  readonly groups: Map<WorkerPeer, readonly number[]>;
   /** Trust, asked once per worker and query. */
   readonly trusted: Map<WorkerPeer, boolean>;
 }
 
 function chooseReplica(partition: number, state: ChoiceState): WorkerPeer | undefined {
-  const { table, planned } = state.question;
-  const favourite = planned ? askable(table.plan[partition], state) : undefined;
+  const { table, planned, turn } = state.question;
+  const plan = planned ? table.plans[turn % table.plans.length] : undefined;
+  const favourite = askable(plan?.[partition], state);
   if (favourite !== undefined && isTrusted(favourite, state)) return favourite;
   return leastBusy(
     (table.replicas[partition] ?? []).flatMap((id) => askable(id, state) ?? []),

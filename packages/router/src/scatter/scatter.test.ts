@@ -4,6 +4,15 @@ import { incarnation, stringTensor, WinnowError } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { plain, QueryBench, twice } from "../fixtures/query-bench.ts";
 
+/** Three partitions on two of three workers each: every search asks all three. */
+const allAsked = {
+  held: [
+    [0, 1],
+    [1, 2],
+    [2, 0],
+  ],
+  partitions: 3,
+};
 const noSecondAttempts = { secondAttemptRatio: 0, secondAttemptsPerSecond: 0 };
 
 describe("a search over faulty workers", () => {
@@ -32,7 +41,7 @@ describe("a search over faulty workers", () => {
   });
 
   test("waits for a busy worker that makes progress, and asks nobody twice", async () => {
-    const bench = new QueryBench({ held: twice, settings: { attemptTimeoutMs: 150 } });
+    const bench = new QueryBench({ ...allAsked, settings: { attemptTimeoutMs: 150 } });
     for (const worker of bench.workers) worker.delayMs = 950;
     const vectors = bench.vectors(1);
 
@@ -70,7 +79,7 @@ describe("a search over faulty workers", () => {
     const settings = { hedge: true, searchRowsMax: 4, sliceQueriesMax: 2, slicesAtOnce: 8 };
     const hedged: string[] = [];
     const observer = { secondAttempt: (kind: string) => hedged.push(kind) };
-    const bench = new QueryBench({ held: twice, settings, observer });
+    const bench = new QueryBench({ ...allAsked, settings, observer });
     for (const worker of bench.workers) worker.delayMs = 200;
     const vectors = bench.vectors(8);
 
@@ -239,7 +248,7 @@ describe("a search over faulty workers", () => {
   test("stops second attempts when the budget is spent", async () => {
     const spent: string[] = [];
     const bench = new QueryBench({
-      held: twice,
+      ...allAsked,
       settings: { secondAttemptRatio: 0, secondAttemptsPerSecond: 0.1, replanWaitMs: 10 },
       observer: { budgetSpent: (kind) => spent.push(kind) },
     });
@@ -337,7 +346,7 @@ describe("a search over faulty workers", () => {
 
     test("asks nobody twice while a worker is slow or silent, and blames nobody", async () => {
       const quick = { ejectAfterFailures: 1, ejectMs: 60_000 };
-      const bench = new QueryBench({ held: twice, settings: { ...settings, ...quick } });
+      const bench = new QueryBench({ ...allAsked, settings: { ...settings, ...quick } });
       for (const worker of bench.workers) worker.delayMs = 3000;
       const vectors = bench.vectors(1);
 

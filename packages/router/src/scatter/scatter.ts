@@ -29,8 +29,20 @@ export interface ScatterParts {
   readonly peers: ReadonlyMap<WorkerId, WorkerPeer>;
   readonly budget: RetryBudget;
   readonly observer: RouterObserver;
+  /** Counts searches: each takes the next plan of its table. */
+  readonly turns: PlanTurns;
   /** While slices wait, every replica is busy, and a hedge would only add load. */
   readonly limiter: { readonly waiting: number };
+}
+
+/** Whose turn it is among the plans of a table. */
+export class PlanTurns {
+  #turn = 0;
+
+  next(): number {
+    this.#turn = (this.#turn + 1) % Number.MAX_SAFE_INTEGER;
+    return this.#turn;
+  }
 }
 
 /** Asks. @throws the signal's reason when aborted; everything under way is then cancelled */
@@ -69,6 +81,7 @@ class Scatter {
   readonly #parts: ScatterParts;
   readonly #question: ScatterQuestion & ScatterAttempt;
   readonly #resolve: (result: ScatterResult) => void;
+  readonly #turn: number;
   #roots: readonly Slot[] = [];
   #reason = "no replica";
   /** Whether some worker may have computed without an answer: another plan is then a second attempt. */
@@ -83,6 +96,7 @@ class Scatter {
     this.#parts = parts;
     this.#question = question;
     this.#resolve = resolve;
+    this.#turn = question.planned ? parts.turns.next() : 0;
   }
 
   start(): void {
@@ -109,7 +123,7 @@ class Scatter {
     while (wanted.length > 0 && !this.#ended) {
       const { groups } = chooseReplicas(
         { peers, random: environment.random },
-        { ...this.#question, partitions: wanted, avoided },
+        { ...this.#question, partitions: wanted, avoided, turn: this.#turn },
       );
       const refused: number[] = [];
       for (const [peer, group] of groups) {

@@ -19,6 +19,8 @@ export interface InspectCommand {
   readonly directory: string;
   readonly workers: number;
   readonly replication: number;
+  /** A partition has at most so many bytes of values. */
+  readonly partitionBytes?: number;
 }
 
 /** One table, as people and programs see it. */
@@ -58,7 +60,7 @@ export interface ModelReport {
 /** Looks at the newest version of every model in a directory. @throws WinnowError as loading would. */
 export function inspect(command: InspectCommand): ModelReport[] {
   return newestVersions(command.directory).map((found) => {
-    const version = openModelVersion(found.directory);
+    const version = openModelVersion(found.directory, command);
     try {
       return reportOf(version, found, command);
     } finally {

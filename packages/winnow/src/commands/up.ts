@@ -38,6 +38,8 @@ import { exampleInstances } from "./example.ts";
 export interface UpOptions extends ModelConfigFlags, LoadFlags, RequestFlags {
   readonly workers: number;
   readonly replication: number;
+  readonly partitionBytes?: number;
+  readonly extraMemory?: number;
   readonly port: number;
   readonly rest_api_port?: number;
   readonly host: string;
@@ -142,10 +144,18 @@ function clusterShape(options: UpOptions, source: ModelSource, script: string): 
       // The workers share this machine's cores; each with all of them would fight the others.
       "--threads",
       String(Math.max(1, Math.floor(availableParallelism() / options.workers))),
+      ...partitionArgs(options),
       ...argumentsOf(options, WORKER_FLAGS),
     ],
     script,
   };
+}
+
+function partitionArgs({ partitionBytes, extraMemory }: UpOptions): readonly string[] {
+  return [
+    ...(partitionBytes === undefined ? [] : ["--partition-bytes", String(partitionBytes)]),
+    ...(extraMemory === undefined ? [] : ["--extra-memory", String(extraMemory)]),
+  ];
 }
 
 /** Flags that mean to a worker, or to the router, what they mean to the whole cluster. */

@@ -34,6 +34,8 @@ export interface WorkerRoleOptions extends ClusterOptions, ModelConfigFlags, Loa
   readonly host: string;
   readonly advertise?: string;
   readonly replication: number;
+  readonly partitionBytes?: number;
+  readonly extraMemory?: number;
   readonly accelerator: "cpu" | "gpu" | "reference";
   readonly threads?: number;
   readonly memoryBytes?: number;
@@ -150,6 +152,8 @@ function workerOptions(options: WorkerRoleOptions): WorkerOptions {
     port: options.port,
     advertisedAddress: options.advertise,
     replication: options.replication,
+    partitionBytes: options.partitionBytes,
+    extraMemoryRatio: options.extraMemory,
     accelerator: options.accelerator,
     threads: options.threads,
     memoryBytesMax: options.memoryBytes,

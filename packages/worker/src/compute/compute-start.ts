@@ -7,13 +7,19 @@ import { WinnowError, systemClock } from "@winnow/core";
 import type { Logger } from "@winnow/core";
 
 import { ComputeClient } from "./compute-client.ts";
-import type { ComputeHello, ComputeThreadData, DeviceSettings } from "./compute-thread-data.ts";
+import type {
+  ComputeHello,
+  ComputeThreadData,
+  DeviceSettings,
+  ReaderSettings,
+} from "./compute-thread-data.ts";
 import type { Compute } from "./compute.ts";
 import { ProgressCounter } from "./progress-counter.ts";
 
 /** What the compute side is started with. */
 export interface ComputeSettings {
   readonly device: DeviceSettings;
+  readonly reader: ReaderSettings;
   readonly exclusionBytesMax: number;
 }
 
@@ -29,9 +35,10 @@ const ENTRY = new URL(
 /** Starts the compute side in a thread of its own. */
 export async function startComputeThread(settings: ComputeSettings, log: Logger): Promise<Compute> {
   const progress = new ProgressCounter();
-  const { device, exclusionBytesMax } = settings;
+  const { device, reader, exclusionBytesMax } = settings;
   const workerData: ComputeThreadData = {
     device,
+    reader,
     exclusionBytesMax,
     progress: progress.shared,
   };

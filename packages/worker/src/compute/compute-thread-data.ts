@@ -13,9 +13,16 @@ export interface DeviceSettings {
   readonly threads: number | undefined;
 }
 
+/** How model directories are read. */
+export interface ReaderSettings {
+  /** Bytes of values that a partition of a table has at most; equal on all workers. */
+  readonly partitionBytes: number;
+}
+
 /** Given to a new compute thread. */
 export interface ComputeThreadData {
   readonly device: DeviceSettings;
+  readonly reader: ReaderSettings;
   readonly exclusionBytesMax: number;
   /** Memory of the shared progress counter. */
   readonly progress: SharedArrayBuffer;

@@ -8,7 +8,7 @@ import { systemClock, toWinnowError } from "@winnow/core";
 
 import { serveCompute } from "./compute-channel.ts";
 import { ComputeHost } from "./compute-host.ts";
-import type { ComputeHello, ComputeThreadData } from "./compute-thread-data.ts";
+import type { ComputeHello, ComputeThreadData, ReaderSettings } from "./compute-thread-data.ts";
 import { ProgressCounter } from "./progress-counter.ts";
 import { RemoteModelReader } from "./reader-channel.ts";
 
@@ -21,7 +21,7 @@ async function run(data: ComputeThreadData): Promise<void> {
     const { accelerator, fallbackReason } = await createAccelerator(wantedKind, limits);
     const host = new ComputeHost({
       accelerator,
-      reader: startReader(),
+      reader: startReader(data.reader),
       progress: new ProgressCounter(data.progress),
       clock: systemClock,
       exclusionBytesMax: data.exclusionBytesMax,
@@ -36,9 +36,10 @@ async function run(data: ComputeThreadData): Promise<void> {
 }
 
 /** Starts the reader thread. If it dies, so does this thread: the worker cannot load any more. */
-function startReader(): RemoteModelReader {
+function startReader(settings: ReaderSettings): RemoteModelReader {
   const thread = new Worker(new URL("./reader-thread.js", import.meta.url), {
     name: "winnow-reader",
+    workerData: settings,
     execArgv: [],
   });
   let isEnding = false;

@@ -1,15 +1,16 @@
 // Entry of the reader thread: opens model directories and reads them for the compute thread that
-// started it.
+// started it, which hands it its settings.
 
-import { parentPort } from "node:worker_threads";
+import { parentPort, workerData } from "node:worker_threads";
 
 import { createRowChecks } from "@winnow/accelerator";
 import { openModelVersion } from "@winnow/model";
 
+import type { ReaderSettings } from "./compute-thread-data.ts";
 import { LocalModelReader } from "./model-reader.ts";
 import { serveReader } from "./reader-channel.ts";
 
 if (parentPort === null) throw new RangeError("this file runs in a thread");
-const checks = createRowChecks();
-const reader = new LocalModelReader((directory) => openModelVersion(directory, checks));
+const options = { ...(workerData as ReaderSettings), checks: createRowChecks() };
+const reader = new LocalModelReader((directory) => openModelVersion(directory, options));
 serveReader(parentPort, reader);

@@ -49,6 +49,11 @@ export class Assignment {
     });
   }
 
+  /** Whether everything intended here answers. */
+  isLoaded(held: HeldVersion): boolean {
+    return this.intended().every((key) => loadedOf(held.replicas.get(key)) !== undefined);
+  }
+
   /** Bytes that answer here ÷ bytes intended here, as the version states them: 0…1. */
   loadedRatio(held: HeldVersion): number {
     const intended = this.intended();

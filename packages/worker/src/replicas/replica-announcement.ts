@@ -8,7 +8,7 @@ import type { VersionKey } from "@winnow/core";
 import type { OpenedVersion } from "../compute/compute.ts";
 import { openedOf, replicaOfKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
-import { Assignment, isLoading } from "./assignment.ts";
+import { Assignment } from "./assignment.ts";
 import type { Intent } from "./assignment.ts";
 
 const LEAVING_PHASES: ReadonlySet<string> = new Set(["leaving", "unloading", "closing"]);
@@ -67,9 +67,7 @@ function stateOf(held: HeldVersion, intent: Intent | undefined): VersionHolding[
   const hasReplicas = held.replicas.size > 0;
   if (held.refusal !== undefined) return hasReplicas ? "loading" : "failed";
   if (intent === undefined) return "loading";
-  if (isLoading(held)) return "loading";
-  const missing = new Assignment(held, life.opened, intent).missing(held);
-  return missing.length === 0 ? "ready" : "loading";
+  return new Assignment(held, life.opened, intent).isLoaded(held) ? "ready" : "loading";
 }
 
 function tablesOf(held: HeldVersion, opened: OpenedVersion): TableHolding[] {

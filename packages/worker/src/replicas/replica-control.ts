@@ -39,6 +39,8 @@ export interface ReplicaSettings extends GraceSettings, RetrySettings {
   readonly workerId: WorkerId;
   /** Intended replicas of each partition. */
   readonly replication: number;
+  /** The part of the device that replicas beyond the intended ones may occupy: 0…1. */
+  readonly extraMemoryRatio: number;
   /** Loading begins once the list of workers has been still for so long. */
   readonly placementQuietMs: number;
 }
@@ -234,6 +236,8 @@ export class ReplicaControl {
       announcedHolders: (version, table) => this.#cluster.holdersOf(version, table),
       placed: this.#cluster.isPlaced && nowMs >= this.#quietAtMs,
       freeBytes: capacityBytes - usedBytes,
+      capacityBytes,
+      extraMemoryRatio: this.#settings.extraMemoryRatio,
       draining: this.#isDraining,
       grace: this.#settings,
     };

@@ -34,6 +34,10 @@ export interface ReplicaFacts extends Intent {
   readonly placed: boolean;
   /** Bytes that may still be loaded. */
   readonly freeBytes: number;
+  /** Bytes that all replicas together may occupy. */
+  readonly capacityBytes: number;
+  /** The part of them that replicas beyond the intended ones may occupy (`extra-replicas.ts`): 0…1. */
+  readonly extraMemoryRatio: number;
   /** A worker in drain keeps what it has and begins nothing. */
   readonly draining: boolean;
   readonly grace: GraceSettings;

@@ -4,12 +4,14 @@
 //  - nothing begins beside an open or the ending of a version, and no open beside a load;
 //  - the second load is of the version that is being loaded, if that is still the most important one,
 //    and begins only if memory surely holds it: memory figures are in motion then, and what does not
-//    fit must be refused before it is read.
+//    fit must be refused before it is read;
+//  - replicas beyond the intended ones come last, when there is nothing else to do.
 
 import type { ContentHandle, OpenedVersion } from "../compute/compute.ts";
 import { heldAs, replicaOfKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
 import { Assignment, isOpeningOrClosing, loadingOf, occupiedBytesOf } from "./assignment.ts";
+import type { ExtraReplicas } from "./extra-replicas.ts";
 import type { ReplicaFacts } from "./replica-facts.ts";
 
 /** Loads under way at most; the benchmark of loading has as many. */
@@ -35,13 +37,13 @@ export interface NextJob {
 }
 
 /** The most important open or load that may start now. */
-export function nextJob(set: ReplicaSet, facts: ReplicaFacts): NextJob {
+export function nextJob(set: ReplicaSet, facts: ReplicaFacts, extras: ExtraReplicas): NextJob {
   const versions = [...set.versions.values()];
   // Not before the others are known: a restarted worker must learn which version is serving.
   if (facts.draining || !facts.placed || versions.some(isOpeningOrClosing)) {
     return { job: undefined, wakeAtMs: Infinity };
   }
-  const { job, wakeAtMs } = mostImportantJob(set, facts);
+  const { job = extraJob(set, facts, extras), wakeAtMs } = mostImportantJob(set, facts);
   const loading = versions.find((held) => loadingOf(held).length > 0);
   const mayStart = job === undefined || loading === undefined || mayJoin(job, loading, facts);
   return { job: mayStart ? job : undefined, wakeAtMs };
@@ -75,6 +77,25 @@ function jobOf(held: HeldVersion, set: ReplicaSet, facts: ReplicaFacts): Job | u
   const underWay = loadingOf(held);
   const bytes = occupiedBytesOf(set, held, [...missing, ...underWay, ...underWay]);
   return { kind: "load", held, handle: life.opened.handle, replica, bytesMax: bytes };
+}
+
+/** An extra replica that is not held yet and that fits. */
+function extraJob(
+  set: ReplicaSet,
+  { freeBytes }: ReplicaFacts,
+  extras: ExtraReplicas,
+): Job | undefined {
+  for (const [id, keys] of extras) {
+    const held = set.versions.get(id);
+    if (held?.life.phase !== "open") continue;
+    const replica = [...keys].find((key) => !held.replicas.has(key));
+    if (replica === undefined) continue;
+    const underWay = loadingOf(held);
+    const bytesMax = occupiedBytesOf(set, held, [replica, ...underWay, ...underWay]);
+    if (bytesMax > freeBytes) continue;
+    return { kind: "load", held, handle: held.life.opened.handle, replica, bytesMax };
+  }
+  return undefined;
 }
 
 /** The missing replica that fewest others answer for; own first choices before second ones. */

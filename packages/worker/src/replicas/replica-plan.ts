@@ -7,9 +7,9 @@
 //    every other one;
 //  - partitions that nobody else answers for come first, so that coverage comes early;
 //  - a assignment that does not fit into memory is refused before anything is read;
-//  - a replica is given up only when it is not intended here and every intended owner announces it
-//    with the same content,
-//    and freed only when no router can still have it in its table;
+//  - a replica is given up only when it is neither intended here nor an extra one
+//    (`extra-replicas.ts`) and every intended owner announces it with the same content, and freed only
+//    when no router can still have it in its table;
 //  - a version that does not add up is let go once the others have seen its shares;
 //  - a content is given up only when it is neither wanted nor needed until its successor can answer
 //    (`version-succession.ts`), and freed after a grace that begins then.
@@ -29,6 +29,8 @@ import {
   withoutVersion,
 } from "./replica-set.ts";
 import type { AfterClose, HeldVersion, Replica, ReplicaSet } from "./replica-set.ts";
+import { extraReplicas } from "./extra-replicas.ts";
+import type { ExtraReplicas } from "./extra-replicas.ts";
 import { nextJob } from "./replica-jobs.ts";
 import { Assignment, isBusy, isLoading, occupiedBytesOf, refusalOf } from "./assignment.ts";
 import { isNeededUntilFollowed, replacementOf } from "./version-succession.ts";
@@ -73,11 +75,14 @@ class Planner {
   readonly #facts: ReplicaFacts;
   /** An open, a load or an ending is under way: memory figures are in motion. */
   readonly #isBusy: boolean;
+  readonly #extras: ExtraReplicas;
 
   constructor(set: ReplicaSet, facts: ReplicaFacts) {
     this.set = set;
     this.#facts = facts;
     this.#isBusy = [...set.versions.values()].some(isBusy);
+    const mayHoldMore = facts.placed && !facts.draining;
+    this.#extras = mayHoldMore ? extraReplicas(set, facts) : new Map();
   }
 
   /** Adds what is wanted and not known yet: a new directory, or one that holds something else now. */
@@ -164,7 +169,7 @@ class Planner {
   /** Starts the most important opens and loads that may begin now. */
   startJobs(): void {
     for (;;) {
-      const { job, wakeAtMs } = nextJob(this.set, this.#facts);
+      const { job, wakeAtMs } = nextJob(this.set, this.#facts, this.#extras);
       this.#wakeBy(wakeAtMs);
       if (job === undefined) return;
       const { held } = job;
@@ -219,7 +224,7 @@ class Planner {
     }
     if (replica.phase !== "ready" && replica.phase !== "retiring") return replica;
     const { loaded } = replica;
-    const isNeeded = draining || !placed || this.#isNeeded(at, loaded.shares);
+    const isNeeded = draining || !placed || this.#isNeeded(held, at, loaded.shares);
     if (isNeeded) return replica.phase === "ready" ? replica : { phase: "ready", loaded };
     const sinceMs = replica.phase === "ready" ? nowMs : replica.sinceMs;
     if (nowMs >= sinceMs + grace.replicaGraceMs) {
@@ -230,8 +235,10 @@ class Planner {
     return replica.phase === "ready" ? { phase: "retiring", loaded, sinceMs } : replica;
   }
 
-  /** Intended here, or not yet announced as the same by all who are to have it instead. */
-  #isNeeded({ key, assignment }: ReplicaAt, shares: readonly number[]): boolean {
+  /** Intended here, an extra one, or not yet announced as the same by all who are to have it instead. */
+  #isNeeded(held: HeldVersion, at: ReplicaAt, shares: readonly number[]): boolean {
+    const { key, assignment } = at;
+    if (this.#extras.get(held.id)?.has(key) === true) return true;
     const owners = assignment.ownersOf(key);
     if (owners.length === 0 || owners.includes(this.#facts.workerId)) return true;
     const { table, partition } = replicaOfKey(key);

@@ -91,7 +91,7 @@ export class TableRegistry {
       name: this.#uniqueName(nameOf(stored).replace(/\/\.ATTRIBUTES\/VARIABLE_VALUE$/, "")),
       rows,
       dim,
-      partitions: partitionCountOf(rows),
+      partitions: partitionCountOf({ rows, dim }, this.#files.partitionBytesMax),
       sources: sources.map((source) => this.#files.sourceOf(source)),
     };
   }

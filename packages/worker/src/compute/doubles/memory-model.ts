@@ -4,7 +4,6 @@
 import {
   crc32c,
   fingerprint,
-  partitionCountOf,
   partitionOfBytes,
   partitionOfInteger,
   rowRangeOf,
@@ -25,6 +24,8 @@ export type MemoryTable = {
 );
 
 const CHUNK_ROWS = 4;
+/** Of each table, however small, so that loads take several steps. */
+const PARTITIONS = 16;
 
 /** An opened version over tables in memory. */
 export class MemoryModel implements ModelVersion {
@@ -92,7 +93,7 @@ export class MemoryModel implements ModelVersion {
 
   #globalRows(table: number, partition: number): Uint32Array {
     const source = this.#at(table);
-    const partitions = partitionCountOf(source.rows);
+    const partitions = partitionsOf(source);
     const all = Array.from({ length: source.rows }, (_, row) => row);
     if (source.kind === "candidate") {
       const { firstRow, endRow } = rowRangeOf(partition, { rows: source.rows, partitions });
@@ -102,13 +103,15 @@ export class MemoryModel implements ModelVersion {
   }
 }
 
+const partitionsOf = ({ rows }: MemoryTable): number => Math.min(rows, PARTITIONS);
+
 function specOf(source: MemoryTable, table: number): TableSpec {
   const { rows, dim } = source;
   const shape = {
     name: `table${table}`,
     rows,
     dim,
-    partitions: partitionCountOf(rows),
+    partitions: partitionsOf(source),
     sources: [],
   };
   if (source.kind === "candidate") {
@@ -126,7 +129,7 @@ function specOf(source: MemoryTable, table: number): TableSpec {
 }
 
 function isIn(source: MemoryTable, row: number, partition: number): boolean {
-  const partitions = partitionCountOf(source.rows);
+  const partitions = partitionsOf(source);
   if (source.kind !== "strings") return partitionOfInteger(BigInt(row), partitions) === partition;
   return row === 0 || partitionOfBytes(source.keys.at(row - 1), partitions) === partition;
 }
