@@ -20,25 +20,49 @@ const RULES: ProtobufRules = {
 const UINT32_MAX = 2 ** 32 - 1;
 /** Every array of numbers begins at a multiple of this. */
 const ALIGNMENT = 8;
+const SHORT_BYTES = 32;
+
+// What a field holds that is not there: an array of none costs as much to make as one of many.
+/** No bytes. */
+export const NO_BYTES: Uint8Array<ArrayBuffer> = new Uint8Array(0);
+/** No 16-bit numbers. */
+export const NO_SHORTS: Uint16Array<ArrayBuffer> = new Uint16Array(0);
+/** No 32-bit numbers. */
+export const NO_UINTS: Uint32Array<ArrayBuffer> = new Uint32Array(0);
+/** No floating-point numbers. */
+export const NO_FLOATS: Float32Array<ArrayBuffer> = new Float32Array(0);
 
 /** Memory for the arrays of one frame. */
 class FieldMemory {
-  #buffer: ArrayBuffer;
+  buffer: ArrayBuffer;
+  #bytes: Uint8Array;
   #at = 0;
 
   constructor(bytes: number) {
-    this.#buffer = new ArrayBuffer(bytes);
+    this.buffer = new ArrayBuffer(bytes);
+    this.#bytes = new Uint8Array(this.buffer);
   }
 
-  /** Room for so many bytes; the array's own is to be taken from the returned place on. */
-  take(bytes: number): { readonly buffer: ArrayBuffer; readonly at: number } {
-    if (this.#at + bytes > this.#buffer.byteLength) {
-      this.#buffer = new ArrayBuffer(Math.max(bytes, this.#buffer.byteLength));
+  /** Room for so many bytes: where it begins in `buffer`, which another call may replace. */
+  take(bytes: number): number {
+    if (this.#at + bytes > this.#bytes.length) {
+      this.buffer = new ArrayBuffer(Math.max(bytes, this.#bytes.length));
+      this.#bytes = new Uint8Array(this.buffer);
       this.#at = 0;
     }
     const at = this.#at;
     this.#at += Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
-    return { buffer: this.#buffer, at };
+    return at;
+  }
+
+  /** A copy of these bytes: where it begins in `buffer`. */
+  copy(frame: Buffer, from: number, to: number): number {
+    const at = this.take(to - from);
+    // Of few bytes the call that copies takes longer than the copy.
+    if (to - from <= SHORT_BYTES) {
+      for (let index = from; index < to; index += 1) this.#bytes[at + index - from] = frame[index]!;
+    } else frame.copy(this.#bytes, at, from, to);
+    return at;
   }
 }
 
@@ -105,44 +129,44 @@ export class FrameReader extends ProtobufReader {
 
   /** A bytes field, copied. */
   byteArray(): Uint8Array<ArrayBuffer> {
-    const { buffer, at, bytes } = this.#copy(1, "bytes");
-    return new Uint8Array(buffer, at, bytes);
+    const at = this.#copy(1, "bytes");
+    return new Uint8Array(this.#memory.buffer, at, this.to - this.from);
   }
 
   /** A bytes field as little-endian numbers. @throws WinnowError INVALID_ARGUMENT */
   float32Array(field: string): Float32Array<ArrayBuffer> {
-    const { buffer, at, bytes } = this.#copy(4, field);
-    return new Float32Array(buffer, at, bytes / 4);
+    const at = this.#copy(4, field);
+    return new Float32Array(this.#memory.buffer, at, (this.to - this.from) / 4);
   }
 
   /** @see float32Array */
   uint16Array(field: string): Uint16Array<ArrayBuffer> {
-    const { buffer, at, bytes } = this.#copy(2, field);
-    return new Uint16Array(buffer, at, bytes / 2);
+    const at = this.#copy(2, field);
+    return new Uint16Array(this.#memory.buffer, at, (this.to - this.from) / 2);
   }
 
   /** @see float32Array */
   uint32Array(field: string): Uint32Array<ArrayBuffer> {
-    const { buffer, at, bytes } = this.#copy(4, field);
-    return new Uint32Array(buffer, at, bytes / 4);
+    const at = this.#copy(4, field);
+    return new Uint32Array(this.#memory.buffer, at, (this.to - this.from) / 4);
   }
 
   /** @see float32Array */
   int32Array(field: string): Int32Array<ArrayBuffer> {
-    const { buffer, at, bytes } = this.#copy(4, field);
-    return new Int32Array(buffer, at, bytes / 4);
+    const at = this.#copy(4, field);
+    return new Int32Array(this.#memory.buffer, at, (this.to - this.from) / 4);
   }
 
   /** @see float32Array */
   int64Array(field: string): BigInt64Array<ArrayBuffer> {
-    const { buffer, at, bytes } = this.#copy(8, field);
-    return new BigInt64Array(buffer, at, bytes / 8);
+    const at = this.#copy(8, field);
+    return new BigInt64Array(this.#memory.buffer, at, (this.to - this.from) / 8);
   }
 
   /** Byte strings from their lengths. @throws WinnowError INVALID_ARGUMENT if they do not give the data */
   strings(lengths: Uint32Array, data: Uint8Array, field: string): StringColumn {
-    const { buffer, at } = this.#memory.take(4 * (lengths.length + 1));
-    const offsets = new Uint32Array(buffer, at, lengths.length + 1);
+    const at = this.#memory.take(4 * (lengths.length + 1));
+    const offsets = new Uint32Array(this.#memory.buffer, at, lengths.length + 1);
     let end = 0;
     for (let index = 0; index < lengths.length && end <= data.length; index += 1) {
       end += lengths[index]!;
@@ -152,14 +176,13 @@ export class FrameReader extends ProtobufReader {
     return new StringColumn(offsets, data);
   }
 
-  #copy(unitBytes: number, field: string): { buffer: ArrayBuffer; at: number; bytes: number } {
+  /** Copies a bytes field: where it begins in the memory of the frame. */
+  #copy(unitBytes: number, field: string): number {
     const bytes = this.to - this.from;
     if (bytes % unitBytes !== 0) {
       throw malformed(field, `${bytes} bytes are not whole numbers of ${unitBytes} bytes`);
     }
-    const { buffer, at } = this.#memory.take(bytes);
-    this.#frame.copy(new Uint8Array(buffer, at, bytes), 0, this.from, this.to);
-    return { buffer, at, bytes };
+    return this.#memory.copy(this.#frame, this.from, this.to);
   }
 }
 

@@ -5,6 +5,7 @@
 
 import { WIRE, WinnowError, tensor } from "@winnow/core";
 import type { StringColumn, Tensor } from "@winnow/core";
+import { NO_BYTES, NO_UINTS } from "./frame-reader.ts";
 import { malformed } from "./malformed-frame.ts";
 import type { FrameReader } from "./frame-reader.ts";
 import type { FrameWriter } from "./frame-writer.ts";
@@ -58,8 +59,8 @@ export function writeStrings(writer: FrameWriter, field: number, column: StringC
 /** A `Strings` message. @throws WinnowError INVALID_ARGUMENT when the lengths do not give the data */
 export function readStrings(reader: FrameReader, field: string): Tensor {
   return reader.nested(() => {
-    let lengths = new Uint32Array(0);
-    let data = new Uint8Array(0);
+    let lengths = NO_UINTS;
+    let data = NO_BYTES;
     while (reader.next()) {
       if (reader.tag === LENGTHS * 8 + LENGTH_DELIMITED) lengths = reader.uint32Array(field);
       else if (reader.tag === DATA * 8 + LENGTH_DELIMITED) data = reader.byteArray();

@@ -6,10 +6,11 @@
 //   TopKAsk    { k 1; queries 2; vectors 3: bytes; excluded 4: Keys, repeated; rows_only 5 }
 //   LookupAsk  { keys 1: Keys }
 
-import { WIRE, fingerprint } from "@winnow/core";
+import { WIRE, fingerprint, tensor } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import type { TopKAsk, WorkerAsk, WorkerQuery } from "./frames.ts";
 import { POSITIONS_MAX } from "./frame-limits.ts";
+import { NO_FLOATS, NO_SHORTS } from "./frame-reader.ts";
 import { keyBytes, readKeys, writeKeys } from "./key-codec.ts";
 import { malformed } from "./malformed-frame.ts";
 import type { FrameReader } from "./frame-reader.ts";
@@ -25,6 +26,8 @@ const LOOKUP = 9;
 const EXCLUDED = 4;
 const KEYS = 1;
 const UINT32_MAX = 2 ** 32 - 1;
+/** Stands for an ask that was not read yet. */
+const NOTHING: WorkerAsk = { kind: "lookup", keys: tensor("int64", [0], new BigInt64Array(0)) };
 
 /** Writes a query as the `Query` message of a field. */
 export function writeQuery(writer: FrameWriter, field: number, query: WorkerQuery): void {
@@ -49,8 +52,7 @@ export function readQuery(reader: FrameReader): WorkerQuery {
 
 function readQueryFields(reader: FrameReader): WorkerQuery {
   const version = { model: "", version: 0, fingerprint: fingerprint("") };
-  const query = { id: 0, remainingMs: 0, version, table: 0, partitions: new Uint16Array(0) };
-  let ask: WorkerAsk | undefined;
+  const query = { id: 0, remainingMs: 0, version, table: 0, partitions: NO_SHORTS, ask: NOTHING };
   while (reader.next()) {
     switch (reader.tag) {
       case 1 * 8 + VARINT:
@@ -75,11 +77,11 @@ function readQueryFields(reader: FrameReader): WorkerQuery {
         query.partitions = readPartitions(reader);
         break;
       default:
-        ask = readAsk(reader) ?? ask;
+        query.ask = readAsk(reader) ?? query.ask;
     }
   }
-  if (ask === undefined) throw malformed("query", "asks nothing");
-  return { ...query, ask };
+  if (query.ask === NOTHING) throw malformed("query", "asks nothing");
+  return query;
 }
 
 type SizedQuery = Pick<WorkerQuery, "ask" | "partitions" | "version">;
@@ -137,8 +139,9 @@ function readLookup(reader: FrameReader): WorkerAsk {
 }
 
 function readTopK(reader: FrameReader): TopKAsk {
-  const ask = { k: 0, queries: 0, vectors: new Float32Array(0), rowsOnly: false };
   const excluded: Tensor[] = [];
+  const kind = "topK" as const;
+  const ask = { kind, k: 0, queries: 0, vectors: NO_FLOATS, excluded, rowsOnly: false };
   while (reader.next()) {
     switch (reader.tag) {
       case 1 * 8 + VARINT:
@@ -158,7 +161,7 @@ function readTopK(reader: FrameReader): TopKAsk {
         break;
     }
   }
-  return checked({ kind: "topK", ...ask, excluded });
+  return checked(ask);
 }
 
 function checked(ask: TopKAsk): TopKAsk {

@@ -11,6 +11,7 @@
 import { WIRE, WinnowError, codeOfGrpcStatus, grpcStatusOf, tensor } from "@winnow/core";
 import type { Tensor, TopKBlock } from "@winnow/core";
 import type { FailureReason, WorkerAnswer, WorkerReply } from "./frames.ts";
+import { NO_FLOATS, NO_UINTS } from "./frame-reader.ts";
 import { keyBytes, readStrings, writeStrings } from "./key-codec.ts";
 import { cutDetails, malformed } from "./malformed-frame.ts";
 import type { FrameReader } from "./frame-reader.ts";
@@ -27,6 +28,8 @@ const ID_STRINGS = 5;
 const ID_INT32 = 6;
 const ID_INT64 = 7;
 const UINT32_MAX = 2 ** 32 - 1;
+/** Stands for an answer that was not read yet. */
+const NOTHING: WorkerAnswer = { kind: "lookup", vectors: NO_FLOATS };
 
 const REASONS: ReadonlySet<string> = new Set<FailureReason>([
   "NOT_OWNER",
@@ -54,8 +57,7 @@ export function readReply(reader: FrameReader): WorkerReply {
 }
 
 function readReplyFields(reader: FrameReader): WorkerReply {
-  const reply = { id: 0, queueUs: 0, computeUs: 0 };
-  let answer: WorkerAnswer | undefined;
+  const reply = { id: 0, queueUs: 0, computeUs: 0, answer: NOTHING };
   while (reader.next()) {
     switch (reader.tag) {
       case 1 * 8 + VARINT:
@@ -68,11 +70,11 @@ function readReplyFields(reader: FrameReader): WorkerReply {
         reply.computeUs = reader.uint32("compute_us");
         break;
       default:
-        answer = readAnswer(reader) ?? answer;
+        reply.answer = readAnswer(reader) ?? reply.answer;
     }
   }
-  if (answer === undefined) throw malformed("reply", "answers nothing");
-  return { ...reply, answer };
+  if (reply.answer === NOTHING) throw malformed("reply", "answers nothing");
+  return reply;
 }
 
 /** About how many bytes a reply takes on the wire. */
@@ -156,32 +158,27 @@ function writeIds(writer: FrameWriter, ids: Tensor | undefined): void {
 }
 
 function readTopK(reader: FrameReader): WorkerAnswer {
-  const packed = {
-    k: 0,
-    counts: new Uint32Array(0),
-    scores: new Float32Array(0),
-    rows: new Uint32Array(0),
-  };
+  const block = { queries: 0, k: 0, counts: NO_UINTS, scores: NO_FLOATS, rows: NO_UINTS };
   let ids: Tensor | undefined;
   while (reader.next()) {
     switch (reader.tag) {
       case 1 * 8 + VARINT:
-        packed.k = reader.uint32("top_k.k");
+        block.k = reader.uint32("top_k.k");
         break;
       case 2 * 8 + LENGTH_DELIMITED:
-        packed.counts = reader.uint32Array("top_k.counts");
+        block.counts = reader.uint32Array("top_k.counts");
         break;
       case 3 * 8 + LENGTH_DELIMITED:
-        packed.scores = reader.float32Array("top_k.scores");
+        block.scores = reader.float32Array("top_k.scores");
         break;
       case 4 * 8 + LENGTH_DELIMITED:
-        packed.rows = reader.uint32Array("top_k.rows");
+        block.rows = reader.uint32Array("top_k.rows");
         break;
       default:
         ids = readIds(reader) ?? ids;
     }
   }
-  const block = { ...packed, queries: packed.counts.length };
+  block.queries = block.counts.length;
   reader.takePositions(block.k * block.queries, "top_k");
   checkFilled(block, ids);
   return { kind: "topK", block: spread(block), ids };
@@ -208,7 +205,8 @@ function readIds(reader: FrameReader): Tensor | undefined {
 /** Counts must fit k and give as many scores, rows and ids. @throws WinnowError INVALID_ARGUMENT */
 function checkFilled({ k, counts, scores, rows }: TopKBlock, ids?: Tensor): void {
   let filled = 0;
-  for (const count of counts) {
+  for (let query = 0; query < counts.length; query += 1) {
+    const count = counts[query]!;
     if (count > k) throw malformed("top_k.counts", `exceed k ${k}`);
     filled += count;
   }
@@ -235,7 +233,7 @@ function spread(packed: TopKBlock): TopKBlock {
 }
 
 function readLookup(reader: FrameReader): WorkerAnswer {
-  let vectors = new Float32Array(0);
+  let vectors = NO_FLOATS;
   while (reader.next()) {
     if (reader.tag === 1 * 8 + LENGTH_DELIMITED) vectors = reader.float32Array("lookup.vectors");
   }

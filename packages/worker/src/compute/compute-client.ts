@@ -25,7 +25,7 @@ import type {
   VersionDirectory,
 } from "./compute.ts";
 import type { ProgressCounter } from "./progress-counter.ts";
-import { partsOf } from "./top-k-parts.ts";
+import { joinAsks, partsOf } from "./top-k-parts.ts";
 
 interface PendingRequest {
   // The value is what the request asked for: both ends of the channel are typed by its kind.
@@ -102,7 +102,8 @@ export class ComputeClient implements Compute {
 
   async topK(batch: TopKBatch, signal?: AbortSignal): Promise<TopKBatchAnswer> {
     const { asks } = batch;
-    const scan = await this.#ask<TopKScan>({ kind: "topK", batch }, signal);
+    const joined = { ...batch, asks: joinAsks(asks) };
+    const scan = await this.#ask<TopKScan>({ kind: "topK", batch: joined }, signal);
     const { waitUs, computeUs } = scan;
     return { parts: partsOf(scan, asks), waitUs, computeUs };
   }

@@ -16,9 +16,15 @@ import {
   strings,
 } from "./fixtures/loaded-tables.ts";
 import { packKeys, unpackKeys } from "./packed-keys.ts";
+import { joinAsks } from "./top-k-parts.ts";
 
 function ask(options: Partial<ScanAsk> = {}): ScanAsk {
   return { queries: 1, k: 5, excluded: [], rowsOnly: false, ...options };
+}
+
+/** No list, or one. */
+function excludedKeys(items: readonly number[]): ScanAsk["excluded"] {
+  return items.length === 0 ? [] : [packKeys(strings(items.map((item) => `item ${item}`)))];
 }
 
 function int32(values: readonly number[]): Tensor {
@@ -42,19 +48,23 @@ describe("topK", () => {
     const names = Array.from({ length: rows }, (_, row) => `item ${row % 30}`);
     const table = candidates(rows, strings(names));
     const client = await loaded(table);
+    // Often equal but for the vector: such asks cross the threads as one.
     const query = fc.record({
       vector: fc.array(fc.integer({ min: -3, max: 3 }), { minLength: DIM, maxLength: DIM }),
-      k: fc.integer({ min: 1, max: 50 }),
-      excluded: fc.array(fc.integer({ min: 0, max: 40 }), { maxLength: 12 }),
-      rowsOnly: fc.boolean(),
+      k: fc.oneof(fc.constantFrom(4, 5), fc.integer({ min: 1, max: 50 })),
+      excluded: fc.oneof(
+        fc.constant<number[]>([]),
+        fc.array(fc.integer({ min: 0, max: 40 }), { maxLength: 12 }),
+      ),
+      rowsOnly: fc.oneof(fc.constant(false), fc.boolean()),
     });
 
     await fc.assert(
-      fc.asyncProperty(fc.array(query, { minLength: 1, maxLength: 5 }), async (queries) => {
+      fc.asyncProperty(fc.array(query, { minLength: 1, maxLength: 8 }), async (queries) => {
         const answer = await client.topK({
           target: { ...NAME, table: 0, partitions: everyPartition(16) },
           asks: queries.map(({ k, excluded, rowsOnly }) =>
-            ask({ k, rowsOnly, excluded: [packKeys(strings(excluded.map((id) => `item ${id}`)))] }),
+            ask({ k, rowsOnly, excluded: excludedKeys(excluded) }),
           ),
           vectors: Float32Array.from(queries.flatMap(({ vector }) => vector)),
         });
@@ -73,8 +83,21 @@ describe("topK", () => {
           expect(ids).toEqual(rowsOnly ? undefined : wanted.map(({ row }) => names[row]));
         }
       }),
-      { numRuns: 40 },
+      { numRuns: 60 },
     );
+  });
+
+  test("asks that differ in their vectors alone cross the threads as one", () => {
+    const list = excludedKeys([1]);
+    const asks = [ask(), ask({ queries: 3 }), ask({ k: 4 }), ask({ excluded: list }), ask(), ask()];
+
+    expect(joinAsks(asks)).toEqual([
+      ask({ queries: 4 }),
+      ask({ k: 4 }),
+      ask({ excluded: list }),
+      ask({ queries: 2 }),
+    ]);
+    expect(joinAsks([ask({ rowsOnly: true }), ask()])).toHaveLength(2);
   });
 
   test.each<[string, Tensor]>([

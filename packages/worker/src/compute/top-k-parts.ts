@@ -1,5 +1,6 @@
-// One scan's block as the answer to each ask that shared it. The block crosses the threads whole, and
-// parts are views of it wherever an ask has the block's k: nothing is copied per ask.
+// One scan's block as the answer to each ask that shared it. Asks that differ in their vectors alone
+// cross the threads as one, since each object that does costs both threads microseconds. The block
+// crosses whole, and parts are views of it wherever an ask has the block's k: nothing is copied per ask.
 
 import type { TopKBlock } from "@winnow/core";
 
@@ -9,6 +10,20 @@ import type { PackedKeys, ScanAsk, TopKPart, TopKScan } from "./compute.ts";
 export function countOf(block: TopKBlock, query: number, k: number): number {
   return Math.min(k, block.counts[query]!);
 }
+
+/** The same scan with fewer asks: neighbours of equal k that exclude nothing become one. */
+export function joinAsks(asks: readonly ScanAsk[]): ScanAsk[] {
+  const joined: ScanAsk[] = [];
+  for (const ask of asks) {
+    const last = joined.at(-1);
+    if (last === undefined || !mayJoin(last, ask)) joined.push(ask);
+    else joined[joined.length - 1] = { ...last, queries: last.queries + ask.queries };
+  }
+  return joined;
+}
+
+const mayJoin = (a: ScanAsk, b: ScanAsk): boolean =>
+  a.k === b.k && a.rowsOnly === b.rowsOnly && a.excluded.length + b.excluded.length === 0;
 
 /** The answer to each ask, in their order. */
 export function partsOf(
