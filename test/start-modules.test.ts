@@ -1,8 +1,10 @@
 // What a process loads before it listens. A worker's start is mostly the loading of modules, and every
-// worker of a machine pays it: what a process may never use is loaded when it is used.
+// worker of a machine pays it: what a process may never use is loaded when it is used. Held for the modules,
+// by asking a process, and for the bundle that is made of them (packages/winnow/scripts/bundle.mjs), by
+// reading it.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -11,6 +13,8 @@ import { StringColumn } from "@winnow/core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 const script = path.resolve(import.meta.dirname, "../packages/winnow/dist/main.js");
+
+const bundle = path.resolve(import.meta.dirname, "../packages/winnow/dist/bundle");
 
 /** Loaded before anything else in a process: tells its parent, when asked, which packages are there. */
 const SPY = `
@@ -92,6 +96,34 @@ describe.skipIf(!existsSync(script))("before it listens (needs a build)", () => 
     expect(packages).toContain("fastify");
     expect(amongThem(packages, "ioredis", "onnxruntime-node")).toEqual([]);
     expect(amongThem(packages, "protobufjs", "@grpc/proto-loader")).toEqual([]);
+  });
+});
+
+describe.skipIf(!existsSync(bundle))("of the bundle (needs a build)", () => {
+  /** The packages of a file, and of those that it imports at once. */
+  function packagesOf(file: string, seen = new Set<string>()): Set<string> {
+    if (seen.has(file)) return new Set();
+    seen.add(file);
+    const code = readFileSync(path.join(bundle, file), "utf8");
+    const names = code.matchAll(/^\/\/ node_modules\/((?:@[^/]+\/)?[^/\n]+)\//gm);
+    const imports = code.matchAll(/^(?:import|export) [^"]*"\.\/([^"]+)";$/gm);
+    const below = [...imports].flatMap(([, name]) => Array.from(packagesOf(name!, seen)));
+    return new Set([...below, ...Array.from(names, ([, name]) => name!)]);
+  }
+
+  const chunkOf = (command: string): string =>
+    readdirSync(bundle).find((file) => file.startsWith(`${command}-`))!;
+
+  test.each(["worker", "router"])("what a %s begins with has the same left out", (command) => {
+    const packages = [...packagesOf(chunkOf(command))];
+
+    expect(packages).toContain("@grpc/grpc-js");
+    expect(amongThem(packages, "ioredis", "protobufjs", "@grpc/proto-loader")).toEqual([]);
+    expect(packages.includes("fastify")).toBe(command === "router");
+  });
+
+  test.each(["compute-thread.js", "reader-thread.js"])("%s has no foreign package", (thread) => {
+    expect([...packagesOf(thread)]).toEqual([]);
   });
 });
 

@@ -1,0 +1,98 @@
+// Joins what a process of Winnow loads into few files: about 500 modules, its dependencies' included, are
+// looked up, opened and compiled one by one otherwise, which is half of the processor time of a start.
+// `bin/winnow.js` runs what is made here while nothing it is made of is newer, else the modules.
+//
+//   packages/*/dist, node_modules ──▶ packages/winnow/dist/bundle/   main.js, one file per thread or
+//                                                                    process, and what they share
+//
+// Where the bundler does not load, it says so in one line and succeeds: everything runs without.
+
+import { renameSync, rmSync } from "node:fs";
+import path from "node:path";
+import process from "node:process";
+
+const packages = path.resolve(import.meta.dirname, "../..");
+const bundle = path.join(packages, "winnow/dist/bundle");
+
+/** What processes and threads begin with, by the name they are started by. */
+const ENTRIES = {
+  main: "winnow/dist/main.js",
+  "compute-thread": "worker/dist/compute/compute-thread.js",
+  "reader-thread": "worker/dist/compute/reader-thread.js",
+  "dense-thread": "accelerator/dist/dense/dense-thread.js",
+  "parser-thread": "router/dist/http/predict/parser-thread.js",
+  "survey-process": "accelerator/dist/gpu/survey-process.js",
+};
+
+/** Native, or used by few processes: looked up at run time. */
+const EXTERNAL = ["onnxruntime-node", "webgpu", "@grpc/proto-loader"];
+
+/** Modules that look for files beside them: what they ask for, and where it is from the bundle. */
+const BESIDE = new Map([
+  ["winnow/dist/version.js", ["../package.json", "../../package.json"]],
+  ["winnow/dist/command-line.js", ["../bin/winnow.js", "../../bin/winnow.js"]],
+  [
+    "accelerator/dist/cpu/native-addon.js",
+    [
+      "../../build/release/winnow-accelerator.node",
+      "../../../accelerator/build/release/winnow-accelerator.node",
+    ],
+  ],
+  // Entries, which lie beside them here as well, and a package.
+  ["worker/dist/compute/compute-start.js", undefined],
+  ["worker/dist/compute/compute-thread.js", undefined],
+  ["router/dist/http/predict/parser-threads.js", undefined],
+  ["accelerator/dist/dense/onnx-engine.js", undefined],
+  ["accelerator/dist/dense/onnx-runtime.js", undefined],
+  ["accelerator/dist/gpu/survey-start.js", undefined],
+]);
+
+const besidePlugin = {
+  name: "files-beside-modules",
+  transform(code, id) {
+    if (!id.startsWith(packages) || !code.includes("import.meta.url")) return undefined;
+    const name = path.relative(packages, id).replaceAll(path.sep, "/");
+    if (!BESIDE.has(name)) throw new Error(`${name} uses import.meta.url: add it to BESIDE`);
+    const [from, to] = BESIDE.get(name) ?? [];
+    if (from === undefined) return undefined;
+    if (!code.includes(`"${from}"`)) throw new Error(`${name} does not ask for "${from}"`);
+    return code.replace(`"${from}"`, `"${to}"`);
+  },
+};
+
+/** Builds beside the old bundle and then takes its place: nobody sees half of one. */
+async function build({ rolldown }) {
+  const draft = `${bundle}.${process.pid}`;
+  try {
+    const made = await rolldown({
+      input: Object.fromEntries(
+        Object.entries(ENTRIES).map(([name, file]) => [name, path.join(packages, file)]),
+      ),
+      platform: "node",
+      external: EXTERNAL,
+      plugins: [besidePlugin],
+      onLog: (level, log) => {
+        if (level === "warn" && log.code === "UNRESOLVED_IMPORT") throw new Error(log.message);
+      },
+    });
+    await made.write({ dir: draft, format: "esm", chunkFileNames: "[name]-[hash].js" });
+    await made.close();
+    rmSync(bundle, { recursive: true, force: true });
+    renameSync(draft, bundle);
+  } finally {
+    rmSync(draft, { recursive: true, force: true });
+  }
+}
+
+async function loadBundler() {
+  try {
+    return await import("rolldown");
+  } catch (error) {
+    const reason = error instanceof Error ? error.message.split("\n")[0] : String(error);
+    process.stderr.write(`Not bundled, so processes start slower: ${reason}\n`);
+    return undefined;
+  }
+}
+
+const bundler = await loadBundler();
+if (bundler !== undefined) await build(bundler);
