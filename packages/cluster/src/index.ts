@@ -29,6 +29,8 @@ export { OrderBook } from "./orders/order-book.ts";
 export type { OrderAuthor, OrderBookParts } from "./orders/order-book.ts";
 export type { OrderStore } from "./orders/order-store.ts";
 export { partitionName, partitionNames, place } from "./placement/placement.ts";
+export { replicationOf } from "./placement/replication.ts";
+export type { Replication } from "./placement/replication.ts";
 export type { PlacementOptions } from "./placement/placement.ts";
 export { planQueries } from "./routing/query-plan.ts";
 export { isSameVersion, rolloutsOf, servingVersion } from "./routing/rollout.ts";

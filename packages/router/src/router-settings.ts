@@ -16,6 +16,8 @@ export interface RouterSettings extends RequestLimits {
   readonly routerId: string;
   /** Replicas a partition should have before its version becomes the default. Default 2. */
   readonly replication: number;
+  /** The same of single models that are to have more or fewer, by name. Default none. */
+  readonly modelReplication: ReadonlyMap<string, number> | undefined;
   /** Labels at the start, label → version per model; `setLabels` replaces them. Default none. */
   readonly labels: VersionLabels;
   /** Default false. A new label may mean a version that is not available. */
@@ -172,6 +174,7 @@ const DEFAULTS: RouterSettings = {
   ...DEFAULT_REQUEST_LIMITS,
   routerId: "router",
   replication: 2,
+  modelReplication: undefined,
   labels: new Map(),
   allowUnavailableLabels: false,
   attemptTimeoutMs: 500,

@@ -224,7 +224,7 @@ class ClusterRouter implements Router {
     const readAtMs = this.#membership.readAtMs();
     return clusterStatus({
       table: this.#routing.table,
-      replication: this.settings.replication,
+      replication: this.settings,
       workers: this.#links.peers.size,
       membershipAgeMs:
         readAtMs === undefined ? undefined : this.#environment.clock.nowMs() - readAtMs,

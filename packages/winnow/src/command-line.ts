@@ -14,6 +14,7 @@ import {
   option,
   portOption,
   extraMemoryOption,
+  modelReplicationOption,
   partitionBytesOption,
   replicationOption,
   wholeNumber,
@@ -66,6 +67,7 @@ function up(): Command {
         .default(3),
     )
     .addOption(replicationOption())
+    .addOption(modelReplicationOption())
     .addOption(partitionBytesOption())
     .addOption(extraMemoryOption())
     .addOption(portOption("--port <port>", "REST port", "WINNOW_PORT").default(REST_PORT))
@@ -105,6 +107,7 @@ function router(): Command {
       option("--host <address>", "address to listen on", "WINNOW_HOST").default("127.0.0.1"),
     )
     .addOption(replicationOption())
+    .addOption(modelReplicationOption())
     .addOption(
       option(
         "--rest_api_timeout_in_ms <ms>",
@@ -155,6 +158,7 @@ function worker(): Command {
     )
     .addOption(option("--advertise <host:port>", "address others reach it at", "WINNOW_ADVERTISE"))
     .addOption(replicationOption())
+    .addOption(modelReplicationOption())
     .addOption(partitionBytesOption())
     .addOption(extraMemoryOption())
     .addOption(acceleratorOption())
@@ -181,6 +185,7 @@ function worker(): Command {
 interface InspectOptions {
   readonly workers: number;
   readonly replication: number;
+  readonly modelReplication?: ReadonlyMap<string, number>;
   readonly partitionBytes?: number;
   readonly json?: true;
 }
@@ -195,6 +200,7 @@ function inspectCommand(): Command {
         .default(3),
     )
     .addOption(replicationOption())
+    .addOption(modelReplicationOption())
     .addOption(partitionBytesOption())
     .option("--json", "machine-readable")
     .action(async (directory: string, options: InspectOptions) => {

@@ -112,11 +112,26 @@ export function booleanValue(text: string): boolean {
   throw new InvalidArgumentError("It must be true or false.");
 }
 
+const REPLICATION_MAX = 16;
+
 /** How many replicas of each partition. */
 export const replicationOption = (): Option =>
   option("--replication <n>", "replicas of each partition", "WINNOW_REPLICATION")
-    .argParser(wholeNumber(1, 16))
+    .argParser(wholeNumber(1, REPLICATION_MAX))
     .default(2);
+
+/** How many replicas of each partition of single models, by name. */
+export const modelReplicationOption = (): Option =>
+  option(
+    "--model-replication <list>",
+    "models that are to have more or fewer replicas: movies=3,ads=1; equal on all processes",
+    "WINNOW_MODEL_REPLICATION",
+  ).argParser((text) => {
+    const entries = text.split(",").map((entry) => /^([^=,]{1,256})=(\d+)$/.exec(entry.trim()));
+    const counts = entries.map((match) => [match?.[1] ?? "", Number(match?.[2])] as const);
+    if (counts.every(([, count]) => count >= 1 && count <= REPLICATION_MAX)) return new Map(counts);
+    throw new InvalidArgumentError(`Write model=replicas,…, each from 1 to ${REPLICATION_MAX}.`);
+  });
 
 /** How finely tables are cut. */
 export const partitionBytesOption = (): Option =>

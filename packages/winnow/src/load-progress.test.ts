@@ -32,6 +32,8 @@ function announcing(id: string, held: readonly number[]): Announcement {
 test("progress counts replicas held by all workers against partitions × replication", () => {
   const announcements = [announcing("w0", [0, 1, 2]), announcing("w1", [0])];
 
-  expect(heldReplicas(announcements, 2)).toEqual({ held: 4, wanted: 8 });
-  expect(heldReplicas([], 2)).toEqual({ held: 0, wanted: 0 });
+  expect(heldReplicas(announcements, () => 2)).toEqual({ held: 4, wanted: 8 });
+  const more = [...announcements, announcing("w2", [0, 1, 2, 3])];
+  expect(heldReplicas(more, () => 1)).toEqual({ held: 4, wanted: 4 });
+  expect(heldReplicas([], () => 2)).toEqual({ held: 0, wanted: 0 });
 });

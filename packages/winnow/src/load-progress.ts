@@ -15,16 +15,17 @@ const DESCRIBE_TIMEOUT_MS = 500;
  */
 export function heldReplicas(
   announcements: readonly Announcement[],
-  replication: number,
+  replicas: (model: string) => number,
 ): { readonly held: number; readonly wanted: number } {
   const wanted = new Map<string, number>();
   const held = new Map<string, number>();
   for (const { model, version, tables } of announcements.flatMap(({ versions }) => versions)) {
     for (const { table, partitions, held: parts } of tables) {
       const name = `${model}/${version}/${table}`;
-      wanted.set(name, partitions * replication);
+      const intended = partitions * replicas(model);
+      wanted.set(name, intended);
       // A worker may hold more than it has to; that makes up for nothing that others have to hold.
-      held.set(name, Math.min(partitions * replication, (held.get(name) ?? 0) + parts.length));
+      held.set(name, Math.min(intended, (held.get(name) ?? 0) + parts.length));
     }
   }
   return { held: sumOf(held), wanted: sumOf(wanted) };
@@ -35,7 +36,10 @@ const sumOf = (counts: ReadonlyMap<string, number>): number =>
 
 /** Reports until the signal ends it. */
 export async function watchLoading(
-  cluster: { readonly workerAddresses: readonly string[]; readonly replication: number },
+  cluster: {
+    readonly workerAddresses: readonly string[];
+    readonly replicationOf: (model: string) => number;
+  },
   progress: Progress,
   signal: AbortSignal,
 ): Promise<void> {
@@ -48,7 +52,7 @@ export async function watchLoading(
     const known = answers.flatMap((answer) =>
       answer.status === "fulfilled" ? [answer.value] : [],
     );
-    const { held, wanted } = heldReplicas(known, cluster.replication);
+    const { held, wanted } = heldReplicas(known, cluster.replicationOf);
     // The last report ends the line, and is the caller's word that all is loaded.
     if (held < wanted && !signal.aborted) progress(held, (shown = wanted));
     await new Promise<void>((resolve) => {

@@ -48,6 +48,8 @@ export interface WorkerOptions {
   readonly fileCopyMsMax?: number | undefined;
   /** Intended replicas of each partition, equal on all processes. Default 2. */
   readonly replication?: number | undefined;
+  /** The same of single models that are to have more or fewer, by name. Default none. */
+  readonly modelReplication?: ReadonlyMap<string, number> | undefined;
   /**
    * Bytes of float32 values that a partition has at most, equal on all workers: what is larger is cut, so
    * that several workers scan it. Default 67 108 864: what one of them scans in 1 to 3 ms.
@@ -184,6 +186,7 @@ function replicaSettings(options: WorkerOptions, id: WorkerId): ReplicaSettings 
   return {
     workerId: id,
     replication: atLeastOne("replication", options.replication ?? 2),
+    modelReplication: options.modelReplication,
     extraMemoryRatio: ratio("extraMemoryRatio", options.extraMemoryRatio ?? 0.25),
     placementQuietMs: options.placementQuietMs ?? 300,
     maxLoadRetries: options.maxLoadRetries ?? 5,

@@ -44,6 +44,23 @@ const build = (
 const movies = (table: RoutingTable, version = 1) => routedVersion(table, "movies", version)!;
 
 describe("buildRoutingTable()", () => {
+  test("serves a model with fewer replicas than others have where it was told to", () => {
+    const workers: WorkerWords[] = [
+      { id: "a", versions: [v(1, { held: [0, 1] }), v(2, { held: [0, 1] })] },
+      { id: "b", versions: [v(1, { held: [2, 3], serving: true }), v(2, { held: [2, 3] })] },
+    ];
+    const told = {
+      ...contextOf({ 1: spec(), 2: spec() }),
+      modelReplication: new Map([["movies", 1]]),
+    };
+
+    const servedBy = [build(workers), build(workers, told)].map(
+      (table) => table.models.get("movies")?.serving?.version,
+    );
+
+    expect(servedBy).toEqual([1, 2]);
+  });
+
   test("lists the replicas of each partition and plans one of each", () => {
     const table = build([
       { id: "b", versions: [v(1, { held: [0, 1, 2] })] },

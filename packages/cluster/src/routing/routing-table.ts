@@ -15,7 +15,10 @@ import type {
 } from "@winnow/core";
 import type { Announcement } from "../announcement/announcement.ts";
 import { newestIncarnations } from "../announcement/announcement.ts";
+import { replicationOf } from "../placement/replication.ts";
+import type { Replication } from "../placement/replication.ts";
 import { contentInUse, isSameVersion, rolloutsOf, servingVersion } from "./rollout.ts";
+import type { VersionRollout } from "./rollout.ts";
 import { isServable, routeVersion, withSiblings } from "./routed-version.ts";
 import type { RoutedVersion, VersionHolder } from "./routed-version.ts";
 
@@ -46,10 +49,9 @@ export interface RoutedModel {
 }
 
 /** What the building needs beside the announcements of connected workers. */
-export interface RoutingContext {
+export interface RoutingContext extends Replication {
   /** Tables of the versions whose programs have been fetched. */
   readonly tables: ReadonlyMap<Fingerprint, readonly TableSpec[]>;
-  readonly replication: number;
   /** Versions on which requests are being replayed, or will be: not to be asked yet. */
   readonly warming?: ReadonlySet<Fingerprint>;
   /** Members of the cluster, connected or not: a default is changed only when these agree too. */
@@ -105,13 +107,13 @@ function routeModel(name: string, { workers, context, previous }: ModelQuestion)
     const { version } = content.key;
     byNumber.set(version, [...(byNumber.get(version) ?? []), content]);
   }
+  const replication = replicationOf(name, context);
+  const rollouts = (): readonly VersionRollout[] =>
+    rolloutsOf(name, announced({ workers, context }), { replication });
   const versions = [...byNumber].map(([number, ofNumber]) => {
     if (ofNumber.length === 1) return ofNumber[0]!;
     const used = inUse.find(({ key }) => key.version === number)?.key;
-    const chosen =
-      serving?.version === number
-        ? serving
-        : used && contentInUse(used, rolloutsOf(name, announced({ workers, context }), context));
+    const chosen = serving?.version === number ? serving : used && contentInUse(used, rollouts());
     const content = ofNumber.find(({ key }) => chosen && isSameVersion(key, chosen));
     return withSiblings(content ?? ofNumber[0]!, ofNumber);
   });
@@ -168,7 +170,7 @@ function chooseServing(
   const corrupt = contents.filter((version) => version.refusal?.code === "DATA_LOSS");
   const chosen = servingVersion(name, announced({ workers, context }), {
     current,
-    replication: context.replication,
+    replication: replicationOf(name, context),
     refused: new Set(corrupt.map((version) => version.key.fingerprint)),
   });
   if (chosen === undefined || current === undefined || isSameVersion(chosen, current))

@@ -122,9 +122,13 @@ export class Routing implements LaterTables {
 
   #build(previous: RoutingTable | undefined): RoutingTable {
     const { announcements, members, tables, warming, settings } = this.#parts;
-    const { replication } = settings;
-    const context = { tables: tables(), members: members(), warming: warming(), replication };
-    return buildRoutingTable(announcements(), context, previous);
+    const { replication, modelReplication } = settings;
+    const known = { tables: tables(), members: members(), warming: warming() };
+    return buildRoutingTable(
+      announcements(),
+      { ...known, replication, modelReplication },
+      previous,
+    );
   }
 
   /** No further tables; those who wait get none when their time is up. */

@@ -3,7 +3,14 @@
 // replica, and which workers may be asked. Computed on demand.
 
 import type { WorkerId } from "@winnow/core";
-import type { Announcement, OrderMark, RoutedVersion, RoutingTable } from "@winnow/cluster";
+import { replicationOf } from "@winnow/cluster";
+import type {
+  Announcement,
+  OrderMark,
+  Replication,
+  RoutedVersion,
+  RoutingTable,
+} from "@winnow/cluster";
 import type { WorkerPeer } from "./worker-peer.ts";
 
 /** A worker as this router sees it now. */
@@ -41,7 +48,7 @@ export function workerStatuses(
 export interface ClusterFacts {
   readonly table: RoutingTable;
   /** Intended replicas of each partition. */
-  readonly replication: number;
+  readonly replication: Replication;
   /** Workers known, connected or not: no partition can have more replicas than these. */
   readonly workers: number;
   /** Ms since the membership store last answered completely; `undefined`: never. */
@@ -79,11 +86,11 @@ export interface PartitionCounts {
 /** The status of the cluster. */
 export function clusterStatus(facts: ClusterFacts): ClusterStatus {
   const { table, membershipAgeMs } = facts;
-  const intended = Math.min(facts.replication, facts.workers);
   const models = [...table.models.values()].flatMap(({ name, versions, serving }) => {
     const version = versions.find(
       ({ key }) => key.version === serving?.version && key.fingerprint === serving.fingerprint,
     );
+    const intended = Math.min(replicationOf(name, facts.replication), facts.workers);
     return version === undefined ? [] : [modelStatus(name, version, intended)];
   });
   return { generation: table.generation, membershipAgeMs, models };

@@ -1,7 +1,7 @@
 // `winnow inspect`: what a model directory holds and what serving it takes, read without loading a
 // row: signatures, tables, partitions, and the bytes each of N workers would hold.
 
-import { partitionNames, place } from "@winnow/cluster";
+import { partitionNames, place, replicationOf } from "@winnow/cluster";
 import {
   type ModelProgram,
   type SignatureProgram,
@@ -19,6 +19,7 @@ export interface InspectCommand {
   readonly directory: string;
   readonly workers: number;
   readonly replication: number;
+  readonly modelReplication?: ReadonlyMap<string, number>;
   /** A partition has at most so many bytes of values. */
   readonly partitionBytes?: number;
 }
@@ -133,12 +134,14 @@ const sum = (values: readonly number[]): number =>
 function workerLoads(
   version: ModelVersion,
   model: string,
-  { workers, replication }: InspectCommand,
+  { workers, ...asked }: InspectCommand,
 ): ModelReport["workers"] {
   const ids = Array.from({ length: workers }, (_, index) => workerId(`w${index}`));
   const loads = new Map(ids.map((id) => [id, { worker: id, partitions: 0, bytes: 0 }]));
   for (const [index, table] of version.program.tables.entries()) {
-    const owners = place(partitionNames(model, table), ids, { replication });
+    const owners = place(partitionNames(model, table), ids, {
+      replication: replicationOf(model, asked),
+    });
     for (const [partition, replicas] of owners.entries()) {
       const bytes = version.partitionBytes(index, partition);
       for (const id of replicas) {

@@ -29,6 +29,7 @@ export interface RouterRoleOptions extends ClusterOptions, ModelConfigFlags, Req
   readonly grpcPort?: number;
   readonly host: string;
   readonly replication: number;
+  readonly modelReplication?: ReadonlyMap<string, number>;
   readonly rest_api_timeout_in_ms: number;
   readonly rest_api_enable_cors_support?: true;
   readonly routerTableBytes: number;
@@ -153,6 +154,7 @@ function reloadOf(
 function routerOptions(options: RouterRoleOptions, config: ModelConfig | undefined): RouterOptions {
   return {
     replication: options.replication,
+    modelReplication: options.modelReplication,
     routerTableBytesMax: options.routerTableBytes,
     labels: config === undefined ? new Map() : labelsOf(config),
     allowUnavailableLabels: options.allow_version_labels_for_unavailable_models,

@@ -2,6 +2,7 @@
 // everything on Ctrl-C. For trying and testing; in production Kubernetes starts the same roles.
 
 import { availableParallelism } from "node:os";
+import { replicationOf } from "@winnow/cluster";
 import { WinnowError, systemClock, toWinnowError } from "@winnow/core";
 import picocolors from "picocolors";
 import {
@@ -38,6 +39,7 @@ import { exampleInstances } from "./example.ts";
 export interface UpOptions extends ModelConfigFlags, LoadFlags, RequestFlags {
   readonly workers: number;
   readonly replication: number;
+  readonly modelReplication?: ReadonlyMap<string, number>;
   readonly partitionBytes?: number;
   readonly extraMemory?: number;
   readonly port: number;
@@ -104,7 +106,7 @@ async function loadedStates(
     ? watchLoading(
         {
           workerAddresses: cluster.workerAddresses,
-          replication: Math.min(options.replication, options.workers),
+          replicationOf: (model) => Math.min(replicationOf(model, options), options.workers),
         },
         progressLine({ label: "loading", unit: "replicas" }, process.stderr, systemClock),
         AbortSignal.any([loaded.signal, signal]),
@@ -125,7 +127,17 @@ function versionsOf(source: ModelSource): VersionDirectory[] {
 
 function clusterShape(options: UpOptions, source: ModelSource, script: string): LocalClusterShape {
   const replication = String(Math.min(options.replication, options.workers));
-  const common = ["--replication", replication, "--log-level", options.logLevel];
+  const ofModels = Array.from(
+    options.modelReplication ?? [],
+    ([model, count]) => `${model}=${count}`,
+  );
+  const common = [
+    "--replication",
+    replication,
+    ...(ofModels.length === 0 ? [] : ["--model-replication", ofModels.join(",")]),
+    "--log-level",
+    options.logLevel,
+  ];
   const models =
     source.kind === "directory"
       ? ["--models", source.directory]

@@ -34,6 +34,7 @@ export interface WorkerRoleOptions extends ClusterOptions, ModelConfigFlags, Loa
   readonly host: string;
   readonly advertise?: string;
   readonly replication: number;
+  readonly modelReplication?: ReadonlyMap<string, number>;
   readonly partitionBytes?: number;
   readonly extraMemory?: number;
   readonly accelerator: "cpu" | "gpu" | "reference";
@@ -152,6 +153,7 @@ function workerOptions(options: WorkerRoleOptions): WorkerOptions {
     port: options.port,
     advertisedAddress: options.advertise,
     replication: options.replication,
+    modelReplication: options.modelReplication,
     partitionBytes: options.partitionBytes,
     extraMemoryRatio: options.extraMemory,
     accelerator: options.accelerator,

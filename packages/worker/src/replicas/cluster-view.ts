@@ -6,10 +6,11 @@ import {
   partitionNames,
   place,
   proveTable,
+  replicationOf,
   rolloutsOf,
   servingVersion,
 } from "@winnow/cluster";
-import type { Announcement, MembershipView, VersionHolding } from "@winnow/cluster";
+import type { Announcement, MembershipView, Replication, VersionHolding } from "@winnow/cluster";
 import { WinnowError } from "@winnow/core";
 import type { TableSource, VersionKey, WorkerId } from "@winnow/core";
 
@@ -25,7 +26,7 @@ export type VerifiedShares = readonly (readonly number[])[] | undefined;
 /** Placement and announcements, remembered per view. */
 export class ClusterView {
   readonly #workerId: WorkerId;
-  readonly #replication: number;
+  readonly #replication: Replication;
   #workers: readonly Announcement[] = [];
   #placementWorkers: readonly WorkerId[] = [];
   #isKnown = false;
@@ -33,9 +34,9 @@ export class ClusterView {
   #holders = new Map<string, Holders>();
   #intended = new WeakMap<OpenedVersion, readonly number[]>();
 
-  constructor(settings: { readonly workerId: WorkerId; readonly replication: number }) {
+  constructor(settings: Replication & { readonly workerId: WorkerId }) {
     this.#workerId = settings.workerId;
-    this.#replication = settings.replication;
+    this.#replication = settings;
   }
 
   /** Takes a new view; `true` if partitions may have to move. */
@@ -74,7 +75,7 @@ export class ClusterView {
     const known = this.#owners.get(key);
     if (known !== undefined) return known;
     const owners = place(partitionNames(model, table), this.#placementWorkers, {
-      replication: this.#replication,
+      replication: replicationOf(model, this.#replication),
     });
     this.#owners.set(key, owners);
     return owners;
@@ -142,13 +143,15 @@ export class ClusterView {
     current: VersionKey | undefined,
   ): VersionKey | undefined {
     const announcements = [...this.others, own];
-    return servingVersion(model, announcements, { current, replication: this.#replication });
+    const replication = replicationOf(model, this.#replication);
+    return servingVersion(model, announcements, { current, replication });
   }
 
   /** Whether every worker holds its assignment of a version, fully replicated. */
   isComplete(version: VersionKey, own: Announcement): boolean {
     const announcements = [...this.others, own];
-    const rollouts = rolloutsOf(version.model, announcements, { replication: this.#replication });
+    const replication = replicationOf(version.model, this.#replication);
+    const rollouts = rolloutsOf(version.model, announcements, { replication });
     return rollouts.some(({ key, complete }) => complete && isSameVersion(key, version));
   }
 

@@ -49,6 +49,15 @@ describe("a table that is not cut", () => {
     expect(held.reduce((sum, count) => sum + count, 0)).toBe(2);
   });
 
+  test("lies on as many workers as its model was told to", async () => {
+    const { workers } = await cluster(5, { modelReplication: new Map([["m", 3]]) });
+
+    const held = Array.from(workers.values(), (worker) => heldOf(worker));
+
+    expect(held.reduce((sum, [small = 0]) => sum + small, 0)).toBe(3);
+    expect(held.reduce((sum, [, large = 0]) => sum + large, 0)).toBe(3 * 8);
+  });
+
   test("is not read beyond that where the next version of everything would not fit any more", async () => {
     // Four partitions each: two versions of them take 800, and with the small table 900 bytes.
     const { workers } = await cluster(4, { extraMemoryRatio: 1 }, 899);

@@ -22,6 +22,7 @@ export type ExtraFacts = Pick<
   | "wanted"
   | "capacityBytes"
   | "extraMemoryRatio"
+  | "hasExtras"
 >;
 
 /** Replica keys by content id; contents without any are left out. */
@@ -70,6 +71,7 @@ function bytesForExtras(set: ReplicaSet, facts: ExtraFacts): number {
 /** Tables that are not cut and not intended here, of contents that are whole and sound here. */
 function candidatesOf(set: ReplicaSet, facts: ExtraFacts): readonly Candidate[] {
   return wantedContents(set, facts).flatMap(({ held, opened }) => {
+    if (!facts.hasExtras(held.model)) return [];
     if (held.isDoubted || held.isLeft || held.trouble !== undefined) return [];
     const assignment = new Assignment(held, opened, facts);
     if (!assignment.isLoaded(held)) return [];

@@ -3,7 +3,7 @@
 // new plan from the whole state, so no missed or repeated event can leave it stuck.
 
 import type { Clock, Environment, Timer, VersionKey, WorkerId } from "@winnow/core";
-import type { Announcement, MembershipView, VersionHolding } from "@winnow/cluster";
+import type { Announcement, MembershipView, Replication, VersionHolding } from "@winnow/cluster";
 
 import { ClusterView } from "./cluster-view.ts";
 import { drainHold } from "./drain-hold.ts";
@@ -35,10 +35,8 @@ import type { FoundVersion } from "../models/directory-stillness.ts";
 import type { GraceSettings, ReplicaFacts, WantedVersion } from "./replica-facts.ts";
 
 /** How this worker keeps replicas. */
-export interface ReplicaSettings extends GraceSettings, RetrySettings {
+export interface ReplicaSettings extends GraceSettings, RetrySettings, Replication {
   readonly workerId: WorkerId;
-  /** Intended replicas of each partition. */
-  readonly replication: number;
   /** The part of the device that replicas beyond the intended ones may occupy: 0…1. */
   readonly extraMemoryRatio: number;
   /** Loading begins once the list of workers has been still for so long. */
@@ -238,6 +236,7 @@ export class ReplicaControl {
       freeBytes: capacityBytes - usedBytes,
       capacityBytes,
       extraMemoryRatio: this.#settings.extraMemoryRatio,
+      hasExtras: (model) => this.#settings.modelReplication?.has(model) !== true,
       draining: this.#isDraining,
       grace: this.#settings,
     };

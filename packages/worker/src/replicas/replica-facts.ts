@@ -38,6 +38,8 @@ export interface ReplicaFacts extends Intent {
   readonly capacityBytes: number;
   /** The part of them that replicas beyond the intended ones may occupy (`extra-replicas.ts`): 0…1. */
   readonly extraMemoryRatio: number;
+  /** Whether a model may have replicas beyond the intended ones: not where their number was told. */
+  hasExtras(model: string): boolean;
   /** A worker in drain keeps what it has and begins nothing. */
   readonly draining: boolean;
   readonly grace: GraceSettings;
