@@ -77,15 +77,21 @@ class Spread {
   }
 
   /** Gives a partition to the first worker that has room and does not hold it yet. */
-  addOwner(partition: number, preference: readonly WorkerId[]): void {
+  addOwner(partition: number, preference: Iterable<WorkerId>): void {
     const holders = this.owners[partition]!;
-    const others = preference.filter((worker) => !holders.includes(worker));
-    const first = others[0];
+    let first: WorkerId | undefined;
+    for (const worker of preference) {
+      if (holders.includes(worker)) continue;
+      first ??= worker;
+      if (this.#hasRoom(worker)) return this.#give(partition, worker);
+    }
     if (first === undefined) throw new RangeError("More replicas than workers");
-    const roomy = others.find((worker) => this.#hasRoom(worker));
-    if (roomy === undefined) this.#makeRoom(first, preference);
-    const owner = roomy ?? first;
-    holders.push(owner);
+    this.#makeRoom(first, preference);
+    this.#give(partition, first);
+  }
+
+  #give(partition: number, owner: WorkerId): void {
+    this.owners[partition]!.push(owner);
     this.#count(owner, 1);
   }
 
@@ -93,8 +99,8 @@ class Spread {
    * Hands one partition of `full` on to a worker with room. There is one, as `loadMax` is at least the
    * mean; and as it holds fewer partitions than `full`, `full` has one that it does not hold.
    */
-  #makeRoom(full: WorkerId, workers: readonly WorkerId[]): void {
-    const roomy = workers.find((worker) => this.#hasRoom(worker));
+  #makeRoom(full: WorkerId, workers: Iterable<WorkerId>): void {
+    const roomy = [...workers].find((worker) => this.#hasRoom(worker));
     const given = this.owners.find(
       (holders) => holders.includes(full) && roomy !== undefined && !holders.includes(roomy),
     );
