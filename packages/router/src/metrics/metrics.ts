@@ -64,12 +64,11 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const givenUp = givenUpCounter(registry);
   return {
     http: {
-      answered: (request) => record({ ...request, kind: request.api, entrypoint: "REST" }),
+      answered: (request) => record(request, request.api, "REST"),
       gaveUp: (what, reason) => givenUp.inc({ door: "http", reason: `${what}_${reason}` }),
     },
     grpc: {
-      answered: (call) =>
-        record({ ...call, kind: `grpc:${call.api}`, coverage: 1, entrypoint: "GRPC" }),
+      answered: (call) => record(call, `grpc:${call.api}`, "GRPC"),
       gaveUp: (what, reason) => givenUp.inc({ door: "grpc", reason: `${what}_${reason}` }),
     },
     router: routerObserver(registry),
@@ -84,16 +83,16 @@ export function createMetrics(options: MetricsOptions): Metrics {
 /** What both doors tell of a request. */
 interface RecordedRequest {
   readonly api: string;
-  readonly kind: string;
-  readonly entrypoint: "REST" | "GRPC";
   readonly model: string | undefined;
   readonly code: string;
   readonly instances: number;
-  readonly coverage: number;
+  /** 1 where it is not told. */
+  readonly coverage?: number;
   readonly elapsedMs: number;
 }
 
-type Recorder = (request: RecordedRequest) => void;
+/** Records a request under what its door calls it, or under its model. */
+type Recorder = (request: RecordedRequest, name: string, entrypoint: "REST" | "GRPC") => void;
 
 function requestRecorder(registry: Registry, isKnown: (model: string) => boolean): Recorder {
   const registers = [registry];
@@ -123,14 +122,14 @@ function requestRecorder(registry: Registry, isKnown: (model: string) => boolean
     registers,
   });
   const recordServing = servingRecorder(registry);
-  return (request) => {
-    const { model: name, kind, code } = request;
+  return (request, kind, entrypoint) => {
+    const { model: name, code, coverage = 1 } = request;
     const model = name === undefined || isKnown(name) ? (name ?? "") : UNKNOWN_MODEL;
     requests.inc({ model, kind, code });
     durations.observe({ model, kind }, request.elapsedMs / 1000);
     if (request.instances > 0) instances.inc({ model }, request.instances);
-    if (request.coverage < 1) partial.inc({ model });
-    recordServing({ ...request, model });
+    if (coverage < 1) partial.inc({ model });
+    recordServing(request, model, entrypoint);
   };
 }
 
@@ -150,7 +149,7 @@ function servingRecorder(registry: Registry): Recorder {
     buckets: MICROSECONDS_BUCKETS,
     registers,
   });
-  return ({ api, model = "", code, entrypoint, elapsedMs }) => {
+  return ({ api, code, elapsedMs }, model, entrypoint) => {
     if (api.toLowerCase() !== "predict") return;
     counts.inc({ model_name: model, status: code });
     if (code !== "OK") return;

@@ -58,7 +58,7 @@ export async function queryTopK(
     const leave = await limiter.enter({ rows, dueMs: scope.dueMs }, question.signal);
     parts.observer.waited?.(clock.nowMs() - cameMs);
     try {
-      gathered[number] = await querySlice(parts, { ...question, excluded, slice }, scope);
+      gathered[number] = await querySlice(parts, { search: question, excluded, slice }, scope);
     } finally {
       leave();
       scope.answered(rows);
@@ -70,7 +70,8 @@ export async function queryTopK(
   return answer;
 }
 
-interface SliceQuestion extends Search {
+interface SliceQuestion {
+  readonly search: Search;
   readonly excluded: readonly Tensor[];
   readonly slice: SearchSlice;
 }
@@ -80,9 +81,9 @@ async function querySlice(
   question: SliceQuestion,
   scope: RequestScope,
 ): Promise<GatheredTopK> {
-  const { table, step, k } = question;
+  const { table, step, k, signal } = question.search;
   const { firstRow: first, endRow: end, idBytes } = question.slice;
-  const vectors = question.vectors.subarray(first * table.dim, end * table.dim);
+  const vectors = question.search.vectors.subarray(first * table.dim, end * table.dim);
   const excluded =
     question.excluded.length > 1 ? question.excluded.slice(first, end) : question.excluded;
   const rowsOnly = step.ids === undefined || table.idDtype === undefined;
@@ -98,7 +99,7 @@ async function querySlice(
       askFor: () => ask,
       faultOf: (given, partitions) => topKFault(given, ask, { table, partitions }),
       allowPartial: scope.allowPartial,
-      signal: question.signal,
+      signal,
     },
     scope,
   );

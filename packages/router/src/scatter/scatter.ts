@@ -117,13 +117,14 @@ class Scatter {
     kind: AttemptKind,
   ): readonly Slot[] {
     const { peers, environment } = this.#parts;
+    const { table, lives, planned } = this.#question;
     const slots: Slot[] = [];
     const avoided = new Set(parent?.tried);
     let wanted = partitions;
     while (wanted.length > 0 && !this.#ended) {
       const { groups } = chooseReplicas(
         { peers, random: environment.random },
-        { ...this.#question, partitions: wanted, avoided, turn: this.#turn },
+        { table, lives, planned, partitions: wanted, avoided, turn: this.#turn },
       );
       const refused: number[] = [];
       for (const [peer, group] of groups) {

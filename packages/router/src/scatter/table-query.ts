@@ -139,9 +139,23 @@ async function ask(
 ): Promise<Exclude<ScatterResult, { state: "refused" }>> {
   const { version, deadlineMs, lostWorkers, table: current } = how.scope;
   const table = routedTable(current, version, question.tableNumber)!;
-  const { attempt, allowPartial } = how;
-  const request = { ...question, version, deadlineMs, lostWorkers, allowPartial };
-  const whole = { ...request, table, lives: current.workers, attempt };
+  // Field by field: spreading this many takes microseconds, more than all else that is done here.
+  const whole = {
+    version,
+    tableNumber: question.tableNumber,
+    partitions: question.partitions,
+    planned: question.planned,
+    countsCoverage: question.countsCoverage,
+    idBytes: question.idBytes,
+    askFor: question.askFor,
+    faultOf: question.faultOf,
+    deadlineMs,
+    allowPartial: how.allowPartial,
+    lostWorkers,
+    table,
+    lives: current.workers,
+    attempt: how.attempt,
+  };
   const result = await scatter(parts, whole, question.signal);
   if (result.state === "refused") throw result.error;
   return result;

@@ -13,17 +13,15 @@ export function countOf(block: TopKBlock, query: number, k: number): number {
 
 /** The same scan with fewer asks: neighbours of equal k that exclude nothing become one. */
 export function joinAsks(asks: readonly ScanAsk[]): ScanAsk[] {
-  const joined: ScanAsk[] = [];
-  for (const ask of asks) {
+  const joined: { -readonly [Field in keyof ScanAsk]: ScanAsk[Field] }[] = [];
+  for (const { queries, k, excluded, rowsOnly } of asks) {
     const last = joined.at(-1);
-    if (last === undefined || !mayJoin(last, ask)) joined.push(ask);
-    else joined[joined.length - 1] = { ...last, queries: last.queries + ask.queries };
+    const isAlike = last?.k === k && last.rowsOnly === rowsOnly;
+    if (isAlike && last.excluded.length + excluded.length === 0) last.queries += queries;
+    else joined.push({ queries, k, excluded, rowsOnly });
   }
   return joined;
 }
-
-const mayJoin = (a: ScanAsk, b: ScanAsk): boolean =>
-  a.k === b.k && a.rowsOnly === b.rowsOnly && a.excluded.length + b.excluded.length === 0;
 
 /** The answer to each ask, in their order. */
 export function partsOf(
