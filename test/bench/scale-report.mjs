@@ -13,8 +13,11 @@ function tableOf(title, head, lines) {
   ];
 }
 
+/** What a cluster at rest costs in the time of one answer, in µs. */
+const restUs = ({ router, workers }, { perSecond }) => ((router + workers) * 1e4) / perSecond;
+
 function loadLines(cells) {
-  return cells.flatMap(({ table, label, workers, loads = [] }) =>
+  return cells.flatMap(({ table, label, workers, idle, loads = [] }) =>
     loads.map((load) => [
       table,
       label,
@@ -22,6 +25,7 @@ function loadLines(cells) {
       load.connections,
       digits(load.routerUs),
       digits(load.workersUs),
+      idle === undefined ? "–" : digits(restUs(idle, load)),
       digits(load.touched, 1),
       digits(load.batch, 1),
       digits(load.perSecond),
@@ -77,7 +81,9 @@ export function toMarkdown(cells) {
   return [
     ...tableOf(
       "One instance per request: CPU of each, workers asked per query, answers",
-      ["table", "code", "workers", "connections", "router µs", "workers µs", "asked"].concat(
+      ["table", "code", "workers", "connections", "router µs", "workers µs"].concat(
+        "of both at rest",
+        "asked",
         "batch",
         "answers/s",
         "p50 ms",

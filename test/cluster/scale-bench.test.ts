@@ -1,4 +1,4 @@
-// The scale benchmark, run whole on tiny tables and two workers: it must work when somebody needs it.
+// The scale benchmarks, run whole on tiny tables and two workers: they must work when somebody needs them.
 // No figure of it means anything here but the counts.
 
 import { execFileSync, spawnSync } from "node:child_process";
@@ -65,6 +65,15 @@ test("bench:scale measures clusters of real processes and keeps what it has foun
 
   const again = execFileSync(process.execPath, args, { encoding: "utf8" });
   expect(again).toBe(markdown);
+});
+
+test("bench:placement lays a table over workers on paper", () => {
+  const paper = path.join(root, "test/bench/placement.mjs");
+  const args = [paper, "--rows", "1e6", "--workers", "2,4", "--rounds", "1"];
+  const markdown = execFileSync(process.execPath, args, { encoding: "utf8" });
+
+  expect(markdown).toContain("1,000,000 × 64 rows");
+  expect(markdown).not.toMatch(/NaN|undefined/);
 });
 
 test("bench:scale --help tells every option", () => {
