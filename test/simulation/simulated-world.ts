@@ -114,7 +114,9 @@ export class SimulatedWorld implements ProcessWorld {
       workerId: workerId(name),
       address,
     }));
-    return new StaticMembership({ environment, describe }, { members });
+    const isWorker = members.some(({ workerId: id }) => id === client);
+    const streams = isWorker ? { connector, own: workerId(client) } : undefined;
+    return new StaticMembership({ environment, describe, streams }, { members });
   }
 
   /** A process is over: nothing is left of it but what others remember. */

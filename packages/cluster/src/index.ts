@@ -11,8 +11,8 @@ export type {
 } from "./announcement/announcement.ts";
 export { GrpcDoor } from "./grpc-door/grpc-door.ts";
 export type { GrpcDoorParts, GrpcDoorSettings, PlaceLimits } from "./grpc-door/grpc-door.ts";
-export { readContact } from "./membership/contact.ts";
-export type { Contact, WrittenContact } from "./membership/contact.ts";
+export { readContact } from "./announcement/contact.ts";
+export type { Contact, WrittenContact } from "./announcement/contact.ts";
 export type { MembershipStore, MembershipView, SilentMember } from "./membership/membership.ts";
 export { loadRedis } from "./membership/redis-connection.ts";
 export type { OpenRedis } from "./membership/redis-connection.ts";

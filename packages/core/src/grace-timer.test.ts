@@ -59,6 +59,24 @@ describe("setGraceTimer", () => {
     expect(loop.pendingTimers).toBe(0);
   });
 
+  test("a wait of many seconds wakes the process ten times, not ten times a second", () => {
+    const loop = new Loop();
+    let woken = 0;
+    const clock: Clock = {
+      nowMs: () => loop.nowMs(),
+      setTimer: (delayMs, run) => {
+        woken += 1;
+        return loop.setTimer(delayMs, run);
+      },
+      clearTimer: (timer) => loop.clearTimer(timer),
+    };
+
+    setGraceTimer(clock, { delayMs: 60_000 }, () => undefined);
+    loop.run(120_000);
+
+    expect(woken).toBe(10);
+  });
+
   test.each([
     { ranMs: 0, blockedMs: 4000 },
     { ranMs: 150, blockedMs: 4000 },

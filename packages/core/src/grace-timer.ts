@@ -8,6 +8,9 @@
 // that part is waited for again. A judgement that is itself late waits one turn more, in which the
 // replies that have arrived are read. A process that is late all the time judges all the same.
 //
+// A slice is a tenth of a long wait, so that a timer of many seconds does not wake an idle process ten
+// times a second: of each block of the event loop at most so much counts as time spent listening.
+//
 //   wait 300 ms:  |──100──|──100──|░░ blocked 2 s ░░░░░░░░░░|──100──|──▶ decide
 //                                  └ counts for nothing
 
@@ -27,7 +30,8 @@ export interface GraceTimerOptions {
 }
 
 const OWN_LAG_MS = 20;
-const SLICE_MS = 100;
+const SLICE_MS_MIN = 100;
+const SLICES_MAX = 10;
 /** For a turn of the event loop, in which what has arrived is read. */
 const TURN_MS = 5;
 /** Late slices in a row that are made up for; a process this busy would never judge otherwise. */
@@ -39,7 +43,8 @@ export function setGraceTimer(
   { delayMs, ownLagMs = OWN_LAG_MS }: GraceTimerOptions,
   decide: () => void,
 ): GraceTimer {
-  const wholeMs = Math.min(delayMs, SLICE_MS);
+  const longestMs = Math.max(SLICE_MS_MIN, delayMs / SLICES_MAX);
+  const wholeMs = Math.min(delayMs, longestMs);
   let timer: Timer;
   let lateInRow = 0;
   const waitFor = (leftMs: number, sliceMs: number): void => {
@@ -51,7 +56,7 @@ export function setGraceTimer(
       const isMadeUp = isLate && lateInRow <= LATE_SLICES_MAX;
       const stillMs = leftMs - (isMadeUp ? Math.max(0, sliceMs - lateMs) : sliceMs);
       // After a late slice a whole one follows: shorter ones could be late in vain, again and again.
-      if (stillMs > 0) waitFor(stillMs, isLate ? wholeMs : Math.min(stillMs, SLICE_MS));
+      if (stillMs > 0) waitFor(stillMs, isLate ? wholeMs : Math.min(stillMs, longestMs));
       else if (isLate) timer = clock.setTimer(TURN_MS, decide);
       else decide();
     });

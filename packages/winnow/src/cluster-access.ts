@@ -22,7 +22,7 @@ import {
   parseMembers,
   readSecrets,
 } from "@winnow/cluster";
-import { type Environment, WinnowError } from "@winnow/core";
+import { type Environment, WinnowError, workerId } from "@winnow/core";
 import type { SavedWorkers } from "@winnow/router";
 import { openConfigFile } from "./model-config/config-file.ts";
 
@@ -60,12 +60,13 @@ export interface ClusterAccess {
 const SECRET_POLL_MS = 2000;
 
 /**
- * Opens it. @throws WinnowError INVALID_ARGUMENT when neither or both ways are given, or for a flag
+ * Opens it; `worker` is the id of a worker that opens it for itself. @throws WinnowError INVALID_ARGUMENT when neither or both ways are given, or for a flag
  * that cannot be read; NOT_FOUND for a file of secrets that cannot
  */
 export async function openCluster(
   options: ClusterOptions,
   environment: Environment,
+  worker?: string,
 ): Promise<ClusterAccess> {
   const { workerAddresses } = options;
   const isAnywhere = workerAddresses === undefined || workerAddresses === "";
@@ -74,7 +75,7 @@ export async function openCluster(
   const refused = new RefusedRecords(environment.log);
   const connector = new GrpcConnector(environment.clock, addresses);
   const trust = { secret, addresses, refused };
-  const membership = await membershipOf(options, { connector, environment, trust });
+  const membership = await membershipOf(options, { connector, environment, trust, worker });
   const books: OrderBook[] = [];
   return {
     connector,
@@ -136,6 +137,7 @@ function savedWorkersOf(
 interface MembershipParts {
   readonly connector: WorkerConnector;
   readonly environment: Environment;
+  readonly worker: string | undefined;
   readonly trust: {
     readonly secret: ClusterSecret;
     readonly addresses: AddressRules;
@@ -148,14 +150,15 @@ async function membershipOf(
   parts: MembershipParts,
 ): Promise<MembershipStore> {
   const { redis, members, cluster } = options;
-  const { connector, environment, trust } = parts;
+  const { connector, environment, trust, worker } = parts;
   if (redis !== undefined && redis !== "" && members === undefined) {
     return new RedisMembership(environment, { url: redis, cluster, ...trust }, await loadRedis());
   }
   if (members !== undefined && (redis === undefined || redis === "")) {
     const describe = connector.describe.bind(connector);
     const settings = { members: parseMembers(members), ...trust };
-    return new StaticMembership({ environment, describe }, settings);
+    const streams = worker === undefined ? undefined : { connector, own: workerId(worker) };
+    return new StaticMembership({ environment, describe, streams }, settings);
   }
   throw new WinnowError(
     "INVALID_ARGUMENT",

@@ -249,10 +249,12 @@ export class Worker implements WorkerService {
     const handlers = this.#answers.serve(link);
     return {
       ...handlers,
-      onPing: (sequence) => {
+      onPing: (sequence, wantsHeard) => {
         const { progress } = this.#compute;
         const { queueRows } = this.#answers;
-        link.pong({ sequence, queueRows, progress, stalled: this.#progress.isStalled });
+        const heard = wantsHeard ? this.#membership.heard?.() : undefined;
+        const stalled = this.#progress.isStalled;
+        link.pong({ sequence, queueRows, progress, stalled, ...(heard && { heard }) });
       },
       onPredecessor: (predecessor) => this.#identity.onPredecessor(predecessor),
       onClose: () => {

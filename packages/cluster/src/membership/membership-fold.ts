@@ -12,8 +12,8 @@
 
 import type { Incarnation, WorkerId } from "@winnow/core";
 import type { Announcement } from "../announcement/announcement.ts";
-import { isSameContact } from "./contact.ts";
-import type { Contact } from "./contact.ts";
+import { isSameContact } from "../announcement/contact.ts";
+import type { Contact } from "../announcement/contact.ts";
 import type { MembershipView } from "./membership.ts";
 
 /** What a store answered, completely, at one moment. */

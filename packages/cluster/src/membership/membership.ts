@@ -4,7 +4,8 @@
 
 import type { Incarnation, WorkerId } from "@winnow/core";
 import type { Announcement } from "../announcement/announcement.ts";
-import type { Contact } from "./contact.ts";
+import type { HeardWorker } from "../rpc/frames.ts";
+import type { Contact } from "../announcement/contact.ts";
 
 /** The last good view of the cluster, replaced whole. */
 export interface MembershipView {
@@ -51,5 +52,11 @@ export interface MembershipStore {
   readAtMs(): number | undefined;
   /** Calls `listener` with the current view soon, and again after every change. Returns an end. */
   watch(listener: (view: MembershipView) => void): () => void;
+  /** A stream to a worker at this address is alive, and this is what was last said on it. */
+  hear?(announcement: Announcement, address: string): void;
+  /** That stream is over. */
+  lose?(workerId: WorkerId): void;
+  /** Whom this process hears, for another worker that asks. */
+  heard?(): readonly HeardWorker[];
   close(): Promise<void>;
 }

@@ -190,6 +190,42 @@ describe("StaticMembership", () => {
     expect(watcher.last!.workers[0]!.incarnation).toBe(3);
   });
 
+  test("asks nobody whose stream somebody else has, and at once whose stream ends", async () => {
+    const { clock, alive, asked, store, watcher } = setUp();
+    await clock.advanceSettled(10);
+    const said = alive.get("w0:1")!;
+    const later = announced({ id: "w0", incarnation: 3, versions: [{ version: 8 }] });
+
+    store.hear(said, "w0:1");
+    store.hear(later, "w0:1");
+    store.hear(announced({ id: "w1", incarnation: 9 }), "elsewhere:1");
+    asked.clear();
+    for (let pong = 0; pong < 10; pong += 1) {
+      await clock.advanceSettled(1000);
+      store.hear(later, "w0:1");
+    }
+    const whileHeard = [asked.get("w0:1"), (asked.get("w1:1") ?? 0) > 0];
+    const seen = watcher.last!.workers;
+    alive.set("w0:1", later);
+    store.lose(workerId("w0"));
+    await clock.advanceSettled(1);
+
+    expect(whileHeard).toEqual([undefined, true]);
+    expect([seen[0]!.versions.length, seen[1]!.incarnation]).toEqual([1, 1]);
+    expect(asked.get("w0:1")).toBe(1);
+  });
+
+  test("asks one whose stream says nothing any more", async () => {
+    const { clock, alive, asked, store } = setUp();
+    await clock.advanceSettled(10);
+    store.hear(alive.get("w0:1")!, "w0:1");
+    asked.clear();
+
+    await clock.advanceSettled(3000);
+
+    expect(asked.get("w0:1")).toBeGreaterThan(0);
+  });
+
   test("leaves no timer behind", async () => {
     const { clock, store } = setUp();
     await clock.advanceSettled(1000);

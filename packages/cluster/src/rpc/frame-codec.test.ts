@@ -1,6 +1,6 @@
 // Frames survive the wire bit for bit; what is no frame is refused and nothing else happens.
 
-import { ProtobufWriter, WinnowError, incarnation } from "@winnow/core";
+import { ProtobufWriter, WinnowError, incarnation, workerId } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { announced } from "../fixtures/announcement-words.ts";
@@ -11,7 +11,7 @@ import {
   encodeWorkerFrame,
 } from "./frame-codec.ts";
 import { NESTED_MESSAGES_MAX, POSITIONS_MAX } from "./frame-limits.ts";
-import type { RouterFrame, WorkerFrame, WorkerReply } from "./frames.ts";
+import type { HeardWorker, RouterFrame, WorkerFrame, WorkerReply } from "./frames.ts";
 import { anyQuery, anyReply } from "./fixtures/any-frames.ts";
 import { queryMessage, replyMessage } from "./fixtures/frame-messages.ts";
 import type { RouterFrame as RouterFrameMessage } from "./generated/winnow/shard/v1/RouterFrame.ts";
@@ -21,6 +21,14 @@ const { requestSerialize, responseSerialize } = frameMessages;
 
 const toWorker = (frame: RouterFrame): RouterFrame => decodeRouterFrame(encodeRouterFrame(frame));
 const toRouter = (frame: WorkerFrame): WorkerFrame => decodeWorkerFrame(encodeWorkerFrame(frame));
+
+const pong = { sequence: 3, queueRows: 4, progress: 2 ** 40, stalled: true };
+const heardOf = (id: string): HeardWorker => ({
+  workerId: workerId(id),
+  incarnation: incarnation(2 ** 41),
+  digest: 2 ** 52 - 1,
+  ageMs: 250,
+});
 
 describe("a frame that crossed the wire", () => {
   test("gives the same queries", () => {
@@ -44,23 +52,34 @@ describe("a frame that crossed the wire", () => {
   });
 
   test("gives the same control frames", () => {
-    const pong = { sequence: 3, queueRows: 4, progress: 2 ** 40, stalled: true };
-
     for (const frame of [
       { kind: "hello", routerId: "r1", wantsMembers: true },
       { kind: "cancel", id: 2 ** 50 },
       { kind: "ping", sequence: 7 },
+      { kind: "ping", sequence: 8, wantsHeard: true },
       { kind: "predecessor", incarnation: incarnation(2 ** 52) },
     ] as const) {
       expect(toWorker(frame)).toEqual(frame);
     }
     for (const frame of [
       { kind: "pong", pong },
+      { kind: "pong", pong: { ...pong, heard: [heardOf("w1"), heardOf("w2")] } },
       { kind: "drain" },
       { kind: "state", announcement: announced({ id: "a", versions: [{ version: 3 }] }) },
     ] as const) {
       expect(toRouter(frame)).toEqual(frame);
     }
+  });
+
+  test("leaves out of whom a worker hears what names nobody, and refuses too many", () => {
+    const pongOf = (ids: readonly string[]) =>
+      toRouter({ kind: "pong", pong: { ...pong, heard: ids.map(heardOf) } });
+
+    expect(pongOf(["a b", "w1"])).toEqual({
+      kind: "pong",
+      pong: { ...pong, heard: [heardOf("w1")] },
+    });
+    expect(() => pongOf(Array.from({ length: 257 }, () => "w1"))).toThrow("are too many");
   });
 
   test("leaves out of the news of members what is no hint, and refuses too many", () => {

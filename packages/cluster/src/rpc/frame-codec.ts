@@ -9,12 +9,17 @@
 //   QueryBatch   { queries 1: Query, repeated }
 //   ReplyBatch   { replies 1: Reply, repeated }
 
-import { WIRE, incarnation, toWinnowError } from "@winnow/core";
-import { decodeAnnouncement, encodeAnnouncement } from "../announcement/announcement-codec.ts";
-import { readContact } from "../membership/contact.ts";
+import { WIRE, incarnation, toWinnowError, workerId } from "@winnow/core";
+import {
+  decodeAnnouncement,
+  encodeAnnouncement,
+  isWorkerId,
+} from "../announcement/announcement-codec.ts";
+import { readContact } from "../announcement/contact.ts";
 import { INCARNATION_MAX } from "../announcement/succession.ts";
-import { MEMBERS_PER_FRAME } from "./frame-limits.ts";
-import type { MemberNews, RouterFrame, WorkerFrame } from "./frames.ts";
+import { HEARD_PER_PONG, MEMBERS_PER_FRAME } from "./frame-limits.ts";
+import type { HeardWorker, MemberNews, RouterFrame, WorkerFrame } from "./frames.ts";
+import type { Heard, Heard__Output } from "./generated/winnow/shard/v1/Heard.ts";
 import type { Member, Member__Output } from "./generated/winnow/shard/v1/Member.ts";
 import type { RouterFrame__Output } from "./generated/winnow/shard/v1/RouterFrame.ts";
 import type { WorkerFrame__Output } from "./generated/winnow/shard/v1/WorkerFrame.ts";
@@ -52,7 +57,9 @@ export function encodeRouterFrame(frame: RouterFrame): Buffer {
     case "cancel":
       return requestSerialize({ cancel: { id: frame.id } });
     case "ping":
-      return requestSerialize({ ping: { sequence: frame.sequence } });
+      return requestSerialize({
+        ping: { sequence: frame.sequence, wants_heard: frame.wantsHeard === true },
+      });
     case "predecessor":
       return requestSerialize({ predecessor: { incarnation: frame.incarnation } });
   }
@@ -77,7 +84,10 @@ export function encodeWorkerFrame(frame: WorkerFrame): Buffer {
     }
     case "pong": {
       const { sequence, queueRows: queue_rows, progress, stalled } = frame.pong;
-      return responseSerialize({ pong: { sequence, queue_rows, progress, stalled } });
+      const heard = frame.pong.heard?.map(heardMessage);
+      return responseSerialize({
+        pong: { sequence, queue_rows, progress, stalled, ...(heard && { heard }) },
+      });
     }
     case "drain":
       return responseSerialize({ drain: {} });
@@ -133,7 +143,7 @@ interface Nesting {
 
 const FLAT: Nesting = {};
 const ROUTER_FRAME: Nesting = { 1: FLAT, 3: FLAT, 4: FLAT };
-const WORKER_FRAME: Nesting = { 1: { 9: { 7: FLAT } }, 3: FLAT, 4: FLAT };
+const WORKER_FRAME: Nesting = { 1: { 9: { 7: FLAT } }, 3: { 5: FLAT }, 4: FLAT };
 
 /**
  * Whether objects may be made of a frame: it has few messages, and no batch behind something
@@ -160,7 +170,10 @@ function asMessage<Message>(bytes: Buffer, deserialize: (bytes: Buffer) => Messa
 
 function decodeRouterMessage(message: RouterFrame__Output): RouterFrame {
   if (message.cancel) return { kind: "cancel", id: message.cancel.id };
-  if (message.ping) return { kind: "ping", sequence: message.ping.sequence };
+  if (message.ping) {
+    const { sequence, wants_heard: wantsHeard } = message.ping;
+    return { kind: "ping", sequence, ...(wantsHeard && { wantsHeard }) };
+  }
   if (message.predecessor) {
     const { incarnation: number } = message.predecessor;
     if (number > INCARNATION_MAX) throw malformed("predecessor", "is no incarnation");
@@ -176,8 +189,10 @@ function decodeRouterMessage(message: RouterFrame__Output): RouterFrame {
 
 function decodeWorkerMessage(message: WorkerFrame__Output): WorkerFrame {
   if (message.pong) {
-    const { sequence, queue_rows: queueRows, progress, stalled } = message.pong;
-    return { kind: "pong", pong: { sequence, queueRows, progress, stalled } };
+    const { sequence, queue_rows: queueRows, progress, stalled, heard } = message.pong;
+    if (heard.length > HEARD_PER_PONG) throw malformed("heard", "are too many");
+    const said = heard.length > 0 && { heard: heard.flatMap((each) => heardWorkerOf(each) ?? []) };
+    return { kind: "pong", pong: { sequence, queueRows, progress, stalled, ...said } };
   }
   if (message.state) return { kind: "state", announcement: decodeAnnouncement(message.state) };
   if (message.drain) return { kind: "drain" };
@@ -187,6 +202,22 @@ function decodeWorkerMessage(message: WorkerFrame__Output): WorkerFrame {
     return { kind: "members", members: members.flatMap((member) => memberOf(member) ?? []) };
   }
   throw malformed("frame", "is empty");
+}
+
+function heardMessage({ workerId: id, incarnation: number, digest, ageMs }: HeardWorker): Heard {
+  return { worker_id: id, incarnation: number, digest, age_ms: Math.ceil(ageMs) };
+}
+
+/** Like members: what cannot be read is left out. */
+function heardWorkerOf({
+  worker_id: id,
+  incarnation: number,
+  digest,
+  age_ms: ageMs,
+}: Heard__Output): HeardWorker | undefined {
+  if (!isWorkerId(id) || number > INCARNATION_MAX || !Number.isSafeInteger(digest))
+    return undefined;
+  return { workerId: workerId(id), incarnation: incarnation(number), digest, ageMs };
 }
 
 function memberMessage({ workerId, incarnation: number, address, isGone }: MemberNews): Member {

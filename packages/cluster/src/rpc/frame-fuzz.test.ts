@@ -40,6 +40,16 @@ const member = { workerId: workerId("w1"), address: "10.0.0.1:8600", incarnation
 const WORKER_FRAMES: readonly WorkerFrame[] = [
   { kind: "drain" },
   { kind: "pong", pong: { sequence: 1, queueRows: 2, progress: 3, stalled: true } },
+  {
+    kind: "pong",
+    pong: {
+      sequence: 1,
+      queueRows: 2,
+      progress: 3,
+      stalled: true,
+      heard: [{ workerId: workerId("w1"), incarnation: incarnation(7), digest: 9, ageMs: 5 }],
+    },
+  },
   { kind: "members", members: [{ ...member, isGone: false }] },
   { kind: "state", announcement: announced({ id: "w0", versions: [{ version: 1 }] }) },
   ...samples(fc.array(anyReply, { minLength: 1, maxLength: 4 })).map((replies) => {

@@ -11,5 +11,8 @@ export const NESTED_MESSAGES_MAX: number = 65_536;
 /** Replies a worker puts into one frame; a router reads as many as `NESTED_MESSAGES_MAX` lets through. */
 export const FRAME_REPLIES_MAX: number = 4096;
 
+/** Workers in one pong. */
+export const HEARD_PER_PONG: number = 256;
+
 /** Members in one frame of news: 150 KB at most. */
 export const MEMBERS_PER_FRAME: number = 256;

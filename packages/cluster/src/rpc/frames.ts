@@ -11,16 +11,23 @@
 //     │ ◀──────────────────── members ── │   where other workers are: all, then what changes
 //     │ ── predecessor ─────────────────▶ │   the worker is to number itself above it (succession.ts)
 
-import type { Incarnation, Tensor, TopKBlock, VersionKey, WinnowError } from "@winnow/core";
+import type {
+  Incarnation,
+  Tensor,
+  TopKBlock,
+  VersionKey,
+  WinnowError,
+  WorkerId,
+} from "@winnow/core";
 import type { Announcement } from "../announcement/announcement.ts";
-import type { Contact } from "../membership/contact.ts";
+import type { Contact } from "../announcement/contact.ts";
 
 /** From router to worker. */
 export type RouterFrame =
   | { readonly kind: "hello"; readonly routerId: string; readonly wantsMembers: boolean }
   | { readonly kind: "queries"; readonly queries: readonly WorkerQuery[] }
   | { readonly kind: "cancel"; readonly id: number }
-  | { readonly kind: "ping"; readonly sequence: number }
+  | { readonly kind: "ping"; readonly sequence: number; readonly wantsHeard?: true }
   | { readonly kind: "predecessor"; readonly incarnation: Incarnation };
 
 /** From worker to router. */
@@ -121,4 +128,16 @@ export interface Pong {
   readonly progress: number;
   /** Work waits and nothing has moved for too long. */
   readonly stalled: boolean;
+  /** Whom this worker hears, where the ping asked: a bounded number, see `frame-limits.ts`. */
+  readonly heard?: readonly HeardWorker[];
+}
+
+/** A worker that another one knows to be alive: to whoever knows the same of it, as good as its own word. */
+export interface HeardWorker {
+  readonly workerId: WorkerId;
+  readonly incarnation: Incarnation;
+  /** Of what it said last: `announcementDigest`. */
+  readonly digest: number;
+  /** Since it was known to be alive. */
+  readonly ageMs: number;
 }

@@ -38,14 +38,24 @@ const announcement = message({
 const member = message({ worker_id: text, incarnation: uint64, gone: fc.boolean() });
 const workerFrame = fc.oneof(
   message({ state: announcement }),
-  message({ pong: message({ sequence: uint32, progress: uint64, stalled: fc.boolean() }) }),
+  message({
+    pong: message({
+      sequence: uint32,
+      progress: uint64,
+      stalled: fc.boolean(),
+      heard: lists(message({ worker_id: text, digest: uint64, age_ms: uint32 })),
+    }),
+  }),
   message({ members: message({ members: lists(member) }) }),
   message({ drain: fc.constant({}) }),
 );
 const routerFrame = fc.oneof(
   message({ hello: message({ router_id: text, wants_members: fc.boolean() }) }),
   message({ cancel: message({ id: uint64 }) }),
-  message({ ping: message({ sequence: uint32 }), predecessor: message({ incarnation: uint64 }) }),
+  message({
+    ping: message({ sequence: uint32, wants_heard: fc.boolean() }),
+    predecessor: message({ incarnation: uint64 }),
+  }),
 );
 const order = fc.oneof(message({ order: text }), message({ draft: text }));
 const program = message({ model: text, version: uint64, fingerprint: text });
@@ -88,8 +98,11 @@ describe("a message", () => {
   test("of a newer peer is read without the fields that are not known, or are of another kind", () => {
     const later = Buffer.from([0x08, 7, 0x12, 1, 0x61, 0xf8, 0x3e, 9]);
 
-    expect(codec.decode("Ping", later)).toEqual({ sequence: 7 });
-    expect(codec.decode("Ping", Buffer.from([0x0a, 1, 0x61]))).toEqual({ sequence: 0 });
+    expect(codec.decode("Ping", later)).toEqual({ sequence: 7, wants_heard: false });
+    expect(codec.decode("Ping", Buffer.from([0x0a, 1, 0x61]))).toEqual({
+      sequence: 0,
+      wants_heard: false,
+    });
   });
 
   test("is refused where it is cut off, or a number has too many bits", () => {

@@ -35,6 +35,8 @@ export interface RouterLinkParts {
   readonly onEnd: (link: RouterLink) => void;
 }
 
+/** A worker that listens here may say nothing for so many times longer than a router. */
+const SILENT_WORKER_FACTOR = 20;
 /** A frame takes replies until it has this many bytes. */
 const FRAME_BYTES = 1024 * 1024;
 
@@ -50,6 +52,8 @@ export class RouterLink implements WorkerLink {
   readonly #settings: RouterLinkSettings;
   #routerId = "";
   #wantsMembers = false;
+  /** Another worker listens here: it pings seldom. */
+  #isWorker = false;
   #handlers: LinkHandlers | undefined;
   #waiting: SizedReply[] = [];
   #waitingBytes = 0;
@@ -174,7 +178,8 @@ export class RouterLink implements WorkerLink {
 
   #watchSilence(): GraceTimer {
     this.#isHeard = false;
-    return setGraceTimer(this.#parts.clock, { delayMs: this.#settings.silentMs }, () => {
+    const delayMs = this.#settings.silentMs * (this.#isWorker ? SILENT_WORKER_FACTOR : 1);
+    return setGraceTimer(this.#parts.clock, { delayMs }, () => {
       if (this.#isHeard) this.#silenceTimer = this.#watchSilence();
       else this.#fail(new WinnowError("UNAVAILABLE", "Nothing was heard of the router"));
     });
@@ -203,7 +208,8 @@ export class RouterLink implements WorkerLink {
       case "cancel":
         return this.#handlers.onCancel(frame.id);
       case "ping":
-        return this.#handlers.onPing(frame.sequence);
+        this.#isWorker ||= frame.wantsHeard === true;
+        return this.#handlers.onPing(frame.sequence, frame.wantsHeard === true);
       case "predecessor":
         return this.#handlers.onPredecessor(frame.incarnation);
       case "hello":

@@ -120,10 +120,13 @@ export class WorkerChannel {
     return { state: "asked", cancel: () => this.#cancel(id) };
   }
 
-  /** Sends a ping. False if no stream is open, or it takes no more frames. */
-  ping(sequence: number): boolean {
+  /**
+   * Sends a ping; `wantsHeard` for one whose pong is to say whom the worker hears. False if no stream is
+   * open, or it takes no more frames.
+   */
+  ping(sequence: number, wantsHeard = false): boolean {
     if (this.#stream === undefined || this.#isBlocked || this.#state === "connecting") return false;
-    this.#send({ kind: "ping", sequence });
+    this.#send({ kind: "ping", sequence, ...(wantsHeard && { wantsHeard }) });
     return true;
   }
 

@@ -33,7 +33,8 @@ export interface LinkHandlers {
   onQueries(queries: readonly WorkerQuery[]): void;
   /** The router does not wait for this query any more; unknown ids are harmless. */
   onCancel(id: number): void;
-  onPing(sequence: number): void;
+  /** `wantsHeard`: the pong is to say whom this worker hears. */
+  onPing(sequence: number, wantsHeard: boolean): void;
   /** The router takes this process for the one that follows a higher number (`succession.ts`). */
   onPredecessor(incarnation: Incarnation): void;
   /** The stream is over: queries of this link need no answer. Called exactly once. */

@@ -17,7 +17,13 @@
 
 import type { Environment, WorkerId, WinnowError } from "@winnow/core";
 import { WorkerChannel, meet, renumbered, unmet } from "@winnow/cluster";
-import type { Announcement, Contact, MemberNews, WorkerConnector } from "@winnow/cluster";
+import type {
+  Announcement,
+  Contact,
+  MemberNews,
+  MembershipStore,
+  WorkerConnector,
+} from "@winnow/cluster";
 import type { RouterSettings } from "../router-settings.ts";
 import { WorkerPeer } from "./worker-peer.ts";
 
@@ -30,6 +36,8 @@ export interface WorkerContactParts {
   readonly defer?: ((run: () => void) => void) | undefined;
   /** Something that a routing table is built from may have changed. */
   readonly onChange: () => void;
+  /** Told that the worker is there, and when it is not any more. */
+  readonly membership: Pick<MembershipStore, "hear" | "lose">;
   /** This worker tells where others are. */
   readonly onMembers: (news: readonly MemberNews[]) => void;
 }
@@ -121,7 +129,7 @@ export class WorkerContact {
   /** Time for a ping; a stream on which nobody answers for long is opened anew. */
   tick(): void {
     this.peer.tick();
-    const { environment, settings, onChange } = this.#parts;
+    const { environment, settings, membership, onChange } = this.#parts;
     const nowMs = environment.clock.nowMs();
     this.#silentMs = this.peer.answers ? 0 : this.#silentMs + settings.pingIntervalMs;
     if (this.#call !== undefined && nowMs >= this.#call.untilMs) this.#onUnreachable();
@@ -131,6 +139,7 @@ export class WorkerContact {
     this.#line.close();
     this.#line = this.#open(address);
     this.peer.attach(this.#line);
+    membership.lose?.(this.id);
     onChange();
   }
 
@@ -139,6 +148,7 @@ export class WorkerContact {
     this.#isClosed = true;
     this.#hangUp();
     this.peer.close();
+    this.#parts.membership.lose?.(this.id);
     if (this.#line !== undefined) this.#parts.connector.forget(this.#line.address);
     this.#line = undefined;
   }
@@ -163,7 +173,9 @@ export class WorkerContact {
           else if (channel === this.#call?.channel) this.#answer(announcement);
         },
         onPong: (pong) => {
-          if (channel === this.#line) this.peer.onPong(pong);
+          if (channel !== this.#line) return;
+          this.peer.onPong(pong);
+          this.#tellMembership();
         },
         onMembers: (news) => {
           if (channel === this.#line) this.#parts.onMembers(news);
@@ -243,7 +255,14 @@ export class WorkerContact {
       if (highest > current!) this.#line!.tellPredecessor(highest);
     }
     this.peer.onAnnouncement(announcement);
+    this.#tellMembership();
     onChange();
+  }
+
+  #tellMembership(): void {
+    const { connected, announcement } = this.peer;
+    if (!connected || announcement === undefined) return;
+    this.#parts.membership.hear?.(announcement, this.#line!.address);
   }
 
   /** Whether nobody has answered for this worker for long. */
@@ -294,6 +313,7 @@ export class WorkerContact {
     this.#parts.connector.forget(line.address);
     for (const hint of this.#hints) if (hint.contact.address === line.address) this.#rest(hint);
     this.peer.onDisconnect();
+    this.#parts.membership.lose?.(this.id);
     this.#parts.onChange();
   }
 
@@ -304,6 +324,7 @@ export class WorkerContact {
       this.#parts.environment.log.warn("worker disconnected", { worker: this.id, code, message });
     }
     this.peer.onDisconnect();
+    this.#parts.membership.lose?.(this.id);
     this.#parts.onChange();
   }
 }

@@ -61,7 +61,7 @@ export async function runWorker(
     readable: process.stderr.isTTY,
   });
   const environment = processEnvironment(log);
-  const cluster = await openCluster(options, environment);
+  const cluster = await openCluster(options, environment, ownName(options));
   const config = await openModelConfig(options, environment);
   const metrics = createWorkerMetrics({
     clock: environment.clock,
@@ -166,9 +166,14 @@ function workerOptions(options: WorkerRoleOptions): WorkerOptions {
   };
 }
 
+/** The worker's id, where the machine's name is not part of it. */
+function ownName({ id, advertise, host, port }: WorkerRoleOptions): string {
+  return id ?? advertise ?? `${host}:${port}`;
+}
+
 /** Workers of one machine may share a state directory. */
-function workerStateName({ id, advertise, host, port }: WorkerRoleOptions): string {
-  return stateFileName("worker-order", id ?? advertise ?? `${host}:${port}`);
+function workerStateName(options: WorkerRoleOptions): string {
+  return stateFileName("worker-order", ownName(options));
 }
 
 function reloadRootOf({ model_reload_root: root }: WorkerRoleOptions): string | undefined {

@@ -68,13 +68,27 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                   },
                 },
                 Predecessor: { fields: { incarnation: { type: "uint64", id: 1 } } },
-                Ping: { fields: { sequence: { type: "uint32", id: 1 } } },
+                Ping: {
+                  fields: {
+                    sequence: { type: "uint32", id: 1 },
+                    wants_heard: { type: "bool", id: 2 },
+                  },
+                },
                 Pong: {
                   fields: {
                     sequence: { type: "uint32", id: 1 },
                     queue_rows: { type: "uint32", id: 2 },
                     progress: { type: "uint64", id: 3 },
                     stalled: { type: "bool", id: 4 },
+                    heard: { rule: "repeated", type: "Heard", id: 5 },
+                  },
+                },
+                Heard: {
+                  fields: {
+                    worker_id: { type: "string", id: 1 },
+                    incarnation: { type: "uint64", id: 2 },
+                    digest: { type: "uint64", id: 3 },
+                    age_ms: { type: "uint32", id: 4 },
                   },
                 },
                 Drain: { fields: {} },

@@ -38,6 +38,10 @@ import type {
   GetOrderRequest__Output as _winnow_shard_v1_GetOrderRequest__Output,
 } from "./winnow/shard/v1/GetOrderRequest.ts";
 import type {
+  Heard as _winnow_shard_v1_Heard,
+  Heard__Output as _winnow_shard_v1_Heard__Output,
+} from "./winnow/shard/v1/Heard.ts";
+import type {
   Keys as _winnow_shard_v1_Keys,
   Keys__Output as _winnow_shard_v1_Keys__Output,
 } from "./winnow/shard/v1/Keys.ts";
@@ -165,6 +169,7 @@ export interface ProtoGrpcType {
           _winnow_shard_v1_GetOrderRequest,
           _winnow_shard_v1_GetOrderRequest__Output
         >;
+        Heard: MessageTypeDefinition<_winnow_shard_v1_Heard, _winnow_shard_v1_Heard__Output>;
         Keys: MessageTypeDefinition<_winnow_shard_v1_Keys, _winnow_shard_v1_Keys__Output>;
         LookupAnswer: MessageTypeDefinition<
           _winnow_shard_v1_LookupAnswer,

@@ -5,6 +5,10 @@
  */
 export interface Ping {
   sequence?: number;
+  /**
+   * another worker asks: it pings seldom, and wants to know whom this one hears
+   */
+  wants_heard?: boolean;
 }
 
 /**
@@ -12,4 +16,8 @@ export interface Ping {
  */
 export interface Ping__Output {
   sequence: number;
+  /**
+   * another worker asks: it pings seldom, and wants to know whom this one hears
+   */
+  wants_heard: boolean;
 }

@@ -1,5 +1,9 @@
 // Original file: proto/winnow/shard/v1/shard.proto
 
+import type {
+  Heard as _winnow_shard_v1_Heard,
+  Heard__Output as _winnow_shard_v1_Heard__Output,
+} from "../../../winnow/shard/v1/Heard.ts";
 import type { Long } from "@grpc/proto-loader";
 
 export interface Pong {
@@ -10,6 +14,10 @@ export interface Pong {
    */
   progress?: number | string | Long;
   stalled?: boolean;
+  /**
+   * only to a ping that asks for it
+   */
+  heard?: _winnow_shard_v1_Heard[];
 }
 
 export interface Pong__Output {
@@ -20,4 +28,8 @@ export interface Pong__Output {
    */
   progress: number;
   stalled: boolean;
+  /**
+   * only to a ping that asks for it
+   */
+  heard: _winnow_shard_v1_Heard__Output[];
 }

@@ -3,9 +3,9 @@
 
 import { incarnation, workerId } from "@winnow/core";
 import type { Incarnation, WorkerId } from "@winnow/core";
-import { isWorkerId } from "../announcement/announcement-codec.ts";
+import { isWorkerId } from "./announcement-codec.ts";
 import { parseAddress } from "../trust/worker-address.ts";
-import { INCARNATION_MAX } from "../announcement/succession.ts";
+import { INCARNATION_MAX } from "./succession.ts";
 
 /** A hint where to connect. */
 export interface Contact {

@@ -1,0 +1,215 @@
+// Workers of a fixed list among themselves: what each asks while nothing happens, how soon a change or a
+// death has reached everybody, and what a process believes that is cut off.
+
+import { ManualClock, WinnowError, silentLogger, workerId } from "@winnow/core";
+import { describe, expect, test } from "vitest";
+import { announced } from "../fixtures/announcement-words.ts";
+import { MemoryNetwork } from "../rpc/doubles/memory-network.ts";
+import type { LinkHandlers, WorkerLink, WorkerService } from "../rpc/worker-link.ts";
+import type { WorkerConnector } from "../rpc/worker-connector.ts";
+import { Watcher } from "./membership.cases.ts";
+import { StaticMembership } from "./static-membership.ts";
+
+/** A worker that says what the test has it say, and whom it hears. */
+class ListedWorker implements WorkerService {
+  readonly address: string;
+  readonly network: MemoryNetwork;
+  readonly store: StaticMembership;
+  readonly watcher: Watcher;
+  readonly asked = { describe: 0, ping: 0 };
+  said: ReturnType<WorkerService["announcement"]>;
+  readonly #links = new Set<WorkerLink>();
+
+  constructor(index: number, cluster: { readonly clock: ManualClock; readonly ids: string[] }) {
+    const { clock, ids } = cluster;
+    const id = ids[index]!;
+    this.address = `${id}:7600`;
+    this.said = announced({ id });
+    this.network = new MemoryNetwork(clock, () => 1);
+    let state = index + 1;
+    const random = (): number => (state = (state * 48_271) % 0x7fffffff) / 0x7fffffff;
+    this.store = new StaticMembership(
+      {
+        environment: { clock, random, log: silentLogger },
+        describe: (address, timeoutMs) => {
+          this.asked.describe += 1;
+          return this.network.describe(address, timeoutMs);
+        },
+        streams: { connector: this.#counted(), own: workerId(id) },
+      },
+      { members: ids.map((each) => ({ workerId: workerId(each), address: `${each}:7600` })) },
+    );
+    this.watcher = new Watcher(this.store);
+  }
+
+  announcement(): ReturnType<WorkerService["announcement"]> {
+    return this.said;
+  }
+
+  say(version: number, incarnation = 1): void {
+    this.said = announced({ id: this.said.workerId, incarnation, versions: [{ version }] });
+    for (const link of this.#links) link.announce(this.said);
+  }
+
+  accept(link: WorkerLink): LinkHandlers {
+    this.#links.add(link);
+    return {
+      onQueries: () => undefined,
+      onCancel: () => undefined,
+      onPing: (sequence, wantsHeard) => {
+        const heard = wantsHeard ? this.store.heard() : [];
+        link.pong({ sequence, queueRows: 0, progress: 0, stalled: false, heard });
+      },
+      onPredecessor: () => undefined,
+      onClose: () => this.#links.delete(link),
+    };
+  }
+
+  program = (): Promise<Uint8Array> => Promise.reject(new WinnowError("NOT_FOUND", "none"));
+
+  followOrder = (): Promise<void> => Promise.resolve();
+
+  knownOrder(): undefined {
+    return undefined;
+  }
+
+  /** The version that is seen of each member. */
+  seen(id: string): number | undefined {
+    const worker = this.watcher.last?.workers.find((each) => each.workerId === id);
+    return worker?.versions[0]?.version;
+  }
+
+  #counted(): WorkerConnector {
+    return new Proxy<WorkerConnector>(this.network, {
+      get: (network, name) => {
+        if (name !== "open") return Reflect.get(network, name) as unknown;
+        const open: WorkerConnector["open"] = (address, handlers) => {
+          const stream = network.open(address, handlers);
+          return {
+            send: (frame) => {
+              if (frame.kind === "ping") this.asked.ping += 1;
+              return stream.send(frame);
+            },
+            end: () => stream.end(),
+            cancel: () => stream.cancel(),
+          };
+        };
+        return open;
+      },
+    });
+  }
+}
+
+/** A cluster that has been at rest for a while. */
+async function restedCluster(count: number) {
+  const clock = new ManualClock();
+  const ids = Array.from({ length: count }, (_, index) => `w${String(index).padStart(2, "0")}`);
+  const workers = ids.map((_, index) => new ListedWorker(index, { clock, ids }));
+  for (const { network } of workers) {
+    for (const worker of workers) network.listen(worker.address, worker);
+  }
+  await clock.advanceSettled(3000);
+  clock.advance(5000);
+  for (const { asked } of workers) Object.assign(asked, { describe: 0, ping: 0 });
+  const [first, ...others] = workers;
+  return { clock, workers, first: first!, others, all: ids.join(" ") };
+}
+
+/** Runs on until everybody sees it; ms that it took. */
+async function timeUntil(clock: ManualClock, isSeen: () => boolean): Promise<number> {
+  const startMs = clock.nowMs();
+  while (!isSeen() && clock.nowMs() < startMs + 20_000) await clock.advanceSettled(20);
+  return clock.nowMs() - startMs;
+}
+
+describe("workers of a fixed list", () => {
+  test.each([4, 16, 32])(
+    "%i of them at rest: each asks the logarithm of their number",
+    async (count) => {
+      const { clock, workers, all } = await restedCluster(count);
+
+      clock.advance(60_000);
+
+      const calls = workers.map(({ asked }) => asked);
+      // A round of log2 questions takes 1.1 s or more; some more go to whom nobody heard, or to quiet streams.
+      const pingsMax = (60_000 / 1100) * Math.ceil(Math.log2(count)) * 1.25 + count;
+      expect(calls.filter(({ describe: asked }) => asked > 0)).toEqual([]);
+      expect(Math.max(...calls.map(({ ping }) => ping))).toBeLessThan(pingsMax);
+      expect(new Set(workers.map(({ watcher }) => watcher.ids))).toEqual(new Set([all]));
+    },
+  );
+
+  test("a change reaches everybody at once", async () => {
+    const { clock, workers, first } = await restedCluster(16);
+
+    first.say(7);
+    const tookMs = await timeUntil(clock, () => workers.every((each) => each.seen("w00") === 7));
+
+    expect(tookMs).toBeLessThanOrEqual(20);
+  });
+
+  test.each(["stop", "freeze"] as const)(
+    "one that is gone (%s) is left out by everybody within 4.3 s, and soon back",
+    async (how) => {
+      const { clock, first, others, all } = await restedCluster(16);
+      for (const { network } of others) network[how](first.address);
+
+      const leastMs = how === "stop" ? 2900 : 1600;
+      await clock.advanceSettled(leastMs);
+      expect(others.every(({ watcher }) => watcher.ids === all)).toBe(true);
+      const leftMs = await timeUntil(clock, () =>
+        others.every(({ watcher }) => !watcher.ids.includes("w00")),
+      );
+      await clock.advanceSettled(8000);
+      first.say(1, 2);
+      for (const { network } of others) {
+        network.thaw(first.address);
+        network.listen(first.address, first);
+      }
+      const backMs = await timeUntil(clock, () =>
+        others.every(({ watcher }) => watcher.last!.workers[0]!.incarnation === 2),
+      );
+
+      expect(leastMs + leftMs).toBeLessThanOrEqual(4300);
+      // An attempt that hangs is given up after a second, and another made at most a second later.
+      expect(backMs).toBeLessThanOrEqual(how === "stop" ? 1100 : 2200);
+    },
+  );
+
+  test("who is cut off from all accuses nobody, and the others leave nobody else out", async () => {
+    const { clock, workers, first, others, all } = await restedCluster(8);
+    for (const { address } of workers) first.network.freeze(address);
+    for (const { network } of others) network.freeze(first.address);
+
+    await clock.advanceSettled(10_000);
+
+    expect(others.every(({ watcher }) => watcher.ids === all.replace("w00 ", ""))).toBe(true);
+    expect([first.watcher.ids, first.watcher.last!.healthy]).toEqual([all, false]);
+  });
+
+  test("the word of others keeps one that this process cannot reach, until it has said something new", async () => {
+    const { clock, workers, first, all } = await restedCluster(8);
+    first.network.freeze("w03:7600");
+
+    await clock.advanceSettled(10_000);
+    const unchanged = first.watcher.ids;
+    workers[3]!.say(5);
+    await clock.advanceSettled(4300);
+
+    expect(unchanged).toBe(all);
+    expect(first.watcher.ids).toBe(all.replace("w03 ", ""));
+    expect(workers[4]!.seen("w03")).toBe(5);
+  });
+
+  test("leaves nothing behind", async () => {
+    const { clock, workers } = await restedCluster(4);
+
+    for (const { store, network } of workers) {
+      await store.close();
+      network.close();
+    }
+    await clock.advanceSettled(0);
+
+    expect(clock.pendingTimers).toBe(0);
+  });
+});

@@ -1,0 +1,156 @@
+// A worker's streams to the other members of its list: each member tells by itself what is new, as it tells
+// routers, so that nobody has to ask for it. A stream says nothing while nothing happens; pings ask
+// whether its worker lives and whom that one hears. A stream that breaks is not opened again here:
+// whoever judges the member (`static-membership.ts`) asks it first.
+//
+//   opening ── first announcement ──▶ open ── ping unanswered ──▶ doubtful ── anything comes ──▶ open
+//      └──────────────────────────────┴───── breaks ─────────────────┴──▶ gone
+
+import { setGraceTimer } from "@winnow/core";
+import type { Environment, GraceTimer, WorkerId } from "@winnow/core";
+import type { Announcement } from "../announcement/announcement.ts";
+import type { HeardWorker, Pong } from "../rpc/frames.ts";
+import { WorkerChannel } from "../rpc/shard-channel.ts";
+import type { WorkerConnector } from "../rpc/worker-connector.ts";
+import type { SilentMember } from "./membership.ts";
+
+/** What streams need of the world. */
+export interface MemberStreamsParts {
+  readonly environment: Environment;
+  readonly connector: WorkerConnector;
+  /** Who listens, for the other side's log. */
+  readonly name: string;
+}
+
+/** What streams tell. */
+export interface MemberStreamsListener {
+  onAnnouncement(member: SilentMember, announcement: Announcement): void;
+  /** A ping sent at `sentAtMs` was answered, and these are heard by the member. */
+  onPong(member: SilentMember, sentAtMs: number, heard: readonly HeardWorker[]): void;
+  /** A ping sent at `sentAtMs` was not answered in time. */
+  onUnanswered(member: SilentMember, sentAtMs: number): void;
+  /** The stream is over; `wasOpen`: it had told something, and was not in doubt. */
+  onEnd(member: SilentMember, wasOpen: boolean): void;
+}
+
+interface MemberStream {
+  readonly channel: WorkerChannel;
+  state: "opening" | "open" | "doubtful";
+  sequence: number;
+  sentAtMs: number;
+  /** While a ping is unanswered. */
+  timer: GraceTimer | undefined;
+}
+
+/** For a pong; a process that is busy with models may need longer, and is then asked by Describe. */
+const PONG_MS = 300;
+/** A stream on which nothing was asked for so long is pinged: the other side ends silent ones. */
+const QUIET_MS_MAX = 60_000;
+
+/** At most one stream to each member. */
+export class MemberStreams {
+  readonly #parts: MemberStreamsParts;
+  readonly #listener: MemberStreamsListener;
+  readonly #streams = new Map<WorkerId, MemberStream>();
+
+  constructor(parts: MemberStreamsParts, listener: MemberStreamsListener) {
+    this.#parts = parts;
+    this.#listener = listener;
+  }
+
+  /** Whether the member tells by itself what is new, as far as is known. */
+  has(id: WorkerId): boolean {
+    return this.#streams.get(id)?.state === "open";
+  }
+
+  /** Whether the member should be pinged, lest it take this process for gone. */
+  isQuiet(id: WorkerId): boolean {
+    const stream = this.#streams.get(id);
+    if (stream?.state !== "open") return false;
+    return this.#parts.environment.clock.nowMs() - stream.sentAtMs >= QUIET_MS_MAX;
+  }
+
+  /** Opens a stream unless there is one that is not in doubt. */
+  open(member: SilentMember): void {
+    const known = this.#streams.get(member.workerId);
+    if (known !== undefined && known.state !== "doubtful") return;
+    if (known !== undefined) this.#drop(known);
+    const { environment, connector, name } = this.#parts;
+    const channel: WorkerChannel = new WorkerChannel(
+      { environment, connector, routerId: name },
+      {
+        onAnnouncement: (announcement) => this.#onAnnouncement(member, stream, announcement),
+        onPong: (pong) => this.#onPong(member, stream, pong),
+        onDrain: () => undefined,
+        onDisconnect: () => this.#onEnd(member, stream, stream.state === "open"),
+      },
+      { address: member.address },
+    );
+    const stream: MemberStream = {
+      channel,
+      state: "opening",
+      sequence: 0,
+      sentAtMs: environment.clock.nowMs(),
+      timer: undefined,
+    };
+    this.#streams.set(member.workerId, stream);
+  }
+
+  /** Asks a member whether it lives and whom it hears, unless it is being asked. */
+  ping(member: SilentMember): void {
+    const stream = this.#streams.get(member.workerId);
+    if (stream === undefined || stream.state === "opening" || stream.timer !== undefined) return;
+    const { clock } = this.#parts.environment;
+    stream.sequence += 1;
+    stream.sentAtMs = clock.nowMs();
+    stream.channel.ping(stream.sequence, true);
+    stream.timer = setGraceTimer(clock, { delayMs: PONG_MS }, () => {
+      stream.timer = undefined;
+      if (this.#streams.get(member.workerId) !== stream) return;
+      stream.state = "doubtful";
+      this.#listener.onUnanswered(member, stream.sentAtMs);
+    });
+  }
+
+  /** Ends a stream, and tells so. */
+  end(member: SilentMember): void {
+    const stream = this.#streams.get(member.workerId);
+    if (stream !== undefined) this.#onEnd(member, stream, false);
+  }
+
+  /** Ends all streams. */
+  close(): void {
+    for (const stream of this.#streams.values()) this.#drop(stream);
+    this.#streams.clear();
+  }
+
+  #drop(stream: MemberStream): void {
+    stream.timer?.clear();
+    stream.timer = undefined;
+    stream.channel.close();
+  }
+
+  #onAnnouncement(member: SilentMember, stream: MemberStream, announcement: Announcement): void {
+    if (this.#streams.get(member.workerId) !== stream) return;
+    const isNew = stream.state === "opening";
+    stream.state = "open";
+    this.#listener.onAnnouncement(member, announcement);
+    // The first ping tells the other side that it is a worker who listens.
+    if (isNew) this.ping(member);
+  }
+
+  #onPong(member: SilentMember, stream: MemberStream, { sequence, heard = [] }: Pong): void {
+    if (this.#streams.get(member.workerId) !== stream || sequence !== stream.sequence) return;
+    stream.timer?.clear();
+    stream.timer = undefined;
+    stream.state = "open";
+    this.#listener.onPong(member, stream.sentAtMs, heard);
+  }
+
+  #onEnd(member: SilentMember, stream: MemberStream, wasOpen: boolean): void {
+    if (this.#streams.get(member.workerId) !== stream) return;
+    this.#streams.delete(member.workerId);
+    this.#drop(stream);
+    this.#listener.onEnd(member, wasOpen);
+  }
+}
