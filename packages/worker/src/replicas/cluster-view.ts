@@ -23,6 +23,14 @@ export type Holders = ReadonlyMap<number, ReadonlyMap<WorkerId, readonly number[
 /** Shares of each partition of a table that add up; `undefined`: nothing is stored to add up to. */
 export type VerifiedShares = readonly (readonly number[])[] | undefined;
 
+/** A table that another worker cuts into another number of partitions. */
+export interface OtherCut {
+  readonly worker: WorkerId;
+  readonly table: string;
+  readonly partitions: number;
+  readonly own: number;
+}
+
 /** Placement and announcements, remembered per view. */
 export class ClusterView {
   readonly #workerId: WorkerId;
@@ -92,6 +100,17 @@ export class ClusterView {
     );
     this.#intended.set(opened, intended);
     return intended;
+  }
+
+  /** Other workers that cut a table of a version otherwise: they were told another size of partitions. */
+  otherCutsOf(version: VersionKey, opened: OpenedVersion): readonly OtherCut[] {
+    return this.others.flatMap((worker) =>
+      (holdingOf(worker, version)?.tables ?? []).flatMap(({ table, partitions }) => {
+        const own = opened.tables[table];
+        if (own === undefined || own.partitions === partitions) return [];
+        return [{ worker: worker.workerId, table: own.name, partitions, own: own.partitions }];
+      }),
+    );
   }
 
   /** Other workers, not in drain, that announce each partition of a table as ready. */

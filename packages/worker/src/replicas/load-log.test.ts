@@ -88,3 +88,17 @@ test("a worker that no partition is placed on says so once", async () => {
     { workerId: "w0" },
   ]);
 });
+
+test("a worker that was told another size of partitions is named, once", async () => {
+  const { log, of } = logged();
+  const cluster = new FakeCluster();
+  cluster.setVersions({ 1: [fakeTable("movies", 8, 100)] });
+  cluster.add("w0", {}, log);
+  cluster.add("w1", { directories: new Map([["/m/1", [fakeTable("movies", 4, 200)]]]) });
+
+  await cluster.run(2000);
+
+  expect(
+    of("another worker cuts tables otherwise: give all workers the same --partition-bytes"),
+  ).toMatchObject([{ worker: "w1", table: "movies", partitions: 4, ownPartitions: 8 }]);
+});

@@ -69,6 +69,8 @@ export class ReplicaControl {
   #quietAtMs = 0;
   /** Until then nobody wonders why no partition is placed here; `Infinity` once it has been said. */
   #unplacedUntilMs: number;
+  /** Workers that cut tables otherwise and have been told of. */
+  readonly #cutsTold = new Set<WorkerId>();
   #isDraining = false;
   #coveredSinceMs: number | undefined;
   #isClosed = false;
@@ -177,6 +179,7 @@ export class ReplicaControl {
     this.#wakeAt(plan.wakeAtMs, nowMs);
     for (const effect of plan.effects) void this.#run(effect);
     this.#warnUnplaced(nowMs);
+    this.#warnCuts();
     this.#dependencies.onChange();
   }
 
@@ -220,6 +223,24 @@ export class ReplicaControl {
     const { workerId } = this.#settings;
     const { log } = this.#dependencies.environment;
     log.warn("no partitions are placed on this worker: is its id in the list?", { workerId });
+  }
+
+  /** Replicas of tables that are cut otherwise are nobody's replicas: the version is never complete. */
+  #warnCuts(): void {
+    for (const held of this.#set.versions.values()) {
+      const opened = openedOf(held);
+      if (opened === undefined) continue;
+      const { model, version } = held;
+      const key = { model, version, fingerprint: opened.fingerprint };
+      for (const { worker, table, partitions, own } of this.#cluster.otherCutsOf(key, opened)) {
+        if (this.#cutsTold.has(worker)) continue;
+        this.#cutsTold.add(worker);
+        this.#dependencies.environment.log.error(
+          "another worker cuts tables otherwise: give all workers the same --partition-bytes",
+          { worker, model, version, table, partitions, ownPartitions: own },
+        );
+      }
+    }
   }
 
   #facts(models: readonly FoundModel[], nowMs: number): ReplicaFacts {
