@@ -30,11 +30,14 @@ export interface RouterSettings extends RequestLimits {
    * take until a second one is asked: it is busy, and most likely so are the others.
    */
   readonly busyTimeoutMs: number;
-  /** Default true. A second replica is asked when the first is slower than its peers usually are. */
+  /** Default true. A second replica is asked when the first is slower than its peers ever are. */
   readonly hedge: boolean;
   /** Default 2 ms. Lower hedges ordinary jitter. */
   readonly hedgeDelayMinMs: number;
-  /** Default 50 ms. Higher lets a slow worker cost more before it is helped. */
+  /**
+   * Default 50 ms. Higher lets a slow worker cost more before it is helped. Where all workers often take
+   * longer than this, hedges wait longer too.
+   */
   readonly hedgeDelayMaxMs: number;
   /** Default 0.1. Second attempts per first attempt over 10 s; more amplifies an overload. */
   readonly secondAttemptRatio: number;

@@ -1,5 +1,5 @@
 // How long a worker usually takes: the last 256 answers within 10 s. The hedge delay for a question
-// follows the percentile of the *other* replicas, because a slow worker drags its own up and would
+// follows the percentiles of the *other* replicas, because a slow worker drags its own up and would
 // never be hedged (CASSANDRA-14293).
 
 import type { Clock } from "@winnow/core";
@@ -8,13 +8,19 @@ const SAMPLES_MAX = 256;
 const WINDOW_MS = 10_000;
 const REFRESH_MS = 250;
 
+/** Percentiles of answer times, ms. */
+export interface LatencyPercentiles {
+  readonly p95Ms: number;
+  readonly p99Ms: number;
+}
+
 /** The recent answer times of one worker. */
 export class LatencyWindow {
   readonly #clock: Clock;
   readonly #elapsedMs = new Float64Array(SAMPLES_MAX);
   readonly #atMs = new Float64Array(SAMPLES_MAX).fill(Number.NEGATIVE_INFINITY);
   #next = 0;
-  #percentileMs: number | undefined;
+  #percentiles: LatencyPercentiles | undefined;
   #sortedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(clock: Clock) {
@@ -28,16 +34,17 @@ export class LatencyWindow {
     this.#next = (this.#next + 1) % SAMPLES_MAX;
   }
 
-  /** The 95th percentile in ms, at most 250 ms old; `undefined` without recent answers. */
-  percentile95Ms(): number | undefined {
+  /** At most 250 ms old; `undefined` without recent answers. */
+  percentiles(): LatencyPercentiles | undefined {
     const nowMs = this.#clock.nowMs();
     if (nowMs - this.#sortedAtMs >= REFRESH_MS) {
       const recent = this.#elapsedMs
         .filter((_, at) => nowMs - this.#atMs[at]! <= WINDOW_MS)
         .toSorted();
-      this.#percentileMs = recent[Math.min(recent.length - 1, Math.floor(recent.length * 0.95))];
+      const at = (share: number): number => recent[Math.floor((recent.length - 1) * share)]!;
+      this.#percentiles = recent.length === 0 ? undefined : { p95Ms: at(0.95), p99Ms: at(0.99) };
       this.#sortedAtMs = nowMs;
     }
-    return this.#percentileMs;
+    return this.#percentiles;
   }
 }
