@@ -3,9 +3,9 @@
 // by asking a process, and for the bundle that is made of them (packages/winnow/scripts/bundle.mjs), by
 // reading it.
 
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { existsSync, readFileSync, readdirSync } from "node:fs";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, mkdtemp, readFile, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { writeRetrievalModel } from "@winnow/model";
@@ -15,6 +15,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 const script = path.resolve(import.meta.dirname, "../packages/winnow/dist/main.js");
 
 const bundle = path.resolve(import.meta.dirname, "../packages/winnow/dist/bundle");
+
+const utf8 = { encoding: "utf8" } as const;
 
 /** Loaded before anything else in a process: tells its parent, when asked, which packages are there. */
 const SPY = `
@@ -125,6 +127,34 @@ describe.skipIf(!existsSync(bundle))("of the bundle (needs a build)", () => {
   test.each(["compute-thread.js", "reader-thread.js"])("%s has no foreign package", (thread) => {
     expect([...packagesOf(thread)]).toEqual([]);
   });
+});
+
+test("the bundle is run unless one of the packages was compiled after it", async () => {
+  const root = await mkdtemp(path.join(tmpdir(), "winnow-bundle-"));
+  const at = (name: string): string => path.join(root, "packages", name);
+  const write = async (name: string, text: string, seconds: number): Promise<void> => {
+    await mkdir(path.dirname(at(name)), { recursive: true });
+    await writeFile(at(name), text);
+    await utimes(at(name), seconds, seconds);
+  };
+  const run = (): string => execFileSync(process.execPath, [at("winnow/bin/winnow.js")], utf8);
+  await write("winnow/package.json", '{ "type": "module" }', 1);
+  await write("winnow/bin/winnow.js", "", 1);
+  await copyFile(
+    path.resolve(import.meta.dirname, "../packages/winnow/bin/winnow.js"),
+    at("winnow/bin/winnow.js"),
+  );
+  await write("winnow/dist/main.js", "process.stdout.write('modules')", 1);
+  await write("core/dist/tsconfig.tsbuildinfo", "", 100);
+
+  const without = run();
+  await write("winnow/dist/bundle/main.js", "process.stdout.write('bundle')", 100);
+  const made = run();
+  await write("core/dist/tsconfig.tsbuildinfo", "", 101);
+  const outdated = run();
+  await rm(root, { recursive: true });
+
+  expect([without, made, outdated]).toEqual(["modules", "bundle", "modules"]);
 });
 
 function amongThem(packages: readonly string[], ...names: readonly string[]): string[] {
