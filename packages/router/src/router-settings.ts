@@ -59,6 +59,11 @@ export interface RouterSettings extends RequestLimits {
   readonly pingIntervalMs: number;
   /** Default 500 ms. The same for a worker that is not in doubt and that nobody asks anything. */
   readonly idlePingIntervalMs: number;
+  /**
+   * Default 1500 ms. It doubles up to here while the worker stays at rest. More notices a worker later that
+   * falls silent before anybody asks it; beyond 2000 ms members of a fixed list are asked beside the pings.
+   */
+  readonly idlePingIntervalMsMax: number;
   /** Default 3. Unanswered pings until a worker is asked only when nobody else can answer. */
   readonly suspectAfterMisses: number;
   /** Default 20. Unanswered pings until the stream is closed and opened anew. */
@@ -193,6 +198,7 @@ const DEFAULTS: RouterSettings = {
   replanWaitMs: 250,
   pingIntervalMs: 100,
   idlePingIntervalMs: 500,
+  idlePingIntervalMsMax: 1500,
   suspectAfterMisses: 3,
   closeAfterMisses: 20,
   suspectMs: 1000,

@@ -55,7 +55,7 @@ describe("suspicion", () => {
     ]);
   });
 
-  test("a worker nobody asks is pinged every half second", () => {
+  test("a worker nobody asks is pinged after half a second, then ever more seldom, until it is asked", () => {
     const on = peerAndWorker();
     const answered = (): void => {
       tick(on, 1);
@@ -63,8 +63,12 @@ describe("suspicion", () => {
     };
 
     for (let each = 0; each < 51; each += 1) answered();
+    const atRest = on.worker.pings;
+    on.peer.ask(question, { onReply: () => undefined, onDoubt: () => undefined });
+    for (let each = 0; each < 5; each += 1) answered();
 
-    expect(on.worker.pings).toBe(11);
+    // At 0.1, 0.6, 1.6, 3.1 and 4.6 s; then with the question, which is answered, and the tick after it.
+    expect([atRest, on.worker.pings]).toEqual([5, 7]);
   });
 
   test("a worker under load is pinged with its first question and every tick", () => {

@@ -8,7 +8,7 @@
 //                      ▲                          │ failed
 //                      └──────────────────────────┘
 //
-// Pings go out with every tick while questions are asked or one is unanswered, seldom otherwise; the
+// Pings go out with every tick while questions are asked or one is unanswered, and ever more seldom otherwise; the
 // first question after a rest takes a ping along.
 //
 // Neither suspicion nor ejection forbids anything: an untrusted worker is asked last, so the last
@@ -60,6 +60,8 @@ export class WorkerPeer {
   #heard = true;
   #pingedAtMs = Number.NEGATIVE_INFINITY;
   #isIdle = true;
+  /** Pings in a row that found the worker at rest. */
+  #restedPings = 0;
   #misses = 0;
   #stalled = false;
   #queueRows = 0;
@@ -206,14 +208,24 @@ export class WorkerPeer {
    */
   tick(): void {
     if (!this.#connected || this.#channel === undefined) return;
-    const { pingIntervalMs, idlePingIntervalMs } = this.#settings;
+    const { pingIntervalMs } = this.#settings;
     const nowMs = this.#environment.clock.nowMs();
     const sincePingMs = nowMs - this.#pingedAtMs;
     // A question sends a ping between two ticks: half an interval is soon enough to miss its answer.
     this.#countMiss(sincePingMs >= pingIntervalMs / 2);
     const isResting = this.#heard && this.#isIdle && !this.#silent;
     this.#isIdle = this.#waiting.size === 0;
-    if (!isResting || sincePingMs >= idlePingIntervalMs) this.#ping(nowMs);
+    if (!isResting) this.#restedPings = 0;
+    else if (sincePingMs < this.#restMs) return;
+    else this.#restedPings += 1;
+    this.#ping(nowMs);
+  }
+
+  /** Between two pings at rest: longer with each that was answered. */
+  get #restMs(): number {
+    const { idlePingIntervalMs, idlePingIntervalMsMax } = this.#settings;
+    const doublings = Math.min(Math.max(0, this.#restedPings - 1), 16);
+    return Math.min(idlePingIntervalMsMax, idlePingIntervalMs * 2 ** doublings);
   }
 
   #countMiss(mayCount: boolean): void {
