@@ -106,6 +106,18 @@ describe("partitions that have just lost every replica", () => {
     expect(bench.clock.pendingTimers).toBe(0);
   });
 
+  test("L1: requests that began without them go on with the table that has them again", async () => {
+    const bench = await lost();
+    const scope = bench.scope();
+    bench.announce(bench.workers[0]!);
+    await bench.clock.advanceSettled(20);
+    const vectors = bench.vectors(2);
+
+    const found = bench.search({ vectors, k: 5 }, scope);
+
+    expect(plain(await bench.settle(found))).toEqual(bench.expected(vectors, 5));
+  });
+
   test("wait no longer than 250 ms from the loss, all together", async () => {
     const bench = await lost();
     const vectors = bench.vectors(1);

@@ -181,14 +181,17 @@ function isLostFor(table: RoutedTable | undefined, question: TableQuestion): boo
   return question.partitions.some((partition) => (table?.replicas[partition] ?? []).length === 0);
 }
 
-/** The table after one that has just lost partitions, for requests that do not take what there is. */
+/**
+ * The table after one that lacks partitions: the one in use by now, if it has them; where they have just
+ * been lost, a later one, for requests that do not take what there is.
+ */
 async function tableAfterLoss(
   parts: TableQueryParts,
   question: TableQuestion,
   scope: RequestScope,
 ): Promise<RoutingTable | undefined> {
   const waitMs = question.allowPartial ? 0 : parts.tables.lossWaitMs(scope.version);
-  return waitMs > 0 ? await laterTable(parts, question, { scope, waitMs }) : undefined;
+  return await laterTable(parts, question, { scope, waitMs });
 }
 
 function laterTable(

@@ -71,6 +71,7 @@ export class Routing implements LaterTables {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason as Error);
       if (this.#table.generation > after && accept(this.#table)) return resolve(this.#table);
+      if (waitMs <= 0) return resolve(undefined);
       const { clock } = this.#parts.environment;
       const stop = (): void => {
         clock.clearTimer(timer);
