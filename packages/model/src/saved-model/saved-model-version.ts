@@ -3,12 +3,7 @@
 // be served, because a client would find out too late.
 
 import { WinnowError } from "@winnow/core";
-import type {
-  ModelProgram,
-  SignatureProgram,
-  Vocabulary,
-  WarmUpRequest,
-} from "@winnow/core";
+import type { ModelProgram, SignatureProgram, Vocabulary, WarmUpRequest } from "@winnow/core";
 import type { BoundFile, ModelVersion, PartitionReader } from "../model-version.ts";
 import { openGraphSources } from "./graph/graph-sources.ts";
 import type { GraphSources } from "./graph/graph-sources.ts";
