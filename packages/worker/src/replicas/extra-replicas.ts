@@ -7,6 +7,9 @@
 // will need: a swap never has to wait for one of them to be given up. Tables that are cut get none: their
 // workers share each query's work, and more replicas would not let them scan less.
 
+import { isSameVersion } from "@winnow/cluster";
+import type { VersionKey } from "@winnow/core";
+
 import type { OpenedVersion } from "../compute/compute.ts";
 import { Assignment, occupiedBytesOf } from "./assignment.ts";
 import type { ReplicaFacts } from "./replica-facts.ts";
@@ -23,6 +26,8 @@ export type ExtraFacts = Pick<
   | "capacityBytes"
   | "extraMemoryRatio"
   | "hasExtras"
+  | "serving"
+  | "isComplete"
 >;
 
 /** Replica keys by content id; contents without any are left out. */
@@ -68,13 +73,13 @@ function bytesForExtras(set: ReplicaSet, facts: ExtraFacts): number {
   return Math.min(extraMemoryRatio * capacityBytes, capacityBytes - reservedBytes);
 }
 
-/** Tables that are not cut and not intended here, of contents that are whole and sound here. */
+/** Tables that are not cut and not intended here, of contents that serve or are whole everywhere. */
 function candidatesOf(set: ReplicaSet, facts: ExtraFacts): readonly Candidate[] {
   return wantedContents(set, facts).flatMap(({ held, opened }) => {
     if (!facts.hasExtras(held.model)) return [];
     if (held.isDoubted || held.isLeft || held.trouble !== undefined) return [];
     const assignment = new Assignment(held, opened, facts);
-    if (!assignment.isLoaded(held)) return [];
+    if (!assignment.isLoaded(held) || !isSound(assignment.key, facts)) return [];
     const intended = new Set(assignment.intended());
     return opened.tables
       .flatMap(({ partitions }, table) => {
@@ -84,6 +89,12 @@ function candidatesOf(set: ReplicaSet, facts: ExtraFacts): readonly Candidate[] 
       })
       .toSorted((a, b) => a.bytes - b.bytes || a.key - b.key);
   });
+}
+
+/** A content whose replicas nobody has found to be wrong: others are judged first. */
+function isSound(key: VersionKey, { serving, isComplete }: ExtraFacts): boolean {
+  const current = serving.get(key.model);
+  return (current !== undefined && isSameVersion(current, key)) || isComplete(key);
 }
 
 /** Opened contents that are wanted, the most important first. */
