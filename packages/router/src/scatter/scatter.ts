@@ -35,13 +35,16 @@ export interface ScatterParts {
   readonly limiter: { readonly waiting: number };
 }
 
+/** Searches in a row that take the same plan: what comes together travels and is scanned together. */
+const SEARCHES_PER_TURN = 8;
+
 /** Whose turn it is among the plans of a table. */
 export class PlanTurns {
-  #turn = 0;
+  #searches = 0;
 
   next(): number {
-    this.#turn = (this.#turn + 1) % Number.MAX_SAFE_INTEGER;
-    return this.#turn;
+    this.#searches = (this.#searches + 1) % Number.MAX_SAFE_INTEGER;
+    return Math.floor(this.#searches / SEARCHES_PER_TURN);
   }
 }
 
