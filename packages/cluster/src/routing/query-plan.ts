@@ -62,6 +62,8 @@ interface Plan {
   readonly assigned: readonly Set<number>[];
   /** Partitions each worker has been given by the plans before: of equals the least is taken. */
   readonly totals: readonly number[];
+  /** Partitions that have a replica ÷ workers, rounded up: the busiest worker has no fewer. */
+  readonly meanLoad: number;
   /** Partitions of the busiest worker. */
   loadMax: number;
 }
@@ -73,6 +75,7 @@ function planOnce(options: readonly (readonly number[])[], totals: number[], tur
     chosen: Array.from({ length: options.length }, () => -1),
     assigned: totals.map(() => new Set()),
     totals,
+    meanLoad: Math.ceil(options.filter(({ length }) => length > 0).length / totals.length),
     loadMax: 0,
   };
   // Another first partition each time: who comes first chooses among more.
@@ -113,9 +116,11 @@ function reachLeastLoaded(plan: Plan, partition: number): Reach {
   const received = new Map<number, number>();
   const waiting = [partition];
   const leastLoad = plan.assigned.reduce((least, { size }) => Math.min(least, size), Infinity);
+  // Somebody scans at least the mean: who is below that need not be the least loaded.
+  const enough = Math.max(leastLoad, plan.meanLoad - 1);
   let target = -1;
   for (let next = 0; next < waiting.length; next += 1) {
-    if (target >= 0 && plan.assigned[target]!.size <= leastLoad) break;
+    if (target >= 0 && plan.assigned[target]!.size <= enough) break;
     const moved = waiting[next]!;
     for (const worker of plan.options[moved]!) {
       if (received.has(worker)) continue;
