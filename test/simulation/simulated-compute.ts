@@ -4,9 +4,8 @@
 import { createReferenceAccelerator } from "@winnow/accelerator";
 import type { Accelerator, LoadShape, Resident, TopKQuery } from "@winnow/accelerator";
 import { WinnowError } from "@winnow/core";
-import type { Timer, TopKBlock } from "@winnow/core";
+import type { ThreadPort, Timer, TopKBlock } from "@winnow/core";
 import type { ModelVersion } from "@winnow/model";
-import type { ComputePort } from "../../packages/worker/src/compute/compute-channel.ts";
 import { serveCompute } from "../../packages/worker/src/compute/compute-channel.ts";
 import { ComputeClient } from "../../packages/worker/src/compute/compute-client.ts";
 import { ComputeHost } from "../../packages/worker/src/compute/compute-host.ts";
@@ -148,9 +147,9 @@ export function simulatedCompute(
 }
 
 /** Two ends of a channel between threads of one process. */
-function ports(process: SimulatedProcess): readonly [ComputePort, ComputePort] {
+function ports(process: SimulatedProcess): readonly [ThreadPort, ThreadPort] {
   const listeners: ((message: unknown) => void)[][] = [[], []];
-  const end = (own: number): ComputePort => ({
+  const end = (own: number): ThreadPort => ({
     on: (_event, listener) => listeners[own]!.push(listener),
     postMessage: (message, transfer) => {
       const sent: unknown = structuredClone(message, { transfer: [...transfer] });

@@ -1,12 +1,12 @@
-// The messages between the dense engine and its thread. Each request has one answer with the same
-// id. The memory of tensors is transferred, so the sender loses it.
+// What the dense engine and its thread say to each other. The memory of tensors is transferred, so
+// the sender loses it.
 
-import type { ErrorCode, Tensor } from "@winnow/core";
+import type { Tensor } from "@winnow/core";
 
 /** A tensor, and its name in the model. */
 export type NamedTensor = readonly [name: string, tensor: Tensor];
 
-/** A request to the thread. */
+/** A request to the thread; a run is answered with its outputs, others with none. */
 export type DenseRequest =
   | { readonly kind: "load"; readonly model: number; readonly onnx: Uint8Array }
   | {
@@ -16,25 +16,6 @@ export type DenseRequest =
       readonly outputs: readonly string[];
     }
   | { readonly kind: "release"; readonly model: number };
-
-/** A request with its id. */
-export interface DenseRequestFrame {
-  readonly id: number;
-  readonly request: DenseRequest;
-}
-
-/** An error in a form that can be sent between threads. */
-interface DenseProblem {
-  readonly code: ErrorCode;
-  readonly message: string;
-}
-
-/** The answer to one request: the outputs of a run (none of other requests), or what went wrong. */
-export interface DenseAnswerFrame {
-  readonly id: number;
-  readonly outputs?: readonly NamedTensor[];
-  readonly problem?: DenseProblem;
-}
 
 /** How the thread is set up. */
 export interface DenseThreadSettings {

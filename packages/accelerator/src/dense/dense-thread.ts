@@ -2,15 +2,10 @@
 // nothing else: it handles requests in order, one at a time. It ends when its port closes.
 
 import { parentPort, workerData } from "node:worker_threads";
-import type { Dtype, Tensor } from "@winnow/core";
+import { WinnowError, answerCalls } from "@winnow/core";
+import type { Dtype, Tensor, ThreadAnswer } from "@winnow/core";
 import { buffersOf } from "./dense-messages.ts";
-import type {
-  DenseAnswerFrame,
-  DenseRequest,
-  DenseRequestFrame,
-  DenseThreadSettings,
-  NamedTensor,
-} from "./dense-messages.ts";
+import type { DenseRequest, DenseThreadSettings, NamedTensor } from "./dense-messages.ts";
 import { onnxRuntime } from "./onnx-runtime.ts";
 import type { OnnxSession, OnnxTensor } from "./onnx-runtime.ts";
 
@@ -19,23 +14,24 @@ const LOG_FATAL_ONLY = 4;
 
 const settings = workerData as DenseThreadSettings;
 const sessions = new Map<number, OnnxSession>();
-let last: Promise<void> = Promise.resolve();
+let last: Promise<unknown> = Promise.resolve();
 
-parentPort?.on("message", (frame: DenseRequestFrame) => {
-  last = last.then(() => respond(frame));
+if (parentPort === null) throw new RangeError("this file runs in a thread");
+answerCalls<DenseRequest>(parentPort, {
+  perform(request) {
+    const answered = last.then(() => respond(request));
+    last = answered.catch(() => undefined);
+    return answered;
+  },
 });
 
-async function respond({ id, request }: DenseRequestFrame): Promise<void> {
+async function respond(request: DenseRequest): Promise<ThreadAnswer> {
   try {
     const outputs = await handle(request);
-    answer({ id, outputs });
+    return { value: outputs, transfer: buffersOf(outputs) };
   } catch (error) {
-    answer({ id, problem: { code: "INVALID_ARGUMENT", message: messageOf(error) } });
+    throw new WinnowError("INVALID_ARGUMENT", messageOf(error), { cause: error });
   }
-}
-
-function answer(frame: DenseAnswerFrame): void {
-  parentPort?.postMessage(frame, buffersOf(frame.outputs ?? []));
 }
 
 async function handle(request: DenseRequest): Promise<readonly NamedTensor[]> {

@@ -3,12 +3,11 @@
 // thread and loads the models again.
 
 import { Worker } from "node:worker_threads";
-import { WinnowError, excerpt } from "@winnow/core";
+import { ThreadLink, WinnowError, entryBeside, excerpt } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import type { DenseEngine, DenseModel } from "../dense-engine.ts";
-import { detachedCopy } from "./dense-messages.ts";
+import { buffersOf, detachedCopy } from "./dense-messages.ts";
 import type { DenseRequest, DenseThreadSettings, NamedTensor } from "./dense-messages.ts";
-import { ThreadLink } from "./thread-link.ts";
 
 /** Options of `createDenseEngine`. */
 export interface DenseEngineOptions {
@@ -32,15 +31,9 @@ export function createDenseEngine(
   return new OnnxEngine({ queueRunsMax, start: () => start({ threads }) });
 }
 
-/**
- * The compiled thread, also when this file runs from source: Node 20 cannot run TypeScript.
- *
- * @internal tests call it
- */
+/** @internal tests call it */
 export function startDenseThread(settings: DenseThreadSettings): Worker {
-  const isSource = import.meta.url.endsWith(".ts");
-  const file = isSource ? "../../dist/dense/dense-thread.js" : "./dense-thread.js";
-  return new Worker(new URL(file, import.meta.url), {
+  return new Worker(entryBeside(import.meta.url, "dense-thread"), {
     name: "winnow-dense",
     workerData: settings,
     execArgv: [],
@@ -62,7 +55,7 @@ class OnnxEngine implements DenseEngine {
   /** Models by their number on the thread. */
   readonly #models = new Map<number, LoadedModel>();
   #nextModel = 0;
-  #link: ThreadLink | undefined;
+  #link: ThreadLink<DenseRequest> | undefined;
   #restored: Promise<unknown> = Promise.resolve();
   #runs = 0;
   #isClosed = false;
@@ -90,9 +83,9 @@ class OnnxEngine implements DenseEngine {
     await this.#link?.close();
   }
 
-  async #load(link: ThreadLink, model: number, onnx: Uint8Array): Promise<void> {
+  async #load(link: ThreadLink<DenseRequest>, model: number, onnx: Uint8Array): Promise<void> {
     try {
-      await link.ask({ kind: "load", model, onnx });
+      await link.call({ kind: "load", model, onnx });
     } catch (error) {
       if (!(error instanceof WinnowError) || error.code !== "INVALID_ARGUMENT") throw error;
       const message = `Cannot load a dense part of ${onnx.length} bytes: ${excerpt(error.message)}`;
@@ -124,7 +117,9 @@ class OnnxEngine implements DenseEngine {
 
   async #ask(request: DenseRequest): Promise<readonly NamedTensor[]> {
     const link = await this.#openLink();
-    return link.ask(request);
+    return link.call(request, {
+      transfer: request.kind === "run" ? buffersOf(request.inputs) : [],
+    });
   }
 
   async #release(model: number): Promise<void> {
@@ -132,7 +127,7 @@ class OnnxEngine implements DenseEngine {
     this.#models.delete(model);
     await Promise.allSettled(underWay);
     // A thread that has ended holds no model.
-    if (this.#link?.isEnded === false) await this.#link.ask({ kind: "release", model });
+    if (this.#link?.isEnded === false) await this.#link.call({ kind: "release", model });
   }
 
   #loaded(model: number): LoadedModel {
@@ -143,10 +138,10 @@ class OnnxEngine implements DenseEngine {
   }
 
   /** A link whose thread has loaded every model. */
-  async #openLink(): Promise<ThreadLink> {
+  async #openLink(): Promise<ThreadLink<DenseRequest>> {
     if (this.#isClosed) throw closed();
     if (this.#link === undefined || this.#link.isEnded) {
-      const link = new ThreadLink(this.#settings.start());
+      const link = new ThreadLink<DenseRequest>(this.#settings.start(), { ended: threadEnded });
       this.#link = link;
       const loads = Array.from(this.#models, ([model, { onnx }]) => this.#load(link, model, onnx));
       this.#restored = Promise.allSettled(loads);
@@ -155,6 +150,10 @@ class OnnxEngine implements DenseEngine {
     await this.#restored;
     return link;
   }
+}
+
+function threadEnded(cause?: unknown): WinnowError {
+  return new WinnowError("UNAVAILABLE", "The thread that runs dense parts ended", { cause });
 }
 
 function closed(): WinnowError {

@@ -2,17 +2,14 @@
 
 import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { entryBeside } from "@winnow/core";
 import type { GpuSurvey } from "./gpu-survey.ts";
 
 /** Drivers may take seconds to start; software devices compile slowly. */
 const SURVEY_MS_MAX = 60_000;
 const SAID_CHARACTERS = 1024;
 
-/** The compiled entry, also when this file runs from source: Node 20 cannot run TypeScript. */
-const ENTRY = new URL(
-  import.meta.url.endsWith(".ts") ? "../../dist/gpu/survey-process.js" : "./survey-process.js",
-  import.meta.url,
-);
+const ENTRY = entryBeside(import.meta.url, "survey-process");
 
 /** The survey that the process at `entry` sends, or why it sent none. Never rejects. */
 export function startGpuSurvey(entry: URL = ENTRY): Promise<GpuSurvey> {

@@ -1,13 +1,13 @@
-// The border between the event loop and the compute thread: numbered requests one way, answers the
-// other, arrays transferred. Both ends live in this file, so that they cannot drift apart. Every
-// answer also carries the memory figures, so that nobody has to ask for them.
+// The border between the event loop and the compute thread: what can be asked, which memory goes
+// along, and how it is answered. Every answer also carries the memory figures, so that nobody has to
+// ask for them.
 
-import { WinnowError, toWinnowError } from "@winnow/core";
+import { answerCalls, transferOf } from "@winnow/core";
+import type { ThreadPort, ThreadProblem } from "@winnow/core";
 
 import type { ComputeHost } from "./compute-host.ts";
 import type {
   ComputeMemory,
-  ComputeProblem,
   ContentHandle,
   LookupBatch,
   LookupBatchAnswer,
@@ -18,12 +18,6 @@ import type {
   VersionDirectory,
 } from "./compute.ts";
 import { buffersOf } from "./packed-keys.ts";
-
-/** One end of a message channel: a MessagePort, or a Worker seen from outside. */
-export interface ComputePort {
-  postMessage(message: unknown, transfer: readonly ArrayBuffer[]): void;
-  on(event: "message", listener: (message: unknown) => void): unknown;
-}
 
 /** What can be asked. */
 export type ComputeRequest =
@@ -40,49 +34,19 @@ export type ComputeRequest =
   | { readonly kind: "lookup"; readonly batch: LookupBatch }
   | { readonly kind: "shutdown" };
 
-/** From the event loop: a request, or the cancellation of one. */
-type ToCompute =
-  { readonly id: number; readonly request: ComputeRequest } | { readonly cancel: number };
-
-/** From the compute thread. */
-export interface FromCompute {
-  readonly id: number;
-  readonly memory: ComputeMemory;
-  readonly value?: unknown;
-  readonly problem?: ComputeProblem;
-}
-
-/** From the compute thread, unasked: its device is lost. */
-export interface DeviceLoss {
-  readonly lost: ComputeProblem;
-}
+/** Said beside the answers: the memory figures with each, and unasked that the device is lost. */
+export type ComputeAside = { readonly memory: ComputeMemory } | { readonly lost: ThreadProblem };
 
 /** Answers requests that arrive on a port, until it is closed. */
-export function serveCompute(port: ComputePort, host: ComputeHost): void {
-  void host.lost.then(({ code, message }) => port.postMessage({ lost: { code, message } }, []));
-  const running = new Map<number, AbortController>();
-  const answer = async (id: number, request: ComputeRequest): Promise<void> => {
-    const controller = new AbortController();
-    running.set(id, controller);
-    try {
-      const value = await perform(host, request, controller.signal);
-      port.postMessage({ id, memory: host.memory, value }, answerBuffers(request.kind, value));
-    } catch (error) {
-      const { code, message } = toWinnowError(error);
-      port.postMessage({ id, memory: host.memory, problem: { code, message } }, []);
-    } finally {
-      running.delete(id);
-    }
-  };
-  port.on("message", (message) => {
-    const received = message as ToCompute;
-    if ("cancel" in received) {
-      const reason = new WinnowError("CANCELLED", "Nobody waits for this answer");
-      running.get(received.cancel)?.abort(reason);
-    } else {
-      void answer(received.id, received.request); // Never rejects: failures are answers.
-    }
+export function serveCompute(port: ThreadPort, host: ComputeHost): void {
+  const tell = answerCalls<ComputeRequest, ComputeAside>(port, {
+    perform: async (request, signal) => {
+      const value = await perform(host, request, signal);
+      return { value, transfer: answerBuffers(request.kind, value) };
+    },
+    aside: () => ({ memory: host.memory }),
   });
+  void host.lost.then(({ code, message }) => tell({ lost: { code, message } }));
 }
 
 async function perform(
@@ -115,10 +79,10 @@ export function requestBuffers(request: ComputeRequest): ArrayBuffer[] {
   if (request.kind === "topK") {
     const { asks, vectors, target } = request.batch;
     const excluded = asks.flatMap((ask) => ask.excluded.flatMap(buffersOf));
-    return unique([vectors.buffer, target.partitions.buffer, ...excluded]);
+    return transferOf([vectors.buffer, target.partitions.buffer, ...excluded]);
   }
   if (request.kind === "lookup") {
-    return unique(request.batch.asks.flatMap(({ keys }) => buffersOf(keys)));
+    return transferOf(request.batch.asks.flatMap(({ keys }) => buffersOf(keys)));
   }
   return [];
 }
@@ -128,18 +92,14 @@ function answerBuffers(kind: ComputeRequest["kind"], value: unknown): ArrayBuffe
     const { block, ids } = value as TopKScan;
     const { counts, scores, rows } = block;
     const buffers = [counts.buffer, scores.buffer, rows.buffer];
-    return unique(ids === undefined ? buffers : [...buffers, ...buffersOf(ids)]);
+    return transferOf(ids === undefined ? buffers : [...buffers, ...buffersOf(ids)]);
   }
-  if (kind === "lookup") return unique((value as LookupBatchAnswer).parts.flatMap(vectorBuffer));
+  if (kind === "lookup")
+    return transferOf((value as LookupBatchAnswer).parts.flatMap(vectorBuffer));
   if (kind === "program") return [(value as Uint8Array).buffer as ArrayBuffer];
   return [];
 }
 
 function vectorBuffer(part: LookupPart): ArrayBufferLike[] {
   return "vectors" in part ? [part.vectors.buffer] : [];
-}
-
-/** Each buffer once: transferring one twice is refused. */
-function unique(buffers: readonly ArrayBufferLike[]): ArrayBuffer[] {
-  return [...new Set(buffers as readonly ArrayBuffer[])];
 }

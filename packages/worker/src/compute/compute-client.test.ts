@@ -180,7 +180,7 @@ describe("the compute side", () => {
     let answer: (message: unknown) => void = () => undefined;
     const client = new ComputeClient({
       port: {
-        postMessage: (message) => answer({ ...(message as object), memory }),
+        postMessage: (message) => answer({ ...(message as object), aside: { memory } }),
         on: (_, listener) => (answer = listener),
       },
       progress: new ProgressCounter(),

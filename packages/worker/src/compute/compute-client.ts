@@ -2,17 +2,16 @@
 // the port ends unasked, or says that its device is lost, every request under way and every later
 // one fails with UNAVAILABLE.
 
-import { WinnowError, settledWithin } from "@winnow/core";
-import type { Clock } from "@winnow/core";
+import { ThreadCaller, WinnowError, settledWithin } from "@winnow/core";
+import type { Clock, ThreadPort, ThreadProblem } from "@winnow/core";
 
 import { requestBuffers } from "./compute-channel.ts";
-import type { ComputePort, ComputeRequest, DeviceLoss, FromCompute } from "./compute-channel.ts";
+import type { ComputeAside, ComputeRequest } from "./compute-channel.ts";
 import type {
   Compute,
   ComputeDevice,
   ComputeFailure,
   ComputeMemory,
-  ComputeProblem,
   ContentHandle,
   LoadedReplica,
   LookupBatch,
@@ -27,15 +26,9 @@ import type {
 import type { ProgressCounter } from "./progress-counter.ts";
 import { joinAsks, partsOf } from "./top-k-parts.ts";
 
-interface PendingRequest {
-  // The value is what the request asked for: both ends of the channel are typed by its kind.
-  resolve(value: never): void;
-  reject(error: Error): void;
-}
-
 /** What a client is made of. */
 export interface ComputeClientParts {
-  readonly port: ComputePort;
+  readonly port: ThreadPort;
   readonly progress: ProgressCounter;
   readonly device: ComputeDevice;
   readonly memory: ComputeMemory;
@@ -50,9 +43,8 @@ const SHUTDOWN_MS_MAX = 2000;
 export class ComputeClient implements Compute {
   readonly device: ComputeDevice;
   readonly #parts: ComputeClientParts;
-  readonly #requests = new Map<number, PendingRequest>();
+  readonly #calls: ThreadCaller<ComputeRequest, ComputeAside>;
   #memory: ComputeMemory;
-  #lastId = 0;
   #failure: ComputeFailure | undefined;
   #failureListener: ((failure: ComputeFailure) => void) | undefined;
   #isEnding = false;
@@ -61,10 +53,9 @@ export class ComputeClient implements Compute {
     this.#parts = parts;
     this.device = parts.device;
     this.#memory = parts.memory;
-    parts.port.on("message", (message) => {
-      const received = message as FromCompute | DeviceLoss;
-      if ("lost" in received) this.#loseDevice(received.lost);
-      else this.#receive(received);
+    this.#calls = new ThreadCaller(parts.port, (aside) => {
+      if ("lost" in aside) this.#loseDevice(aside.lost);
+      else this.#memory = aside.memory;
     });
   }
 
@@ -77,7 +68,7 @@ export class ComputeClient implements Compute {
   }
 
   get pending(): number {
-    return this.#requests.size;
+    return this.#calls.pending;
   }
 
   open(from: VersionDirectory, siblings: readonly ContentHandle[]): Promise<OpenedVersion> {
@@ -126,7 +117,7 @@ export class ComputeClient implements Compute {
       await settledWithin(this.#parts.clock, SHUTDOWN_MS_MAX, shutdown);
     }
     await this.#parts.end();
-    this.#rejectAll(new WinnowError("UNAVAILABLE", "The worker is closing"));
+    this.#calls.end(new WinnowError("UNAVAILABLE", "The worker is closing"));
   }
 
   /** The thread has ended; to be called by the code that watches it. */
@@ -136,42 +127,18 @@ export class ComputeClient implements Compute {
   }
 
   /** The device is lost: the thread lives on, but cannot compute any more. */
-  #loseDevice({ code, message }: ComputeProblem): void {
+  #loseDevice({ code, message }: ThreadProblem): void {
     this.#fail({ lost: "device", error: new WinnowError(code, message) });
   }
 
   #fail(failure: ComputeFailure): void {
     if (this.#failure !== undefined || this.#isEnding) return;
     this.#failure = failure;
-    this.#rejectAll(failure.error);
+    this.#calls.end(failure.error);
     this.#failureListener?.(failure);
   }
 
   #ask<Value>(request: ComputeRequest, signal?: AbortSignal): Promise<Value> {
-    if (this.#failure !== undefined) return Promise.reject(this.#failure.error);
-    this.#lastId += 1;
-    const id = this.#lastId;
-    return new Promise<Value>((resolve, reject) => {
-      this.#requests.set(id, { resolve, reject });
-      this.#parts.port.postMessage({ id, request }, requestBuffers(request));
-      const cancel = (): void => {
-        if (this.#requests.has(id)) this.#parts.port.postMessage({ cancel: id }, []);
-      };
-      signal?.addEventListener("abort", cancel, { once: true });
-    });
-  }
-
-  #receive({ id, memory, value, problem }: FromCompute): void {
-    this.#memory = memory;
-    const request = this.#requests.get(id);
-    this.#requests.delete(id);
-    if (problem === undefined) request?.resolve(value as never);
-    else request?.reject(new WinnowError(problem.code, problem.message));
-  }
-
-  #rejectAll(error: Error): void {
-    const requests = [...this.#requests.values()];
-    this.#requests.clear();
-    for (const request of requests) request.reject(error);
+    return this.#calls.call(request, { transfer: requestBuffers(request), signal });
   }
 }

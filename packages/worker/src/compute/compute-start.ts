@@ -3,7 +3,7 @@
 
 import { Worker } from "node:worker_threads";
 
-import { WinnowError, systemClock } from "@winnow/core";
+import { WinnowError, entryBeside, systemClock } from "@winnow/core";
 import type { Logger } from "@winnow/core";
 
 import { ComputeClient } from "./compute-client.ts";
@@ -26,11 +26,7 @@ export interface ComputeSettings {
 /** Starts a compute side. @throws WinnowError when no device can be had */
 export type StartCompute = (settings: ComputeSettings, log: Logger) => Promise<Compute>;
 
-/** The compiled entry. Threads cannot run TypeScript, so the sources start the compiled one too. */
-const ENTRY = new URL(
-  import.meta.url.endsWith(".ts") ? "../../dist/compute/compute-thread.js" : "./compute-thread.js",
-  import.meta.url,
-);
+const ENTRY = entryBeside(import.meta.url, "compute-thread");
 
 /** Starts the compute side in a thread of its own. */
 export async function startComputeThread(settings: ComputeSettings, log: Logger): Promise<Compute> {

@@ -1,8 +1,9 @@
 // What the event loop hands to a new compute thread, and what the thread says when it is ready.
 
 import type { AcceleratorKind } from "@winnow/accelerator";
+import type { ThreadProblem } from "@winnow/core";
 
-import type { ComputeDevice, ComputeMemory, ComputeProblem } from "./compute.ts";
+import type { ComputeDevice, ComputeMemory } from "./compute.ts";
 
 /** Which device to use and how much of it. */
 export interface DeviceSettings {
@@ -36,4 +37,4 @@ export type ComputeHello =
       /** Why the device is not of the kind that was asked for. */
       readonly fallbackReason: string | undefined;
     }
-  | { readonly problem: ComputeProblem };
+  | { readonly problem: ThreadProblem };

@@ -4,7 +4,7 @@
 import { Worker, parentPort, workerData } from "node:worker_threads";
 
 import { createAccelerator } from "@winnow/accelerator";
-import { systemClock, toWinnowError } from "@winnow/core";
+import { entryBeside, systemClock, toWinnowError } from "@winnow/core";
 
 import { serveCompute } from "./compute-channel.ts";
 import { ComputeHost } from "./compute-host.ts";
@@ -37,7 +37,7 @@ async function run(data: ComputeThreadData): Promise<void> {
 
 /** Starts the reader thread. If it dies, so does this thread: the worker cannot load any more. */
 function startReader(settings: ReaderSettings): RemoteModelReader {
-  const thread = new Worker(new URL("./reader-thread.js", import.meta.url), {
+  const thread = new Worker(entryBeside(import.meta.url, "reader-thread"), {
     name: "winnow-reader",
     workerData: settings,
     execArgv: [],

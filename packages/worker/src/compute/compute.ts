@@ -3,7 +3,7 @@
 // interface; the event loop only moves frames. Arrays handed over are transferred, not copied: the
 // sender gives them up.
 
-import type { ErrorCode, Fingerprint, TableSource, TopKBlock, WinnowError } from "@winnow/core";
+import type { Fingerprint, TableSource, ThreadProblem, TopKBlock, WinnowError } from "@winnow/core";
 
 /** A version directory. The number names the directory, not its content, which may be replaced. */
 export interface VersionDirectory {
@@ -136,18 +136,12 @@ export interface LookupBatch {
 }
 
 /** float32 `[keys, dim]` in the order of the keys, or why this ask alone failed. */
-export type LookupPart = { readonly vectors: Float32Array } | { readonly problem: ComputeProblem };
+export type LookupPart = { readonly vectors: Float32Array } | { readonly problem: ThreadProblem };
 
 /** Answers in the order of the asks. */
 export interface LookupBatchAnswer {
   readonly parts: readonly LookupPart[];
   readonly computeUs: number;
-}
-
-/** An error as it crosses the thread border. */
-export interface ComputeProblem {
-  readonly code: ErrorCode;
-  readonly message: string;
 }
 
 /** Memory of the compute side: rows on the device, ids, keys and indexes beside them. */

@@ -1,13 +1,12 @@
-// The border between the compute thread and the reader thread: numbered requests and their answers.
-// Chunks are requested singly and one ahead, so that the next one is read while the device takes
-// the last. Arrays are transferred; those of chunks go back with a later request and are filled
-// again. Both ends live here, so that they cannot drift apart.
+// The border between the compute thread and the reader thread. Chunks are requested singly and one
+// ahead, so that the next one is read while the device takes the last. Arrays are transferred; those
+// of chunks go back with a later request and are filled again. Both ends live here, so that they
+// cannot drift apart.
 
-import { WinnowError, decodeProgram, encodeProgram, toWinnowError } from "@winnow/core";
-import type { KeyedPartition, ModelProgram } from "@winnow/core";
+import { ThreadCaller, answerCalls, decodeProgram, encodeProgram } from "@winnow/core";
+import type { KeyedPartition, ModelProgram, ThreadAnswer, ThreadPort } from "@winnow/core";
 
-import type { ComputePort } from "./compute-channel.ts";
-import type { ComputeProblem, PackedKeys } from "./compute.ts";
+import type { PackedKeys } from "./compute.ts";
 import type {
   ChunkStream,
   ModelReader,
@@ -31,17 +30,6 @@ type ReaderRequest =
 /** Most chunks kept to be filled again: enough for two partitions that are read side by side. */
 const SPENT_CHUNKS_MAX = 4;
 
-interface ToReader {
-  readonly id: number;
-  readonly request: ReaderRequest;
-}
-
-interface FromReader {
-  readonly id: number;
-  readonly value?: unknown;
-  readonly problem?: ComputeProblem;
-}
-
 /** A table of contents; its specifications hold classes, so they travel as an encoded program. */
 interface PackedModel {
   readonly handle: ReaderHandle;
@@ -61,30 +49,15 @@ interface PackedKeyed extends Omit<KeyedPartition, "keys"> {
 
 type PackedChunk = { readonly chunk: Float32Array } | { readonly end: PartitionEnd };
 
-interface Answer {
-  readonly value: unknown;
-  readonly buffers: readonly ArrayBuffer[];
-}
-
 interface OpenPartition {
   readonly source: PartitionSource;
   readonly chunks: ChunkStream;
 }
 
 /** Answers a compute thread's requests from a reader, for as long as the port is open. */
-export function serveReader(port: ComputePort, reader: ModelReader): void {
+export function serveReader(port: ThreadPort, reader: ModelReader): void {
   const server = new ReaderServer(reader);
-  const answer = async ({ id, request }: ToReader): Promise<void> => {
-    try {
-      const { value, buffers } = await server.perform(request);
-      port.postMessage({ id, value }, buffers);
-    } catch (error) {
-      const { code, message } = toWinnowError(error);
-      port.postMessage({ id, problem: { code, message } }, []);
-    }
-  };
-  // Not awaited: it never rejects, failures are answers.
-  port.on("message", (message) => void answer(message as ToReader));
+  answerCalls<ReaderRequest>(port, { perform: (request) => server.perform(request) });
 }
 
 class ReaderServer {
@@ -96,7 +69,7 @@ class ReaderServer {
     this.#reader = reader;
   }
 
-  async perform(request: ReaderRequest): Promise<Answer> {
+  async perform(request: ReaderRequest): Promise<ThreadAnswer> {
     switch (request.kind) {
       case "open":
         return packModel(await this.#reader.open(request.directory));
@@ -106,18 +79,18 @@ class ReaderServer {
         return this.#nextChunk(request.handle, request.spent);
       case "abandon":
         this.#partitions.delete(request.handle);
-        return { value: undefined, buffers: [] };
+        return { value: undefined };
       case "program": {
         const value = await this.#reader.program(request.version, request.tableBytesMax);
-        return { value, buffers: [value.buffer as ArrayBuffer] };
+        return { value, transfer: [value.buffer as ArrayBuffer] };
       }
       case "close":
         await this.#reader.close(request.version);
-        return { value: undefined, buffers: [] };
+        return { value: undefined };
     }
   }
 
-  async #openPartition(name: PartitionName): Promise<Answer> {
+  async #openPartition(name: PartitionName): Promise<ThreadAnswer> {
     const source = await this.#reader.openPartition(name);
     this.#lastHandle += 1;
     const handle = this.#lastHandle;
@@ -133,32 +106,32 @@ class ReaderServer {
       ids,
       keyed: keyed === undefined ? undefined : { ...keyed, keys },
     };
-    const buffers = [ids, keys].flatMap((each) => (each === undefined ? [] : buffersOf(each)));
-    return { value: packed, buffers };
+    const transfer = [ids, keys].flatMap((each) => (each === undefined ? [] : buffersOf(each)));
+    return { value: packed, transfer };
   }
 
-  async #nextChunk(handle: number, spent: Float32Array | undefined): Promise<Answer> {
+  async #nextChunk(handle: number, spent: Float32Array | undefined): Promise<ThreadAnswer> {
     const open = this.#partitions.get(handle);
     if (open === undefined) throw new RangeError(`partition ${handle} is not being read`);
     const next = await open.chunks.next(spent);
     if (next.done !== true) {
       const value: PackedChunk = { chunk: next.value };
-      return { value, buffers: [next.value.buffer as ArrayBuffer] };
+      return { value, transfer: [next.value.buffer as ArrayBuffer] };
     }
     this.#partitions.delete(handle);
     const value: PackedChunk = { end: open.source.end() };
-    return { value, buffers: [] };
+    return { value };
   }
 }
 
-function packModel({ handle, fingerprint, tables, partitionBytes }: OpenedModel): Answer {
+function packModel({ handle, fingerprint, tables, partitionBytes }: OpenedModel): ThreadAnswer {
   const contents = { fingerprint, tables, vocabularies: [], denseModels: [], signatures: [] };
   const value: PackedModel = {
     handle,
     program: encodeProgram(contents satisfies ModelProgram),
     partitionBytes,
   };
-  return { value, buffers: [] };
+  return { value };
 }
 
 /** A partition that another thread reads for this one. */
@@ -171,32 +144,26 @@ interface RemoteReading {
 
 /** A reader in another thread. */
 export class RemoteModelReader implements ModelReader {
-  readonly #port: ComputePort;
+  readonly #calls: ThreadCaller<ReaderRequest>;
   readonly #end: () => Promise<void>;
-  readonly #requests = new Map<
-    number,
-    { resolve(value: never): void; reject(error: Error): void }
-  >();
   /** Chunks to be filled again with rows of any partition. */
   readonly #spent: Float32Array[] = [];
-  #lastId = 0;
 
   /** `end` ends the thread behind the port. */
-  constructor(port: ComputePort, end: () => Promise<void>) {
-    this.#port = port;
+  constructor(port: ThreadPort, end: () => Promise<void>) {
+    this.#calls = new ThreadCaller(port);
     this.#end = end;
-    port.on("message", (message) => this.#receive(message as FromReader));
   }
 
   async open(directory: string): Promise<OpenedModel> {
-    const packed = await this.#ask<PackedModel>({ kind: "open", directory });
+    const packed = await this.#calls.call<PackedModel>({ kind: "open", directory });
     const { handle, partitionBytes } = packed;
     const { fingerprint, tables } = decodeProgram(packed.program);
     return { handle, fingerprint, tables, partitionBytes };
   }
 
   async openPartition(name: PartitionName): Promise<PartitionSource> {
-    const packed = await this.#ask<PackedPartition>({ kind: "openPartition", name });
+    const packed = await this.#calls.call<PackedPartition>({ kind: "openPartition", name });
     const { rows, dim, firstRow, ids, keyed } = packed;
     const keys = keyed?.keys === undefined ? undefined : unpackKeys(keyed.keys);
     const reading: RemoteReading = { handle: packed.handle, end: undefined, isOver: false };
@@ -216,11 +183,11 @@ export class RemoteModelReader implements ModelReader {
   }
 
   program(version: ReaderHandle, tableBytesMax: number): Promise<Uint8Array> {
-    return this.#ask({ kind: "program", version, tableBytesMax });
+    return this.#calls.call({ kind: "program", version, tableBytesMax });
   }
 
   close(version: ReaderHandle): Promise<void> {
-    return this.#ask({ kind: "close", version });
+    return this.#calls.call({ kind: "close", version });
   }
 
   shutdown(): Promise<void> {
@@ -253,30 +220,13 @@ export class RemoteModelReader implements ModelReader {
   async #abandon(reading: RemoteReading): Promise<void> {
     if (reading.isOver) return;
     reading.isOver = true;
-    await this.#ask({ kind: "abandon", handle: reading.handle });
+    await this.#calls.call({ kind: "abandon", handle: reading.handle });
   }
 
   /** Asks for the next chunk if `left` values remain, else for the end. */
   #askChunk(handle: number, left: number): Promise<PackedChunk> {
     const spent = left > 0 ? this.#spent.pop() : undefined;
-    const buffers = spent === undefined ? [] : [spent.buffer as ArrayBuffer];
-    return this.#ask({ kind: "chunk", handle, spent }, buffers);
-  }
-
-  #ask<Value>(request: ReaderRequest, buffers: readonly ArrayBuffer[] = []): Promise<Value> {
-    this.#lastId += 1;
-    const id = this.#lastId;
-    return new Promise<Value>((resolve, reject) => {
-      this.#requests.set(id, { resolve, reject });
-      const sent: ToReader = { id, request };
-      this.#port.postMessage(sent, buffers);
-    });
-  }
-
-  #receive({ id, value, problem }: FromReader): void {
-    const request = this.#requests.get(id);
-    this.#requests.delete(id);
-    if (problem === undefined) request?.resolve(value as never);
-    else request?.reject(new WinnowError(problem.code, problem.message));
+    const transfer = spent === undefined ? [] : [spent.buffer as ArrayBuffer];
+    return this.#calls.call({ kind: "chunk", handle, spent }, { transfer });
   }
 }

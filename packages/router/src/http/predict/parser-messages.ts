@@ -3,7 +3,7 @@
 // they cross as one column and the length of each list.
 
 import { StringColumn, tensor } from "@winnow/core";
-import type { ErrorCode, Tensor } from "@winnow/core";
+import type { Tensor } from "@winnow/core";
 import type { BodyContent, BodyLimits, BodyQuestion } from "./body-reading.ts";
 
 /** How a thread is set up. */
@@ -17,10 +17,9 @@ export interface ParserRequest {
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
-/** What the body says, why it is refused, or a fault of the parser. */
+/** What the body says, or a fault of the parser. That a body is refused is the call's problem. */
 export type ParserAnswer =
   | { readonly kind: "content"; readonly content: PackedContent }
-  | { readonly kind: "refused"; readonly code: ErrorCode; readonly message: string }
   | { readonly kind: "fault"; readonly message: string };
 
 /** `BodyContent` as it crosses: string columns have lost their class. */

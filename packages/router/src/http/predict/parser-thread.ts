@@ -1,8 +1,9 @@
-// The thread that parses large bodies, one at a time. What is wrong with a body is an answer; any
-// other error is a fault of the parser, and an answer too. It ends when its port closes.
+// The thread that parses large bodies, one at a time. What is wrong with a body is told to its sender;
+// any other error is a fault of the parser, and told with its stack. It ends when its port closes.
 
 import { parentPort, workerData } from "node:worker_threads";
-import { WinnowError } from "@winnow/core";
+import { WinnowError, answerCalls } from "@winnow/core";
+import type { ThreadAnswer } from "@winnow/core";
 import { readContent } from "./body-reading.ts";
 import { JsonReader } from "../json/json-reader.ts";
 import { packContent } from "./parser-messages.ts";
@@ -10,22 +11,22 @@ import type { ParserAnswer, ParserRequest, ParserSettings } from "./parser-messa
 
 const { limits } = workerData as ParserSettings;
 
-parentPort?.on("message", ({ bytes, question }: ParserRequest) => {
+if (parentPort === null) throw new RangeError("this file runs in a thread");
+answerCalls<ParserRequest>(parentPort, { perform: parse });
+
+/** @throws WinnowError where the body is refused */
+function parse({ bytes, question }: ParserRequest): ThreadAnswer {
   try {
     // A reader of its own for each, so that nothing is kept of a large one.
     const document = new JsonReader({ valuesMax: limits.jsonValuesMax });
     const { packed, buffers } = packContent(readContent(document, bytes, { question, limits }));
-    answer({ kind: "content", content: packed }, buffers);
+    return {
+      value: { kind: "content", content: packed } satisfies ParserAnswer,
+      transfer: buffers,
+    };
   } catch (error) {
-    if (error instanceof WinnowError) {
-      answer({ kind: "refused", code: error.code, message: error.message });
-    } else {
-      const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
-      answer({ kind: "fault", message });
-    }
+    if (error instanceof WinnowError) throw error;
+    const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    return { value: { kind: "fault", message } satisfies ParserAnswer };
   }
-});
-
-function answer(given: ParserAnswer, buffers: readonly ArrayBuffer[] = []): void {
-  parentPort?.postMessage(given, buffers);
 }

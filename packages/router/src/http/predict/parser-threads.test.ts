@@ -136,6 +136,7 @@ describe("a body read in a thread", () => {
     }
 
     expect(Math.min(outcomes.same, outcomes.refused)).toBeGreaterThan(30);
+    expect(threads.threads).toBe(1);
   });
 
   test("is read without a pinned model as far as the model does not matter", async () => {
@@ -170,6 +171,7 @@ describe("a body read in a thread", () => {
 /** A thread that answers when it is told to. */
 class PlayedThread extends EventEmitter {
   asked: ParserRequest | undefined;
+  #id = 0;
   ref(): void {
     this.isHolding = true;
   }
@@ -177,12 +179,14 @@ class PlayedThread extends EventEmitter {
     this.isHolding = false;
   }
   isHolding = false;
-  postMessage(request: ParserRequest): void {
+  postMessage({ id, request }: { readonly id: number; readonly request: ParserRequest }): void {
+    this.#id = id;
     this.asked = request;
   }
   answer(signatureName = ""): void {
     this.asked = undefined;
-    this.emit("message", { kind: "content", content: { content: { signatureName } } });
+    const value = { kind: "content", content: { content: { signatureName } } };
+    this.emit("message", { id: this.#id, value });
   }
   async terminate(): Promise<number> {
     this.emit("exit", 1);

@@ -9,7 +9,7 @@
 // another thread. Bodies that wait are held against the memory of all bodies, by their `RequestBody`.
 
 import { Worker } from "node:worker_threads";
-import { WinnowError } from "@winnow/core";
+import { ThreadLink, WinnowError, entryBeside } from "@winnow/core";
 import type { Clock, Timer } from "@winnow/core";
 import type { BodyContent, BodyLimits, BodyQuestion } from "./body-reading.ts";
 import { unpackContent } from "./parser-messages.ts";
@@ -54,6 +54,8 @@ interface Job {
   readonly start: () => void;
   readonly refuse: (error: unknown) => void;
 }
+
+type ParserThread = ThreadLink<ParserRequest>;
 
 /** The threads, and the bodies that wait for one. */
 export class ParserThreads {
@@ -141,7 +143,7 @@ export class ParserThreads {
     this.#isClosed = true;
     for (const job of this.#waiting.splice(0)) job.refuse(closing());
     await this.#endIdle();
-    await Promise.all([...this.#threads].map((thread) => thread.end()));
+    await Promise.all([...this.#threads].map((thread) => thread.close()));
   }
 
   get #giantsMax(): number {
@@ -175,22 +177,31 @@ export class ParserThreads {
       const bytes = await gatherBytes(job.body);
       if (this.#isClosed) throw closing();
       const thread = this.#idle.pop() ?? this.#startThread();
-      const answer = await thread.ask({ question: job.question, bytes });
-      if (!thread.isEnded) this.#keepIdle(thread);
-      return contentOf(answer);
+      return contentOf(await this.#ask(thread, { question: job.question, bytes }));
     } finally {
       this.#running.delete(job);
       this.#runNext();
     }
   }
 
+  /** Asks a thread, which is idle afterwards. */
+  async #ask(thread: ParserThread, request: ParserRequest): Promise<ParserAnswer> {
+    try {
+      return await thread.call(request, { transfer: [request.bytes.buffer] });
+    } finally {
+      if (!thread.isEnded) this.#keepIdle(thread);
+    }
+  }
+
   #startThread(): ParserThread {
     const { start = startParserThread } = this.#parts;
-    const thread = new ParserThread(start({ limits: bodyLimitsOf(this.#limits) }), () => {
+    const worker = start({ limits: bodyLimitsOf(this.#limits) });
+    const onEnd = (): void => {
       this.#threads.delete(thread);
       const at = this.#idle.indexOf(thread);
       if (at >= 0) this.#idle.splice(at, 1);
-    });
+    };
+    const thread: ParserThread = new ThreadLink(worker, { ended: threadEnded, onEnd });
     this.#threads.add(thread);
     return thread;
   }
@@ -205,73 +216,13 @@ export class ParserThreads {
   async #endIdle(): Promise<void> {
     if (this.#rest !== undefined) this.#parts.clock.clearTimer(this.#rest);
     this.#rest = undefined;
-    await Promise.all(this.#idle.splice(0).map((thread) => thread.end()));
+    await Promise.all(this.#idle.splice(0).map((thread) => thread.close()));
   }
 }
 
-interface Asked {
-  readonly resolve: (answer: ParserAnswer) => void;
-  readonly reject: (error: Error) => void;
-}
-
-/** One thread; it keeps the process alive only while it has a body. */
-class ParserThread {
-  readonly #worker: Worker;
-  readonly #onEnd: () => void;
-  #asked: Asked | undefined;
-  #isEnded = false;
-
-  constructor(worker: Worker, onEnd: () => void) {
-    this.#worker = worker;
-    this.#onEnd = onEnd;
-    worker.on("message", (answer: ParserAnswer) => {
-      worker.unref();
-      this.#asked?.resolve(answer);
-      this.#asked = undefined;
-    });
-    worker.on("error", (error) => this.#ended(error));
-    worker.on("messageerror", (error) => {
-      this.#ended(error);
-      void worker.terminate();
-    });
-    worker.on("exit", () => this.#ended());
-    worker.unref();
-  }
-
-  get isEnded(): boolean {
-    return this.#isEnded;
-  }
-
-  /** @throws Error if the thread ends before it has answered */
-  ask(request: ParserRequest): Promise<ParserAnswer> {
-    return new Promise((resolve, reject) => {
-      this.#asked = { resolve, reject };
-      this.#worker.ref();
-      this.#worker.postMessage(request, [request.bytes.buffer]);
-    });
-  }
-
-  async end(): Promise<void> {
-    await this.#worker.terminate();
-  }
-
-  #ended(cause?: unknown): void {
-    if (!this.#isEnded) this.#onEnd();
-    this.#isEnded = true;
-    this.#asked?.reject(new Error("The thread that parses large bodies ended", { cause }));
-    this.#asked = undefined;
-  }
-}
-
-/**
- * The compiled thread, also when this file runs from source: Node 20 cannot run TypeScript.
- *
- * @internal tests call it
- */
+/** @internal tests call it */
 export function startParserThread(settings: ParserSettings): Worker {
-  const isSource = import.meta.url.endsWith(".ts");
-  const file = isSource ? "../../../dist/http/predict/parser-thread.js" : "./parser-thread.js";
-  return new Worker(new URL(file, import.meta.url), {
+  return new Worker(entryBeside(import.meta.url, "parser-thread"), {
     name: "winnow-parser",
     workerData: settings,
     execArgv: [],
@@ -280,8 +231,11 @@ export function startParserThread(settings: ParserSettings): Worker {
 
 function contentOf(answer: ParserAnswer): BodyContent {
   if (answer.kind === "content") return unpackContent(answer.content);
-  if (answer.kind === "refused") throw new WinnowError(answer.code, answer.message);
   throw new Error(`The parser failed: ${answer.message}`);
+}
+
+function threadEnded(cause?: unknown): Error {
+  return new Error("The thread that parses large bodies ended", { cause });
 }
 
 function bodyLimitsOf(limits: BodyLimits): BodyLimits {
