@@ -22,7 +22,7 @@ function withFolders(file: string): string[] {
 function basesOf(document: string, line: string): string[] {
   const home = path.dirname(document);
   // A row about a package: names in it are relative to its sources.
-  const subject = /^\| (\w+) +\|/.exec(line)?.[1] ?? "";
+  const subject = /^\| ([\w-]+) +\|/.exec(line)?.[1] ?? "";
   const isRow = document === "ARCHITECTURE.md" && known.has(`packages/${subject}`);
   const source = isRow ? [`packages/${subject}/src`] : [];
   return [".", "packages", home, path.join(home, "src"), ...source];

@@ -10,7 +10,7 @@ import path from "node:path";
 import { canonicalScore, createDenseEngine, widenQueries } from "@winnow/accelerator";
 import { GrpcConnector, StaticMembership } from "@winnow/cluster";
 import { StringColumn, silentLogger, stringTensor, systemClock, workerId } from "@winnow/core";
-import { writeRetrievalModel } from "@winnow/model";
+import { writeRetrievalModel } from "@winnow/model-writer";
 import { RequestContext, createHttpServer, createRouter } from "@winnow/router";
 import type { Prediction, PredictRequest, Router } from "@winnow/router";
 import { startWorker } from "@winnow/worker";

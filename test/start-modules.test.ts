@@ -8,7 +8,7 @@ import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { copyFile, mkdir, mkdtemp, readFile, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { writeRetrievalModel } from "@winnow/model";
+import { writeRetrievalModel } from "@winnow/model-writer";
 import { StringColumn } from "@winnow/core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 

@@ -2,7 +2,7 @@
 // model of independent normal values, the hard case for the scan, whose users are as many vectors.
 
 import { StringColumn } from "../../packages/core/dist/index.js";
-import { writeDemo, writeRetrievalModel } from "../../packages/model/dist/index.js";
+import { writeDemo, writeRetrievalModel } from "../../packages/model-writer/dist/index.js";
 import { existsSync, mkdirSync } from "node:fs";
 import path from "node:path";
 import { searchData } from "./search-data.mjs";

@@ -7,7 +7,7 @@ import { createServer } from "node:net";
 import path from "node:path";
 import { StringColumn, silentLogger, systemClock } from "../../packages/core/dist/index.js";
 import { GrpcConnector, WorkerChannel } from "../../packages/cluster/dist/index.js";
-import { writeRetrievalModel } from "../../packages/model/dist/index.js";
+import { writeRetrievalModel } from "../../packages/model-writer/dist/index.js";
 
 const MAIN = path.resolve(import.meta.dirname, "../../packages/winnow/dist/main.js");
 const MODEL = "items";

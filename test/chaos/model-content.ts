@@ -12,7 +12,7 @@
 import { mkdirSync, renameSync } from "node:fs";
 import path from "node:path";
 import { StringColumn } from "@winnow/core";
-import { type WrittenLayer, writeRankingModel, writeRetrievalModel } from "@winnow/model";
+import { type WrittenLayer, writeRankingModel, writeRetrievalModel } from "@winnow/model-writer";
 
 /** A model of the run. */
 export type ModelName = "catalog" | "boutique" | "ranking";

@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { writeDemo } from "@winnow/model";
+import { writeDemo } from "@winnow/model-writer";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { RunningCluster } from "./running-cluster.ts";
 

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { gzipSync } from "node:zlib";
-import { writeDemo } from "@winnow/model";
+import { writeDemo } from "@winnow/model-writer";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RunningCluster } from "./running-cluster.ts";
 import { eventually } from "./served-model.ts";

@@ -6,7 +6,7 @@ import { type Server, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { ClusterSecret, announcementToJson } from "@winnow/cluster";
-import { writeDemo } from "@winnow/model";
+import { writeDemo } from "@winnow/model-writer";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { announced } from "../../packages/cluster/src/fixtures/announcement-words.ts";
 import { redisClient } from "../../packages/cluster/src/membership/fixtures/redis-server.ts";

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { PARTITION_BYTES } from "@winnow/core";
-import { writeDemo } from "@winnow/model";
+import { writeDemo } from "@winnow/model-writer";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { type KnownAnswer, recordAnswers, runBurst, runLoad } from "./checked-load.ts";
 import { RedisProcess, hasRedisServer } from "./redis-process.ts";

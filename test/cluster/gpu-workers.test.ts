@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
-import { writeDemo } from "@winnow/model";
+import { writeDemo } from "@winnow/model-writer";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { recordAnswers, runLoad } from "./checked-load.ts";
 import { gpuEnvironment, noGpuReason, onGpu } from "./gpu-driver.ts";

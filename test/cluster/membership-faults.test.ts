@@ -4,7 +4,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { writeDemo } from "@winnow/model";
+import { writeDemo } from "@winnow/model-writer";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { RedisProcess, hasRedisServer } from "./redis-process.ts";
 import { type LoggedEvent, RunningCluster, pause } from "./running-cluster.ts";

@@ -6,7 +6,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { writeDemo } from "@winnow/model";
+import { writeDemo } from "@winnow/model-writer";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { clientOf } from "../../packages/router/src/grpc/fixtures/grpc-client.ts";
 import { isInstalled } from "../deploy-manifests.ts";

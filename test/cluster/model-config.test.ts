@@ -5,7 +5,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { crc32c, maskChecksum } from "@winnow/core";
-import { writeDemo } from "@winnow/model";
+import { writeDemo } from "@winnow/model-writer";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RunningCluster, pause } from "./running-cluster.ts";
 import { WAIT_MS } from "./served-model.ts";

@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { writeDemo } from "@winnow/model";
+import { writeDemo } from "@winnow/model-writer";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RunningCluster, pause } from "./running-cluster.ts";
 import { supplyPorts } from "../port-supply.ts";

@@ -18,7 +18,7 @@ import {
 import path from "node:path";
 import { canonicalScore, widenQueries } from "@winnow/accelerator";
 import { StringColumn } from "@winnow/core";
-import { writeRetrievalModel } from "@winnow/model";
+import { writeRetrievalModel } from "@winnow/model-writer";
 import type { KnownAnswer, VersionedReply } from "./checked-load.ts";
 
 const ROWS = 1600;

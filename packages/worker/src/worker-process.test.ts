@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 
 import { StringColumn, silentLogger, systemClock } from "@winnow/core";
-import { writeRetrievalModel } from "@winnow/model";
+import { writeRetrievalModel } from "@winnow/model-writer";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import { MembershipHub } from "./doubles/membership-hub.ts";

@@ -30,9 +30,9 @@ import {
 import { decompressSnappy } from "./bundle/snappy.ts";
 import type { TextVocabulary } from "./partitions/stored-table.ts";
 import { parseTextVocabulary } from "./text-vocabulary.ts";
-import { temporaryDirectory } from "./fixtures/version-directory.ts";
+import { temporaryDirectory } from "../../../../test/temporary-directory.ts";
 import { requestsOf } from "./warm-up.ts";
-import { writeRankingModel, writeRetrievalModel } from "./writer/saved-model-writer.ts";
+import { writeRankingModel, writeRetrievalModel } from "@winnow/model-writer";
 
 const INPUTS = Number(process.env["FUZZ_INPUTS"] ?? 1000);
 const FROM = Number(process.env["FUZZ_FROM"] ?? 0);

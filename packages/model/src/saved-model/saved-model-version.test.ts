@@ -7,8 +7,8 @@ import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { StringColumn, WinnowError } from "@winnow/core";
 import { openModelVersion } from "../model-directory.ts";
-import type { WrittenMatrix } from "./writer/model-description.ts";
-import { writeRankingModel, writeRetrievalModel } from "./writer/saved-model-writer.ts";
+import type { WrittenMatrix } from "@winnow/model-writer";
+import { writeRankingModel, writeRetrievalModel } from "@winnow/model-writer";
 
 const EXPORTS = path.resolve(import.meta.dirname, "../../../../test/data/savedmodels");
 const work = mkdtempSync(path.join(os.tmpdir(), "winnow-saved-model-"));

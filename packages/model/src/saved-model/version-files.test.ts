@@ -4,7 +4,8 @@ import { appendFileSync, mkdirSync, renameSync, rmSync, writeFileSync } from "no
 import path from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { TextVocabulary } from "./partitions/stored-table.ts";
-import { floats, temporaryDirectory, writeVersionOf } from "./fixtures/version-directory.ts";
+import { temporaryDirectory } from "../../../../test/temporary-directory.ts";
+import { floats, writeVersionOf } from "./fixtures/version-directory.ts";
 import { VersionFiles } from "./version-files.ts";
 
 const root = temporaryDirectory();

@@ -17,9 +17,9 @@ import { StringColumn, WinnowError } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { openModelVersion } from "../model-directory.ts";
 import { parseManifest } from "./checksum-manifest.ts";
-import { temporaryDirectory } from "./fixtures/version-directory.ts";
-import type { WrittenMatrix } from "./writer/model-description.ts";
-import { writeRankingModel, writeRetrievalModel } from "./writer/saved-model-writer.ts";
+import { temporaryDirectory } from "../../../../test/temporary-directory.ts";
+import type { WrittenMatrix } from "@winnow/model-writer";
+import { writeRankingModel, writeRetrievalModel } from "@winnow/model-writer";
 
 const EXPORTS = path.resolve(import.meta.dirname, "../../../../test/data/savedmodels");
 const root = temporaryDirectory();

@@ -4,7 +4,7 @@
 import { mkdirSync } from "node:fs";
 import path from "node:path";
 import { systemClock } from "@winnow/core";
-import { writeDemo } from "@winnow/model";
+import { writeDemo } from "@winnow/model-writer";
 import { progressLine } from "../progress-line.ts";
 
 /** How large the demo is and where it goes. */

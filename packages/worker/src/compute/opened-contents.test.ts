@@ -15,7 +15,8 @@ import path from "node:path";
 
 import { createReferenceAccelerator } from "@winnow/accelerator";
 import { StringColumn, WinnowError, fingerprint } from "@winnow/core";
-import { openModelVersion, writeRetrievalModel } from "@winnow/model";
+import { openModelVersion } from "@winnow/model";
+import { writeRetrievalModel } from "@winnow/model-writer";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
 import { computeInProcess } from "./doubles/compute-in-process.ts";

@@ -4,7 +4,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { decodeProgramPackage } from "@winnow/core";
-import { openModelVersion, writeDemo } from "@winnow/model";
+import { openModelVersion } from "@winnow/model";
+import { writeDemo } from "@winnow/model-writer";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import { packProgram } from "./program-package.ts";

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { readTableEntries } from "./leveldb-table.ts";
 import { decompressSnappy } from "./snappy.ts";
-import { encodeTable } from "../writer/table-writer.ts";
+import { encodeTable } from "@winnow/model-writer";
 
 const encoder = new TextEncoder();
 

@@ -6,14 +6,14 @@ import { StringColumn, type Tensor, WinnowError } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { TensorBundle } from "./tensor-bundle.ts";
+import { temporaryDirectory } from "../../../../../test/temporary-directory.ts";
 import {
   REAL_MODELS,
   floats,
   hasRealModels,
-  temporaryDirectory,
   writeVersionOf,
 } from "../fixtures/version-directory.ts";
-import type { WrittenTensor } from "../writer/bundle-writer.ts";
+import type { WrittenTensor } from "@winnow/model-writer";
 
 const directory = path.join(temporaryDirectory(), "1");
 

@@ -5,7 +5,7 @@ import path from "node:path";
 import { ProtobufWriter, WinnowError } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { openModelVersion } from "../../model-directory.ts";
-import { temporaryDirectory } from "../fixtures/version-directory.ts";
+import { temporaryDirectory } from "../../../../../test/temporary-directory.ts";
 import { constantValue, integersOf } from "./graph-value.ts";
 import { readTensorProto } from "./tensor-proto.ts";
 

@@ -5,7 +5,8 @@ import { type Tensor, partitionOfBytes, partitionOfInteger, stringTensor } from 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { checksumsOf, keyedTable, sumOfShares, valuesOf } from "../fixtures/stored-table.ts";
-import { floats, temporaryDirectory, writeVersionOf } from "../fixtures/version-directory.ts";
+import { temporaryDirectory } from "../../../../../test/temporary-directory.ts";
+import { floats, writeVersionOf } from "../fixtures/version-directory.ts";
 import { VersionFiles } from "../version-files.ts";
 
 const directory = path.join(temporaryDirectory(), "1");

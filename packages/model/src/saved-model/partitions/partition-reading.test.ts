@@ -19,11 +19,11 @@ import {
   valuesOf,
 } from "../fixtures/stored-table.ts";
 import type { StoredTable } from "./stored-table.ts";
+import { temporaryDirectory } from "../../../../../test/temporary-directory.ts";
 import {
   REAL_MODELS,
   floats,
   hasRealModels,
-  temporaryDirectory,
   writeVersionOf,
 } from "../fixtures/version-directory.ts";
 import { VersionFiles } from "../version-files.ts";

@@ -1,7 +1,7 @@
 // Element types as the graph names them: those of tensors, and handles of variables and tables.
 
 import type { Dtype } from "@winnow/core";
-import { numberOfDtype } from "../bundle/data-type.ts";
+import { numberOfDtype } from "@winnow/model";
 
 /** A dtype, or a handle of a variable or table. */
 export type GraphType = Dtype | "resource";

@@ -6,9 +6,9 @@ import path from "node:path";
 import { StringColumn, type Tensor, createKeyIndex, stringTensor } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { openModelVersion } from "../../model-directory.ts";
-import type { ModelVersion } from "../../model-version.ts";
-import { temporaryDirectory } from "../fixtures/version-directory.ts";
+import { openModelVersion } from "@winnow/model";
+import type { ModelVersion } from "@winnow/model";
+import { temporaryDirectory } from "../../../test/temporary-directory.ts";
 import {
   type WrittenLookup,
   type WrittenMatrix,

@@ -12,9 +12,9 @@ import {
   type Dtype,
   type StringColumn,
 } from "@winnow/core";
-import { numberOfDtype } from "../bundle/data-type.ts";
-import { columnBytes, encodeStringHeader } from "../bundle/string-encoding.ts";
-import { dataFileName } from "../bundle/tensor-bundle.ts";
+import { numberOfDtype } from "@winnow/model";
+import { columnBytes, encodeStringHeader } from "@winnow/model";
+import { dataFileName } from "@winnow/model";
 import { type WrittenEntry, encodeTable } from "./table-writer.ts";
 
 const encoder = new TextEncoder();

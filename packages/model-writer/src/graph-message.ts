@@ -3,7 +3,7 @@
 // writer of models needs them.
 
 import { ProtobufWriter, type Dtype, type Tensor } from "@winnow/core";
-import { numberOfDtype } from "../bundle/data-type.ts";
+import { numberOfDtype } from "@winnow/model";
 import { type GraphType, numberOfType } from "./graph-type.ts";
 import { writeOperations } from "./operation-definition.ts";
 

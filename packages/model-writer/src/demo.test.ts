@@ -2,9 +2,9 @@
 
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { openModelVersion } from "../../model-directory.ts";
-import type { ModelVersion, PartitionReader } from "../../model-version.ts";
-import { temporaryDirectory } from "../fixtures/version-directory.ts";
+import { openModelVersion } from "@winnow/model";
+import type { ModelVersion, PartitionReader } from "@winnow/model";
+import { temporaryDirectory } from "../../../test/temporary-directory.ts";
 import { CLUSTERS, clusterOf, titleOf } from "./demo-titles.ts";
 import { writeDemo } from "./demo.ts";
 
