@@ -1,10 +1,15 @@
 // Programs are fetched, checked, loaded, kept while somebody needs them, and then let go.
 
-import { WinnowError } from "@winnow/core";
+import { WinnowError, silentLogger, workerId } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import type { DenseEngine } from "@winnow/accelerator";
-import type { WorkerConnector } from "@winnow/cluster";
+import type { RoutingTable, WorkerConnector } from "@winnow/cluster";
 import { describe, expect, test } from "vitest";
+import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
+import { version } from "../doubles/fake-cluster.ts";
+import { resolveRouterOptions } from "../router-settings.ts";
+import type { WorkerPeer } from "../workers/worker-peer.ts";
+import { ProgramStore } from "./program-store.ts";
 import { plainOutputs, RouterBench } from "../fixtures/router-bench.ts";
 
 const both = [
@@ -75,6 +80,41 @@ describe("the program store", () => {
     await bench.clock.advanceSettled(200);
     expect(asked).toHaveLength(2);
     expect(plainOutputs(await bench.settle(bench.predict([1])))).toEqual(bench.expected([1]));
+  });
+
+  test("(L4) nor is one that came back at its address before a table left it out", async () => {
+    const clock = new ManualClock();
+    const asked: string[] = [];
+    const program: WorkerConnector["program"] = (address, _query, signal) => {
+      asked.push(address);
+      return new Promise((_resolve, reject) => {
+        signal?.addEventListener("abort", () => reject(signal.reason as Error));
+      });
+    };
+    const peer = { askable: true, address: "w0:1", streamNumber: 1 };
+    const store = new ProgramStore(
+      {
+        environment: { clock, random: () => 0.5, log: silentLogger },
+        settings: resolveRouterOptions({ programRetryMs: 1000 }),
+        connector: { program } as WorkerConnector,
+        denseEngine: new CountingEngine(),
+        peers: new Map([[workerId("w0"), peer as WorkerPeer]]),
+      },
+      () => undefined,
+    );
+    const contents = [{ key: version, holders: [workerId("w0")] }];
+    const table = { models: new Map([["movies", { contents }]]) } as unknown as RoutingTable;
+
+    store.follow(table);
+    store.follow(table);
+    await clock.advanceSettled(2000);
+    const before = asked.length;
+    peer.streamNumber = 2;
+    store.follow(table);
+    await clock.advanceSettled(2000);
+
+    expect([before, asked.length]).toEqual([1, 2]);
+    store.close();
   });
 
   test("(L4) a program whose small tables no worker can read any more comes without them", async () => {

@@ -43,12 +43,14 @@ interface Entry {
 interface Source {
   readonly version: RoutedVersion;
   readonly address: string;
+  /** The worker's stream at this time. */
+  readonly streamNumber: number;
   /** Keyed tables of up to so many bytes come along. */
   readonly tableBytesMax: number;
 }
 
 interface AskedSource {
-  readonly address: string;
+  readonly source: Source;
   readonly abort: AbortController;
 }
 
@@ -160,11 +162,16 @@ export class ProgramStore {
   /**
    * Ends the wait for a worker that is no longer one to ask: a machine that vanished resets no
    * connection, and a version must not wait `programTimeoutMs` for it while others hold the program.
+   * Nor is it one to ask when its stream is a new one: the machine may have come back in between.
    */
   #giveUpLost(entry: Entry): void {
     const { asked } = entry;
     if (asked === undefined) return;
-    if (this.#sourcesOf(entry).some(({ address }) => address === asked.address)) return;
+    const { address, streamNumber } = asked.source;
+    const isThere = this.#sourcesOf(entry).some(
+      (source) => source.address === address && source.streamNumber === streamNumber,
+    );
+    if (isThere) return;
     asked.abort.abort(new WinnowError("UNAVAILABLE", "The worker was lost before it had sent it"));
   }
 
@@ -228,20 +235,22 @@ export class ProgramStore {
     const { routerTableBytesMax: tableBytesMax } = this.#parts.settings;
     const sources = version.holders.flatMap((id): Source[] => {
       const peer = this.#parts.peers.get(id);
-      const address = peer?.askable === true ? peer.address : undefined;
-      return address === undefined ? [] : [{ version, address, tableBytesMax }];
+      if (peer?.askable !== true || peer.address === undefined) return [];
+      const { address, streamNumber } = peer;
+      return [{ version, address, streamNumber, tableBytesMax }];
     });
     const first = entry.tries % Math.max(1, sources.length);
     return [...sources.slice(first), ...sources.slice(0, first)];
   }
 
-  async #bytesFrom(entry: Entry, { version, address, tableBytesMax }: Source): Promise<Uint8Array> {
+  async #bytesFrom(entry: Entry, source: Source): Promise<Uint8Array> {
+    const { version, address, tableBytesMax } = source;
     const { environment, settings, connector } = this.#parts;
     const abort = new AbortController();
     const timer = environment.clock.setTimer(settings.programTimeoutMs, () => {
       abort.abort(new WinnowError("DEADLINE_EXCEEDED", "The worker did not send it in time"));
     });
-    entry.asked = { address, abort };
+    entry.asked = { source, abort };
     try {
       return await connector.program(
         address,

@@ -55,6 +55,7 @@ export class WorkerPeer {
   #aimedAt: string | undefined;
   #announcement: Announcement | undefined;
   #connected = false;
+  #streamNumber = 0;
   #sequence = 0;
   /** Nothing is outstanding: the last ping was answered, or a question since. */
   #heard = true;
@@ -98,6 +99,11 @@ export class WorkerPeer {
   /** Whether a stream is open and has told the worker's state. */
   get connected(): boolean {
     return this.#connected;
+  }
+
+  /** Numbers the streams: what was asked of the worker under another number may never be answered. */
+  get streamNumber(): number {
+    return this.#streamNumber;
   }
 
   /** Says where a worker that was not met yet is looked for. */
@@ -199,6 +205,7 @@ export class WorkerPeer {
   /** The stream is over. */
   onDisconnect(): void {
     this.#connected = false;
+    this.#streamNumber += 1;
     this.#forgetMisses();
   }
 
