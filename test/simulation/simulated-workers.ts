@@ -12,6 +12,8 @@ import type { CopyFlaw } from "./simulated-models.ts";
 import type { SimulatedWorld } from "./simulated-world.ts";
 import { seededRandom } from "./virtual-time.ts";
 
+/** How long a drain of a simulated worker waits for others at most. */
+export const DRAIN_HOLD_MS_MAX = 30_000;
 const RESTART_MS = 300;
 /** A day of some year. */
 const WALL_CLOCK_START_MS = 1.7e12;
@@ -88,7 +90,7 @@ export class WorkerPlace {
         versionPolicy: { kind: "latest", count: scenario.versionsKept },
         loadRetryIntervalMs: 2000,
         maxLoadRetries: 3,
-        drainHoldMsMax: 30_000,
+        drainHoldMsMax: DRAIN_HOLD_MS_MAX,
       },
       {
         environment: process.environment,
