@@ -53,6 +53,14 @@ const MUTANTS = [
     replacement: "return;",
   },
   {
+    name: "a new version waits for a worker whose machine came back under its address",
+    mode: "safety",
+    from: 13_504_398,
+    file: "packages/router/src/versions/program-store.ts",
+    text: "source.address === address && source.streamNumber === streamNumber",
+    replacement: "source.address === address",
+  },
+  {
     name: "a program that is asked for with its small tables only, which no worker can read any more",
     mode: "liveness",
     from: 13_002_780,
@@ -65,7 +73,7 @@ const MUTANTS = [
     mode: "safety",
     from: 13_500_930,
     file: "packages/worker/src/replicas/replica-set.ts",
-    text: 'return life.phase === "open" && wasComplete && trouble?.isLasting === true;',
+    text: "return trouble?.isLasting === true && !isServed(held);",
     replacement: "return false;",
   },
   {

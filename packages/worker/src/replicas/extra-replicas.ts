@@ -78,7 +78,8 @@ function bytesForExtras(set: ReplicaSet, facts: ExtraFacts): number {
 function candidatesOf(set: ReplicaSet, facts: ExtraFacts): readonly Candidate[] {
   return wantedContents(set, facts).flatMap(({ held, opened }) => {
     if (!facts.hasExtras(held.model)) return [];
-    if (held.isDoubted || held.isLeft || held.trouble !== undefined) return [];
+    const isDoubted = held.standing.kind === "doubted";
+    if (isDoubted || held.isLeft || held.trouble !== undefined) return [];
     const assignment = new Assignment(held, opened, facts);
     if (!assignment.isLoaded(held) || !isSound(assignment.key, facts)) return [];
     const intended = new Set(assignment.intended());

@@ -6,7 +6,7 @@ import { WinnowError } from "@winnow/core";
 import type { VersionKey } from "@winnow/core";
 
 import type { OpenedVersion } from "../compute/compute.ts";
-import { isFailing, openedOf, replicaOfKey } from "./replica-set.ts";
+import { isFailed, openedOf, replicaOfKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
 import { Assignment } from "./assignment.ts";
 import type { Intent } from "./assignment.ts";
@@ -58,8 +58,7 @@ function holdingOf(
   isServed: ServedContents["isServed"],
 ): VersionHolding {
   const opened = openedOf(held);
-  const isFailed = isFailing(held) && !isServed(held);
-  const state = isFailed ? "failed" : assignmentStateOf(held, intent);
+  const state = isFailed(held, isServed) ? "failed" : assignmentStateOf(held, intent);
   return {
     model: held.model,
     version: held.version,
@@ -70,12 +69,11 @@ function holdingOf(
   };
 }
 
+/** The state of a content that has not failed. */
 function assignmentStateOf(held: HeldVersion, intent: Intent | undefined): VersionHolding["state"] {
   const { life } = held;
   if (LEAVING_PHASES.has(life.phase)) return "unloading";
-  if (life.phase === "failed") return "failed";
   if (life.phase !== "open") return "loading";
-  if (held.isDoubted) return "failed";
   if (held.isLeft) return "unloading";
   const hasReplicas = held.replicas.size > 0;
   if (held.refusal !== undefined) return hasReplicas ? "loading" : "failed";

@@ -12,18 +12,18 @@ import type { DrainHold, DrainSettings } from "./drain-hold.ts";
 import { LoadLog } from "./load-log.ts";
 import { holdingsOf, isSettled } from "./replica-announcement.ts";
 import { planReplicas } from "./replica-plan.ts";
-import type { ReplicaEffect, ReplicaPlan } from "./replica-plan.ts";
+import type { ReplicaEffect } from "./replica-plan.ts";
 import {
   applyEvent,
   emptyReplicaSet,
   heldAs,
   heldContent,
-  isFailing,
+  isFailed,
   isHeldAs,
   openedOf,
 } from "./replica-set.ts";
 import type { HeldVersion, ReplicaEvent, ReplicaSet, RetrySettings } from "./replica-set.ts";
-import { assignmentStatusOf } from "./assignment.ts";
+import { assignmentStatusOf, isLoading } from "./assignment.ts";
 import type { Intent } from "./assignment.ts";
 import { performEffect } from "./replica-work.ts";
 import type { ReplicaWork } from "./replica-work.ts";
@@ -176,7 +176,8 @@ export class ReplicaControl {
     // The whole step uses one reading of the clock. With two, a time that is still ahead for the
     // plan could be past for the timer, which would then never be set for it.
     const nowMs = this.#clock.nowMs();
-    const plan = this.#plan(models, nowMs);
+    this.#updateServing(models);
+    const plan = planReplicas(this.#set, this.#facts(models, nowMs));
     this.#loadLog.noteRefusals(this.#set, plan.set);
     this.#set = plan.set;
     this.#wakeAt(plan.wakeAtMs, nowMs);
@@ -194,19 +195,12 @@ export class ReplicaControl {
   }
 
   /**
-   * The plan of this step. While partitions are loaded one after the other, the serving version is
-   * derived again only when it is stale; when there is nothing more to load, at every step.
+   * Derives the serving versions again, unless partitions are being loaded one after the other and
+   * the last result is not stale: that takes a look at every announcement.
    */
-  #plan(models: readonly FoundModel[], nowMs: number): ReplicaPlan {
-    const { isStale } = this.#serving;
-    if (isStale) this.#updateServing(models);
-    const plan = planReplicas(this.#set, this.#facts(models, nowMs));
-    if (isStale || plan.effects.some(({ kind }) => kind === "load")) return plan;
-    this.#updateServing(models);
-    return planReplicas(this.#set, this.#facts(models, nowMs));
-  }
-
   #updateServing(models: readonly FoundModel[]): void {
+    const mayWait = [...this.#set.versions.values()].some(isLoading);
+    if (mayWait && !this.#serving.isStale) return;
     this.#serving.update(models, this.#dependencies.announcement());
   }
 
@@ -344,12 +338,9 @@ export class ReplicaControl {
   }
 
   #failed(model: string): ReadonlySet<number> {
+    const isServed = (held: HeldVersion): boolean => this.#isServed(held);
     const here = [...this.#set.versions.values()].filter(
-      (held) =>
-        held.model === model &&
-        (held.life.phase === "failed" ||
-          (held.life.phase === "open" && held.isDoubted) ||
-          (isFailing(held) && !this.#isServed(held))),
+      (held) => held.model === model && isFailed(held, isServed),
     );
     return new Set([
       ...here.map(({ version }) => version),

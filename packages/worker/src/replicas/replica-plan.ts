@@ -194,12 +194,14 @@ class Planner {
   }
 
   #followOpen(held: HeldVersion, opened: OpenedVersion): void {
-    const { trouble, corruptSinceMs } = held;
-    if (corruptSinceMs !== undefined) {
-      this.#whenDue(corruptSinceMs + CORRUPT_KEPT_MS, () => this.#close(held, opened, "failed"));
+    const { trouble, standing } = held;
+    if (standing.kind === "doubted" && standing.corruptSinceMs !== undefined) {
+      const dueMs = standing.corruptSinceMs + CORRUPT_KEPT_MS;
+      this.#whenDue(dueMs, () => this.#close(held, opened, "failed"));
       return;
     }
-    if (trouble !== undefined && !held.wasComplete && trouble.retryAtMs > this.#facts.nowMs) {
+    const isRetriedLater = trouble !== undefined && trouble.retryAtMs > this.#facts.nowMs;
+    if (isRetriedLater && standing.kind !== "complete") {
       this.#close(held, opened, "failed");
       return;
     }
@@ -257,9 +259,11 @@ class Planner {
     if (this.#isBusy || !this.#facts.placed) return held;
     const missing = assignment.missing(held);
     if (missing.length === 0) {
-      if (held.isDoubted) return held;
-      if (held.wasComplete && held.refusal === undefined && held.trouble === undefined) return held;
-      return { ...held, refusal: undefined, trouble: undefined, wasComplete: true };
+      const { standing, refusal, trouble } = held;
+      if (standing.kind === "doubted") return held;
+      const isNoted = standing.kind === "complete";
+      if (isNoted && refusal === undefined && trouble === undefined) return held;
+      return { ...held, refusal: undefined, trouble: undefined, standing: { kind: "complete" } };
     }
     const neededBytes = occupiedBytesOf(this.set, held, missing);
     const { freeBytes, workerId } = this.#facts;

@@ -29,6 +29,13 @@
 //
 // A ready replica that turns out to be corrupt (`version-proof.ts`) is released at once.
 //
+// What is known of a content, beside its life:
+//
+//   incomplete ──▶ complete     the whole intended assignment has been ready here at some time
+//     │      ▲
+//     ▼      │ the shares of all workers add up
+//   doubted ─┘     they did not: closed, opened and loaded again, until they do
+//
 // Objects are replaced, never changed.
 
 import type { VersionKey, WinnowError } from "@winnow/core";
@@ -55,6 +62,13 @@ interface Trouble {
   /** More failures in a row than are retried of a content that was never complete here. */
   readonly isLasting: boolean;
 }
+
+/** What is known of a content's replicas, here and on all workers. */
+type Standing =
+  | { readonly kind: "incomplete" }
+  | { readonly kind: "complete" }
+  /** `corruptSinceMs`: when that was found of the replicas held at present. */
+  | { readonly kind: "doubted"; readonly corruptSinceMs: number | undefined };
 
 /** Where a content is in its life here. */
 type VersionPhase =
@@ -86,12 +100,7 @@ export interface HeldVersion {
   readonly trouble: Trouble | undefined;
   /** Why the rest of the assignment is not loaded: memory, with figures. */
   readonly refusal: WinnowError | undefined;
-  /** Whether the whole intended assignment has been ready at some time. */
-  readonly wasComplete: boolean;
-  /** The shares of all workers did not add up to the stored checksums, and have not since. */
-  readonly isDoubted: boolean;
-  /** When the shares of the replicas held at present were found not to add up. */
-  readonly corruptSinceMs: number | undefined;
+  readonly standing: Standing;
   /** Announced as unloading, and kept while it serves: an older version is to take over. */
   readonly isLeft: boolean;
 }
@@ -136,9 +145,7 @@ export function withFound(
     replicas: new Map(),
     trouble: undefined,
     refusal: undefined,
-    wasComplete: false,
-    isDoubted: false,
-    corruptSinceMs: undefined,
+    standing: { kind: "incomplete" },
     isLeft: false,
   };
   return withVersion({ ...set, seen }, held);
@@ -188,12 +195,15 @@ export function openedOf({ life }: HeldVersion): OpenedVersion | undefined {
 }
 
 /**
- * Whether a content that was complete here, and whose assignment has grown since, could not load the
- * new partitions in as many attempts as a new content has. Unless it serves, it counts as failed, so
- * that an older version is held beside it; what is loaded of it answers on, and the rest is retried.
+ * Whether a content counts as failed, so that another version is chosen. So does one that was
+ * complete here, whose assignment has grown since and could not be loaded in as many attempts as a
+ * new content has, unless it serves: what is loaded of it answers on, and the rest is retried.
  */
-export function isFailing({ life, wasComplete, trouble }: HeldVersion): boolean {
-  return life.phase === "open" && wasComplete && trouble?.isLasting === true;
+export function isFailed(held: HeldVersion, isServed: (held: HeldVersion) => boolean): boolean {
+  const { life, standing, trouble } = held;
+  if (life.phase !== "open") return life.phase === "failed";
+  if (standing.kind !== "complete") return standing.kind === "doubted";
+  return trouble?.isLasting === true && !isServed(held);
 }
 
 /** What a replica occupies and proves, while it answers. */
@@ -271,7 +281,7 @@ export function applyEvent(
     case "loadFailed":
       return withVersion(set, afterFailedLoad(held, event, context));
     case "proven":
-      return withVersion(set, { ...held, isDoubted: false, trouble: undefined });
+      return withVersion(set, { ...held, standing: { kind: "incomplete" }, trouble: undefined });
     case "corrupt":
       return withVersion(set, corrupted(held, event.error, context));
     case "corruptReplicas":
@@ -316,11 +326,14 @@ function afterRelease(set: ReplicaSet, held: HeldVersion, replica: number): Repl
   return withVersion(set, withReplica(held, replica, undefined));
 }
 
+const STILL_DOUBTED: Standing = { kind: "doubted", corruptSinceMs: undefined };
+
 function afterClose(set: ReplicaSet, held: HeldVersion): ReplicaSet {
   const next = held.life.phase === "closing" ? held.life.next : "gone";
   if (next === "gone") return withoutVersion(set, held.id);
-  const life = { phase: next };
-  return withVersion(set, { ...held, life, replicas: new Map(), corruptSinceMs: undefined });
+  const isDoubted = held.standing.kind === "doubted";
+  const standing = isDoubted ? STILL_DOUBTED : held.standing;
+  return withVersion(set, { ...held, life: { phase: next }, standing, replicas: new Map() });
 }
 
 /** Loads run in pairs: when the second one fails too, that counts as the same attempt. */
@@ -340,7 +353,8 @@ function corrupted(
   error: WinnowError,
   context: { readonly nowMs: number; readonly settings: RetrySettings },
 ): HeldVersion {
-  const doubted = { ...held, wasComplete: false, isDoubted: true, corruptSinceMs: context.nowMs };
+  const standing = { kind: "doubted", corruptSinceMs: context.nowMs } as const;
+  const doubted = { ...held, standing };
   return { ...doubted, trouble: troubleAfter(doubted, error, context) };
 }
 
@@ -352,7 +366,7 @@ function afterCorruptReplicas(
 ): HeldVersion {
   const replicas = new Map(held.replicas);
   for (const replica of event.replicas) replicas.set(replica, { phase: "corrupt" });
-  const lessened = { ...held, replicas, wasComplete: true };
+  const lessened = { ...held, replicas, standing: { kind: "complete" } as const };
   return { ...lessened, trouble: troubleAfter(lessened, event.error, context) };
 }
 
@@ -364,7 +378,7 @@ function troubleAfter(
   const attempts = (held.trouble?.attempts ?? 0) + 1;
   const isBeyond = attempts > settings.maxLoadRetries && error.code !== "RESOURCE_EXHAUSTED";
   // Retried for ever: an assignment that was complete (it may serve), and memory (it may become free).
-  const isLast = isBeyond && !held.wasComplete;
+  const isLast = isBeyond && held.standing.kind !== "complete";
   return {
     error,
     attempts,

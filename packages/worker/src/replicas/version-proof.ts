@@ -42,14 +42,16 @@ export class VersionProof {
   }
 
   #prove(held: HeldVersion, opened: OpenedVersion, facts: ProofFacts): ReplicaEvent | undefined {
-    if (held.corruptSinceMs !== undefined || !isWhole(held, opened, facts.intent)) return undefined;
+    const { standing } = held;
+    const isJudged = standing.kind === "doubted" && standing.corruptSinceMs !== undefined;
+    if (isJudged || !isWhole(held, opened, facts.intent)) return undefined;
     const name = { model: held.model, version: held.version, fingerprint: opened.fingerprint };
     const proof = facts.cluster.proofOf(name, opened, facts.announcement());
     if (proof === undefined) return undefined;
     const { id } = held;
     if (proof instanceof WinnowError) return { kind: "corrupt", id, error: proof };
     this.#verified.set(opened, proof);
-    return held.isDoubted ? { kind: "proven", id } : undefined;
+    return standing.kind === "doubted" ? { kind: "proven", id } : undefined;
   }
 
   /** The replicas of a proven version whose shares here differ from the verified ones. */
