@@ -90,7 +90,7 @@ describe("versions while workers die and return", () => {
       await untilReplicated(cluster, WORKERS, { model: "movies", version: 2 });
     });
 
-    const events = cluster.events("w1", "worker listening", "share loaded");
+    const events = cluster.events("w1", "worker listening", "assignment loaded");
     const life = events.slice(events.findLastIndex(({ msg }) => msg === "worker listening"));
     expect(life.slice(1).map(({ version }) => version)).toEqual([1, 2]);
   });

@@ -99,7 +99,7 @@ async function pageOf({ metrics, worker }: MetricsServerParts, target: string): 
     case "/readyz":
       return worker.isReady
         ? { status: 200, body: "ready\n" }
-        : { status: 503, body: "not ready: loading the first share, or draining\n" };
+        : { status: 503, body: "not ready: loading the first assignment, or draining\n" };
     default:
       return { status: 404, body: "Here are /metrics, /healthz, /livez and /readyz\n" };
   }

@@ -90,7 +90,7 @@ const GAUGES: readonly StatusGauge[] = [
   },
   {
     name: "winnow_worker_load_ratio",
-    help: "Bytes of the worker's share of a version that are loaded, 0 to 1",
+    help: "Part of the worker's assignment of a version that is loaded, by bytes, 0 to 1",
     labelNames: ["model", "version"],
     read: ({ assignments }) =>
       assignments.map(({ model, version, loadedRatio }) => ({

@@ -67,7 +67,7 @@ function loadRecorder(registry: Registry): Pick<WorkerObserver, "assignmentLoade
   const registers = [registry];
   const durations = new Histogram({
     name: "winnow_model_load_duration_seconds",
-    help: "Time from opening a version until the worker's share of it is loaded",
+    help: "Time from opening a version until the worker's assignment of it is loaded",
     labelNames: ["model"],
     buckets: LOAD_SECONDS_BUCKETS,
     registers,

@@ -57,9 +57,9 @@ export class Assignment {
   /** Bytes that answer here ÷ bytes intended here, as the version states them: 0…1. */
   loadedRatio(held: HeldVersion): number {
     const intended = this.intended();
-    const shareBytes = this.#bytesOf(intended);
+    const assignedBytes = this.#bytesOf(intended);
     const loaded = intended.filter((key) => loadedOf(held.replicas.get(key)) !== undefined);
-    return shareBytes === 0 ? 1 : this.#bytesOf(loaded) / shareBytes;
+    return assignedBytes === 0 ? 1 : this.#bytesOf(loaded) / assignedBytes;
   }
 
   #bytesOf(replicas: readonly number[]): number {
@@ -162,7 +162,7 @@ export function refusalOf(
 ): WinnowError {
   return new WinnowError(
     "RESOURCE_EXHAUSTED",
-    `Worker "${bytes.workerId}" cannot hold its share of version ${version} of model "${model}": ` +
+    `Worker "${bytes.workerId}" cannot hold its assignment of version ${version} of model "${model}": ` +
       `${bytes.neededBytes} bytes are still to load, ${Math.max(0, bytes.freeBytes)} are free; ` +
       "add workers, give it more memory, or remove a version",
   );

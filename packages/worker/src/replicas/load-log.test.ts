@@ -41,7 +41,7 @@ test("a load is told in tenths, and its end with bytes, time and rate", async ()
   const percents = of("loading").map(({ loadedPercent }) => loadedPercent);
   expect(percents).toEqual([10, 20, 30, 40, 50, 60, 70, 80, 90]);
   expect(of("version opened")).toHaveLength(1);
-  expect(of("share loaded")).toEqual([
+  expect(of("assignment loaded")).toEqual([
     {
       model: "m",
       version: 1,
@@ -66,7 +66,7 @@ test("replicas that come after the assignment was complete are told with their o
 
   await cluster.run(1000);
 
-  const [first, second] = of("share loaded").map(({ elapsedMs }) => elapsedMs);
+  const [first, second] = of("assignment loaded").map(({ elapsedMs }) => elapsedMs);
   expect(first).toBeLessThan(500);
   expect(second).toBeLessThan(500);
 });

@@ -105,7 +105,7 @@ export class LoadLog {
       const loaded = [...held.replicas.values()].map(loadedOf).filter((each) => each !== undefined);
       const elapsedMs = Math.round(nowMs - startedAtMs);
       this.#observer?.assignmentLoaded({ model: held.model, elapsedMs });
-      log.info("share loaded", {
+      log.info("assignment loaded", {
         ...name,
         partitions: loaded.length,
         bytes: loaded.reduce((sum, { bytes }) => sum + bytes, 0),
