@@ -205,18 +205,20 @@ export class CheckedRequests {
       exclude,
       allowPartial: wish.allowPartial,
     });
-    const { fingerprint } = pinned.program;
+    const { version, fingerprint } = prediction.version;
+    if (wish.version !== undefined && wish.version !== version) {
+      this.#world.violate("S4", `asked ${wish.version}, answered by ${version}`);
+    }
     // Where no other worker is left, the copy of one is all there is, swapped lines and all.
-    const content = contents.find((each) => each.userIn(fingerprint, 0) !== undefined);
+    const content = disk
+      .contentsOf(version)
+      .find((each) => each.userIn(fingerprint, 0) !== undefined);
     if (content === undefined) {
-      this.#world.violate(
-        "S7",
-        `version ${pinned.version} is served with a vocabulary that was cut`,
-      );
-      return `${pinned.version} of a spoilt file`;
+      this.#world.violate("S7", `version ${version} is served with a vocabulary that was cut`);
+      return `${version} of a spoilt file`;
     }
     const users = wish.users.map((user) => content.userIn(fingerprint, user)!);
-    return `${pinned.version} ${this.#judge(prediction, content, { ...wish, users, exclude })}`;
+    return `${version} ${this.#judge(prediction, content, { ...wish, users, exclude })}`;
   }
 
   /**

@@ -55,6 +55,14 @@ const MUTANTS = [
     replacement: "source.address === address",
   },
   {
+    name: "a request that is not asked again of the content that took its own one's place",
+    mode: "liveness",
+    from: 13_008_492,
+    file: "packages/router/src/router.ts",
+    text: "return await this.#predictOnSuccessor(pin, request, { admitted, error });",
+    replacement: "throw error;",
+  },
+  {
     name: "a program that is asked for with its small tables only, which no worker can read any more",
     mode: "liveness",
     from: 13_002_780,

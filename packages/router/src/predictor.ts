@@ -1,7 +1,7 @@
 // The seam between the HTTP side (bytes, JSON, statuses) and the cluster side (programs, scatter,
 // gather). `http/` knows only this; `Router` implements it.
 
-import type { ModelProgram, SignatureProgram, Tensor } from "@winnow/core";
+import type { ModelProgram, SignatureProgram, Tensor, VersionKey } from "@winnow/core";
 import type { RequestContext } from "./request-context.ts";
 import type { RequestLimits } from "./request-limits.ts";
 
@@ -12,7 +12,11 @@ export interface ModelTarget {
   readonly label?: string | undefined;
 }
 
-/** One version, pinned for the whole of a request: every stage and retry uses this and no other. */
+/**
+ * One version, pinned for the whole of a request: every stage and retry uses this and no other. Only
+ * where its last replicas are lost meanwhile, the request as a whole runs again on the content that
+ * its target means by then.
+ */
 export interface PinnedModel {
   readonly model: string;
   readonly version: number;
@@ -37,6 +41,8 @@ export interface PredictRequest {
 
 /** The answer to a request. */
 export interface Prediction {
+  /** The version and content that answered: the pinned one, or what took its place. */
+  readonly version: VersionKey;
   /** By output name, in the signature's order. */
   readonly outputs: ReadonlyMap<string, Tensor>;
   /** Partitions answered ÷ partitions asked; 1 unless partial answers were allowed. */

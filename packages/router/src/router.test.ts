@@ -193,6 +193,25 @@ describe("limits and ends", () => {
     await expect(bench.settle(asked)).rejects.toMatchObject({ code: "INVALID_ARGUMENT" });
   });
 
+  test("(S2) a request whose version is lost under it is answered by the version that took its place", async () => {
+    const bench = await RouterBench.started({ held: twice });
+    let refusals = bench.workers.length;
+    for (const worker of bench.workers) {
+      worker.behave = () => (refusals-- > 0 ? "NO_VERSION" : "answer");
+    }
+    const asked = bench.predict([1]);
+    for (const worker of bench.workers) {
+      worker.versions = [8];
+      bench.network.announce(worker);
+    }
+
+    const prediction = await bench.settle(asked);
+
+    expect(prediction.version.version).toBe(8);
+    expect(plainOutputs(prediction)).toEqual(bench.expected([1]));
+    expect(bench.router.counters).toEqual(idleCounters);
+  });
+
   test("a default version that is unloaded under a request is to be tried again", async () => {
     const bench = await RouterBench.started({ held: twice });
     for (const worker of bench.workers) worker.behave = () => "NO_VERSION";

@@ -7,11 +7,12 @@
 //                  ├─ dense engine              ├── table-query ── scatter ── worker-peer ──▶
 //                  └─ top-k-query ── limiter ─┘        └─ gather
 
-import type { Environment } from "@winnow/core";
+import type { Environment, SignatureProgram, SignatureTensor } from "@winnow/core";
 import { signatureOf, WinnowError } from "@winnow/core";
 import type { DenseEngine } from "@winnow/accelerator";
-import { OrderBook, RefusedRecords, noSecret } from "@winnow/cluster";
+import { OrderBook, RefusedRecords, isSameVersion, noSecret } from "@winnow/cluster";
 import type { MembershipStore, RoutedVersion, WorkerConnector } from "@winnow/cluster";
+import type { Admitted } from "./admission/admission.ts";
 import { RetryBudget } from "./admission/retry-budget.ts";
 import { clusterStatus, workerStatuses } from "./workers/cluster-status.ts";
 import type { ClusterStatus, WorkerStatus } from "./workers/cluster-status.ts";
@@ -254,7 +255,11 @@ class ClusterRouter implements Router {
     return this.#known.status(model);
   }
 
-  async pin(target: ModelTarget): Promise<PinnedModel> {
+  pin(target: ModelTarget): Promise<PinnedModel> {
+    return this.#pin(target);
+  }
+
+  async #pin(target: ModelTarget): Promise<Pin> {
     if (this.#closed) throw new WinnowError("UNAVAILABLE", "The router is closed");
     const routed = this.#known.resolve(target);
     const { model, version, fingerprint } = routed.key;
@@ -283,44 +288,65 @@ class ClusterRouter implements Router {
 
   async predict(pinned: PinnedModel, request: PredictRequest): Promise<Prediction> {
     if (!this.#pins.has(pinned)) throw new RangeError("predict() without a pin of this router");
-    const { rows, k, exclude } = checkRequest(pinned.program, request, this.settings);
-    const { loaded, routed, target } = pinned as Pin;
-    const { context } = request;
-    const admitted = this.#traffic.admission.admit({ rows, deadlineMs: context.deadlineMs });
-    return await this.#run({
+    const checked = checkRequest(pinned.program, request, this.settings);
+    const { deadlineMs } = request.context;
+    const admitted = this.#traffic.admission.admit({ rows: checked.rows, deadlineMs });
+    const pin = pinned as Pin;
+    try {
+      return await this.#predictOn(pin, request, { ...checked, admitted });
+    } catch (error) {
+      if (!(error instanceof WinnowError) || error.code !== "UNAVAILABLE") throw error;
+      return await this.#predictOnSuccessor(pin, request, { admitted, error });
+    } finally {
+      admitted.release();
+      this.#tellIfIdle();
+    }
+  }
+
+  #predictOn(
+    { loaded, routed }: Pin,
+    { signature, inputs, context, allowPartial }: PredictRequest,
+    { k, exclude, admitted }: Required<Pick<VersionRun, "k" | "exclude" | "admitted">>,
+  ): Promise<Prediction> {
+    return this.#run({
       loaded,
       version: routed.key,
       table: this.#routing.table,
-      signature: request.signature,
-      inputs: request.inputs,
+      signature,
+      inputs,
       k,
       exclude,
-      allowPartial: request.allowPartial === true,
+      allowPartial: allowPartial === true,
       admitted,
       context,
-    })
-      .catch((error: unknown) => {
-        const isUnanswered = error instanceof WinnowError && error.code === "UNAVAILABLE";
-        throw (isUnanswered ? this.#goneMeanwhile(target) : undefined) ?? error;
-      })
-      .finally(() => {
-        admitted.release();
-        this.#tellIfIdle();
-      });
+    });
   }
 
   /**
-   * That the version which a request names by number has been unloaded since. Its answer is then the
-   * one that it would have had a moment later, not what its last questions ended with.
+   * Answers a request, whose pinned content nobody answered for, by what its target means now: as if it
+   * came a moment later. @throws the `error` that it ended with, where that is the same content or
+   * takes other inputs; WinnowError NOT_FOUND where the version that it names has been unloaded
    */
-  #goneMeanwhile(target: ModelTarget): WinnowError | undefined {
-    if (target.version === undefined) return undefined;
+  async #predictOnSuccessor(
+    pinned: Pin,
+    request: PredictRequest,
+    { admitted, error }: { readonly admitted: Admitted; readonly error: WinnowError },
+  ): Promise<Prediction> {
+    const successor = await this.#pin(pinned.target).catch((thrown: unknown) => {
+      const isGone = thrown instanceof WinnowError && thrown.code === "NOT_FOUND";
+      throw isGone && pinned.target.version !== undefined ? thrown : error;
+    });
     try {
-      this.#known.resolve(target);
-      return undefined;
-    } catch (error) {
-      const isGone = error instanceof WinnowError && error.code === "NOT_FOUND";
-      return isGone ? error : undefined;
+      const signature = successor.program.signatures.find((each) =>
+        isSameSignature(each, request.signature),
+      );
+      const isSame = isSameVersion(successor.routed.key, pinned.routed.key);
+      if (isSame || signature === undefined) throw error;
+      const again = { ...request, signature };
+      const { k, exclude } = checkRequest(successor.program, again, this.settings);
+      return await this.#predictOn(successor, again, { k, exclude, admitted });
+    } finally {
+      successor.release();
     }
   }
 
@@ -387,4 +413,16 @@ class ClusterRouter implements Router {
 function memoryBook(environment: Environment): OrderBook {
   const refused = new RefusedRecords(environment.log);
   return new OrderBook({ environment, cluster: "default", secret: noSecret(), refused });
+}
+
+/** Whether what was read for one signature can be asked of the other, and gives outputs of equal names. */
+function isSameSignature(a: SignatureProgram, b: SignatureProgram): boolean {
+  return a.name === b.name && areSame(a.inputs, b.inputs) && areSame(a.outputs, b.outputs);
+}
+
+function areSame(some: readonly SignatureTensor[], others: readonly SignatureTensor[]): boolean {
+  return (
+    some.length === others.length &&
+    some.every(({ name, dtype }, at) => name === others[at]?.name && dtype === others[at].dtype)
+  );
 }

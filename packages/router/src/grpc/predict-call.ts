@@ -53,11 +53,10 @@ export async function predict(
     const { context } = call;
     context.signal.throwIfAborted();
     const request = { signature, inputs, context };
-    const { outputs } = await predictor.predict(pinned, request);
-    const { model, version } = pinned;
+    const { outputs, version } = await predictor.predict(pinned, request);
     const answer = {
-      model,
-      version,
+      model: pinned.model,
+      version: version.version,
       signatureName: signature.name,
       outputs: new Map(names.map((name) => [name, outputNamed(outputs, name)])),
     };

@@ -51,5 +51,6 @@ export async function runOnVersion(parts: TableQueryParts, run: VersionRun): Pro
     },
   );
   const { partitionsAsked, partitionsAnswered } = scope;
-  return { outputs, coverage: partitionsAsked === 0 ? 1 : partitionsAnswered / partitionsAsked };
+  const coverage = partitionsAsked === 0 ? 1 : partitionsAnswered / partitionsAsked;
+  return { version, outputs, coverage };
 }

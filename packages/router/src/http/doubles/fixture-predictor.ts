@@ -187,7 +187,9 @@ export class FixturePredictor implements Predictor {
     const { coverage } = this;
     const outputs =
       pinned.model === "retrieval" ? this.#retrieve(request) : this.#rank(request.inputs);
-    return { outputs, coverage };
+    const { model, version, program } = pinned;
+    const answeredBy = { model, version, fingerprint: program.fingerprint };
+    return { version: answeredBy, outputs, coverage };
   }
 
   status(model: string): readonly VersionStatus[] | undefined {

@@ -49,7 +49,7 @@ export class PredictHandler {
       const pinned = pinnedOf(pinning);
       call.context.signal.throwIfAborted();
       const prediction = await this.#predictor.predict(pinned, request);
-      const answer = await this.#write(pinned, prediction, format);
+      const answer = await this.#write(prediction, format);
       return { answer, instances, coverage: prediction.coverage };
     } finally {
       if (pinning.status === "fulfilled") pinning.value.release();
@@ -77,14 +77,10 @@ export class PredictHandler {
     return { request, format, instances };
   }
 
-  async #write(
-    pinned: PinnedModel,
-    prediction: Prediction,
-    format: PredictFormat,
-  ): Promise<HttpAnswer> {
+  async #write(prediction: Prediction, format: PredictFormat): Promise<HttpAnswer> {
     const body = await writePrediction(prediction.outputs, format, this.#predictor.limits);
     return jsonAnswer(body, {
-      "x-winnow-model-version": String(pinned.version),
+      "x-winnow-model-version": String(prediction.version.version),
       "x-winnow-coverage": coverageText(prediction.coverage),
     });
   }
