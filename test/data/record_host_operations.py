@@ -417,6 +417,74 @@ parse_v2(good[:1], sparse=[("n", f32)])
 parse_v2([b"\x01"], sparse=[("n", i64)])
 case("ParseSingleExample", {"serialized": c(good[0], s), "dense_defaults": [c([], s), c([7], i64)]}, num_sparse=0, sparse_keys=[], sparse_types=[], dense_keys=["u", "q"], dense_shapes=[[2], [1]])
 
+# --- edges of each dtype: where TensorFlow rounds, wraps, refuses and passes over
+# Denormals are left out (TensorFlow flushes them to zero), and so are casts of floats that the integer
+# cannot hold (C++ leaves them open) and orders of NaN beside NaN.
+FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, np.nan, np.inf, -np.inf, 16777217.0, 2147483648.0, -(2.0**63), 0.1, 1e8]
+EDGES = {f32: FLOATS, f64: FLOATS + [9007199254740993.0]}
+for dtype in (tf.int8, tf.int16, i32, i64, u8, tf.uint16, tf.uint32, tf.uint64):
+    least, most = dtype.min, dtype.max
+    values = [0, 1, 2, 3, 7, 10, most, most - 1, most // 2 + 1]
+    if least < 0:
+        values += [-1, -2, -7, least, least + 1]
+    if dtype.size >= 4:
+        values += [2**24 + 1, 2**24 + 3, 2**25 + 1, 46341, 65537]
+    if dtype.size == 8:
+        values += [2**53 + 1, 2**62 + 2**38 + 1, 2**62 + 2**38, 2**62 + 3 * 2**38, 4611686293305294849]
+    EDGES[dtype] = values
+
+
+def edges(dtype, values=None):
+    return c(np.array(EDGES[dtype] if values is None else values, dtype=dtype.as_numpy_dtype), dtype)
+
+
+def pairs(dtype, keep=lambda x, y: True):
+    values = EDGES[dtype]
+    kept = [(x, y) for x in values for y in values if keep(x, y)]
+    return {"x": edges(dtype, [x for x, _ in kept]), "y": edges(dtype, [y for _, y in kept])}
+
+
+for dtype in (f32, f64):
+    for op in ("TruncateDiv", "Maximum", "Minimum", "Pow"):
+        case(op, pairs(dtype))
+for dtype in (tf.int8, tf.int16, i32, i64):
+    case("Pow", pairs(dtype, lambda x, y: 0 <= y < 200))
+    case("Pow", {"x": edges(dtype, [2, 3]), "y": edges(dtype, [1, -1])})
+for dtype in (i64, tf.uint64):
+    case("Cast", {"x": edges(dtype)}, DstT=f32, Truncate=False)
+bounds = [-2147483648.0, -1.0, 0.0, 0.1, 1.0, 16777216.0, 16777218.0, 33554432.0, 33554436.0, 2147483648.0, 4.611686293305295e18]
+for dtype in (i32, i64, f32, f64):
+    case("Bucketize", {"input": edges(dtype)}, boundaries=bounds)
+for dtype, values in EDGES.items():
+    for some in (values[6:8], values[-3:], [values[6]] * 3):
+        for op in ("Prod", "Mean") if not dtype.is_floating else ("Max", "Min"):
+            case(op, {"input": edges(dtype, some), "axis": c([0], i32)}, keep_dims=False)
+for dtype in (f32, f64):
+    most = dtype.max
+    for values in ([np.nan, 1.0], [1.0, np.nan, 2.0], [np.nan, np.nan], [-np.inf, -most], [np.inf, most], [np.nan, -np.inf], [np.nan, np.inf], [np.nan, np.nan, -most]):
+        for op in ("ArgMax", "ArgMin"):
+            case(op, {"input": edges(dtype, values), "dimension": c(0, i32)}, output_type=i64)
+    case("Unique", {"x": edges(dtype, FLOATS + FLOATS)}, out_idx=i32)
+    case("UniqueWithCounts", {"x": edges(dtype, FLOATS + FLOATS)}, out_idx=i32)
+    for axis, reverse in ((0, False), (1, True)):
+        running = [[1e8, 1.0, -1e8], [0.1, 0.1, 0.1], [16777216.0, 1.0, 1.0], [1e-9, 3.0, -16777216.0]]
+        case("Cumsum", {"x": edges(dtype, running), "axis": c(axis, i32)}, exclusive=False, reverse=reverse)
+    for count, width in ((1, 1), (7, 3), (8, 1), (9, 2), (10, 1), (17, 4), (25, 8)):
+        rows = [[rng.gauss(0, 1) * 10.0 ** rng.randint(-6, 7) for _ in range(width)] for _ in range(count)]
+        order = rng.sample(range(count), count)
+        for op in ("SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN"):
+            case(op, {"data": edges(dtype, rows), "indices": c(order, i32), "segment_ids": c([0] * count, i32)})
+        holed = [[np.nan if rng.random() < 0.15 else value for value in row] for row in rows]
+        ids = c([rng.randrange(3) for _ in rows], i32)
+        for op in ("UnsortedSegmentSum", "UnsortedSegmentProd", "UnsortedSegmentMax", "UnsortedSegmentMin"):
+            case(op, {"data": edges(dtype, holed), "segment_ids": ids, "num_segments": c(4, i32)})
+for dtype in (tf.int8, i32, i64, tf.uint32, tf.uint64):
+    for op in ("UnsortedSegmentSum", "UnsortedSegmentProd", "UnsortedSegmentMax", "UnsortedSegmentMin"):
+        case(op, {"data": edges(dtype, EDGES[dtype][:8]), "segment_ids": c([0, 0, 1, 1, 2, -1, 0, 1], i32), "num_segments": c(4, i32)})
+for text in ("0x10", "0X1f", "-0x10", "0x", "0x1.8p1", "0x1g", "0x1p3", "nan(1)", "NAN()", "-nan", "infinit", "0b1", "1f", "++1"):
+    for out in (f32, f64, i32):
+        case("StringToNumber", {"string_tensor": c([text], s)}, out_type=out)
+
 # --- hashes of every length
 
 

@@ -48,10 +48,15 @@ const floorModulo = (a: number, b: number): number => {
 };
 
 const add: Binary = { ofNumbers: (a, b) => a + b, ofBigInts: (a, b) => a + b };
-const truncatedDivide: Binary = {
+const divided: Binary = {
   ofNumbers: (a, b) => a / b,
   ofIntegers: (a, b) => Math.trunc(a / refuseZero(b)),
   ofBigInts: (a, b) => a / refuseZero(b),
+};
+const truncatedDivide: Binary = {
+  ...divided,
+  ofNumbers: (a, b) => Math.trunc(a / b),
+  ofSingles: (a, b) => Math.trunc(Math.fround(a / b)),
 };
 const truncatedModulo: Binary = {
   ofNumbers: (a, b) => a % b,
@@ -75,13 +80,48 @@ const squaredDifference: Binary = {
   ofIntegers: (a, b) => Math.imul(a - b, a - b),
   ofBigInts: (a, b) => (a - b) ** 2n,
 };
+/** NaN if either value is. */
 const larger: Binary = {
-  ofNumbers: (a, b) => (a < b ? b : a),
+  ofNumbers: (a, b) => (a < b || Number.isNaN(b) ? b : a),
   ofBigInts: (a, b) => (a < b ? b : a),
 };
 const smaller: Binary = {
-  ofNumbers: (a, b) => (b < a ? b : a),
+  ofNumbers: (a, b) => (b < a || Number.isNaN(b) ? b : a),
   ofBigInts: (a, b) => (b < a ? b : a),
+};
+
+function refuseNegative<T extends number | bigint>(exponent: T): T {
+  if (exponent < 0) throw invalid("Integers to negative integer powers are not allowed");
+  return exponent;
+}
+
+/** Modulo 2³²; a narrower target array keeps the low bits. */
+function wrapPower(base: number, exponent: number): number {
+  let power = 1;
+  let square = base;
+  for (let left = refuseNegative(exponent); left > 0; left = Math.floor(left / 2)) {
+    if (left % 2 === 1) power = Math.imul(power, square);
+    square = Math.imul(square, square);
+  }
+  return power;
+}
+
+/** Modulo 2⁶⁴. */
+function wrapPowerBig(base: bigint, exponent: bigint): bigint {
+  let power = 1n;
+  let square = base;
+  for (let left = refuseNegative(exponent); left > 0n; left /= 2n) {
+    if (left % 2n === 1n) power = BigInt.asUintN(64, power * square);
+    square = BigInt.asUintN(64, square * square);
+  }
+  return power;
+}
+
+const raised: Binary = {
+  // C's `pow`, unlike JavaScript's: 1 to any power is 1, and -1 to an infinite one too.
+  ofNumbers: (a, b) => (a === 1 || (a === -1 && Math.abs(b) === Infinity) ? 1 : a ** b),
+  ofIntegers: wrapPower,
+  ofBigInts: wrapPowerBig,
 };
 
 const BINARY: Readonly<Record<string, Binary>> = {
@@ -89,7 +129,7 @@ const BINARY: Readonly<Record<string, Binary>> = {
   Sub: { ofNumbers: (a, b) => a - b, ofBigInts: (a, b) => a - b },
   Mul: { ofNumbers: (a, b) => a * b, ofIntegers: wrapMultiply, ofBigInts: (a, b) => a * b },
   RealDiv: { ofNumbers: (a, b) => a / b },
-  Div: truncatedDivide,
+  Div: divided,
   TruncateDiv: truncatedDivide,
   TruncateMod: truncatedModulo,
   Mod: truncatedModulo,
@@ -102,7 +142,7 @@ const BINARY: Readonly<Record<string, Binary>> = {
   BitwiseAnd: { ofNumbers: (a, b) => a & b, ofBigInts: (a, b) => a & b },
   BitwiseOr: { ofNumbers: (a, b) => a | b, ofBigInts: (a, b) => a | b },
   BitwiseXor: { ofNumbers: (a, b) => a ^ b, ofBigInts: (a, b) => a ^ b },
-  Pow: { ofNumbers: (a, b) => a ** b },
+  Pow: raised,
 };
 
 const roundHalfToEven = (value: number): number => {

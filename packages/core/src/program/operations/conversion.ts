@@ -41,9 +41,24 @@ function convert(from: NumericArray, out: NumericArray, to: NumericDtype): void 
       out[at] = Number(Boolean(from[at]) || Number.isNaN(from[at]));
   } else if (isBigInts(out)) {
     for (let at = 0; at < out.length; at += 1) out[at] = bigIntOf(from[at]!);
-  } else if (to === "float32" || to === "float64") {
+  } else if (to === "float32") {
+    for (let at = 0; at < out.length; at += 1) out[at] = singleOf(from[at]!);
+  } else if (to === "float64") {
     for (let at = 0; at < out.length; at += 1) out[at] = Number(from[at]);
   } else convertToWords(from, out, to);
+}
+
+const LOW_BITS = 11n;
+const LOW_BITS_RATIO = 2 ** Number(LOW_BITS);
+
+/** As float32, rounded once: a large bigint would be rounded to float64 first otherwise. */
+function singleOf(value: number | bigint): number {
+  const near = Number(value);
+  if (typeof value === "number" || Number.isSafeInteger(near)) return Math.fround(near);
+  const high = value >> LOW_BITS;
+  // The last bit stands for all that were cut off, so that no tie is seen where there is none.
+  const isCut = high << LOW_BITS !== value;
+  return Math.fround(Number(isCut ? high | 1n : high) * LOW_BITS_RATIO);
 }
 
 /** To integers of at most 32 bits, whose array keeps the low bits of what it is given. */
@@ -99,12 +114,19 @@ function filled(dtype: Exclude<Dtype, "string">, shape: readonly number[], value
   return tensorOf(dtype, shape, data);
 }
 
-/** The number of boundaries at or below each value (`std::upper_bound`). */
+/**
+ * The number of boundaries at or below each value (`std::upper_bound`). An integer is compared as
+ * float32, so large ones fall together (bucketize_op.cc).
+ */
 function bucketize(call: HostCall): Tensor {
   const { data, shape } = numericAt(call, 0);
   const boundaries = Float32Array.from(numbersAttribute(call, "boundaries"));
+  const isFloat = data instanceof Float32Array || data instanceof Float64Array;
   const out = zeros("int32", shape);
-  for (let at = 0; at < out.length; at += 1) out[at] = boundariesUpTo(boundaries, Number(data[at]));
+  for (let at = 0; at < out.length; at += 1) {
+    const value = isFloat ? data[at]! : singleOf(data[at]!);
+    out[at] = boundariesUpTo(boundaries, value);
+  }
   return tensorOf("int32", shape, out);
 }
 

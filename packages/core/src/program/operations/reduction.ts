@@ -1,9 +1,10 @@
 // Axes reduced to one value, running sums and arg-max. Float sums run in float64 and round once.
 // They may differ in the last bit from TensorFlow's, whose order of summation depends on the
-// machine.
+// machine. Running sums have an order, and round at each step.
 
 import { isBigInts } from "../../dtype.ts";
 import type { NumericDtype } from "../../dtype.ts";
+import { finiteLimitsOf, isWide, limitsOf } from "../dtype-limits.ts";
 import { numbersOf, reshaped, stridesOf, takeValues, walkPositions } from "../element-positions.ts";
 import {
   axisOf,
@@ -25,6 +26,8 @@ interface Reducer {
   /** The initial total, which is also the result for no values. */
   readonly empty: (dtype: NumericDtype) => number | bigint;
   readonly reduceNumbers: (total: number, value: number) => number;
+  /** For int8 to uint32 where it differs; the target array keeps the low bits. */
+  readonly reduceIntegers?: (total: number, value: number) => number;
   readonly reduceBigInts: (total: bigint, value: bigint) => bigint;
   readonly finish?: (total: number | bigint, count: number, dtype: NumericDtype) => number | bigint;
 }
@@ -40,6 +43,7 @@ const REDUCERS: Readonly<Record<string, Reducer>> = {
   Prod: {
     empty: (dtype) => (isWide(dtype) ? 1n : 1),
     reduceNumbers: (total, value) => total * value,
+    reduceIntegers: Math.imul,
     reduceBigInts: (total, value) => total * value,
   },
   Max: {
@@ -71,25 +75,25 @@ export const reductionOperations: HostOperations = {
     Object.entries(REDUCERS).map(([name, reducer]) => [name, reduction(reducer)]),
   ),
   Cumsum: (call) => [cumulativeSum(call)],
-  ArgMax: argument((value, found) => value > found),
-  ArgMin: argument((value, found) => value < found),
+  ArgMax: argument(
+    (value, best) => value > best,
+    (dtype) => finiteLimitsOf(dtype)[0],
+  ),
+  ArgMin: argument(
+    (value, best) => value < best,
+    (dtype) => finiteLimitsOf(dtype)[1],
+  ),
 };
 
-const isWide = (dtype: NumericDtype): boolean => dtype === "int64" || dtype === "uint64";
 const zeroOf = (dtype: NumericDtype): number | bigint => (isWide(dtype) ? 0n : 0);
 
-/** Least and greatest value of a dtype. */
-function limitsOf(dtype: NumericDtype): readonly [number | bigint, number | bigint] {
-  if (dtype === "int64") return [-(2n ** 63n), 2n ** 63n - 1n];
-  if (dtype === "uint64") return [0n, 2n ** 64n - 1n];
-  if (dtype === "float32" || dtype === "float64") return [-Infinity, Infinity];
-  const bits = Number(dtype.match(/\d+/)?.[0] ?? 1);
-  if (dtype.startsWith("u") || dtype === "bool") return [0, 2 ** bits - 1];
-  return [-(2 ** (bits - 1)), 2 ** (bits - 1) - 1];
+/** A sum of 64-bit integers as C++ has it. */
+function wrapped(total: bigint, dtype: NumericDtype): bigint {
+  return dtype === "uint64" ? BigInt.asUintN(64, total) : BigInt.asIntN(64, total);
 }
 
 function meanOf(total: number | bigint, count: number, dtype: NumericDtype): number | bigint {
-  if (typeof total === "bigint") return count === 0 ? 0n : total / BigInt(count);
+  if (typeof total === "bigint") return count === 0 ? 0n : wrapped(total, dtype) / BigInt(count);
   const mean = total / count;
   return dtype.startsWith("float") ? mean : Math.trunc(mean);
 }
@@ -128,7 +132,8 @@ function reduced(input: Tensor, shape: readonly number[], reducer: Reducer): Ten
   const out = zeros(dtype, shape);
   const values = numbersOf(input);
   const run = elementCount(input.shape.slice(shape.length));
-  const { finish = (total) => total } = reducer;
+  const { finish = (total) => total, reduceNumbers, reduceIntegers = reduceNumbers } = reducer;
+  const reduce = dtype.startsWith("float") ? reduceNumbers : reduceIntegers;
   for (let at = 0; at < out.length; at += 1) {
     let total = reducer.empty(dtype);
     for (let from = at * run; from < (at + 1) * run; from += 1) {
@@ -136,7 +141,7 @@ function reduced(input: Tensor, shape: readonly number[], reducer: Reducer): Ten
       total =
         typeof total === "bigint"
           ? reducer.reduceBigInts(total, value as bigint)
-          : reducer.reduceNumbers(total, value as number);
+          : reduce(total, value as number);
     }
     (out as { [at: number]: number | bigint })[at] = finish(total, run, dtype);
   }
@@ -150,6 +155,7 @@ function cumulativeSum(call: HostCall): Tensor {
   const isReverse = booleanAttribute(call, "reverse", false);
   const out = zeros(input.dtype, input.shape) as { [at: number]: number | bigint };
   const values = numbersOf(input);
+  const plus = input.dtype === "float32" ? plusSingle : plusExact;
   const size = input.shape[axis]!;
   const inner = elementCount(input.shape.slice(axis + 1));
   const lines = values.length === 0 ? 0 : values.length / size;
@@ -166,12 +172,21 @@ function cumulativeSum(call: HostCall): Tensor {
   return tensorOf(input.dtype, input.shape, out as unknown as Int32Array);
 }
 
-function plus(a: number | bigint, b: number | bigint): number | bigint {
+function plusExact(a: number | bigint, b: number | bigint): number | bigint {
   return typeof a === "bigint" ? a + (b as bigint) : a + (b as number);
 }
 
+function plusSingle(a: number | bigint, b: number | bigint): number {
+  return Math.fround((a as number) + (b as number));
+}
+
+/**
+ * The place of the first best value. The search begins at the worst finite value, as Eigen's does, so
+ * that NaN is passed over, and place 0 is the answer where all are NaN or infinitely bad.
+ */
 function argument(
-  isBetter: (value: number | bigint, found: number | bigint) => boolean,
+  isBetter: (value: number | bigint, best: number | bigint) => boolean,
+  worstOf: (dtype: NumericDtype) => number | bigint,
 ): HostOperation {
   return (call) => {
     const input = numericAt(call, 0);
@@ -183,10 +198,15 @@ function argument(
     const rows = numbersOf(grouped(inputAt(call, 0), new Set([axis])));
     const dtype = dtypeAttribute(call, "output_type", "int64") === "int32" ? "int32" : "int64";
     const out = zeros(dtype, shape);
+    const worst = worstOf(input.dtype);
     for (let at = 0; at < out.length; at += 1) {
       let found = 0;
-      for (let place = 1; place < size; place += 1) {
-        if (isBetter(rows[at * size + place]!, rows[at * size + found]!)) found = place;
+      let best = worst;
+      for (let place = 0; place < size; place += 1) {
+        const value = rows[at * size + place]!;
+        if (!isBetter(value, best)) continue;
+        found = place;
+        best = value;
       }
       if (isBigInts(out)) out[at] = BigInt(found);
       else out[at] = found;

@@ -91,7 +91,8 @@ function unique(call: HostCall): Tensor[] {
   const kindOf = new Int32Array(input.data.length);
   for (let at = 0; at < kindOf.length; at += 1) {
     const key = input.dtype === "string" ? latin1(input.data.at(at)) : input.data[at];
-    const kind = kinds.get(key) ?? firsts.length;
+    // No NaN equals another one, which a Map would say.
+    const kind = (Number.isNaN(key) ? undefined : kinds.get(key)) ?? firsts.length;
     if (kind === firsts.length) {
       kinds.set(key, kind);
       firsts.push(at);

@@ -13,7 +13,9 @@ export const textNumberOperations: HostOperations = {
   StringToNumber: (call) => [stringToNumber(call)],
 };
 
-const FLOAT = /^[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf(?:inity)?|nan)$/i;
+const FLOAT = /^[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan(?:\(\w*\))?)$/i;
+/** Digits before and after the point, and the power of two, in base 16, 16 and 10. */
+const HEXADECIMAL = /^[+-]?0x(?=\.?[\da-f])([\da-f]{0,32})\.?([\da-f]{0,32})(?:p([+-]?\d{1,6}))?$/i;
 const INTEGER = /^[+-]?\d+$/;
 const BLANKS = /^[\t-\r ]+|[\t-\r ]+$/g;
 
@@ -42,10 +44,19 @@ function integersOf(texts: readonly string[], shape: readonly number[], dtype: D
 
 function floatOf(text: string): number {
   const bare = text.replaceAll(BLANKS, "");
+  const hexadecimal = HEXADECIMAL.exec(bare);
+  if (hexadecimal !== null) return bare.startsWith("-") ? -hexOf(hexadecimal) : hexOf(hexadecimal);
   if (!FLOAT.test(bare)) throw wrongText(text);
   if (/nan/i.test(bare)) return Number.NaN;
   if (/inf/i.test(bare)) return bare.startsWith("-") ? -Infinity : Infinity;
   return Number(bare);
+}
+
+const HEX_DIGIT_BITS = 4;
+
+function hexOf([, whole = "", fraction = "", exponent = "0"]: RegExpExecArray): number {
+  const power = Number(exponent) - fraction.length * HEX_DIGIT_BITS;
+  return Number(`0x${whole}${fraction}`) * 2 ** power;
 }
 
 const DIGITS_MAX = 40;
