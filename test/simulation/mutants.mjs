@@ -71,14 +71,6 @@ const MUTANTS = [
     replacement: "if (false)",
   },
   {
-    name: "a version that cannot be completed again and holds older ones off",
-    mode: "safety",
-    from: 13_500_930,
-    file: "packages/worker/src/replicas/replica-set.ts",
-    text: "return trouble?.isLasting === true && !isServed(held);",
-    replacement: "return false;",
-  },
-  {
     name: "no second attempts",
     mode: "liveness",
     faults: ["crash worker", "vanish worker", "cut link"],
