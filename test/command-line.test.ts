@@ -119,12 +119,38 @@ describe("winnow demo and inspect", () => {
   });
 });
 
+describe("winnow inspect of several models", () => {
+  test("tells the others of one that cannot be served, names it, and fails", () => {
+    const models = path.join(directory, "several");
+    winnow(["demo", models, "--items", "20", "--users", "2"]);
+    mkdirSync(path.join(models, "broken/1"), { recursive: true });
+    writeFileSync(path.join(models, "broken/1/saved_model.pb"), "not a graph");
+    const text = winnow(["inspect", models]);
+    const json = winnow(["inspect", models, "--json"]);
+
+    expect([text.code, json.code]).toEqual([1, 1]);
+    expect(text.stdout).toMatch(/broken, version 1 .*\ncannot be served: DATA_LOSS: .*saved_model/);
+    expect(text.stdout).toContain("movies, version 1");
+    expect(text.stderr).toContain("1 of 3 models cannot be served: broken");
+    expect(JSON.parse(json.stdout)).toMatchObject([
+      { model: "broken", error: { code: "DATA_LOSS" } },
+      { model: "movies" },
+      { model: "movies-ranking" },
+    ]);
+  });
+});
+
 describe("winnow predict", () => {
   test("says what to do when nothing answers, and when the instances are no JSON", () => {
     const silent = winnow(["predict", "movies", '["1"]', "--url", "http://127.0.0.1:1"]);
     const broken = winnow(["predict", "movies", "[1"]);
 
-    expect([silent.code, broken.code]).toEqual([1, 1]);
+    const list = winnow(["predict", "movies", '["1"]', "--exclude", "7,"]);
+
+    expect([silent.code, broken.code, list.code]).toEqual([1, 1, 1]);
+    expect(list.stderr).toContain(
+      'Cannot read --exclude 7, as JSON; write for example \'["7","9"]\'',
+    );
     expect(silent.stderr).toContain("winnow up --models DIR");
     expect(broken.stderr).toContain("write for example '[\"42\"]'");
   });

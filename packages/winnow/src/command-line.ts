@@ -212,6 +212,12 @@ function inspectCommand(): Command {
           ? `${JSON.stringify(reports, undefined, 2)}\n`
           : reports.map(reportText).join("\n");
       process.stdout.write(text);
+      const failed = reports.filter((report) => "error" in report).map(({ model }) => model);
+      if (failed.length === 0) return;
+      process.stderr.write(
+        `${failed.length} of ${reports.length} models cannot be served: ${failed.join(", ")}\n`,
+      );
+      process.exitCode = 1;
     });
 }
 
@@ -220,6 +226,7 @@ interface PredictOptions {
   readonly modelVersion?: number;
   readonly signature?: string;
   readonly k?: number;
+  readonly exclude?: string;
   readonly json?: true;
   readonly verbose?: true;
 }
@@ -239,6 +246,7 @@ function predictCommand(): Command {
     )
     .option("--signature <name>", "this signature, not serving_default")
     .option("-k <n>", "items wanted per instance", wholeNumber(1, INT32_MAX))
+    .option("--exclude <json>", `item ids never to be answered, such as '["7","9"]'`)
     .option("--json", "the answer as it came")
     .option("-v, --verbose", "also print the version and the same request for curl, on stderr")
     .action(async (model: string, json: string, options: PredictOptions) => {

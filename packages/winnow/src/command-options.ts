@@ -2,7 +2,6 @@
 // which wins over the default; `--help` shows all three.
 
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { compactCount } from "./progress-line.ts";
 
 /** Where a router serves REST unless told otherwise, as TensorFlow Serving does. */
 export const REST_PORT = 8501;
@@ -14,9 +13,7 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
   return (text) => {
     const value = Number(text);
     if (/^\d+$/.test(text) && value >= min && value <= max) return value;
-    throw new InvalidArgumentError(
-      `It must be a whole number from ${min} to ${compactCount(max)}.`,
-    );
+    throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
   };
 }
 

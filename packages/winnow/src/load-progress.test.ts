@@ -32,8 +32,23 @@ function announcing(id: string, held: readonly number[]): Announcement {
 test("progress counts replicas held by all workers against partitions × replication", () => {
   const announcements = [announcing("w0", [0, 1, 2]), announcing("w1", [0])];
 
-  expect(heldReplicas(announcements, () => 2)).toEqual({ held: 4, wanted: 8 });
+  expect(heldReplicas(announcements, [], () => 2)).toEqual({ held: 4, wanted: 8 });
   const more = [...announcements, announcing("w2", [0, 1, 2, 3])];
-  expect(heldReplicas(more, () => 1)).toEqual({ held: 4, wanted: 4 });
-  expect(heldReplicas([], () => 2)).toEqual({ held: 0, wanted: 0 });
+  expect(heldReplicas(more, [], () => 1)).toEqual({ held: 4, wanted: 4 });
+  expect(heldReplicas([], [], () => 2)).toEqual({ held: 0, wanted: 0 });
+});
+
+test("progress is not told before every awaited version is known, as it would run backwards", () => {
+  const known = { model: "m", version: 1 };
+  const unknown = { model: "n", version: 1 };
+  const announcements = [announcing("w0", [0, 1])];
+  const failed = { ...unknown, state: "failed" as const, tables: [] };
+  const withFailed = announcements.map((each) => ({
+    ...each,
+    versions: [...each.versions, { ...each.versions[0]!, ...failed }],
+  }));
+
+  expect(heldReplicas(announcements, [known], () => 1)).toEqual({ held: 2, wanted: 4 });
+  expect(heldReplicas(announcements, [known, unknown], () => 1)).toBeUndefined();
+  expect(heldReplicas(withFailed, [known, unknown], () => 1)).toEqual({ held: 2, wanted: 4 });
 });

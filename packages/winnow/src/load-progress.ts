@@ -8,18 +8,35 @@ import type { Progress } from "./progress-line.ts";
 const LOOK_INTERVAL_MS = 250;
 const DESCRIBE_TIMEOUT_MS = 500;
 
+/** A version that is to be loaded. */
+interface AwaitedVersion {
+  readonly model: string;
+  readonly version: number;
+}
+
 /**
- * Replicas held, and replicas intended, of the versions opened so far.
+ * Replicas held, and replicas intended; `undefined` while no worker has opened some of the awaited
+ * versions, nor failed to: what is intended would grow, and progress run backwards.
  *
  * @internal tests call it
  */
 export function heldReplicas(
   announcements: readonly Announcement[],
+  awaited: readonly AwaitedVersion[],
   replicas: (model: string) => number,
-): { readonly held: number; readonly wanted: number } {
+): { readonly held: number; readonly wanted: number } | undefined {
+  const known = announcements.flatMap(({ versions }) => versions);
+  const isKnown = ({ model, version }: AwaitedVersion): boolean =>
+    known.some(
+      (each) =>
+        each.model === model &&
+        each.version === version &&
+        (each.tables.length > 0 || each.state === "failed"),
+    );
+  if (!awaited.every(isKnown)) return undefined;
   const wanted = new Map<string, number>();
   const held = new Map<string, number>();
-  for (const { model, version, tables } of announcements.flatMap(({ versions }) => versions)) {
+  for (const { model, version, tables } of known) {
     for (const { table, partitions, held: parts } of tables) {
       const name = `${model}/${version}/${table}`;
       const intended = partitions * replicas(model);
@@ -39,6 +56,7 @@ const sumOf = (counts: ReadonlyMap<string, number>): number =>
 export async function watchLoading(
   cluster: {
     readonly workerAddresses: readonly string[];
+    readonly versions: readonly AwaitedVersion[];
     readonly replicationOf: (model: string) => number;
   },
   progress: Progress,
@@ -53,9 +71,11 @@ export async function watchLoading(
     const known = answers.flatMap((answer) =>
       answer.status === "fulfilled" ? [answer.value] : [],
     );
-    const { held, wanted } = heldReplicas(known, cluster.replicationOf);
+    const replicas = heldReplicas(known, cluster.versions, cluster.replicationOf);
     // The last report ends the line, so it waits until the caller's signal says that all is loaded.
-    if (held < wanted && !signal.aborted) progress(held, (shown = wanted));
+    if (replicas !== undefined && replicas.held < replicas.wanted && !signal.aborted) {
+      progress(replicas.held, (shown = replicas.wanted));
+    }
     await new Promise<void>((resolve) => {
       systemClock.setTimer(LOOK_INTERVAL_MS, resolve);
     });

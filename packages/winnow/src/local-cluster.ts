@@ -117,12 +117,16 @@ export interface ModelState {
 
 const LOADED_POLL_MS = 100;
 
-/** Waits until each of these versions answers or has failed. @throws the signal's reason */
+/**
+ * Waits until each of these versions answers or has failed; `onWait` hears why one does not yet, each
+ * reason once. @throws the signal's reason
+ */
 export async function waitUntilLoaded(
   url: string,
   versions: readonly { readonly model: string; readonly version: number }[],
-  signal: AbortSignal,
+  { signal, onWait }: { readonly signal: AbortSignal; readonly onWait: (why: string) => void },
 ): Promise<ModelState[]> {
+  const told = new Set<string>();
   for (;;) {
     const states = await Promise.all(
       versions.map(async ({ model, version }) => ({
@@ -131,6 +135,12 @@ export async function waitUntilLoaded(
       })),
     );
     if (states.every(({ state }) => state === "AVAILABLE" || state === "END")) return states;
+    for (const { model, state, error } of states) {
+      const why = `${model}: ${error}`;
+      if (state === "AVAILABLE" || error === "" || told.has(why)) continue;
+      told.add(why);
+      onWait(why);
+    }
     await pause(systemClock, signal);
   }
 }

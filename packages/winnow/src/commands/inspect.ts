@@ -6,7 +6,9 @@ import {
   type ModelProgram,
   type SignatureProgram,
   type Step,
+  type ErrorCode,
   type TableSpec,
+  toWinnowError,
   workerId,
 } from "@winnow/core";
 import { type BoundFile, type ModelVersion, openModelVersion } from "@winnow/model";
@@ -58,16 +60,36 @@ export interface ModelReport {
   }[];
 }
 
-/** Looks at the newest version of each model in a directory. @throws WinnowError as loading. */
-export function inspect(command: InspectCommand): ModelReport[] {
-  return newestVersions(command.directory).map((found) => {
-    const version = openModelVersion(found.directory, command);
+/** A model version that cannot be served, and why. */
+interface FailedModel extends VersionDirectory {
+  readonly error: { readonly code: ErrorCode; readonly message: string };
+}
+
+/**
+ * Looks at the newest version of each model in a directory. Of several models, one that cannot be
+ * loaded does not keep the others from being told. @throws WinnowError as loading, of a single one
+ */
+export function inspect(command: InspectCommand): (ModelReport | FailedModel)[] {
+  const found = newestVersions(command.directory);
+  if (found.length === 1) return [inspectVersion(found[0]!, command)];
+  return found.map((version) => {
     try {
-      return reportOf(version, found, command);
-    } finally {
-      version.close();
+      return inspectVersion(version, command);
+    } catch (error) {
+      const { code, message } = toWinnowError(error);
+      const { model, version: number, directory } = version;
+      return { model, version: number, directory, error: { code, message } };
     }
   });
+}
+
+function inspectVersion(found: VersionDirectory, command: InspectCommand): ModelReport {
+  const version = openModelVersion(found.directory, command);
+  try {
+    return reportOf(version, found, command);
+  } finally {
+    version.close();
+  }
 }
 
 function reportOf(
@@ -155,8 +177,13 @@ function workerLoads(
 }
 
 /** The report for a person. */
-export function reportText(report: ModelReport): string {
-  const heading = `${report.model}, version ${report.version}  (${report.directory})\nfingerprint ${report.fingerprint.slice(0, 16)}…, dense parts ${byteText(report.denseBytes)}\n`;
+export function reportText(report: ModelReport | FailedModel): string {
+  const name = `${report.model}, version ${report.version}  (${report.directory})\n`;
+  if ("error" in report) {
+    const { code, message } = report.error;
+    return `${name}cannot be served: ${code}: ${message}\n`;
+  }
+  const heading = `${name}fingerprint ${report.fingerprint.slice(0, 16)}…, dense parts ${byteText(report.denseBytes)}\n`;
   // A signature without inputs only initialises tables; nobody calls it.
   const called = report.signatures.filter(({ inputs }) => inputs.length > 0);
   const signatures = called.map(

@@ -13,6 +13,8 @@ export interface PredictCommand {
   readonly version?: number | undefined;
   readonly signature?: string | undefined;
   readonly k?: number | undefined;
+  /** JSON: item ids for all instances, or one list per instance. */
+  readonly exclude?: string | undefined;
 }
 
 /** The router's answer. */
@@ -59,8 +61,13 @@ function predictUrl({ url, model, version }: PredictCommand): string {
   return `${url.replace(/\/+$/, "")}/v1/models/${encodeURIComponent(model)}${pinned}:predict`;
 }
 
-function requestBody({ json, signature, k }: PredictCommand): string {
-  const value = parseJson(json);
+function requestBody({ json, signature, k, exclude }: PredictCommand): string {
+  const example = `'["42"]' or '[{"user_id":"42","movie_title":"…"}]'`;
+  const value = parseJson(json, { what: "the instances", example });
+  const excluded =
+    exclude === undefined
+      ? undefined
+      : parseJson(exclude, { what: "--exclude", example: `'["7","9"]'` });
   const isBody =
     typeof value === "object" && value !== null && ("instances" in value || "inputs" in value);
   const instances = Array.isArray(value) ? (value as unknown[]) : [value];
@@ -68,17 +75,20 @@ function requestBody({ json, signature, k }: PredictCommand): string {
     ...(signature === undefined ? {} : { signature_name: signature }),
     ...(isBody ? value : { instances }),
     ...(k === undefined ? {} : { k }),
+    ...(excluded === undefined ? {} : { exclude: excluded }),
   });
 }
 
-function parseJson(json: string): unknown {
+function parseJson(
+  json: string,
+  { what, example }: { readonly what: string; readonly example: string },
+): unknown {
   try {
     return JSON.parse(json) as unknown;
   } catch (error) {
-    const example = `'["42"]' or '[{"user_id":"42","movie_title":"…"}]'`;
     throw new WinnowError(
       "INVALID_ARGUMENT",
-      `Cannot read the instances ${excerpt(json)} as JSON; write for example ${example}`,
+      `Cannot read ${what} ${excerpt(json)} as JSON; write for example ${example}`,
       { cause: error },
     );
   }

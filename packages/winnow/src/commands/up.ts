@@ -33,6 +33,7 @@ import { endOnSignals } from "../process-life.ts";
 import { type LogLevel, processLog } from "../process-log.ts";
 import { processVariables } from "../process-settings.ts";
 import { progressLine } from "../progress-line.ts";
+import { watchVersions } from "../version-news.ts";
 import { exampleInstances } from "./example.ts";
 
 /** Flags of `winnow up`. */
@@ -88,6 +89,7 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
     const seconds = ((systemClock.nowMs() - startedMs) / 1000).toFixed(1);
     process.stdout.write(readyText(cluster, versions, states));
     say(`up after ${seconds} s; Ctrl-C stops everything. For one machine, not for production.`);
+    void watchVersions(cluster.url, say, { signal: stop.signal }); // Never rejects.
   } catch (error) {
     if (stop.signal.aborted) return;
     await cluster?.stop();
@@ -106,6 +108,7 @@ async function loadedStates(
     ? watchLoading(
         {
           workerAddresses: cluster.workerAddresses,
+          versions,
           replicationOf: (model) => Math.min(replicationOf(model, options), options.workers),
         },
         progressLine({ label: "loading", unit: "replicas" }, process.stderr, systemClock),
@@ -113,7 +116,7 @@ async function loadedStates(
       )
     : Promise.resolve();
   try {
-    return await waitUntilLoaded(cluster.url, versions, signal);
+    return await waitUntilLoaded(cluster.url, versions, { signal, onWait: say });
   } finally {
     loaded.abort();
     await watched;
@@ -195,8 +198,11 @@ function readyText(
   states: readonly ModelState[],
 ): string {
   const blocks = states.map(({ model, state, error }, index) => {
-    if (state !== "AVAILABLE") return `${picocolors.red("failed")}  ${model}: ${error}\n`;
     const found = versions[index]!;
+    if (state !== "AVAILABLE") {
+      const why = error === "" ? `version ${found.version} is gone, or not wanted any more` : error;
+      return `${picocolors.red("failed")}  ${model}: ${why}\n`;
+    }
     const body = `{"instances":${exampleInstances(found)}}`.replaceAll("'", String.raw`'\''`);
     const curl = `curl -d '${body}' ${cluster.url}/v1/models/${model}:predict`;
     return `${picocolors.green("ready")}   ${model}, version ${found.version}\n        ${curl}\n`;

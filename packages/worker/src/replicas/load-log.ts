@@ -56,7 +56,8 @@ export class LoadLog {
       log.info("version opened", { ...name, fingerprint: event.opened.fingerprint, tables });
     } else if ("error" in event) {
       const { code, message } = event.error;
-      const retryInMs = Math.max(0, (held.trouble?.retryAtMs ?? Infinity) - clock.nowMs());
+      const leftMs = (held.trouble?.retryAtMs ?? Infinity) - clock.nowMs();
+      const retryInMs = Math.max(0, Math.round(leftMs));
       log.error("version failed", { ...name, code, message, retryInMs });
       this.#observer?.loadFailed({ model: held.model, code });
     } else if (event.kind === "loaded" && intent !== undefined) {

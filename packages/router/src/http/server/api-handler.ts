@@ -202,7 +202,13 @@ export class ApiHandler {
   }
 
   #list(): HttpAnswer {
-    const models = this.#predictor.models().map((name) => ({ name }));
+    const models = this.#predictor.models().map((name) => {
+      const versions = (this.#predictor.status(name) ?? []).filter(({ state }) => state !== "END");
+      return {
+        name,
+        versions: versions.map(({ version, state }) => ({ version: String(version), state })),
+      };
+    });
     return jsonAnswer(Buffer.from(`${JSON.stringify({ models }, null, 1)}\n`));
   }
 

@@ -149,7 +149,11 @@ describe("own paths", () => {
     expect((await get("/livez")).status).toBe(200);
     expect((await get("/readyz")).status).toBe(200);
     expect(JSON.parse(models.text)).toEqual({
-      models: [{ name: "broken" }, { name: "ranking" }, { name: "retrieval" }],
+      models: [
+        { name: "broken", versions: [{ version: "2", state: "LOADING" }] },
+        { name: "ranking", versions: [{ version: "1", state: "AVAILABLE" }] },
+        { name: "retrieval", versions: [{ version: "1", state: "AVAILABLE" }] },
+      ],
     });
     expect(JSON.parse((await get("/openapi.json")).text)).toHaveProperty("openapi", "3.1.0");
     predictor.ready = false;

@@ -25,7 +25,8 @@ const FAILURES = {
   "504": failure("No answer in time"),
 };
 
-const PREDICT = {
+const PREDICT = (of: string): object => ({
+  operationId: `predict${of}`,
   summary: "Predict; for a retrieval model: the best candidates, scores descending",
   parameters: [
     {
@@ -54,9 +55,10 @@ const PREDICT = {
     },
     ...FAILURES,
   },
-};
+});
 
-const document = (summary: string, schema: string): object => ({
+const document = (operationId: string, summary: string, schema: string): object => ({
+  operationId,
   summary,
   responses: {
     "200": { description: summary, content: json({ $ref: `#/components/schemas/${schema}` }) },
@@ -64,26 +66,36 @@ const document = (summary: string, schema: string): object => ({
     "404": FAILURES["404"],
   },
 });
-const STATUS = document("States of the versions, descending", "ModelStatus");
-const METADATA = document("Signatures of a version", "ModelMetadata");
-const PLAIN = (summary: string, responses: object): object => ({ get: { summary, responses } });
+const STATUS = (of: string): object =>
+  document(`status${of}`, "States of the versions, descending", "ModelStatus");
+const METADATA = (of: string): object =>
+  document(`metadata${of}`, "Signatures of a version", "ModelMetadata");
+const PLAIN = (operationId: string, summary: string, responses: object): object => ({
+  get: { operationId, summary, responses },
+});
 const OK = { "200": { description: "Yes", content: { "text/plain": {} } } };
 
 /** Every place a model can be named, with what is said there. */
 function modelPaths(): Record<string, object> {
   const places = [
-    { at: "/v1/models/{model}", parameters: [MODEL] },
-    { at: "/v1/models/{model}/versions/{version}", parameters: [MODEL, VERSION] },
-    { at: "/v1/models/{model}/labels/{label}", parameters: [MODEL, LABEL] },
+    { at: "/v1/models/{model}", of: "", parameters: [MODEL] },
+    {
+      at: "/v1/models/{model}/versions/{version}",
+      of: "OfVersion",
+      parameters: [MODEL, VERSION],
+    },
+    { at: "/v1/models/{model}/labels/{label}", of: "OfLabel", parameters: [MODEL, LABEL] },
   ];
   const paths: Record<string, object> = {};
-  for (const { at, parameters } of places) {
-    paths[`${at}:predict`] = { parameters, post: PREDICT };
-    paths[at] = { parameters, get: STATUS };
-    paths[`${at}/metadata`] = { parameters, get: METADATA };
+  for (const { at, of, parameters } of places) {
+    paths[`${at}:predict`] = { parameters, post: PREDICT(of) };
+    paths[at] = { parameters, get: STATUS(of) };
+    paths[`${at}/metadata`] = { parameters, get: METADATA(of) };
   }
   return paths;
 }
+
+const STATE = { enum: ["START", "LOADING", "AVAILABLE", "UNLOADING", "END"] };
 
 const SCHEMAS = {
   Error: {
@@ -116,7 +128,20 @@ const SCHEMAS = {
     properties: {
       models: {
         type: "array",
-        items: { type: "object", properties: { name: { type: "string" } } },
+        items: {
+          type: "object",
+          properties: {
+            name: { type: "string" },
+            versions: {
+              type: "array",
+              description: "Descending, without those that are over",
+              items: {
+                type: "object",
+                properties: { version: { type: "string" }, state: STATE },
+              },
+            },
+          },
+        },
       },
     },
   },
@@ -129,7 +154,7 @@ const SCHEMAS = {
           type: "object",
           properties: {
             version: { type: "string" },
-            state: { enum: ["START", "LOADING", "AVAILABLE", "UNLOADING", "END"] },
+            state: STATE,
             status: {
               type: "object",
               properties: { error_code: { type: "string" }, error_message: { type: "string" } },
@@ -154,14 +179,20 @@ export function openApiDocument(): string {
       version: "1",
       description: "TensorFlow Serving's REST API, with k and exclude beside the instances",
     },
+    servers: [{ url: "/", description: "The router that serves this document" }],
     paths: {
       ...modelPaths(),
-      "/v1/models": { get: document("All models", "ModelList") },
-      "/healthz": PLAIN("Does the event loop turn?", OK),
-      "/livez": PLAIN("The same", OK),
-      "/readyz": PLAIN("May requests be sent here?", { ...OK, "503": { description: "No" } }),
-      "/openapi.json": PLAIN("This document", { "200": { description: "OpenAPI 3.1" } }),
-      "/monitoring/prometheus/metrics": PLAIN("Metrics, where enabled", OK),
+      "/v1/models": { get: document("models", "All models and their versions", "ModelList") },
+      "/healthz": PLAIN("health", "Does the event loop turn?", OK),
+      "/livez": PLAIN("liveness", "The same", OK),
+      "/readyz": PLAIN("readiness", "May requests be sent here?", {
+        ...OK,
+        "503": { description: "No" },
+      }),
+      "/openapi.json": PLAIN("openApi", "This document", {
+        "200": { description: "OpenAPI 3.1" },
+      }),
+      "/monitoring/prometheus/metrics": PLAIN("metrics", "Metrics, where enabled", OK),
     },
     components: { schemas: SCHEMAS },
   };
