@@ -73,7 +73,8 @@ const MUTANTS = [
   {
     name: "no second attempts",
     mode: "liveness",
-    faults: ["crash worker", "vanish worker", "cut link"],
+    faults: ["wedge device"],
+    longestMs: 15_000,
     file: "packages/router/src/scatter/scatter.ts",
     text: "if (this.#ended || slot.settled || !slot.waiting || slot.successors.length > 0) return;",
     replacement: "return;",
@@ -83,8 +84,8 @@ const MUTANTS = [
     mode: "liveness",
     faults: ["crash worker in a burst"],
     file: "packages/router/src/scatter/scatter.ts",
-    text: 'isUnanswered ? "again" : "retry"',
-    replacement: '"retry"',
+    text: 'new Set(["DISCONNECTED", "NOT_OWNER", "NO_VERSION"])',
+    replacement: "new Set([])",
   },
   {
     name: "exclusions of one instance that shorten the lists of all",
@@ -102,15 +103,6 @@ const MUTANTS = [
     replacement: "if (false) {",
   },
   {
-    name: "both replies of a hedge are merged",
-    mode: "safety",
-    faults: ["slow device", "slow link", "pause worker"],
-    file: "packages/router/src/scatter/slot.ts",
-    text: "slot.parts = [{ partitions: slot.partitions, answer }];",
-    replacement:
-      "slot.parts = [...slot.successors.flatMap((one) => one.parts), { partitions: slot.partitions, answer }];",
-  },
-  {
     name: "checksums that nobody compares",
     mode: "safety",
     faults: ["misread disk"],
@@ -124,14 +116,6 @@ const MUTANTS = [
     file: "packages/core/src/top-k.ts",
     text: "if (score === otherScore) return row < otherRow;",
     replacement: "if (score === otherScore) return false;",
-  },
-  {
-    name: "tables that travel with a program and that nobody checks",
-    mode: "safety",
-    faults: ["misread disk"],
-    file: "packages/worker/src/compute/program-package.ts",
-    text: "checkSums(spec, sums);",
-    replacement: "",
   },
   {
     name: "a lower incarnation that is taken for an older process, whoever lives",
@@ -182,14 +166,6 @@ const MUTANTS = [
     replacement: "",
   },
   {
-    name: "a worker that has started anew and is asked by what it held before",
-    mode: "safety",
-    faults: ["crash worker", "misread disk", "replace version"],
-    file: "packages/router/src/scatter/replica-choice.ts",
-    text: "announcement?.incarnation === question.lives.get(id)?.incarnation",
-    replacement: "true",
-  },
-  {
     name: "vocabularies that nobody holds to their tables",
     mode: "safety",
     faults: ["publish flawed version"],
@@ -213,22 +189,6 @@ const MUTANTS = [
     file: "packages/router/src/versions/model-orders.ts",
     text: "      this.#passLater();\n      this.pass();",
     replacement: "      this.#passLater();",
-  },
-  {
-    name: "requests that fail at once when partitions have just lost every replica",
-    mode: "liveness",
-    faults: ["pause router", "drain worker", "crash worker"],
-    file: "packages/router/src/scatter/table-query.ts",
-    text: "question.allowPartial ? 0 : parts.tables.lossWaitMs(scope.version)",
-    replacement: "0",
-  },
-  {
-    name: "versions that were seen while they were copied and are not taken up when their files are still",
-    mode: "liveness",
-    faults: ["copy version"],
-    file: "packages/worker/src/replicas/replica-plan.ts",
-    text: 'life.phase === "copying" && wanted !== undefined',
-    replacement: "false",
   },
   {
     name: "files that are taken for those that were found, whatever they were when they were opened",
