@@ -71,15 +71,6 @@ const MUTANTS = [
     replacement: "if (false)",
   },
   {
-    name: "no second attempts",
-    mode: "liveness",
-    faults: ["wedge device"],
-    longestMs: 15_000,
-    file: "packages/router/src/scatter/scatter.ts",
-    text: "if (this.#ended || slot.settled || !slot.waiting || slot.successors.length > 0) return;",
-    replacement: "return;",
-  },
-  {
     name: "questions of a worker that died that come out of the budget for second attempts",
     mode: "liveness",
     faults: ["crash worker in a burst"],
@@ -189,14 +180,6 @@ const MUTANTS = [
     file: "packages/router/src/versions/model-orders.ts",
     text: "      this.#passLater();\n      this.pass();",
     replacement: "      this.#passLater();",
-  },
-  {
-    name: "files that are taken for those that were found, whatever they were when they were opened",
-    mode: "safety",
-    faults: ["replace version", "copy version"],
-    file: "packages/worker/src/replicas/replica-work.ts",
-    text: "seen === undefined || seen === stamp",
-    replacement: "true",
   },
   {
     name: "replicas that were misread and are kept",
