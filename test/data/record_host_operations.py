@@ -481,7 +481,7 @@ for dtype in (f32, f64):
 for dtype in (tf.int8, i32, i64, tf.uint32, tf.uint64):
     for op in ("UnsortedSegmentSum", "UnsortedSegmentProd", "UnsortedSegmentMax", "UnsortedSegmentMin"):
         case(op, {"data": edges(dtype, EDGES[dtype][:8]), "segment_ids": c([0, 0, 1, 1, 2, -1, 0, 1], i32), "num_segments": c(4, i32)})
-for text in ("0x10", "0X1f", "-0x10", "0x", "0x1.8p1", "0x1g", "0x1p3", "nan(1)", "NAN()", "-nan", "infinit", "0b1", "1f", "++1"):
+for text in ("0x10", "0X1f", "-0x10", "0x", "0x1.8p1", "0x1g", "0x1p3", "0x0p99999", "-0x1p99999", "0x.8", "nan(1)", "NAN()", "-nan", "infinit", "0b1", "1f", "++1"):
     for out in (f32, f64, i32):
         case("StringToNumber", {"string_tensor": c([text], s)}, out_type=out)
 

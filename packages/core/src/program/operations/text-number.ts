@@ -56,7 +56,8 @@ const HEX_DIGIT_BITS = 4;
 
 function hexOf([, whole = "", fraction = "", exponent = "0"]: RegExpExecArray): number {
   const power = Number(exponent) - fraction.length * HEX_DIGIT_BITS;
-  return Number(`0x${whole}${fraction}`) * 2 ** power;
+  const digits = Number(`0x${whole}${fraction}`);
+  return digits === 0 ? 0 : digits * 2 ** power;
 }
 
 const DIGITS_MAX = 40;
