@@ -5,13 +5,12 @@
 
 import { canonicalScore, widenQueries } from "@winnow/accelerator";
 import {
-  StringColumn,
   WinnowError,
-  crc32c,
   fingerprint,
   indexVocabularies,
   partitionOfInteger,
-  rowRangeOf,
+  plainRowChecks,
+  stringTensor,
   tensor,
 } from "@winnow/core";
 import type {
@@ -27,9 +26,18 @@ import { Attributes } from "../../packages/model/src/saved-model/graph/attribute
 import type { GraphValue } from "../../packages/model/src/saved-model/graph/graph-value.ts";
 import type { SignatureGraph } from "../../packages/model/src/saved-model/graph/signature-graph.ts";
 import { checkVocabularies } from "../../packages/model/src/saved-model/graph/vocabulary-reach.ts";
-import { planKeys } from "../../packages/model/src/saved-model/partitions/key-plan.ts";
-import type { KeyPlan } from "../../packages/model/src/saved-model/partitions/key-plan.ts";
-import type { TextVocabulary } from "../../packages/model/src/saved-model/partitions/stored-table.ts";
+import type { Region } from "../../packages/model/src/saved-model/bundle/region.ts";
+import { readTable } from "../../packages/model/src/saved-model/partitions/partition-reading.ts";
+import type {
+  TableReading,
+  TableRegions,
+} from "../../packages/model/src/saved-model/partitions/partition-reading.ts";
+import { storedRegionOf } from "../../packages/model/src/saved-model/partitions/stored-region.ts";
+import type { StoredRegion } from "../../packages/model/src/saved-model/partitions/stored-region.ts";
+import type {
+  StoredTable,
+  TextVocabulary,
+} from "../../packages/model/src/saved-model/partitions/stored-table.ts";
 import { parseTextVocabulary } from "../../packages/model/src/saved-model/text-vocabulary.ts";
 import { digestOf, fingerprintOf } from "../../packages/model/src/saved-model/version-directory.ts";
 import { seededRandom } from "./virtual-time.ts";
@@ -105,8 +113,10 @@ export class VersionContent implements ContentName {
   readonly revision: number;
   readonly size: ModelSize;
   readonly program: ModelProgram;
-  readonly users: Float32Array;
-  readonly items: Float32Array;
+  /** The tensors of its data file: rows of the users, rows of the items, ids of the items. */
+  readonly stored: readonly [StoredRegion, StoredRegion, StoredRegion];
+  readonly #users: Float32Array;
+  readonly #items: Float32Array;
   readonly #best = new Map<number, BestItems>();
   readonly #copies = new Map<CopyFlaw | undefined, KnownUsers>();
 
@@ -117,8 +127,14 @@ export class VersionContent implements ContentName {
     const random = seededRandom(version, revision > 0 ? `rows ${revision}` : "rows");
     const values = (rows: number): Float32Array =>
       Float32Array.from({ length: rows * size.dim }, () => Math.floor(random() * 5) - 2);
-    this.users = values(UNKNOWN_ROWS + size.users);
-    this.items = values(size.items);
+    this.#users = values(UNKNOWN_ROWS + size.users);
+    this.#items = values(size.items);
+    const names = Array.from({ length: size.items }, (_, row) => itemId(this, row));
+    this.stored = [
+      storedMatrix("users", this.#users, size.dim),
+      storedMatrix("items", this.#items, size.dim),
+      stored("ids", stringTensor(names)),
+    ];
     this.program = this.#program();
     this.program = { ...this.program, fingerprint: this.usersIn(undefined).fingerprint };
   }
@@ -148,10 +164,10 @@ export class VersionContent implements ContentName {
     const known = this.#best.get(user);
     if (known !== undefined) return known;
     const { dim, items } = this.size;
-    const [query] = widenQueries(this.users.slice(user * dim, (user + 1) * dim), dim);
+    const [query] = widenQueries(this.#users.slice(user * dim, (user + 1) * dim), dim);
     const scored = Array.from({ length: items }, (_, row) => ({
       row,
-      score: canonicalScore(query!, this.items, row * dim),
+      score: canonicalScore(query!, this.#items, row * dim),
     })).toSorted((a, b) => b.score - a.score || a.row - b.row);
     const best = {
       scores: scored.map(({ score }) => score),
@@ -170,32 +186,9 @@ export class VersionContent implements ContentName {
     return users;
   }
 
-  /** Global rows of a partition of the items. */
-  itemRowsOf(partition: number): readonly number[] {
-    const { items, partitions } = this.size;
-    const { firstRow, endRow } = rowRangeOf(partition, { rows: items, partitions });
-    return Array.from({ length: endRow - firstRow }, (_, at) => firstRow + at);
-  }
-
-  /** Values of these rows. */
-  valuesOf(table: number, rows: readonly number[]): Float32Array {
-    const { dim } = this.size;
-    const source = table === 0 ? this.users : this.items;
-    const values = new Float32Array(rows.length * dim);
-    for (const [at, row] of rows.entries()) {
-      values.set(source.subarray(row * dim, (row + 1) * dim), at * dim);
-    }
-    return values;
-  }
-
   #program(): ModelProgram {
     const { users, items, dim, partitions } = this.size;
-    const sources = (table: number) => {
-      const rows = table === 0 ? UNKNOWN_ROWS + users : items;
-      const all = Array.from({ length: rows }, (_, row) => row);
-      const checksum = shareOf(this.valuesOf(table, all), all, dim);
-      return [{ tensor: `table${table}`, file: "variables.data", checksum }];
-    };
+    const [userRows, itemRows, itemIds] = this.stored;
     const shape = { dim, partitions };
     const tables: TableSpec[] = [
       {
@@ -209,7 +202,7 @@ export class VersionContent implements ContentName {
           missing: { kind: "row", row: 0 },
           fixed: { keys: integers([]), rows: [] },
         },
-        sources: sources(0),
+        sources: [userRows.source],
       },
       {
         ...shape,
@@ -217,7 +210,7 @@ export class VersionContent implements ContentName {
         name: "items",
         rows: items,
         idDtype: "string",
-        sources: sources(1),
+        sources: [itemRows.source, itemIds.source],
       },
     ];
     return {
@@ -230,20 +223,15 @@ export class VersionContent implements ContentName {
   }
 }
 
-/**
- * What rows add to the table's checksum. As in a file, where the place of a byte counts, equal changes of
- * two rows must not cancel out; the checksums of their values alone would let them.
- */
-function shareOf(values: Float32Array, rows: readonly number[], dim: number): number {
-  let share = 0;
-  for (const [at, row] of rows.entries()) {
-    const bytes = new Uint8Array(values.buffer, at * dim * 4, dim * 4);
-    const own = crc32c(bytes, row + 1);
-    const mixed = Math.imul(own ^ (own >>> 15), 2 * row + 0x2545f491);
-    share ^= mixed ^ (mixed >>> 13);
-  }
-  return share >>> 0;
+/** A tensor as it lies in a data file. */
+function stored(name: string, tensor: Tensor): StoredRegion {
+  return storedRegionOf({ kind: "constant", name, tensor }, () => {
+    throw new RangeError("it is no bundle");
+  });
 }
+
+const storedMatrix = (name: string, data: Float32Array, dim: number): StoredRegion =>
+  stored(name, { dtype: "float32", shape: [data.length / dim, dim], data });
 
 const integers = (values: readonly number[]): Tensor => ({
   dtype: "int64",
@@ -253,7 +241,7 @@ const integers = (values: readonly number[]): Tensor => ({
 
 /** The users as a worker finds them, and the fingerprint of the files in which it does. */
 interface KnownUsers {
-  readonly plan: KeyPlan;
+  readonly vocabulary: NonNullable<StoredTable["vocabulary"]>;
   readonly fingerprint: Fingerprint;
 }
 
@@ -279,14 +267,8 @@ function readUsers(
   if (table.kind !== "keyed") throw new RangeError("the users are looked up");
   const rows = Array.from(values.data as BigInt64Array, (line) => Number(line) + UNKNOWN_ROWS);
   const vocabulary = { keys, values: integers(rows) };
-  const stored = {
-    spec: table,
-    rows: { kind: "bundle", key: "users" },
-    ids: undefined,
-    vocabulary,
-  } as const;
   checkVocabularies([graphOf()], {
-    tables: [stored],
+    tables: [tableOf(table, vocabulary)],
     contents: {
       get: (name) => indexVocabularies([{ name, keys, values }])[0]!,
       textOf: () => VOCABULARY,
@@ -297,7 +279,7 @@ function readUsers(
     ["saved_model.pb", digestOf(new TextEncoder().encode(`content ${version}.${revision}`))],
     [`assets/${VOCABULARY.file}`, digestOf(content)],
   ]);
-  return { plan: planKeys(table, vocabulary), fingerprint: fingerprintOf(files) };
+  return { vocabulary, fingerprint: fingerprintOf(files) };
 }
 
 /** The lookup of users as nodes: row 0 for a user that the file lacks, else the line and one more. */
@@ -383,6 +365,7 @@ export class SimulatedVersion implements ModelVersion {
   readonly #files: () => VersionFiles;
   readonly #copy: VersionCopy;
   readonly #users: KnownUsers;
+  readonly #tables: readonly TableReading[];
 
   /** `files` gives what its files hold now: they may be copied over while they are open. */
   constructor(files: () => VersionFiles, copy: VersionCopy) {
@@ -394,101 +377,93 @@ export class SimulatedVersion implements ModelVersion {
     this.warmUp = content.warmUp;
     this.#files = files;
     this.#copy = copy;
+    this.#tables = this.#readTables(content);
   }
 
   partitionBytes(table: number, partition: number): number {
-    if (table === 0) return this.#users.plan.partitionBytes(partition);
-    const { content } = this.#files();
-    return content.itemRowsOf(partition).length * content.size.dim * 4;
+    return this.#tables[table]!.partitionBytes(partition);
   }
 
   openPartition(table: number, partition: number): PartitionReader {
-    return table === 0 ? this.#openUsers(partition) : this.#openItems(partition);
-  }
-
-  /** Keys as they were when the version was opened, rows as they are now. */
-  #openUsers(partition: number): PartitionReader {
-    const { plan } = this.#users;
-    const keyed = plan.partitionOf(partition);
-    const accounted = [...plan.runsOf(partition, keyed.globalRows)].flatMap((run) =>
-      run.accounted ? Array.from({ length: run.count }, (_, at) => run.firstRow + at) : [],
-    );
-    const spoilt = this.#copy.misread() ? accounted[0] : undefined;
-    const read = reading(this.#files().content, 0, spoilt);
-    return { ...readerOf(read, { rows: [...keyed.globalRows], accounted }), keyed };
-  }
-
-  #openItems(partition: number): PartitionReader {
-    const files = this.#files();
-    const { content } = files;
-    const rows = content.itemRowsOf(partition);
-    // The last partition is the one that is spoiled.
-    const isLast = partition === content.size.partitions - 1;
-    const flaw = isLast ? files.flaw : undefined;
-    const isSpoilt = flaw === "flipped" || this.#copy.misread();
-    const read = reading(content, 1, isSpoilt ? rows[0] : undefined);
-    const names = rows.map((row) => itemId(content, row));
-    return {
-      ...readerOf(read, { rows, accounted: rows, flaw }),
-      firstRow: rows[0] ?? 0,
-      ids: { dtype: "string", shape: [names.length], data: StringColumn.fromText(names) },
-    };
+    const reader = this.#tables[table]!.openPartition(partition);
+    return { ...reader, chunks: () => smallChunks(reader) };
   }
 
   close(): void {}
+
+  /** Keys as they were when the version was opened, rows and ids as they are when they are read. */
+  #readTables({ program, stored }: VersionContent): readonly TableReading[] {
+    const checks = plainRowChecks;
+    const [userRows, itemRows, itemIds] = stored.map((each, at) => ({
+      ...each,
+      region: this.#regionOf(each.region, at),
+    })) as [StoredRegion, StoredRegion, StoredRegion];
+    const regions: readonly TableRegions[] = [
+      { rows: userRows, ids: undefined, checks },
+      { rows: itemRows, ids: itemIds, checks },
+    ];
+    return program.tables.map((spec, table) =>
+      readTable(tableOf(spec, this.#users.vocabulary), regions[table]!),
+    );
+  }
+
+  /** The stretch of the data file where a tensor lay when the version was opened. */
+  #regionOf({ size, name }: Region, tensor: number): Region {
+    return {
+      size,
+      name,
+      read: (offset, target) => {
+        const { content, flaw } = this.#files();
+        content.stored[tensor]!.region.read(offset, target);
+        if (tensor === ITEM_ROWS) spoil(target, { end: offset + target.length === size, flaw });
+        if (this.#copy.misread()) misread(target, tensor);
+      },
+    };
+  }
 }
 
-/** Values of rows as they are on the disk; one row may be spoilt. */
-interface Reading {
-  readonly dim: number;
-  readonly valuesOf: (rows: readonly number[]) => Float32Array;
+/** Places of tensors in `VersionContent.stored`. */
+const ITEM_ROWS = 1;
+const ITEM_IDS = 2;
+
+const tableOf = (spec: TableSpec, vocabulary: StoredTable["vocabulary"]): StoredTable => ({
+  spec,
+  rows: { kind: "bundle", key: spec.name },
+  ids: spec.kind === "candidate" ? { kind: "bundle", key: "ids" } : undefined,
+  vocabulary: spec.kind === "keyed" ? vocabulary : undefined,
+});
+
+/** The last row that is read of the items is not as it was written, if it is the last of all. */
+function spoil(
+  target: Uint8Array,
+  { end, flaw }: { readonly end: boolean; readonly flaw: Flaw | undefined },
+): void {
+  if (!end || flaw === undefined) return;
+  if (flaw === "truncated") throw new WinnowError("DATA_LOSS", "The file ends early");
+  const at = target.length - 4;
+  if (flaw === "notANumber") floatsOf(target).setFloat32(at, Number.NaN, true);
+  if (flaw === "flipped") raise(target, at);
 }
 
-function reading(content: VersionContent, table: number, spoilt: number | undefined): Reading {
-  const { dim } = content.size;
-  return {
-    dim,
-    valuesOf(rows) {
-      const values = content.valuesOf(table, rows);
-      const at = spoilt === undefined ? -1 : rows.indexOf(spoilt);
-      if (at >= 0) values[at * dim]! += 1;
-      return values;
-    },
-  };
+/** What a disk gives that errs: another value in the first row, other letters in the first id. */
+function misread(target: Uint8Array, tensor: number): void {
+  if (tensor === ITEM_IDS) target[0]! ^= 1;
+  else raise(target, 0);
 }
 
-/** A partition of these rows, of which some count in its share. */
-function readerOf(
-  { dim, valuesOf }: Reading,
-  {
-    rows,
-    accounted,
-    flaw,
-  }: {
-    readonly rows: readonly number[];
-    readonly accounted: readonly number[];
-    readonly flaw?: Flaw | undefined;
-  },
-): PartitionReader {
-  return {
-    rows: rows.length,
-    dim,
-    firstRow: 0,
-    ids: undefined,
-    keyed: undefined,
-    chunks: () => chunksOf(valuesOf(rows), dim * CHUNK_ROWS, flaw),
-    checksumShares: () => [shareOf(valuesOf(accounted), accounted, dim)],
-  };
+/** One value of an array is larger by one. */
+function raise(target: Uint8Array, at: number): void {
+  const floats = floatsOf(target);
+  floats.setFloat32(at, floats.getFloat32(at, true) + 1, true);
 }
 
-function* chunksOf(
-  values: Float32Array,
-  length: number,
-  flaw: Flaw | undefined,
-): Generator<Float32Array, void, undefined> {
-  for (let at = 0; at < values.length; at += length) {
-    if (flaw === "truncated") throw new WinnowError("DATA_LOSS", "The file ends early");
-    if (flaw === "notANumber") throw new WinnowError("INVALID_ARGUMENT", "Row 0 is not a number");
-    yield values.slice(at, at + length);
+const floatsOf = ({ buffer, byteOffset, length }: Uint8Array): DataView =>
+  new DataView(buffer, byteOffset, length);
+
+/** The rows of a partition in many chunks, as those of a large one come. */
+function* smallChunks(reader: PartitionReader): ReturnType<PartitionReader["chunks"]> {
+  const length = reader.dim * CHUNK_ROWS;
+  for (const chunk of reader.chunks()) {
+    for (let at = 0; at < chunk.length; at += length) yield chunk.slice(at, at + length);
   }
 }
