@@ -17,14 +17,17 @@ export function postBytes({ host, port, path, body }) {
   return Buffer.from(`${head.join("\r\n")}\r\n\r\n${body}`);
 }
 
-/** Sends `requests` in turn on so many connections for so long; times in ms, one per answer. */
-export async function load({ host, port, requests, connections, seconds }) {
+/**
+ * Sends `requests` in turn on so many connections for so long, or until so many answers have come; times
+ * in ms, one per answer.
+ */
+export async function load({ host, port, requests, connections, seconds, answers = Infinity }) {
   const endMs = performance.now() + seconds * 1000;
   const outcome = { times: [], failures: 0 };
   const startMs = performance.now();
   await Promise.all(
     Array.from({ length: connections }, (_, number) =>
-      drive({ host, port, requests, endMs, outcome, first: number * 7 }),
+      drive({ host, port, requests, endMs, answers, outcome, first: number * 7 }),
     ),
   );
   const elapsed = (performance.now() - startMs) / 1000;
@@ -32,14 +35,15 @@ export async function load({ host, port, requests, connections, seconds }) {
 }
 
 /** One connection until the time is over. */
-function drive({ host, port, requests, endMs, outcome, first }) {
+function drive({ host, port, requests, endMs, answers, outcome, first }) {
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port, noDelay: true });
     let received = Buffer.alloc(0);
     let number = first;
     let sentMs = 0;
     const send = () => {
-      if (performance.now() >= endMs) return socket.end(resolve);
+      const isOver = performance.now() >= endMs || outcome.times.length >= answers;
+      if (isOver) return socket.end(resolve);
       number = (number + 1) % requests.length;
       sentMs = performance.now();
       socket.write(requests[number]);

@@ -55,6 +55,8 @@ export function pythonRival({
     name,
     pid: child.pid,
     batchMax,
+    /** One line; the numbers of the line that answers it. */
+    ask,
     load: ({ file, rows, dim }) => ask("load", file, rows, dim, threads, ...loadWords),
     async search({ from, queries, k }) {
       const [elapsedMs, ...rows] = await ask("search", from, queries, k);
