@@ -48,6 +48,13 @@ describe("winnow", () => {
     expect(range.stderr).toContain("a whole number from 1 to 64");
   });
 
+  test("a WINNOW_ variable that nothing reads stops what serves, and names the nearest", () => {
+    const ended = winnow(["up", "--models", directory], { WINNOW_REPLICATON: "3" });
+
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toContain("WINNOW_REPLICATON (did you mean WINNOW_REPLICATION?)");
+  });
+
   test("a flag of TensorFlow Serving without a meaning here gives a warning and goes on", () => {
     const ended = winnow(["inspect", directory, "--enable_batching=true"]);
 

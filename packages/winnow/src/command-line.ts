@@ -26,6 +26,8 @@ import {
   addRequestOptions,
 } from "./model-config/config-flags.ts";
 import { doctorCommand } from "./doctor-command.ts";
+import { processVariables } from "./process-settings.ts";
+import { checkVariables, variablesOf } from "./setting-variables.ts";
 import { curlLine, predict, predictionTable } from "./commands/predict.ts";
 import type { OrderOptions } from "./commands/order.ts";
 import type { RouterRoleOptions } from "./commands/router.ts";
@@ -44,10 +46,12 @@ export function createCommandLine(version: string): Command {
     .version(version)
     .exitOverride()
     .showHelpAfterError("(add --help for the flags)");
+  const serving = [up(), router(), worker()];
+  for (const command of serving) {
+    command.hook("preAction", () => checkVariables(processVariables, variablesOf(root)));
+  }
   for (const command of [
-    up(),
-    router(),
-    worker(),
+    ...serving,
     inspectCommand(),
     predictCommand(),
     demoCommand(),

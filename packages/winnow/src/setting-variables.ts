@@ -1,0 +1,51 @@
+// Environment variables whose names begin with WINNOW_. A process that serves does not start with one
+// that no flag or device reads: a setting with a typo would be left at its default without a word.
+
+import { WinnowError } from "@winnow/core";
+import type { Command } from "commander";
+import { nearestName } from "./text-proto/nearest-name.ts";
+
+const PREFIX = "WINNOW_";
+
+/** Variables that are read without a flag of the command line. */
+const WITHOUT_FLAG = ["WINNOW_DEBUG", "WINNOW_GPU_ADAPTER", "WINNOW_GPU_ALLOW_SOFTWARE"];
+
+/** Variables of the benchmarks, which start such processes. */
+const BENCHMARKS = "WINNOW_BENCH_";
+
+/**
+ * What Kubernetes sets in a container for each service, named after it: WINNOW_ROUTER_SERVICE_HOST,
+ * WINNOW_ROUTER_PORT_8501_TCP_ADDR.
+ */
+const SERVICE_LINK = /_SERVICE_(HOST|PORT(_.+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_\w+)?$/;
+
+/** The value of the one service link that is called like a setting: WINNOW_ROUTER_PORT. */
+const SERVICE_ADDRESS = /^(tcp|udp|sctp):\/\//;
+
+/** All variables that a command line and its subcommands read. */
+export function variablesOf(command: Command): string[] {
+  const own = command.options.flatMap(({ envVar }) => envVar ?? []);
+  return [...new Set([...own, ...command.commands.flatMap(variablesOf)])];
+}
+
+/** @throws WinnowError INVALID_ARGUMENT that names every variable that nothing reads */
+export function checkVariables(
+  variables: Readonly<Record<string, string | undefined>>,
+  ofFlags: readonly string[],
+): void {
+  const known = [...ofFlags, ...WITHOUT_FLAG].filter((name) => name.startsWith(PREFIX));
+  const unknown = Object.entries(variables).flatMap(([name, value = ""]) => {
+    const isOurs = name.startsWith(PREFIX) && !name.startsWith(BENCHMARKS);
+    if (!isOurs || known.includes(name)) return [];
+    return SERVICE_LINK.test(name) || SERVICE_ADDRESS.test(value) ? [] : [name];
+  });
+  if (unknown.length === 0) return;
+  const described = unknown.toSorted().map((name) => {
+    const nearest = nearestName(name, known);
+    return nearest === undefined ? name : `${name} (did you mean ${nearest}?)`;
+  });
+  throw new WinnowError(
+    "INVALID_ARGUMENT",
+    `Nothing reads ${described.join(", ")}: unset it, or see --help for the variables of each flag`,
+  );
+}
