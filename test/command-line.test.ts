@@ -239,3 +239,35 @@ test("the command is installed as a bin of the workspace", () => {
 
   expect(version.trim()).toMatch(/^\d+\.\d+\.\d+$/);
 });
+
+describe("the log", () => {
+  const module = path.resolve(import.meta.dirname, "../packages/winnow/dist/process-log.js");
+  const logged = (format: string): string => {
+    const code = `
+      import { processLog } from ${JSON.stringify(module)};
+      const log = processLog({ level: "info", process: "worker w1", format: ${format} });
+      log.debug("not told");
+      log.warn("version failed", { model: "movies", error: new Error("it is cut") });`;
+    const args = ["--input-type=module", "--eval", code];
+    const env = { ...process.env, NO_COLOR: "1" };
+    return spawnSync(process.execPath, args, { encoding: "utf8", env }).stderr;
+  };
+  const time = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/;
+
+  test.each(["undefined", '"json"'])("is JSON away from a terminal (format %s)", (format) => {
+    const text = logged(format);
+
+    const expected = { level: "warn", process: "worker w1", msg: "version failed" };
+    const line = { ...expected, time: expect.stringMatching(time) as string };
+    expect(JSON.parse(text)).toEqual({ ...line, model: "movies", error: "it is cut" });
+  });
+
+  test("is lines of time, level, process, event and fields where text is asked for", () => {
+    const [line = "", ...rest] = logged('"text"').split("\n");
+
+    expect(line.replace(time, "TIME")).toBe(
+      'TIME  warn   worker w1  version failed  model=movies error="it is cut"',
+    );
+    expect(rest).toEqual([""]);
+  });
+});

@@ -11,6 +11,7 @@ import {
   acceleratorOption,
   addMembershipOptions,
   addModelOptions,
+  logFormatOption,
   logLevelOption,
   option,
   portOption,
@@ -82,7 +83,8 @@ function up(): Command {
     )
     .addOption(option("--redis <url>", "membership through Redis", "WINNOW_REDIS"))
     .addOption(acceleratorOption())
-    .addOption(logLevelOption().default("warn"));
+    .addOption(logLevelOption().default("warn"))
+    .addOption(logFormatOption());
   addRequestOptions(addLoadOptions(addModelConfigOptions(addModelOptions(command))));
   return command.action(async (options: UpOptions) => {
     const { runUp } = await import("./commands/up.ts");
@@ -132,7 +134,8 @@ function router(): Command {
         .default(4 * 2 ** 20),
     )
     .option("--rest_api_enable_cors_support", "answer CORS requests from any origin")
-    .addOption(logLevelOption());
+    .addOption(logLevelOption())
+    .addOption(logFormatOption());
   addRequestOptions(addModelConfigOptions(command));
   return addMembershipOptions(command).action(async (options: RouterRoleOptions) => {
     const { runRouter } = await import("./commands/router.ts");
@@ -179,7 +182,8 @@ function worker(): Command {
         "WINNOW_MEMORY_BYTES",
       ).argParser(wholeNumber(1, Number.MAX_SAFE_INTEGER)),
     )
-    .addOption(logLevelOption());
+    .addOption(logLevelOption())
+    .addOption(logFormatOption());
   addLoadOptions(addModelConfigOptions(addModelOptions(command)));
   return addMembershipOptions(command).action(async (options: WorkerRoleOptions) => {
     const { runWorker } = await import("./commands/worker.ts");

@@ -36,6 +36,14 @@ export const logLevelOption = (): Option =>
     .choices(["debug", "info", "warn", "error", "silent"])
     .default("info");
 
+/** How log lines look. */
+export const logFormatOption = (): Option =>
+  option(
+    "--log-format <format>",
+    "lines for people or for machines (default: text on a terminal, else json)",
+    "WINNOW_LOG_FORMAT",
+  ).choices(["text", "json"]);
+
 /** Which device workers use. */
 export const acceleratorOption = (): Option =>
   option("--accelerator <kind>", "device that holds the rows", "WINNOW_ACCELERATOR")

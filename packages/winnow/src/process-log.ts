@@ -1,9 +1,11 @@
-// The process's log: JSON lines on stderr through pino, readable lines when a person is watching.
+// The process's log on stderr: JSON lines through pino, or readable ones, as a person who watches a
+// terminal gets them. Both begin with the time of day (ISO 8601, UTC) and name the level.
 // Results go to stdout; what is reported about the work goes here.
 
 import type { Fields, Logger } from "@winnow/core";
 import { pino } from "pino";
 import picocolors from "picocolors";
+import { wallClock } from "./process-settings.ts";
 
 /** How much is logged: from everything to failures only, or nothing. */
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
@@ -13,18 +15,27 @@ export interface ProcessLogOptions {
   readonly level: LogLevel;
   /** The role and id of this process: `router`, `worker w1`. */
   readonly process: string;
-  /** Readable lines instead of JSON. */
-  readonly readable: boolean;
+  /** Default: text on a terminal, else JSON. */
+  readonly format: LogFormat | undefined;
 }
+
+/** How log lines look. */
+export type LogFormat = "text" | "json";
 
 /** The log of this process. */
 export function processLog(options: ProcessLogOptions): Logger {
-  return options.readable ? readableLog(options) : jsonLog(options);
+  const format = options.format ?? (process.stderr.isTTY ? "text" : "json");
+  return format === "text" ? textLog(options) : jsonLog(options);
 }
 
 function jsonLog(options: ProcessLogOptions): Logger {
   const log = pino(
-    { level: options.level, base: { process: options.process } },
+    {
+      level: options.level,
+      base: { process: options.process },
+      timestamp: () => `,"time":"${wallClock()}"`,
+      formatters: { level: (label) => ({ level: label }) },
+    },
     pino.destination({ dest: 2, sync: true }),
   );
   return {
@@ -43,7 +54,10 @@ const RANK: Readonly<Record<LogLevel, number>> = {
   silent: 4,
 };
 
-function readableLog(options: ProcessLogOptions): Logger {
+/** Columns of the longest name of a level that is logged. */
+const LEVEL_WIDTH = "debug".length;
+
+function textLog(options: ProcessLogOptions): Logger {
   const say = (level: LogLevel, paint: (text: string) => string) => {
     return (event: string, fields?: Fields): void => {
       if (RANK[level] < RANK[options.level]) return;
@@ -51,6 +65,8 @@ function readableLog(options: ProcessLogOptions): Logger {
         ([name, value]) => `${name}=${show(value)}`,
       );
       const line = [
+        picocolors.dim(wallClock()),
+        paint(level.padEnd(LEVEL_WIDTH)),
         picocolors.dim(options.process),
         paint(event),
         picocolors.dim(details.join(" ")),

@@ -19,7 +19,7 @@ import {
 import type { ModelConfig } from "../model-config/model-config.ts";
 import { ModelReload } from "../model-config/model-reload.ts";
 import { endOnSignals, reportListening } from "../process-life.ts";
-import { type LogLevel, processLog } from "../process-log.ts";
+import { type LogFormat, type LogLevel, processLog } from "../process-log.ts";
 import { processEnvironment, wallClock } from "../process-settings.ts";
 import { winnowVersion } from "../version.ts";
 
@@ -35,6 +35,7 @@ export interface RouterRoleOptions extends ClusterOptions, ModelConfigFlags, Req
   readonly rest_api_enable_cors_support?: true;
   readonly routerTableBytes: number;
   readonly logLevel: LogLevel;
+  readonly logFormat?: LogFormat;
 }
 
 /**
@@ -68,7 +69,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   const log = processLog({
     level: options.logLevel,
     process: "router",
-    readable: process.stderr.isTTY,
+    format: options.logFormat,
   });
   const environment = processEnvironment(log);
   const config = await openModelConfig(options, environment);

@@ -30,7 +30,7 @@ import {
   newestVersions,
 } from "../model-source.ts";
 import { endOnSignals } from "../process-life.ts";
-import { type LogLevel, processLog } from "../process-log.ts";
+import { type LogFormat, type LogLevel, processLog } from "../process-log.ts";
 import { processVariables } from "../process-settings.ts";
 import { progressLine } from "../progress-line.ts";
 import { watchVersions } from "../version-news.ts";
@@ -49,6 +49,7 @@ export interface UpOptions extends ModelConfigFlags, LoadFlags, RequestFlags {
   readonly redis?: string;
   readonly accelerator: string;
   readonly logLevel: LogLevel;
+  readonly logFormat?: LogFormat;
   readonly models?: string;
   readonly model_name?: string;
   readonly model_base_path?: string;
@@ -56,7 +57,11 @@ export interface UpOptions extends ModelConfigFlags, LoadFlags, RequestFlags {
 
 /** Runs a local cluster until a signal ends it. */
 export async function runUp(options: UpOptions, script: string): Promise<void> {
-  const log = processLog({ level: options.logLevel, process: "up", readable: true });
+  const log = processLog({
+    level: options.logLevel,
+    process: "up",
+    format: options.logFormat ?? "text",
+  });
   const source = modelSource(
     {
       models: options.models,
@@ -140,6 +145,7 @@ function clusterShape(options: UpOptions, source: ModelSource, script: string): 
     ...(ofModels.length === 0 ? [] : ["--model-replication", ofModels.join(",")]),
     "--log-level",
     options.logLevel,
+    ...(options.logFormat === undefined ? [] : ["--log-format", options.logFormat]),
   ];
   const models =
     source.kind === "directory"

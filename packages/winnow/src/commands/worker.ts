@@ -22,7 +22,7 @@ import {
 } from "../model-config/config-flags.ts";
 import { type ModelSource, modelSource } from "../model-source.ts";
 import { DEVICE_LOST_EXIT_CODE, endOnSignals, reportListening } from "../process-life.ts";
-import { type LogLevel, processLog } from "../process-log.ts";
+import { type LogFormat, type LogLevel, processLog } from "../process-log.ts";
 import { processEnvironment, processVariables } from "../process-settings.ts";
 import { winnowVersion } from "../version.ts";
 
@@ -41,6 +41,7 @@ export interface WorkerRoleOptions extends ClusterOptions, ModelConfigFlags, Loa
   readonly threads?: number;
   readonly memoryBytes?: number;
   readonly logLevel: LogLevel;
+  readonly logFormat?: LogFormat;
   readonly models?: string;
   readonly model_name?: string;
   readonly model_base_path?: string;
@@ -58,7 +59,7 @@ export async function runWorker(
   const log = processLog({
     level: options.logLevel,
     process: name,
-    readable: process.stderr.isTTY,
+    format: options.logFormat,
   });
   const environment = processEnvironment(log);
   const cluster = await openCluster(options, environment, ownName(options));
