@@ -8,6 +8,7 @@ import { Command } from "commander";
 import {
   REST_PORT,
   WORKER_PORT,
+  accessLogOption,
   acceleratorOption,
   addMembershipOptions,
   addModelOptions,
@@ -84,7 +85,8 @@ function up(): Command {
     .addOption(option("--redis <url>", "membership through Redis", "WINNOW_REDIS"))
     .addOption(acceleratorOption())
     .addOption(logLevelOption().default("warn"))
-    .addOption(logFormatOption());
+    .addOption(logFormatOption())
+    .addOption(accessLogOption());
   addRequestOptions(addLoadOptions(addModelConfigOptions(addModelOptions(command))));
   return command.action(async (options: UpOptions) => {
     const { runUp } = await import("./commands/up.ts");
@@ -135,7 +137,8 @@ function router(): Command {
     )
     .option("--rest_api_enable_cors_support", "answer CORS requests from any origin")
     .addOption(logLevelOption())
-    .addOption(logFormatOption());
+    .addOption(logFormatOption())
+    .addOption(accessLogOption());
   addRequestOptions(addModelConfigOptions(command));
   return addMembershipOptions(command).action(async (options: RouterRoleOptions) => {
     const { runRouter } = await import("./commands/router.ts");

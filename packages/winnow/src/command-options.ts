@@ -2,6 +2,7 @@
 // which wins over the default; `--help` shows all three.
 
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { accessLoggedOf } from "./access-log.ts";
 
 /** Where a router serves REST unless told otherwise, as TensorFlow Serving does. */
 export const REST_PORT = 8501;
@@ -43,6 +44,20 @@ export const logFormatOption = (): Option =>
     "lines for people or for machines (default: text on a terminal, else json)",
     "WINNOW_LOG_FORMAT",
   ).choices(["text", "json"]);
+
+/** Which requests the router logs. */
+export const accessLogOption = (): Option =>
+  option(
+    "--access-log <which>",
+    "log a line for each request over HTTP: off, errors, all, or errors and a share of the rest (0.01)",
+    "WINNOW_ACCESS_LOG",
+  )
+    .argParser((text) => {
+      const logged = accessLoggedOf(text);
+      if (logged !== undefined) return logged;
+      throw new InvalidArgumentError("It must be off, errors, all, or a number above 0, up to 1.");
+    })
+    .default("off");
 
 /** Which device workers use. */
 export const acceleratorOption = (): Option =>

@@ -11,10 +11,14 @@ export type RoomLoss = "resting" | "refused";
  * @internal tests call it
  */
 export interface AnsweredRequest {
+  /** Its id: the client's `X-Request-Id`, or one made here. */
+  readonly requestId: string;
   /** The door it knocked at: `predict`, `status`, `metadata`, `malformed`, … */
   readonly api: string;
   /** As the URL names it, known or not; `undefined` where the URL names none. */
   readonly model: string | undefined;
+  /** The version that answered, as its header says; `undefined` where none did. */
+  readonly version: string | undefined;
   readonly status: number;
   /** Canonical gRPC code name; `OK` for 200. */
   readonly code: string;

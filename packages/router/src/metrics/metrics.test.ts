@@ -6,6 +6,8 @@ import type { AnsweredRequest } from "../http/http-observer.ts";
 import { createMetrics } from "./metrics.ts";
 
 const ANSWERED: AnsweredRequest = {
+  requestId: "1",
+  version: "3",
   api: "predict",
   model: "movies",
   status: 200,

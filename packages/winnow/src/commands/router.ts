@@ -19,6 +19,7 @@ import {
 import type { ModelConfig } from "../model-config/model-config.ts";
 import { ModelReload } from "../model-config/model-reload.ts";
 import { endOnSignals, reportListening } from "../process-life.ts";
+import { type AccessLogged, withAccessLog } from "../access-log.ts";
 import { type LogFormat, type LogLevel, processLog } from "../process-log.ts";
 import { processEnvironment, wallClock } from "../process-settings.ts";
 import { winnowVersion } from "../version.ts";
@@ -36,6 +37,7 @@ export interface RouterRoleOptions extends ClusterOptions, ModelConfigFlags, Req
   readonly routerTableBytes: number;
   readonly logLevel: LogLevel;
   readonly logFormat?: LogFormat;
+  readonly accessLog: AccessLogged;
 }
 
 /**
@@ -88,6 +90,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   });
   config?.follow((changed) => router.setLabels(labelsOf(changed)));
   metrics.watch(router);
+  const observer = withAccessLog(metrics.http, options.accessLog, environment);
   const http = createHttpServer(
     router,
     {
@@ -95,7 +98,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
       cors: options.rest_api_enable_cors_support === true,
       ...(metricsPath !== undefined && { metricsPath }),
     },
-    { ...environment, observer: metrics.http, ...(metricsPath !== undefined && { metrics }) },
+    { ...environment, observer, ...(metricsPath !== undefined && { metrics }) },
   );
   metrics.watchDoor("http", () => http.held());
   const { host } = options;

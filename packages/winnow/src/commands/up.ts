@@ -30,6 +30,7 @@ import {
   newestVersions,
 } from "../model-source.ts";
 import { endOnSignals } from "../process-life.ts";
+import type { AccessLogged } from "../access-log.ts";
 import { type LogFormat, type LogLevel, processLog } from "../process-log.ts";
 import { processVariables } from "../process-settings.ts";
 import { progressLine } from "../progress-line.ts";
@@ -50,6 +51,7 @@ export interface UpOptions extends ModelConfigFlags, LoadFlags, RequestFlags {
   readonly accelerator: string;
   readonly logLevel: LogLevel;
   readonly logFormat?: LogFormat;
+  readonly accessLog: AccessLogged;
   readonly models?: string;
   readonly model_name?: string;
   readonly model_base_path?: string;
@@ -156,7 +158,12 @@ function clusterShape(options: UpOptions, source: ModelSource, script: string): 
     host: options.host,
     port: options.rest_api_port ?? options.port,
     redis: options.redis,
-    routerArgs: [...common, ...argumentsOf(options, ROUTER_FLAGS)],
+    routerArgs: [
+      ...common,
+      "--access-log",
+      String(options.accessLog),
+      ...argumentsOf(options, ROUTER_FLAGS),
+    ],
     workerArgs: [
       ...common,
       ...models,

@@ -25,6 +25,23 @@ describe("an answer", () => {
     expect(predictor.pins).toBe(0);
   });
 
+  test("has the request's id: the client's, or one of its own", async () => {
+    const { port, answered } = await start();
+
+    const own = await postPredict(port, BODY, { headers: { "X-Request-Id": "trace-17" } });
+    const made = await postPredict(port, BODY);
+    const refused = await postPredict(port, "{", { headers: { "X-Request-Id": "two words" } });
+
+    const ids = [own, made, refused].map(({ headers }) => headers["x-request-id"]);
+    expect(ids).toEqual([
+      "trace-17",
+      expect.stringMatching(/^\w{8}-1$/),
+      expect.stringMatching(/-2$/),
+    ]);
+    expect(answered.map(({ requestId }) => requestId)).toEqual(ids);
+    expect(answered.map(({ version }) => version)).toEqual(["1", "1", undefined]);
+  });
+
   test("tells its coverage and never rounds it up to 1", async () => {
     const { port, predictor } = await start();
     predictor.coverage = 0.999_999_9;

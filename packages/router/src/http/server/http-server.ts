@@ -25,6 +25,7 @@ import { RefusedBody, errorAnswer, failureAnswer } from "../http-answer.ts";
 import type { HttpAnswer } from "../http-answer.ts";
 import type { HttpObserver, MetricsPage } from "../http-observer.ts";
 import { leaveWanted } from "../request-body.ts";
+import { RequestIds } from "../request-id.ts";
 import { resolveHttpOptions } from "../http-settings.ts";
 import type { HttpOptions, HttpSettings } from "../http-settings.ts";
 import { routeOf } from "../request-path.ts";
@@ -75,6 +76,7 @@ class FastifyServer implements HttpServer {
   readonly #app: FastifyInstance<Server, IncomingMessage, ServerResponse>;
   readonly #answers: Transfers;
   readonly #exchangeParts: ExchangeParts;
+  readonly #requestIds: RequestIds;
   /** The exchange that began last on each connection. */
   readonly #exchanges = new WeakMap<Socket, Exchange>();
   #isDraining = false;
@@ -83,7 +85,8 @@ class FastifyServer implements HttpServer {
   constructor(predictor: Predictor, settings: HttpSettings, environment: HttpEnvironment) {
     this.#settings = settings;
     this.#environment = environment;
-    const { clock, observer } = environment;
+    const { clock, observer, random } = environment;
+    this.#requestIds = new RequestIds(random);
     this.#handler = new ApiHandler(predictor, settings, {
       clock,
       observer,
@@ -210,10 +213,14 @@ class FastifyServer implements HttpServer {
       code = error instanceof WinnowError ? error.code : codeOfStatus(given.answer.status);
       exchange.hold(given.answer);
     }
-    this.#send(exchange, given.answer, !ROUTES_WITHOUT_CORS.has(route.kind));
+    const requestId = this.#requestIds.idOf(request.headers["x-request-id"]);
+    const answer = withHeader(given.answer, "x-request-id", requestId);
+    this.#send(exchange, answer, !ROUTES_WITHOUT_CORS.has(route.kind));
     this.#environment.observer?.answered({
+      requestId,
       api: route.kind === "examples" ? route.method : route.kind,
       model: "model" in route ? route.model.model : undefined,
+      version: given.answer.headers["x-winnow-model-version"],
       status: given.answer.status,
       code,
       instances: given.instances ?? 0,
@@ -244,6 +251,10 @@ class FastifyServer implements HttpServer {
     const headers = isCors ? { ...answer.headers, ...CORS_HEADERS } : answer.headers;
     exchange.send({ ...answer, headers }, this.#isDraining);
   }
+}
+
+function withHeader(answer: HttpAnswer, name: string, value: string): HttpAnswer {
+  return { ...answer, headers: { ...answer.headers, [name]: value } };
 }
 
 function codeOfStatus(status: number): string {

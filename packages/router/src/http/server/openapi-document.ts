@@ -45,6 +45,10 @@ const PREDICT = (of: string): object => ({
     "200": {
       description: "Predictions, laid out as the request was",
       headers: {
+        "X-Request-Id": {
+          description: "The request's, or one that was made; every answer has it",
+          schema: { type: "string" },
+        },
         "X-Winnow-Model-Version": { schema: { type: "integer" } },
         "X-Winnow-Coverage": {
           description: "Partitions answered ÷ partitions asked",

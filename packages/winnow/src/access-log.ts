@@ -1,0 +1,49 @@
+// The access log: one line for each request over HTTP, or for a share of them, in the router's log.
+// Failures can be logged alone.
+
+import { type Logger, excerpt } from "@winnow/core";
+import type { AnsweredRequest, HttpObserver } from "@winnow/router";
+
+/** Which requests are logged: none, those that fail, all, or of those that succeed this share. */
+export type AccessLogged = "off" | "errors" | "all" | number;
+
+/** What a text says of it; `undefined` if it is none: `0.01` logs failures and 1 % of the rest. */
+export function accessLoggedOf(text: string): AccessLogged | undefined {
+  if (text === "off" || text === "errors" || text === "all") return text;
+  const share = Number(text);
+  return /^[\d.]+$/.test(text) && share > 0 && share <= 1 ? share : undefined;
+}
+
+/** Logs requests, beside what another observer does with them. */
+export function withAccessLog(
+  observer: HttpObserver,
+  logged: AccessLogged,
+  { log, random }: { readonly log: Logger; readonly random: () => number },
+): HttpObserver {
+  if (logged === "off") return observer;
+  const share = logged === "all" ? 1 : logged === "errors" ? 0 : logged;
+  return {
+    ...observer,
+    answered(request) {
+      observer.answered(request);
+      const isFailure = request.status >= 400;
+      if (isFailure || share === 1 || random() < share) log.info("request", fieldsOf(request));
+    },
+  };
+}
+
+function fieldsOf(request: AnsweredRequest): Record<string, unknown> {
+  const { requestId, api, model, version, status, code, instances, coverage } = request;
+  return {
+    requestId,
+    api,
+    ...(model !== undefined && { model: excerpt(model) }),
+    ...(version !== undefined && { version }),
+    status,
+    ...(code !== "OK" && { code }),
+    ...(instances > 0 && { instances }),
+    ...(coverage < 1 && { coverage }),
+    answerBytes: request.answerBytes,
+    elapsedMs: Math.round(request.elapsedMs * 1000) / 1000,
+  };
+}
