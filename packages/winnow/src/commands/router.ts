@@ -68,11 +68,8 @@ export function routerPorts(
 
 /** Runs a router until a signal ends it. */
 export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean): Promise<void> {
-  const log = processLog({
-    level: options.logLevel,
-    process: "router",
-    format: options.logFormat,
-  });
+  const { logLevel: level, logFormat: format } = options;
+  const log = processLog({ level, process: "router", format });
   const environment = processEnvironment(log);
   const config = await openModelConfig(options, environment);
   const { metricsPath } = await monitoringOf(options, environment);
@@ -90,7 +87,11 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   });
   config?.follow((changed) => router.setLabels(labelsOf(changed)));
   metrics.watch(router);
-  const observer = withAccessLog(metrics.http, options.accessLog, environment);
+  const observer = withAccessLog(metrics.http, options.accessLog, {
+    ...environment,
+    // Who asks for requests gets them, however little else is logged.
+    log: processLog({ level: "info", process: "router", format }),
+  });
   const http = createHttpServer(
     router,
     {
