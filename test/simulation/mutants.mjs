@@ -182,14 +182,6 @@ const MUTANTS = [
     replacement: "      this.#passLater();",
   },
   {
-    name: "copies of a row that no share covers",
-    mode: "safety",
-    faults: ["replace version", "copy version", "misread disk"],
-    file: "packages/model/src/saved-model/partitions/row-reading.ts",
-    text: "this.#copies ^= shiftRegister(own, (place + 1) * region.size);",
-    replacement: "",
-  },
-  {
     name: "replicas that were misread and are kept",
     mode: "liveness",
     faults: ["misread disk"],
