@@ -170,6 +170,11 @@ export class Attributes {
     return value?.kind === "shape" ? value.value : undefined;
   }
 
+  /** Shapes of a list, `undefined` for those of an unknown rank; empty when absent. */
+  shapes(name: string): (readonly number[] | undefined)[] {
+    return this.#list(name).map((value) => (value.kind === "shape" ? value.value : undefined));
+  }
+
   /** The name of a function, or `undefined`. */
   functionName(name: string): string | undefined {
     const value = this.get(name);

@@ -35,12 +35,66 @@ export interface GraphValue {
   readonly known?: readonly number[] | undefined;
   /** Columns of a tf.data data set, each standing for all its batches together. */
   readonly columns?: readonly GraphValue[] | undefined;
+  /** What a handle of a TensorList stands for. */
+  readonly list?: TensorList | undefined;
   /** Name of the file under `assets/` whose path this string is. */
   readonly asset?: string | undefined;
   /**
    * The node that computes the value; `undefined` for inputs, constants, stored values and handles.
    */
   readonly producer?: LoweredNode | undefined;
+}
+
+/**
+ * A TensorList: all its elements as one tensor `[count, ...]`; room for elements that nobody has
+ * written; what a loop has written before this turn; or another list with one more element, at an
+ * index or at the end.
+ */
+export type TensorList =
+  | { readonly kind: "stacked"; readonly tensor: GraphValue }
+  | {
+      readonly kind: "reserved";
+      readonly count: GraphValue;
+      readonly elementDtype: GraphDtype;
+      readonly elementShape: Shape;
+    }
+  | { readonly kind: "carried" }
+  | {
+      readonly kind: "written";
+      readonly before: GraphValue;
+      readonly item: GraphValue;
+      readonly index: GraphValue | undefined;
+      /** Whether an index behind the end makes the list longer. */
+      readonly grows: boolean;
+    };
+
+/** What one turn of a loop computes; the loop runs as a whole in a dense part. */
+export interface LoopBody {
+  /**
+   * The state: `parameter` at the start of a turn, `next` at its end. The loop's first input is
+   * whether it runs at all, the next ones are the state that it begins with.
+   */
+  readonly carried: readonly { readonly parameter: GraphValue; readonly next: GraphValue }[];
+  /** Lists that the loop fills, each with one item a turn. */
+  readonly lists: readonly LoopList[];
+  /** Whether another turn follows. */
+  readonly goesOn: GraphValue;
+  /** In an order in which they can run. */
+  readonly nodes: readonly OperationNode[];
+}
+
+/**
+ * `collected`: the items of all turns behind those that were written `before` the loop, or, where the
+ * loop counts `backwards`, from the last turn to the first; together they must be `count`, where that
+ * is known before. `last`: a list of one element, which each turn writes anew.
+ */
+export interface LoopList {
+  readonly kind: "collected" | "backwards" | "last";
+  readonly item: GraphValue;
+  /** Of an item. A loop that takes no turn must still give a list of items of this rank. */
+  readonly shape: readonly number[];
+  readonly before: readonly GraphValue[];
+  readonly count: GraphValue | undefined;
 }
 
 /** An operation that stays in the program, on the host or in a dense part. */
@@ -51,6 +105,8 @@ export interface OperationNode {
   readonly attributes: Attributes;
   readonly inputs: readonly GraphValue[];
   outputs: readonly GraphValue[];
+  /** Of a loop alone. */
+  readonly loop?: LoopBody;
 }
 
 /** A gather from an embedding table. */

@@ -1,7 +1,7 @@
 // Walks a graph from wanted tensors back to their sources and then forward, each node once, calling
 // a visitor with the values of its inputs. Function calls are entered as if their bodies replaced
 // the call, so the visitor sees one flat graph. Branches and loops are followed when their
-// predicate is a constant. Bodies are ordered without recursion; only calls nest, up to a limit.
+// predicate is a constant; other loops are shown to the visitor, which can walk a turn by itself. Bodies are ordered without recursion; only calls nest, up to a limit.
 
 import { WinnowError, excerpt } from "@winnow/core";
 import type { Attributes } from "./attributes.ts";
@@ -126,7 +126,8 @@ export class GraphWalk {
       const target = attributes.functionName(branch) ?? "";
       if (isTrue !== undefined) return this.call(target, inputs.slice(1), name);
     }
-    if (LOOPS.has(node.op)) {
+    // A loop over lists is left to the visitor, which keeps its turns together.
+    if (LOOPS.has(node.op) && !inputs.some(({ dtype }) => dtype === "variant")) {
       const final = this.#loop(attributes, inputs, name);
       if (final !== undefined) return final;
     }

@@ -14,6 +14,9 @@ export interface Visit {
   readonly walk: GraphWalk;
 }
 
+/** Outputs of a node, or `undefined` where the handler does not apply to it. */
+export type Handler = (lowering: Lowering, visit: Visit) => readonly GraphValue[] | undefined;
+
 /** Operations whose outputs all have one shape. */
 const ALIKE: ReadonlySet<string> = new Set(["TopKV2", "Unpack", "Split", "SplitV"]);
 
@@ -25,6 +28,10 @@ export class Lowering {
   readonly nodes: LoweredNode[] = [];
   /** Lookups fused into a keyed table that itself refuses keys which its vocabulary lacks. */
   readonly guardedLookups: Set<OperationNode> = new Set();
+  /** Contents of the variables that the graph reads. */
+  readonly readVariables: Map<string, GraphValue> = new Map();
+  /** Variables that the graph assigns to, and a node that does. */
+  readonly changedVariables: Map<string, string> = new Map();
   /** Elements of all constants folded so far, for the bound in `lowering.ts`. */
   foldedElements = 0;
   /** Whether a data set's function is being followed: k is then at most the number of rows. */
@@ -54,6 +61,13 @@ export class Lowering {
     );
     this.nodes.push(lowered);
     return lowered;
+  }
+
+  /** What `follow` gives, and the nodes it adds, which are taken out again. */
+  aside<Result>(follow: () => Result): { readonly result: Result; readonly nodes: LoweredNode[] } {
+    const start = this.nodes.length;
+    const result = follow();
+    return { result, nodes: this.nodes.splice(start) };
   }
 
   /** Adds a node whose outputs are already described. */

@@ -6,19 +6,19 @@
 
 import { elementCount } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
+import { ASSIGNMENT_HANDLERS } from "./changed-variables.ts";
 import { fold } from "./constant-folding.ts";
 import { visitDataset } from "./dataset-nodes.ts";
 import { visitGather } from "./embedding-lookup.ts";
-import type { Lowering, Visit } from "./lowered-nodes.ts";
+import type { Handler, Lowering, Visit } from "./lowered-nodes.ts";
 import { constantValue } from "./graph-value.ts";
 import type { GraphValue } from "./graph-value.ts";
+import { visitLoop } from "./loops.ts";
 import { visitTopK } from "./retrieval.ts";
 import { inferShape } from "./shape-inference.ts";
 import type { InferredOutput } from "./shape-rule.ts";
 import { visitSource } from "./source-nodes.ts";
-
-/** Outputs of a node, or `undefined` where the handler does not apply to it. */
-type Handler = (lowering: Lowering, visit: Visit) => readonly GraphValue[] | undefined;
+import { LIST_HANDLERS } from "./tensor-lists.ts";
 
 const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ["ReadVariableOp", readVariable],
@@ -33,6 +33,10 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ["Size", sizeOf],
   ["Rank", rankOf],
   ["Assert", assertion],
+  ["StatelessWhile", visitLoop],
+  ["While", visitLoop],
+  ...ASSIGNMENT_HANDLERS,
+  ...LIST_HANDLERS,
 ]);
 
 /** Elements of all folded constants of one signature, at most; results beyond stay operations. */
@@ -108,7 +112,10 @@ function integers(
 
 function readVariable(lowering: Lowering, { inputs }: Visit): readonly GraphValue[] | undefined {
   const resource = inputs[0]?.resource;
-  return resource?.kind === "variable" ? [lowering.sources.variable(resource.name)] : undefined;
+  if (resource?.kind !== "variable") return undefined;
+  const value = lowering.sources.variable(resource.name);
+  lowering.readVariables.set(resource.name, value);
+  return [value];
 }
 
 function tableSize(lowering: Lowering, { inputs }: Visit): readonly GraphValue[] | undefined {

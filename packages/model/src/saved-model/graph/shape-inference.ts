@@ -16,7 +16,9 @@ const SAME_SHAPE: readonly string[] = [
   ..."Relu6,Round,Rsqrt,Selu,Sigmoid,Sign,Sin,Cos,Softmax,Softplus,Softsign,Sqrt,Square".split(","),
   ..."StaticRegexReplace,RegexReplace,StringLower,StringUpper,StringStrip,AsString".split(","),
   ..."StringToHashBucketFast,StringToHashBucketStrong,StringToNumber,Tanh,ZerosLike".split(","),
-  ..."Cumsum,IsNan,IsFinite,IsInf,ClipByValue,FusedBatchNormV3".split(","),
+  ..."Cumsum,IsNan,IsFinite,IsInf,ClipByValue,FusedBatchNormV3,ReverseV2,ReverseSequence".split(
+    ",",
+  ),
 ];
 const BROADCAST: readonly string[] = [
   ..."Add,AddV2,Div,DivNoNan,Equal,FloorMod,Greater,GreaterEqual,Less,LessEqual".split(","),

@@ -2,6 +2,7 @@
 // assertions depend on are kept.
 
 import { WinnowError } from "@winnow/core";
+import { refuseChangedVariables } from "./changed-variables.ts";
 import { isGuardOf } from "./embedding-lookup.ts";
 import type { GraphSources } from "./graph-sources.ts";
 import { graphDtypeOf } from "./graph-dtype.ts";
@@ -51,7 +52,9 @@ export function lowerSignature(
     const message = `output "${name}" names ${graphTensor}, which has no value`;
     throw new WinnowError("INVALID_ARGUMENT", message);
   });
-  return { signature, inputs, outputs, nodes: neededNodes(lowering, outputs) };
+  const nodes = neededNodes(lowering, outputs);
+  refuseChangedVariables(lowering, nodes, outputs);
+  return { signature, inputs, outputs, nodes };
 }
 
 /** Nodes that outputs and assertions depend on, in order. */

@@ -1,5 +1,6 @@
 // Shape rules of slices, splits, tiles, paddings and products by Einsum.
 
+import type { Attributes } from "./attributes.ts";
 import { integersOf } from "./graph-value.ts";
 import type { GraphValue, Shape } from "./graph-value.ts";
 import type { InferredOutput, Inputs, ShapeRule, ShapedNode } from "./shape-rule.ts";
@@ -26,13 +27,28 @@ export const SLICING_RULES: readonly (readonly [string, ShapeRule])[] = [
 function stridedSliceRule(inputs: Inputs, { attributes }: ShapedNode): InferredOutput {
   const [value, ...bounds] = inputs;
   const [begins, ends, strides] = bounds.map(integersOf);
-  if (value?.shape === undefined || !begins || !ends || !strides) return UNKNOWN;
+  if (value?.shape === undefined || !strides) return UNKNOWN;
+  if (!begins || !ends) return { shape: openSlice(value.shape, attributes, strides) };
   const plan = strides.includes(0)
     ? undefined
     : planSlice({ attributes, begins, ends, strides }, value.shape.length);
   if (plan === undefined) return UNKNOWN;
   const known = strides.every((stride) => stride === 1) ? slicedElements(value, plan) : undefined;
   return { shape: slicedShape(value.shape, plan), known };
+}
+
+/** The shape of a slice at places that are computed: its rank, and the sizes of axes left whole. */
+function openSlice(
+  shape: readonly number[],
+  attributes: Attributes,
+  strides: readonly number[],
+): Shape {
+  const places = strides.map(() => 0);
+  const request = { attributes, begins: places, ends: places, strides: places.map(() => 1) };
+  const plan = planSlice(request, shape.length);
+  if (plan === undefined) return undefined;
+  const open = shape.map((size, axis) => (plan.cuts.some((cut) => cut.axis === axis) ? -1 : size));
+  return slicedShape(open, plan);
 }
 
 function slicedElements(

@@ -36,9 +36,8 @@ export const arrangement: Translators = {
   },
   SplitV: (t) => {
     const outputCount = t.operation.outputs.length;
-    const sizes = t.integers(1);
-    if (sizes.includes(-1)) throw t.untranslatable("leaves a size open");
     const attributes = { axis: t.integer(2) };
+    const sizes = closedSizes(t, t.integers(1), attributes.axis);
     const inputs = [t.name(0), t.model.integers(sizes)];
     return t.model.nodes("Split", inputs, { attributes, outputCount });
   },
@@ -56,6 +55,16 @@ export const arrangement: Translators = {
     return parts.map((part) => t.node("Squeeze", [part, t.model.integers([axis])]));
   },
 };
+
+/** Sizes of a split, of which one may be -1: what the others leave over. */
+function closedSizes(t: Translation, sizes: readonly number[], axis: number): readonly number[] {
+  const open = sizes.indexOf(-1);
+  if (open < 0) return sizes;
+  const total = t.value(0).shape?.at(axis) ?? -1;
+  const rest = sizes.reduce((left, size) => left - size, total - 1);
+  if (total < 0 || rest < 0) throw t.untranslatable("leaves a size open");
+  return sizes.with(open, rest);
+}
 
 /** A count, which is int64 in ONNX, as the type of the node's output. */
 function counted(t: Translation, count: string): string {

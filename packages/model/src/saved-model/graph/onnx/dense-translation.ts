@@ -4,14 +4,23 @@ import { WinnowError } from "@winnow/core";
 import { arrangement } from "./arrangement.ts";
 import { elementwise } from "./elementwise.ts";
 import { linearAlgebra } from "./linear-algebra.ts";
+import { loopTranslators } from "./loop.ts";
 import { reduction } from "./reduction.ts";
+import { reversal } from "./reversal.ts";
 import { OnnxModel } from "./onnx-model.ts";
 import type { OperationNode } from "../graph-value.ts";
 import { Translation } from "./translation.ts";
 import type { Translator } from "./translation.ts";
 
 const TRANSLATORS: ReadonlyMap<string, Translator> = new Map(
-  Object.entries({ ...arrangement, ...elementwise, ...linearAlgebra, ...reduction }),
+  Object.entries({
+    ...arrangement,
+    ...elementwise,
+    ...linearAlgebra,
+    ...loopTranslators(translate),
+    ...reduction,
+    ...reversal,
+  }),
 );
 
 /**

@@ -25,8 +25,9 @@ export const ONNX_TYPES: Readonly<Record<Dtype, number>> = {
   uint64: 13,
 };
 
-/** Attributes of ONNX nodes: whole numbers are ints, `{ float }` is a float. */
-export type OnnxAttribute = number | string | readonly number[] | { readonly float: number };
+/** Attributes of ONNX nodes: whole numbers are ints, `{ float }` is a float, a message is a graph. */
+export type OnnxAttribute =
+  number | string | readonly number[] | { readonly float: number } | OnnxMessage;
 
 /** A message under construction. */
 export class OnnxMessage {
@@ -104,6 +105,7 @@ function attributeMessage(name: string, value: OnnxAttribute): OnnxMessage {
   const message = new OnnxMessage().bytes(1, name);
   if (typeof value === "number") return message.int(3, value).int(20, 2);
   if (typeof value === "string") return message.bytes(4, value).int(20, 3);
+  if (value instanceof OnnxMessage) return message.message(6, value).int(20, 5);
   if ("float" in value) return message.float(2, value.float).int(20, 1);
   for (const item of value) message.int(8, item);
   return message.int(20, 7);

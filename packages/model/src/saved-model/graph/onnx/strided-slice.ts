@@ -1,10 +1,15 @@
 // StridedSlice as Slice, then Squeeze, then Unsqueeze, as far as each is needed.
 
+import { integersOf } from "../graph-value.ts";
 import { planSlice } from "../slice-plan.ts";
+import { computedSlice } from "./computed-slice.ts";
 import type { Translation } from "./translation.ts";
 
-/** Translates StridedSlice. @throws WinnowError UNIMPLEMENTED where its bounds are computed */
+/** Translates StridedSlice. @throws WinnowError UNIMPLEMENTED where its bounds are computed outside of loops */
 export function stridedSlice(t: Translation): string {
+  // Outside of loops the host slices at computed places, and next steps need not wait for a dense part.
+  const isComputed = integersOf(t.value(1)) === undefined || integersOf(t.value(2)) === undefined;
+  if (t.model.isInner && isComputed) return computedSlice(t);
   const [begins, ends, strides] = [t.integers(1), t.integers(2), t.integers(3)];
   const { attributes } = t.operation;
   const plan = planSlice({ attributes, begins, ends, strides }, t.value(0).shape?.length);
