@@ -31,6 +31,7 @@ import keras as keras3
 import numpy as np
 import tensorflow as tf
 import tensorflow_recommenders as tfrs
+from tensorflow.python.distribute.sharded_variable import ShardedVariable
 
 tf.config.threading.set_inter_op_parallelism_threads(1)
 tf.config.threading.set_intra_op_parallelism_threads(1)
@@ -586,6 +587,139 @@ def module_raw_query(directory):
     tf.saved_model.save(module, directory, signatures=serve)
     rows = randoms(4, 8).tolist()
     return [("known", {"query": [r]}) for r in rows] + [("batch", {"query": rows})]
+
+
+# --- tables as TensorFlow writes large ones ----------------------------------------------------------
+
+
+def user_lookup(module):
+    keys = tf.lookup.KeyValueTensorInitializer(USERS, np.arange(1, 25, dtype=np.int64))
+    module.lookup = tf.lookup.StaticHashTable(keys, default_value=0)
+    return module.lookup.lookup
+
+
+def top_titles(query, candidates, titles, k=6):
+    top = tf.math.top_k(tf.matmul(query, candidates, transpose_b=True), k=k)
+    return {"scores": top.values, "titles": tf.gather(titles, top.indices)}
+
+
+@model
+def half_tables(directory):
+    """Users and a kernel in half, candidates in bfloat16, a bias that is a half constant; all cast."""
+    module = tf.Module()
+    rows = user_lookup(module)
+    module.users = tf.Variable(tf.cast(randoms(25, 8), tf.half), name="users")
+    module.kernel = tf.Variable(tf.cast(randoms(8, 7), tf.half), name="kernel")
+    module.candidates = tf.Variable(tf.cast(randoms(len(ITEMS), 7), tf.bfloat16), name="candidates")
+    module.titles = tf.Variable(ITEMS, name="titles")
+    bias = tf.constant(randoms(7), tf.half)
+
+    @tf.function(input_signature=[spec(tf.string, None, name="user")])
+    def serve(user):
+        query = tf.cast(tf.gather(module.users, rows(user)), tf.float32)
+        query = tf.nn.relu(tf.matmul(query, tf.cast(module.kernel, tf.float32)) + tf.cast(bias, tf.float32))
+        return top_titles(query, tf.cast(module.candidates, tf.float32), module.titles)
+
+    tf.saved_model.save(module, directory, signatures=serve)
+    return string_cases("user")
+
+
+@model
+def sliced_tables(directory):
+    """Data files of at most 444 bytes: tables and a kernel in slices, cut by rows and by columns."""
+    module = tf.Module()
+    rows = user_lookup(module)
+    module.users = tf.Variable(randoms(25, 9), name="users")
+    module.kernel = tf.Variable(randoms(9, 11), name="kernel")
+    module.candidates = tf.Variable(randoms(len(ITEMS), 11), name="candidates")
+    module.numbers = tf.Variable(np.arange(40, dtype=np.int64) * 10**12, name="numbers")
+
+    @tf.function(input_signature=[spec(tf.string, None, name="user")])
+    def serve(user):
+        query = tf.tanh(tf.matmul(tf.gather(module.users, rows(user)), module.kernel))
+        return top_titles(query, module.candidates, module.numbers)
+
+    policy = tf.train.experimental.MaxShardSizePolicy(max_shard_size=444)
+    options = tf.saved_model.SaveOptions(experimental_sharding_callback=policy)
+    tf.saved_model.save(module, directory, signatures=serve, options=options)
+    return string_cases("user")
+
+
+@model
+def concatenated_tables(directory):
+    """Candidates, their titles and users in several variables each, concatenated in the graph."""
+    module = tf.Module()
+    rows = user_lookup(module)
+    users, candidates = randoms(25, 8), randoms(len(ITEMS), 8)
+    # Row 0 is a constant of the graph, as for padding.
+    module.users = [tf.Variable(users[a:b], name=f"users_{a}") for a, b in [(1, 2), (2, 20), (20, 25)]]
+    module.candidates = [
+        tf.Variable(candidates[a:b], name=f"candidates_{a}") for a, b in [(0, 15), (15, 30), (30, 40)]
+    ]
+    module.titles = [tf.Variable(ITEMS[a:b], name=f"titles_{a}") for a, b in [(0, 1), (1, 27), (27, 40)]]
+
+    @tf.function(input_signature=[spec(tf.string, None, name="user")])
+    def serve(user):
+        table = tf.concat([tf.zeros([1, 8]), *module.users], axis=0)
+        query = tf.gather(table, rows(user))
+        return top_titles(query, tf.concat(module.candidates, 0), tf.concat(module.titles, -1))
+
+    tf.saved_model.save(module, directory, signatures=serve)
+    return string_cases("user")
+
+
+@model
+def sharded_variable(directory):
+    """Candidates in a ShardedVariable of three shards: one tensor of the checkpoint, three variables."""
+    module = tf.Module()
+    rows = user_lookup(module)
+    candidates = randoms(len(ITEMS), 8)
+    module.users = tf.Variable(randoms(25, 8), name="users")
+    shards = [tf.Variable(candidates[a:b], name=f"shard_{a}") for a, b in [(0, 14), (14, 27), (27, 40)]]
+    module.candidates = ShardedVariable(shards, name="candidates")
+    module.titles = tf.Variable(ITEMS, name="titles")
+
+    @tf.function(input_signature=[spec(tf.string, None, name="user")])
+    def serve(user):
+        query = tf.gather(module.users, rows(user))
+        return top_titles(query, tf.convert_to_tensor(module.candidates), module.titles)
+
+    tf.saved_model.save(module, directory, signatures=serve)
+    return string_cases("user")
+
+
+@model
+def partitioned_variables(directory):
+    """TensorFlow 1: candidates and users cut by partitioners, by rows; each part a variable of its own."""
+    v1 = tf.compat.v1
+    graph = tf.Graph()
+    with graph.as_default(), v1.Session(graph=graph) as session:
+        v1.enable_resource_variables()
+        user = v1.placeholder(tf.int64, [None], name="user")
+
+
+        def partitioned(name, values, parts):
+            def rows_of_part(shape, dtype, partition_info):
+                first = partition_info.var_offset[0]
+                return tf.constant(values[first : first + shape[0]], dtype)
+
+            dtype = tf.string if values.dtype.kind == "U" else tf.float32
+            cut = v1.fixed_size_partitioner(parts, axis=0)
+            return v1.get_variable(name, values.shape, dtype, rows_of_part, partitioner=cut)
+
+        users = partitioned("users", randoms(25, 8), 2)
+        candidates = partitioned("candidates", randoms(len(ITEMS), 8), 3)
+        titles = partitioned("titles", np.array(ITEMS), 3)
+        query = tf.gather(tf.convert_to_tensor(users), user)
+        outputs = top_titles(query, tf.convert_to_tensor(candidates), tf.convert_to_tensor(titles))
+        session.run(v1.global_variables_initializer())
+        signature = v1.saved_model.predict_signature_def({"user": user}, outputs)
+        builder = v1.saved_model.Builder(directory)
+        signatures = {"serving_default": signature}
+        builder.add_meta_graph_and_variables(session, ["serve"], signature_def_map=signatures)
+        builder.save()
+    rows = [0, 1, 11, 12, 13, 24]
+    return [*[("known", {"user": [row]}) for row in rows], ("batch", {"user": rows[::-1]})]
 
 
 # --- Keras 3 ---------------------------------------------------------------------------------------

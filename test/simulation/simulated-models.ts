@@ -396,8 +396,8 @@ export class SimulatedVersion implements ModelVersion {
     const checks = plainRowChecks;
     const [userRows, itemRows, itemIds] = stored.map((each, at) => ({
       ...each,
-      region: this.#regionOf(each.region, at),
-    })) as [StoredRegion, StoredRegion, StoredRegion];
+      pieces: each.pieces.map((piece) => ({ ...piece, region: this.#regionOf(piece.region, at) })),
+    })) as unknown as [StoredRegion, StoredRegion, StoredRegion];
     const regions: readonly TableRegions[] = [
       { rows: userRows, ids: undefined, checks },
       { rows: itemRows, ids: itemIds, checks },
@@ -407,14 +407,14 @@ export class SimulatedVersion implements ModelVersion {
     );
   }
 
-  /** The stretch of the data file where a tensor lay when the version was opened. */
-  #regionOf({ size, name }: Region, tensor: number): Region {
+  /** The stretch of the data file where a tensor lay when the version was opened: one piece. */
+  #regionOf(opened: Region, tensor: number): Region {
+    const { size } = opened;
     return {
-      size,
-      name,
+      ...opened,
       read: (offset, target) => {
         const { content, flaw } = this.#files();
-        content.stored[tensor]!.region.read(offset, target);
+        content.stored[tensor]!.pieces[0]!.region.read(offset, target);
         if (tensor === ITEM_ROWS) spoil(target, { end: offset + target.length === size, flaw });
         if (this.#copy.misread()) misread(target, tensor);
       },

@@ -9,12 +9,11 @@ import {
   elementCount,
   extendRegister,
   maskChecksum,
-  type Dtype,
   type StringColumn,
 } from "@winnow/core";
-import { numberOfDtype } from "@winnow/model";
-import { columnBytes, encodeStringHeader } from "@winnow/model";
-import { dataFileName } from "@winnow/model";
+import { columnBytes, dataFileName, encodeStringHeader } from "@winnow/model";
+import { numberOfDtype, sliceKeyOf } from "@winnow/model";
+import type { StoredDtype } from "@winnow/model";
 import { type WrittenEntry, encodeTable } from "./table-writer.ts";
 
 const encoder = new TextEncoder();
@@ -22,16 +21,18 @@ const WRITE_BYTES_MAX = 2 ** 28;
 /** `VersionDef` of the tensor bundle format. */
 const PRODUCER = 1;
 
-/** A tensor to be written. */
+/** A tensor to be written, or a slice of one. */
 export interface WrittenTensor {
   readonly key: string;
   readonly shape: readonly number[];
+  /** Of a slice: where it begins in the tensor of this key, and that tensor's shape. */
+  readonly sliceOf?: { readonly shape: readonly number[]; readonly start: readonly number[] };
   readonly content:
     | { readonly kind: "strings"; readonly strings: StringColumn }
     | {
         readonly kind: "numbers";
-        readonly dtype: Exclude<Dtype, "string">;
-        /** Values in row-major order, in pieces of any size. */
+        readonly dtype: Exclude<StoredDtype, "string">;
+        /** Values in row-major order, in pieces of any size; half and bfloat16 as uint16. */
         readonly pieces: () => Iterable<ArrayBufferView>;
       };
 }
@@ -42,7 +43,9 @@ export class BundleWriter {
   readonly #parts: number;
   readonly #handles: number[];
   readonly #offsets: number[];
-  readonly #entries = new Map<string, Uint8Array>();
+  readonly #entries: WrittenEntry[] = [];
+  /** Slices written so far, by the key of their tensor. */
+  readonly #slices = new Map<string, WrittenTensor[]>();
   #next = 0;
 
   /** Creates `directory`/variables with this many data files, which tensors fill in rotation. */
@@ -65,16 +68,19 @@ export class BundleWriter {
     const size = this.#offsets[part]! - offset;
     const { content } = tensor;
     const dtype = content.kind === "strings" ? "string" : content.dtype;
-    const entry = new ProtobufWriter()
-      .int(1, numberOfDtype(dtype))
-      .message(2, (shape) => {
-        for (const length of tensor.shape) shape.message(2, (dim) => dim.int(1, length));
-      })
+    const entry = headOf(dtype, tensor.shape)
       .int(3, part)
       .int(4, offset)
       .int(5, size)
       .fixed32(6, maskChecksum(~register >>> 0));
-    this.#entries.set(tensor.key, entry.finish());
+    const { sliceOf, shape } = tensor;
+    if (sliceOf === undefined) {
+      this.#entries.push({ key: encoder.encode(tensor.key), value: entry.finish() });
+      return;
+    }
+    const key = sliceKeyOf(tensor.key, { start: sliceOf.start, length: shape });
+    this.#entries.push({ key, value: entry.finish() });
+    this.#slices.set(tensor.key, [...(this.#slices.get(tensor.key) ?? []), tensor]);
   }
 
   /** Writes the index. */
@@ -83,10 +89,10 @@ export class BundleWriter {
     const header = new ProtobufWriter()
       .int(1, this.#parts)
       .message(3, (version) => version.int(1, PRODUCER));
-    const entries: WrittenEntry[] = Array.from(this.#entries, ([key, value]) => ({
-      key: encoder.encode(key),
-      value,
-    }));
+    const entries = [...this.#entries];
+    for (const [key, slices] of this.#slices) {
+      entries.push({ key: encoder.encode(key), value: wholeEntryOf(slices) });
+    }
     entries.push({ key: new Uint8Array(), value: header.finish() });
     entries.sort((a, b) => Buffer.compare(a.key, b.key));
     writeFileSync(path.join(this.#directory, "variables/variables.index"), encodeTable(entries));
@@ -130,4 +136,24 @@ export class BundleWriter {
   #close(): void {
     for (const handle of this.#handles.splice(0)) closeSync(handle);
   }
+}
+
+function headOf(dtype: StoredDtype, shape: readonly number[]): ProtobufWriter {
+  return new ProtobufWriter().int(1, numberOfDtype(dtype)).message(2, (message) => {
+    for (const length of shape) message.message(2, (dim) => dim.int(1, length));
+  });
+}
+
+/** The entry of a tensor that is stored in slices: its type and shape, and which slices there are. */
+function wholeEntryOf(slices: readonly WrittenTensor[]): Uint8Array {
+  const { content, sliceOf } = slices[0]!;
+  const entry = headOf(content.kind === "strings" ? "string" : content.dtype, sliceOf!.shape);
+  for (const { shape, sliceOf: place } of slices) {
+    entry.message(7, (slice) => {
+      for (const [axis, length] of shape.entries()) {
+        slice.message(1, (extent) => extent.int(1, place!.start[axis]!).int(2, length));
+      }
+    });
+  }
+  return entry.finish();
 }

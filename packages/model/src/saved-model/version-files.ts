@@ -14,6 +14,7 @@ import {
 } from "./checksum-manifest.ts";
 import { type TableReading, readTable } from "./partitions/partition-reading.ts";
 import type { ReadAccount } from "./bundle/region.ts";
+import { joinedTensors } from "./bundle/joined-tensors.ts";
 import { type StoredRegion, storedRegionOf } from "./partitions/stored-region.ts";
 import type { StoredTable, StoredTensor, TextVocabulary } from "./partitions/stored-table.ts";
 import { type BundleEntry, TensorBundle } from "./bundle/tensor-bundle.ts";
@@ -136,9 +137,24 @@ export class VersionFiles {
     return this.#bundle?.keys() ?? [];
   }
 
-  /** A whole tensor, checksum verified. @throws WinnowError NOT_FOUND, DATA_LOSS, UNIMPLEMENTED */
+  /**
+   * A whole tensor, checksum verified, half and bfloat16 values as float32.
+   * @throws WinnowError NOT_FOUND, DATA_LOSS, UNIMPLEMENTED
+   */
   readTensor(key: string): Tensor {
     return this.#variables().readTensor(key);
+  }
+
+  /** The content of a stored tensor, as `readTensor` reads it. @throws WinnowError */
+  contentOf(stored: StoredTensor): Tensor {
+    switch (stored.kind) {
+      case "bundle":
+        return this.#variables().readTensor(stored.key, stored.slice);
+      case "constant":
+        return stored.tensor;
+      case "concatenated":
+        return joinedTensors(stored.parts.map((part) => this.contentOf(part)));
+    }
   }
 
   /** Keys and values of an asset vocabulary, as `[entries]` tensors. @throws WinnowError */
@@ -232,7 +248,7 @@ export class VersionFiles {
   }
 
   #regionOf(stored: StoredTensor): StoredRegion {
-    if (stored.kind === "bundle") return storedRegionOf(stored, () => this.#variables());
+    if (stored.kind !== "constant") return storedRegionOf(stored, () => this.#variables());
     const known = this.#constants.get(stored.tensor);
     if (known !== undefined) return known;
     const region = storedRegionOf(stored, () => this.#variables());

@@ -35,8 +35,25 @@ export function dtypeOfNumber(number: number): Dtype | undefined {
   return isDtype(name) ? name : undefined;
 }
 
+/** Floats of two bytes, which Winnow reads as the float32 values that they are. */
+export type NarrowFloat = "half" | "bfloat16";
+
+/** Element types of stored tensors that can be read. */
+export type StoredDtype = Dtype | NarrowFloat;
+
+/** Whether a name is that of a float of two bytes. */
+export function isNarrowFloat(name: string): name is NarrowFloat {
+  return name === "half" || name === "bfloat16";
+}
+
+/** The element type of a stored tensor; `undefined` for one that cannot be read. */
+export function storedDtypeOf(number: number): StoredDtype | undefined {
+  const name = typeName(number);
+  return isDtype(name) || isNarrowFloat(name) ? name : undefined;
+}
+
 /** The `DataType` number of a dtype. */
-export function numberOfDtype(dtype: Dtype): number {
+export function numberOfDtype(dtype: StoredDtype): number {
   const number = NUMBERS.get(dtype);
   if (number === undefined) throw new RangeError(dtype);
   return number;
@@ -48,8 +65,8 @@ export function typeName(number: number): string {
 }
 
 /** Bytes of one element. */
-export function elementBytes(dtype: NumericDtype): number {
-  return dtypeArrays[dtype].BYTES_PER_ELEMENT;
+export function elementBytes(dtype: NumericDtype | NarrowFloat): number {
+  return isNarrowFloat(dtype) ? 2 : dtypeArrays[dtype].BYTES_PER_ELEMENT;
 }
 
 /**

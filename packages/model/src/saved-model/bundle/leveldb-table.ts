@@ -18,7 +18,9 @@ const decoder = new TextDecoder("utf-8");
 
 /** One key with its value, a view of the file's bytes. */
 export interface TableEntry {
+  /** As text, which is the key itself unless it is binary. */
   readonly key: string;
+  readonly keyBytes: Uint8Array;
   readonly value: Uint8Array;
 }
 
@@ -43,7 +45,7 @@ export function readTableEntries(bytes: Uint8Array, file: string): TableEntry[] 
         throw damage(file, `key "${excerpt(decoder.decode(key))}" is out of order`);
       }
       previous = key;
-      entries.push({ key: decoder.decode(key), value });
+      entries.push({ key: decoder.decode(key), keyBytes: key, value });
     }
   }
   return entries;

@@ -14,6 +14,10 @@ export interface Region {
   readonly size: number;
   /** File name and tensor, for messages. */
   readonly name: string;
+  /** File name alone, relative to the version directory. */
+  readonly file: string;
+  /** Bytes of that file. */
+  readonly fileBytes: number;
   /** Fills `target` from `offset`. @throws WinnowError DATA_LOSS beyond the end */
   read(offset: number, target: Uint8Array): void;
 }
@@ -46,9 +50,16 @@ export class RegionFile {
     }
   }
 
-  /** Part of the file. @throws WinnowError DATA_LOSS when the file is too short for it */
-  region(range: { readonly offset: number; readonly size: number }, tensor: string): Region {
-    const name = `${this.name}, tensor "${tensor}"`;
+  /**
+   * Part of the file; `slice` says which slice of the tensor it is, if it is one.
+   * @throws WinnowError DATA_LOSS when the file is too short for it
+   */
+  region(
+    range: { readonly offset: number; readonly size: number },
+    tensor: string,
+    slice?: string,
+  ): Region {
+    const name = `${this.name}, tensor "${tensor}"${slice === undefined ? "" : `, ${slice}`}`;
     const end = range.offset + range.size;
     if (end > this.size) {
       const why = `it ends at byte ${this.size} instead of ${end}; it may be truncated`;
@@ -57,6 +68,8 @@ export class RegionFile {
     return {
       size: range.size,
       name,
+      file: this.name,
+      fileBytes: this.size,
       read: (offset, target) => {
         if (offset < 0 || offset + target.length > range.size) throw outside(name, offset);
         this.read(range.offset + offset, target);
@@ -114,11 +127,14 @@ function readOnce(file: RegionFile, handle: number, piece: Piece): number {
   }
 }
 
-/** Memory as a region. */
-export function memoryRegion(bytes: Uint8Array, name: string): Region {
+/** Memory as a region of a constant of this file. */
+export function memoryRegion(bytes: Uint8Array, file: string, constant: string): Region {
+  const name = `${file}, constant "${constant}"`;
   return {
     size: bytes.length,
     name,
+    file,
+    fileBytes: bytes.length,
     read: (offset, target) => {
       if (offset < 0 || offset + target.length > bytes.length) throw outside(name, offset);
       target.set(bytes.subarray(offset, offset + target.length));

@@ -13,6 +13,7 @@ import {
   hasRealModels,
   writeVersionOf,
 } from "../fixtures/version-directory.ts";
+import { boxesOf, slicedMatrix } from "../fixtures/sliced-tensors.ts";
 import type { WrittenTensor } from "@winnow/model-writer";
 
 const directory = path.join(temporaryDirectory(), "1");
@@ -100,6 +101,11 @@ describe("a damaged checkpoint is refused, never a crash or a hang", () => {
       Float32Array.from({ length: 8 }, (_, index) => index),
     ),
     { key: "identifiers", shape: [3], content },
+    ...slicedMatrix("sliced", [4, 2], {
+      values: Uint16Array.from({ length: 8 }, (_, index) => index),
+      boxes: boxesOf(4, 2, [14, 7]),
+      dtype: "half",
+    }),
   ];
 
   /** Reads everything; true if no fault was found. */

@@ -3,13 +3,14 @@
 // signature calls.
 
 import { WinnowError } from "@winnow/core";
-import type { ProtobufReader, Tensor } from "@winnow/core";
-import { readShape, readTensorProto } from "./tensor-proto.ts";
+import type { ProtobufReader } from "@winnow/core";
+import { readConstant, readShape } from "./tensor-proto.ts";
+import type { ConstantContent } from "./tensor-proto.ts";
 
-/** A TensorProto in bytes, and its tensor once it has been read. */
+/** A TensorProto in bytes, and its content once it has been read. */
 interface UnreadTensor {
   readonly bytes: Uint8Array;
-  tensor: Tensor | undefined;
+  content: ConstantContent | undefined;
 }
 
 /** One attribute, by the kind of value that the file stores. */
@@ -48,7 +49,7 @@ function readSingle(reader: ProtobufReader): AttributeValue | undefined {
     case 7:
       return { kind: "shape", value: readShape(reader.message()) };
     case 8:
-      return { kind: "tensor", value: { bytes: reader.view(), tensor: undefined } };
+      return { kind: "tensor", value: { bytes: reader.view(), content: undefined } };
     case 10:
       return { kind: "function", value: readFunctionName(reader.message()) };
     default:
@@ -182,11 +183,11 @@ export class Attributes {
   }
 
   /** A constant, read once. @throws WinnowError DATA_LOSS, INVALID_ARGUMENT when absent */
-  tensor(name: string): Tensor {
+  tensor(name: string): ConstantContent {
     const value = this.get(name);
     if (value?.kind !== "tensor") throw this.#absent(name);
-    value.value.tensor ??= readTensorProto(value.value.bytes, this.#node);
-    return value.value.tensor;
+    value.value.content ??= readConstant(value.value.bytes, this.#node);
+    return value.value.content;
   }
 
   #list(name: string): readonly AttributeValue[] {

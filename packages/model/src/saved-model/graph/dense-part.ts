@@ -70,7 +70,7 @@ export function contentOf(
   files: VersionFiles,
 ): NonNullable<GraphValue["constant"]> | undefined {
   if (value.constant !== undefined) return value.constant;
-  return value.stored?.kind === "bundle" ? files.readTensor(value.stored.key) : undefined;
+  return value.stored === undefined ? undefined : files.contentOf(value.stored);
 }
 
 function dataDtype({ dtype }: GraphValue, node: OperationNode): Dtype {

@@ -53,7 +53,8 @@ function gatherOf(lowering: Lowering, { node, inputs }: Visit): Gather | undefin
   if (node.op === "GatherV2") return { source, indices, axis: integerOf(axis), batchDims };
   if (node.op === "Gather") return { source, indices, axis: 0, batchDims: 0 };
   if (source.resource?.kind !== "variable") return undefined;
-  return { source: lowering.sources.variable(source.resource.name), indices, axis: 0, batchDims };
+  const variable = lowering.sources.variable(source.resource.name);
+  return { source: variable.widened ?? variable, indices, axis: 0, batchDims };
 }
 
 interface WantedRows {

@@ -2,15 +2,16 @@
 
 import { WinnowError, isDtype } from "@winnow/core";
 import type { Dtype } from "@winnow/core";
-import { dtypeOfNumber, typeName } from "../bundle/data-type.ts";
+import { dtypeOfNumber, isNarrowFloat, typeName } from "../bundle/data-type.ts";
+import type { NarrowFloat } from "../bundle/data-type.ts";
 
-/** Element types of graph values; the last three never leave the graph. */
-export type GraphDtype = Dtype | "resource" | "variant" | "invalid";
+/** Element types of graph values; those that are no `Dtype` never leave the graph. */
+export type GraphDtype = Dtype | NarrowFloat | "resource" | "variant" | "invalid";
 
 /** The element type of a DataType number; `invalid` for types that Winnow does not compute with. */
 export function graphDtypeOf(type: number): GraphDtype {
   const name = typeName(type);
-  if (name === "resource" || name === "variant") return name;
+  if (name === "resource" || name === "variant" || isNarrowFloat(name)) return name;
   return isDtype(name) ? name : "invalid";
 }
 

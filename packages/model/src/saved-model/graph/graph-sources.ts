@@ -3,12 +3,15 @@
 
 import { WinnowError, excerpt } from "@winnow/core";
 import type { VersionFiles } from "../version-files.ts";
+import { isNarrowFloat } from "../bundle/data-type.ts";
 import { graphDtypeOf } from "./graph-dtype.ts";
+import { narrowValue } from "./graph-value.ts";
 import type { GraphValue } from "./graph-value.ts";
 import type { MetaGraph } from "./meta-graph.ts";
 import { OperationTable } from "./operation-table.ts";
 import { TableContents, tableOrigins } from "./table-contents.ts";
 import { keysByFullName, restoredState } from "./variable-keys.ts";
+import type { RestoredTensor } from "./variable-keys.ts";
 
 /** Resolves the handles of a graph. */
 export interface GraphSources {
@@ -30,28 +33,32 @@ export function openGraphSources(files: VersionFiles, meta: MetaGraph): GraphSou
   }
   let fullNames: ReadonlyMap<string, string> | undefined;
   const values = new Map<string, GraphValue>();
-  const keyOf = (name: string): string => {
-    const key = restored.variables.get(name);
-    if (key !== undefined) return key;
+  const tensorOf = (name: string): RestoredTensor => {
+    const known = restored.variables.get(name);
+    if (known !== undefined) return known;
     fullNames ??= keysByFullName(files);
     const found = fullNames.get(name) ?? (files.entryOf(name) === undefined ? undefined : name);
-    if (found !== undefined) return found;
+    if (found !== undefined) return { kind: "bundle", key: found };
     throw new WinnowError("NOT_FOUND", `the checkpoint holds no variable ${excerpt(name)}`);
   };
   const variable = (name: string): GraphValue => {
     const known = values.get(name);
-    const value = known ?? valueOf(files, keyOf(name));
+    const value = known ?? valueOf(files, tensorOf(name));
     values.set(name, value);
     return value;
   };
   return { files, meta, operations, tables: new TableContents(files, origins), variable };
 }
 
-function valueOf(files: VersionFiles, key: string): GraphValue {
+function valueOf(files: VersionFiles, stored: RestoredTensor): GraphValue {
+  const { key, slice } = stored;
   const entry = files.entryOf(key);
   if (entry === undefined) {
     throw new WinnowError("NOT_FOUND", `the checkpoint has no key ${excerpt(key)}`);
   }
-  const dtype = entry.dtype ?? graphDtypeOf(0);
-  return { dtype, shape: entry.shape, stored: { kind: "bundle", key } };
+  const { dtype = graphDtypeOf(0) } = entry;
+  const shape = slice?.length ?? entry.shape;
+  return isNarrowFloat(dtype)
+    ? narrowValue(dtype, { dtype: "float32", shape, stored })
+    : { dtype, shape, stored };
 }

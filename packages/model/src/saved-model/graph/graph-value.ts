@@ -5,6 +5,7 @@
 
 import { elementCount } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
+import type { NarrowFloat } from "../bundle/data-type.ts";
 import type { StoredTensor } from "../partitions/stored-table.ts";
 import type { Attributes } from "./attributes.ts";
 import type { GraphDtype } from "./graph-dtype.ts";
@@ -30,6 +31,8 @@ export interface GraphValue {
   readonly constant?: Tensor | undefined;
   /** Set if the value is the whole content of a variable or of a constant of the graph. */
   readonly stored?: StoredTensor | undefined;
+  /** Of a half or bfloat16 value that is read, not computed: its values as float32. */
+  readonly widened?: GraphValue | undefined;
   readonly resource?: Resource | undefined;
   /** A small integer vector or scalar of which some elements are known; -1 marks the others. */
   readonly known?: readonly number[] | undefined;
@@ -147,6 +150,11 @@ export function constantValue(tensor: Tensor, stored?: StoredTensor): GraphValue
     stored,
     known: knownElements(tensor),
   };
+}
+
+/** A half or bfloat16 value that is read, by its values as float32. */
+export function narrowValue(dtype: NarrowFloat, widened: GraphValue): GraphValue {
+  return { dtype, shape: widened.shape, widened };
 }
 
 /** Integers of a small constant as numbers; `undefined` for anything else. */

@@ -10,8 +10,13 @@ import { constantValue, integersOf } from "./graph-value.ts";
 import { readTensorProto } from "./tensor-proto.ts";
 
 const FLOAT = 1;
+const HALF = 19;
 const INT32 = 3;
 const STRING = 7;
+
+/** Fields of TensorProto. */
+const INT_FIELD = 7;
+const HALF_FIELD = 13;
 
 interface Node {
   readonly name: string;
@@ -24,6 +29,11 @@ const type =
   (number: number) =>
   (value: ProtobufWriter): unknown =>
     value.int(6, number);
+
+const count =
+  (number: number) =>
+  (value: ProtobufWriter): unknown =>
+    value.int(3, number);
 
 /** A constant with a shape and either no values or some. */
 function constant(
@@ -43,7 +53,7 @@ function tensorOf(
   tensor.message(2, (dims) => {
     for (const size of shape) dims.message(2, (dim) => dim.int(1, size));
   });
-  for (const value of values) tensor.int(7, value);
+  for (const value of values) tensor.int(dtype === HALF ? HALF_FIELD : INT_FIELD, value);
 }
 
 /** saved_model.pb with one float input `x` and one output. */
@@ -170,5 +180,40 @@ describe("a graph that claims to be large", () => {
     expect(() => readTensorProto(claimed.finish(), "words")).toThrow(
       /up to 268435456 are filled in/,
     );
+  });
+
+  test("in constants one after the other, again and again", () => {
+    const doubled = Array.from({ length: 60 }, (_, index) => {
+      const part = index === 0 ? "c" : `d${index - 1}`;
+      const attributes = { N: count(2), T: type(FLOAT), Tidx: type(INT32) };
+      return { name: `d${index}`, op: "ConcatV2", inputs: [part, part, "zero"], attributes };
+    });
+    const nodes = [constant("c", FLOAT, [4]), constant("zero", INT32, []), ...doubled];
+
+    // What is too large to be worked out stays an operation of the dense part.
+    expect(outcomeOf([...nodes, add("y", ["x", "d59"])], "y")).toBeLessThan(2 ** 27);
+  });
+});
+
+describe("half values", () => {
+  const half = constant("half", HALF, [2], [0x3c00, 0x4000]);
+  const cast: Node = {
+    name: "wide",
+    op: "Cast",
+    inputs: ["sum"],
+    attributes: { SrcT: type(HALF), DstT: type(FLOAT) },
+  };
+  const sum = { name: "sum", op: "AddV2", inputs: ["half", "half"], attributes: { T: type(HALF) } };
+
+  test("that are computed with are refused by node, with what would work", () => {
+    expect(outcomeOf([half, sum, cast, add("y", ["x", "wide"])], "y")).toMatch(
+      /operation AddV2 \(node sum\) computes with half values; cast them to float32 before it/,
+    );
+  });
+
+  test("that are cast to float32 first are constants like others", () => {
+    const wide = { ...cast, inputs: ["half"] };
+
+    expect(outcomeOf([half, wide, add("y", ["x", "wide"])], "y")).toBeGreaterThan(8);
   });
 });

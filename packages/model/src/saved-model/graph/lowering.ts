@@ -15,6 +15,8 @@ import { constantValue } from "./graph-value.ts";
 import type { GraphValue } from "./graph-value.ts";
 import { visitLoop } from "./loops.ts";
 import { visitTopK } from "./retrieval.ts";
+import { visitNarrow } from "./narrow-values.ts";
+import { storedTogether } from "./stored-together.ts";
 import { inferShape } from "./shape-inference.ts";
 import type { InferredOutput } from "./shape-rule.ts";
 import { visitSource } from "./source-nodes.ts";
@@ -44,6 +46,10 @@ const FOLDED_ELEMENTS_MAX = 2 ** 24;
 
 /** Visits one node of the flat graph; see `NodeVisitor`. */
 export function visitNode(lowering: Lowering, visit: Visit): readonly GraphValue[] {
+  return visitNarrow(visit, (widened) => visitWide(lowering, widened));
+}
+
+function visitWide(lowering: Lowering, visit: Visit): readonly GraphValue[] {
   const { node, inputs } = visit;
   return (
     visitSource(node, inputs) ??
@@ -148,14 +154,21 @@ function rankOf(_: Lowering, visit: Visit): readonly GraphValue[] | undefined {
   return shape === undefined ? undefined : [integers([shape.length], [], "int32")];
 }
 
-/** Leaves out parts without elements; if one part is left, it is the result. */
-function concatenated(_: Lowering, { node, inputs }: Visit): readonly GraphValue[] | undefined {
-  const axis = inputs.at(-1)?.known?.[0];
-  if (axis === undefined || inputs.at(-1)?.constant === undefined) return undefined;
+/**
+ * Leaves out parts without elements; if one part is left, it is the result. Stored parts one after
+ * the other are stored too.
+ */
+function concatenated(
+  { sources }: Lowering,
+  { node, inputs }: Visit,
+): readonly GraphValue[] | undefined {
+  const axis = inputs.at(-1)?.constant === undefined ? undefined : inputs.at(-1)?.known?.[0];
+  if (axis === undefined) return undefined;
   const parts = inputs.slice(0, -1);
   const full = parts.filter((part) => part.shape?.at(axis) !== 0);
   const isSingle = full.length === 1 && parts.length > 1 && full[0]?.dtype === node.outputDtypes[0];
-  return isSingle ? [full[0]!] : undefined;
+  const whole = isSingle ? full[0] : storedTogether(full, axis, sources.files);
+  return whole === undefined ? undefined : [whole];
 }
 
 /** An assertion whose condition is the constant true disappears. */

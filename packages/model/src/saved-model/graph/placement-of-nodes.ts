@@ -11,6 +11,7 @@
 
 import { WinnowError, isHostOperation } from "@winnow/core";
 import type { GraphValue, LoweredNode, OperationNode } from "./graph-value.ts";
+import { refuseNarrow } from "./narrow-values.ts";
 import { refusalOfTranslation } from "./onnx/dense-translation.ts";
 
 /** Where a node runs: `remote` are lookups and searches. */
@@ -50,6 +51,7 @@ function sideOf(
   node: OperationNode,
   places: ReadonlyMap<LoweredNode, NodePlace>,
 ): Exclude<Side, "remote"> {
+  refuseNarrow(node);
   const canHost = isHostOperation(node.op);
   const refusal = isNumeric(node) ? refusalOfTranslation(node) : unsupported(node);
   if (refusal !== undefined && !canHost) throw refusal;

@@ -4,7 +4,7 @@
 
 import { WinnowError } from "@winnow/core";
 import { graphDtypeOf } from "./graph-dtype.ts";
-import { constantValue } from "./graph-value.ts";
+import { constantValue, narrowValue } from "./graph-value.ts";
 import type { GraphValue, Resource } from "./graph-value.ts";
 import type { GraphNode } from "./graph-walk.ts";
 
@@ -56,8 +56,9 @@ export function visitSource(
 }
 
 function constantOf(node: GraphNode): GraphValue {
-  const tensor = node.attributes.tensor("value");
-  return constantValue(tensor, { kind: "constant", name: node.name, tensor });
+  const { tensor, narrow } = node.attributes.tensor("value");
+  const value = constantValue(tensor, { kind: "constant", name: node.name, tensor });
+  return narrow === undefined ? value : narrowValue(narrow, value);
 }
 
 function tableHandleOf(node: GraphNode): GraphValue {

@@ -3,11 +3,12 @@
 
 import { partitionCountOf } from "@winnow/core";
 import type { CandidateTable, KeyedTable, TableKeys, Tensor } from "@winnow/core";
+import { textOfStored } from "../partitions/stored-table.ts";
 import type { StoredTable, StoredTensor } from "../partitions/stored-table.ts";
 import type { VersionFiles } from "../version-files.ts";
 import type { GraphValue } from "./graph-value.ts";
 
-/** The matrix that a table consists of: float32 `[rows, dim]`. */
+/** The matrix that a table consists of: `[rows, dim]`, of float32 or what is read as float32. */
 export interface StoredRows {
   readonly stored: StoredTensor;
   readonly rows: number;
@@ -88,7 +89,7 @@ export class TableRegistry {
   ): Omit<KeyedTable, "kind" | "keys"> {
     const sources = [stored, ...(ids === undefined ? [] : [ids.stored])];
     return {
-      name: this.#uniqueName(nameOf(stored).replace(/\/\.ATTRIBUTES\/VARIABLE_VALUE$/, "")),
+      name: this.#uniqueName(nameOf(stored)),
       rows,
       dim,
       partitions: partitionCountOf({ rows, dim }, this.#files.partitionBytesMax),
@@ -112,14 +113,24 @@ export function storedRowsOf(source: GraphValue): StoredRows | undefined {
   return rows > 0 && dim > 0 ? { stored: source.stored, rows, dim } : undefined;
 }
 
+/** The key of a variable, the node of a constant; of several, the first and how many more. */
 function nameOf(stored: StoredTensor): string {
-  return stored.kind === "bundle" ? stored.key : stored.name;
+  switch (stored.kind) {
+    case "bundle":
+      return stored.key.replace(/\/\.ATTRIBUTES\/VARIABLE_VALUE$/, "");
+    case "constant":
+      return stored.name;
+    case "concatenated":
+      return `${nameOf(stored.parts[0]!)}+${stored.parts.length - 1}`;
+  }
 }
 
 /** Two constants are the same if they are one tensor object, as a function's body is read once. */
 function isSame(a: StoredTensor, b: StoredTensor): boolean {
   if (a.kind === "constant") return b.kind === "constant" && a.tensor === b.tensor;
-  return b.kind === "bundle" && a.key === b.key;
+  if (a.kind === "bundle") return b.kind === "bundle" && textOfStored(a) === textOfStored(b);
+  if (b.kind !== "concatenated" || a.parts.length !== b.parts.length) return false;
+  return a.parts.every((part, index) => isSame(part, b.parts[index]!));
 }
 
 function areSameKeys(a: TableKeys, b: TableKeys): boolean {

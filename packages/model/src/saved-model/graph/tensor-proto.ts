@@ -11,7 +11,10 @@ import {
   isBigInts,
   tensor,
 } from "@winnow/core";
-import type { NumericArray, NumericDtype, ProtobufReader, Tensor } from "@winnow/core";
+import type { Dtype, NumericArray, NumericDtype, ProtobufReader, Tensor } from "@winnow/core";
+import { isNarrowFloat, storedDtypeOf } from "../bundle/data-type.ts";
+import type { NarrowFloat } from "../bundle/data-type.ts";
+import { widened } from "../bundle/narrow-floats.ts";
 import { messageReader } from "../message.ts";
 import { dataDtypeOf } from "./graph-dtype.ts";
 
@@ -64,23 +67,47 @@ function readDimension(reader: ProtobufReader): number {
  */
 export function readTensorProto(bytes: Uint8Array, what: string): Tensor {
   const header = readHeader(bytes, what);
-  const dtype = dataDtypeOf(header.type, what);
-  const count = elementCount(header.shape);
-  const isPossible = header.shape.every((size) => size >= 0) && count <= ELEMENTS_MAX;
-  if (!isPossible) throw damage(what, `has the shape [${header.shape.join(",")}]`);
+  return contentOf(bytes, header, { dtype: dataDtypeOf(header.type, what), what });
+}
+
+/** A constant of the graph. */
+export interface ConstantContent {
+  /** Values; those of a half or bfloat16 constant as float32. */
+  readonly tensor: Tensor;
+  readonly narrow: NarrowFloat | undefined;
+}
+
+/** Reads a constant, which may be half or bfloat16 too. @throws WinnowError as `readTensorProto` */
+export function readConstant(bytes: Uint8Array, what: string): ConstantContent {
+  const header = readHeader(bytes, what);
+  const narrow = storedDtypeOf(header.type) ?? "";
+  if (!isNarrowFloat(narrow)) return { tensor: readTensorProto(bytes, what), narrow: undefined };
+  const { shape, data } = contentOf(bytes, header, { dtype: "uint16", what });
+  const values = widened(data as Uint16Array, narrow);
+  return { tensor: { dtype: "float32", shape, data: values }, narrow };
+}
+
+/** The values of a constant; those of half and bfloat16 lie in the file as uint16. */
+function contentOf(
+  bytes: Uint8Array,
+  { shape, content }: TensorHeader,
+  { dtype, what }: Pick<Wanted, "what"> & { readonly dtype: Dtype },
+): Tensor {
+  const count = elementCount(shape);
+  const isPossible = shape.every((size) => size >= 0) && count <= ELEMENTS_MAX;
+  if (!isPossible) throw damage(what, `has the shape [${shape.join(",")}]`);
   if (dtype === "string") {
-    const { content } = header;
     const strings =
       content.length > 0
         ? stringsOfContent(content, { count, what })
         : readStrings(bytes, { count, what });
-    return tensor("string", header.shape, strings);
+    return tensor("string", shape, strings);
   }
   const data =
-    header.content.length > 0
-      ? fromContent(header.content, { dtype, count, what })
+    content.length > 0
+      ? fromContent(content, { dtype, count, what })
       : fromFields(bytes, { dtype, count, what });
-  return { dtype, shape: header.shape, data } as Tensor;
+  return { dtype, shape, data } as Tensor;
 }
 
 function readHeader(bytes: Uint8Array, what: string): TensorHeader {
@@ -116,8 +143,8 @@ function fromContent(content: Uint8Array, { dtype, count, what }: Wanted): Numer
 const FLOAT_FIELD = 5;
 const DOUBLE_FIELD = 6;
 const STRING_FIELD = 8;
-/** int_val (also int8, int16, uint8, uint16), int64_val, bool_val, uint32_val, uint64_val. */
-const VARINT_FIELDS: ReadonlySet<number> = new Set([7, 10, 11, 16, 17]);
+/** int_val (also int8, int16, uint8, uint16), int64_val, bool_val, half_val, uint32_val, uint64_val. */
+const VARINT_FIELDS: ReadonlySet<number> = new Set([7, 10, 11, 13, 16, 17]);
 
 function fieldValues(
   bytes: Uint8Array,

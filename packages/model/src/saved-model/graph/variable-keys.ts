@@ -5,6 +5,8 @@
 
 import type { ProtobufReader } from "@winnow/core";
 import { messageReader } from "../message.ts";
+import { parseSliceName } from "../bundle/tensor-slice.ts";
+import type { StoredTensor } from "../partitions/stored-table.ts";
 import type { VersionFiles } from "../version-files.ts";
 import type { GraphValue } from "./graph-value.ts";
 import { GraphWalk } from "./graph-walk.ts";
@@ -15,29 +17,32 @@ import { visitSource } from "./source-nodes.ts";
 
 const OBJECT_GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH";
 
+/** A tensor of the checkpoint, or a slice of one: a part of a partitioned variable. */
+export type RestoredTensor = StoredTensor & { readonly kind: "bundle" };
+
 /** What the restore call of a graph restores. */
 export interface RestoredState {
-  /** Checkpoint keys by variable name. */
-  readonly variables: ReadonlyMap<string, string>;
+  /** The tensor of the checkpoint, or the slice of one, by variable name. */
+  readonly variables: ReadonlyMap<string, RestoredTensor>;
   /** Checkpoint keys of keys and values, by name of a mutable table. */
   readonly tables: ReadonlyMap<string, { readonly keys: string; readonly values: string }>;
 }
 
 /** Follows the restore call. @throws WinnowError INVALID_ARGUMENT, DATA_LOSS for a broken graph */
 export function restoredState(meta: MetaGraph, operations: OperationTable): RestoredState {
-  const variables = new Map<string, string>();
+  const variables = new Map<string, RestoredTensor>();
   const tables = new Map<string, { keys: string; values: string }>();
   const visit = (node: GraphNode, inputs: readonly GraphValue[]): readonly GraphValue[] => {
     const [target, first, second] = inputs;
-    if (node.op === "RestoreV2") return restoredTensors(node, first);
+    if (node.op === "RestoreV2") return restoredTensors(node, inputs);
     if (node.op === "AssignVariableOp" && target?.resource !== undefined) {
-      const key = keyOf(first);
-      if (key !== undefined) variables.set(target.resource.name, key);
+      const restored = tensorOf(first);
+      if (restored !== undefined) variables.set(target.resource.name, restored);
     }
     if (node.op === "LookupTableImportV2" && target?.resource !== undefined) {
-      const [keys, values] = [keyOf(first), keyOf(second)];
+      const [keys, values] = [tensorOf(first), tensorOf(second)];
       if (keys !== undefined && values !== undefined) {
-        tables.set(target.resource.name, { keys, values });
+        tables.set(target.resource.name, { keys: keys.key, values: values.key });
       }
     }
     return visitSource(node, inputs) ?? node.outputDtypes.map(unknownValue);
@@ -53,18 +58,23 @@ function unknownValue(dtype: GraphValue["dtype"]): GraphValue {
   return { dtype, shape: undefined };
 }
 
-/** Outputs of RestoreV2: the tensors its names list, in order. */
-function restoredTensors(node: GraphNode, names: GraphValue | undefined): GraphValue[] {
-  const keys = names?.constant?.dtype === "string" ? names.constant.data.toText() : [];
+/** Outputs of RestoreV2: the tensors its names list, in order, or the slices that it names. */
+function restoredTensors(node: GraphNode, [, names, slices]: readonly GraphValue[]): GraphValue[] {
+  const [keys, parts] = [textsOf(names), textsOf(slices)];
   return node.outputDtypes.map((dtype, index) => {
     const key = keys[index];
-    const stored = key === undefined ? undefined : ({ kind: "bundle", key } as const);
+    const slice = parseSliceName(parts[index] ?? "");
+    const stored = key === undefined ? undefined : ({ kind: "bundle", key, slice } as const);
     return { dtype, shape: undefined, stored };
   });
 }
 
-function keyOf(value: GraphValue | undefined): string | undefined {
-  return value?.stored?.kind === "bundle" ? value.stored.key : undefined;
+function textsOf(value: GraphValue | undefined): readonly string[] {
+  return value?.constant?.dtype === "string" ? value.constant.data.toText() : [];
+}
+
+function tensorOf(value: GraphValue | undefined): RestoredTensor | undefined {
+  return value?.stored?.kind === "bundle" ? value.stored : undefined;
 }
 
 /** Checkpoint keys by full name of the variable; a full name with several keys is left out. */

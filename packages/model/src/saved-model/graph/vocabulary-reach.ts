@@ -12,6 +12,7 @@
 
 import { WinnowError, excerpt } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
+import { textOfStored } from "../partitions/stored-table.ts";
 import type { StoredTable, StoredTensor, TextVocabulary } from "../partitions/stored-table.ts";
 import type { GraphValue, OperationNode } from "./graph-value.ts";
 import { integerOf } from "./graph-value.ts";
@@ -60,7 +61,7 @@ export function checkVocabularies(
   for (const node of graphs.flatMap(({ nodes }) => nodes)) {
     if (node.kind === "lookup") {
       const { spec, rows: stored } = targets.tables[node.table]!;
-      const key = stored.kind === "bundle" ? stored.key : stored;
+      const key = stored.kind === "bundle" ? textOfStored(stored) : stored;
       const before = embeddings.get(key)?.reach;
       const reach = scan.reachOf(node.rows);
       const together = before === undefined ? reach : highestOf([before, reach]);

@@ -6,23 +6,17 @@ import {
   type CandidateTable,
   type KeyedTable,
   type RowChecks,
-  type Tensor,
   WinnowError,
-  checksumShare,
   rowRangeOf,
 } from "@winnow/core";
 import type { PartitionReader } from "../../model-version.ts";
-import { elementBytes, tensorOver } from "../bundle/data-type.ts";
+import { isNarrowFloat } from "../bundle/data-type.ts";
+import { expectShape, idReading } from "./id-reading.ts";
 import { type KeyPlan, planKeys } from "./key-plan.ts";
+import { bandsOf } from "./matrix-pieces.ts";
 import { RowReading, type RowMatrix, constantShare } from "./row-reading.ts";
 import type { StoredTable } from "./stored-table.ts";
 import type { StoredRegion } from "./stored-region.ts";
-import {
-  type StringLayout,
-  layOutStrings,
-  lengthChecksumShare,
-  readStringRange,
-} from "../bundle/string-region.ts";
 
 /** A table whose partitions can be opened. */
 export interface TableReading {
@@ -45,20 +39,16 @@ export function readTable(stored: StoredTable, regions: TableRegions): TableRead
     const text = `its shape is [${spec.rows},${spec.dim}]`;
     throw new WinnowError("INVALID_ARGUMENT", `Cannot serve table "${spec.name}": ${text}`);
   }
-  expectShape(regions.rows, { dtypes: ["float32"], shape: [spec.rows, spec.dim] });
-  const { region } = regions.rows;
-  const { checks } = regions;
-  const matrix = { region, rows: spec.rows, dim: spec.dim, table: spec.name, checks };
+  const dtypes = ["float32", "half", "bfloat16"];
+  expectShape(regions.rows, { dtypes, shape: [spec.rows, spec.dim] });
+  const { dtype = "float32", size } = regions.rows;
+  const format = isNarrowFloat(dtype) ? dtype : "float32";
+  const bands = bandsOf(regions.rows);
+  const { rows, dim, name: table } = spec;
+  const matrix = { bands, format, size, rows, dim, table, checks: regions.checks } as const;
   return spec.kind === "candidate"
     ? candidateReading(spec, matrix, regions.ids)
     : keyedReading(spec, matrix, stored.vocabulary);
-}
-
-/** Reads the identifiers of one partition. */
-interface IdReading {
-  bytesOf(partition: number): number;
-  /** The identifiers, and their share of the checksum of the tensor. */
-  read(partition: number): { readonly ids: Tensor; readonly share: number };
 }
 
 function candidateReading(
@@ -123,82 +113,5 @@ function keyedReading(
 
 function rowShare(reading: RowReading, matrix: RowMatrix, partition: number): number {
   if (reading.share === undefined) throw new RangeError("a share before all rows were read");
-  return (reading.share ^ constantShare(partition, matrix.region.size)) >>> 0;
-}
-
-function idReading(table: CandidateTable, stored: StoredRegion): IdReading {
-  const dtype = table.idDtype;
-  expectShape(stored, { dtypes: ["string", "int32", "int64"], shape: [table.rows] });
-  if (dtype === undefined || dtype !== stored.dtype) {
-    const text = `identifiers of type ${stored.dtype} where ${dtype} belongs`;
-    throw new WinnowError("DATA_LOSS", `Cannot read ${stored.region.name}: ${text}`);
-  }
-  return dtype === "string" ? stringIds(table, stored) : numericIds(table, stored, dtype);
-}
-
-function stringIds(table: CandidateTable, { region }: StoredRegion): IdReading {
-  let made: StringLayout | undefined;
-  const layout = (): StringLayout => (made ??= layOutStrings(region, bordersOf(table)));
-  const bytesOf = (partition: number): number => {
-    const { dataOffsets, borders } = layout();
-    const count = borders[partition + 1]! - borders[partition]!;
-    return dataOffsets[partition + 1]! - dataOffsets[partition]! + (count + 1) * 4;
-  };
-  return {
-    bytesOf,
-    read(partition) {
-      const border = { from: partition, to: partition + 1 };
-      const { strings, share } = readStringRange(region, layout(), border);
-      const shared = partition === 0 ? lengthChecksumShare(region, layout()) : 0;
-      const constant = constantShare(partition, layout().checksumBytes);
-      const ids: Tensor = { dtype: "string", shape: [strings.length], data: strings };
-      return { ids, share: (share ^ shared ^ constant) >>> 0 };
-    },
-  };
-}
-
-function numericIds(
-  table: CandidateTable,
-  { region }: StoredRegion,
-  dtype: "int32" | "int64",
-): IdReading {
-  const idBytes = elementBytes(dtype);
-  const rangeOf = (partition: number): { readonly offset: number; readonly size: number } => {
-    const { firstRow, endRow } = rowRangeOf(partition, table);
-    return { offset: firstRow * idBytes, size: (endRow - firstRow) * idBytes };
-  };
-  return {
-    bytesOf: (partition) => rangeOf(partition).size,
-    read(partition) {
-      const { offset, size } = rangeOf(partition);
-      const buffer = new ArrayBuffer(size);
-      const bytes = new Uint8Array(buffer);
-      region.read(offset, bytes);
-      const share = checksumShare(bytes, region.size - offset - size);
-      const ids = tensorOver(dtype, [size / idBytes], buffer);
-      return { ids, share: (share ^ constantShare(partition, region.size)) >>> 0 };
-    },
-  };
-}
-
-function bordersOf(table: CandidateTable): number[] {
-  const first = Array.from(
-    { length: table.partitions },
-    (_, partition) => rowRangeOf(partition, table).firstRow,
-  );
-  return [...first, table.rows];
-}
-
-function expectShape(
-  stored: StoredRegion,
-  expected: { readonly dtypes: readonly string[]; readonly shape: readonly number[] },
-): void {
-  const fits = expected.shape.join() === stored.shape.join();
-  if (fits && expected.dtypes.includes(stored.dtype ?? "")) return;
-  const wanted = `${expected.dtypes.join(" or ")} [${expected.shape.join(",")}]`;
-  const found = `${stored.dtype} [${stored.shape.join(",")}]`;
-  throw new WinnowError(
-    "DATA_LOSS",
-    `Cannot read ${stored.region.name}: it is ${found} where ${wanted} belongs`,
-  );
+  return (reading.share ^ constantShare(partition, matrix.size)) >>> 0;
 }

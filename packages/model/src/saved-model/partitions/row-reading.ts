@@ -1,6 +1,7 @@
-// Reads rows of a float32 matrix in chunks. Every reading checks that all values are finite, and
-// computes the checksum share of the rows that it accounts for. Rows come as runs of neighbours,
-// which are read together.
+// Reads rows of a matrix in chunks of float32. Every reading checks that all values are finite, and
+// computes the checksum share of the rows that it accounts for, over the bytes as they are stored.
+// Rows come as runs of neighbours, which are read together: straight into the chunk where a piece of
+// the matrix has all columns in float32, else by way of a buffer.
 //
 // A row that several partitions read (an OOV row is in all of them) must count once in the XOR of
 // all shares, and yet every reading of it must be checked. So one partition accounts for the row.
@@ -9,10 +10,13 @@
 // readers too. Where all have read the same bytes, each copy occurs twice in the XOR and cancels
 // out.
 
-import { WinnowError, checksumConstant, shiftRegister } from "@winnow/core";
+import { WinnowError, checksumConstant, extendRegister, shiftRegister } from "@winnow/core";
 import type { RowChecks } from "@winnow/core";
 import type { ChunkGenerator } from "../../model-version.ts";
-import type { Region } from "../bundle/region.ts";
+import { elementBytes, isNarrowFloat } from "../bundle/data-type.ts";
+import type { NarrowFloat } from "../bundle/data-type.ts";
+import { widenInto } from "../bundle/narrow-floats.ts";
+import { type MatrixPiece, type RowBand, bandAt } from "./matrix-pieces.ts";
 
 const CHUNK_BYTES_MAX = 4 * 2 ** 20;
 
@@ -28,9 +32,13 @@ export interface RowRun {
   readonly copies: readonly number[];
 }
 
-/** A matrix in a region. */
+/** A stored matrix. */
 export interface RowMatrix {
-  readonly region: Region;
+  /** Covers all rows, ascending. */
+  readonly bands: readonly RowBand[];
+  readonly format: "float32" | NarrowFloat;
+  /** Bytes of all pieces. */
+  readonly size: number;
   readonly rows: number;
   readonly dim: number;
   /** Name of the table, for messages. */
@@ -42,7 +50,9 @@ export interface RowMatrix {
 export class RowReading {
   readonly #matrix: RowMatrix;
   #register = 0;
-  #copies = 0;
+  /** Shares of copies, and of pieces of rows, which are not in the order of the register. */
+  #others = 0;
+  #buffer = new Int32Array();
   /** End of the bytes that the register covers or has skipped. */
   #accountedEnd = 0;
   #share: number | undefined;
@@ -55,7 +65,7 @@ export class RowReading {
   *chunks(runs: Iterable<RowRun>, rows: number): ChunkGenerator {
     const { dim } = this.#matrix;
     this.#register = 0;
-    this.#copies = 0;
+    this.#others = 0;
     this.#accountedEnd = 0;
     const capacity = Math.max(1, Math.floor(CHUNK_BYTES_MAX / (dim * 4)));
     let chunk: Chunk | undefined;
@@ -74,8 +84,8 @@ export class RowReading {
         chunk = undefined;
       }
     }
-    const { size } = this.#matrix.region;
-    this.#share = shiftRegister(this.#register, size - this.#accountedEnd) ^ this.#copies;
+    const { size } = this.#matrix;
+    this.#share = shiftRegister(this.#register, size - this.#accountedEnd) ^ this.#others;
   }
 
   /** Share of the accounted rows in the checksum of the matrix; `undefined` before the end. */
@@ -84,30 +94,90 @@ export class RowReading {
   }
 
   #read(chunk: Chunk, run: RowRun): void {
-    const { dim, region, checks } = this.#matrix;
-    const rowBytes = dim * 4;
-    const start = chunk.rows * dim;
-    const end = start + run.count * dim;
-    const offset = run.firstRow * rowBytes;
-    region.read(offset, chunk.bytes.subarray(start * 4, end * 4));
-    const span = { start, end };
-    const wrong = checks.indexOfInfinite(chunk.words, span);
-    if (wrong >= 0) {
-      const row = run.firstRow + Math.floor((wrong - start) / dim);
-      throw notFinite(this.#matrix, row, chunk.values[wrong]!);
+    const { dim, bands, checks, format } = this.#matrix;
+    const endRow = run.firstRow + run.count;
+    const chunkStart = chunk.rows * dim;
+    let start = chunkStart;
+    let band = bandAt(bands, run.firstRow);
+    for (let row = run.firstRow; row < endRow; band += 1) {
+      const { pieces, endRow: bandEnd } = bands[band]!;
+      const rows = { first: row, end: Math.min(endRow, bandEnd) };
+      for (const piece of pieces) {
+        const isWhole = piece.columns === dim;
+        if (isWhole && format === "float32") this.#readStraight(chunk, { piece, rows, start, run });
+        else this.#readBuffered(chunk, { piece, rows, start, run });
+      }
+      start += (rows.end - row) * dim;
+      row = rows.end;
     }
-    const endOffset = offset + run.count * rowBytes;
+    const wrong = checks.indexOfInfinite(chunk.words, { start: chunkStart, end: start });
+    if (wrong < 0) return;
+    const row = run.firstRow + Math.floor((wrong - chunkStart) / dim);
+    throw notFinite(this.#matrix, row, chunk.values[wrong]!);
+  }
+
+  /** Reads rows of a piece to where they belong, and accounts for them there. */
+  #readStraight(chunk: Chunk, { piece, rows, start, run }: PieceReading): void {
+    const { dim, size, checks } = this.#matrix;
+    const end = start + (rows.end - rows.first) * dim;
+    const from = (rows.first - piece.firstRow) * dim * 4;
+    piece.region.read(from, chunk.bytes.subarray(start * 4, end * 4));
+    const span = { start, end };
+    const offset = piece.offset + from;
+    const endOffset = offset + (end - start) * 4;
     if (run.accounted) {
       this.#register = shiftRegister(this.#register, offset - this.#accountedEnd);
       this.#register = checks.extendRegister(this.#register, chunk.words, span);
       this.#accountedEnd = endOffset;
     }
     if (run.copies.length === 0) return;
-    const own = shiftRegister(checks.extendRegister(0, chunk.words, span), region.size - endOffset);
-    for (const place of run.copies) {
-      this.#copies ^= shiftRegister(own, (place + 1) * region.size);
+    this.#addCopies(
+      shiftRegister(checks.extendRegister(0, chunk.words, span), size - endOffset),
+      run,
+    );
+  }
+
+  /** Reads rows of a piece into a buffer, accounts for them, and puts them where they belong. */
+  #readBuffered(chunk: Chunk, { piece, rows, start, run }: PieceReading): void {
+    const { dim, size, format, checks } = this.#matrix;
+    const { columns, firstColumn } = piece;
+    const rowBytes = columns * elementBytes(format);
+    const length = (rows.end - rows.first) * rowBytes;
+    if (this.#buffer.byteLength < length) this.#buffer = new Int32Array(Math.ceil(length / 4));
+    const words = this.#buffer;
+    const bytes = new Uint8Array(words.buffer, 0, length);
+    const from = (rows.first - piece.firstRow) * rowBytes;
+    piece.region.read(from, bytes);
+    const wholeWords = length >>> 2;
+    const register = extendRegister(
+      checks.extendRegister(0, words, { start: 0, end: wholeWords }),
+      bytes.subarray(wholeWords * 4),
+    );
+    const share = shiftRegister(register, size - piece.offset - from - length);
+    if (run.accounted) this.#others ^= share;
+    this.#addCopies(share, run);
+    const values = isNarrowFloat(format) ? new Uint16Array(words.buffer, 0, length / 2) : words;
+    for (let row = 0; row < rows.end - rows.first; row += 1) {
+      const at = start + row * dim + firstColumn;
+      const ofRow = values.subarray(row * columns, (row + 1) * columns);
+      if (ofRow instanceof Int32Array) chunk.words.set(ofRow, at);
+      else widenInto(chunk.words.subarray(at, at + columns), ofRow, format as NarrowFloat);
     }
   }
+
+  #addCopies(share: number, { copies }: RowRun): void {
+    for (const place of copies) {
+      this.#others ^= shiftRegister(share, (place + 1) * this.#matrix.size);
+    }
+  }
+}
+
+/** Rows of a piece to be read, and where in the chunk the first of them begins, its column 0. */
+interface PieceReading {
+  readonly piece: MatrixPiece;
+  readonly rows: { readonly first: number; readonly end: number };
+  readonly start: number;
+  readonly run: RowRun;
 }
 
 /**

@@ -1,17 +1,33 @@
-// The bytes behind a stored tensor: a stretch of a data file, or a constant of the graph laid out
-// as a checkpoint stores it, so that the same reading and the same checksum serve both.
+// The bytes behind a stored tensor, so that one reading serves all: a stretch of a data file, slices
+// in several of them, a constant of the graph laid out as a checkpoint stores it, or several of these
+// one after the other. However many pieces there are, a table has one source with one checksum: that
+// of all pieces in order, as if they lay in one region.
 
-import { type TableSource, type Tensor, type Dtype, extendRegister } from "@winnow/core";
+import { WinnowError, combineChecksums, elementCount, extendRegister } from "@winnow/core";
+import type { TableSource, Tensor } from "@winnow/core";
+import type { StoredDtype } from "../bundle/data-type.ts";
 import { type Region, memoryRegion } from "../bundle/region.ts";
-import type { StoredTensor } from "./stored-table.ts";
 import { columnBytes, encodeStringHeader } from "../bundle/string-encoding.ts";
-import type { TensorBundle } from "../bundle/tensor-bundle.ts";
+import type { BundlePiece, TensorBundle } from "../bundle/tensor-bundle.ts";
+import { textOfStored } from "./stored-table.ts";
+import type { StoredTensor } from "./stored-table.ts";
+
+/** A piece of a stored tensor: a box within it, row-major in a region of its own. */
+interface StoredPiece extends BundlePiece {
+  /** Where its bytes begin among those of all pieces. */
+  readonly offset: number;
+}
 
 /** A stored tensor that can be read. */
 export interface StoredRegion {
-  readonly dtype: Dtype | undefined;
+  readonly dtype: StoredDtype | undefined;
   readonly shape: readonly number[];
-  readonly region: Region;
+  /** Ascending by first element. */
+  readonly pieces: readonly StoredPiece[];
+  /** Bytes of all pieces. */
+  readonly size: number;
+  /** File and tensor, for messages. */
+  readonly name: string;
   readonly source: TableSource & { readonly checksum: number };
 }
 
@@ -20,22 +36,111 @@ export interface StoredRegion {
  * DATA_LOSS
  */
 export function storedRegionOf(stored: StoredTensor, bundle: () => TensorBundle): StoredRegion {
-  if (stored.kind === "constant") return constantRegion(stored.name, stored.tensor);
-  const { entry, region } = bundle().regionOf(stored.key);
-  const file = bundle().fileOf(entry);
-  const source = { tensor: entry.key, file, checksum: entry.checksum };
-  return { dtype: entry.dtype, shape: entry.shape, region, source };
+  switch (stored.kind) {
+    case "constant":
+      return constantRegion(stored.name, stored.tensor);
+    case "bundle": {
+      const { pieces, dtype, shape } = bundle().piecesOf(stored.key, stored.slice);
+      return regionOver(pieces, { dtype, shape, tensor: textOfStored(stored) });
+    }
+    case "concatenated":
+      return concatenated(stored.parts.map((part) => storedRegionOf(part, bundle)));
+  }
+}
+
+function regionOver(
+  pieces: readonly BundlePiece[],
+  whole: Pick<StoredRegion, "dtype" | "shape"> & { readonly tensor: string },
+): StoredRegion {
+  let size = 0;
+  let checksum = 0;
+  const placed = pieces.map((piece): StoredPiece => {
+    const offset = size;
+    size += piece.region.size;
+    checksum = combineChecksums(checksum, piece.checksum, piece.region.size);
+    return { ...piece, offset };
+  });
+  const { dtype, shape, tensor } = whole;
+  const [first] = pieces;
+  if (first === undefined) {
+    throw new WinnowError("DATA_LOSS", `Cannot read tensor "${tensor}": no slice holds any of it`);
+  }
+  const name =
+    pieces.length === 1 ? first.region.name : `tensor "${tensor}", in ${pieces.length} pieces`;
+  const source = { tensor, file: filesOf(pieces), checksum };
+  return { dtype, shape, pieces: placed, size, name, source };
+}
+
+/** One file by its name, several by the first and their number. */
+function filesOf(pieces: readonly BundlePiece[]): string {
+  const [first = "", ...others] = new Set(pieces.map(({ region }) => region.file));
+  return others.length === 0 ? first : `${first} and ${others.length} more`;
+}
+
+/** Tensors one after the other. @throws WinnowError INVALID_ARGUMENT where they do not fit */
+function concatenated(parts: readonly StoredRegion[]): StoredRegion {
+  const [first] = parts;
+  if (first === undefined) throw new RangeError("nothing is concatenated");
+  let rows = 0;
+  const pieces = parts.flatMap((part) => {
+    const isAlike = part.dtype === first.dtype && sameRows(part.shape, first.shape);
+    if (!isAlike) {
+      const shapes = [part, first].map(({ dtype, shape }) => `${dtype} [${shape.join(",")}]`);
+      const text = `Cannot read ${part.name}: it is ${shapes.join(" behind ")}`;
+      throw new WinnowError("INVALID_ARGUMENT", text);
+    }
+    const firstRow = rows;
+    rows += part.shape[0]!;
+    return part.pieces.map((piece) => ({
+      ...piece,
+      start: [piece.start[0]! + firstRow, ...piece.start.slice(1)],
+    }));
+  });
+  const tensor = `${first.source.tensor} and ${parts.length - 1} more`;
+  return regionOver(pieces, { dtype: first.dtype, shape: [rows, ...first.shape.slice(1)], tensor });
+}
+
+function sameRows(a: readonly number[], b: readonly number[]): boolean {
+  return a.length > 0 && a.slice(1).join() === b.slice(1).join() && a.length === b.length;
 }
 
 function constantRegion(name: string, constant: Tensor): StoredRegion {
-  const bytes = constant.dtype === "string" ? stringBytes(constant) : numericBytes(constant.data);
-  const file = "saved_model.pb";
-  return {
-    dtype: constant.dtype,
-    shape: constant.shape,
-    region: memoryRegion(bytes.bytes, `${file}, constant "${name}"`),
-    source: { tensor: name, file, checksum: bytes.checksum },
-  };
+  const { dtype, shape } = constant;
+  const { bytes, checksum } =
+    dtype === "string" ? stringBytes(constant) : numericBytes(constant.data);
+  const region: Region = memoryRegion(bytes, "saved_model.pb", name);
+  const start = shape.map(() => 0);
+  return regionOver([{ start, shape, checksum, region }], { dtype, shape, tensor: name });
+}
+
+/**
+ * The pieces of a matrix or vector with their place in it, where runs of whole rows follow each
+ * other. @throws WinnowError DATA_LOSS unless each piece has all columns and follows the one before
+ */
+export function rowPiecesOf({ pieces, shape, name }: StoredRegion): readonly RowPiece[] {
+  const rowElements = elementCount(shape.slice(1));
+  let rows = 0;
+  const runs = pieces.flatMap((piece): readonly RowPiece[] => {
+    const count = piece.shape[0] ?? 0;
+    const isWhole = piece.start[0] === rows && elementCount(piece.shape) === count * rowElements;
+    if (!isWhole) throw notTiled(name, rows);
+    rows += count;
+    return count === 0 ? [] : [{ ...piece, firstRow: rows - count, count }];
+  });
+  if (rows !== shape[0]) throw notTiled(name, rows);
+  return runs;
+}
+
+/** A piece of whole rows. */
+export interface RowPiece extends StoredPiece {
+  readonly firstRow: number;
+  readonly count: number;
+}
+
+/** Slices that overlap or leave gaps. */
+export function notTiled(name: string, row: number): WinnowError {
+  const text = `Cannot read ${name}: its slices do not cover row ${row} once`;
+  return new WinnowError("DATA_LOSS", text);
 }
 
 interface Checked {

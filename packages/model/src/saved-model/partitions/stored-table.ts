@@ -2,17 +2,22 @@
 // it knows what each variable means; partition-reading.ts reads by them.
 
 import type { TableSpec, Tensor } from "@winnow/core";
+import type { TensorSlice } from "../bundle/tensor-slice.ts";
 
-/** A tensor by its checkpoint key, or a constant of the graph (already in memory). */
+/**
+ * A tensor by its checkpoint key (of which a variable may hold a slice alone), a constant of the
+ * graph (already in memory), or several of them one after the other along their first dimension.
+ */
 export type StoredTensor =
-  | { readonly kind: "bundle"; readonly key: string }
-  | { readonly kind: "constant"; readonly name: string; readonly tensor: Tensor };
+  | { readonly kind: "bundle"; readonly key: string; readonly slice?: TensorSlice | undefined }
+  | { readonly kind: "constant"; readonly name: string; readonly tensor: Tensor }
+  | { readonly kind: "concatenated"; readonly parts: readonly StoredTensor[] };
 
 /** A table of a program, and the stored tensors that its content is read from. */
 export interface StoredTable {
   /** `sources` made by `VersionFiles.sourceOf` of `rows`, then of `ids` where there are any. */
   readonly spec: TableSpec;
-  /** float32 `[rows, dim]`. */
+  /** float32, half or bfloat16 `[rows, dim]`. */
   readonly rows: StoredTensor;
   /** string, int32 or int64 `[rows]`; `undefined` for a table without stored identifiers. */
   readonly ids: StoredTensor | undefined;
@@ -35,4 +40,9 @@ export interface TextVocabulary {
   readonly delimiter: string;
   /** Added to line numbers, which count from 0. */
   readonly offset: number;
+}
+
+/** A text that differs for different tensors of the checkpoint. */
+export function textOfStored({ key, slice }: StoredTensor & { readonly kind: "bundle" }): string {
+  return slice === undefined ? key : `${key} [${slice.start.join()}] of [${slice.length.join()}]`;
 }

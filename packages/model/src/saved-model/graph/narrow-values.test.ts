@@ -1,0 +1,78 @@
+// Half and bfloat16 values: what is visited as float32, and what is not.
+
+import { describe, expect, test } from "vitest";
+import { Attributes } from "./attributes.ts";
+import { narrowValue } from "./graph-value.ts";
+import type { GraphValue } from "./graph-value.ts";
+import type { GraphWalk } from "./graph-walk.ts";
+import type { GraphDtype } from "./graph-dtype.ts";
+import type { Visit } from "./lowered-nodes.ts";
+import { visitNarrow } from "./narrow-values.ts";
+
+const wide: GraphValue = {
+  dtype: "float32",
+  shape: [4, 2],
+  stored: { kind: "bundle", key: "rows" },
+};
+const half = narrowValue("half", wide);
+const computedHalf: GraphValue = { dtype: "half", shape: [4, 2] };
+
+/** Visits a node, and notes what it is visited as. */
+function visited(
+  op: string,
+  inputs: readonly GraphValue[],
+  outputDtypes: readonly GraphDtype[],
+): { readonly seen: Visit[]; readonly outputs: readonly GraphValue[] } {
+  const seen: Visit[] = [];
+  const node = { op, name: "node", attributes: new Attributes("node", new Map()), outputDtypes };
+  const visit = { node, inputs, walk: undefined as unknown as GraphWalk };
+  const outputs = visitNarrow(visit, (given) => {
+    seen.push(given);
+    return given.node.outputDtypes.map((dtype) => ({ dtype, shape: [2] }));
+  });
+  return { seen, outputs };
+}
+
+describe("half values", () => {
+  test("cast to float32 are the stored values themselves", () => {
+    const { seen, outputs } = visited("Cast", [half], ["float32"]);
+
+    expect(seen).toEqual([]);
+    expect(outputs).toEqual([wide]);
+  });
+
+  test("cast to another type are cast from float32", () => {
+    const { seen, outputs } = visited("Cast", [half], ["int64"]);
+
+    expect(seen[0]?.inputs).toEqual([wide]);
+    expect(outputs[0]?.dtype).toBe("int64");
+  });
+
+  test.each(["Transpose", "GatherV2", "ConcatV2", "ResourceGather"])(
+    "are picked by %s as float32, and are half again",
+    (op) => {
+      const { seen, outputs } = visited(op, [half], ["half"]);
+
+      expect(seen[0]?.inputs).toEqual([wide]);
+      expect(seen[0]?.node.outputDtypes).toEqual(["float32"]);
+      expect(outputs[0]).toMatchObject({ dtype: "half", widened: { dtype: "float32" } });
+    },
+  );
+
+  test("tell their shape as float32 values do", () => {
+    expect(visited("Shape", [half], ["int32"]).seen[0]?.inputs).toEqual([wide]);
+  });
+
+  test.each([
+    ["computed with", "MatMul", half, "half"],
+    ["picked from what was computed", "Transpose", computedHalf, "half"],
+    ["cast after they were computed", "Cast", computedHalf, "float32"],
+    ["cast to another narrow float", "Cast", half, "bfloat16"],
+  ] as const)("stay half where they are %s", (...situation) => {
+    const [, op, input, dtype] = situation;
+    const { seen, outputs } = visited(op, [input], [dtype]);
+
+    expect(seen[0]?.inputs).toEqual([input]);
+    expect(outputs[0]).toEqual({ dtype, shape: [2] });
+  });
+});
