@@ -86,6 +86,15 @@ describe("winnow demo and inspect", () => {
     expect(report.tables.map(({ rows }) => rows)).toEqual([21, 300]);
   });
 
+  test("warns of items that every router holds, and says why", () => {
+    const model = path.resolve(import.meta.dirname, "data/savedmodels/score_expressions");
+    const text = winnow(["inspect", model]);
+
+    expect(text.stdout).toMatch(
+      /^warning: Every router holds the 1280 bytes of kernel, which are not cut .*operation Softmax/m,
+    );
+  });
+
   test("never writes over models that are there", () => {
     const models = path.join(directory, "twice");
     winnow(["demo", models, "--items", "20", "--users", "2"]);

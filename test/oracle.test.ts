@@ -41,6 +41,40 @@ describe.each(ANSWER_FOLDERS)("models of %s", (folder) => {
   });
 });
 
+test("tables that are made of several tensors answer as TensorFlow did in any number of parts", async () => {
+  const models = recordedModels("test/data/savedmodels");
+  const model = models.find(({ name }) => name === "score_expressions")!;
+  for (const partitionBytes of [64, 400, 2 ** 20]) {
+    const version = openModelVersion(model.directory, { partitionBytes });
+    const machine = await ProgramMachine.load(version);
+    const faults: string[] = [];
+    for (const recorded of model.cases) {
+      const fault = await faultOf(machine, model, recorded);
+      if (fault !== undefined) faults.push(`${recorded.signature_name}: ${fault}`);
+    }
+    const { tables } = version.program;
+    version.close();
+
+    expect(faults).toEqual([]);
+    expect(tables.every(({ partitions }) => partitions > 1)).toBe(partitionBytes < 2 ** 20);
+  }
+});
+
+test("an empty batch of queries has empty lists, also where scores go through more operations", async () => {
+  const models = recordedModels("test/data/savedmodels");
+  const model = models.find(({ name }) => name === "score_expressions")!;
+  const version = openModelVersion(model.directory);
+  const machine = await ProgramMachine.load(version);
+  const query: Tensor = { dtype: "float32", shape: [0, 8], data: new Float32Array() };
+  for (const name of ["bias", "user_bias", "bias_before_temperature", "logits_sigmoid", "cosine"]) {
+    const answer = await machine.run(machine.signature(name), new Map([["query", query]]));
+
+    expect(answer.get("scores")?.shape).toEqual([0, 6]);
+    expect(answer.get("ids")?.shape).toEqual([0, 6]);
+  }
+  version.close();
+});
+
 /** What is wrong with the answer to a case, or `undefined`. */
 async function faultOf(
   machine: ProgramMachine,

@@ -722,6 +722,86 @@ def partitioned_variables(directory):
     return [*[("known", {"user": [row]}) for row in rows], ("batch", {"user": rows[::-1]})]
 
 
+# --- scores before top_k ---------------------------------------------------------------------------
+
+
+SCORES = {
+    # The product, in other spellings.
+    "einsum": lambda m, q: tf.einsum("bd,nd->bn", q, m.items),
+    "einsum_columns": lambda m, q: tf.einsum("ik,kj->ij", q, m.kernel),
+    "einsum_swapped": lambda m, q: tf.einsum("nd,bd->bn", m.items, q),
+    "tensordot": lambda m, q: tf.tensordot(q, m.items, axes=[[1], [1]]),
+    "tensordot_columns": lambda m, q: tf.tensordot(q, m.kernel, axes=1),
+    "swapped": lambda m, q: tf.transpose(tf.matmul(m.items, q, transpose_b=True)),
+    "swapped_columns": lambda m, q: tf.transpose(tf.matmul(m.kernel, q, transpose_a=True, transpose_b=True)),
+    "multiply_sum": lambda m, q: tf.reduce_sum(tf.expand_dims(q, 1) * m.items, axis=-1),
+    "multiply_sum_both": lambda m, q: tf.reduce_sum(q[:, None, :] * m.items[None, :, :], axis=2),
+    "batched": lambda m, q: tf.squeeze(tf.matmul(tf.expand_dims(q, 1), m.items, transpose_b=True), axis=1),
+    "matvec": lambda m, q: tf.linalg.matvec(m.items, q),
+    "reshaped": lambda m, q: tf.reshape(tf.matmul(q, m.items, transpose_b=True), [-1, 40]),
+    "constant_columns": lambda m, q: tf.matmul(q, tf.transpose(tf.constant(randoms(40, 8)))),
+    # Operations on the scores.
+    "temperature": lambda m, q: tf.matmul(q, m.items, transpose_b=True) / 0.07,
+    "learned_temperature": lambda m, q: tf.matmul(q, m.items, transpose_b=True) * tf.minimum(tf.exp(m.log_scale), 100.0),
+    "variable_temperature": lambda m, q: tf.matmul(q, m.items, transpose_b=True) / m.temperature,
+    "bias": lambda m, q: tf.matmul(q, m.items, transpose_b=True) + m.bias,
+    "bias_first": lambda m, q: m.bias + tf.matmul(q, m.items, transpose_b=True),
+    "bias_column": lambda m, q: tf.matmul(q, m.items, transpose_b=True) + tf.transpose(m.bias_column),
+    "bias_of_constant": lambda m, q: tf.matmul(q, m.items, transpose_b=True) + tf.constant(randoms(40)),
+    "debiased": lambda m, q: tf.matmul(q, m.items, transpose_b=True) - 0.5 * m.bias,
+    "bias_after_temperature": lambda m, q: tf.matmul(q, m.items, transpose_b=True) * -2.0 + m.bias,
+    "bias_before_temperature": lambda m, q: (tf.matmul(q, m.items, transpose_b=True) + m.bias) / 0.5 + 1.5,
+    "two_biases": lambda m, q: tf.matmul(q, m.items, transpose_b=True) + m.bias + tf.squeeze(m.bias_column, 1),
+    "user_bias": lambda m, q: tf.matmul(q, m.items, transpose_b=True) + m.bias + tf.reduce_sum(q, axis=1, keepdims=True),
+    "logits": lambda m, q: tf.nn.bias_add(tf.matmul(q, m.kernel), m.bias),
+    "logits_without_bias": lambda m, q: tf.matmul(q, m.kernel),
+    "logits_sigmoid": lambda m, q: tf.sigmoid(tf.nn.bias_add(tf.matmul(q, m.kernel), m.bias)),
+    "tanh": lambda m, q: tf.tanh(0.1 * tf.matmul(q, m.items, transpose_b=True)),
+    "cosine": lambda m, q: tf.matmul(tf.nn.l2_normalize(q, 1), tf.nn.l2_normalize(m.items, axis=-1), transpose_b=True) * 20.0,
+    "cosine_columns": lambda m, q: tf.matmul(q, tf.nn.l2_normalize(m.kernel, axis=0)),
+    "cosine_by_norm": lambda m, q: tf.matmul(q, m.items / tf.norm(m.items, axis=1, keepdims=True), transpose_b=True) + m.bias,
+    "cosine_bounded_norm": lambda m, q: tf.matmul(q, m.items / tf.maximum(tf.norm(m.items, axis=1, keepdims=True), 2.5), transpose_b=True),
+    "cosine_keras3": lambda m, q: tf.matmul(q, m.items * tf.minimum(tf.math.rsqrt(tf.reduce_sum(tf.square(m.items), -1, keepdims=True)), 0.4), transpose_b=True),
+    "gathered_items": lambda m, q: tf.matmul(q, tf.gather(m.items, tf.range(40)), transpose_b=True),
+    # What no search gives: the values or the order depend on more than one row and the query.
+    "dense_softmax": lambda m, q: tf.nn.softmax(tf.matmul(q, m.kernel)),
+    "dense_relu": lambda m, q: tf.nn.relu(tf.matmul(q, m.items, transpose_b=True) - 1.0),
+    "dense_negative": lambda m, q: tf.matmul(q, m.items, transpose_b=True) / -0.5,
+    "dense_item_factor": lambda m, q: tf.matmul(q, m.items, transpose_b=True) * m.bias,
+}
+
+
+@model
+def score_expressions(directory):
+    """One signature for each spelling of scores before top_k; those named dense_ are no search."""
+    module = tf.Module()
+    module.items = tf.Variable(randoms(40, 8), name="items")
+    module.kernel = tf.Variable(randoms(8, 40), name="kernel")
+    module.bias = tf.Variable(randoms(40), name="bias")
+    module.bias_column = tf.Variable(randoms(40, 1), name="bias_column")
+    module.log_scale = tf.Variable(2.5, name="log_scale")
+    module.temperature = tf.Variable(0.2, name="temperature")
+    module.ids = tf.Variable(ITEMS, name="ids")
+
+    def signature(score):
+        @tf.function(input_signature=[spec(tf.float32, None, 8, name="query")])
+        def serve(query):
+            values, rows = tf.math.top_k(score(module, query), k=6)
+            return {"scores": values, "ids": tf.gather(module.ids, rows)}
+
+        return serve
+
+    signatures = {name: signature(score) for name, score in SCORES.items()}
+    signatures["serving_default"] = signatures["temperature"]
+    tf.saved_model.save(module, directory, signatures=signatures)
+    rows = randoms(5, 8).tolist()
+    return [
+        (kind, {"query": query}, name)
+        for name in SCORES
+        for kind, query in (("known", rows[:1]), ("batch", rows[1:]))
+    ]
+
+
 # --- Keras 3 ---------------------------------------------------------------------------------------
 
 

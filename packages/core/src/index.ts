@@ -86,6 +86,8 @@ export type {
   ValueId,
   Vocabulary,
 } from "./program/program.ts";
+export { uncutTableText } from "./program/uncut-table.ts";
+export type { UncutTable } from "./program/uncut-table.ts";
 export { indexVocabularies } from "./program/vocabulary-index.ts";
 export type { VocabularyIndex } from "./program/vocabulary-index.ts";
 export { signatureOf } from "./program/warm-up.ts";

@@ -170,6 +170,7 @@ class ClusterRouter implements Router {
       table: () => this.#routing.table,
       unreachable: () => this.#links.unreachable(),
       programErrorOf: (fingerprint) => this.#programs.errorOf(fingerprint),
+      programNoticeOf: (fingerprint) => this.#programs.noticeOf(fingerprint),
     });
     this.#ownLabels = settings.labels;
     const orders = dependencies.orders ?? memoryBook(environment);

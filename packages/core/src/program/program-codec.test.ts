@@ -73,6 +73,9 @@ const signature: SignatureProgram = {
 
 const program: ModelProgram = {
   fingerprint: fingerprint("ab12"),
+  uncutTables: [
+    { tensor: "kernel", bytes: 2 ** 40, ranking: "top", obstacle: { node: "soft", op: "Softmax" } },
+  ],
   tables: [
     {
       kind: "keyed",

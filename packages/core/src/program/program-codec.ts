@@ -3,7 +3,17 @@
 // the program meets a missing table, value or model.
 
 import { fingerprint } from "../identity.ts";
-import { count32, listOf, partialSizes, read, refuse, optional, text } from "./header-reader.ts";
+import {
+  count,
+  count32,
+  listOf,
+  optional,
+  partialSizes,
+  property,
+  read,
+  refuse,
+  text,
+} from "./header-reader.ts";
 import type { HeaderReader, HeaderValue } from "./header-reader.ts";
 import type { ModelProgram, SignatureProgram, SignatureTensor, Vocabulary } from "./program.ts";
 import { BlobReader, BlobWriter } from "./program-blobs.ts";
@@ -15,6 +25,7 @@ import { blob, dtype, encodeTensor, tensorReader } from "./tensor-codec.ts";
 import { encodeWarmUp, warmUpReader } from "./warm-up.ts";
 import type { WarmUpRequest } from "./warm-up.ts";
 import type { InlineTable } from "./table-codec.ts";
+import type { UncutTable } from "./uncut-table.ts";
 
 /** A program, and the small tables that travel with it by position in `ModelProgram.tables`. */
 export interface ProgramPackage {
@@ -48,6 +59,7 @@ export function encodeProgramPackage(contents: ProgramPackage): Uint8Array {
     })),
     denseModels: program.denseModels.map((onnx) => blobs.add(onnx)),
     signatures: program.signatures.map((signature) => encodeSignature(signature, blobs)),
+    uncutTables: program.uncutTables,
     inlineTables: Array.from(inlineTables, (table) => encodeInlineTable(table, blobs)),
     warmUp: warmUp?.map((request) => encodeWarmUp(request, blobs)),
   };
@@ -68,17 +80,29 @@ export function decodeProgramPackage(bytes: Uint8Array): ProgramPackage {
     vocabularies: vocabularies.length,
     denseModels: denseModels.length,
   };
+  const uncutTables = read(header, "uncutTables", optional(listOf(uncutTable)));
   const program: ModelProgram = {
     fingerprint: fingerprint(read(header, "fingerprint", text)),
     tables,
     vocabularies,
     denseModels,
     signatures: read(header, "signatures", listOf(signatureReader(blobs, around))),
+    ...(uncutTables !== undefined && { uncutTables }),
   };
   const inline = read(header, "inlineTables", listOf(inlineTableReader(blobs, tables)));
   const warmUp = read(header, "warmUp", warmUpReader(blobs, program.signatures));
   return { program, inlineTables: new Map(inline), ...(warmUp.length > 0 && { warmUp }) };
 }
+
+const uncutTable: HeaderReader<UncutTable> = (from) => {
+  const obstacle = property(from, "obstacle");
+  return {
+    tensor: read(from, "tensor", text),
+    bytes: read(from, "bytes", count),
+    ranking: read(from, "ranking", text),
+    obstacle: { node: read(obstacle, "node", text), op: read(obstacle, "op", text) },
+  };
+};
 
 function vocabularyReader(blobs: BlobReader): HeaderReader<Vocabulary> {
   return (from) => {

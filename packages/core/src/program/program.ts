@@ -12,6 +12,7 @@
 import type { Dtype } from "../dtype.ts";
 import type { Fingerprint } from "../identity.ts";
 import type { Tensor, TensorSpec } from "../tensor.ts";
+import type { UncutTable } from "./uncut-table.ts";
 
 /** Everything a router needs to answer for one version, except the rows of its tables. */
 export interface ModelProgram {
@@ -22,6 +23,8 @@ export interface ModelProgram {
   /** ONNX models (opset and initialisers inside), by position; `DenseStep.model` names one. */
   readonly denseModels: readonly Uint8Array[];
   readonly signatures: readonly SignatureProgram[];
+  /** Item tables that became part of dense models; absent without any. */
+  readonly uncutTables?: readonly UncutTable[] | undefined;
 }
 
 /** A file region of a table, and the checksum to which all partitions' shares must add up. */
@@ -41,7 +44,10 @@ interface TableShape {
   /** float32 values per row. */
   readonly dim: number;
   readonly partitions: number;
-  /** Source of the rows, then that of the ids (of a candidate table with stored ids). */
+  /**
+   * Source of the rows, then that of the ids (of a candidate table with stored ids), then those of
+   * the values that are appended to the rows, such as a bias.
+   */
   readonly sources: readonly TableSource[];
 }
 

@@ -3,7 +3,13 @@
 // cannot be served, because otherwise a client would be the first to find out.
 
 import { WinnowError } from "@winnow/core";
-import type { ModelProgram, SignatureProgram, Vocabulary, WarmUpRequest } from "@winnow/core";
+import type {
+  ModelProgram,
+  SignatureProgram,
+  UncutTable,
+  Vocabulary,
+  WarmUpRequest,
+} from "@winnow/core";
 import type { BoundFile, ModelVersion, PartitionReader } from "../model-version.ts";
 import { openGraphSources } from "./graph/graph-sources.ts";
 import type { GraphSources } from "./graph/graph-sources.ts";
@@ -67,16 +73,30 @@ function readProgram(files: VersionFiles): ReadProgram {
     },
   );
   const { tables } = registry;
-  return { program: programOf(sources, tables, { signatures, ...shared }), tables };
+  const uncutTables = distinctTables(graphs.flatMap((graph) => graph?.uncutTables ?? []));
+  const program = programOf(sources, tables, { signatures, ...shared, uncutTables });
+  return { program, tables };
 }
 
 function programOf(
   { files }: GraphSources,
   tables: readonly StoredTable[],
-  parts: Pick<ModelProgram, "signatures" | "vocabularies" | "denseModels">,
+  {
+    uncutTables = [],
+    ...parts
+  }: Pick<ModelProgram, "signatures" | "vocabularies" | "denseModels" | "uncutTables">,
 ): ModelProgram {
   files.releaseGraph();
-  return { fingerprint: files.fingerprint, tables: tables.map(({ spec }) => spec), ...parts };
+  const specs = tables.map(({ spec }) => spec);
+  const uncut = uncutTables.length > 0 && { uncutTables };
+  return { fingerprint: files.fingerprint, tables: specs, ...parts, ...uncut };
+}
+
+/** Each tensor once, with the first ranking that keeps it from being cut. */
+function distinctTables(tables: readonly UncutTable[]): UncutTable[] {
+  const known = new Map<string, UncutTable>();
+  for (const table of tables) if (!known.has(table.tensor)) known.set(table.tensor, table);
+  return [...known.values()];
 }
 
 /**

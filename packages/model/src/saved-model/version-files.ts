@@ -242,7 +242,8 @@ export class VersionFiles {
     if (known !== undefined) return known;
     const ids = table.ids === undefined ? undefined : this.#regionOf(table.ids);
     const rows = this.#regionOf(table.rows);
-    const reading = readTable(table, { rows, ids, checks: this.#checks });
+    const appended = table.derivation?.appended.map((stored) => this.#regionOf(stored)) ?? [];
+    const reading = readTable(table, { rows, ids, appended, checks: this.#checks });
     this.#tables.set(table, reading);
     return reading;
   }

@@ -20,6 +20,8 @@ export interface KnownModelsParts {
   readonly unreachable: () => readonly Announcement[];
   /** Why a program is not here. */
   readonly programErrorOf: (fingerprint: Fingerprint) => WinnowError | undefined;
+  /** What is to be known of a program that is here; "" for most. */
+  readonly programNoticeOf: (fingerprint: Fingerprint) => string;
 }
 
 /** Models, versions and labels by name. */
@@ -73,7 +75,10 @@ export class KnownModels {
     const living =
       routed === undefined
         ? []
-        : statusesOf(routed, ({ key }) => this.#parts.programErrorOf(key.fingerprint));
+        : statusesOf(routed, ({ key }) => ({
+            error: this.#parts.programErrorOf(key.fingerprint),
+            notice: this.#parts.programNoticeOf(key.fingerprint),
+          }));
     const all = this.#history.with(model, living);
     return routed === undefined && all.length === 0 ? undefined : all;
   }

@@ -1,7 +1,7 @@
 // Programs are fetched, checked, loaded, kept while somebody needs them, and then let go.
 
 import { WinnowError, silentLogger, workerId } from "@winnow/core";
-import type { Tensor } from "@winnow/core";
+import type { Logger, Tensor } from "@winnow/core";
 import type { DenseEngine } from "@winnow/accelerator";
 import type { RoutingTable, WorkerConnector } from "@winnow/cluster";
 import { describe, expect, test } from "vitest";
@@ -44,6 +44,27 @@ class CountingEngine implements DenseEngine {
 }
 
 describe("the program store", () => {
+  test("an item table that is not cut is told of in the log and in the status, beside OK", async () => {
+    const warnings: unknown[] = [];
+    const log: Logger = {
+      ...silentLogger,
+      warn: (event, fields) => warnings.push([event, fields]),
+    };
+    const obstacle = { node: "probabilities", op: "Softmax" };
+    const uncutTables = [{ tensor: "kernel", bytes: 4096, ranking: "top", obstacle }];
+    const bench = await RouterBench.started({ held: both, uncutTables, log });
+
+    const [status] = bench.router.status("movies") ?? [];
+
+    expect(status).toMatchObject({ state: "AVAILABLE", errorCode: "OK" });
+    expect(status?.errorMessage).toBe(
+      "Every router holds the 4096 bytes of kernel, which are not cut into partitions: operation " +
+        "Softmax (node probabilities) keeps the scores of node top from being searched",
+    );
+    const fields = { model: "movies", tensor: "kernel", bytes: 4096, obstacle: "probabilities" };
+    expect(warnings).toMatchObject([["item table not cut: every router holds it", fields]]);
+  });
+
   test("a damaged program is never run, and is asked for again", async () => {
     const bench = new RouterBench({ held: both, options: { programRetryMs: 1000 } });
     bench.network.damage = (bytes) => bytes.slice(0, bytes.length / 2);

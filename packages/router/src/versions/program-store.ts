@@ -7,7 +7,7 @@
 //                 failed (also when the worker that is asked is lost)
 
 import type { Environment, Fingerprint, TableSpec, Timer, WorkerId } from "@winnow/core";
-import { toWinnowError, WinnowError } from "@winnow/core";
+import { toWinnowError, uncutTableText, WinnowError } from "@winnow/core";
 import type { DenseEngine } from "@winnow/accelerator";
 import type { RoutedVersion, RoutingTable, WorkerConnector } from "@winnow/cluster";
 import type { LoadedProgram } from "./loaded-program.ts";
@@ -90,6 +90,12 @@ export class ProgramStore {
   /** Why the program could not be had at the last try. */
   errorOf(fingerprint: Fingerprint): WinnowError | undefined {
     return this.#entries.get(fingerprint)?.error;
+  }
+
+  /** What is to be known of a program that is here; "" for most. */
+  noticeOf(fingerprint: Fingerprint): string {
+    const tables = this.#entries.get(fingerprint)?.loaded?.program.uncutTables ?? [];
+    return tables.map(uncutTableText).join("\n");
   }
 
   /** Takes a program for a request; `release` gives it back. `undefined` while it is not ready. */
@@ -224,6 +230,12 @@ export class ProgramStore {
     entry.loaded = loaded;
     entry.error = undefined;
     entry.tries = 0;
+    const { model, version } = source.version.key;
+    for (const { tensor, bytes, ranking, obstacle } of loaded.program.uncutTables ?? []) {
+      const fields = { model, version, tensor, bytes, ranking, obstacle: obstacle.node };
+      const { log } = this.#parts.environment;
+      log.warn("item table not cut: every router holds it", { ...fields, op: obstacle.op });
+    }
   }
 
   /** Workers that can be asked now, another one first at each try. */

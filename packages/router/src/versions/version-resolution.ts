@@ -36,18 +36,28 @@ export function resolveVersion(target: ModelTarget, context: ResolutionContext):
   return number === undefined ? defaultVersion(model) : namedVersion(model, number, context);
 }
 
-/** Versions as the status endpoint tells them, descending; with why a program is not here. */
+/** What a router knows of a version's program: why it is not here, or what is to be said of it. */
+export interface ProgramState {
+  readonly error: WinnowError | undefined;
+  readonly notice: string;
+}
+
+/**
+ * Versions as the status endpoint tells them, descending. What is to be said of a program stands
+ * beside the code OK, where TensorFlow Serving says nothing.
+ */
 export function statusesOf(
   model: RoutedModel,
-  programErrorOf: (version: RoutedVersion) => WinnowError | undefined,
+  programStateOf: (version: RoutedVersion) => ProgramState,
 ): VersionStatus[] {
   return model.versions.map((version) => {
-    const error = version.status.error ?? programErrorOf(version);
+    const { error: programError, notice } = programStateOf(version);
+    const error = version.status.error ?? programError;
     return {
       version: version.key.version,
       state: version.status.state,
       errorCode: error?.code ?? "OK",
-      errorMessage: error?.message ?? "",
+      errorMessage: error?.message ?? notice,
     };
   });
 }

@@ -9,6 +9,7 @@ import {
   type ErrorCode,
   type TableSpec,
   toWinnowError,
+  uncutTableText,
   workerId,
 } from "@winnow/core";
 import { type BoundFile, type ModelVersion, openModelVersion } from "@winnow/model";
@@ -53,6 +54,8 @@ export interface ModelReport {
   /** Files that the fingerprint is made of; `isListed`: they are as `SHA256SUMS` lists them. */
   readonly files: readonly BoundFile[];
   readonly denseBytes: number;
+  /** Item tables that no worker holds but every router, and why: one sentence each. */
+  readonly warnings: readonly string[];
   readonly workers: readonly {
     readonly worker: string;
     readonly partitions: number;
@@ -112,6 +115,7 @@ function reportOf(
     tables: program.tables.map((table, index) => tableReport(version, table, index)),
     files: version.files ?? [],
     denseBytes: program.denseModels.reduce((sum, model) => sum + model.byteLength, 0),
+    warnings: (program.uncutTables ?? []).map(uncutTableText),
     workers: workerLoads(version, found.model, command),
   };
 }
@@ -216,6 +220,7 @@ export function reportText(report: ModelReport | FailedModel): string {
       file.isListed ? "as listed" : "not listed",
     ]),
   ];
-  const blocks = [heading, ...signatures, align(tables), align(files), align(workers)];
+  const warnings = report.warnings.map((warning) => `warning: ${warning}\n`);
+  const blocks = [heading, ...signatures, ...warnings, align(tables), align(files), align(workers)];
   return blocks.join("\n");
 }

@@ -34,6 +34,7 @@ export function visitGather(lowering: Lowering, visit: Visit): readonly GraphVal
   if (gather === undefined) return undefined;
   const { source, indices, axis, batchDims } = gather;
   if (axis === 0 && batchDims === 0) {
+    if (takesAllRows(source, indices)) return [source];
     const identifiers = gatherIdentifiers(lowering, source, indices);
     if (identifiers !== undefined) return [identifiers];
     const rows = storedRowsOf(source);
@@ -44,6 +45,16 @@ export function visitGather(lowering: Lowering, visit: Visit): readonly GraphVal
   }
   if (isOrdinal(source, indices, axis)) return [source];
   return visit.node.op === "GatherV2" ? undefined : [asGatherV2(lowering, visit, gather)];
+}
+
+/** Whether a gather takes each row of a variable in order: `embedding(range(items))`. */
+function takesAllRows({ stored, shape }: GraphValue, { constant }: GraphValue): boolean {
+  if (stored === undefined || constant?.shape.length !== 1) return false;
+  if (constant.dtype !== "int32" && constant.dtype !== "int64") return false;
+  const { data } = constant;
+  if (data.length !== shape?.[0]) return false;
+  for (let row = 0; row < data.length; row += 1) if (Number(data[row]) !== row) return false;
+  return true;
 }
 
 function gatherOf(lowering: Lowering, { node, inputs }: Visit): Gather | undefined {

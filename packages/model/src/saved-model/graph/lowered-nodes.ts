@@ -2,7 +2,7 @@
 // graph's nodes share. `lowering.ts` decides which program node a visited node becomes.
 
 import type { GraphSources } from "./graph-sources.ts";
-import type { GraphValue, LoweredNode, OperationNode } from "./graph-value.ts";
+import type { GraphValue, LoweredNode, OperationNode, TopKNode } from "./graph-value.ts";
 import type { GraphNode, GraphWalk } from "./graph-walk.ts";
 import { inferShape } from "./shape-inference.ts";
 import type { TableRegistry } from "./table-registry.ts";
@@ -32,6 +32,10 @@ export class Lowering {
   readonly readVariables: Map<string, GraphValue> = new Map();
   /** Variables that the graph assigns to, and a node that does. */
   readonly changedVariables: Map<string, string> = new Map();
+  /** What kept the scores of a top-k from being searched. */
+  readonly obstacles: Map<GraphValue, OperationNode> = new Map();
+  /** The search behind each value that holds its scores, best first. */
+  readonly rankings: Map<GraphValue, TopKNode> = new Map();
   /** Elements of all constants folded so far, for the bound in `lowering.ts`. */
   foldedElements = 0;
   /** Whether a data set's function is being followed: k is then at most the number of rows. */

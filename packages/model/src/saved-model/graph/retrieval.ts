@@ -1,22 +1,17 @@
-// Searches. A top-k with a constant k over the product of a query and a stored matrix is a search
-// of a candidate table, which workers run. Identifiers gathered by the rows that a search found
+// Searches. A top-k with a constant k over scores of stored candidates (score-expression.ts) is a
+// search of a candidate table, which workers run. Identifiers gathered by the rows that a search found
 // belong to the table. A top-k of anything else stays an operation.
 
 import { WinnowError } from "@winnow/core";
 import { Attributes } from "./attributes.ts";
 import type { GraphValue, TopKNode } from "./graph-value.ts";
-import { integerOf, integersOf, producerOf } from "./graph-value.ts";
+import { integerOf } from "./graph-value.ts";
 import type { Lowering, Visit } from "./lowered-nodes.ts";
-import { storedRowsOf } from "./table-registry.ts";
-import type { StoredIds, StoredRows } from "./table-registry.ts";
+import { applied, searchedScoresOf } from "./score-expression.ts";
+import type { SearchedScores } from "./score-expression.ts";
+import type { StoredIds } from "./table-registry.ts";
 
 const NO_ATTRIBUTES = new Attributes("", new Map());
-
-/** A product whose right side is a stored matrix with one row per candidate. */
-interface Scores {
-  readonly query: GraphValue;
-  readonly candidates: StoredRows;
-}
 
 /** Handles TopK and TopKV2. */
 export function visitTopK(
@@ -28,18 +23,21 @@ export function visitTopK(
   if (scored === undefined || k === undefined || k < 1) return undefined;
   const sorted = alreadySorted(lowering, scored, k);
   if (sorted !== undefined) return sorted;
-  const scores = node.outputDtypes[1] === "int32" ? scoresOf(scored) : undefined;
-  return scores === undefined ? undefined : search(lowering, { name: node.name, k, ...scores });
+  if (node.outputDtypes[1] !== "int32") return undefined;
+  const scores = searchedScoresOf(lowering, scored);
+  if ("query" in scores) return search(lowering, { name: node.name, k, ...scores });
+  if (scores.node !== undefined) lowering.obstacles.set(scored, scores.node);
+  return undefined;
 }
 
-interface WantedSearch extends Scores {
+interface WantedSearch extends SearchedScores {
   readonly name: string;
   readonly k: number;
 }
 
 function search(
   lowering: Lowering,
-  { name, k, query, candidates }: WantedSearch,
+  { name, k, query, candidates, after }: WantedSearch,
 ): readonly GraphValue[] {
   const dim = query.shape?.[1] ?? -1;
   if (dim !== -1 && dim !== candidates.dim) {
@@ -55,35 +53,18 @@ function search(
     capped: lowering.isInDataset,
     outputs: [],
   };
-  const shape = [query.shape?.[0] ?? -1, k];
+  // A request may ask for another k, which no operation on the scores may rule out.
+  const shape = [query.shape?.[0] ?? -1, after.length === 0 ? k : -1];
   node.outputs = [
     { dtype: "float32", shape, producer: node },
     { dtype: "int32", shape, producer: node },
   ];
   lowering.add(node);
-  return node.outputs;
-}
-
-/** Query and candidates of a product, in any of its spellings. */
-function scoresOf(scored: GraphValue): Scores | undefined {
-  const product = producerOf(scored, "MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3");
-  if (product === undefined) return undefined;
-  const [query, right] = product.inputs;
-  if (query === undefined || right === undefined) return undefined;
-  const isSet = (...names: readonly string[]): boolean =>
-    names.some((name) => product.attributes.flag(name));
-  const isMatrix = query.dtype === "float32" && (query.shape?.length ?? 2) === 2;
-  if (!isMatrix || isSet("transpose_a", "adj_x")) return undefined;
-  const isTransposed = isSet("transpose_b", "adj_y");
-  const candidates = isTransposed ? storedRowsOf(right) : transposedRows(right);
-  return candidates === undefined ? undefined : { query, candidates };
-}
-
-function transposedRows(value: GraphValue): StoredRows | undefined {
-  const transpose = producerOf(value, "Transpose");
-  const [matrix, order] = transpose?.inputs ?? [];
-  if (matrix === undefined || integersOf(order)?.join() !== "1,0") return undefined;
-  return storedRowsOf(matrix);
+  const [found, rows] = node.outputs;
+  let scores = found!;
+  for (const operation of after) scores = applied(lowering, operation, scores);
+  lowering.rankings.set(scores, node);
+  return [scores, rows!];
 }
 
 /**
@@ -96,9 +77,8 @@ function alreadySorted(
   scored: GraphValue,
   k: number,
 ): readonly GraphValue[] | undefined {
-  const search = scored.producer;
-  if (!lowering.isInDataset || search?.kind !== "topK") return undefined;
-  if (search.outputs[0] !== scored || search.k > k) return undefined;
+  const search = lowering.rankings.get(scored);
+  if (!lowering.isInDataset || search === undefined || search.k > k) return undefined;
   const ordinal: GraphValue = {
     dtype: "int32",
     shape: scored.shape,
@@ -107,7 +87,7 @@ function alreadySorted(
       op: "Ordinal",
       name: search.name,
       attributes: NO_ATTRIBUTES,
-      inputs: search.outputs,
+      inputs: [scored, ...search.outputs],
       outputs: [],
     },
   };
@@ -128,7 +108,8 @@ export function gatherIdentifiers(
     return undefined;
   }
   const known = search.outputs[2];
-  const rows = { stored: table.rows, rows: table.spec.rows, dim: table.spec.dim };
+  const { derivation } = table;
+  const rows = { stored: table.rows, rows: table.spec.rows, dim: table.spec.dim, derivation };
   const wanted = lowering.registry.candidate(rows, ids);
   if (known !== undefined) return wanted === search.table ? known : undefined;
   const value: GraphValue = { dtype: ids.dtype, shape: indices.shape, producer: search };

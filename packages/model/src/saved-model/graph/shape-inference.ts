@@ -220,7 +220,10 @@ function gatherRule(inputs: Inputs, node: ShapedNode): InferredOutput {
     return { shape: undefined };
   }
   const middle = indices.shape.slice(batch);
-  return { shape: [...values.shape.slice(0, at), ...middle, ...values.shape.slice(at + 1)] };
+  const shape = [...values.shape.slice(0, at), ...middle, ...values.shape.slice(at + 1)];
+  // Sizes gathered from a shape, as in `tf.tensordot`.
+  const sizes = values.shape.length === 1 && batch === 0 ? values.known : undefined;
+  return { shape, known: sizes && integersOf(indices)?.map((row) => sizes[row] ?? -1) };
 }
 
 function oneHotRule(inputs: Inputs, node: ShapedNode): InferredOutput {

@@ -2,6 +2,7 @@
 // assertions depend on are kept.
 
 import { WinnowError } from "@winnow/core";
+import type { UncutTable } from "@winnow/core";
 import { refuseChangedVariables } from "./changed-variables.ts";
 import { isGuardOf } from "./embedding-lookup.ts";
 import type { GraphSources } from "./graph-sources.ts";
@@ -13,6 +14,7 @@ import { visitNode } from "./lowering.ts";
 import type { SignatureDefinition } from "./meta-graph.ts";
 import { assetValues } from "./table-contents.ts";
 import type { TableRegistry } from "./table-registry.ts";
+import { uncutTablesOf } from "./uncut-tables.ts";
 
 /** Nodes in an order in which they can run, and the values at both ends. */
 export interface SignatureGraph {
@@ -21,6 +23,8 @@ export interface SignatureGraph {
   readonly inputs: readonly GraphValue[];
   readonly outputs: readonly GraphValue[];
   readonly nodes: readonly LoweredNode[];
+  /** Item tables that stay in dense parts; absent without any. */
+  readonly uncutTables?: readonly UncutTable[] | undefined;
 }
 
 /** Lowers a signature. @throws WinnowError for a broken graph or one that cannot be served */
@@ -54,7 +58,8 @@ export function lowerSignature(
   });
   const nodes = neededNodes(lowering, outputs);
   refuseChangedVariables(lowering, nodes, outputs);
-  return { signature, inputs, outputs, nodes };
+  const uncutTables = uncutTablesOf(nodes, lowering.obstacles);
+  return { signature, inputs, outputs, nodes, uncutTables };
 }
 
 /** Nodes that outputs and assertions depend on, in order. */

@@ -4,15 +4,19 @@
 import { partitionCountOf } from "@winnow/core";
 import type { CandidateTable, KeyedTable, TableKeys, Tensor } from "@winnow/core";
 import { textOfStored } from "../partitions/stored-table.ts";
-import type { StoredTable, StoredTensor } from "../partitions/stored-table.ts";
+import type { RowDerivation, StoredTable, StoredTensor } from "../partitions/stored-table.ts";
 import type { VersionFiles } from "../version-files.ts";
 import type { GraphValue } from "./graph-value.ts";
 
-/** The matrix that a table consists of: `[rows, dim]`, of float32 or what is read as float32. */
+/**
+ * The matrix that a table consists of: `[rows, dim]`, of float32 or what is read as float32; as
+ * stored unless it is derived.
+ */
 export interface StoredRows {
   readonly stored: StoredTensor;
   readonly rows: number;
   readonly dim: number;
+  readonly derivation?: RowDerivation | undefined;
 }
 
 /** What the keys of a keyed table are, and the vocabulary that a fused lookup needs. */
@@ -62,9 +66,10 @@ export class TableRegistry {
    */
   candidate(rows: StoredRows, ids: StoredIds | undefined): number {
     const found = this.#tables.findIndex(
-      ({ spec, rows: stored, ids: known }) =>
+      ({ spec, rows: stored, derivation, ids: known }) =>
         spec.kind === "candidate" &&
         isSame(stored, rows.stored) &&
+        areSameDerivations(derivation, rows.derivation) &&
         (ids === undefined || known === undefined || isSame(known, ids.stored)),
     );
     if (found >= 0 && (ids === undefined || this.#tables[found]?.ids !== undefined)) return found;
@@ -73,7 +78,8 @@ export class TableRegistry {
         ? this.#shapeOf(rows, ids)
         : { ...this.#shapeOf(rows, ids), name: this.#nameAt(found) };
     const spec: CandidateTable = { kind: "candidate", ...shape, idDtype: ids?.dtype };
-    const table = { spec, rows: rows.stored, ids: ids?.stored, vocabulary: undefined };
+    const { stored, derivation } = rows;
+    const table = { spec, rows: stored, derivation, ids: ids?.stored, vocabulary: undefined };
     if (found < 0) return this.#tables.push(table) - 1;
     this.#tables[found] = table;
     return found;
@@ -84,10 +90,11 @@ export class TableRegistry {
   }
 
   #shapeOf(
-    { stored, rows, dim }: StoredRows,
+    { stored, rows, dim, derivation }: StoredRows,
     ids: StoredIds | undefined,
   ): Omit<KeyedTable, "kind" | "keys"> {
-    const sources = [stored, ...(ids === undefined ? [] : [ids.stored])];
+    const appended = derivation?.appended ?? [];
+    const sources = [stored, ...(ids === undefined ? [] : [ids.stored]), ...appended];
     return {
       name: this.#uniqueName(nameOf(stored)),
       rows,
@@ -114,7 +121,7 @@ export function storedRowsOf(source: GraphValue): StoredRows | undefined {
 }
 
 /** The key of a variable, the node of a constant; of several, the first and how many more. */
-function nameOf(stored: StoredTensor): string {
+export function nameOf(stored: StoredTensor): string {
   switch (stored.kind) {
     case "bundle":
       return stored.key.replace(/\/\.ATTRIBUTES\/VARIABLE_VALUE$/, "");
@@ -125,12 +132,29 @@ function nameOf(stored: StoredTensor): string {
   }
 }
 
-/** Two constants are the same if they are one tensor object, as a function's body is read once. */
+/**
+ * Constants are the same if they are one tensor object, as a function's body is read once, or if
+ * they hold the same values, as two results of one computation on constants do.
+ */
 function isSame(a: StoredTensor, b: StoredTensor): boolean {
-  if (a.kind === "constant") return b.kind === "constant" && a.tensor === b.tensor;
+  if (a.kind === "constant") {
+    if (b.kind !== "constant") return false;
+    const [first, second] = [a.tensor, b.tensor];
+    return first.shape.join() === second.shape.join() && areSameValues(first, second);
+  }
   if (a.kind === "bundle") return b.kind === "bundle" && textOfStored(a) === textOfStored(b);
   if (b.kind !== "concatenated" || a.parts.length !== b.parts.length) return false;
   return a.parts.every((part, index) => isSame(part, b.parts[index]!));
+}
+
+function areSameDerivations(a: RowDerivation | undefined, b: RowDerivation | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  return (
+    a.isByColumn === b.isByColumn &&
+    JSON.stringify(a.normalisation) === JSON.stringify(b.normalisation) &&
+    a.appended.length === b.appended.length &&
+    a.appended.every((stored, position) => isSame(stored, b.appended[position]!))
+  );
 }
 
 function areSameKeys(a: TableKeys, b: TableKeys): boolean {

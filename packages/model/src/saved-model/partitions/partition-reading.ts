@@ -6,11 +6,15 @@ import {
   type CandidateTable,
   type KeyedTable,
   type RowChecks,
+  type RowRange,
+  type TableSpec,
   WinnowError,
   rowRangeOf,
 } from "@winnow/core";
-import type { PartitionReader } from "../../model-version.ts";
+import type { ChunkGenerator, PartitionReader } from "../../model-version.ts";
 import { isNarrowFloat } from "../bundle/data-type.ts";
+import { DerivedRowReading } from "./derived-row-reading.ts";
+import type { DerivedRows } from "./derived-row-reading.ts";
 import { expectShape, idReading } from "./id-reading.ts";
 import { type KeyPlan, planKeys } from "./key-plan.ts";
 import { bandsOf } from "./matrix-pieces.ts";
@@ -29,6 +33,8 @@ export interface TableReading {
 export interface TableRegions {
   readonly rows: StoredRegion;
   readonly ids: StoredRegion | undefined;
+  /** What the table's derivation appends to its rows. */
+  readonly appended?: readonly StoredRegion[] | undefined;
   readonly checks: RowChecks;
 }
 
@@ -39,21 +45,99 @@ export function readTable(stored: StoredTable, regions: TableRegions): TableRead
     const text = `its shape is [${spec.rows},${spec.dim}]`;
     throw new WinnowError("INVALID_ARGUMENT", `Cannot serve table "${spec.name}": ${text}`);
   }
-  const dtypes = ["float32", "half", "bfloat16"];
-  expectShape(regions.rows, { dtypes, shape: [spec.rows, spec.dim] });
-  const { dtype = "float32", size } = regions.rows;
+  const { derivation } = stored;
+  const dim = spec.dim - (derivation?.appended.length ?? 0);
+  const shape = derivation?.isByColumn === true ? [dim, spec.rows] : [spec.rows, dim];
+  const matrix = matrixOf({ ...spec, dim }, regions.rows, { shape, checks: regions.checks });
+  if (spec.kind === "keyed") return keyedReading(spec, matrix, stored.vocabulary);
+  const reading =
+    derivation === undefined
+      ? plainRows(matrix)
+      : derivedRows({ matrix, derivation, appended: appendedColumns(spec, regions) });
+  return candidateReading(spec, reading, regions.ids);
+}
+
+const FLOATS = ["float32", "half", "bfloat16"];
+
+/** A stored matrix of this shape. @throws WinnowError DATA_LOSS for another one */
+function matrixOf(
+  { rows, dim, name }: Pick<TableSpec, "rows" | "dim" | "name">,
+  stored: StoredRegion,
+  { shape, checks }: { readonly shape: readonly number[]; readonly checks: RowChecks },
+): RowMatrix {
+  expectShape(stored, { dtypes: FLOATS, shape });
+  const { dtype = "float32", size } = stored;
   const format = isNarrowFloat(dtype) ? dtype : "float32";
-  const bands = bandsOf(regions.rows);
-  const { rows, dim, name: table } = spec;
-  const matrix = { bands, format, size, rows, dim, table, checks: regions.checks } as const;
-  return spec.kind === "candidate"
-    ? candidateReading(spec, matrix, regions.ids)
-    : keyedReading(spec, matrix, stored.vocabulary);
+  return { bands: bandsOf(stored), format, size, rows, dim, table: name, checks };
+}
+
+/** Reads the rows of one partition. */
+interface RangeReading {
+  chunks(range: RowRange): ChunkGenerator;
+  /** Shares in the checksums of the matrix and of each appended tensor; after all chunks. */
+  shares(partition: number): readonly number[];
+}
+
+/** Rows that are searched as they are stored. */
+function plainRows(matrix: RowMatrix): () => RangeReading {
+  return () => {
+    const reading = new RowReading(matrix);
+    return {
+      chunks({ firstRow, endRow }) {
+        const count = endRow - firstRow;
+        return reading.chunks([{ firstRow, count, accounted: true, copies: [] }], count);
+      },
+      shares: (partition) => [rowShare(reading, matrix, partition)],
+    };
+  };
+}
+
+/** Rows that are made of several tensors. */
+function derivedRows(rows: DerivedRows): () => RangeReading {
+  const sizes = [rows.matrix, ...rows.appended].map(({ size }) => size);
+  return () => {
+    const reading = new DerivedRowReading(rows);
+    return {
+      chunks: (range) => reading.chunks(range),
+      shares(partition) {
+        const { shares } = reading;
+        if (shares === undefined) throw new RangeError("a share before all rows were read");
+        return shares.map((share, at) => (share ^ constantShare(partition, sizes[at]!)) >>> 0);
+      },
+    };
+  };
+}
+
+/** Tensors of one value per row as matrices of one column each. @throws WinnowError DATA_LOSS */
+function appendedColumns(
+  table: CandidateTable,
+  { appended = [], checks }: TableRegions,
+): RowMatrix[] {
+  const shape = [table.rows, 1];
+  return appended.map((stored) =>
+    matrixOf({ ...table, dim: 1 }, asColumn(stored), { shape, checks }),
+  );
+}
+
+/** A bias is stored as [rows], [1, rows] or [rows, 1]: the same bytes. */
+function asColumn(stored: StoredRegion): StoredRegion {
+  const axis = Math.max(
+    0,
+    stored.shape.findIndex((size) => size !== 1),
+  );
+  const isVector = stored.shape.every((size, at) => size === 1 || at === axis);
+  if (!isVector) return stored;
+  const pieces = stored.pieces.map((piece) => ({
+    ...piece,
+    start: [piece.start[axis] ?? 0, 0],
+    shape: [piece.shape[axis] ?? 1, 1],
+  }));
+  return { ...stored, shape: [stored.shape[axis] ?? 1, 1], pieces };
 }
 
 function candidateReading(
   table: CandidateTable,
-  matrix: RowMatrix,
+  readingOf: () => RangeReading,
   stored: StoredRegion | undefined,
 ): TableReading {
   const ids = stored === undefined ? undefined : idReading(table, stored);
@@ -65,21 +149,20 @@ function candidateReading(
     partitionBytes: (partition) =>
       countOf(partition) * table.dim * 4 + (ids?.bytesOf(partition) ?? 0),
     openPartition(partition) {
-      const { firstRow } = rowRangeOf(partition, table);
-      const count = countOf(partition);
-      const reading = new RowReading(matrix);
+      const range = rowRangeOf(partition, table);
+      const reading = readingOf();
       const stored = ids?.read(partition);
       return {
-        rows: count,
+        rows: countOf(partition),
         dim: table.dim,
-        firstRow,
+        firstRow: range.firstRow,
         ids: stored?.ids,
         keyed: undefined,
-        chunks: () => reading.chunks([{ firstRow, count, accounted: true, copies: [] }], count),
-        checksumShares: () => [
-          rowShare(reading, matrix, partition),
-          ...(stored === undefined ? [] : [stored.share]),
-        ],
+        chunks: () => reading.chunks(range),
+        checksumShares() {
+          const [ofRows = 0, ...ofAppended] = reading.shares(partition);
+          return [ofRows, ...(stored === undefined ? [] : [stored.share]), ...ofAppended];
+        },
       };
     },
   };

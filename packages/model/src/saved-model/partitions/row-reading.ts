@@ -18,7 +18,8 @@ import type { NarrowFloat } from "../bundle/data-type.ts";
 import { widenInto } from "../bundle/narrow-floats.ts";
 import { type MatrixPiece, type RowBand, bandAt } from "./matrix-pieces.ts";
 
-const CHUNK_BYTES_MAX = 4 * 2 ** 20;
+/** Bytes of the rows in one chunk, at most; a longer row is a chunk by itself. */
+export const CHUNK_BYTES_MAX: number = 4 * 2 ** 20;
 
 /** Neighbouring rows of a matrix. */
 export interface RowRun {
@@ -206,7 +207,8 @@ function newChunk(rows: number, dim: number, spent: Float32Array | undefined): C
   return { values, words, bytes, capacity: rows, rows: 0 };
 }
 
-function notFinite(matrix: RowMatrix, row: number, value: number): WinnowError {
+/** Refuses a row of which some value cannot be ordered. */
+export function notFinite(matrix: RowMatrix, row: number, value: number): WinnowError {
   const text = `Cannot serve table "${matrix.table}": row ${row} of ${matrix.rows} holds ${value}`;
   return new WinnowError("INVALID_ARGUMENT", `${text}; every value must be finite`);
 }

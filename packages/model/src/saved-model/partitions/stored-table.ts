@@ -13,12 +13,47 @@ export type StoredTensor =
   | { readonly kind: "constant"; readonly name: string; readonly tensor: Tensor }
   | { readonly kind: "concatenated"; readonly parts: readonly StoredTensor[] };
 
+/** What keeps a length, or its square, from being zero: maximum(x, value) or x + value. */
+export interface RowLength {
+  readonly kind: "atLeast" | "plus";
+  readonly value: number;
+}
+
+/**
+ * A row over its length: x · (1/√s) with a factor of at most `factorMax`, x / √s, or that with 0
+ * where √s is 0; s is the sum of squares.
+ */
+export interface RowNormalisation {
+  readonly operation: "reciprocal" | "division" | "divisionOrZero";
+  readonly squares: RowLength | undefined;
+  readonly length: RowLength | undefined;
+  readonly factorMax?: number | undefined;
+}
+
+/**
+ * How the rows of a candidate table are made of stored tensors, in this order, where they are not
+ * stored as they are searched: items that are the columns of a kernel, that a graph brings to one
+ * length, or that have a bias, which is one dimension more (row [item ‖ bias], query [query ‖ 1]).
+ */
+export interface RowDerivation {
+  /** Whether the matrix is stored as `[dim, rows]`. */
+  readonly isByColumn: boolean;
+  readonly normalisation: RowNormalisation | undefined;
+  /** float32 tensors of one value per row, each the last dimension of the rows before it. */
+  readonly appended: readonly StoredTensor[];
+}
+
 /** A table of a program, and the stored tensors that its content is read from. */
 export interface StoredTable {
-  /** `sources` made by `VersionFiles.sourceOf` of `rows`, then of `ids` where there are any. */
+  /**
+   * `sources` made by `VersionFiles.sourceOf` of `rows`, then of `ids` where there are any, then of
+   * what is appended to the rows.
+   */
   readonly spec: TableSpec;
-  /** float32, half or bfloat16 `[rows, dim]`. */
+  /** float32, half or bfloat16 `[rows, dim]`, unless `derivation` says otherwise. */
   readonly rows: StoredTensor;
+  /** Of a candidate table whose rows are not searched as they are stored. */
+  readonly derivation?: RowDerivation | undefined;
   /** string, int32 or int64 `[rows]`; `undefined` for a table without stored identifiers. */
   readonly ids: StoredTensor | undefined;
   /** Of a keyed table whose keys are a vocabulary: `keys[i]` leads to row `values[i]` (int64). */

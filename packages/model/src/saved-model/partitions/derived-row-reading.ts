@@ -1,0 +1,207 @@
+// Reads rows of a candidate table that are made of several stored tensors (`RowDerivation`), in
+// chunks as `RowReading` gives them. A partition reads only its own rows of each tensor: of a matrix
+// stored by column, its part of every column. Each tensor has its own checksum share, and the share
+// of a part that lies in many places is the XOR of theirs.
+
+import { extendRegister, shiftRegister } from "@winnow/core";
+import type { RowRange } from "@winnow/core";
+import type { ChunkGenerator } from "../../model-version.ts";
+import { elementBytes } from "../bundle/data-type.ts";
+import { widenInto } from "../bundle/narrow-floats.ts";
+import { bandAt } from "./matrix-pieces.ts";
+import type { MatrixPiece } from "./matrix-pieces.ts";
+import { normaliseRows } from "./row-normalisation.ts";
+import { CHUNK_BYTES_MAX, RowReading, notFinite } from "./row-reading.ts";
+import type { RowMatrix } from "./row-reading.ts";
+import type { RowDerivation } from "./stored-table.ts";
+
+/** Bytes of a matrix stored by column that are read before rows are made of them. */
+const BAND_BYTES_MAX = 2 ** 25;
+
+/** The tensors that rows are made of; `dim` of the matrix is that of its stored items. */
+export interface DerivedRows {
+  readonly matrix: RowMatrix;
+  readonly derivation: RowDerivation;
+  /** As `derivation.appended`, each as a matrix of one column. */
+  readonly appended: readonly RowMatrix[];
+}
+
+/** One reading of a range of rows. */
+export class DerivedRowReading {
+  readonly #rows: DerivedRows;
+  readonly #appendedShares: number[];
+  #matrixShare: number | undefined;
+
+  constructor(rows: DerivedRows) {
+    this.#rows = rows;
+    this.#appendedShares = rows.appended.map(() => 0);
+  }
+
+  /** Reads a range in chunks of at most 4 MiB. @throws WinnowError */
+  *chunks(range: RowRange): ChunkGenerator {
+    const { derivation, matrix } = this.#rows;
+    this.#appendedShares.fill(0);
+    this.#matrixShare = undefined;
+    const stored = derivation.isByColumn ? this.#columns(range) : this.#plainRows(range);
+    let { firstRow } = range;
+    let spent: Float32Array | undefined;
+    for (let next = stored.next(); next.done !== true; next = stored.next(spent)) {
+      const values = next.value;
+      const rows = values.length / matrix.dim;
+      if (derivation.normalisation !== undefined) {
+        normaliseRows(values, matrix.dim, derivation.normalisation);
+        expectFinite(matrix, values, { firstRow, dim: matrix.dim });
+      }
+      if (derivation.appended.length === 0) {
+        spent = yield values;
+      } else {
+        yield* this.#widened(values, { firstRow, endRow: firstRow + rows });
+        spent = values;
+      }
+      firstRow += rows;
+    }
+  }
+
+  /** Shares of the range in the checksums of the matrix, then of each appended tensor. */
+  get shares(): readonly number[] | undefined {
+    if (this.#matrixShare === undefined) return undefined;
+    return [this.#matrixShare, ...this.#appendedShares];
+  }
+
+  *#plainRows({ firstRow, endRow }: RowRange): ChunkGenerator {
+    const reading = new RowReading(this.#rows.matrix);
+    const count = endRow - firstRow;
+    yield* reading.chunks([{ firstRow, count, accounted: true, copies: [] }], count);
+    this.#matrixShare = reading.share;
+  }
+
+  /**
+   * Rows from the range's part of each column. Many rows are read at once, because what is read of a
+   * column shrinks with the number of columns.
+   */
+  *#columns({ firstRow, endRow }: RowRange): ChunkGenerator {
+    const { dim } = this.#rows.matrix;
+    const bandRows = Math.min(
+      endRow - firstRow,
+      Math.max(1, Math.floor(BAND_BYTES_MAX / (dim * 4))),
+    );
+    const capacity = Math.max(1, Math.floor(CHUNK_BYTES_MAX / (dim * 4)));
+    const buffer = new Float32Array(bandRows * dim);
+    let share = 0;
+    let spent: Float32Array | undefined;
+    for (let row = firstRow; row < endRow; row += bandRows) {
+      const band = buffer.subarray(0, Math.min(bandRows, endRow - row) * dim);
+      share ^= this.#readBand(band, row);
+      const rows = band.length / dim;
+      for (let start = 0; start < rows; start += capacity) {
+        const count = Math.min(capacity, rows - start);
+        const values = roomFor(count * dim, spent);
+        for (let column = 0; column < dim; column += 1) {
+          const from = column * rows + start;
+          for (let at = 0; at < count; at += 1) values[at * dim + column] = band[from + at]!;
+        }
+        spent = yield values;
+      }
+    }
+    this.#matrixShare = share;
+  }
+
+  /** Reads neighbouring rows, column by column; gives their share in the checksum. */
+  #readBand(band: Float32Array, firstRow: number): number {
+    const { matrix } = this.#rows;
+    const { bands, checks, dim } = matrix;
+    const rows = band.length / dim;
+    const words = new Int32Array(band.buffer, 0, band.length);
+    let share = 0;
+    for (let column = 0; column < dim; column += 1) {
+      const span = { start: column * rows, end: (column + 1) * rows };
+      const part = words.subarray(span.start, span.end);
+      for (const piece of bands[bandAt(bands, column)]!.pieces) {
+        share ^= this.#readPiece(part, { piece, column, firstRow });
+      }
+      const wrong = checks.indexOfInfinite(words, span);
+      if (wrong >= 0) throw notFinite(matrix, firstRow + wrong - span.start, band[wrong]!);
+    }
+    return share;
+  }
+
+  /** Reads what a piece holds of a part of a column; gives its share in the checksum. */
+  #readPiece(
+    part: Int32Array,
+    { piece, column, firstRow }: { piece: MatrixPiece; column: number; firstRow: number },
+  ): number {
+    const { checks, format, size } = this.#rows.matrix;
+    // The matrix is stored by column: the columns of a piece are rows of the table.
+    const from = Math.max(firstRow, piece.firstColumn);
+    const count = Math.min(firstRow + part.length, piece.firstColumn + piece.columns) - from;
+    if (count <= 0) return 0;
+    const place = (column - piece.firstRow) * piece.columns + from - piece.firstColumn;
+    const valueBytes = elementBytes(format);
+    const offset = place * valueBytes;
+    const values = part.subarray(from - firstRow, from - firstRow + count);
+    const bytes =
+      format === "float32"
+        ? new Uint8Array(values.buffer, values.byteOffset, values.byteLength)
+        : new Uint8Array(count * valueBytes);
+    piece.region.read(offset, bytes);
+    let register: number;
+    if (format === "float32") {
+      register = checks.extendRegister(0, values, { start: 0, end: count });
+    } else {
+      register = extendRegister(0, bytes);
+      widenInto(values, new Uint16Array(bytes.buffer), format);
+    }
+    return shiftRegister(register, size - piece.offset - offset - bytes.length);
+  }
+
+  /** Rows with the appended values behind them, in chunks that hold fewer rows. */
+  *#widened(values: Float32Array, { firstRow, endRow }: RowRange): ChunkGenerator {
+    const { matrix, appended } = this.#rows;
+    const { dim } = matrix;
+    const wide = dim + appended.length;
+    const capacity = Math.max(1, Math.floor(CHUNK_BYTES_MAX / (wide * 4)));
+    let spent: Float32Array | undefined;
+    for (let row = firstRow; row < endRow; row += capacity) {
+      const count = Math.min(capacity, endRow - row);
+      const chunk = roomFor(count * wide, spent);
+      for (let at = 0; at < count; at += 1) {
+        const from = (row - firstRow + at) * dim;
+        chunk.set(values.subarray(from, from + dim), at * wide);
+      }
+      for (const position of appended.keys()) {
+        const added = this.#appendedValues(position, { firstRow: row, endRow: row + count });
+        for (let at = 0; at < count; at += 1) chunk[at * wide + dim + position] = added[at]!;
+      }
+      spent = yield chunk;
+    }
+  }
+
+  #appendedValues(position: number, { firstRow, endRow }: RowRange): Float32Array {
+    const reading = new RowReading(this.#rows.appended[position]!);
+    const count = endRow - firstRow;
+    const values = new Float32Array(count);
+    let at = 0;
+    for (const chunk of reading.chunks([{ firstRow, count, accounted: true, copies: [] }], count)) {
+      values.set(chunk, at);
+      at += chunk.length;
+    }
+    this.#appendedShares[position]! ^= reading.share!;
+    return values;
+  }
+}
+
+/** Memory for values: that of a spent chunk if it is large enough. */
+function roomFor(length: number, spent: Float32Array | undefined): Float32Array {
+  const isEnough = spent !== undefined && spent.buffer.byteLength >= length * 4;
+  return isEnough ? new Float32Array(spent.buffer, 0, length) : new Float32Array(length);
+}
+
+function expectFinite(
+  matrix: RowMatrix,
+  values: Float32Array,
+  { firstRow, dim }: { readonly firstRow: number; readonly dim: number },
+): void {
+  const words = new Int32Array(values.buffer, values.byteOffset, values.length);
+  const wrong = matrix.checks.indexOfInfinite(words, { start: 0, end: words.length });
+  if (wrong >= 0) throw notFinite(matrix, firstRow + Math.floor(wrong / dim), values[wrong]!);
+}
