@@ -60,7 +60,7 @@ def record(name, special, cases):
         try:
             fed = {key: tf.constant(value, specs[key].dtype) for key, value in inputs.items()}
             outputs = signature(**fed)
-            case["outputs"] = {key: text(outputs[key].numpy().tolist()) for key in sorted(outputs)}
+            case["outputs"] = {key: text(np.asarray(outputs[key]).tolist()) for key in sorted(outputs)}
         except tf.errors.OpError as error:
             case["error"] = {"code": CODES[error.error_code], "message": core_of(error.message)}
         recorded.append(case)
@@ -237,6 +237,185 @@ def keras_layers():
     record("keras_layers", "Dense layers, norms and attention of Keras 3.", cases)
 
 
+class Towers(tf.Module):
+    """Towers over sequences and pairs, in the operations that Keras and TFRS export."""
+
+    def __init__(self):
+        self.items = tf.Variable(randoms(12, 6))
+        self.causal = tf.Variable(randoms(1, 3, 6, 4))
+        self.same = tf.Variable(randoms(1, 4, 6, 4))
+        self.depths = tf.Variable(randoms(1, 3, 6, 2))
+        self.bias = tf.Variable(randoms(4))
+        self.projections = [tf.Variable(randoms(6, 2, 3)) for _ in range(3)]
+        self.output = tf.Variable(randoms(2, 3, 6))
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 5], tf.int64, name="history")])
+    def convolutions(self, history):
+        x = tf.gather(self.items, history)
+        padded = tf.pad(x, [[0, 0], [4, 0], [0, 0]])
+        dilated = tf.nn.convolution(padded, self.causal[0], padding="VALID", dilations=[2])
+        blocks = tf.space_to_batch(x, [2], [[1, 2]])
+        image = tf.expand_dims(x, 1)
+        strides = {"strides": [1, 1, 2, 1], "padding": "SAME"}
+        return {
+            "average": tf.nn.avg_pool1d(x, 3, 2, "SAME"),
+            "back": tf.batch_to_space(blocks, [2], [[1, 2]]),
+            "causal": tf.nn.relu(tf.nn.bias_add(dilated, self.bias)),
+            "depthwise": tf.nn.depthwise_conv2d(image, self.depths, [1, 1, 1, 1], "SAME"),
+            "max": tf.nn.max_pool1d(x, 2, 2, "VALID"),
+            "same": tf.nn.conv2d(image, self.same, **strides),
+            "best": tf.reduce_max(tf.nn.conv1d(x, self.same[0], 1, "VALID"), 1),
+        }
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int64, name="history")])
+    def attention(self, history):
+        """Causal attention over as many steps as a request has; 0 is padding."""
+        x = tf.gather(self.items, history)
+        steps = tf.shape(history)[1]
+        q, k, v = [tf.einsum("bsd,dhe->bshe", x, w) for w in self.projections]
+        scores = tf.einsum("bqhe,bkhe->bhqk", q, k) / 3**0.5
+        causal = tf.linalg.band_part(tf.ones([steps, steps]), -1, 0) > 0
+        seen = causal[None, None] & (history != 0)[:, None, None]
+        weights = tf.nn.softmax(tf.where(seen, scores, -1e9))
+        y = tf.einsum("bhqk,bkhe->bqhe", weights, v)
+        y = tf.nn.gelu(tf.einsum("bshe,hed->bsd", y, self.output))
+        mean, variance = tf.nn.moments(y, [-1], keepdims=True)
+        y = (y - mean) * tf.math.rsqrt(variance + 1e-6)
+        lengths = tf.reduce_sum(tf.cast(history != 0, tf.int32), 1)
+        last = tf.gather(y, tf.maximum(lengths - 1, 0), batch_dims=1)
+        return {"last": last, "turned": tf.reverse_sequence(x, lengths, 1), "vectors": y}
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 4, 6], tf.float32, name="x")])
+    def pairs(self, x):
+        products = tf.matmul(x, x, transpose_b=True)
+        below = tf.linalg.band_part(tf.ones_like(products), -1, 0)
+        strictly = tf.cast(below - tf.linalg.band_part(below, 0, 0), tf.bool)
+        rows = tf.range(tf.shape(x)[0])
+        places = tf.stack([rows, rows % 4], 1)
+        return {
+            "below": tf.linalg.band_part(products, 1, 0),
+            "diagonal": tf.linalg.diag_part(products),
+            "pairs": tf.reshape(tf.boolean_mask(products, strictly), [-1, 6]),
+            "rolled": tf.roll(x, 1, 1),
+            "scattered": tf.tensor_scatter_nd_add(x, places, x[:, 0]),
+            "without": tf.linalg.set_diag(products, tf.zeros(tf.shape(products)[:-1])),
+            "written": tf.scatter_nd(places, x[:, 0], tf.shape(x)),
+        }
+
+
+def towers():
+    module = Towers()
+    signatures = {
+        "serving_default": module.convolutions,
+        "attention": module.attention,
+        "pairs": module.pairs,
+    }
+    tf.saved_model.save(module, version_of("towers"), signatures=signatures)
+    histories = [[1, 5, 3, 2, 7], [2, 0, 0, 0, 0], [0, 0, 0, 0, 0]]
+    x = randoms(3, 4, 6).tolist()
+    cases = [("serving_default", "batch", {"history": histories})]
+    cases += [("serving_default", "known", {"history": [row]}) for row in histories]
+    cases += [("attention", "batch", {"history": histories})]
+    cases += [("attention", "known", {"history": [row]}) for row in histories]
+    cases += [("attention", "known", {"history": [[4]]})]
+    cases += [("pairs", "batch", {"x": x}), ("pairs", "known", {"x": x[:1]})]
+    record("towers", "Convolutions, causal attention and dot interactions, as a tf.Module.", cases)
+
+
+class Branches(tf.Module):
+    """Branches that the request chooses between: tf.cond over all that a program is made of."""
+
+    def __init__(self):
+        users = tf.lookup.KeyValueTensorInitializer(["a", "b", "c"], [1, 2, 3], tf.string, tf.int64)
+        self.users = tf.lookup.StaticHashTable(users, 0)
+        self.vectors = tf.Variable(randoms(4, 4))
+        self.popular = tf.Variable(randoms(1, 4))
+        self.kernel = tf.Variable(randoms(4, 4))
+        self.candidates = tf.Variable(randoms(9, 4))
+        self.names = tf.Variable([f"i{index}" for index in range(9)])
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="user")])
+    def cold_start(self, user):
+        """The search's query comes from a lookup or from a constant."""
+        rows = self.users.lookup(user)
+        is_known = tf.reduce_all(rows > 0)
+        query = tf.cond(
+            is_known,
+            lambda: tf.nn.relu(tf.gather(self.vectors, rows) @ self.kernel),
+            lambda: tf.tile(self.popular, [tf.shape(user)[0], 1]),
+        )
+        values, found = tf.math.top_k(tf.matmul(query, self.candidates, transpose_b=True), k=3)
+        return {"known": is_known, "names": tf.gather(self.names, found), "scores": values}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="user")])
+    def two_answers(self, user):
+        """One branch searches, the other has its answer ready; results are strings and numbers."""
+
+        def search():
+            query = tf.gather(self.vectors, self.users.lookup(user))
+            scores = tf.matmul(query, self.candidates, transpose_b=True)
+            values, found = tf.math.top_k(scores, k=2)
+            return tf.gather(self.names, found), values
+
+        def ready():
+            size = tf.shape(user)[0]
+            return tf.fill([size, 2], "i0"), tf.zeros([size, 2])
+
+        names, scores = tf.cond(tf.shape(user)[0] < 3, search, ready)
+        return {"names": names, "scores": scores}
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, 4], tf.float32, name="x"),
+            tf.TensorSpec([None], tf.int32, name="row"),
+        ]
+    )
+    def nested(self, x, row):
+        """Predicates that are computed, one within a branch; what fails runs in no other branch."""
+        h = x @ self.kernel
+
+        def positive():
+            inner = tf.nn.relu(h) + tf.gather(self.vectors, row)
+            return tf.cond(
+                tf.reduce_max(inner) > 4,
+                lambda: (inner / tf.reduce_max(inner), tf.constant("large")),
+                lambda: (inner @ self.kernel, tf.constant("small")),
+            )
+
+        def negative():
+            tf.debugging.assert_less(row, 2, message="only the first rows")
+            return tf.reshape(h, [-1, 2, 2])[:, 0] @ self.kernel[:2], tf.constant("negative")
+
+        vectors, kind = tf.cond(tf.reduce_sum(h) > 0, positive, negative)
+        count = tf.cond(tf.size(row) > 1, lambda: 100 // tf.reduce_min(row), lambda: -1)
+        return {"count": count, "kind": kind, "vectors": vectors + 1}
+
+
+def branches():
+    module = Branches()
+    signatures = {
+        "serving_default": module.cold_start,
+        "two_answers": module.two_answers,
+        "nested": module.nested,
+    }
+    tf.saved_model.save(module, version_of("branches"), signatures=signatures)
+    users = [["a"], ["b", "c"], ["?"], ["a", "?"], ["a", "b", "c"]]
+    cases = [
+        (name, "known", {"user": user})
+        for name in ("serving_default", "two_answers")
+        for user in users
+    ]
+    x = [[0.5, 1.0, -0.25, 2.0], [1.5, -1.0, 0.75, 0.5], [-0.5, 0.25, 1.0, -2.0]]
+    rows = [[1], [0], [3], [9], [-1], [0, 1], [1, 1], [2, 1]]
+    for sign in (1, -1, 0.125, -0.125):
+        for row in rows:
+            values = [[sign * value for value in x[at]] for at in range(len(row))]
+            cases.append(("nested", "known", {"x": values, "row": row}))
+    record("branches", "tf.cond over lookups, searches, dense parts, strings and assertions.", cases)
+
+
 operations()
 strict_lookup()
 keras_layers()
+towers()
+branches()

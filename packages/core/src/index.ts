@@ -70,6 +70,8 @@ export type { ProgramExecutors, ProgramRequest } from "./program/program-run.ts"
 export type {
   Attribute,
   CandidateTable,
+  ChoiceStep,
+  Condition,
   DenseStep,
   HostStep,
   KeyedTable,

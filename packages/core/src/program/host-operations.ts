@@ -21,9 +21,13 @@ import { crossingOperations } from "./operations/crossing.ts";
 import { exampleOperations } from "./operations/example-parsing.ts";
 import { gatheringOperations } from "./operations/gathering.ts";
 import { lookupOperations } from "./operations/lookup.ts";
+import { matrixOperations } from "./operations/matrices.ts";
 import { raggedOperations } from "./operations/ragged.ts";
+import { rearrangementOperations } from "./operations/rearrangement.ts";
 import { reductionOperations } from "./operations/reduction.ts";
 import { checkRegex, regexOperations } from "./operations/regex.ts";
+import { scatteringOperations } from "./operations/scattering.ts";
+import { searchingOperations } from "./operations/searching.ts";
 import { segmentOperations } from "./operations/segments.ts";
 import { selectionOperations } from "./operations/selection.ts";
 import { shapeOperations } from "./operations/shape.ts";
@@ -45,9 +49,13 @@ const THEMES: readonly HostOperations[] = [
   exampleOperations,
   gatheringOperations,
   lookupOperations,
+  matrixOperations,
   raggedOperations,
+  rearrangementOperations,
   reductionOperations,
   regexOperations,
+  scatteringOperations,
+  searchingOperations,
   segmentOperations,
   selectionOperations,
   shapeOperations,

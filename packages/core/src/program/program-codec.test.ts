@@ -67,7 +67,9 @@ const signature: SignatureProgram = {
       scores: 4,
       rows: undefined,
       ids: 5,
+      when: { predicate: 1, isTrue: false },
     },
+    { kind: "choice", node: "cond", predicate: 1, branches: [4, 6], output: 7 },
   ],
 };
 
@@ -241,6 +243,8 @@ describe("a program's bytes", () => {
     ["a table that is not there", '"kind":"lookup","table":0', '"kind":"lookup","table":9'],
     ["a lookup in a candidate table", '"kind":"lookup","table":0', '"kind":"lookup","table":1'],
     ["a value nobody defines", '"query":6', '"query":60'],
+    ["a predicate nobody defines", '"when":{"predicate":1', '"when":{"predicate":8'],
+    ["three branches", '"branches":[4,6]', '"branches":[4,6,6]'],
     ["a value defined twice", '"output":3', '"output":2'],
     ["an operation that does not exist", "StringLower", "StringLow3r"],
     ["a blob outside the message", '"data":[', '"data":[800'],

@@ -13,6 +13,8 @@ export interface ProgramPlan {
   readonly inputsOfSteps: Int32Array;
   /** Steps that read a value, plus one if it is an output; a value without a use is absent. */
   readonly uses: ReadonlyMap<ValueId, number>;
+  /** Whether some steps run only where a predicate says so. */
+  readonly hasBranches: boolean;
 }
 
 const plans = new WeakMap<SignatureProgram, ProgramPlan>();
@@ -26,8 +28,13 @@ export function planOf(signature: SignatureProgram): ProgramPlan {
   return plan;
 }
 
-/** The values a step reads, in its own order. */
+/** The values a step reads, in its own order; last the predicate of its branch. */
 export function valuesReadBy(step: Step): readonly ValueId[] {
+  const values = operandsOf(step);
+  return step.when === undefined ? values : [...values, step.when.predicate];
+}
+
+function operandsOf(step: Step): readonly ValueId[] {
   switch (step.kind) {
     case "host":
       return step.inputs;
@@ -37,6 +44,8 @@ export function valuesReadBy(step: Step): readonly ValueId[] {
       return step.inputs.map(({ value }) => value);
     case "topK":
       return [step.query];
+    case "choice":
+      return [step.predicate, ...step.branches];
   }
 }
 
@@ -51,6 +60,8 @@ export function valuesDefinedBy(step: Step): readonly ValueId[] {
       return step.outputs.map(({ value }) => value);
     case "topK":
       return [step.scores, step.rows, step.ids].filter((value) => value !== undefined);
+    case "choice":
+      return [step.output];
   }
 }
 
@@ -69,5 +80,6 @@ function makePlan(signature: SignatureProgram): ProgramPlan {
     uses.set(value, (uses.get(value) ?? 0) + 1);
   }
   const inputsOfSteps = Int32Array.from(valuesOfSteps, (values) => values.length);
-  return { readersOf, valuesOfSteps, inputsOfSteps, uses };
+  const hasBranches = signature.steps.some(({ when }) => when !== undefined);
+  return { readersOf, valuesOfSteps, inputsOfSteps, uses, hasBranches };
 }

@@ -66,6 +66,20 @@ function signatureOf(
   };
 }
 
+const yes = tensorOf("bool", [], Uint8Array.of(1));
+const no = tensorOf("bool", [], Uint8Array.of(0));
+
+/** Value 9 decides: users are looked up where it is true, movies where it is false. */
+function branching(decision: Tensor): SignatureProgram {
+  const steps: readonly Step[] = [
+    { ...lookup(0, 2), when: { predicate: 9, isTrue: true } },
+    { ...host("Neg", [2], [3]), when: { predicate: 9, isTrue: true } },
+    { ...lookup(1, 4), when: { predicate: 9, isTrue: false } },
+    { kind: "choice", node: "cond", predicate: 9, branches: [3, 4], output: 5 },
+  ];
+  return { ...signatureOf(steps, { rows: 5 }), constants: [{ value: 9, tensor: decision }] };
+}
+
 const inputs = new Map([
   ["user", stringTensor(["Ann", "Bob"])],
   ["movie", stringTensor(["Heat", "Alien"])],
@@ -298,5 +312,70 @@ describe("runProgram()", () => {
     expect((await runProgram(signature, { inputs }, executorsOf())).get("user")).toEqual(
       inputs.get("user"),
     );
+  });
+});
+
+describe("a branch", () => {
+  test.each([
+    ["a true scalar", yes, true],
+    ["a false scalar", no, false],
+    ["a number", tensorOf("int32", [], Int32Array.of(-2)), true],
+    ["zero", tensorOf("float32", [], Float32Array.of(-0)), false],
+    ["an empty string", stringTensor([""], []), false],
+    ["text", stringTensor(["0"], []), true],
+    ["a vector of false", tensorOf("bool", [1], Uint8Array.of(0)), true],
+    ["an empty vector", tensorOf("bool", [0], new Uint8Array()), false],
+  ] as const)("alone is run where %s decides", async (_, decision, isTrue) => {
+    const keys: Tensor[] = [];
+    const executors = executorsOf({
+      lookup: (_step, given) => {
+        keys.push(given);
+        return Promise.resolve(floats([...given.shape, 2]));
+      },
+    });
+
+    const outputs = await runProgram(branching(decision), { inputs }, executors);
+
+    expect(keys).toEqual([inputs.get(isTrue ? "user" : "movie")]);
+    expect(outputs.get("rows")).toEqual(floats([2, 2], isTrue ? -1 : 1));
+  });
+
+  test("that is not taken cannot fail", async () => {
+    const refused = new WinnowError("INVALID_ARGUMENT", "indices[0] = 9 is not in [0, 5)");
+    const executors = executorsOf({
+      lookup: (_step, keys) =>
+        keys === inputs.get("movie")
+          ? Promise.reject(refused)
+          : Promise.resolve(floats([...keys.shape, 2])),
+    });
+
+    expect(await codeOf(runProgram(branching(yes), { inputs }, executors))).toBe("done");
+    expect(await codeOf(runProgram(branching(no), { inputs }, executors))).toBe("INVALID_ARGUMENT");
+  });
+
+  test("within one that is not taken stays out, whatever its own predicate would be", async () => {
+    const steps: readonly Step[] = [
+      { ...host("LogicalNot", [9], [2]), when: { predicate: 9, isTrue: true } },
+      { ...host("Assert", [8, 0], []), when: { predicate: 2, isTrue: false } },
+      { ...host("StringLower", [0], [3]), when: { predicate: 2, isTrue: true } },
+      {
+        kind: "choice",
+        node: "inner",
+        predicate: 2,
+        branches: [3, 0],
+        output: 4,
+        when: { predicate: 9, isTrue: true },
+      },
+      { kind: "choice", node: "outer", predicate: 9, branches: [4, 1], output: 5 },
+    ];
+    const constants = [
+      { value: 8, tensor: no },
+      { value: 9, tensor: no },
+    ];
+    const signature = { ...signatureOf(steps, { name: 5 }), constants };
+
+    const outputs = await runProgram(signature, { inputs }, executorsOf());
+
+    expect(outputs.get("name")).toEqual(inputs.get("movie"));
   });
 });

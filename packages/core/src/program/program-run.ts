@@ -6,6 +6,9 @@
 //     ▲ └──lookup, dense, topK──▶ in flight ──▶ done ─▶ steps that waited for its values
 //     └───────────────────────────────────────────────────────┘
 //
+// A step of a branch that is not taken is done at once: what it would have defined is absent, and so
+// is what steps make of that. A choice reads the values of the taken branch alone.
+//
 // The first failure rejects the run and aborts the steps in flight.
 
 import { WinnowError } from "../errors.ts";
@@ -14,7 +17,9 @@ import { requireEqualRows } from "../tensor.ts";
 import { runHostStep } from "./host-operations.ts";
 import { errorAtNode } from "./node-error.ts";
 import type {
+  ChoiceStep,
   DenseStep,
+  HostStep,
   LookupStep,
   SignatureProgram,
   Step,
@@ -22,7 +27,7 @@ import type {
   TopKStep,
   ValueId,
 } from "./program.ts";
-import { planOf } from "./program-plan.ts";
+import { planOf, valuesDefinedBy } from "./program-plan.ts";
 import type { ProgramPlan } from "./program-plan.ts";
 import {
   checkDenseOutputs,
@@ -76,7 +81,8 @@ class ProgramRun {
   readonly #request: ProgramRequest;
   readonly #executors: ProgramExecutors;
   readonly #plan: ProgramPlan;
-  readonly #values = new Map<ValueId, Tensor>();
+  /** Values that exist; `undefined` for those of a branch that is not taken. */
+  readonly #values = new Map<ValueId, Tensor | undefined>();
   readonly #usesLeft: Map<ValueId, number>;
   /** Per step, how many of its input values do not exist yet. */
   readonly #waitingFor: Int32Array;
@@ -118,7 +124,7 @@ class ProgramRun {
     for (const [step, count] of this.#waitingFor.entries()) if (count === 0) this.#ready.push(step);
     for (const { value, tensor } of this.#signature.constants) this.#define(value, tensor);
     for (const input of this.#signature.inputs) {
-      this.#define(input.value, this.#request.inputs.get(input.name)!);
+      this.#define(input.value, this.#request.inputs.get(input.name));
     }
     this.#advance();
   }
@@ -137,6 +143,17 @@ class ProgramRun {
 
   #begin(index: number): void {
     const step = this.#signature.steps[index]!;
+    if (step.kind === "choice") {
+      this.#finish(index, [[step.output, this.#chosen(step)]]);
+      return;
+    }
+    if (this.#plan.hasBranches && this.#isLeftOut(index, step)) {
+      this.#finish(
+        index,
+        valuesDefinedBy(step).map((value) => [value, undefined]),
+      );
+      return;
+    }
     if (step.kind === "host") {
       const inputs = step.inputs.map((value) => this.#input(value, step.node));
       const outputs = runHostStep(step, inputs, this.#executors.vocabularies);
@@ -158,8 +175,20 @@ class ProgramRun {
     );
   }
 
+  /** Whether a step belongs to a branch that is not taken, or reads what such a branch would define. */
+  #isLeftOut(index: number, { when }: Step): boolean {
+    const isAbsent = (value: ValueId): boolean => this.#values.get(value) === undefined;
+    if (this.#plan.valuesOfSteps[index]!.some(isAbsent)) return true;
+    return when !== undefined && isTruth(this.#values.get(when.predicate)!) !== when.isTrue;
+  }
+
+  #chosen({ predicate, branches }: ChoiceStep): Tensor | undefined {
+    const decision = this.#values.get(predicate);
+    return decision && this.#values.get(isTruth(decision) ? branches[0] : branches[1]);
+  }
+
   /** Runs a step that leaves this file; its inputs are read before the first `await`. */
-  #ask(step: Exclude<Step, { readonly kind: "host" }>): Promise<readonly StepOutput[]> {
+  #ask(step: RemoteStep): Promise<readonly StepOutput[]> {
     switch (step.kind) {
       case "lookup":
         return this.#lookup(step);
@@ -200,7 +229,7 @@ class ProgramRun {
     for (const [value, tensor] of outputs) this.#define(value, tensor);
   }
 
-  #define(value: ValueId, tensor: Tensor): void {
+  #define(value: ValueId, tensor: Tensor | undefined): void {
     if (!this.#usesLeft.has(value)) return;
     this.#values.set(value, tensor);
     for (const step of this.#plan.readersOf.get(value) ?? []) {
@@ -251,7 +280,15 @@ function failureOf(step: Step, error: unknown): unknown {
   return isRefusal && "node" in step ? errorAtNode(error, step.node) : error;
 }
 
-type StepOutput = readonly [ValueId, Tensor];
+/** A step that leaves this file. */
+type RemoteStep = Exclude<Step, HostStep | ChoiceStep>;
+type StepOutput = readonly [ValueId, Tensor | undefined];
+
+/** What a predicate says, as in TensorFlow: a scalar by its value, other tensors by having any. */
+function isTruth({ dtype, shape, data }: Tensor): boolean {
+  if (shape.length > 0) return data.length > 0;
+  return dtype === "string" ? data.at(0).length > 0 : Number(data[0]) !== 0;
+}
 
 function cancellationOf(signal: AbortSignal | undefined): WinnowError {
   const reason: unknown = signal?.reason;

@@ -6,6 +6,9 @@
 //             strings  scatter   ONNX     scatter  e.g. exclusions
 //             integers (or local)
 //
+// The steps of a branch (tf.cond) run where its predicate says so; a choice takes up the values of the
+// branch that ran.
+//
 // Values are numbered; every step reads values that an input, a constant or an earlier step
 // defines. So steps can run in their order; steps that do not depend on each other may overlap.
 
@@ -124,7 +127,18 @@ export interface SignatureProgram {
 }
 
 /** One step of a program. */
-export type Step = HostStep | LookupStep | DenseStep | TopKStep;
+export type Step = HostStep | LookupStep | DenseStep | TopKStep | ChoiceStep;
+
+/** A step of a branch runs only where a predicate has this truth; the values of others are absent. */
+export interface Condition {
+  readonly predicate: ValueId;
+  readonly isTrue: boolean;
+}
+
+interface Conditional {
+  /** Absent: the step always runs. A step also stays out where a value that it reads is absent. */
+  readonly when?: Condition | undefined;
+}
 
 /**
  * An attribute of a host operation, as the graph gives it: a dtype by name (`int64`), a shape as
@@ -134,7 +148,7 @@ export type Step = HostStep | LookupStep | DenseStep | TopKStep;
 export type Attribute = number | string | boolean | readonly number[] | readonly string[];
 
 /** A TensorFlow operation that runs in TypeScript: strings, integers, tf.Example parsing. */
-export interface HostStep {
+export interface HostStep extends Conditional {
   readonly kind: "host";
   /** TensorFlow op name: `StringToHashBucketFast`. */
   readonly op: string;
@@ -148,7 +162,7 @@ export interface HostStep {
 }
 
 /** keys of any shape `[...]` → float32 rows `[..., dim]`. */
-export interface LookupStep {
+export interface LookupStep extends Conditional {
   readonly kind: "lookup";
   /** Position in `ModelProgram.tables`. */
   readonly table: number;
@@ -158,7 +172,7 @@ export interface LookupStep {
 }
 
 /** A run of one ONNX model in the dense engine. Names are those of the model. */
-export interface DenseStep {
+export interface DenseStep extends Conditional {
   readonly kind: "dense";
   /** Position in `ModelProgram.denseModels`. */
   readonly model: number;
@@ -171,7 +185,7 @@ export interface DenseStep {
 }
 
 /** query vectors float32 `[queries, dim]` → the best `k` rows of a candidate table. */
-export interface TopKStep {
+export interface TopKStep extends Conditional {
   readonly kind: "topK";
   readonly table: number;
   readonly node: string;
@@ -188,4 +202,13 @@ export interface TopKStep {
   readonly rows: ValueId | undefined;
   /** `[queries, k]` of the table's `idDtype`. */
   readonly ids: ValueId | undefined;
+}
+
+/** The value of the branch that was taken: the first where a predicate is true, else the second. */
+export interface ChoiceStep extends Conditional {
+  readonly kind: "choice";
+  readonly node: string;
+  readonly predicate: ValueId;
+  readonly branches: readonly [ValueId, ValueId];
+  readonly output: ValueId;
 }

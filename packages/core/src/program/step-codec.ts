@@ -3,6 +3,8 @@
 
 import type {
   Attribute,
+  ChoiceStep,
+  Condition,
   DenseStep,
   HostStep,
   LookupStep,
@@ -65,18 +67,31 @@ function numberText(value: unknown): unknown {
 /** Reads one step. */
 export function stepReader(around: StepSurroundings): HeaderReader<Step> {
   return (from) => {
-    switch (read(from, "kind", oneOf("host", "lookup", "dense", "topK"))) {
-      case "host":
-        return hostStep(from, around);
-      case "lookup":
-        return lookupStep(from, around);
-      case "dense":
-        return denseStep(from, around);
-      case "topK":
-        return topKStep(from, around);
-    }
+    const when = read(from, "when", optional(condition));
+    const step = stepOfKind(from, around);
+    return when === undefined ? step : { ...step, when };
   };
 }
+
+function stepOfKind(from: HeaderValue, around: StepSurroundings): Step {
+  switch (read(from, "kind", oneOf("host", "lookup", "dense", "topK", "choice"))) {
+    case "host":
+      return hostStep(from, around);
+    case "lookup":
+      return lookupStep(from, around);
+    case "dense":
+      return denseStep(from, around);
+    case "topK":
+      return topKStep(from, around);
+    case "choice":
+      return choiceStep(from);
+  }
+}
+
+const condition: HeaderReader<Condition> = (from) => ({
+  predicate: read(from, "predicate", count32),
+  isTrue: read(from, "isTrue", flag),
+});
 
 function hostStep(from: HeaderValue, around: StepSurroundings): HostStep {
   const op = read(from, "op", text);
@@ -160,5 +175,19 @@ function topKStep(from: HeaderValue, around: StepSurroundings): TopKStep {
     scores: read(from, "scores", optional(count32)),
     rows: read(from, "rows", optional(count32)),
     ids: read(from, "ids", optional(count32)),
+  };
+}
+
+function choiceStep(from: HeaderValue): ChoiceStep {
+  const [yes, no, ...others] = read(from, "branches", listOf(count32));
+  if (yes === undefined || no === undefined || others.length > 0) {
+    throw refuse(property(from, "branches"), "two values");
+  }
+  return {
+    kind: "choice",
+    node: read(from, "node", text),
+    predicate: read(from, "predicate", count32),
+    branches: [yes, no],
+    output: read(from, "output", count32),
   };
 }

@@ -129,7 +129,7 @@ function flowOf(signature: SignatureProgram, program: ModelProgram): string {
   const stepText = (step: Step): string => {
     if (step.kind === "lookup") return `Lookup(${program.tables[step.table]?.name})`;
     if (step.kind === "topK") return `TopK(${program.tables[step.table]?.name}, k=${step.k})`;
-    return step.kind === "dense" ? "dense" : step.op;
+    return step.kind === "host" ? step.op : step.kind;
   };
   return signature.steps.map(stepText).join(" → ");
 }

@@ -74,7 +74,8 @@ export const reductionOperations: HostOperations = {
   ...Object.fromEntries(
     Object.entries(REDUCERS).map(([name, reducer]) => [name, reduction(reducer)]),
   ),
-  Cumsum: (call) => [cumulativeSum(call)],
+  Cumprod: (call) => [cumulative(call, CUMULATIONS.product)],
+  Cumsum: (call) => [cumulative(call, CUMULATIONS.sum)],
   ArgMax: argument(
     (value, best) => value > best,
     (dtype) => finiteLimitsOf(dtype)[0],
@@ -148,23 +149,48 @@ function reduced(input: Tensor, shape: readonly number[], reducer: Reducer): Ten
   return tensorOf(dtype, shape, out);
 }
 
-function cumulativeSum(call: HostCall): Tensor {
+/** How a running total goes on; the total of nothing is `empty`. */
+interface Cumulation {
+  readonly empty: 0 | 1;
+  readonly ofFloats: (total: number, value: number) => number;
+  readonly ofIntegers: (total: number, value: number) => number;
+  readonly ofBigInts: (total: bigint, value: bigint) => bigint;
+}
+
+const plus = (a: number, b: number): number => a + b;
+
+const CUMULATIONS: Readonly<Record<"sum" | "product", Cumulation>> = {
+  sum: { empty: 0, ofFloats: plus, ofIntegers: plus, ofBigInts: (a, b) => a + b },
+  product: {
+    empty: 1,
+    ofFloats: (a, b) => a * b,
+    ofIntegers: Math.imul,
+    ofBigInts: (a, b) => a * b,
+  },
+};
+
+function cumulative(call: HostCall, cumulation: Cumulation): Tensor {
   const input = numericAt(call, 0);
   const axis = axisOf(integerAt(call, 1), input.shape.length, call.op);
   const isExclusive = booleanAttribute(call, "exclusive", false);
   const isReverse = booleanAttribute(call, "reverse", false);
   const out = zeros(input.dtype, input.shape) as { [at: number]: number | bigint };
   const values = numbersOf(input);
-  const plus = input.dtype === "float32" ? plusSingle : plusExact;
+  const { empty, ofBigInts, ofFloats, ofIntegers } = cumulation;
+  const ofNumbers = input.dtype.startsWith("float") ? ofFloats : ofIntegers;
+  const stored = totalAs(input.dtype);
   const size = input.shape[axis]!;
   const inner = elementCount(input.shape.slice(axis + 1));
   const lines = values.length === 0 ? 0 : values.length / size;
   for (let line = 0; line < lines; line += 1) {
     const first = Math.floor(line / inner) * size * inner + (line % inner);
-    let total = zeroOf(input.dtype);
+    let total: number | bigint = isWide(input.dtype) ? BigInt(empty) : empty;
     for (let step = 0; step < size; step += 1) {
       const at = first + (isReverse ? size - 1 - step : step) * inner;
-      const next = plus(total, values[at]!);
+      const next: number | bigint =
+        typeof total === "bigint"
+          ? ofBigInts(total, values[at] as bigint)
+          : stored(ofNumbers(total, values[at] as number));
       out[at] = isExclusive ? total : next;
       total = next;
     }
@@ -172,12 +198,9 @@ function cumulativeSum(call: HostCall): Tensor {
   return tensorOf(input.dtype, input.shape, out as unknown as Int32Array);
 }
 
-function plusExact(a: number | bigint, b: number | bigint): number | bigint {
-  return typeof a === "bigint" ? a + (b as bigint) : a + (b as number);
-}
-
-function plusSingle(a: number | bigint, b: number | bigint): number {
-  return Math.fround((a as number) + (b as number));
+/** A running total as its dtype holds it: floats are rounded at each step. */
+function totalAs(dtype: NumericDtype): (total: number) => number {
+  return dtype === "float32" ? Math.fround : (total) => total;
 }
 
 /**

@@ -1,6 +1,6 @@
 // Operations that read or change shapes; the values stay as they are.
 
-import { reshaped } from "../element-positions.ts";
+import { broadcastShape, reshaped } from "../element-positions.ts";
 import {
   axisOf,
   dtypeAttribute,
@@ -17,8 +17,18 @@ import { tensorOf, zeros } from "../tensor-memory.ts";
 
 const pass = (call: HostCall): Tensor[] => [inputAt(call, 0)];
 
+/** The common shape of two, in their integer type. */
+function broadcastArguments(call: HostCall): Tensor[] {
+  const shape = broadcastShape(integersAt(call, 0), integersAt(call, 1));
+  if (inputAt(call, 0).dtype === "int64") {
+    return [tensorOf("int64", [shape.length], BigInt64Array.from(shape, BigInt))];
+  }
+  return [tensorOf("int32", [shape.length], Int32Array.from(shape))];
+}
+
 /** Operations that read or change shapes, by TensorFlow's name. */
 export const shapeOperations: HostOperations = {
+  BroadcastArgs: broadcastArguments,
   Identity: pass,
   IdentityN: (call) => call.inputs,
   StopGradient: pass,

@@ -104,7 +104,9 @@ function lookUp(lowering: Lowering, { node }: Visit, { rows, indices }: WantedRo
 function fusedTable(lowering: Lowering, rows: StoredRows, expression: KeyExpression): number {
   const { keyDtype, fixed, vocabulary, lookup } = expression;
   const isRefused = lowering.nodes.some((node) => isGuardOf(node, lookup));
-  if (isRefused) lowering.guardedLookups.add(lookup);
+  // A gather in a branch refuses unknown keys only where the branch is taken.
+  const isAlwaysRefused = isRefused && lookup.when === lowering.condition;
+  if (isAlwaysRefused) lowering.guardedLookups.add(lookup);
   const missing = isRefused ? ({ kind: "refuse" } as const) : expression.missing;
   const keys = { kind: "vocabulary", keyDtype, missing, fixed } as const;
   return lowering.registry.keyed(rows, { keys, vocabulary });
@@ -115,7 +117,7 @@ function fusedTable(lowering: Lowering, rows: StoredRows, expression: KeyExpress
  * comparison of the lookup's results with the result for a missing key.
  */
 export function isGuardOf(node: LoweredNode | undefined, lookup: OperationNode): boolean {
-  if (node?.kind !== "operation" || node.op !== "Assert") return false;
+  if (node?.kind !== "operation" || node.op !== "Assert" || node.when !== lookup.when) return false;
   let value = node.inputs[0];
   for (let steps = 0; value !== undefined && steps < GUARD_STEPS_MAX; steps += 1) {
     if (comparesWithMissing(value, lookup)) return true;

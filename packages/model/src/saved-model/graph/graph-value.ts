@@ -100,8 +100,19 @@ export interface LoopList {
   readonly count: GraphValue | undefined;
 }
 
+/** The branch to which a node belongs: it runs where the predicate has this truth. */
+export interface NodeCondition {
+  readonly predicate: GraphValue;
+  readonly isTrue: boolean;
+}
+
+interface ConditionalNode {
+  /** Of the innermost branch; `undefined` for nodes that always run. One object per branch. */
+  when?: NodeCondition | undefined;
+}
+
 /** An operation that stays in the program, on the host or in a dense part. */
-export interface OperationNode {
+export interface OperationNode extends ConditionalNode {
   readonly kind: "operation";
   readonly op: string;
   readonly name: string;
@@ -113,7 +124,7 @@ export interface OperationNode {
 }
 
 /** A gather from an embedding table. */
-export interface LookupNode {
+export interface LookupNode extends ConditionalNode {
   readonly kind: "lookup";
   readonly name: string;
   /** Position in the version's tables. */
@@ -125,7 +136,7 @@ export interface LookupNode {
 }
 
 /** A search of a candidate table; outputs are scores, rows and, if the graph gathers them, ids. */
-export interface TopKNode {
+export interface TopKNode extends ConditionalNode {
   readonly kind: "topK";
   readonly name: string;
   /** Position in the version's tables; changes once identifiers are gathered by the rows found. */
@@ -136,8 +147,21 @@ export interface TopKNode {
   outputs: readonly GraphValue[];
 }
 
+/** One result of two branches: predicate, value where it is true, value where it is false. */
+export interface ChoiceNode extends ConditionalNode {
+  readonly kind: "choice";
+  readonly name: string;
+  readonly inputs: readonly [GraphValue, GraphValue, GraphValue];
+  outputs: readonly GraphValue[];
+}
+
 /** A node of the program before it is assigned to a step. */
-export type LoweredNode = OperationNode | LookupNode | TopKNode;
+export type LoweredNode = OperationNode | LookupNode | TopKNode | ChoiceNode;
+
+/** The values without which a node cannot run: its inputs, and the predicate of its branch. */
+export function dependenciesOf({ inputs, when }: LoweredNode): readonly GraphValue[] {
+  return when === undefined ? inputs : [...inputs, when.predicate];
+}
 
 const KNOWN_ELEMENTS_MAX = 64;
 

@@ -2,7 +2,13 @@
 // graph's nodes share. `lowering.ts` decides which program node a visited node becomes.
 
 import type { GraphSources } from "./graph-sources.ts";
-import type { GraphValue, LoweredNode, OperationNode, TopKNode } from "./graph-value.ts";
+import type {
+  GraphValue,
+  LoweredNode,
+  NodeCondition,
+  OperationNode,
+  TopKNode,
+} from "./graph-value.ts";
 import type { GraphNode, GraphWalk } from "./graph-walk.ts";
 import { inferShape } from "./shape-inference.ts";
 import type { TableRegistry } from "./table-registry.ts";
@@ -40,6 +46,7 @@ export class Lowering {
   foldedElements = 0;
   /** Whether a data set's function is being followed: k is then at most the number of rows. */
   isInDataset = false;
+  #condition: NodeCondition | undefined;
 
   constructor(sources: GraphSources, registry: TableRegistry) {
     this.sources = sources;
@@ -63,7 +70,7 @@ export class Lowering {
         ? { dtype, ...inferred, producer: lowered }
         : { dtype, shape: undefined, producer: lowered },
     );
-    this.nodes.push(lowered);
+    this.add(lowered);
     return lowered;
   }
 
@@ -76,6 +83,23 @@ export class Lowering {
 
   /** Adds a node whose outputs are already described. */
   add(node: LoweredNode): void {
+    if (this.#condition !== undefined) node.when = this.#condition;
     this.nodes.push(node);
+  }
+
+  /** The branch that is being walked; `undefined` outside of branches. */
+  get condition(): NodeCondition | undefined {
+    return this.#condition;
+  }
+
+  /** What `follow` gives; the nodes that it adds run under a condition. */
+  under<Result>(condition: NodeCondition, follow: () => Result): Result {
+    const outer = this.#condition;
+    this.#condition = condition;
+    try {
+      return follow();
+    } finally {
+      this.#condition = outer;
+    }
   }
 }

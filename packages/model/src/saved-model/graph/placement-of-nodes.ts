@@ -1,6 +1,7 @@
 // Decides where each node of a signature runs, and in which turn. Strings and the integers made
 // from them run on the host, floats in a dense part. Operations that only rearrange the results of
-// a search stay on the host, which saves a turn. All dense nodes of one turn become one ONNX model:
+// a search stay on the host, which saves a turn. All dense nodes of one turn, and of one branch of a
+// conditional, become one ONNX model:
 //
 //   turn 0   host, lookups           (what needs no dense part)
 //   turn 1   dense model 1, then host, lookups and searches that need it
@@ -10,11 +11,12 @@
 // each other in a circle.
 
 import { WinnowError, isHostOperation } from "@winnow/core";
+import { dependenciesOf } from "./graph-value.ts";
 import type { GraphValue, LoweredNode, OperationNode } from "./graph-value.ts";
 import { refuseNarrow } from "./narrow-values.ts";
 import { refusalOfTranslation } from "./onnx/dense-translation.ts";
 
-/** Where a node runs: `remote` are lookups and searches. */
+/** Where a node runs: `remote` are lookups and searches, and choices between branches. */
 type Side = "host" | "dense" | "remote";
 
 /** A node's side and turn. */
@@ -36,7 +38,7 @@ export function placeNodes(nodes: readonly LoweredNode[]): ReadonlyMap<LoweredNo
   for (const node of nodes) {
     const side = node.kind === "operation" ? sideOf(node, places) : "remote";
     let turn = side === "dense" ? 1 : 0;
-    for (const { producer } of node.inputs) {
+    for (const { producer } of dependenciesOf(node)) {
       const place = producer === undefined ? undefined : places.get(producer);
       if (place === undefined) continue;
       const isNext = side === "dense" && place.side !== "dense";

@@ -3,6 +3,7 @@
 // gives an unknown rank, because a wrong shape would be worse than none.
 
 import { WinnowError } from "@winnow/core";
+import { CONVOLUTION_RULES } from "./convolution-shapes.ts";
 import { integerOf, integersOf } from "./graph-value.ts";
 import type { GraphValue, Shape } from "./graph-value.ts";
 import type { InferredOutput, Inputs, ShapeRule, ShapedNode } from "./shape-rule.ts";
@@ -16,14 +17,17 @@ const SAME_SHAPE: readonly string[] = [
   ..."Relu6,Round,Rsqrt,Selu,Sigmoid,Sign,Sin,Cos,Softmax,Softplus,Softsign,Sqrt,Square".split(","),
   ..."StaticRegexReplace,RegexReplace,StringLower,StringUpper,StringStrip,AsString".split(","),
   ..."StringToHashBucketFast,StringToHashBucketStrong,StringToNumber,Tanh,ZerosLike".split(","),
-  ..."Cumsum,IsNan,IsFinite,IsInf,ClipByValue,FusedBatchNormV3,ReverseV2,ReverseSequence".split(
+  ..."Cumsum,IsNan,IsFinite,IsInf,ClipByValue,FusedBatchNormV3".split(","),
+  ..."ReverseV2,Acos,Acosh,Asin,Asinh,Atan,Atanh,Cosh,Cumprod,ReverseSequence,Roll,Sinh,Tan".split(
     ",",
   ),
+  ..."TensorScatterAdd,TensorScatterMax,TensorScatterMin,TensorScatterSub".split(","),
+  ..."TensorScatterUpdate".split(","),
 ];
 const BROADCAST: readonly string[] = [
   ..."Add,AddV2,Div,DivNoNan,Equal,FloorMod,Greater,GreaterEqual,Less,LessEqual".split(","),
   ..."LogicalAnd,LogicalOr,Maximum,Minimum,Mod,Mul,MulNoNan,NotEqual,Pow,RealDiv".split(","),
-  ..."SelectV2,SquaredDifference,Sub,TruncateDiv,TruncateMod,Xlogy".split(","),
+  ..."SelectV2,SquaredDifference,Sub,TruncateDiv,TruncateMod,Xdivy,Xlogy".split(","),
 ];
 const REDUCTIONS: readonly string[] = "All,Any,Max,Mean,Min,Prod,Sum".split(",");
 
@@ -44,6 +48,8 @@ const RULES: ReadonlyMap<string, ShapeRule> = new Map<string, ShapeRule>([
   ["Fill", (inputs) => ({ shape: sizesOf(inputs[0]) })],
   ["BroadcastTo", (inputs) => ({ shape: sizesOf(inputs[1]) })],
   ["Shape", (inputs) => shapeRule(inputs[0]?.shape)],
+  ["ScatterNd", (inputs) => ({ shape: sizesOf(inputs[2]) })],
+  ["Where", (inputs) => ({ shape: [-1, inputs[0]?.shape?.length ?? -1] })],
   ["Size", () => ({ shape: [] })],
   ["Rank", () => ({ shape: [] })],
   ["GatherV2", gatherRule],
@@ -52,6 +58,7 @@ const RULES: ReadonlyMap<string, ShapeRule> = new Map<string, ShapeRule>([
   ["ArgMax", argMaxRule],
   ["ArgMin", argMaxRule],
   ...SLICING_RULES,
+  ...CONVOLUTION_RULES,
 ]);
 
 /**

@@ -7,6 +7,7 @@ import { refuseChangedVariables } from "./changed-variables.ts";
 import { isGuardOf } from "./embedding-lookup.ts";
 import type { GraphSources } from "./graph-sources.ts";
 import { graphDtypeOf } from "./graph-dtype.ts";
+import { dependenciesOf } from "./graph-value.ts";
 import type { GraphValue, LoweredNode } from "./graph-value.ts";
 import { GraphWalk } from "./graph-walk.ts";
 import { Lowering } from "./lowered-nodes.ts";
@@ -73,7 +74,7 @@ function neededNodes(lowering: Lowering, outputs: readonly GraphValue[]): Lowere
     );
     if (isCovered) continue;
     needed.add(node);
-    need(needed, node.inputs);
+    need(needed, dependenciesOf(node));
   }
   return lowering.nodes.filter((node) => needed.has(node));
 }
@@ -83,6 +84,7 @@ function need(needed: Set<LoweredNode>, values: readonly GraphValue[]): void {
   for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
     if (needed.has(node)) continue;
     needed.add(node);
-    for (const { producer } of node.inputs) if (producer !== undefined) stack.push(producer);
+    for (const { producer } of dependenciesOf(node))
+      if (producer !== undefined) stack.push(producer);
   }
 }

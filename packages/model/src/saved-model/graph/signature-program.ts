@@ -15,7 +15,8 @@ import { programAttributesOf } from "./constant-folding.ts";
 import { contentOf, makeDensePart } from "./dense-part.ts";
 import { dataDtypeOf } from "./graph-dtype.ts";
 import type { GraphSources } from "./graph-sources.ts";
-import type { GraphValue, LoweredNode, OperationNode } from "./graph-value.ts";
+import { dependenciesOf } from "./graph-value.ts";
+import type { GraphValue, LoweredNode, NodeCondition, OperationNode } from "./graph-value.ts";
 import { placeNodes } from "./placement-of-nodes.ts";
 import type { NodePlace } from "./placement-of-nodes.ts";
 import type { SignatureDefinition, TensorInfo } from "./meta-graph.ts";
@@ -75,7 +76,7 @@ class ProgramWriter {
     this.#shared = shared;
     this.#places = placeNodes(graph.nodes);
     for (const node of graph.nodes) {
-      for (const input of node.inputs) {
+      for (const input of dependenciesOf(node)) {
         const readers = this.#readers.get(input) ?? new Set();
         this.#readers.set(input, readers.add(node));
       }
@@ -105,7 +106,7 @@ class ProgramWriter {
     return { name, graphTensor, shape, value, dtype: dataDtypeOf(info.type, `"${name}"`) };
   }
 
-  /** Turn by turn: first the dense part, then the nodes that need it. */
+  /** Turn by turn: first the dense part and those of branches, then the nodes that need them. */
   #steps(): Step[] {
     const steps: Step[] = [];
     const turns: LoweredNode[][] = [];
@@ -114,11 +115,36 @@ class ProgramWriter {
       (turns[turn] ??= []).push(node);
     }
     for (const nodes of Array.from(turns, (ofTurn: LoweredNode[] | undefined) => ofTurn ?? [])) {
-      const dense = nodes.filter((node) => node.kind === "operation" && this.#isDense(node));
-      if (dense.length > 0) steps.push(this.#denseStep(dense as OperationNode[]));
-      for (const node of nodes) if (!this.#isDense(node)) steps.push(this.#step(node));
+      for (const [when, dense] of this.#denseNodes(nodes)) {
+        steps.push(this.#conditional(this.#denseStep(dense), when));
+      }
+      for (const node of nodes) {
+        if (!this.#isDense(node)) steps.push(this.#conditional(this.#step(node), node.when));
+      }
     }
     return steps;
+  }
+
+  /**
+   * Dense nodes by branch, in the order in which the branches begin: what a branch needs of the nodes
+   * around it stands before it.
+   */
+  #denseNodes(
+    nodes: readonly LoweredNode[],
+  ): ReadonlyMap<NodeCondition | undefined, readonly OperationNode[]> {
+    const groups = new Map<NodeCondition | undefined, OperationNode[]>();
+    for (const node of nodes) {
+      if (node.kind !== "operation" || !this.#isDense(node)) continue;
+      const group = groups.get(node.when);
+      if (group === undefined) groups.set(node.when, [node]);
+      else group.push(node);
+    }
+    return groups;
+  }
+
+  #conditional(step: Step, when: NodeCondition | undefined): Step {
+    if (when === undefined) return step;
+    return { ...step, when: { predicate: this.#read(when.predicate), isTrue: when.isTrue } };
   }
 
   #isDense(node: LoweredNode): boolean {
@@ -162,6 +188,12 @@ class ProgramWriter {
         });
         const { table, name, k, capped } = node;
         return { kind: "topK", table, node: name, query, k, capped, scores, rows, ids };
+      }
+      case "choice": {
+        const [predicate, yes, no] = node.inputs.map((value) => this.#read(value));
+        const output = this.#newId(node.outputs[0]!);
+        const branches = [yes!, no!] as const;
+        return { kind: "choice", node: node.name, predicate: predicate!, branches, output };
       }
     }
   }

@@ -47,6 +47,10 @@ export const arrangement: Translators = {
   },
   StridedSlice: stridedSlice,
   Tile: (t) => t.node("Tile", [t.name(0), t.asInt64(1)]),
+  Where: (t) => {
+    if (t.dtype(0) !== "bool") throw t.untranslatable(`is given ${t.dtype(0)} values`);
+    return t.node("Transpose", [t.node("NonZero", [t.name(0)])], { perm: [1, 0] });
+  },
   Transpose: (t) => t.node("Transpose", [t.name(0)], { perm: t.integers(1) }),
   Unpack: (t) => {
     const axis = t.operation.attributes.int("axis", 0);

@@ -2,9 +2,13 @@
 
 import { WinnowError } from "@winnow/core";
 import { arrangement } from "./arrangement.ts";
+import { blocks } from "./blocks.ts";
+import { convolution } from "./convolution.ts";
+import { einsum } from "./einsum.ts";
 import { elementwise } from "./elementwise.ts";
 import { linearAlgebra } from "./linear-algebra.ts";
 import { loopTranslators } from "./loop.ts";
+import { matrices } from "./matrices.ts";
 import { reduction } from "./reduction.ts";
 import { reversal } from "./reversal.ts";
 import { OnnxModel } from "./onnx-model.ts";
@@ -15,9 +19,13 @@ import type { Translator } from "./translation.ts";
 const TRANSLATORS: ReadonlyMap<string, Translator> = new Map(
   Object.entries({
     ...arrangement,
+    ...blocks,
+    ...convolution,
+    ...einsum,
     ...elementwise,
     ...linearAlgebra,
     ...loopTranslators(translate),
+    ...matrices,
     ...reduction,
     ...reversal,
   }),

@@ -10,11 +10,18 @@ const named =
 
 const RENAMED: Readonly<Record<string, string>> = {
   Abs: "Abs",
+  Acos: "Acos",
+  Acosh: "Acosh",
   Add: "Add",
   AddN: "Sum",
   AddV2: "Add",
+  Asin: "Asin",
+  Asinh: "Asinh",
+  Atan: "Atan",
+  Atanh: "Atanh",
   Ceil: "Ceil",
   Cos: "Cos",
+  Cosh: "Cosh",
   Div: "Div",
   Elu: "Elu",
   Equal: "Equal",
@@ -46,10 +53,12 @@ const RENAMED: Readonly<Record<string, string>> = {
   Sigmoid: "Sigmoid",
   Sign: "Sign",
   Sin: "Sin",
+  Sinh: "Sinh",
   Softplus: "Softplus",
   Softsign: "Softsign",
   Sqrt: "Sqrt",
   Sub: "Sub",
+  Tan: "Tan",
   Tanh: "Tanh",
 };
 
@@ -74,6 +83,8 @@ export const elementwise: Translators = {
     t.node("Clip", [t.name(0), t.model.scalar(t.dtype(0), 0), t.model.scalar(t.dtype(0), 6)]),
   Rsqrt: (t) => t.node("Reciprocal", [t.node("Sqrt", t.names)]),
   Select: select,
+  Xdivy: (t) => unlessFirstZero(t, t.node("Div", t.names)),
+  Xlogy: (t) => unlessFirstZero(t, t.node("Mul", [t.name(0), t.node("Log", [t.name(1)])])),
   Square: (t) => t.node("Mul", [t.name(0), t.name(0)]),
   SquaredDifference: (t) => {
     const difference = t.node("Sub", t.names);
@@ -88,14 +99,25 @@ function one(t: Translation): string {
 
 function biasAdd(t: Translation): string {
   const format = t.operation.attributes.text("data_format") || "NHWC";
-  if (format !== "NHWC") throw t.untranslatable(`has its channels in ${format} order`);
-  return t.node("Add", t.names);
+  if (format === "NHWC") return t.node("Add", t.names);
+  if (format !== "NCHW") throw t.untranslatable(`has its channels in ${format} order`);
+  const axes = Array.from({ length: t.rank(0) - 2 }, (_, index) => index + 1);
+  const bias =
+    axes.length === 0 ? t.name(1) : t.node("Unsqueeze", [t.name(1), t.model.integers(axes)]);
+  return t.node("Add", [t.name(0), bias]);
 }
 
 /** The result, but zero where the second operand is zero. */
 function unlessZero(t: Translation, result: string): string {
   const zero = t.model.scalar(t.dtype(1), 0);
   return t.node("Where", [t.node("Equal", [t.name(1), zero]), zero, result]);
+}
+
+/** The result, but zero where the first operand is zero, even where the result is NaN. */
+function unlessFirstZero(t: Translation, result: string): string {
+  const zero = t.model.scalar(t.dtype(0), 0);
+  const isZero = t.node("Equal", [t.name(0), zero]);
+  return t.node("Where", [isZero, zero, result]);
 }
 
 function floorDivide(t: Translation): string {

@@ -1,6 +1,8 @@
 // Products of matrices and tensors, and what neural layers build on them: normalisation, softmax.
 
+import { mayBeEmpty, unlessEmpty } from "./empty-operands.ts";
 import { ONNX_TYPES } from "./onnx-message.ts";
+import type { OnnxModel } from "./onnx-model.ts";
 import type { Translation, Translators } from "./translation.ts";
 
 /** Translators of products, normalisations and distributions. */
@@ -13,7 +15,6 @@ export const linearAlgebra: Translators = {
   BatchMatMul: batchMatMul,
   BatchMatMulV2: batchMatMul,
   BatchMatMulV3: batchMatMul,
-  Einsum: (t) => t.node("Einsum", t.names, { equation: equationOf(t) }),
   FusedBatchNormV3: batchNormalisation,
   FusedBatchNormV2: batchNormalisation,
   LogSoftmax: (t) => t.node("LogSoftmax", t.names, { axis: -1 }),
@@ -42,16 +43,6 @@ function swapped(t: Translation, position: number): string {
   if (rank < 2) throw t.untranslatable("multiplies what is no matrix");
   const perm = [...order.slice(0, -2), rank - 1, rank - 2];
   return t.node("Transpose", [t.name(position)], { perm });
-}
-
-/** The equation with its letters in lower case, which every ONNX runtime reads. */
-function equationOf(t: Translation): string {
-  const equation = t.operation.attributes.text("equation").replaceAll(" ", "");
-  const letters = [...new Set(equation.match(/[a-z]/gi))];
-  if (letters.length > 26) throw t.untranslatable("names more than 26 axes");
-  return equation.replaceAll(/[a-z]/gi, (letter) =>
-    String.fromCodePoint(97 + letters.indexOf(letter)),
-  );
 }
 
 /**
@@ -86,7 +77,20 @@ function batchNormalisation(t: Translation): string {
 function topK(t: Translation): readonly string[] {
   const k = t.model.integers([t.integer(1)]);
   const attributes = { axis: -1, largest: 1, sorted: 1 };
-  const [values, indices] = t.model.nodes("TopK", [t.name(0), k], { attributes, outputCount: 2 });
+  const compute = (model: OnnxModel): string[] =>
+    model.nodes("TopK", [t.name(0), k], { attributes, outputCount: 2 });
+  const [values, indices] = mayBeEmpty(t, 0)
+    ? unlessEmpty(t, {
+        operands: [t.name(0)],
+        outputs: [t.dtype(0), "int64"],
+        compute,
+        shape: (model) => {
+          const ends = [model.integers([0]), model.integers([-1])];
+          const rows = model.node("Slice", [model.node("Shape", [t.name(0)]), ...ends]);
+          return model.node("Concat", [rows, k], { axis: 0 });
+        },
+      })
+    : compute(t.model);
   const dtype = t.operation.outputs[1]?.dtype === "int64" ? "int64" : "int32";
   return [values!, t.cast(indices!, ONNX_TYPES[dtype])];
 }
