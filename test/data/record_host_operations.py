@@ -362,6 +362,43 @@ for name in ("Sum", "Mean", "SqrtN"):
     rows = c([[1, 2], [3, 4], [5, 6]], f32)
     for at, ids in [([0, 2, 1], [0, 0, 1]), ([2, 2], [1, 3]), ([0, 3], [0, 0]), ([0, 1], [1, 0])]:
         case("SparseSegment" + name, {"data": rows, "indices": c(at, i32), "segment_ids": c(ids, i32)})
+for ids in ([0, 0, 1, 3], [2, 2, 2, 2], [1, 0, 1, 1], [-1, 0, 0, 0], [0, 0, 1]):
+    for dtype in (f32, i32):
+        rows = c([[1, 2], [3, 4], [5, 6], [7, 8]], dtype)
+        case("SegmentSum", {"data": rows, "segment_ids": c(ids, i32)})
+case("SegmentSum", {"data": c(np.zeros([0, 2]), f32), "segment_ids": c(np.zeros([0]), i64)})
+case("SegmentSum", {"data": c([float("inf"), float("-inf"), float("nan")], f32), "segment_ids": c([0, 0, 1], i64)})
+
+
+def sparse_reshape(indices, shape, wanted):
+    named = {"input_indices": c(indices, i64), "input_shape": c(shape, i64), "new_shape": c(wanted, i64)}
+    case("SparseReshape", named)
+
+
+for wanted in ([9, 4], [-1, 6], [2, 3, 6], [36], [-1], [-1, -1], [7, -1], [35], [-2, 18], [0, -1], [36, 1]):
+    sparse_reshape([[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 2, 5]], [2, 3, 6], wanted)
+sparse_reshape(np.zeros([0, 2]), [4, 0], [-1, 3])
+sparse_reshape(np.zeros([0, 2]), [0, 3], [-1, 3])
+sparse_reshape(np.zeros([0, 2]), [4, 0], [2, 0])
+sparse_reshape([[0, 1]], [1, 2, 3], [6])
+sparse_reshape([[2**40 - 1, 3]], [2**40, 4], [4, -1])
+
+
+def sparse_fill(indices, values, shape, default):
+    named = {"indices": c(indices, i64), "values": values, "dense_shape": c(shape, i64), "default_value": default}
+    case("SparseFillEmptyRows", named)
+
+
+for indices in ([[0, 1], [0, 3], [2, 0], [3, 1]], [[3, 1], [0, 3], [3, 0], [0, 1]], [[0, 0], [1, 0], [2, 0], [4, 9]]):
+    sparse_fill(indices, c(["a", "b", "c", "d"], s), [5, 6], c("-", s))
+    sparse_fill(indices, c([1.5, 2.5, 3.5, float("nan")], f32), [6, 6], c(-1, f32))
+    sparse_fill(indices, c([1, 2, 3, 4], i64), [3, 6], c(0, i64))
+sparse_fill(np.zeros([0, 2]), c([], i64), [3, 4], c(7, i64))
+sparse_fill(np.zeros([0, 2]), c([], i64), [0, 4], c(7, i64))
+sparse_fill([[0, 0]], c([1], i64), [0, 4], c(7, i64))
+sparse_fill([[0, 0], [1, 0]], c([1, 2], i64), [2, 1], c(7, i64))
+sparse_fill([[-1, 0]], c([1], i64), [2, 1], c(7, i64))
+sparse_fill([[0], [2]], c([1, 2], i64), [4], c(7, i64))
 case("RaggedTensorToSparse", {"rt_nested_splits": [c([0, 2, 2, 5], i64)], "rt_dense_values": c(["a", "b", "c", "d", "e"], s)})
 for axes in ([0], [1], [-1, 0], [0, 1], []):
     for keep in (False, True):

@@ -880,6 +880,125 @@ def keras3_crossing(directory):
     return [("known", as_inputs([r])) for r in rows] + [("batch", as_inputs(rows))]
 
 
+# --- TensorFlow 1, ids by table, sparse features --------------------------------------------------
+
+
+@model
+def v1_reference_variables(directory):
+    """TF 1 graph: reference variables, a HashTable filled from an asset by the main op."""
+    v1 = tf.compat.v1
+    vocabulary = pathlib.Path(tempfile.mkdtemp()) / "vocabulary.txt"
+    vocabulary.write_text("\n".join(USERS) + "\n")
+    with tf.Graph().as_default() as graph, v1.Session(graph=graph) as session:
+        asset = tf.constant(str(vocabulary))
+        v1.add_to_collection(v1.GraphKeys.ASSET_FILEPATHS, asset)
+        table = tf.raw_ops.HashTable(key_dtype=tf.string, value_dtype=tf.int64, shared_name="users")
+        filled = tf.raw_ops.InitializeTableFromTextFile(
+            table_handle=table, filename=asset, key_index=-2, value_index=-1
+        )
+
+        def variable(name, *shape):
+            return v1.get_variable(name, initializer=randoms(*shape), use_resource=False)
+
+        users, items, mix = variable("tower/users", 25, 8), variable("items", 40, 8), variable("mix", 8, 8)
+        user = v1.placeholder(tf.string, [None], name="user_id")
+        missing = tf.constant(len(USERS), tf.int64)
+        row = tf.raw_ops.LookupTableFind(table_handle=table, keys=user, default_value=missing)
+        query = tf.tanh(tf.matmul(tf.raw_ops.Gather(params=users, indices=row), mix))
+        scores, rows = tf.math.top_k(tf.matmul(query, items, transpose_b=True), 5)
+        ids = tf.gather(tf.constant(ITEMS), rows)
+        session.run(v1.global_variables_initializer())
+        builder = v1.saved_model.Builder(directory)
+        builder.add_meta_graph_and_variables(
+            session,
+            ["serve"],
+            {"serving_default": v1.saved_model.predict_signature_def({"user_id": user}, {"scores": scores, "ids": ids})},
+            assets_collection=v1.get_collection(v1.GraphKeys.ASSET_FILEPATHS),
+            main_op=filled,
+        )
+        builder.save()
+    return string_cases("user_id")
+
+
+@model
+def ids_by_table(directory):
+    """Ids by tables from row numbers: int32 and int64 keys, and a table that lacks some rows."""
+    module = tf.Module()
+    module.candidates = tf.Variable(randoms(len(ITEMS), 8))
+
+    def table(keys, values, default):
+        initializer = tf.lookup.KeyValueTensorInitializer(keys, values)
+        return tf.lookup.StaticHashTable(initializer, default)
+
+    turned = list(range(len(ITEMS)))[::-1]
+    module.names = table(tf.constant(turned, tf.int32), tf.constant(ITEMS), "none")
+    module.numbers = table(tf.constant(turned, tf.int64), tf.constant([row * 10 for row in turned], tf.int64), -1)
+    module.some = table(tf.constant(turned[::2], tf.int32), tf.constant(ITEMS[::2]), "none")
+
+    def signature(lookup):
+        @tf.function(input_signature=[spec(tf.float32, None, 8, name="query")])
+        def serve(query):
+            scores, rows = tf.math.top_k(tf.matmul(query, module.candidates, transpose_b=True), 6)
+            return {"scores": scores, "ids": lookup(rows)}
+
+        return serve
+
+    module.serve = signature(module.names.lookup)
+    module.serve_numbers = signature(lambda rows: module.numbers.lookup(tf.cast(rows, tf.int64)))
+    module.serve_some = signature(module.some.lookup)
+    signatures = {"serving_default": module.serve, "numbers": module.serve_numbers, "some": module.serve_some}
+    tf.saved_model.save(module, directory, signatures=signatures)
+    queries = [("batch", {"query": randoms(5, 8).tolist()}), ("one", {"query": randoms(1, 8).tolist()})]
+    return [(*case, name) for name in signatures for case in queries]
+
+
+@model
+def sparse_features(directory):
+    """VarLen features of tf.Examples through safe_embedding_lookup_sparse, weighted and not."""
+    module = tf.Module()
+    module.table = tf.Variable(randoms(50, 4))
+    features = {
+        "ids": tf.io.VarLenFeature(tf.int64),
+        "weights": tf.io.VarLenFeature(tf.float32),
+        "tags": tf.io.VarLenFeature(tf.string),
+    }
+
+    @tf.function(input_signature=[spec(tf.string, None, name="examples")])
+    def serve(examples):
+        parsed = tf.io.parse_example(examples, features)
+        ids, weights, tags = parsed["ids"], parsed["weights"], parsed["tags"]
+        hashed = tf.SparseTensor(tags.indices, tf.strings.to_hash_bucket_fast(tags.values, 50), tags.dense_shape)
+        answers = {"tags": tf.sparse.to_dense(tags, default_value="-")}
+        for combiner in ("mean", "sum", "sqrtn"):
+            def pooled(sparse, weights=None, default=None):
+                return tf.nn.safe_embedding_lookup_sparse(module.table, sparse, weights, combiner, default)
+
+            answers[combiner] = pooled(ids)
+            answers[combiner + "_weighted"] = pooled(ids, weights)
+            answers[combiner + "_tags"] = pooled(hashed, default=7)
+        return answers
+
+    module.serve = serve
+    tf.saved_model.save(module, directory, signatures=serve)
+
+    def example(ids, weights, tags):
+        lists = {
+            "ids": tf.train.Feature(int64_list=tf.train.Int64List(value=ids)),
+            "weights": tf.train.Feature(float_list=tf.train.FloatList(value=weights)),
+            "tags": tf.train.Feature(bytes_list=tf.train.BytesList(value=[tag.encode() for tag in tags])),
+        }
+        full = {name: feature for name, feature in lists.items() if feature.ByteSize() > 2}
+        return tf.train.Example(features=tf.train.Features(feature=full)).SerializeToString()
+
+    full = example([3, 7, 7], [0.5, 1.5, 2.0], ["a", "b"])
+    empty = example([], [], [])
+    pruned = example([-1, 9, 11], [1.0, 0.0, -2.0], ["only"])
+    long = example(list(range(20)), [0.25] * 20, [f"t{i}" for i in range(12)])
+    batches = [[full], [empty], [pruned], [long], [empty, full, empty], [long, pruned, full, empty], [empty, empty]]
+    cases = [("examples", {"examples": batch}) for batch in batches]
+    return [*cases, ("error", {"examples": [example([50], [1.0], [])]})]
+
+
 # --- recording -------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ export const ANSWER_FOLDERS: readonly string[] = [
   "test/data/savedmodels",
   "test/data/operations",
   "../shared/savedmodels",
+  "../shared/savedmodels-more",
 ];
 
 /** A value of a recorded tensor: nested lists by row. */

@@ -13,6 +13,7 @@ export { canonicalScore, widenQueries } from "./canonical-score.ts";
 export type { WideQuery } from "./canonical-score.ts";
 export { createAccelerator } from "./create-accelerator.ts";
 export type { OpenedAccelerator } from "./create-accelerator.ts";
+export { codeBytesOf } from "./cpu/code-bytes.ts";
 export { surveyCpu } from "./cpu/cpu-survey.ts";
 export type { CpuSurvey } from "./cpu/cpu-survey.ts";
 export { createRowChecks } from "./cpu/row-checks.ts";

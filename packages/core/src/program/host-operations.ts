@@ -32,6 +32,7 @@ import { segmentOperations } from "./operations/segments.ts";
 import { selectionOperations } from "./operations/selection.ts";
 import { shapeOperations } from "./operations/shape.ts";
 import { slicingOperations } from "./operations/slicing.ts";
+import { sparseOperations } from "./operations/sparse.ts";
 import { textOperations } from "./operations/text.ts";
 import { textNumberOperations } from "./operations/text-number.ts";
 import { tokenOperations } from "./operations/tokens.ts";
@@ -60,6 +61,7 @@ const THEMES: readonly HostOperations[] = [
   selectionOperations,
   shapeOperations,
   slicingOperations,
+  sparseOperations,
   textOperations,
   textNumberOperations,
   tokenOperations,

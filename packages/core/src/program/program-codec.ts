@@ -108,9 +108,9 @@ function vocabularyReader(blobs: BlobReader): HeaderReader<Vocabulary> {
   return (from) => {
     const keys = read(from, "keys", tensorReader(blobs));
     const values = read(from, "values", tensorReader(blobs));
-    const isKeyed = keys.dtype === "string" || keys.dtype === "int64";
+    const isKeyed = keys.dtype === "string" || keys.dtype === "int64" || keys.dtype === "int32";
     if (!isKeyed || keys.data.length !== values.data.length) {
-      throw refuse(from, "string or int64 keys with one value each");
+      throw refuse(from, "string, int32 or int64 keys with one value each");
     }
     return { name: read(from, "name", text), keys, values };
   };

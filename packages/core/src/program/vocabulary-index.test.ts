@@ -47,3 +47,22 @@ test("an index of integers answers as a Map; of equal keys the first counts", ()
     }),
   );
 });
+
+test("an index of int32 keys answers int32 keys as a Map, and refuses int64 ones", () => {
+  const id = fc.oneof(fc.integer({ min: -3, max: 3 }), fc.integer());
+  const idsOf = (ids: readonly number[]): Tensor =>
+    tensorOf("int32", [ids.length], Int32Array.from(ids));
+
+  fc.assert(
+    fc.property(fc.array(id), fc.array(id), (keys, asked) => {
+      const twin = new Map(keys.map((key, at) => [key, at] as const).toReversed());
+
+      const positions = positionsIn(idsOf(keys), idsOf([...asked, ...keys]));
+
+      expect(positions).toEqual([...asked, ...keys].map((key) => twin.get(key) ?? -1));
+    }),
+  );
+  expect(() => positionsIn(idsOf([1]), tensorOf("int64", [1], BigInt64Array.of(1n)))).toThrow(
+    /Key must be type int32 but got int64/,
+  );
+});

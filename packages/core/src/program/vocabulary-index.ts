@@ -31,11 +31,7 @@ export function indexVocabularies(vocabularies: readonly Vocabulary[]): Vocabula
 
 function indexOf(vocabulary: Vocabulary): VocabularyIndex {
   const { keys, name } = vocabulary;
-  if (keys.dtype !== "string" && keys.dtype !== "int64") {
-    throw new WinnowError("UNIMPLEMENTED", `Vocabulary ${name} has ${keys.dtype} keys`);
-  }
-  const { find, repeated } =
-    keys.dtype === "string" ? stringFinder(keys.data) : integerFinder(keys.data);
+  const { find, repeated } = finderOf(vocabulary);
   return {
     vocabulary,
     repeated,
@@ -47,6 +43,24 @@ function indexOf(vocabulary: Vocabulary): VocabularyIndex {
       return find(asked);
     },
   };
+}
+
+function finderOf({ keys, name }: Vocabulary): Finder {
+  if (keys.dtype === "string") return stringFinder(keys.data);
+  if (keys.dtype === "int64") return integerFinder(keys.data);
+  if (keys.dtype !== "int32") {
+    throw new WinnowError("UNIMPLEMENTED", `Vocabulary ${name} has ${keys.dtype} keys`);
+  }
+  const { find, repeated } = integerFinder(widened(keys.data));
+  return { find: (asked) => find(widenedKeys(asked)), repeated };
+}
+
+function widened(keys: Int32Array): BigInt64Array {
+  return BigInt64Array.from(keys, BigInt);
+}
+
+function widenedKeys({ data, shape }: Tensor): Tensor {
+  return { dtype: "int64", shape, data: widened(data as Int32Array) };
 }
 
 interface Finder {

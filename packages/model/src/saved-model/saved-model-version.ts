@@ -11,14 +11,14 @@ import type {
   WarmUpRequest,
 } from "@winnow/core";
 import type { BoundFile, ModelVersion, PartitionReader } from "../model-version.ts";
+import { noSignature } from "./graph/callable-functions.ts";
 import { openGraphSources } from "./graph/graph-sources.ts";
 import type { GraphSources } from "./graph/graph-sources.ts";
-import { readServingGraph } from "./graph/meta-graph.ts";
+import { INITIALISER_SIGNATURE, readServingGraph } from "./graph/meta-graph.ts";
 import type { SignatureDefinition } from "./graph/meta-graph.ts";
 import { lowerSignature } from "./graph/signature-graph.ts";
 import { initialiserProgram, writeProgram } from "./graph/signature-program.ts";
 import type { SharedParts } from "./graph/signature-program.ts";
-import { INITIALISER_SIGNATURE } from "./graph/table-contents.ts";
 import { TableRegistry } from "./graph/table-registry.ts";
 import { checkVocabularies } from "./graph/vocabulary-reach.ts";
 import type { StoredTable } from "./partitions/stored-table.ts";
@@ -48,6 +48,7 @@ interface ReadProgram {
 
 function readProgram(files: VersionFiles): ReadProgram {
   const meta = readServingGraph(files.graphBytes, GRAPH_FILE);
+  if (meta.signatures.every(isInitialiser)) throw noSignature(meta, GRAPH_FILE);
   const sources = within(`Cannot read ${GRAPH_FILE}`, () => openGraphSources(files, meta));
   const registry = new TableRegistry(files);
   const graphs = meta.signatures.map((signature) =>

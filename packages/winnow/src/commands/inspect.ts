@@ -1,6 +1,7 @@
 // `winnow inspect`: what a model directory holds and what serving it takes, read without loading a
 // row: signatures, tables, partitions, and the bytes each of N workers would hold.
 
+import { codeBytesOf } from "@winnow/accelerator";
 import { partitionNames, place, replicationOf } from "@winnow/cluster";
 import {
   type ModelProgram,
@@ -8,6 +9,7 @@ import {
   type Step,
   type ErrorCode,
   type TableSpec,
+  rowRangeOf,
   toWinnowError,
   uncutTableText,
   workerId,
@@ -142,8 +144,17 @@ function tableReport(version: ModelVersion, table: TableSpec, index: number): Ta
     rows: table.rows,
     dim: table.dim,
     partitions: table.partitions,
-    bytes: sum(partitionsOf(table).map((partition) => version.partitionBytes(index, partition))),
+    bytes: sum(partitionsOf(table).map((partition) => residentBytes(version, index, partition))),
   };
+}
+
+/** Bytes that a replica takes of a worker on a CPU: rows, ids and keys, and the codes of a search. */
+function residentBytes(version: ModelVersion, index: number, partition: number): number {
+  const stored = version.partitionBytes(index, partition);
+  const table = version.program.tables[index]!;
+  if (table.kind !== "candidate") return stored;
+  const { firstRow, endRow } = rowRangeOf(partition, table);
+  return stored + codeBytesOf(endRow - firstRow, table.dim);
 }
 
 function keysText(table: TableSpec): string {
@@ -169,7 +180,7 @@ function workerLoads(
       replication: replicationOf(model, asked),
     });
     for (const [partition, replicas] of owners.entries()) {
-      const bytes = version.partitionBytes(index, partition);
+      const bytes = residentBytes(version, index, partition);
       for (const id of replicas) {
         const load = loads.get(id)!;
         load.partitions += 1;

@@ -30,8 +30,36 @@ export async function predict(command: PredictCommand): Promise<PredictAnswer> {
   const url = predictUrl(command);
   const response = await post(url, requestBody(command));
   const text = await response.text();
-  if (!response.ok) throw new WinnowError(codeOf(response), errorText(text, response.status));
+  if (!response.ok) {
+    const fault = errorText(text, response.status);
+    const why = response.status === 404 ? await failuresOf(command) : [];
+    throw new WinnowError(codeOf(response), [fault, ...why].join("\n"));
+  }
   return { text, version: response.headers.get("x-winnow-model-version") ?? undefined };
+}
+
+/** Why versions of the model are not served, as its status tells; nothing where it does not. */
+async function failuresOf({ url, model }: PredictCommand): Promise<string[]> {
+  try {
+    const response = await fetch(modelUrl({ url, model }));
+    const { model_version_status: versions = [] } = (await response.json()) as ModelStatus;
+    return versions.flatMap(({ version, status }) => {
+      const { error_code: code, error_message: message } = status ?? {};
+      if (message === undefined || message === "") return [];
+      return [`Version ${version} cannot be served: ${code}: ${message}`];
+    });
+  } catch {
+    // The answer to the request itself is told in any case.
+    return [];
+  }
+}
+
+/** The parts of `GET /v1/models/NAME` that tell of failures. */
+interface ModelStatus {
+  readonly model_version_status?: readonly {
+    readonly version: string;
+    readonly status?: { readonly error_code?: string; readonly error_message?: string };
+  }[];
 }
 
 /** The code that a router's status stands for; several codes share some statuses. */
@@ -56,9 +84,13 @@ export function curlLine(command: PredictCommand): string {
   return `curl -d '${body}' ${predictUrl(command)}`;
 }
 
-function predictUrl({ url, model, version }: PredictCommand): string {
-  const pinned = version === undefined ? "" : `/versions/${version}`;
-  return `${url.replace(/\/+$/, "")}/v1/models/${encodeURIComponent(model)}${pinned}:predict`;
+function modelUrl({ url, model }: Pick<PredictCommand, "url" | "model">): string {
+  return `${url.replace(/\/+$/, "")}/v1/models/${encodeURIComponent(model)}`;
+}
+
+function predictUrl(command: PredictCommand): string {
+  const pinned = command.version === undefined ? "" : `/versions/${command.version}`;
+  return `${modelUrl(command)}${pinned}:predict`;
 }
 
 function requestBody({ json, signature, k, exclude }: PredictCommand): string {

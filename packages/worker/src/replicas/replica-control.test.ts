@@ -207,7 +207,7 @@ describe("replica control", () => {
 
   test("a failed version is tried maxLoadRetries times, and again when its files change", async () => {
     const cluster = new FakeCluster();
-    cluster.plan.failures.set("/m/1", new WinnowError("UNIMPLEMENTED", "op Frobnicate"));
+    cluster.plan.failures.set("/m/1", new WinnowError("DATA_LOSS", "the index is cut short"));
     cluster.setVersions({ 1: [fakeTable("movies", 2)] });
     const worker = cluster.add("w0");
 
@@ -218,6 +218,24 @@ describe("replica control", () => {
     cluster.plan.failures.clear();
     cluster.setVersions({ 1: [fakeTable("movies", 2)] }, "mended");
     await cluster.run(200);
+    expect(worker.announcement().versions[0]?.state).toBe("ready");
+  });
+
+  test("a version that needs what is not implemented is tried once, until its files change", async () => {
+    const cluster = new FakeCluster({ maxLoadRetries: 5 });
+    cluster.plan.failures.set("/m/1", new WinnowError("UNIMPLEMENTED", "operation Frobnicate"));
+    cluster.setVersions({ 1: [fakeTable("movies", 2)] });
+    const worker = cluster.add("w0");
+
+    await cluster.run(60_000);
+    const tried = [...worker.compute.requests];
+    const [failed] = worker.announcement().versions;
+    cluster.plan.failures.clear();
+    cluster.setVersions({ 1: [fakeTable("movies", 2)] }, "mended");
+    await cluster.run(200);
+
+    expect(tried).toEqual(["open /m/1"]);
+    expect(failed).toMatchObject({ state: "failed", error: { code: "UNIMPLEMENTED" } });
     expect(worker.announcement().versions[0]?.state).toBe("ready");
   });
 

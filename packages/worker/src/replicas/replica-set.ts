@@ -376,7 +376,10 @@ function troubleAfter(
   { nowMs, settings }: { readonly nowMs: number; readonly settings: RetrySettings },
 ): Trouble {
   const attempts = (held.trouble?.attempts ?? 0) + 1;
-  const isBeyond = attempts > settings.maxLoadRetries && error.code !== "RESOURCE_EXHAUSTED";
+  // What is not implemented stays so until the files change.
+  const isHopeless = error.code === "UNIMPLEMENTED";
+  const isTriedOut = attempts > settings.maxLoadRetries && error.code !== "RESOURCE_EXHAUSTED";
+  const isBeyond = isHopeless || isTriedOut;
   // Retried for ever: an assignment that was complete (it may serve), and memory (it may become free).
   const isLast = isBeyond && held.standing.kind !== "complete";
   return {

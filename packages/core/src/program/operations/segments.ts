@@ -53,6 +53,7 @@ export const segmentOperations: HostOperations = {
   UnsortedSegmentProd: unsorted(product),
   UnsortedSegmentMax: unsorted(largest),
   UnsortedSegmentMin: unsorted(smallest),
+  SegmentSum: (call) => [sortedSum(call)],
   SparseSegmentSum: sparse(() => 1),
   SparseSegmentMean: sparse((count) => count),
   SparseSegmentSqrtN: sparse(Math.sqrt),
@@ -87,6 +88,23 @@ function unsorted(reducer: SegmentReducer): HostOperation {
     const width = elementCount(shape.slice(1));
     return [reduced({ data, segments, width }, shape, reducer)];
   };
+}
+
+/** Rows of `data` by segment, which ascend from 0; a segment that is left out is zero. */
+function sortedSum(call: HostCall): Tensor {
+  const data = numericAt(call, 0);
+  if (data.dtype === "bool") throw wrongDtype(call, data);
+  const segments = integersAt(call, 1);
+  if (numericAt(call, 1).shape.length !== 1) throw invalid("segment_ids should be a vector.");
+  if (data.shape.length === 0 || data.shape[0] !== segments.length) {
+    const sizes = `Got ${segments.length} segment ids and data of shape [${data.shape.join(",")}]`;
+    throw invalid(`segment_ids should be the same size as dimension 0 of input. ${sizes}`);
+  }
+  if (segments.some((segment, at) => segment < (segments[at - 1] ?? 0))) {
+    throw invalid("segment ids are not increasing");
+  }
+  const shape = [(segments.at(-1) ?? -1) + 1, ...data.shape.slice(1)];
+  return reduced({ data, segments, width: elementCount(shape.slice(1)) }, shape, sum);
 }
 
 /** Rows of `data` by index, summed by ascending segment and divided by `divisorOf` their count. */

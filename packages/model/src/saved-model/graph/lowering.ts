@@ -15,6 +15,8 @@ import type { Handler, Lowering, Visit } from "./lowered-nodes.ts";
 import { constantValue } from "./graph-value.ts";
 import type { GraphValue } from "./graph-value.ts";
 import { visitLoop } from "./loops.ts";
+import { visitIdentifierLookup } from "./identifier-lookup.ts";
+import { inLaterWords, visitReference } from "./reference-variables.ts";
 import { visitTopK } from "./retrieval.ts";
 import { visitNarrow } from "./narrow-values.ts";
 import { storedTogether } from "./stored-together.ts";
@@ -25,6 +27,7 @@ import { LIST_HANDLERS } from "./tensor-lists.ts";
 
 const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ["ReadVariableOp", readVariable],
+  ["LookupTableFindV2", visitIdentifierLookup],
   ["LookupTableSizeV2", tableSize],
   ["ResourceGather", visitGather],
   ["Gather", visitGather],
@@ -49,12 +52,13 @@ const FOLDED_ELEMENTS_MAX = 2 ** 24;
 
 /** Visits one node of the flat graph; see `NodeVisitor`. */
 export function visitNode(lowering: Lowering, visit: Visit): readonly GraphValue[] {
-  return visitNarrow(visit, (widened) => visitWide(lowering, widened));
+  return visitNarrow(inLaterWords(visit), (widened) => visitWide(lowering, widened));
 }
 
 function visitWide(lowering: Lowering, visit: Visit): readonly GraphValue[] {
   const { node, inputs } = visit;
   return (
+    visitReference(lowering, visit) ??
     visitSource(node, inputs) ??
     HANDLERS.get(node.op)?.(lowering, visit) ??
     visitDataset(lowering, visit) ??

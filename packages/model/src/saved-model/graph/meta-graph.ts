@@ -4,6 +4,8 @@
 import { WinnowError } from "@winnow/core";
 import type { ProtobufReader } from "@winnow/core";
 import { messageReader } from "../message.ts";
+import { readCollection } from "./graph-collections.ts";
+import type { Collection } from "./graph-collections.ts";
 import { readGraph, readOperations } from "./graph-definition.ts";
 import type { GraphDefinition, OperationDefinition } from "./graph-definition.ts";
 import { readShape } from "./tensor-proto.ts";
@@ -35,11 +37,21 @@ export interface MetaGraph {
   readonly signatures: readonly SignatureDefinition[];
   /** Node that restores all variables; empty when the model has none. */
   readonly restoreNode: string;
+  /** Node that a loader runs once to fill tables; empty when the model has none. */
+  readonly initialiserNode: string;
   /** File name within `assets/` by the graph tensor that stands for it. */
   readonly assets: ReadonlyMap<string, string>;
   /** The SavedObjectGraph, unread. */
   readonly objectGraph: Uint8Array | undefined;
 }
+
+/** Name of the signature that fills tables. */
+export const INITIALISER_SIGNATURE = "__saved_model_init_op";
+
+/** Collections that name the node which fills tables, in the loader's order. */
+const INITIALISER_COLLECTIONS: readonly string[] = ["saved_model_main_op", "legacy_init_op"];
+/** Asset files of exports that have no `asset_file_def`. */
+const ASSETS_COLLECTION = "saved_model_assets";
 
 /** Tag of the graph that is meant for serving. */
 const SERVING_TAG = "serve";
@@ -72,30 +84,62 @@ function readTags(reader: ProtobufReader): string[] {
   return tags;
 }
 
+/** What is read of a MetaInfoDef. */
+type GraphInfo = Pick<MetaGraph, "operations" | "tensorflowVersion">;
+
+const NO_INFO: GraphInfo = { operations: new Map(), tensorflowVersion: "" };
+
+function readInfo(info: ProtobufReader): GraphInfo {
+  let { operations, tensorflowVersion } = NO_INFO;
+  while (info.next()) {
+    if (info.field === 2) operations = readOperations(info.message());
+    else if (info.field === 5) tensorflowVersion = info.text();
+  }
+  return { operations, tensorflowVersion };
+}
+
 function readMetaGraph(reader: ProtobufReader, tags: readonly string[]): MetaGraph {
   let graph: GraphDefinition = { nodes: new Map(), functions: new Map() };
-  let operations = new Map<string, OperationDefinition>();
-  let tensorflowVersion = "";
+  let { operations, tensorflowVersion } = NO_INFO;
   let restoreNode = "";
   let objectGraph: Uint8Array | undefined;
   const signatures: SignatureDefinition[] = [];
   const assets = new Map<string, string>();
+  const collections = new Map<string, Collection>();
   while (reader.next()) {
-    if (reader.field === 1) {
-      const info = reader.message();
-      while (info.next()) {
-        if (info.field === 2) operations = readOperations(info.message());
-        else if (info.field === 5) tensorflowVersion = info.text();
-      }
-    } else if (reader.field === 2) graph = readGraph(reader.message());
+    if (reader.field === 1) ({ operations, tensorflowVersion } = readInfo(reader.message()));
+    else if (reader.field === 2) graph = readGraph(reader.message());
     else if (reader.field === 3) restoreNode = readRestoreNode(reader.message());
+    else if (reader.field === 4) readCollection(reader, collections);
     else if (reader.field === 5) signatures.push(readSignature(reader));
     else if (reader.field === 6) readAsset(reader.message(), assets);
     else if (reader.field === 7) objectGraph = reader.view();
   }
   signatures.sort(byName);
+  if (assets.size === 0) readAssetCollection(collections, assets);
+  const initialiserNode = initialiserOf(signatures, collections);
   const parts = { graph, operations, signatures, assets, objectGraph };
-  return { tags, tensorflowVersion, restoreNode, ...parts };
+  return { tags, tensorflowVersion, restoreNode, initialiserNode, ...parts };
+}
+
+function readAssetCollection(
+  collections: ReadonlyMap<string, Collection>,
+  into: Map<string, string>,
+): void {
+  for (const message of collections.get(ASSETS_COLLECTION)?.messages ?? []) {
+    readAsset(message, into);
+  }
+}
+
+/** The node that TensorFlow's loader runs: named by a signature, or by a collection of TensorFlow 1. */
+function initialiserOf(
+  signatures: readonly SignatureDefinition[],
+  collections: ReadonlyMap<string, Collection>,
+): string {
+  const signature = signatures.find(({ name }) => name === INITIALISER_SIGNATURE);
+  const named = INITIALISER_COLLECTIONS.flatMap((name) => collections.get(name)?.nodes ?? []);
+  const tensor = signature?.outputs[0]?.graphTensor ?? named[0] ?? "";
+  return tensor.replace(/:\d+$/, "");
 }
 
 function byName(a: { readonly name: string }, b: { readonly name: string }): number {

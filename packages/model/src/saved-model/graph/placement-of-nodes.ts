@@ -10,9 +10,10 @@
 // A node's turn is the number of dense parts on the longest path to it, so steps cannot wait for
 // each other in a circle.
 
-import { WinnowError, isHostOperation } from "@winnow/core";
+import { isHostOperation } from "@winnow/core";
 import { dependenciesOf } from "./graph-value.ts";
 import type { GraphValue, LoweredNode, OperationNode } from "./graph-value.ts";
+import { MissingOperations, unsupported } from "./missing-operations.ts";
 import { refuseNarrow } from "./narrow-values.ts";
 import { refusalOfTranslation } from "./onnx/dense-translation.ts";
 
@@ -32,11 +33,12 @@ const FLOATS: ReadonlySet<string> = new Set(["float32", "float64"]);
  */
 const CHEAP: ReadonlySet<string> = new Set(["Cast", "Shape", "Size", "Reshape", "ExpandDims"]);
 
-/** Places nodes that stand in order. @throws WinnowError UNIMPLEMENTED naming operation and node */
+/** Places nodes that stand in order. @throws WinnowError UNIMPLEMENTED naming all that cannot run */
 export function placeNodes(nodes: readonly LoweredNode[]): ReadonlyMap<LoweredNode, NodePlace> {
   const places = new Map<LoweredNode, NodePlace>();
+  const missing = new MissingOperations();
   for (const node of nodes) {
-    const side = node.kind === "operation" ? sideOf(node, places) : "remote";
+    const side = node.kind === "operation" ? sideOf(node, places, missing) : "remote";
     let turn = side === "dense" ? 1 : 0;
     for (const { producer } of dependenciesOf(node)) {
       const place = producer === undefined ? undefined : places.get(producer);
@@ -46,17 +48,19 @@ export function placeNodes(nodes: readonly LoweredNode[]): ReadonlyMap<LoweredNo
     }
     places.set(node, { side, turn });
   }
+  missing.refuse(nodes);
   return places;
 }
 
 function sideOf(
   node: OperationNode,
   places: ReadonlyMap<LoweredNode, NodePlace>,
+  missing: MissingOperations,
 ): Exclude<Side, "remote"> {
   refuseNarrow(node);
   const canHost = isHostOperation(node.op);
   const refusal = isNumeric(node) ? refusalOfTranslation(node) : unsupported(node);
-  if (refusal !== undefined && !canHost) throw refusal;
+  if (refusal !== undefined && !canHost) missing.add(node, refusal);
   if (refusal !== undefined || !canHost) return canHost ? "host" : "dense";
   return preferredSide(node, places);
 }
@@ -94,10 +98,6 @@ function isSearchResult(value: GraphValue, places: ReadonlyMap<LoweredNode, Node
   const { producer } = value;
   if (producer?.kind === "topK") return true;
   return producer !== undefined && places.get(producer)?.side === "host";
-}
-
-function unsupported({ op, name }: OperationNode): WinnowError {
-  return new WinnowError("UNIMPLEMENTED", `operation ${op} (node ${name}) is not supported`);
 }
 
 function isNumeric(node: OperationNode): boolean {

@@ -1,8 +1,7 @@
 // Nodes that every walk treats alike: constants, handles of variables and tables, and nodes that
-// pass their input through. Graphs of TensorFlow 1 keep variables in nodes of their own, which are
-// refused by name.
+// pass their input through. A reference variable of TensorFlow 1 is a handle too: what reads it
+// directly, without a ReadVariableOp between, is lowering's to know (`reference-variables.ts`).
 
-import { WinnowError } from "@winnow/core";
 import { graphDtypeOf } from "./graph-dtype.ts";
 import { constantValue, narrowValue } from "./graph-value.ts";
 import type { GraphValue, Resource } from "./graph-value.ts";
@@ -16,6 +15,7 @@ const ALIASES: ReadonlySet<string> = new Set([
   "Snapshot",
   "PlaceholderWithDefault",
   "EnsureShape",
+  "RefIdentity",
 ]);
 
 const TABLES: ReadonlySet<string> = new Set([
@@ -26,15 +26,7 @@ const TABLES: ReadonlySet<string> = new Set([
   "AnonymousHashTable",
 ]);
 
-/** Variables of graphs that TensorFlow 1 wrote. */
-const OLD_VARIABLES: ReadonlySet<string> = new Set([
-  "Variable",
-  "VariableV2",
-  "RefEnter",
-  "RefSwitch",
-  "RefIdentity",
-  "TemporaryVariable",
-]);
+const VARIABLES: ReadonlySet<string> = new Set(["VarHandleOp", "VariableV2", "Variable"]);
 
 /** The outputs of a constant, handle or pass-through node; `undefined` for any other. */
 export function visitSource(
@@ -44,14 +36,10 @@ export function visitSource(
   if (node.op === "Const") return [constantOf(node)];
   if (ALIASES.has(node.op)) return inputs;
   if (node.op === "NoOp" || node.op === "ControlTrigger") return [];
-  if (node.op === "VarHandleOp") {
+  if (VARIABLES.has(node.op)) {
     return [handleOf({ kind: "variable", name: sharedNameOf(node) })];
   }
   if (TABLES.has(node.op)) return [tableHandleOf(node)];
-  if (OLD_VARIABLES.has(node.op)) {
-    const what = `node ${node.name} (${node.op}) is a variable of TensorFlow 1`;
-    throw new WinnowError("UNIMPLEMENTED", `${what}; export the model with TensorFlow 2`);
-  }
   return undefined;
 }
 

@@ -12,9 +12,6 @@ import type { MetaGraph } from "./meta-graph.ts";
 import type { OperationTable } from "./operation-table.ts";
 import { visitSource } from "./source-nodes.ts";
 
-/** Name of the signature that fills tables. */
-export const INITIALISER_SIGNATURE = "__saved_model_init_op";
-
 /** Where the entries of a table come from. */
 export type TableOrigin =
   | { readonly kind: "constants"; readonly keys: Tensor; readonly values: Tensor }
@@ -37,6 +34,7 @@ export class TableContents {
   readonly #files: VersionFiles;
   readonly #origins: ReadonlyMap<string, TableOrigin>;
   readonly #read = new Map<string, VocabularyIndex>();
+  readonly #byRow = new Map<string, Tensor | undefined>();
 
   constructor(files: VersionFiles, origins: ReadonlyMap<string, TableOrigin>) {
     this.#files = files;
@@ -82,6 +80,16 @@ export class TableContents {
   }
 
   /**
+   * A table's values for the keys 0 to `rows` - 1, one after another, where it holds all of these
+   * keys; the same tensor for the same question. @throws WinnowError DATA_LOSS as `distinct`
+   */
+  valuesByRow(name: string, rows: number): Tensor | undefined {
+    const question = `${rows} ${name}`;
+    if (!this.#byRow.has(question)) this.#byRow.set(question, byRow(this.distinct(name), rows));
+    return this.#byRow.get(question);
+  }
+
+  /**
    * The text file that fills a table, and how; `undefined` for a table that is filled otherwise.
    */
   textOf(name: string): TextVocabulary | undefined {
@@ -102,6 +110,34 @@ export class TableContents {
         };
     }
   }
+}
+
+/** Values of keys that count the rows; `undefined` where a key is missing or is no row number. */
+function byRow(index: VocabularyIndex, rows: number): Tensor | undefined {
+  const { keys, values } = index.vocabulary;
+  if (keys.data.length < rows || (keys.dtype !== "int32" && keys.dtype !== "int64")) {
+    return undefined;
+  }
+  const shape = [rows];
+  const asked: Tensor =
+    keys.dtype === "int32"
+      ? { dtype: "int32", shape, data: Int32Array.from({ length: rows }, (_, row) => row) }
+      : {
+          dtype: "int64",
+          shape,
+          data: BigInt64Array.from({ length: rows }, (_, row) => BigInt(row)),
+        };
+  const positions = index.positionsOf(asked);
+  return positions.includes(-1) ? undefined : valuesAt(values, positions);
+}
+
+/** Values that can be identifiers, at these positions; `undefined` for values of another type. */
+function valuesAt({ dtype, data }: Tensor, positions: Int32Array): Tensor | undefined {
+  const shape = [positions.length];
+  if (dtype === "string") return { dtype, shape, data: data.take(positions) };
+  if (dtype === "int32") return { dtype, shape, data: positions.map((at) => data[at]!) };
+  if (dtype !== "int64") return undefined;
+  return { dtype, shape, data: BigInt64Array.from(Array.from(positions, (at) => data[at]!)) };
 }
 
 function textAt(tensor: Tensor, position: number): string {
@@ -149,8 +185,7 @@ export function tableOrigins(
     const outputs = visitSource(node, inputs);
     return outputs ?? node.outputDtypes.map((dtype) => ({ dtype, shape: undefined }));
   };
-  const signature = meta.signatures.find(({ name }) => name === INITIALISER_SIGNATURE);
-  const start = signature?.outputs[0]?.graphTensor.replace(/:\d+$/, "") ?? "";
+  const start = meta.initialiserNode;
   if (meta.graph.nodes.has(start)) {
     new GraphWalk(meta.graph, operations, visit).valuesOf([`^${start}`], assetValues(meta));
   }

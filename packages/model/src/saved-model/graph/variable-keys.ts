@@ -15,6 +15,8 @@ import type { MetaGraph } from "./meta-graph.ts";
 import type { OperationTable } from "./operation-table.ts";
 import { visitSource } from "./source-nodes.ts";
 
+const ASSIGNMENTS: ReadonlySet<string> = new Set(["AssignVariableOp", "Assign"]);
+const IMPORTS: ReadonlySet<string> = new Set(["LookupTableImportV2", "LookupTableImport"]);
 const OBJECT_GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH";
 
 /** A tensor of the checkpoint, or a slice of one: a part of a partitioned variable. */
@@ -32,19 +34,18 @@ export interface RestoredState {
 export function restoredState(meta: MetaGraph, operations: OperationTable): RestoredState {
   const variables = new Map<string, RestoredTensor>();
   const tables = new Map<string, { keys: string; values: string }>();
+  const note = (op: string, name: string, [first, second]: readonly GraphValue[]): void => {
+    const [restored, values] = [tensorOf(first), tensorOf(second)];
+    if (restored === undefined) return;
+    if (ASSIGNMENTS.has(op)) variables.set(name, restored);
+    else if (IMPORTS.has(op) && values !== undefined) {
+      tables.set(name, { keys: restored.key, values: values.key });
+    }
+  };
   const visit = (node: GraphNode, inputs: readonly GraphValue[]): readonly GraphValue[] => {
-    const [target, first, second] = inputs;
+    const [target, ...given] = inputs;
     if (node.op === "RestoreV2") return restoredTensors(node, inputs);
-    if (node.op === "AssignVariableOp" && target?.resource !== undefined) {
-      const restored = tensorOf(first);
-      if (restored !== undefined) variables.set(target.resource.name, restored);
-    }
-    if (node.op === "LookupTableImportV2" && target?.resource !== undefined) {
-      const [keys, values] = [tensorOf(first), tensorOf(second)];
-      if (keys !== undefined && values !== undefined) {
-        tables.set(target.resource.name, { keys: keys.key, values: values.key });
-      }
-    }
+    if (target?.resource !== undefined) note(node.op, target.resource.name, given);
     return visitSource(node, inputs) ?? node.outputDtypes.map(unknownValue);
   };
   const restore = meta.restoreNode.replace(/:\d+$/, "");

@@ -1,6 +1,7 @@
 // Which TensorFlow operations run in a dense part, and their translation to ONNX (opset 17).
 
 import { WinnowError } from "@winnow/core";
+import { unsupported } from "../missing-operations.ts";
 import { arrangement } from "./arrangement.ts";
 import { blocks } from "./blocks.ts";
 import { convolution } from "./convolution.ts";
@@ -56,10 +57,7 @@ export function translate(
   names: readonly string[],
 ): readonly string[] {
   const translator = TRANSLATORS.get(operation.op);
-  if (translator === undefined) {
-    const what = `operation ${operation.op} (node ${operation.name})`;
-    throw new WinnowError("UNIMPLEMENTED", `${what} is not supported`);
-  }
+  if (translator === undefined) throw unsupported(operation);
   const outputs = translator(new Translation(model, operation, names));
   return typeof outputs === "string" ? [outputs] : outputs;
 }

@@ -1,0 +1,75 @@
+// One refusal tells everything that a signature lacks, and blames no operation for another.
+
+import { WinnowError } from "@winnow/core";
+import { describe, expect, test } from "vitest";
+import { Attributes } from "./attributes.ts";
+import type { GraphValue, OperationNode } from "./graph-value.ts";
+import { placeNodes } from "./placement-of-nodes.ts";
+
+const INPUT: GraphValue = { dtype: "float32", shape: [-1, 4] };
+
+function operation(op: string, name: string, inputs: readonly GraphValue[]): OperationNode {
+  const attributes = new Attributes(name, new Map());
+  const node: OperationNode = { kind: "operation", op, name, attributes, inputs, outputs: [] };
+  node.outputs = [{ dtype: "float32", shape: undefined, producer: node }];
+  return node;
+}
+
+function refusalOf(nodes: readonly OperationNode[]): WinnowError {
+  try {
+    placeNodes(nodes);
+  } catch (error) {
+    if (error instanceof WinnowError) return error;
+    throw error;
+  }
+  throw new Error("nothing was refused");
+}
+
+describe("a refusal of a signature", () => {
+  test("names each missing operation once, with its first node and how many more use it", () => {
+    const band = operation("Cholesky", "d/band", [INPUT]);
+    const conv = operation("Conv3D", "d/conv", [INPUT]);
+    const again = operation("Cholesky", "d/band_1", [conv.outputs[0]!]);
+
+    const refusal = refusalOf([band, conv, again]);
+
+    expect(refusal.code).toBe("UNIMPLEMENTED");
+    expect(refusal.message).toBe(
+      "2 operations are not supported: Cholesky (node d/band and 1 more), Conv3D (node d/conv)",
+    );
+  });
+
+  test("does not blame an operation whose input only a missing operation could give", () => {
+    const band = operation("Cholesky", "band", [INPUT]);
+    const softmax = operation("LogSoftmax", "softmax", [band.outputs[0]!]);
+    const product = operation("BatchMatMulV2", "product", [softmax.outputs[0]!, band.outputs[0]!]);
+
+    expect(refusalOf([band, softmax, product]).message).toBe(
+      "operation Cholesky (node band) is not supported",
+    );
+  });
+
+  test.each([
+    ["Scann>ScannSearchBatched", /BruteForce.*\n.*index_from_dataset.*\n.*saved_model\.save/],
+    ["EagerPyFunc", /py_function calls Python/],
+    ["RandomUniform", /training=False/],
+    ["NextIteration", /control flow v2/],
+    ["StatelessCase", /tf\.where/],
+  ])("tells the way round %s, once", (op, advice) => {
+    const nodes = ["a", "b"].map((name) => operation(op, name, [INPUT]));
+
+    const { message } = refusalOf(nodes);
+
+    expect(message).toMatch(advice);
+    expect(message.split(advice)).toHaveLength(2);
+  });
+
+  test("stays short where thousands of operations are missing", () => {
+    const nodes = Array.from({ length: 5000 }, (_, at) => operation(`Op${at}`, `n${at}`, [INPUT]));
+
+    const { message } = refusalOf(nodes);
+
+    expect(message).toMatch(/^5000 operations are not supported: Op0 .* and 4980 more$/);
+    expect(message.length).toBeLessThan(2000);
+  });
+});
