@@ -416,7 +416,8 @@ export class SimulatedVersion implements ModelVersion {
         const { content, flaw } = this.#files();
         content.stored[tensor]!.pieces[0]!.region.read(offset, target);
         if (tensor === ITEM_ROWS) spoil(target, { end: offset + target.length === size, flaw });
-        if (this.#copy.misread()) misread(target, tensor);
+        const isHead = tensor === ITEM_IDS && offset < content.size.items + CHECKSUM_BYTES;
+        if (this.#copy.misread() && !isHead) misread(target, tensor);
       },
     };
   }
@@ -445,9 +446,12 @@ function spoil(
   if (flaw === "flipped") raise(target, at);
 }
 
-/** What a disk gives that errs: another value in the first row, other letters in the first id. */
+/** Of the lengths of strings, of one byte each here, which stand before the strings. */
+const CHECKSUM_BYTES = 4;
+
+/** What a disk gives that errs: another value in the first row, another digit in the last id. */
 function misread(target: Uint8Array, tensor: number): void {
-  if (tensor === ITEM_IDS) target[0]! ^= 1;
+  if (tensor === ITEM_IDS) target[target.length - 1]! ^= 1;
   else raise(target, 0);
 }
 
