@@ -21,6 +21,11 @@ export interface TensorOutline {
 export class MisfitError extends Error {}
 
 const RANK_MAX = 254;
+/**
+ * Product of the other sizes of a shape that holds no values. Nothing is allocated for them, but
+ * operations may count along every axis; rows of such lengths come in no real request.
+ */
+const EMPTY_SIZES_MAX = 2 ** 24;
 
 /** Reads everything but values. @throws MisfitError, WinnowError INVALID_ARGUMENT */
 export function outlineOf(proto: Uint8Array): TensorOutline {
@@ -34,7 +39,8 @@ export function outlineOf(proto: Uint8Array): TensorOutline {
     else if (reader.field === 4) content = reader.view();
   }
   const count = elementCount(shape);
-  if (!Number.isSafeInteger(count)) throw new MisfitError("its shape is too large");
+  const isVast = count === 0 && elementCount(shape.filter((size) => size > 0)) > EMPTY_SIZES_MAX;
+  if (isVast || !Number.isSafeInteger(count)) throw new MisfitError("its shape is too large");
   return { proto, dataType, shape, count, content: content?.length === 0 ? undefined : content };
 }
 

@@ -168,6 +168,11 @@ describe("what is no tensor for the input is refused", () => {
       "tensor parsing error: x: its rank is unknown",
     ],
     [
+      "vast sizes beside one of 0",
+      { dtype: "DT_INT32", tensor_shape: shapeOf(1, 2 ** 30, 0) },
+      "tensor parsing error: x: its shape is too large",
+    ],
+    [
       "more values than can be counted",
       { dtype: "DT_INT32", tensor_shape: shapeOf(2 ** 40, 2 ** 40) },
       "tensor parsing error: x: its shape is too large",
