@@ -41,6 +41,13 @@ interface Question {
   readonly signature: SignatureProgram;
 }
 
+/** Whether each input has one value per instance; others can be asked in the column format alone. */
+function hasRows({ signature, recorded }: Question): boolean {
+  const columns = signature.inputs.map(({ name }) => recorded.inputs[name]);
+  const lengths = columns.map((column) => (Array.isArray(column) ? column.length : undefined));
+  return lengths.every((length) => length !== undefined && length === lengths[0]);
+}
+
 /** Row format: one object (or bare value) per instance. */
 function rowBody({ signature, recorded }: Question): string {
   const columns = signature.inputs.map(({ name, dtype }) => {
@@ -125,8 +132,9 @@ async function post(url: string, model: string, body: string): Promise<HttpAnswe
 
 async function caseFault(url: string, question: Question): Promise<string | undefined> {
   const { model, recorded, signature } = question;
-  let answer = await post(url, model.name, rowBody(question));
-  if (answer.body.includes("has no shape information")) {
+  const body = hasRows(question) ? rowBody(question) : columnBody(question);
+  let answer = await post(url, model.name, body);
+  if (/has no shape information|has inconsistent batch size/.test(answer.body.toString("latin1"))) {
     answer = await post(url, model.name, columnBody(question));
   }
   const text = answer.body.toString("utf8");
@@ -134,7 +142,7 @@ async function caseFault(url: string, question: Question): Promise<string | unde
     return answer.status === 400 ? undefined : `status ${answer.status}, not 400: ${text}`;
   }
   if (answer.status !== 200) return `status ${answer.status}: ${text}`;
-  const key = `${model.name} ${rowBody(question)}`;
+  const key = `${model.name} ${body}`;
   const first = firstBodies.get(key);
   if (first === undefined) firstBodies.set(key, answer.body);
   else if (!first.equals(answer.body)) return "other bytes than the first cluster sent";

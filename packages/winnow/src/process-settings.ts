@@ -12,7 +12,7 @@ export function processEnvironment(log: Logger): Environment {
 }
 
 /** The time of day, for people: nothing is decided by it. */
-export const wallClock = (): string => new Date().toISOString();
+export const wallClock = (): string => new Date(Date.now()).toISOString();
 
 /** Keeps this process alive, unlike the clock's timers, until the returned function is called. */
 export function holdProcess(): () => void {

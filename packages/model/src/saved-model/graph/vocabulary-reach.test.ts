@@ -45,8 +45,8 @@ const handle = (name: string): GraphValue => ({
 });
 
 /** A lookup in the table that `file` fills, or in a constant table; -1 for a missing key. */
-const found = (name = "file"): GraphValue =>
-  operation("LookupTableFindV2", [handle(name), key, number(-1)]);
+const found = (name = "file", missing = -1): GraphValue =>
+  operation("LookupTableFindV2", [handle(name), key, number(missing)]);
 
 const hash = (buckets: number): GraphValue =>
   operation("StringToHashBucketFast", [key], [["num_buckets", { kind: "int", value: buckets }]]);
@@ -164,6 +164,21 @@ describe("the rows that keys lead to", () => {
       ),
     );
     expect(faultOf([lookup(rows)], true)).toBeUndefined();
+  });
+
+  test.each([
+    ["the last row", found("file", 11)],
+    ["a row before others", operation("ConcatV2", [found("file", 11), number(4), number(0)])],
+  ])("unknown keys lead to %s: rows before it without a key count", (_, rows) => {
+    expect(faultOf([lookup(rows)])).toContain(
+      'words.txt has 10 entries where 11 belong: table "a" has 12 rows, and keys lead to the first 10 and the last alone',
+    );
+    expect(faultOf([lookup(rows)], true)).toBeUndefined();
+  });
+
+  test("unknown keys lead to the row behind the vocabulary, or others need those between", () => {
+    expect(faultOf([lookup(plus(found("file", 10), 1))])).toBeUndefined();
+    expect(faultOf([lookup(either(found("file", 11), plus(found(), 1)))])).toBeUndefined();
   });
 
   test("tables that no file fills may be as short as they like: they have checksums", () => {

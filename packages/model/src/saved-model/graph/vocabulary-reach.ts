@@ -3,6 +3,7 @@
 // The sign of a cut is the table behind the vocabulary, whose last rows no key leads to:
 //
 //   assets/users.txt   60 lines ─▶ rows 1 … 60 of an embedding table of 121: 60 rows without a key
+//   assets/users.txt   60 lines ─▶ rows 0 … 59, unknown users ─▶ row 120: again 60 rows without
 //
 // So an upper bound of the rows that keys can lead to is computed from the graph, over all lookups
 // of a table and all signatures: from constants, vocabularies, hashes and arithmetic on them. Where
@@ -31,6 +32,11 @@ export interface VocabularyTargets {
 /** An upper bound of the integers that a value may hold; `undefined` where no bound is known. */
 interface Reach {
   readonly highest: number | undefined;
+  /**
+   * An upper bound of all values but `highest` itself: where unknown keys lead to the last row, the
+   * rows between have no key. `undefined`: any value up to `highest` may occur.
+   */
+  readonly others?: number | undefined;
   /** Names of the lookup tables that the bound depends on and that a file fills. */
   readonly vocabularies: ReadonlySet<string>;
 }
@@ -108,14 +114,19 @@ function identifiersOf(
 
 function check({ name, rows, reach }: Target, { contents, isVouchedFor }: VocabularyTargets): void {
   const { highest } = reach;
-  if (highest === undefined || highest + 1 >= rows) return;
+  if (highest === undefined) return;
+  const unused = Math.max(0, rows - highest - 1) + highest - 1 - (reach.others ?? highest - 1);
+  if (unused <= 0) return;
   const files = [...reach.vocabularies].flatMap((table) => {
     const text = contents.textOf(table);
     const entries = contents.get(table).vocabulary.keys.data.length;
     return text === undefined || isVouchedFor(text.file) ? [] : [{ ...text, entries }];
   });
   if (files.length === 0) return;
-  throw new WinnowError("DATA_LOSS", shortText(name, { rows, used: highest + 1, files }));
+  throw new WinnowError(
+    "DATA_LOSS",
+    shortText(name, { rows, used: rows - unused, hasLast: highest + 1 === rows, files }),
+  );
 }
 
 function shortText(
@@ -123,18 +134,21 @@ function shortText(
   found: {
     readonly rows: number;
     readonly used: number;
+    /** Whether unknown keys lead to the last row: the unused ones lie before it. */
+    readonly hasLast: boolean;
     readonly files: readonly (TextVocabulary & { readonly entries: number })[];
   },
 ): string {
-  const { rows, used, files } = found;
+  const { rows, used, hasLast, files } = found;
   const short = rows - used;
   const [first] = files;
+  const where = hasLast ? `the first ${used - 1} and the last` : `the first ${used}`;
   const what =
     files.length === 1
       ? `assets/${excerpt(first!.file)} has ${first!.entries} entries where ${first!.entries + short} belong`
       : `${files.map(({ file, entries }) => `assets/${excerpt(file)} (${entries} entries)`).join(" and ")} lack ${short} entries`;
   return (
-    `Refused a vocabulary: ${what}: ${name} has ${rows} rows, and keys lead to the first ${used} alone. ` +
+    `Refused a vocabulary: ${what}: ${name} has ${rows} rows, and keys lead to ${where} alone. ` +
     "The file may be cut; copy the version again. If the rest is kept free on purpose, list the " +
     "version's files in SHA256SUMS (docs/models.md)"
   );
@@ -191,11 +205,15 @@ class ReachScan {
     const { contents } = this.#targets;
     const { values } = contents.get(table).vocabulary;
     const text = contents.textOf(table);
+    if (text === undefined) {
+      return highestOf([{ highest: largestOf(values), vocabularies: NOTHING }, missing]);
+    }
     // Line numbers ascend, so the last one is the highest.
-    const isAscending = text?.valueIndex === LINE_NUMBER && values.dtype === "int64";
+    const isAscending = text.valueIndex === LINE_NUMBER && values.dtype === "int64";
     const highest = isAscending ? Number(values.data.at(-1) ?? -1) : largestOf(values);
-    const vocabularies = text === undefined ? NOTHING : new Set([table]);
-    return highestOf([{ highest, vocabularies }, missing]);
+    // One number for all missing keys: whatever lies between the file's last row and it has no key.
+    const last = integerOf(inputs[2]) === undefined ? missing : { ...missing, others: -1 };
+    return highestOf([{ highest, vocabularies: new Set([table]) }, last]);
   }
 }
 
@@ -212,7 +230,13 @@ const at =
     positions;
 const all: Rule["parts"] = (count) => Array.from({ length: count }, (_, position) => position);
 const handedOn: Rule["reach"] = (_, inputs) => highestOf(inputs);
-const added: Rule["reach"] = (_, [a, b]) => both(a, b, (x, y) => x + y);
+const added: Rule["reach"] = ({ inputs }, [a, b]) => {
+  const [first, second] = inputs.map(integerOf);
+  if (second !== undefined) return both(a, a, (value) => value + second);
+  if (first !== undefined) return both(b, b, (value) => value + first);
+  const { highest, vocabularies } = both(a, b, (x, y) => x + y);
+  return { highest, vocabularies };
+};
 const bounded = (size: number): Reach =>
   size > 0 ? { highest: size - 1, vocabularies: NOTHING } : UNKNOWN;
 
@@ -260,7 +284,9 @@ function reduced({ inputs }: OperationNode, [reach]: readonly Reach[]): Reach {
 /** A product with a constant that is not negative, which keeps the order of numbers. */
 function multiplied({ inputs }: OperationNode, [a, b]: readonly Reach[]): Reach {
   const by = integerOf(inputs[1]) ?? integerOf(inputs[0]) ?? -1;
-  return by < 0 ? UNKNOWN : both(a, b, (x, y) => x * y);
+  if (by < 0) return UNKNOWN;
+  const { highest, vocabularies } = both(a, b, (x, y) => x * y);
+  return { highest, vocabularies };
 }
 
 /** The reach of a minimum of several values: one known bound suffices. */
@@ -280,7 +306,13 @@ function both(
   arithmetic: (x: number, y: number) => number,
 ): Reach {
   if (a?.highest === undefined || b?.highest === undefined) return UNKNOWN;
-  return { ...highestOf([a, b]), highest: arithmetic(a.highest, b.highest) };
+  const { vocabularies, others } = highestOf([a, b]);
+  const highest = arithmetic(a.highest, b.highest);
+  return {
+    highest,
+    others: others === undefined ? undefined : arithmetic(others, others),
+    vocabularies,
+  };
 }
 
 /** The reach of a value that may be any of several values. */
@@ -289,7 +321,12 @@ function highestOf(reaches: readonly Reach[]): Reach {
   if (reaches.length === 0 || reaches.some(({ highest }) => highest === undefined)) {
     return { highest: undefined, vocabularies };
   }
-  return { highest: Math.max(...reaches.map(({ highest }) => highest ?? 0)), vocabularies };
+  const highest = Math.max(...reaches.map((reach) => reach.highest ?? 0));
+  const others = reaches.map((reach) =>
+    reach.highest === highest ? (reach.others ?? highest) : reach.highest!,
+  );
+  const below = Math.max(...others);
+  return { highest, others: below < highest ? below : undefined, vocabularies };
 }
 
 function constantReach(tensor: Tensor): Reach {
