@@ -6,7 +6,7 @@ import { runHostStep, type Attribute, type Tensor } from "@winnow/core";
 import {
   Attributes,
   type AttributeValue,
-} from "../../packages/model/src/saved-model/graph/attributes.ts";
+} from "../../packages/model/src/saved-model/graph/definition/attributes.ts";
 import {
   constantValue,
   type GraphValue,

@@ -22,7 +22,7 @@ import type {
   WarmUpRequest,
 } from "@winnow/core";
 import type { ModelVersion, PartitionReader } from "@winnow/model";
-import { Attributes } from "../../packages/model/src/saved-model/graph/attributes.ts";
+import { Attributes } from "../../packages/model/src/saved-model/graph/definition/attributes.ts";
 import type { GraphValue } from "../../packages/model/src/saved-model/graph/graph-value.ts";
 import type { SignatureGraph } from "../../packages/model/src/saved-model/graph/signature-graph.ts";
 import { checkVocabularies } from "../../packages/model/src/saved-model/graph/vocabulary-reach.ts";

@@ -16,7 +16,7 @@ import type { SignatureProgram } from "@winnow/core";
 import { expect, test } from "vitest";
 import { openModelVersion } from "../model-directory.ts";
 import { parseManifest } from "./checksum-manifest.ts";
-import { readTensorProto } from "./graph/tensor-proto.ts";
+import { readTensorProto } from "./graph/definition/tensor-proto.ts";
 import { readTableEntries } from "./bundle/leveldb-table.ts";
 import {
   FuzzSource,

@@ -11,15 +11,15 @@ import type {
   WarmUpRequest,
 } from "@winnow/core";
 import type { BoundFile, ModelVersion, PartitionReader } from "../model-version.ts";
-import { noSignature } from "./graph/callable-functions.ts";
-import { openGraphSources } from "./graph/graph-sources.ts";
-import type { GraphSources } from "./graph/graph-sources.ts";
-import { INITIALISER_SIGNATURE, readServingGraph } from "./graph/meta-graph.ts";
-import type { SignatureDefinition } from "./graph/meta-graph.ts";
+import { noSignature } from "./graph/definition/callable-functions.ts";
+import { openGraphSources } from "./graph/sources/graph-sources.ts";
+import type { GraphSources } from "./graph/sources/graph-sources.ts";
+import { INITIALISER_SIGNATURE, readServingGraph } from "./graph/definition/meta-graph.ts";
+import type { SignatureDefinition } from "./graph/definition/meta-graph.ts";
 import { lowerSignature } from "./graph/signature-graph.ts";
 import { initialiserProgram, writeProgram } from "./graph/signature-program.ts";
 import type { SharedParts } from "./graph/signature-program.ts";
-import { TableRegistry } from "./graph/table-registry.ts";
+import { TableRegistry } from "./graph/tables/table-registry.ts";
 import { checkVocabularies } from "./graph/vocabulary-reach.ts";
 import type { StoredTable } from "./partitions/stored-table.ts";
 import { GRAPH_FILE } from "./version-directory.ts";

@@ -9,7 +9,7 @@ import path from "node:path";
 import { WinnowError, elementCount, signatureOf } from "@winnow/core";
 import type { ProtobufReader, SignatureProgram, Tensor, WarmUpRequest } from "@winnow/core";
 import { messageReader } from "./message.ts";
-import { readShape, readTensorProto } from "./graph/tensor-proto.ts";
+import { readShape, readTensorProto } from "./graph/definition/tensor-proto.ts";
 import { recordsOf } from "./bundle/record-file.ts";
 import { type ReadAccount, RegionFile } from "./bundle/region.ts";
 

@@ -1,17 +1,17 @@
 // What conditionals become: both branches under their conditions, and a choice for each result.
 
 import { describe, expect, test } from "vitest";
-import { Attributes } from "./attributes.ts";
-import type { AttributeValue } from "./attributes.ts";
-import type { FunctionDefinition, NodeDefinition } from "./graph-definition.ts";
-import type { GraphSources } from "./graph-sources.ts";
+import { Attributes } from "./definition/attributes.ts";
+import type { AttributeValue } from "./definition/attributes.ts";
+import type { FunctionDefinition, NodeDefinition } from "./definition/graph-definition.ts";
+import type { GraphSources } from "./sources/graph-sources.ts";
 import type { GraphValue } from "./graph-value.ts";
 import { GraphWalk } from "./graph-walk.ts";
 import { Lowering } from "./lowered-nodes.ts";
 import { visitNode } from "./lowering.ts";
-import { OperationTable } from "./operation-table.ts";
+import { OperationTable } from "./definition/operation-table.ts";
 import { placeNodes } from "./placement-of-nodes.ts";
-import type { TableRegistry } from "./table-registry.ts";
+import type { TableRegistry } from "./tables/table-registry.ts";
 
 const FLOAT: AttributeValue = { kind: "type", value: 1 };
 const INT32: AttributeValue = { kind: "type", value: 3 };

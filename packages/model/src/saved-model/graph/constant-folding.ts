@@ -3,7 +3,7 @@
 
 import { WinnowError, elementCount, isHostOperation, runHostStep } from "@winnow/core";
 import type { Attribute, HostStep, Tensor, VocabularyIndex } from "@winnow/core";
-import type { AttributeValue, Attributes } from "./attributes.ts";
+import type { AttributeValue, Attributes } from "./definition/attributes.ts";
 import { typeName } from "../bundle/data-type.ts";
 
 /** An operation with constant inputs. */

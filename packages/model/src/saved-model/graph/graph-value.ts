@@ -7,8 +7,8 @@ import { elementCount } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import type { NarrowFloat } from "../bundle/data-type.ts";
 import type { StoredTensor } from "../partitions/stored-table.ts";
-import type { Attributes } from "./attributes.ts";
-import type { GraphDtype } from "./graph-dtype.ts";
+import type { Attributes } from "./definition/attributes.ts";
+import type { GraphDtype } from "./definition/graph-dtype.ts";
 
 /** Sizes with -1 for unknown ones; `undefined` for an unknown rank. */
 export type Shape = readonly number[] | undefined;

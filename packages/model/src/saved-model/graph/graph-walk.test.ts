@@ -1,13 +1,17 @@
 // Graphs that are deep, wide, circular or wrong, and control flow that constants decide.
 
 import { describe, expect, test } from "vitest";
-import { Attributes } from "./attributes.ts";
-import type { AttributeValue } from "./attributes.ts";
-import type { FunctionDefinition, GraphDefinition, NodeDefinition } from "./graph-definition.ts";
+import { Attributes } from "./definition/attributes.ts";
+import type { AttributeValue } from "./definition/attributes.ts";
+import type {
+  FunctionDefinition,
+  GraphDefinition,
+  NodeDefinition,
+} from "./definition/graph-definition.ts";
 import { constantValue } from "./graph-value.ts";
 import type { GraphValue } from "./graph-value.ts";
 import { GraphWalk } from "./graph-walk.ts";
-import { OperationTable } from "./operation-table.ts";
+import { OperationTable } from "./definition/operation-table.ts";
 
 const T: AttributeValue = { kind: "type", value: 3 };
 const functionNamed = (value: string): AttributeValue => ({ kind: "function", value });

@@ -4,11 +4,15 @@
 // predicate is a constant; other loops are shown to the visitor, which can walk a turn by itself. Bodies are ordered without recursion; only calls nest, up to a limit.
 
 import { WinnowError, excerpt } from "@winnow/core";
-import type { Attributes } from "./attributes.ts";
-import type { FunctionDefinition, GraphDefinition, NodeDefinition } from "./graph-definition.ts";
-import type { GraphDtype } from "./graph-dtype.ts";
+import type { Attributes } from "./definition/attributes.ts";
+import type {
+  FunctionDefinition,
+  GraphDefinition,
+  NodeDefinition,
+} from "./definition/graph-definition.ts";
+import type { GraphDtype } from "./definition/graph-dtype.ts";
 import type { GraphValue } from "./graph-value.ts";
-import type { OperationTable } from "./operation-table.ts";
+import type { OperationTable } from "./definition/operation-table.ts";
 
 /** A node on the walk, its name preceded by the calls that lead to it. */
 export interface GraphNode {

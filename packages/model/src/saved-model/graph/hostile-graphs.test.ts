@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import { openModelVersion } from "../../model-directory.ts";
 import { temporaryDirectory } from "../../../../../test/temporary-directory.ts";
 import { constantValue, integersOf } from "./graph-value.ts";
-import { readTensorProto } from "./tensor-proto.ts";
+import { readTensorProto } from "./definition/tensor-proto.ts";
 
 const FLOAT = 1;
 const HALF = 19;

@@ -1,7 +1,7 @@
 // The program nodes that one signature's graph has become so far, and what the visits to the
 // graph's nodes share. `lowering.ts` decides which program node a visited node becomes.
 
-import type { GraphSources } from "./graph-sources.ts";
+import type { GraphSources } from "./sources/graph-sources.ts";
 import type {
   GraphValue,
   LoweredNode,
@@ -10,8 +10,8 @@ import type {
   TopKNode,
 } from "./graph-value.ts";
 import type { GraphNode, GraphWalk } from "./graph-walk.ts";
-import { inferShape } from "./shape-inference.ts";
-import type { TableRegistry } from "./table-registry.ts";
+import { inferShape } from "./shapes/shape-inference.ts";
+import type { TableRegistry } from "./tables/table-registry.ts";
 
 /** A node being visited. */
 export interface Visit {

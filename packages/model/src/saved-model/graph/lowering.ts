@@ -10,20 +10,20 @@ import { ASSIGNMENT_HANDLERS } from "./changed-variables.ts";
 import { fold } from "./constant-folding.ts";
 import { visitConditional } from "./conditional.ts";
 import { visitDataset } from "./dataset-nodes.ts";
-import { visitGather } from "./embedding-lookup.ts";
+import { visitGather } from "./lookups/embedding-lookup.ts";
 import type { Handler, Lowering, Visit } from "./lowered-nodes.ts";
 import { constantValue } from "./graph-value.ts";
 import type { GraphValue } from "./graph-value.ts";
-import { visitLoop } from "./loops.ts";
-import { visitIdentifierLookup } from "./identifier-lookup.ts";
+import { visitLoop } from "./loops/loops.ts";
+import { visitIdentifierLookup } from "./scores/identifier-lookup.ts";
 import { inLaterWords, visitReference } from "./reference-variables.ts";
-import { visitTopK } from "./retrieval.ts";
+import { visitTopK } from "./scores/retrieval.ts";
 import { visitNarrow } from "./narrow-values.ts";
-import { storedTogether } from "./stored-together.ts";
-import { inferShape } from "./shape-inference.ts";
-import type { InferredOutput } from "./shape-rule.ts";
-import { visitSource } from "./source-nodes.ts";
-import { LIST_HANDLERS } from "./tensor-lists.ts";
+import { storedTogether } from "./tables/stored-together.ts";
+import { inferShape } from "./shapes/shape-inference.ts";
+import type { InferredOutput } from "./shapes/shape-rule.ts";
+import { visitSource } from "./sources/source-nodes.ts";
+import { LIST_HANDLERS } from "./loops/tensor-lists.ts";
 
 const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ["ReadVariableOp", readVariable],

@@ -2,7 +2,7 @@
 
 import { WinnowError } from "@winnow/core";
 import { describe, expect, test } from "vitest";
-import { Attributes } from "./attributes.ts";
+import { Attributes } from "./definition/attributes.ts";
 import type { GraphValue, OperationNode } from "./graph-value.ts";
 import { placeNodes } from "./placement-of-nodes.ts";
 

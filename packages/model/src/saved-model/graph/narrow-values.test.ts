@@ -1,11 +1,11 @@
 // Half and bfloat16 values: what is visited as float32, and what is not.
 
 import { describe, expect, test } from "vitest";
-import { Attributes } from "./attributes.ts";
+import { Attributes } from "./definition/attributes.ts";
 import { narrowValue } from "./graph-value.ts";
 import type { GraphValue } from "./graph-value.ts";
 import type { GraphWalk } from "./graph-walk.ts";
-import type { GraphDtype } from "./graph-dtype.ts";
+import type { GraphDtype } from "./definition/graph-dtype.ts";
 import type { Visit } from "./lowered-nodes.ts";
 import { visitNarrow } from "./narrow-values.ts";
 

@@ -4,18 +4,18 @@
 import { WinnowError } from "@winnow/core";
 import type { UncutTable } from "@winnow/core";
 import { refuseChangedVariables } from "./changed-variables.ts";
-import { isGuardOf } from "./embedding-lookup.ts";
-import type { GraphSources } from "./graph-sources.ts";
-import { graphDtypeOf } from "./graph-dtype.ts";
+import { isGuardOf } from "./lookups/embedding-lookup.ts";
+import type { GraphSources } from "./sources/graph-sources.ts";
+import { graphDtypeOf } from "./definition/graph-dtype.ts";
 import { dependenciesOf } from "./graph-value.ts";
 import type { GraphValue, LoweredNode } from "./graph-value.ts";
 import { GraphWalk } from "./graph-walk.ts";
 import { Lowering } from "./lowered-nodes.ts";
 import { visitNode } from "./lowering.ts";
-import type { SignatureDefinition } from "./meta-graph.ts";
-import { assetValues } from "./table-contents.ts";
-import type { TableRegistry } from "./table-registry.ts";
-import { uncutTablesOf } from "./uncut-tables.ts";
+import type { SignatureDefinition } from "./definition/meta-graph.ts";
+import { assetValues } from "./sources/table-contents.ts";
+import type { TableRegistry } from "./tables/table-registry.ts";
+import { uncutTablesOf } from "./scores/uncut-tables.ts";
 
 /** Nodes in an order in which they can run, and the values at both ends. */
 export interface SignatureGraph {

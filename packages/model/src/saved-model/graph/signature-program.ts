@@ -13,13 +13,13 @@ import type {
 } from "@winnow/core";
 import { programAttributesOf } from "./constant-folding.ts";
 import { contentOf, makeDensePart } from "./dense-part.ts";
-import { dataDtypeOf } from "./graph-dtype.ts";
-import type { GraphSources } from "./graph-sources.ts";
+import { dataDtypeOf } from "./definition/graph-dtype.ts";
+import type { GraphSources } from "./sources/graph-sources.ts";
 import { dependenciesOf } from "./graph-value.ts";
 import type { GraphValue, LoweredNode, NodeCondition, OperationNode } from "./graph-value.ts";
 import { placeNodes } from "./placement-of-nodes.ts";
 import type { NodePlace } from "./placement-of-nodes.ts";
-import type { SignatureDefinition, TensorInfo } from "./meta-graph.ts";
+import type { SignatureDefinition, TensorInfo } from "./definition/meta-graph.ts";
 import type { SignatureGraph } from "./signature-graph.ts";
 
 /** What the signatures of one version share; steps refer to it by position. */

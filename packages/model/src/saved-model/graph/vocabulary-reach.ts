@@ -18,7 +18,7 @@ import type { StoredTable, StoredTensor, TextVocabulary } from "../partitions/st
 import type { GraphValue, OperationNode } from "./graph-value.ts";
 import { integerOf } from "./graph-value.ts";
 import type { SignatureGraph } from "./signature-graph.ts";
-import type { TableContents } from "./table-contents.ts";
+import type { TableContents } from "./sources/table-contents.ts";
 
 /** What vocabularies are compared with. */
 export interface VocabularyTargets {

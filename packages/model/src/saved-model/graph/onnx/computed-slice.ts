@@ -1,7 +1,7 @@
 // StridedSlice at places that are computed, as `x[:, t]` in a loop over t: each bound is taken out of
 // the vector that holds it.
 
-import { planSlice } from "../slice-plan.ts";
+import { planSlice } from "../shapes/slice-plan.ts";
 import type { Translation } from "./translation.ts";
 
 const END = Number.MAX_SAFE_INTEGER;

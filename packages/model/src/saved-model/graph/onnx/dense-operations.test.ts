@@ -7,12 +7,12 @@ import { InferenceSession, Tensor as OnnxTensor } from "onnxruntime-node";
 import { WinnowError, elementCount, isHostOperation, runHostStep } from "@winnow/core";
 import type { Dtype, HostStep, Tensor } from "@winnow/core";
 import { describe, expect, test } from "vitest";
-import { Attributes } from "../attributes.ts";
-import type { AttributeValue } from "../attributes.ts";
+import { Attributes } from "../definition/attributes.ts";
+import type { AttributeValue } from "../definition/attributes.ts";
 import { programAttributesOf } from "../constant-folding.ts";
 import { constantValue } from "../graph-value.ts";
 import type { GraphValue, OperationNode } from "../graph-value.ts";
-import { inferShape } from "../shape-inference.ts";
+import { inferShape } from "../shapes/shape-inference.ts";
 import { refusalOfTranslation, translate } from "./dense-translation.ts";
 import { OnnxModel } from "./onnx-model.ts";
 

@@ -1,7 +1,7 @@
 // StridedSlice as Slice, then Squeeze, then Unsqueeze, as far as each is needed.
 
 import { integersOf } from "../graph-value.ts";
-import { planSlice } from "../slice-plan.ts";
+import { planSlice } from "../shapes/slice-plan.ts";
 import { computedSlice } from "./computed-slice.ts";
 import type { Translation } from "./translation.ts";
 

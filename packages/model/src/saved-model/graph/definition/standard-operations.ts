@@ -1,0 +1,140 @@
+// Definitions of TensorFlow's own operations (ops.pbtxt), as far as a walk needs them: the outputs, how
+// many and of which types, and the defaults of the attributes that these depend on. An export lists the
+// definitions of the operations of its main graph and of the functions that this calls, and no others:
+// not those of the bodies of loops and data sets.
+
+import { typeName } from "../../bundle/data-type.ts";
+import type { AttributeValue } from "./attributes.ts";
+import type { OperationDefinition, OutputArgument } from "./graph-definition.ts";
+
+/**
+ * Operations by their outputs. An output is `name:type`, where the type is an element type or the
+ * attribute that holds it; `name:count*type` stands for as many outputs as an attribute says,
+ * `name:*types` for one of each type in a list. After `|` stand defaults.
+ */
+const OPERATIONS: Readonly<Record<string, string>> = {
+  "":
+    "Assert,AssignAddVariableOp,AssignSubVariableOp,AssignVariableOp,ControlTrigger," +
+    "DisableCopyOnRead,NoOp",
+  "activations:T": "Elu,Relu,Relu6,Selu,Softplus,Softsign",
+  "activations:T | T=float32": "LeakyRelu",
+  "band:T": "MatrixBandPart",
+  "bins:T": "Bincount",
+  "dense:T": "SparseToDense",
+  "diagonal:T": "MatrixDiagPartV3",
+  "element_shape:shape_type": "TensorListElementShape",
+  "handle:variant":
+    "BatchDatasetV2,EmptyTensorList,PrefetchDataset,TensorListReserve,TensorSliceDataset",
+  "index:int64": "Where",
+  "indices:int64 values:string shape:int64": "StringSplitV2",
+  "item:element_dtype": "TensorListGetItem",
+  "length:int32": "TensorListLength",
+  "logsoftmax:T": "LogSoftmax",
+  "ngrams:string ngrams_splits:Tsplits | Tsplits=int64": "StringNGrams",
+  "out:T": "Cumprod,Cumsum",
+  "output:*T": "IdentityN,StatelessWhile,While",
+  "output:*Tout": "Case,If,PartitionedCall,StatefulPartitionedCall,StatelessCase,StatelessIf",
+  "output:N*out_type | out_type=int32": "ShapeN",
+  "output:T":
+    "BatchMatMul,BatchMatMulV2,BiasAdd,BroadcastTo,ClipByValue,ConcatV2,DenseBincount,Einsum," +
+    "AvgPool,BatchToSpaceND,Conv2D,DepthwiseConv2dNative,MatrixDiagV3,MatrixSetDiagV3,MaxPool," +
+    "SpaceToBatchND,TensorScatterAdd,TensorScatterMax,TensorScatterMin,TensorScatterSub," +
+    "EnsureShape,ExpandDims,Fill,Identity,L2Loss,LinSpace,MatrixDiag,Max,Mean,Min,MirrorPad,OneHot," +
+    "Pack,Pad,PadV2,PreventGradient,Prod,RaggedBincount,Reshape,ReverseSequence,ReverseV2,Roll," +
+    "ScatterNd,Select,SelectV2,Slice,SparseBincount,SparseSegmentMean,SparseSegmentSqrtN," +
+    "SparseSegmentSum,Squeeze,StopGradient,StridedSlice,Sum,TensorScatterUpdate,Tile," +
+    "UnsortedSegmentMax,UnsortedSegmentMin,UnsortedSegmentProd,UnsortedSegmentSum",
+  "output:Tidx | Tidx=int32": "Range",
+  "output:Tout": "BatchMatMulV3",
+  "output:Tparams": "Gather,GatherNd,GatherV2",
+  "output:bool": "All,Any,RegexFullMatch,StaticRegexFullMatch",
+  "output:dtype": "Const,PlaceholderWithDefault,ResourceGather",
+  "output:int32": "Bucketize,Rank,StringLength",
+  "output:int64": "StringToHashBucketFast,StringToHashBucketStrong",
+  "output:num*T": "Unpack",
+  "output:num_split*T": "Split,SplitV",
+  "output:out_type | out_type=float32": "StringToNumber",
+  "output:out_type | out_type=int32": "LowerBound,Shape,Size,UpperBound",
+  "output:output_type | output_type=int64": "ArgMax,ArgMin",
+  "output:string":
+    "AsString,ReduceJoin,RegexReplace,StaticRegexReplace,StringJoin,StringLower,StringStrip," +
+    "StringUpper,Substr,UnicodeEncode",
+  "output_handle:variant":
+    "TensorListFromTensor,TensorListPushBack,TensorListResize,TensorListScatterV2,TensorListSetItem",
+  "output_handle:variant tensor:element_dtype": "TensorListPopBack",
+  "output_indices:int64 output_shape:int64": "SparseReshape",
+  "output_indices:int64 output_values:T empty_row_indicator:bool reverse_index_map:int64":
+    "SparseFillEmptyRows",
+  "product:T": "MatMul",
+  "r0:T": "BroadcastArgs",
+  "result:T": "RaggedTensorToTensor",
+  "row_splits:Tsplits char_values:int32 | Tsplits=int64": "UnicodeDecode",
+  "size:int64": "LookupTableSizeV2",
+  "softmax:T": "Softmax",
+  "sum:T": "AddN",
+  "tensor:element_dtype": "TensorListStack",
+  "tensor:element_dtype lengths:int64": "TensorListConcat,TensorListConcatV2",
+  "value:dtype": "ReadVariableOp",
+  "values:T indices:index_type | index_type=int32": "TopKV2",
+  "values:T indices:int32": "TopK",
+  "values:Tout": "LookupTableFindV2",
+  "values:element_dtype": "TensorListGather",
+  "y:DstT": "Cast",
+  "y:T":
+    "Abs,Acos,Acosh,Asin,Asinh,Atan,Atanh,Ceil,Cos,Cosh,Erf,Erfc,Exp,Expm1,Floor,Log,Log1p," +
+    "Neg,OnesLike,Reciprocal," +
+    "Rint,Round,Rsqrt,Sigmoid,Sign,Sin,Sinh,Sqrt,Square,Tan,Tanh,Transpose,ZerosLike",
+  "y:T batch_mean:U batch_variance:U reserve_space_1:U reserve_space_2:U reserve_space_3:U":
+    "FusedBatchNormV3",
+  "y:T idx:out_idx | out_idx=int32": "Unique,UniqueV2",
+  "y:T idx:out_idx count:out_idx | out_idx=int32": "UniqueWithCounts",
+  "y:bool": "IsFinite,IsInf,IsNan,LogicalNot",
+  "z:T":
+    "Add,AddV2,BitwiseAnd,BitwiseOr,BitwiseXor,Div,DivNoNan,FloorDiv,FloorMod,LeftShift,Maximum," +
+    "Minimum,Mod,Mul,MulNoNan,Pow,RealDiv,SquaredDifference,Sub,TruncateDiv,TruncateMod,Xdivy,Xlogy",
+  "z:bool": "Equal,Greater,GreaterEqual,Less,LessEqual,LogicalAnd,LogicalOr,NotEqual",
+};
+
+/** Numbers of element types by name. */
+const TYPES: ReadonlyMap<string, number> = new Map(
+  Array.from({ length: 32 }, (_, number) => [typeName(number), number]),
+);
+
+/** Definitions by name, for operations the graph itself does not define. */
+export const STANDARD_OPERATIONS: ReadonlyMap<string, OperationDefinition> = new Map(
+  Object.entries(OPERATIONS).flatMap(([outputs, names]) =>
+    names.split(",").map((name) => [name, definitionOf(name, outputs)]),
+  ),
+);
+
+function definitionOf(name: string, text: string): OperationDefinition {
+  const [outputs = "", defaults = ""] = text.split(" | ");
+  return {
+    name,
+    inputNames: [],
+    outputs: outputs === "" ? [] : outputs.split(" ").map(argumentOf),
+    controlOutputs: [],
+    defaults: new Map(defaults === "" ? [] : [defaultOf(defaults)]),
+  };
+}
+
+function defaultOf(text: string): [string, AttributeValue] {
+  const [attribute = "", type = ""] = text.split("=");
+  return [attribute, { kind: "type", value: TYPES.get(type) ?? 0 }];
+}
+
+function argumentOf(text: string): OutputArgument {
+  const [name = "", ofType = ""] = text.split(":");
+  const star = ofType.indexOf("*");
+  const countAttribute = ofType.slice(0, Math.max(star, 0));
+  const type = ofType.slice(star + 1);
+  const isList = star === 0;
+  const number = isList ? undefined : TYPES.get(type);
+  return {
+    name,
+    type: number ?? 0,
+    typeAttribute: isList || number !== undefined ? "" : type,
+    countAttribute,
+    typeListAttribute: isList ? type : "",
+  };
+}

@@ -1,0 +1,177 @@
+// Gather operations. A gather of rows from a float32 matrix that is a variable (or a constant of
+// the graph), by indices that depend on the request, is a lookup in a keyed table: by key if the
+// indices come from a vocabulary, by row otherwise. Identifiers gathered by the rows of a top-k
+// become part of that search. All other gathers stay operations.
+
+import type { Tensor } from "@winnow/core";
+import { Attributes } from "../definition/attributes.ts";
+import type { AttributeValue } from "../definition/attributes.ts";
+import { constantValue, integerOf, producerOf } from "../graph-value.ts";
+import type { GraphValue, LookupNode, LoweredNode, OperationNode } from "../graph-value.ts";
+import { recogniseKeyExpression } from "./key-expression.ts";
+import type { KeyExpression } from "./key-expression.ts";
+import type { Lowering, Visit } from "../lowered-nodes.ts";
+import { gatherIdentifiers } from "../scores/retrieval.ts";
+import { storedRowsOf } from "../tables/table-registry.ts";
+import type { StoredRows } from "../tables/table-registry.ts";
+
+/** A gather by constant indices is not a lookup if its matrix has at most this many values. */
+const CONSTANT_VALUES_MAX = 1 << 20;
+const GUARD_STEPS_MAX = 16;
+
+/** The arguments that ResourceGather, Gather and GatherV2 have in common. */
+interface Gather {
+  /** What is gathered from: the whole content of a variable or constant, or a computed value. */
+  readonly source: GraphValue;
+  readonly indices: GraphValue;
+  readonly axis: number | undefined;
+  readonly batchDims: number;
+}
+
+/** Handles ResourceGather, Gather and GatherV2. */
+export function visitGather(lowering: Lowering, visit: Visit): readonly GraphValue[] | undefined {
+  const gather = gatherOf(lowering, visit);
+  if (gather === undefined) return undefined;
+  const { source, indices, axis, batchDims } = gather;
+  if (axis === 0 && batchDims === 0) {
+    if (takesAllRows(source, indices)) return [source];
+    const identifiers = gatherIdentifiers(lowering, source, indices);
+    if (identifiers !== undefined) return [identifiers];
+    const rows = storedRowsOf(source);
+    const isSmall = rows !== undefined && rows.rows * rows.dim <= CONSTANT_VALUES_MAX;
+    if (rows !== undefined && (indices.constant === undefined || !isSmall)) {
+      return [lookUp(lowering, visit, { rows, indices })];
+    }
+  }
+  if (isOrdinal(source, indices, axis)) return [source];
+  return visit.node.op === "GatherV2" ? undefined : [asGatherV2(lowering, visit, gather)];
+}
+
+/** Whether a gather takes each row of a variable in order: `embedding(range(items))`. */
+function takesAllRows({ stored, shape }: GraphValue, { constant }: GraphValue): boolean {
+  if (stored === undefined || constant?.shape.length !== 1) return false;
+  if (constant.dtype !== "int32" && constant.dtype !== "int64") return false;
+  const { data } = constant;
+  if (data.length !== shape?.[0]) return false;
+  for (let row = 0; row < data.length; row += 1) if (Number(data[row]) !== row) return false;
+  return true;
+}
+
+function gatherOf(lowering: Lowering, { node, inputs }: Visit): Gather | undefined {
+  const [source, indices, axis] = inputs;
+  if (source === undefined || indices === undefined) return undefined;
+  const batchDims = node.attributes.int("batch_dims", 0);
+  if (node.op === "GatherV2") return { source, indices, axis: integerOf(axis), batchDims };
+  if (node.op === "Gather") return { source, indices, axis: 0, batchDims: 0 };
+  if (source.resource?.kind !== "variable") return undefined;
+  const variable = lowering.sources.variable(source.resource.name);
+  return { source: variable.widened ?? variable, indices, axis: 0, batchDims };
+}
+
+interface WantedRows {
+  readonly rows: StoredRows;
+  readonly indices: GraphValue;
+}
+
+function lookUp(lowering: Lowering, { node }: Visit, { rows, indices }: WantedRows): GraphValue {
+  const expression = recogniseKeyExpression(indices, {
+    rows: rows.rows,
+    vocabularyOf: (lookup) => {
+      const table = lookup.inputs[0]?.resource;
+      return table === undefined ? undefined : lowering.sources.tables.get(table.name);
+    },
+  });
+  const table =
+    expression === undefined
+      ? lowering.registry.keyed(rows, { keys: { kind: "row" }, vocabulary: undefined })
+      : fusedTable(lowering, rows, expression);
+  const keys = expression?.key ?? asInt64(lowering, node.name, indices);
+  const lookup: LookupNode = {
+    kind: "lookup",
+    name: node.name,
+    table,
+    rows: indices,
+    inputs: [keys],
+    outputs: [],
+  };
+  const shape = keys.shape === undefined ? undefined : [...keys.shape, rows.dim];
+  const value: GraphValue = { dtype: "float32", shape, producer: lookup };
+  lookup.outputs = [value];
+  lowering.add(lookup);
+  return value;
+}
+
+function fusedTable(lowering: Lowering, rows: StoredRows, expression: KeyExpression): number {
+  const { keyDtype, fixed, vocabulary, lookup } = expression;
+  const isRefused = lowering.nodes.some((node) => isGuardOf(node, lookup));
+  // A gather in a branch refuses unknown keys only where the branch is taken.
+  const isAlwaysRefused = isRefused && lookup.when === lowering.condition;
+  if (isAlwaysRefused) lowering.guardedLookups.add(lookup);
+  const missing = isRefused ? ({ kind: "refuse" } as const) : expression.missing;
+  const keys = { kind: "vocabulary", keyDtype, missing, fixed } as const;
+  return lowering.registry.keyed(rows, { keys, vocabulary });
+}
+
+/**
+ * Whether a node asserts that a lookup found every key: its condition is derived from nothing but a
+ * comparison of the lookup's results with the result for a missing key.
+ */
+export function isGuardOf(node: LoweredNode | undefined, lookup: OperationNode): boolean {
+  if (node?.kind !== "operation" || node.op !== "Assert" || node.when !== lookup.when) return false;
+  let value = node.inputs[0];
+  for (let steps = 0; value !== undefined && steps < GUARD_STEPS_MAX; steps += 1) {
+    if (comparesWithMissing(value, lookup)) return true;
+    const next = producerOf(value, "Equal", "Size", "Where", "All", "Any", "LogicalNot", "Reshape");
+    value = next?.inputs.find(({ constant }) => constant === undefined);
+  }
+  return false;
+}
+
+/** Whether a value is the comparison of a lookup's results with its result for a missing key. */
+function comparesWithMissing(value: GraphValue, lookup: OperationNode): boolean {
+  const comparison = producerOf(value, "Equal", "NotEqual");
+  const missing = lookup.inputs[2]?.constant;
+  if (comparison === undefined || missing === undefined) return false;
+  const [a, b] = comparison.inputs;
+  const other = a?.producer === lookup ? b : a;
+  const isOfLookup = a?.producer === lookup || b?.producer === lookup;
+  return isOfLookup && isSameScalar(other?.constant, missing);
+}
+
+function isSameScalar(a: Tensor | undefined, b: Tensor): boolean {
+  return a !== undefined && a.dtype !== "string" && b.dtype !== "string" && a.data[0] === b.data[0];
+}
+
+/** Casts row numbers to int64, the type of a lookup's keys. */
+function asInt64(lowering: Lowering, name: string, indices: GraphValue): GraphValue {
+  if (indices.dtype === "int64") return indices;
+  const attributes = new Attributes(
+    name,
+    new Map<string, AttributeValue>([
+      ["SrcT", { kind: "type", value: 3 }],
+      ["DstT", { kind: "type", value: 9 }],
+    ]),
+  );
+  const node = { op: "Cast", name: `${name}/rows`, attributes, outputDtypes: ["int64"] as const };
+  return lowering.operation(node, [indices]).outputs[0]!;
+}
+
+/** Whether a gather takes elements 0, 1, 2, … of each row of a search's own output: no change. */
+function isOrdinal(source: GraphValue, indices: GraphValue, axis: number | undefined): boolean {
+  const sorted = indices.producer;
+  if (sorted?.kind !== "operation" || sorted.op !== "Ordinal" || axis !== 1) return false;
+  return sorted.inputs.includes(source);
+}
+
+/**
+ * A gather from a value that is no table: the same operation, on the content instead of a handle.
+ */
+function asGatherV2(lowering: Lowering, { node }: Visit, gather: Gather): GraphValue {
+  const axis = constantValue({ dtype: "int32", shape: [], data: Int32Array.of(0) });
+  const attributes = new Attributes(
+    node.name,
+    new Map<string, AttributeValue>([["batch_dims", { kind: "int", value: gather.batchDims }]]),
+  );
+  const plain = { op: "GatherV2", name: node.name, attributes, outputDtypes: node.outputDtypes };
+  return lowering.operation(plain, [gather.source, gather.indices, axis]).outputs[0]!;
+}

@@ -1,0 +1,64 @@
+// Operations that leave a value as it is, or give it an axis of size 1: what stands between the
+// parts of a product in graphs of `tf.tensordot`, of `tf.linalg.matvec` or of plain broadcasting.
+
+import type { GraphValue, OperationNode, Shape } from "../graph-value.ts";
+import { integersOf, producerOf } from "../graph-value.ts";
+
+const STEPS_MAX = 64;
+
+/** A value before casts to its own type, transpositions and reshapes that change nothing. */
+export function withoutRearrangement(value: GraphValue): GraphValue {
+  let plain = value;
+  for (let step = 0; step < STEPS_MAX; step += 1) {
+    const node = producerOf(plain, "Cast", "Reshape", "Transpose");
+    const input = node?.inputs[0];
+    if (node === undefined || input === undefined || !changesNothing(node, input)) break;
+    plain = input;
+  }
+  return plain;
+}
+
+function changesNothing(node: OperationNode, input: GraphValue): boolean {
+  const output = node.outputs[0];
+  if (node.op === "Cast") return output?.dtype === input.dtype;
+  if (node.op === "Reshape") return areSameSizes(input.shape, output?.shape);
+  return integersOf(node.inputs[1])?.every((axis, at) => axis === at) === true;
+}
+
+/** Whether two shapes of as many elements are the same: of one rank, at most one size unknown. */
+function areSameSizes(a: Shape, b: Shape): boolean {
+  if (a === undefined || a.length !== b?.length || a.includes(0)) return false;
+  return a.every((size, axis) => size === b[axis]) && a.filter((size) => size === -1).length <= 1;
+}
+
+/** The matrix to which a value adds an axis of size 1 at this position; `undefined` for others. */
+export function withoutAddedAxis(value: GraphValue, axis: number): GraphValue | undefined {
+  const node = producerOf(value, "ExpandDims", "Reshape", "StridedSlice");
+  const input = node?.inputs[0];
+  if (node === undefined || input?.shape?.length !== 2 || value.shape?.length !== 3) {
+    return undefined;
+  }
+  const isAdded =
+    value.shape[axis] === 1 && areSameSizes(input.shape, value.shape.toSpliced(axis, 1));
+  return isAdded && (node.op !== "StridedSlice" || takesAll(node)) ? input : undefined;
+}
+
+/** The value from which a squeeze or reshape takes an axis of size 1 away. */
+export function withRemovedAxis(value: GraphValue, axis: number): GraphValue | undefined {
+  const node = producerOf(value, "Squeeze", "Reshape");
+  const input = node?.inputs[0];
+  if (input?.shape?.length !== 3 || value.shape?.length !== 2) return undefined;
+  const isRemoved =
+    input.shape[axis] === 1 && areSameSizes(input.shape.toSpliced(axis, 1), value.shape);
+  return isRemoved ? input : undefined;
+}
+
+/** Whether a slice takes every element: `x[:, None]`, `x[..., None, :]`. */
+function takesAll({ attributes, inputs }: OperationNode): boolean {
+  const strides = integersOf(inputs[3]);
+  if (strides === undefined || attributes.int("shrink_axis_mask", 0) !== 0) return false;
+  const mask = (name: string): number => attributes.int(name, 0);
+  const open = mask("begin_mask") & mask("end_mask");
+  const free = open | mask("new_axis_mask") | mask("ellipsis_mask");
+  return strides.every((stride, at) => stride === 1 && ((free >> at) & 1) === 1);
+}

@@ -1,0 +1,125 @@
+// Searches. A top-k with a constant k over scores of stored candidates (score-expression.ts) is a
+// search of a candidate table, which workers run. Identifiers gathered by the rows that a search found
+// belong to the table. A top-k of anything else stays an operation.
+
+import { WinnowError } from "@winnow/core";
+import { Attributes } from "../definition/attributes.ts";
+import type { GraphValue, TopKNode } from "../graph-value.ts";
+import { integerOf } from "../graph-value.ts";
+import type { Lowering, Visit } from "../lowered-nodes.ts";
+import { applied, searchedScoresOf } from "./score-expression.ts";
+import type { SearchedScores } from "./score-expression.ts";
+import type { StoredIds } from "../tables/table-registry.ts";
+
+const NO_ATTRIBUTES = new Attributes("", new Map());
+
+/** Handles TopK and TopKV2. */
+export function visitTopK(
+  lowering: Lowering,
+  { node, inputs }: Visit,
+): readonly GraphValue[] | undefined {
+  const [scored, wanted] = inputs;
+  const k = node.op === "TopK" ? node.attributes.int("k") : integerOf(wanted);
+  if (scored === undefined || k === undefined || k < 1) return undefined;
+  const sorted = alreadySorted(lowering, scored, k);
+  if (sorted !== undefined) return sorted;
+  if (node.outputDtypes[1] !== "int32") return undefined;
+  const scores = searchedScoresOf(lowering, scored);
+  if ("query" in scores) return search(lowering, { name: node.name, k, ...scores });
+  if (scores.node !== undefined) lowering.obstacles.set(scored, scores.node);
+  return undefined;
+}
+
+interface WantedSearch extends SearchedScores {
+  readonly name: string;
+  readonly k: number;
+}
+
+function search(
+  lowering: Lowering,
+  { name, k, query, candidates, after }: WantedSearch,
+): readonly GraphValue[] {
+  const dim = query.shape?.[1] ?? -1;
+  if (dim !== -1 && dim !== candidates.dim) {
+    const dims = `queries of ${dim} values among candidates of ${candidates.dim}`;
+    throw new WinnowError("INVALID_ARGUMENT", `node ${name} searches ${dims}`);
+  }
+  const node: TopKNode = {
+    kind: "topK",
+    name,
+    table: lowering.registry.candidate(candidates, undefined),
+    inputs: [query],
+    k,
+    capped: lowering.isInDataset,
+    outputs: [],
+  };
+  // A request may ask for another k, which no operation on the scores may rule out.
+  const shape = [query.shape?.[0] ?? -1, after.length === 0 ? k : -1];
+  node.outputs = [
+    { dtype: "float32", shape, producer: node },
+    { dtype: "int32", shape, producer: node },
+  ];
+  lowering.add(node);
+  const [found, rows] = node.outputs;
+  let scores = found!;
+  for (const operation of after) scores = applied(lowering, operation, scores);
+  lowering.rankings.set(scores, node);
+  return [scores, rows!];
+}
+
+/**
+ * The top k of a search's scores, where the search gives at most k: the scores as they are, because
+ * a search sorts them. Graphs of TFRS Streaming end with such a top-k. Its indices then count from
+ * 0 within each list (`Ordinal`), which only a gather from the same search can use.
+ */
+function alreadySorted(
+  lowering: Lowering,
+  scored: GraphValue,
+  k: number,
+): readonly GraphValue[] | undefined {
+  const search = lowering.rankings.get(scored);
+  if (!lowering.isInDataset || search === undefined || search.k > k) return undefined;
+  const ordinal: GraphValue = {
+    dtype: "int32",
+    shape: scored.shape,
+    producer: {
+      kind: "operation",
+      op: "Ordinal",
+      name: search.name,
+      attributes: NO_ATTRIBUTES,
+      inputs: [scored, ...search.outputs],
+      outputs: [],
+    },
+  };
+  return [scored, ordinal];
+}
+
+/** Identifiers of the rows a search found, when `source` holds one per candidate. */
+export function gatherIdentifiers(
+  lowering: Lowering,
+  source: GraphValue,
+  indices: GraphValue,
+): GraphValue | undefined {
+  const search = indices.producer;
+  if (search?.kind !== "topK" || search.outputs[1] !== indices) return undefined;
+  const ids = idsOf(source);
+  const table = lowering.registry.tables[search.table];
+  if (ids === undefined || table === undefined || source.shape?.[0] !== table.spec.rows) {
+    return undefined;
+  }
+  const known = search.outputs[2];
+  const { derivation } = table;
+  const rows = { stored: table.rows, rows: table.spec.rows, dim: table.spec.dim, derivation };
+  const wanted = lowering.registry.candidate(rows, ids);
+  if (known !== undefined) return wanted === search.table ? known : undefined;
+  const value: GraphValue = { dtype: ids.dtype, shape: indices.shape, producer: search };
+  search.table = wanted;
+  search.outputs = [...search.outputs, value];
+  return value;
+}
+
+function idsOf(source: GraphValue): StoredIds | undefined {
+  const { dtype, stored, shape } = source;
+  const isId = dtype === "string" || dtype === "int32" || dtype === "int64";
+  return isId && stored !== undefined && shape?.length === 1 ? { stored, dtype } : undefined;
+}

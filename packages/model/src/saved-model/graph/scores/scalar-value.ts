@@ -1,0 +1,65 @@
+// Scalars that a graph computes of constants and variables alone: temperatures, logit scales. Their
+// value decides whether a factor keeps the order of scores; the graph's own operation computes the
+// scores.
+
+import type { Tensor } from "@winnow/core";
+import { elementCount } from "@winnow/core";
+import type { GraphValue } from "../graph-value.ts";
+
+/** Reads the only element of a stored tensor of one element. */
+export type ScalarReader = (value: GraphValue) => Tensor | undefined;
+
+const DEPTH_MAX = 5;
+
+const FUNCTIONS: ReadonlyMap<string, (...values: readonly number[]) => number> = new Map([
+  ["Abs", Math.abs],
+  ["Add", (a = NaN, b = NaN) => a + b],
+  ["AddV2", (a = NaN, b = NaN) => a + b],
+  ["Cast", (a = NaN) => a],
+  ["ClipByValue", (a = NaN, low = NaN, high = NaN) => Math.min(Math.max(a, low), high)],
+  ["Div", (a = NaN, b = NaN) => a / b],
+  ["Exp", Math.exp],
+  ["ExpandDims", (a = NaN) => a],
+  ["Maximum", Math.max],
+  ["Minimum", Math.min],
+  ["Mul", (a = NaN, b = NaN) => a * b],
+  ["Neg", (a = NaN) => -a],
+  ["RealDiv", (a = NaN, b = NaN) => a / b],
+  ["Reciprocal", (a = NaN) => 1 / a],
+  ["Relu", (a = NaN) => Math.max(a, 0)],
+  ["Reshape", (a = NaN) => a],
+  ["Rsqrt", (a = NaN) => 1 / Math.sqrt(a)],
+  ["Sigmoid", (a = NaN) => 1 / (1 + Math.exp(-a))],
+  ["Softplus", (a = NaN) => Math.log1p(Math.exp(a))],
+  ["Sqrt", Math.sqrt],
+  ["Square", (a = NaN) => a * a],
+  ["Squeeze", (a = NaN) => a],
+  ["Sub", (a = NaN, b = NaN) => a - b],
+]);
+
+/** The number that a value of one element holds, about; `undefined` where a request decides it. */
+export function scalarOf(value: GraphValue, read: ScalarReader, depth = 0): number | undefined {
+  if (!isSingle(value)) return undefined;
+  const tensor = value.constant ?? (value.stored === undefined ? undefined : read(value));
+  if (tensor === undefined) return depth < DEPTH_MAX ? computed(value, read, depth) : undefined;
+  return tensor.dtype === "string" ? undefined : Number(tensor.data[0]);
+}
+
+function computed(
+  { producer }: GraphValue,
+  ...[read, depth]: [ScalarReader, number]
+): number | undefined {
+  const apply = producer?.kind === "operation" ? FUNCTIONS.get(producer.op) : undefined;
+  if (producer?.kind !== "operation" || apply === undefined) return undefined;
+  const inputs = SHAPING.has(producer.op) ? producer.inputs.slice(0, 1) : producer.inputs;
+  const numbers = inputs.map((input) => scalarOf(input, read, depth + 1));
+  return numbers.every((number) => number !== undefined) ? apply(...numbers) : undefined;
+}
+
+/** Operations whose further inputs are shapes and axes. */
+const SHAPING: ReadonlySet<string> = new Set(["ExpandDims", "Reshape"]);
+
+/** Whether a value has one element, in any number of axes. */
+export function isSingle({ shape }: GraphValue): boolean {
+  return shape !== undefined && !shape.includes(-1) && elementCount(shape) === 1;
+}

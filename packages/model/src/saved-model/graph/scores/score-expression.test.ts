@@ -1,0 +1,295 @@
+// Which scores become a search: those of an export with one signature per spelling (what TensorFlow
+// answers for each is held against in test/oracle.test.ts), and graphs made to be hard to follow.
+
+import { mkdirSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { type ModelProgram, ProtobufWriter, type Step, WinnowError } from "@winnow/core";
+import { describe, expect, test } from "vitest";
+import { openModelVersion } from "../../../model-directory.ts";
+import { temporaryDirectory } from "../../../../../../test/temporary-directory.ts";
+
+const EXPORT = path.resolve(
+  import.meta.dirname,
+  "../../../../../../test/data/savedmodels/score_expressions/1",
+);
+
+function programOf(directory: string): ModelProgram {
+  const version = openModelVersion(directory);
+  version.close();
+  return version.program;
+}
+
+const program = programOf(EXPORT);
+const stepsOf = (name: string): readonly Step[] =>
+  program.signatures.find((signature) => signature.name === name)!.steps;
+const names = program.signatures
+  .filter(({ methodName }) => methodName !== "")
+  .map(({ name }) => name);
+
+describe("scores before a top-k", () => {
+  test.each(names.filter((name) => !name.startsWith("dense_")))("%s are searched", (name) => {
+    const search = stepsOf(name).find((step) => step.kind === "topK");
+
+    const table = program.tables[search?.table ?? -1];
+    expect(table).toMatchObject({ kind: "candidate", rows: 40, idDtype: "string" });
+  });
+
+  test.each(names.filter((name) => name.startsWith("dense_")))("%s are not", (name) => {
+    expect(stepsOf(name).map(({ kind }) => kind)).not.toContain("topK");
+  });
+
+  test("that are spelled otherwise search one table", () => {
+    const spellings = ["einsum", "tensordot", "swapped", "multiply_sum", "batched", "matvec"];
+    const tables = [...spellings, "temperature", "variable_temperature", "tanh"].flatMap((name) =>
+      stepsOf(name).flatMap((step) => (step.kind === "topK" ? [step.table] : [])),
+    );
+
+    expect(new Set(tables).size).toBe(1);
+    expect(tables).toHaveLength(9);
+  });
+
+  test.each([
+    ["bias", 9, ["items", "ids", "bias"]],
+    ["debiased", 9, ["items", "ids", "bias"]],
+    ["two_biases", 10, ["items", "ids", "bias", "bias_column"]],
+    ["logits", 9, ["kernel", "ids", "bias"]],
+    ["logits_without_bias", 8, ["kernel", "ids"]],
+    ["cosine", 8, ["items", "ids"]],
+    ["bias_of_constant", 9, ["items", "ids", "Const"]],
+  ])("%s: rows of %i values, each tensor with its own checksum", (name, dim, tensors) => {
+    const search = stepsOf(name).find((step) => step.kind === "topK")!;
+    const { sources, ...table } = program.tables[search.table]!;
+
+    expect(table.dim).toBe(dim);
+    const keys = sources.map(({ tensor }) => tensor.replace("/.ATTRIBUTES/VARIABLE_VALUE", ""));
+    expect(keys.map((key) => key.replace(/^.*\//, ""))).toEqual(tensors);
+    expect(sources.every(({ checksum }) => checksum !== undefined)).toBe(true);
+  });
+
+  test("operations behind the search stay, on the winners' scores", () => {
+    const behind = (name: string): string[] => {
+      const steps = stepsOf(name);
+      const search = steps.findIndex(({ kind }) => kind === "topK");
+      return steps.slice(search + 1).map((step) => (step.kind === "host" ? step.op : step.kind));
+    };
+
+    expect(behind("temperature")).toEqual(["RealDiv"]);
+    expect(behind("tanh")).toEqual(["Mul", "Tanh"]);
+    expect(behind("bias_before_temperature")).toEqual(["RealDiv", "AddV2"]);
+    expect(behind("bias_after_temperature")).toEqual([]);
+    expect(behind("logits_sigmoid")).toEqual(["Sigmoid"]);
+  });
+});
+
+test("items that are not searched are told of, once each, with what stood in the way", () => {
+  const held = (program.uncutTables ?? []).map(({ tensor, bytes, obstacle }) => {
+    return `${tensor}: ${bytes} bytes, ${obstacle.op}`;
+  });
+
+  expect(held).toEqual(["items: 1280 bytes, Mul", "kernel: 1280 bytes, Softmax"]);
+  const searched = programOf(path.resolve(EXPORT, "../../module_raw_query/1"));
+  expect(searched).not.toHaveProperty("uncutTables");
+});
+
+const FLOAT = 1;
+const INT32 = 3;
+const root = temporaryDirectory();
+
+type Write = (value: ProtobufWriter) => unknown;
+
+interface Node {
+  readonly name: string;
+  readonly op: string;
+  readonly inputs?: readonly string[];
+  readonly attributes?: Readonly<Record<string, Write>>;
+}
+
+const type =
+  (number: number): Write =>
+  (value) =>
+    value.int(6, number);
+
+function constant(name: string, shape: readonly number[], values: ArrayLike<number>): Node {
+  const content = Float32Array.from(values);
+  const value: Write = (attribute) =>
+    attribute.message(8, (tensor) => {
+      tensor.int(1, FLOAT).message(2, (dims) => {
+        for (const size of shape) dims.message(2, (dim) => dim.int(1, size));
+      });
+      tensor.bytes(4, new Uint8Array(content.buffer));
+    });
+  return { name, op: "Const", attributes: { T: type(FLOAT), dtype: type(FLOAT), value } };
+}
+
+function integer(name: string, number: number): Node {
+  const value: Write = (attribute) =>
+    attribute.message(8, (tensor) =>
+      tensor
+        .int(1, INT32)
+        .message(2, () => undefined)
+        .int(7, number),
+    );
+  return { name, op: "Const", attributes: { T: type(INT32), dtype: type(INT32), value } };
+}
+
+const operation = (name: string, op: string, ...inputs: readonly string[]): Node => ({
+  name,
+  op,
+  inputs,
+  attributes: { T: type(FLOAT) },
+});
+
+/** Defines an operation by the types of its outputs: an attribute of the node, or always one. */
+function define(list: ProtobufWriter, op: string, outputs: readonly (string | number)[]): void {
+  list.message(1, (definition) => {
+    definition.text(1, op);
+    for (const type of outputs) {
+      definition.message(3, (output) =>
+        typeof type === "string" ? output.text(4, type) : output.int(3, type),
+      );
+    }
+  });
+}
+
+/** The kinds of steps of a graph with the input `x` `[-1, width]`, whose output is the top 2 of `y`. */
+function kindsOf(nodes: readonly Node[], width = 2): string[] | string {
+  const top: Node = {
+    name: "top",
+    op: "TopKV2",
+    inputs: ["y", "k"],
+    attributes: { T: type(FLOAT) },
+  };
+  const all = [
+    { name: "x", op: "Placeholder", attributes: { T: type(FLOAT), dtype: type(FLOAT) } },
+    ...nodes,
+  ];
+  const bytes = new ProtobufWriter()
+    .message(2, (meta) => {
+      meta.message(1, (info) =>
+        info
+          .message(2, (list) => {
+            for (const op of new Set(all.map((node) => node.op))) define(list, op, ["T"]);
+            define(list, "TopKV2", ["T", INT32]);
+          })
+          .text(4, "serve"),
+      );
+      meta.message(2, (graph) => {
+        for (const { name, op, inputs = [], attributes = {} } of [...all, integer("k", 2), top]) {
+          graph.message(1, (node) => {
+            node.text(1, name).text(2, op);
+            for (const input of inputs) node.text(3, input);
+            for (const [key, write] of Object.entries(attributes)) {
+              node.entry(5, key, (value) => void write(value));
+            }
+          });
+        }
+      });
+      meta.entry(5, "serving_default", (signature) => {
+        for (const [field, key, tensor] of [
+          [1, "x", "x:0"],
+          [2, "y", "top:0"],
+        ] as const) {
+          signature.entry(field, key, (info) =>
+            info
+              .text(1, tensor)
+              .int(2, FLOAT)
+              .message(3, (shape) => {
+                for (const size of [-1, field === 1 ? width : 2])
+                  shape.message(2, (dim) => dim.int(1, size));
+              }),
+          );
+        }
+        signature.text(3, "tensorflow/serving/predict");
+      });
+    })
+    .finish();
+  mkdirSync(path.join(root, "1"), { recursive: true });
+  writeFileSync(path.join(root, "1", "saved_model.pb"), bytes);
+  try {
+    return programOf(path.join(root, "1")).signatures[0]!.steps.map(({ kind }) => kind);
+  } catch (error) {
+    if (!(error instanceof WinnowError)) throw error;
+    return `${error.code} ${error.message}`;
+  }
+}
+
+const items = constant("items", [2, 3], [1, 2, 3, 4, 5, 6]);
+const product = operation("product", "MatMul", "x", "items");
+const chain = (count: number, op: string, ...others: readonly string[]): Node[] =>
+  Array.from({ length: count }, (_, at) => {
+    const name = at === count - 1 ? "y" : `n${at}`;
+    const before = at === 0 ? "product" : `n${at - 1}`;
+    return operation(name, op, before, ...(others.length === 0 ? [] : others));
+  });
+
+describe("scores of a small graph", () => {
+  const scalar = (value: number): Node => constant("c", [], [value]);
+
+  test("are searched under a factor that keeps their order, and not under any other", () => {
+    for (const [value, isSearched] of [
+      [2, true],
+      [1e-3, true],
+      [-2, false],
+      [0, false],
+    ] as const) {
+      const kinds = kindsOf([items, product, scalar(value), operation("y", "Mul", "c", "product")]);
+
+      expect(kinds).toEqual(isSearched ? ["topK", "host"] : ["dense"]);
+    }
+    for (const value of [NaN, Infinity, -Infinity, 1e-38, 3e38]) {
+      const kinds = kindsOf([items, product, scalar(value), operation("y", "Mul", "product", "c")]);
+
+      expect(kinds).toEqual(["dense"]);
+    }
+  });
+
+  test("are not searched where a constant bias hides items with -Infinity", () => {
+    const bias = (value: number): Node => constant("b", [3], [0, value, 0]);
+    const sum = operation("y", "AddV2", "product", "b");
+
+    expect(kindsOf([items, product, bias(-1e9), sum])).toEqual(["dense", "topK"]);
+    expect(kindsOf([items, product, bias(-Infinity), sum])).toEqual(["dense"]);
+  });
+
+  test("are not searched in rows that are too long for a device", () => {
+    const wide = (dim: number): Node => constant("items", [dim, 2], new Float32Array(dim * 2));
+
+    const kinds = [32_768, 32_769].map((dim) => {
+      return kindsOf([wide(dim), operation("y", "MatMul", "x", "items")], dim);
+    });
+    expect(kinds).toEqual([["topK"], ["dense"]]);
+  });
+
+  test.each(["Relu", "Relu6", "Round", "Floor", "Square", "Neg", "Cos", "Abs", "Softmax"])(
+    "are not searched behind %s, which changes their order or makes scores equal",
+    (op) => {
+      expect(kindsOf([items, product, operation("y", op, "product")])).toEqual(["dense"]);
+    },
+  );
+
+  test.each(["Sigmoid", "Tanh", "Exp", "Softplus"])("are searched behind %s", (op) => {
+    expect(kindsOf([items, product, operation("y", op, "product")])[0]).toBe("topK");
+  });
+});
+
+describe("a graph that is hard to follow", () => {
+  test("with operations beyond what is traced stays dense", () => {
+    const c = constant("c", [], [2]);
+
+    expect(kindsOf([items, product, c, ...chain(20, "Mul", "c")])[0]).toBe("topK");
+    expect(kindsOf([items, product, c, ...chain(500, "Mul", "c")])).toEqual(["dense"]);
+  });
+
+  test("with powers of one value is read in the time of its nodes", () => {
+    const powers = Array.from({ length: 3000 }, (_, at) => {
+      const before = at === 0 ? "x" : `p${at - 1}`;
+      return operation(`p${at}`, "Mul", before, before);
+    });
+    const factor = operation("y", "Mul", "product", "p2999");
+    const kinds = kindsOf([items, product, ...powers, factor]);
+
+    expect(kinds).toMatch(/^INVALID_ARGUMENT .*cannot combine the shapes/);
+    const squares = [...powers, operation("y", "MatMul", "x", "p2999")];
+    expect(kindsOf(squares)).toEqual(["dense"]);
+  });
+});

@@ -1,0 +1,170 @@
+// The product of queries and candidates, in any of its spellings: MatMul and BatchMatMul, Einsum,
+// `tf.tensordot`, `tf.linalg.matvec`, a product of broadcast vectors that is summed, and each of
+// them the other way round. All say which axis of either side is summed over; the axis that is kept
+// numbers the queries, or the items.
+
+import type { GraphValue, OperationNode } from "../graph-value.ts";
+import { integersOf, producerOf } from "../graph-value.ts";
+import { candidateMatrixOf, otherAxis } from "./candidate-matrix.ts";
+import type { CandidateMatrix } from "./candidate-matrix.ts";
+import { withRemovedAxis, withoutAddedAxis, withoutRearrangement } from "./rearrangement.ts";
+import type { ScalarReader } from "./scalar-value.ts";
+
+/** Scores `[queries, items]` as one product. */
+export interface ScoreProduct {
+  /** float32 `[queries, dim]`. */
+  readonly query: GraphValue;
+  readonly candidates: CandidateMatrix;
+  /** The axis of `candidates`, as it is stored, that numbers the items. */
+  readonly itemAxis: 0 | 1;
+  /** The operation that gives the scores. */
+  readonly node: OperationNode | undefined;
+}
+
+/** A matrix in a product, and its axis that the product keeps. */
+interface Side {
+  readonly matrix: GraphValue;
+  readonly kept: 0 | 1;
+}
+
+/** The sides of a product in the order of the result's axes. */
+type Sides = readonly [Side, Side];
+
+/** Recognises a product of queries and stored candidates; `undefined` for any other value. */
+export function scoreProductOf(value: GraphValue, scalars: ScalarReader): ScoreProduct | undefined {
+  const sides = sidesOf(value);
+  const [queries, items] = sides ?? [];
+  const query = queries === undefined ? undefined : queryOf(queries);
+  if (query === undefined || items === undefined) return undefined;
+  const candidates = candidateMatrixOf(items.matrix, scalars);
+  if (candidates === undefined) return undefined;
+  const { firstAxis, normalised } = candidates;
+  const itemAxis = items.kept === 0 ? firstAxis : otherAxis(firstAxis);
+  const node = value.producer?.kind === "operation" ? value.producer : undefined;
+  return normalised?.axis === itemAxis ? undefined : { query, candidates, itemAxis, node };
+}
+
+/** The queries as `[queries, dim]`. */
+function queryOf({ matrix, kept }: Side): GraphValue | undefined {
+  const plain = withoutRearrangement(matrix);
+  const query = kept === 0 ? plain : turned(plain);
+  const isMatrix = query?.dtype === "float32" && (query.shape?.length ?? 2) === 2;
+  return isMatrix ? query : undefined;
+}
+
+/** The matrix that a value is the transposition of. */
+function turned(value: GraphValue): GraphValue | undefined {
+  const [matrix, order] = producerOf(value, "Transpose")?.inputs ?? [];
+  return integersOf(order)?.join() === "1,0" ? matrix : undefined;
+}
+
+function sidesOf(value: GraphValue): Sides | undefined {
+  const plain = withoutRearrangement(value);
+  const before = turned(plain);
+  if (before === undefined) return sidesOfProduct(plain);
+  const sides = sidesOfProduct(withoutRearrangement(before));
+  return sides && [sides[1], sides[0]];
+}
+
+function sidesOfProduct(value: GraphValue): Sides | undefined {
+  const product = producerOf(value, "MatMul", ...BATCH_PRODUCTS);
+  if (product !== undefined) return sidesOfMatrices(product);
+  const einsum = producerOf(value, "Einsum");
+  if (einsum !== undefined) return sidesOfEinsum(einsum);
+  return sidesOfSum(value) ?? sidesOfBatch(value);
+}
+
+const BATCH_PRODUCTS: readonly string[] = ["BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"];
+
+function isSet({ attributes }: OperationNode, ...names: readonly string[]): boolean {
+  return names.some((name) => attributes.flag(name));
+}
+
+/** The two operands of a node; `undefined` where there is no node, or not both. */
+function operandsOf(
+  node: OperationNode | undefined,
+): readonly [GraphValue, GraphValue] | undefined {
+  const [left, right] = node?.inputs ?? [];
+  return left && right && [left, right];
+}
+
+function sidesOfMatrices(product: OperationNode): Sides | undefined {
+  const operands = operandsOf(product);
+  return operands && [leftSide(product, operands[0]), rightSide(product, operands[1])];
+}
+
+function leftSide(product: OperationNode, matrix: GraphValue): Side {
+  return { matrix, kept: isSet(product, "transpose_a", "adj_x") ? 1 : 0 };
+}
+
+function rightSide(product: OperationNode, matrix: GraphValue): Side {
+  return { matrix, kept: isSet(product, "transpose_b", "adj_y") ? 0 : 1 };
+}
+
+/** `bd,nd->bn` and equals: two letters each, the one they share is not kept. */
+function sidesOfEinsum(node: OperationNode): Sides | undefined {
+  const equation = node.attributes.text("equation").replaceAll(" ", "");
+  const [, left = "", right = "", result = ""] =
+    /^([a-z]{2}),([a-z]{2})->([a-z]{2})$/i.exec(equation) ?? [];
+  const operands = operandsOf(node);
+  const shared = Array.from(left).find((letter) => right.includes(letter));
+  if (operands === undefined || shared === undefined) return undefined;
+  const sideOf = (letters: string, matrix: GraphValue): Side & { readonly letter: string } => {
+    const kept = letters[0] === shared ? 1 : 0;
+    return { matrix, kept, letter: letters[kept]! };
+  };
+  const [one, other] = [sideOf(left, operands[0]), sideOf(right, operands[1])];
+  const areKept = one.letter !== shared && other.letter !== shared && one.letter !== other.letter;
+  if (!areKept) return undefined;
+  if (result === one.letter + other.letter) return [one, other];
+  return result === other.letter + one.letter ? [other, one] : undefined;
+}
+
+/** Σ over the last axis of [queries, 1, dim] · [1, items, dim], or · [items, dim]. */
+function sidesOfSum(value: GraphValue): Sides | undefined {
+  const sum = producerOf(value, "Sum");
+  const axes = integersOf(sum?.inputs[1])?.join();
+  const [summed] = sum?.inputs ?? [];
+  if (sum === undefined || summed === undefined || isSet(sum, "keep_dims")) return undefined;
+  const factors = axes === "2" || axes === "-1" ? operandsOf(producerOf(summed, "Mul")) : undefined;
+  if (factors === undefined) return undefined;
+  const [left, right] = factors;
+  return broadcastSides(left, right) ?? broadcastSides(right, left);
+}
+
+function broadcastSides(left: GraphValue, right: GraphValue): Sides | undefined {
+  const queries = withoutAddedAxis(withoutRearrangement(left), 1);
+  const items = withoutAddedAxis(withoutRearrangement(right), 0) ?? right;
+  // A product that broadcasts along the summed axis is another one.
+  const isProduct = items.shape?.length === 2 && items.shape[1] === queries?.shape?.[1];
+  if (queries === undefined || !isProduct) return undefined;
+  return [
+    { matrix: queries, kept: 0 },
+    { matrix: items, kept: 0 },
+  ];
+}
+
+/** [queries, 1, dim] · candidates or candidates · [queries, dim, 1], without the axis of size 1. */
+function sidesOfBatch(value: GraphValue): Sides | undefined {
+  return rowwiseSides(value) ?? columnwiseSides(value);
+}
+
+function rowwiseSides(value: GraphValue): Sides | undefined {
+  const whole = withRemovedAxis(value, 1);
+  const product = whole && producerOf(whole, ...BATCH_PRODUCTS);
+  const [left, right] = operandsOf(product) ?? [];
+  if (product === undefined || left === undefined || right?.shape?.length !== 2) return undefined;
+  const queries = withoutAddedAxis(withoutRearrangement(left), 1);
+  if (queries === undefined || isSet(product, "adj_x")) return undefined;
+  return [{ matrix: queries, kept: 0 }, rightSide(product, right)];
+}
+
+function columnwiseSides(value: GraphValue): Sides | undefined {
+  const whole = withRemovedAxis(value, 2);
+  const product = whole && producerOf(whole, ...BATCH_PRODUCTS);
+  const [left, right] = operandsOf(product) ?? [];
+  if (product === undefined || right === undefined || left?.shape?.length !== 2) return undefined;
+  const queries = withoutAddedAxis(withoutRearrangement(right), 2);
+  if (queries === undefined || isSet(product, "adj_y")) return undefined;
+  return [{ matrix: queries, kept: 0 }, leftSide(product, left)];
+}

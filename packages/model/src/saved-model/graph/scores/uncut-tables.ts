@@ -1,0 +1,52 @@
+// Which matrices of items end up in a dense part: those with one row or column for each score of a
+// top-k that became no search.
+
+import { elementCount } from "@winnow/core";
+import type { UncutTable } from "@winnow/core";
+import type { GraphValue, LoweredNode, OperationNode } from "../graph-value.ts";
+import { nameOf } from "../tables/table-registry.ts";
+
+const VALUES_MAX = 10_000;
+const VALUE_BYTES = 4;
+
+/**
+ * The matrices of items that the top-k operations among these nodes rank. `obstacles` names the
+ * operation that kept the scores of some of them from being searched.
+ */
+export function uncutTablesOf(
+  nodes: readonly LoweredNode[],
+  obstacles: ReadonlyMap<GraphValue, OperationNode>,
+): UncutTable[] {
+  return nodes.flatMap((node) => {
+    const scored = node.inputs[0];
+    const isTopK = node.kind === "operation" && (node.op === "TopK" || node.op === "TopKV2");
+    if (!isTopK || scored === undefined) return [];
+    const { name, op } = obstacles.get(scored) ?? node;
+    return matricesOf(scored).map(({ stored, shape }) => ({
+      tensor: stored === undefined ? "" : nameOf(stored),
+      bytes: elementCount(shape ?? []) * VALUE_BYTES,
+      ranking: node.name,
+      obstacle: { node: name, op },
+    }));
+  });
+}
+
+/** The stored matrices behind scores, of which one side is as long as the scores of a query. */
+function matricesOf(scored: GraphValue): GraphValue[] {
+  const items = scored.shape?.at(-1) ?? -1;
+  return items > 1 ? valuesBehind(scored).filter((value) => isMatrixOf(value, items)) : [];
+}
+
+function isMatrixOf({ dtype, shape, stored }: GraphValue, items: number): boolean {
+  if (stored === undefined || dtype !== "float32" || shape?.length !== 2) return false;
+  return shape.includes(items) && Math.min(...shape) > 1;
+}
+
+/** The values that a value depends on, and itself. */
+function valuesBehind(value: GraphValue): GraphValue[] {
+  const seen = new Set([value]);
+  for (const { producer } of seen) {
+    for (const input of producer?.inputs ?? []) if (seen.size < VALUES_MAX) seen.add(input);
+  }
+  return [...seen];
+}
