@@ -51,6 +51,8 @@ type Launch = Pick<Role, "name" | "port" | "args" | "env">;
 
 const SMALL_PARTITION_BYTES = 8192;
 const LOADED_WITHIN_MS = 100_000;
+/** Further time for each model: all workers of a cluster share two processors. */
+const LOADED_WITHIN_MS_EACH = 3000;
 const DESCRIBED_WITHIN_MS = 15_000;
 
 /** A started cluster. */
@@ -122,7 +124,7 @@ export class RunningCluster {
 
   /** Resolves when every router says AVAILABLE for each model. @throws Error with the processes' logs */
   async loaded(models: readonly string[]): Promise<void> {
-    const endMs = Date.now() + LOADED_WITHIN_MS;
+    const endMs = Date.now() + LOADED_WITHIN_MS + models.length * LOADED_WITHIN_MS_EACH;
     for (const url of this.urls) {
       for (const model of models) {
         while (!(await isAvailable(url, model))) {
