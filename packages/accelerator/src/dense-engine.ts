@@ -5,10 +5,14 @@ import type { Tensor } from "@winnow/core";
 
 /** A loaded ONNX model. */
 export interface DenseModel {
-  /** Runs the model once. Inputs and outputs go by the names that the model gives them. */
+  /**
+   * Runs the model once. Inputs and outputs go by the names that the model gives them. A run that has
+   * not begun when the signal aborts never does. @throws the signal's reason then
+   */
   run(
     inputs: ReadonlyMap<string, Tensor>,
     outputs: readonly string[],
+    signal?: AbortSignal,
   ): Promise<ReadonlyMap<string, Tensor>>;
   /** Frees the model's memory, once the runs under way have finished. */
   release(): Promise<void>;

@@ -14,12 +14,19 @@ export type DenseRequest =
       readonly model: number;
       readonly inputs: readonly NamedTensor[];
       readonly outputs: readonly string[];
+      /** Its place in `DenseThreadSettings.dropped`. */
+      readonly place: number;
     }
   | { readonly kind: "release"; readonly model: number };
 
 /** How the thread is set up. */
 export interface DenseThreadSettings {
   readonly threads: number;
+  /**
+   * Shared memory: 1 at the place of a run that nobody waits for. The thread reads no message while
+   * runs wait for it, so a message could not tell it in time.
+   */
+  readonly dropped: Int32Array;
 }
 
 /**

@@ -27,6 +27,9 @@ answerCalls<DenseRequest>(parentPort, {
 
 async function respond(request: DenseRequest): Promise<ThreadAnswer> {
   try {
+    if (request.kind === "run" && Atomics.load(settings.dropped, request.place) === 1) {
+      return { value: [] };
+    }
     const outputs = await handle(request);
     return { value: outputs, transfer: buffersOf(outputs) };
   } catch (error) {

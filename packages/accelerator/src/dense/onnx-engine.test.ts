@@ -157,11 +157,34 @@ describe.skipIf(!isBuilt)("dense engine", () => {
     await expect(model.run(vectors(), ["scores"])).rejects.toMatchObject(refused);
     await engine.close();
   });
+
+  test("a run that nobody waits for never begins, and its place is free again", async () => {
+    const [engine] = open({ queueRunsMax: 4 });
+    const model = await engine.load(product());
+    const reason = new Error("the client has left");
+    // Were it run, the engine would refuse it: a vector of three values does not fit.
+    const misfit = new Map([["vectors", tensor("float32", [1, 3], new Float32Array(3))]]);
+
+    for (let round = 0; round < 3; round += 1) {
+      const leaving = new AbortController();
+      const runs = [1, 2, 3].map(() => model.run(misfit, ["scores"], leaving.signal));
+      leaving.abort(reason);
+      for (const outcome of await Promise.allSettled(runs)) {
+        expect(outcome).toEqual({ status: "rejected", reason });
+      }
+      await expect(model.run(misfit, ["scores"], leaving.signal)).rejects.toBe(reason);
+      await expect(model.run(misfit, ["scores"])).rejects.toMatchObject({
+        code: "INVALID_ARGUMENT",
+      });
+    }
+
+    expect(await scoresOf(model)).toEqual([11, 22, 33]);
+  });
 });
 
 test("a thread that cannot start makes requests fail, not hang", async () => {
-  const engine = createDenseEngine({}, () => {
-    const thread = startDenseThread({ threads: 1 });
+  const engine = createDenseEngine({}, (settings) => {
+    const thread = startDenseThread(settings);
     void thread.terminate();
     return thread;
   });

@@ -28,7 +28,8 @@ export function createDenseEngine(
   start: StartDenseThread = startDenseThread,
 ): DenseEngine {
   const { threads = 1, queueRunsMax = QUEUE_RUNS_MAX } = options;
-  return new OnnxEngine({ queueRunsMax, start: () => start({ threads }) });
+  const dropped = new Int32Array(new SharedArrayBuffer(queueRunsMax * 4));
+  return new OnnxEngine({ dropped, start: () => start({ threads, dropped }) });
 }
 
 /** @internal tests call it */
@@ -45,8 +46,18 @@ interface LoadedModel {
   readonly underWay: Set<Promise<unknown>>;
 }
 
+type Outputs = ReadonlyMap<string, Tensor>;
+
+/** What `DenseModel.run` is asked. */
+interface WantedRun {
+  readonly inputs: ReadonlyMap<string, Tensor>;
+  readonly outputs: readonly string[];
+  readonly signal: AbortSignal | undefined;
+}
+
 interface EngineSettings {
-  readonly queueRunsMax: number;
+  /** As `DenseThreadSettings.dropped`; as many places as runs may wait. */
+  readonly dropped: Int32Array;
   readonly start: () => Worker;
 }
 
@@ -57,11 +68,13 @@ class OnnxEngine implements DenseEngine {
   #nextModel = 0;
   #link: ThreadLink<DenseRequest> | undefined;
   #restored: Promise<unknown> = Promise.resolve();
-  #runs = 0;
+  /** Places that no run has. */
+  readonly #places: number[];
   #isClosed = false;
 
   constructor(settings: EngineSettings) {
     this.#settings = settings;
+    this.#places = Array.from(settings.dropped.keys());
   }
 
   async load(onnx: Uint8Array): Promise<DenseModel> {
@@ -72,7 +85,7 @@ class OnnxEngine implements DenseEngine {
     await this.#load(link, model, bytes);
     this.#models.set(model, { onnx: bytes, underWay: new Set() });
     return {
-      run: (inputs, outputs) => this.#run(model, inputs, outputs),
+      run: (inputs, outputs, signal) => this.#run(model, { inputs, outputs, signal }),
       release: () => this.#release(model),
     };
   }
@@ -93,24 +106,28 @@ class OnnxEngine implements DenseEngine {
     }
   }
 
-  async #run(
-    model: number,
-    inputs: ReadonlyMap<string, Tensor>,
-    outputs: readonly string[],
-  ): Promise<ReadonlyMap<string, Tensor>> {
+  async #run(model: number, { inputs, outputs, signal }: WantedRun): Promise<Outputs> {
+    signal?.throwIfAborted();
     const { underWay } = this.#loaded(model);
-    if (this.#runs >= this.#settings.queueRunsMax) {
-      const message = `${this.#runs} dense runs are waiting; at most that many may`;
+    const { dropped } = this.#settings;
+    const copies = Array.from(inputs, ([name, value]) => [name, detachedCopy(value)] as const);
+    const place = this.#places.pop();
+    if (place === undefined) {
+      const message = `${dropped.length} dense runs are waiting; at most that many may`;
       throw new WinnowError("RESOURCE_EXHAUSTED", message);
     }
-    const copies = Array.from(inputs, ([name, value]) => [name, detachedCopy(value)] as const);
-    const run = this.#ask({ kind: "run", model, inputs: copies, outputs });
-    this.#runs += 1;
+    Atomics.store(dropped, place, 0);
+    const drop = (): void => void Atomics.store(dropped, place, 1);
+    signal?.addEventListener("abort", drop, { once: true });
+    const run = this.#ask({ kind: "run", model, inputs: copies, outputs, place });
     underWay.add(run);
     try {
-      return new Map(await run);
+      const found = await run;
+      signal?.throwIfAborted();
+      return new Map(found);
     } finally {
-      this.#runs -= 1;
+      signal?.removeEventListener("abort", drop);
+      this.#places.push(place);
       underWay.delete(run);
     }
   }

@@ -45,11 +45,12 @@ export function executorsOf(
       const question = { tableNumber: step.table, table, keys, signal };
       return await timed("lookup", queryLookup(parts, question, scope));
     },
-    dense: async (step, inputs) => {
+    dense: async (step, inputs, signal) => {
       const model = denseModels[step.model];
       if (model === undefined) throw broken(`dense model ${step.model}`);
       const names = step.outputs.map((output) => output.name);
-      return await timed("dense", model.run(inputs, names));
+      allowListeners(signal);
+      return await timed("dense", model.run(inputs, names, signal));
     },
     topK: async (step, { query, k }, signal) => {
       const table = program.tables[step.table];
