@@ -271,6 +271,29 @@ describe("the log", () => {
     expect(JSON.parse(text)).toEqual({ ...line, model: "movies", error: "it is cut" });
   });
 
+  test("as text is one line an event, whatever a client called its model", () => {
+    const code = `
+      import { processLog } from ${JSON.stringify(module)};
+      const log = processLog({ level: "info", process: "router", format: "text" });
+      for (const model of ["a\\nb", "\\u001b[31m", "\\u009b2J", "a\\u2028b", 'a"b', "Zürich"])
+        log.info("request", { model });`;
+    const args = ["--input-type=module", "--eval", code];
+    const env = { ...process.env, NO_COLOR: "1" };
+
+    const { stderr } = spawnSync(process.execPath, args, { encoding: "utf8", env });
+
+    const told = stderr.split("\n").map((line) => line.split("model=")[1]);
+    expect(told).toEqual([
+      String.raw`"a\nb"`,
+      String.raw`"\u001b[31m"`,
+      String.raw`"\u{9b}2J"`,
+      String.raw`"a\u{2028}b"`,
+      String.raw`"a\"b"`,
+      "Zürich",
+      undefined,
+    ]);
+  });
+
   test("is lines of time, level, process, event and fields where text is asked for", () => {
     const [line = "", ...rest] = logged('"text"').split("\n");
 

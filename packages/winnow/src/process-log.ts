@@ -96,6 +96,15 @@ function describeError(error: Error): string {
   return typeof code === "string" ? `${code}: ${error.message}` : error.message;
 }
 
+/**
+ * A value on a line of text. Values may come from clients (a model's name in a URL): in quotes, with
+ * what ends a line or moves a terminal's cursor escaped, none of them looks like a line of its own.
+ */
 function show(value: unknown): string {
-  return typeof value === "string" && !value.includes(" ") ? value : (JSON.stringify(value) ?? "-");
+  if (typeof value === "string" && /^[^\s"\p{C}]+$/u.test(value)) return value;
+  return (JSON.stringify(value) ?? "-").replaceAll(/[\p{C}\u2028\u2029]/gu, escaped);
+}
+
+function escaped(character: string): string {
+  return `\\u{${character.codePointAt(0)!.toString(16)}}`;
 }
