@@ -5,11 +5,7 @@ import type { GiveUpReason } from "@winnow/core";
 /** A connection was cut, or a new one refused, for want of room. */
 export type RoomLoss = "resting" | "refused";
 
-/**
- * One request that has been answered.
- *
- * @internal tests call it
- */
+/** One request that has been answered. */
 export interface AnsweredRequest {
   /** Its id: the client's `X-Request-Id`, or one made here. */
   readonly requestId: string;
