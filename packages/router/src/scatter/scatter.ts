@@ -7,6 +7,7 @@ import type { Environment, WorkerId } from "@winnow/core";
 import type { Asked, WorkerAnswer, WorkerReply } from "@winnow/cluster";
 import type { RetryBudget } from "../admission/retry-budget.ts";
 import { hedgeDelayMs } from "./hedge-delay.ts";
+import type { PlanTurns } from "./plan-turns.ts";
 import { chooseReplicas } from "./replica-choice.ts";
 import type { RouterObserver, SecondAttempt } from "../router-observer.ts";
 import type { RouterSettings } from "../router-settings.ts";
@@ -33,19 +34,6 @@ export interface ScatterParts {
   readonly turns: PlanTurns;
   /** While slices wait, every replica is busy, and a hedge would only add load. */
   readonly limiter: { readonly waiting: number };
-}
-
-/** Searches in a row that take the same plan: what comes together travels and is scanned together. */
-const SEARCHES_PER_TURN = 8;
-
-/** Whose turn it is among the plans of a table. */
-export class PlanTurns {
-  #searches = 0;
-
-  next(): number {
-    this.#searches = (this.#searches + 1) % Number.MAX_SAFE_INTEGER;
-    return Math.floor(this.#searches / SEARCHES_PER_TURN);
-  }
 }
 
 /** Asks. @throws the signal's reason when aborted; everything under way is then cancelled */
@@ -99,7 +87,8 @@ class Scatter {
     this.#parts = parts;
     this.#question = question;
     this.#resolve = resolve;
-    this.#turn = question.planned ? parts.turns.next() : 0;
+    const { rows, dim } = question.table.spec;
+    this.#turn = question.planned ? parts.turns.next(rows * dim) : 0;
   }
 
   start(): void {
