@@ -16,12 +16,11 @@ import type { TableSource, VersionKey, WorkerId } from "@winnow/core";
 
 import type { OpenedTable, OpenedVersion } from "../compute/compute.ts";
 import { replicaKey } from "./replica-set.ts";
+import type { VerifiedShares } from "./replica-set.ts";
 
 type Owners = readonly (readonly WorkerId[])[];
 /** Workers that announce each partition, with the checksum shares of what they read. */
 export type Holders = ReadonlyMap<number, ReadonlyMap<WorkerId, readonly number[]>>;
-/** Shares of each partition of a table that add up; `undefined`: no checksum is stored for it. */
-export type VerifiedShares = readonly (readonly number[])[] | undefined;
 
 /** A table that another worker cuts into another number of partitions. */
 export interface OtherCut {
@@ -182,7 +181,7 @@ export class ClusterView {
     version: VersionKey,
     opened: OpenedVersion,
     own: Announcement,
-  ): readonly VerifiedShares[] | WinnowError | undefined {
+  ): VerifiedShares | WinnowError | undefined {
     const holders = [...this.others, own].flatMap((worker) => {
       const holding = holdingOf(worker, version);
       return holding === undefined ? [] : [{ worker, tables: holding.tables }];

@@ -8,13 +8,12 @@
 // are cut get none: their workers share each query's work, and more replicas would not let them
 // scan less.
 
-import { isSameVersion } from "@winnow/cluster";
 import type { VersionKey } from "@winnow/core";
 
 import type { OpenedVersion } from "../compute/compute.ts";
 import { Assignment, occupiedBytesOf } from "./assignment.ts";
 import type { ReplicaFacts } from "./replica-facts.ts";
-import { heldAs, openedOf, replicaKey } from "./replica-set.ts";
+import { heldAs, isServing, openedOf, replicaKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
 
 /** What decides on extra replicas. */
@@ -27,7 +26,6 @@ export type ExtraFacts = Pick<
   | "capacityBytes"
   | "extraMemoryRatio"
   | "hasExtras"
-  | "serving"
   | "isComplete"
 >;
 
@@ -81,7 +79,7 @@ function candidatesOf(set: ReplicaSet, facts: ExtraFacts): readonly Candidate[] 
     const isDoubted = held.standing.kind === "doubted";
     if (isDoubted || held.isLeft || held.trouble !== undefined) return [];
     const assignment = new Assignment(held, opened, facts);
-    if (!assignment.isLoaded(held) || !isSound(assignment.key, facts)) return [];
+    if (!assignment.isLoaded(held) || !isSound(assignment.key, set, facts)) return [];
     const intended = new Set(assignment.intended());
     return opened.tables
       .flatMap(({ partitions }, table) => {
@@ -94,9 +92,8 @@ function candidatesOf(set: ReplicaSet, facts: ExtraFacts): readonly Candidate[] 
 }
 
 /** Whether a content serves or is complete: before that it may still prove to be corrupt. */
-function isSound(key: VersionKey, { serving, isComplete }: ExtraFacts): boolean {
-  const current = serving.get(key.model);
-  return (current !== undefined && isSameVersion(current, key)) || isComplete(key);
+function isSound(key: VersionKey, set: ReplicaSet, { isComplete }: ExtraFacts): boolean {
+  return isServing(set, key) || isComplete(key);
 }
 
 /** Opened contents that are wanted, the most important first. */

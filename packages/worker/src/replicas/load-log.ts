@@ -78,6 +78,16 @@ export class LoadLog {
     }
   }
 
+  /** Reports each model whose default version has changed. */
+  noteServing(before: ReplicaSet, now: ReplicaSet): void {
+    for (const model of new Set([...now.serving.keys(), ...before.serving.keys()])) {
+      const [from, to] = [before.serving.get(model), now.serving.get(model)];
+      if (from?.version === to?.version && from?.fingerprint === to?.fingerprint) continue;
+      const fields = { model, version: to?.version, before: from?.version };
+      this.#environment.log.info("serving version changed", fields);
+    }
+  }
+
   #noteLoaded(event: ReplicaEvent & { kind: "loaded" }, held: HeldVersion, intent: Intent): void {
     const { log, clock } = this.#environment;
     const opened = openedOf(held);

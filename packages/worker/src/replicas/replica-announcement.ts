@@ -3,7 +3,6 @@
 
 import type { HeldPartition, TableHolding, VersionHolding } from "@winnow/cluster";
 import { WinnowError } from "@winnow/core";
-import type { VersionKey } from "@winnow/core";
 
 import type { OpenedVersion } from "../compute/compute.ts";
 import { isFailed, openedOf, replicaOfKey } from "./replica-set.ts";
@@ -16,19 +15,14 @@ const LEAVING_PHASES: ReadonlySet<string> = new Set(["leaving", "unloading", "cl
 /** Error text in an announcement, at most: it travels with every state frame. */
 const MESSAGE_CHARACTERS_MAX = 900;
 
-/** What answers by default. */
-export interface ServedContents {
-  /** By model, as this worker derives it. */
-  readonly serving: ReadonlyMap<string, VersionKey>;
-  /** Whether a content serves, here or on a worker that is ahead or behind. */
-  readonly isServed: (held: HeldVersion) => boolean;
-}
-
-/** The holdings of all versions, ascending by model and version. */
+/**
+ * The holdings of all versions, ascending by model and version. `isServed`: whether a content
+ * serves, here or on a worker that is ahead or behind.
+ */
 export function holdingsOf(
   set: ReplicaSet,
   intent: Intent | undefined,
-  { serving, isServed }: ServedContents,
+  isServed: (held: HeldVersion) => boolean,
 ): VersionHolding[] {
   // Of two contents of one number the one that was found first comes first.
   const versions = [...set.versions.values()].toSorted(
@@ -36,7 +30,7 @@ export function holdingsOf(
   );
   return versions.map((held) => {
     const holding = holdingOf(held, intent, isServed);
-    const key = serving.get(held.model);
+    const key = set.serving.get(held.model);
     const isServing = key?.version === held.version && key.fingerprint === holding.fingerprint;
     return Object.assign(holding, { serving: isServing });
   });
@@ -55,7 +49,7 @@ export function isSettled(set: ReplicaSet, intent: Intent | undefined): boolean 
 function holdingOf(
   held: HeldVersion,
   intent: Intent | undefined,
-  isServed: ServedContents["isServed"],
+  isServed: (held: HeldVersion) => boolean,
 ): VersionHolding {
   const opened = openedOf(held);
   const state = isFailed(held, isServed) ? "failed" : assignmentStateOf(held, intent);

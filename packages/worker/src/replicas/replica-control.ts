@@ -1,9 +1,14 @@
-// Keeps what this worker holds in step with what it should hold: facts in (directories, membership,
-// finished work), plan, effects out to the compute side. Level-triggered: every change leads to a
-// new plan from the whole state, so no missed or repeated event can leave it stuck.
+// Keeps what this worker holds in step with what it should hold. All that it decides from is one
+// state (`replica-set.ts`), and what it was last told: directories, membership, a drain.
+//
+//   directories, views, ends of work ──▶ state ──▶ verdicts ──▶ defaults ──▶ plan ──▶ next state
+//                                          ▲                                  │
+//                                          └───── the end of each effect ◀── effects
+//
+// Level-triggered: every change leads to a new plan from the whole state, so no missed or repeated
+// event can leave it stuck.
 
 import type { Clock, Environment, Timer, VersionKey, WorkerId } from "@winnow/core";
-import { isSameVersion } from "@winnow/cluster";
 import type { Announcement, MembershipView, Replication, VersionHolding } from "@winnow/cluster";
 
 import { ClusterView } from "./cluster-view.ts";
@@ -20,6 +25,7 @@ import {
   heldContent,
   isFailed,
   isHeldAs,
+  isServing,
   openedOf,
 } from "./replica-set.ts";
 import type { HeldVersion, ReplicaEvent, ReplicaSet, RetrySettings } from "./replica-set.ts";
@@ -27,10 +33,10 @@ import { assignmentStatusOf, isLoading } from "./assignment.ts";
 import type { Intent } from "./assignment.ts";
 import { performEffect } from "./replica-work.ts";
 import type { ReplicaWork } from "./replica-work.ts";
-import { ServingVersions } from "./serving-versions.ts";
+import { hasServedWithin, withServing } from "./serving-versions.ts";
 import { isServingLeft, wantedVersions } from "../models/version-policy.ts";
 import type { VersionChoice } from "../models/version-policy.ts";
-import { VersionProof } from "./version-proof.ts";
+import { verdictsOn } from "./version-proof.ts";
 import type { FoundModel } from "../models/version-watch.ts";
 import type { AssignmentStatus, WorkerObserver } from "../worker-observer.ts";
 import type { FoundVersion } from "../models/directory-stillness.ts";
@@ -56,6 +62,7 @@ export interface ReplicaDependencies extends ReplicaWork {
 }
 
 const UNPLACED_PATIENCE_MS = 5000;
+const SERVING_INTERVAL_MS = 100;
 
 /** Holds replicas until closed. */
 export class ReplicaControl {
@@ -64,17 +71,16 @@ export class ReplicaControl {
   readonly #clock: Clock;
   readonly #cluster: ClusterView;
   readonly #loadLog: LoadLog;
-  readonly #serving: ServingVersions;
   #set: ReplicaSet = emptyReplicaSet;
-  readonly #proof = new VersionProof();
   #models: readonly FoundModel[] | undefined;
   #quietAtMs = 0;
+  /** Until when default versions need not be derived again while partitions are loaded. */
+  #servingUntilMs = 0;
   /** When to warn that no partition is placed here; `Infinity`: one was, or it is logged. */
   #unplacedUntilMs: number;
   /** Workers that cut tables into another number of partitions, and were logged for it. */
   readonly #cutsTold = new Set<WorkerId>();
   #isDraining = false;
-  #coveredSinceMs: number | undefined;
   #isClosed = false;
   #wake: Timer | undefined;
 
@@ -85,7 +91,6 @@ export class ReplicaControl {
     this.#unplacedUntilMs = this.#clock.nowMs() + UNPLACED_PATIENCE_MS;
     this.#cluster = new ClusterView(settings);
     this.#loadLog = new LoadLog(dependencies.environment, dependencies.observer);
-    this.#serving = new ServingVersions(dependencies.environment, this.#cluster);
   }
 
   /** What this worker holds. */
@@ -95,13 +100,12 @@ export class ReplicaControl {
 
   /** The default version of each model, as this worker derives it. */
   get serving(): ReadonlyMap<string, VersionKey> {
-    return this.#serving.versions;
+    return this.#set.serving;
   }
 
   /** What to announce of all versions. */
   holdings(): VersionHolding[] {
-    const isServed = (held: HeldVersion): boolean => this.#isServed(held);
-    return holdingsOf(this.#set, this.#intent(), { serving: this.serving, isServed });
+    return holdingsOf(this.#set, this.#intent(), (held) => this.#isServed(held));
   }
 
   /** How far each version is loaded. */
@@ -126,33 +130,35 @@ export class ReplicaControl {
 
   /** Whether a drain that began at `startedAtMs` may go on to send routers away. */
   drainHold(startedAtMs: number, settings: DrainSettings): DrainHold {
+    const nowMs = this.#clock.nowMs();
     const hold = drainHold({
-      nowMs: this.#clock.nowMs(),
+      nowMs,
       startedAtMs,
       settings,
       others: this.#cluster.others,
       absent: this.#cluster.absent,
-      coveredSinceMs: this.#coveredSinceMs,
+      coveredSinceMs: this.#set.coveredSinceMs,
       holdings: this.holdings(),
       ownersOf: (version, table) => this.#ownersOf(version, table),
       answerersOf: (version, table) => this.#cluster.answerersOf(version, table),
       lastAnswerersOf: (version, table) => this.#cluster.lastAnswerersOf(version, table),
-      servedLately: (version) => this.#serving.servedWithin(version, this.#settings.versionGraceMs),
+      servedLately: (version) =>
+        hasServedWithin(this.#set, version, { ms: this.#settings.versionGraceMs, nowMs }),
       isComplete: (version) => this.#isComplete(version),
     });
-    this.#coveredSinceMs = hold.coveredSinceMs;
+    this.#set = { ...this.#set, coveredSinceMs: hold.coveredSinceMs };
     return hold;
   }
 
   setModels(models: readonly FoundModel[]): void {
     this.#models = models;
-    this.#serving.expire();
+    this.#servingUntilMs = 0;
     this.#step();
   }
 
   setView(view: MembershipView): void {
     const isMoved = this.#cluster.update(view);
-    this.#serving.expire();
+    this.#servingUntilMs = 0;
     if (isMoved) this.#quietAtMs = this.#clock.nowMs() + this.#settings.placementQuietMs;
     this.#step();
   }
@@ -176,7 +182,7 @@ export class ReplicaControl {
     // The whole step uses one reading of the clock. With two, a time that is still ahead for the
     // plan could be past for the timer, which would then never be set for it.
     const nowMs = this.#clock.nowMs();
-    this.#updateServing(models);
+    this.#updateServing(models, nowMs);
     const plan = planReplicas(this.#set, this.#facts(models, nowMs));
     this.#loadLog.noteRefusals(this.#set, plan.set);
     this.#set = plan.set;
@@ -191,17 +197,26 @@ export class ReplicaControl {
   #prove(): void {
     const { announcement } = this.#dependencies;
     const facts = { cluster: this.#cluster, intent: this.#intent(), announcement };
-    for (const event of this.#proof.judge(this.#set, facts)) this.#apply(event);
+    for (const event of verdictsOn(this.#set, facts)) this.#apply(event);
   }
 
   /**
-   * Derives the serving versions again, unless partitions are being loaded one after the other and
-   * the last result is not stale: that takes a look at every announcement.
+   * Derives the default versions again. That takes a look at every announcement, so while partitions
+   * are loaded one after the other it is done after `SERVING_INTERVAL_MS`, or when what it rests on
+   * has changed.
    */
-  #updateServing(models: readonly FoundModel[]): void {
+  #updateServing(models: readonly FoundModel[], nowMs: number): void {
     const mayWait = [...this.#set.versions.values()].some(isLoading);
-    if (mayWait && !this.#serving.isStale) return;
-    this.#serving.update(models, this.#dependencies.announcement());
+    if (mayWait && nowMs < this.#servingUntilMs) return;
+    const before = this.#set;
+    this.#set = withServing(before, {
+      cluster: this.#cluster,
+      models: models.map(({ model }) => model),
+      own: this.#dependencies.announcement(),
+      nowMs,
+    });
+    this.#loadLog.noteServing(before, this.#set);
+    this.#servingUntilMs = nowMs + SERVING_INTERVAL_MS;
   }
 
   #wakeAt(timeMs: number, nowMs: number): void {
@@ -250,7 +265,6 @@ export class ReplicaControl {
       ...this.#intentions(),
       wanted: this.#wanted(models),
       copying: this.#copying(models),
-      serving: this.serving,
       isComplete: (version) => this.#isComplete(version),
       announcedHolders: (version, table) => this.#cluster.holdersOf(version, table),
       placed: this.#cluster.isPlaced && nowMs >= this.#quietAtMs,
@@ -332,9 +346,7 @@ export class ReplicaControl {
     if (fingerprint === undefined) return false;
     const { model, version } = held;
     const key = { model, version, fingerprint };
-    const serving = this.serving.get(model);
-    const isServing = serving !== undefined && isSameVersion(serving, key);
-    return isServing || this.#cluster.isServedElsewhere(key);
+    return isServing(this.#set, key) || this.#cluster.isServedElsewhere(key);
   }
 
   #failed(model: string): ReadonlySet<number> {

@@ -1,5 +1,5 @@
-// What the plan of replicas is decided from, beside what is held (`replica-set.ts`): what is
-// wanted, what is known of the other workers, and how much room and time there is.
+// What the plan of replicas is decided from, beside the state (`replica-set.ts`): what is wanted,
+// what is known of the other workers, and how much room and time there is.
 
 import type { VersionKey } from "@winnow/core";
 
@@ -26,8 +26,6 @@ export interface ReplicaFacts extends Intent {
   readonly copying: readonly Omit<WantedVersion, "isServing" | "isLeft">[];
   /** Other workers, not in drain, that announce each partition of a table as ready. */
   announcedHolders(version: VersionKey, table: number): Holders;
-  /** The default version of each model. */
-  readonly serving: ReadonlyMap<string, VersionKey>;
   /** Whether every worker holds its assignment of a version, fully replicated. */
   isComplete(version: VersionKey): boolean;
   /** False until this worker is among those that partitions are placed on: nothing is decided. */

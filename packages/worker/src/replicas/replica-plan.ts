@@ -263,7 +263,8 @@ class Planner {
       if (standing.kind === "doubted") return held;
       const isNoted = standing.kind === "complete";
       if (isNoted && refusal === undefined && trouble === undefined) return held;
-      return { ...held, refusal: undefined, trouble: undefined, standing: { kind: "complete" } };
+      const complete = { ...standing, kind: "complete" } as const;
+      return { ...held, refusal: undefined, trouble: undefined, standing: complete };
     }
     const neededBytes = occupiedBytesOf(this.set, held, missing);
     const { freeBytes, workerId } = this.#facts;

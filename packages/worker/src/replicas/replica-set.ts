@@ -1,6 +1,6 @@
-// What this worker holds, as data, and how each finished piece of work changes it. Nothing here
-// acts or waits: `replica-plan.ts` decides what to do next from this state, `replica-control.ts`
-// does it, and a simulator can run both as they are.
+// What this worker holds and takes for the default, as data, and how each finished piece of work
+// and each verdict changes it. Nothing here acts or waits: `replica-plan.ts` decides what to do next
+// from this state, `replica-control.ts` does it, and a simulator can run both as they are.
 //
 // What is held is a content: what a version directory held when it was opened. A number says which
 // directory that was; the stamp of the files says whether the directory still holds it. A directory
@@ -36,8 +36,12 @@
 //     ▼      │ the shares of all workers add up
 //   doubted ─┘     they did not: closed, opened and loaded again, until they do
 //
+// Shares that add up are the verified ones of an incomplete or complete content for as long as it is
+// open (`version-proof.ts`). A doubted content has none.
+//
 // Objects are replaced, never changed.
 
+import { isSameVersion } from "@winnow/cluster";
 import type { VersionKey, WinnowError } from "@winnow/core";
 
 import type { ContentHandle, LoadedReplica, OpenedVersion } from "../compute/compute.ts";
@@ -63,10 +67,14 @@ interface Trouble {
   readonly isLasting: boolean;
 }
 
+/** Checksum shares of each partition that add up, by table; `undefined`: no checksum is stored for it. */
+export type VerifiedShares = readonly (readonly (readonly number[])[] | undefined)[];
+
 /** What is known of a content's replicas, here and on all workers. */
 type Standing =
-  | { readonly kind: "incomplete" }
-  | { readonly kind: "complete" }
+  /** `verified`: `undefined` until the shares of all workers have added up since it was opened. */
+  | { readonly kind: "incomplete"; readonly verified: VerifiedShares | undefined }
+  | { readonly kind: "complete"; readonly verified: VerifiedShares | undefined }
   /** `corruptSinceMs`: when that was found of the replicas held at present. */
   | { readonly kind: "doubted"; readonly corruptSinceMs: number | undefined };
 
@@ -105,15 +113,34 @@ export interface HeldVersion {
   readonly isLeft: boolean;
 }
 
-/** All contents, by id. */
+/** A version that answered by default until another one did, or none. */
+interface FormerVersion {
+  readonly key: VersionKey;
+  readonly endedAtMs: number;
+}
+
+/** All that this worker remembers to decide from; the rest is told anew or derived each time. */
 export interface ReplicaSet {
+  /** All contents, by id. */
   readonly versions: ReadonlyMap<string, HeldVersion>;
   /** How many contents have been added so far; it numbers the next one's id. */
   readonly seen: number;
+  /** The default version of each model, as this worker derives it (`serving-versions.ts`). */
+  readonly serving: ReadonlyMap<string, VersionKey>;
+  /** The default version before it, of each model that had one. */
+  readonly formerlyServing: ReadonlyMap<string, FormerVersion>;
+  /** Since when all looks at the hold of a drain have found everything covered (`drain-hold.ts`). */
+  readonly coveredSinceMs: number | undefined;
 }
 
 /** A worker that holds nothing. */
-export const emptyReplicaSet: ReplicaSet = { versions: new Map(), seen: 0 };
+export const emptyReplicaSet: ReplicaSet = {
+  versions: new Map(),
+  seen: 0,
+  serving: new Map(),
+  formerlyServing: new Map(),
+  coveredSinceMs: undefined,
+};
 
 const PARTITIONS_PER_TABLE = 65_536;
 
@@ -145,7 +172,7 @@ export function withFound(
     replicas: new Map(),
     trouble: undefined,
     refusal: undefined,
-    standing: { kind: "incomplete" },
+    standing: { kind: "incomplete", verified: undefined },
     isLeft: false,
   };
   return withVersion({ ...set, seen }, held);
@@ -194,6 +221,12 @@ export function openedOf({ life }: HeldVersion): OpenedVersion | undefined {
   return "opened" in life ? life.opened : undefined;
 }
 
+/** Whether a content answers by default, as this worker derives it. */
+export function isServing({ serving }: ReplicaSet, key: VersionKey): boolean {
+  const now = serving.get(key.model);
+  return now !== undefined && isSameVersion(now, key);
+}
+
 /**
  * Whether a content counts as failed, so that another version is chosen. So does one that was
  * complete here, whose assignment has grown since and could not be loaded in as many attempts as a
@@ -235,13 +268,21 @@ export function withReplica(
   return { ...held, replicas };
 }
 
-/** The end of a piece of work that an effect of the plan began; `id` names the content. */
+/** The shares of an open content that add up over all workers, once they have. */
+export function verifiedOf({ standing }: HeldVersion): VerifiedShares | undefined {
+  return standing.kind === "doubted" ? undefined : standing.verified;
+}
+
+/**
+ * The end of a piece of work that an effect of the plan began, or a verdict on what all workers have
+ * read; `id` names the content.
+ */
 export type ReplicaEvent = { readonly id: string } & (
   | { readonly kind: "opened"; readonly opened: OpenedVersion }
   | { readonly kind: "openFailed"; readonly error: WinnowError }
   | { readonly kind: "loaded"; readonly replica: number; readonly loaded: LoadedReplica }
   | { readonly kind: "loadFailed"; readonly replica: number; readonly error: WinnowError }
-  | { readonly kind: "proven" }
+  | { readonly kind: "proven"; readonly verified: VerifiedShares }
   | { readonly kind: "corrupt"; readonly error: WinnowError }
   | {
       readonly kind: "corruptReplicas";
@@ -281,7 +322,7 @@ export function applyEvent(
     case "loadFailed":
       return withVersion(set, afterFailedLoad(held, event, context));
     case "proven":
-      return withVersion(set, { ...held, standing: { kind: "incomplete" }, trouble: undefined });
+      return withVersion(set, proven(held, event.verified));
     case "corrupt":
       return withVersion(set, corrupted(held, event.error, context));
     case "corruptReplicas":
@@ -326,14 +367,23 @@ function afterRelease(set: ReplicaSet, held: HeldVersion, replica: number): Repl
   return withVersion(set, withReplica(held, replica, undefined));
 }
 
-const STILL_DOUBTED: Standing = { kind: "doubted", corruptSinceMs: undefined };
-
 function afterClose(set: ReplicaSet, held: HeldVersion): ReplicaSet {
   const next = held.life.phase === "closing" ? held.life.next : "gone";
   if (next === "gone") return withoutVersion(set, held.id);
-  const isDoubted = held.standing.kind === "doubted";
-  const standing = isDoubted ? STILL_DOUBTED : held.standing;
+  const standing = unproven(held.standing);
   return withVersion(set, { ...held, life: { phase: next }, standing, replicas: new Map() });
+}
+
+/** What stays known of a content that is closed: its replicas, and what they proved, are gone. */
+function unproven({ kind }: Standing): Standing {
+  return kind === "doubted" ? { kind, corruptSinceMs: undefined } : { kind, verified: undefined };
+}
+
+/** A content that was doubted starts anew: nothing of it has been complete yet. */
+function proven(held: HeldVersion, verified: VerifiedShares): HeldVersion {
+  const { standing } = held;
+  if (standing.kind !== "doubted") return { ...held, standing: { ...standing, verified } };
+  return { ...held, standing: { kind: "incomplete", verified }, trouble: undefined };
 }
 
 /** Loads run in pairs: when the second one fails too, that counts as the same attempt. */
@@ -366,7 +416,8 @@ function afterCorruptReplicas(
 ): HeldVersion {
   const replicas = new Map(held.replicas);
   for (const replica of event.replicas) replicas.set(replica, { phase: "corrupt" });
-  const lessened = { ...held, replicas, standing: { kind: "complete" } as const };
+  const standing = { kind: "complete", verified: verifiedOf(held) } as const;
+  const lessened = { ...held, replicas, standing };
   return { ...lessened, trouble: troubleAfter(lessened, event.error, context) };
 }
 

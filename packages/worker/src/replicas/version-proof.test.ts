@@ -1,9 +1,13 @@
 // What becomes of versions whose files every worker can read, but whose shares do not add up.
 
+import { WinnowError } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 
+import type { ContentHandle } from "../compute/compute.ts";
+import { contentPrint, fakeTable } from "../compute/doubles/fake-compute.ts";
 import { FakeCluster } from "./doubles/fake-cluster.ts";
-import { fakeTable } from "../compute/doubles/fake-compute.ts";
+import { applyEvent, emptyReplicaSet, verifiedOf, withFound, withVersion } from "./replica-set.ts";
+import type { HeldVersion, ReplicaEvent } from "./replica-set.ts";
 
 const least = (counts: readonly number[]): number => Math.min(...counts);
 
@@ -16,6 +20,55 @@ function soundPartitions(cluster: FakeCluster): number {
   const sound = held.filter(({ partition, shares }) => shares[0] === partition);
   return new Set(sound.map(({ partition }) => partition)).size;
 }
+
+/** A content after these events, and after a close that leaves it to be opened again. */
+function after(...events: readonly (ReplicaEvent | { readonly kind: "close" })[]): HeldVersion {
+  const found = { model: "m", version: 1, directory: "/m/1", stamp: "a" };
+  const context = { nowMs: 7, settings: { maxLoadRetries: 1, loadRetryIntervalMs: 1000 } };
+  let set = withFound(emptyReplicaSet, found);
+  const [id] = set.versions.keys();
+  for (const event of events) {
+    if (event.kind === "close") {
+      const closing = { phase: "closing", next: "failed" } as const;
+      set = withVersion(set, { ...set.versions.get(id!)!, life: closing });
+      set = applyEvent(set, { kind: "closed", id: id! }, context);
+    } else set = applyEvent(set, event, context);
+  }
+  return set.versions.get(id!)!;
+}
+
+describe("what is proven of a content", () => {
+  const id = "m/1#1";
+  const handle = 1 as ContentHandle;
+  const tables = [fakeTable("movies", 1)];
+  const opened = { kind: "opened", id, opened: { handle, fingerprint: contentPrint("1"), tables } };
+  const verified = [[[17]]];
+  const error = new WinnowError("DATA_LOSS", "does not add up");
+
+  test("lasts while it is open, whatever is misread, and ends with its close", () => {
+    const open = [opened as ReplicaEvent, { kind: "proven", id, verified }] as const;
+    const misread = { kind: "corruptReplicas", id, replicas: [0], error } as const;
+
+    expect(verifiedOf(after(...open))).toEqual(verified);
+    expect(verifiedOf(after(...open, misread))).toEqual(verified);
+    expect(verifiedOf(after(...open, misread, { kind: "close" }))).toBeUndefined();
+    expect(after(...open, { kind: "close" }).standing.kind).toBe("incomplete");
+  });
+
+  test("takes the place of a doubt, which outlives a close", () => {
+    const open = [opened as ReplicaEvent, { kind: "corrupt", id, error }] as const;
+
+    expect(after(...open).standing).toEqual({ kind: "doubted", corruptSinceMs: 7 });
+    expect(after(...open, { kind: "close" }).standing).toEqual({
+      kind: "doubted",
+      corruptSinceMs: undefined,
+    });
+    expect(after(...open, { kind: "close" }, opened as ReplicaEvent).standing.kind).toBe("doubted");
+    const proven = after(...open, { kind: "close" }, { kind: "proven", id, verified });
+    expect(proven).toMatchObject({ standing: { kind: "incomplete", verified } });
+    expect(proven.trouble).toBeUndefined();
+  });
+});
 
 describe("the proof of a version", () => {
   test("(S7) a version that does not add up over all workers never serves, says so, and is let go", async () => {

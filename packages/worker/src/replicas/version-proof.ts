@@ -9,68 +9,68 @@ import { haveEqualShares, partitionRanges } from "@winnow/cluster";
 import type { Announcement } from "@winnow/cluster";
 import { WinnowError } from "@winnow/core";
 
-import type { ClusterView, VerifiedShares } from "./cluster-view.ts";
-import type { LoadedReplica, OpenedVersion } from "../compute/compute.ts";
-import { loadedOf, openedOf, replicaOfKey } from "./replica-set.ts";
-import type { HeldVersion, ReplicaEvent, ReplicaSet } from "./replica-set.ts";
+import type { ClusterView } from "./cluster-view.ts";
+import type { OpenedVersion } from "../compute/compute.ts";
+import { loadedOf, openedOf, replicaOfKey, verifiedOf } from "./replica-set.ts";
+import type { HeldVersion, ReplicaEvent, ReplicaSet, VerifiedShares } from "./replica-set.ts";
 import { Assignment } from "./assignment.ts";
 import type { Intent } from "./assignment.ts";
 
-/** What the judgement rests on. */
-export interface ProofFacts {
+/** What the verdicts rest on. */
+interface ProofFacts {
   readonly cluster: ClusterView;
   readonly intent: Intent | undefined;
   /** What this worker says of itself right now. */
   readonly announcement: () => Announcement;
 }
 
-/** Judges versions; a version that was proven once stays proven while it is open. */
-export class VersionProof {
-  /** Verified shares, by table. */
-  readonly #verified = new WeakMap<OpenedVersion, readonly VerifiedShares[]>();
-  /** Replicas that have been compared with the verified shares. */
-  readonly #compared = new WeakSet<LoadedReplica>();
+/**
+ * The verdicts that are new, one or two for a version: its shares add up, or do not; replicas here
+ * differ from the verified ones. A version that was proven once stays proven while it is open.
+ */
+export function verdictsOn({ versions }: ReplicaSet, facts: ProofFacts): ReplicaEvent[] {
+  return [...versions.values()].flatMap((held) => {
+    const opened = openedOf(held);
+    if (opened === undefined) return [];
+    const verdict = verifiedOf(held) === undefined ? prove(held, opened, facts) : undefined;
+    const verified = verdict?.kind === "proven" ? verdict.verified : verifiedOf(held);
+    const corrupt = verified && corruptReplicasOf(held, opened, verified);
+    return [verdict ?? [], corrupt ?? []].flat();
+  });
+}
 
-  /** Judges all versions again; gives an event for each verdict that is new. */
-  judge({ versions }: ReplicaSet, facts: ProofFacts): ReplicaEvent[] {
-    return [...versions.values()].flatMap((held) => {
-      const opened = openedOf(held);
-      if (opened === undefined) return [];
-      const proof = this.#verified.has(opened) ? undefined : this.#prove(held, opened, facts);
-      return [proof ?? [], this.#corruptReplicasOf(held, opened) ?? []].flat();
-    });
-  }
+function prove(
+  held: HeldVersion,
+  opened: OpenedVersion,
+  { cluster, intent, announcement }: ProofFacts,
+): (ReplicaEvent & { readonly kind: "proven" | "corrupt" }) | undefined {
+  const { id, model, version, standing } = held;
+  const isJudged = standing.kind === "doubted" && standing.corruptSinceMs !== undefined;
+  if (isJudged || !isWhole(held, opened, intent)) return undefined;
+  const { fingerprint } = opened;
+  const proof = cluster.proofOf({ model, version, fingerprint }, opened, announcement());
+  if (proof === undefined) return undefined;
+  if (proof instanceof WinnowError) return { kind: "corrupt", id, error: proof };
+  return { kind: "proven", id, verified: proof };
+}
 
-  #prove(held: HeldVersion, opened: OpenedVersion, facts: ProofFacts): ReplicaEvent | undefined {
-    const { standing } = held;
-    const isJudged = standing.kind === "doubted" && standing.corruptSinceMs !== undefined;
-    if (isJudged || !isWhole(held, opened, facts.intent)) return undefined;
-    const name = { model: held.model, version: held.version, fingerprint: opened.fingerprint };
-    const proof = facts.cluster.proofOf(name, opened, facts.announcement());
-    if (proof === undefined) return undefined;
-    const { id } = held;
-    if (proof instanceof WinnowError) return { kind: "corrupt", id, error: proof };
-    this.#verified.set(opened, proof);
-    return standing.kind === "doubted" ? { kind: "proven", id } : undefined;
+/** The replicas of a proven version whose shares here differ from the verified ones. */
+function corruptReplicasOf(
+  held: HeldVersion,
+  opened: OpenedVersion,
+  verified: VerifiedShares,
+): ReplicaEvent | undefined {
+  const replicas: number[] = [];
+  for (const [key, replica] of held.replicas) {
+    const loaded = loadedOf(replica);
+    if (loaded === undefined) continue;
+    const { table, partition } = replicaOfKey(key);
+    const shares = verified[table]?.[partition];
+    if (shares !== undefined && !haveEqualShares(shares, loaded.shares)) replicas.push(key);
   }
-
-  /** The replicas of a proven version whose shares here differ from the verified ones. */
-  #corruptReplicasOf(held: HeldVersion, opened: OpenedVersion): ReplicaEvent | undefined {
-    const verified = this.#verified.get(opened);
-    if (verified === undefined) return undefined;
-    const replicas: number[] = [];
-    for (const [key, replica] of held.replicas) {
-      const loaded = loadedOf(replica);
-      if (loaded === undefined || this.#compared.has(loaded)) continue;
-      this.#compared.add(loaded);
-      const { table, partition } = replicaOfKey(key);
-      const shares = verified[table]?.[partition];
-      if (shares !== undefined && !haveEqualShares(shares, loaded.shares)) replicas.push(key);
-    }
-    if (replicas.length === 0) return undefined;
-    const error = corruptReplicasError(held, opened, replicas);
-    return { kind: "corruptReplicas", id: held.id, replicas, error };
-  }
+  if (replicas.length === 0) return undefined;
+  const error = corruptReplicasError(held, opened, replicas);
+  return { kind: "corruptReplicas", id: held.id, replicas, error };
 }
 
 function corruptReplicasError(

@@ -3,17 +3,15 @@
 // takes longer than any grace period. Nobody can read it again, so a content that is given up too
 // early is lost.
 
-import { isSameVersion } from "@winnow/cluster";
 import type { VersionKey } from "@winnow/core";
 
 import type { OpenedVersion } from "../compute/compute.ts";
-import { heldAs, isHeldAs, openedOf } from "./replica-set.ts";
+import { heldAs, isHeldAs, isServing, openedOf } from "./replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
 import type { WantedVersion } from "./replica-facts.ts";
 
 /** What the decision rests on. */
 interface SuccessionFacts {
-  readonly serving: ReadonlyMap<string, VersionKey>;
   readonly wanted: readonly WantedVersion[];
   isComplete(version: VersionKey): boolean;
 }
@@ -42,28 +40,27 @@ export function isNeededUntilFollowed(
   { set, facts }: { readonly set: ReplicaSet; readonly facts: SuccessionFacts },
 ): boolean {
   const { model, version } = held;
-  const serves = isServing({ model, version, fingerprint }, facts);
+  const serves = isServing(set, { model, version, fingerprint });
   const replacement = replacementOf(held, facts);
   if (replacement !== undefined) {
     const next = heldAs(set, { model, ...replacement.found });
-    return serves || (held.life.phase !== "unloading" && isAwaited(next, facts));
+    return serves || (held.life.phase !== "unloading" && isAwaited(next, set, facts));
   }
   return serves && facts.wanted.some((wanted) => wanted.model === model && isComing(wanted, set));
 }
 
 /** Whether a replacement is on its way, and does not wait for the memory of what it replaces. */
-function isAwaited(next: HeldVersion | undefined, facts: SuccessionFacts): boolean {
+function isAwaited(
+  next: HeldVersion | undefined,
+  set: ReplicaSet,
+  facts: SuccessionFacts,
+): boolean {
   if (next === undefined || next.refusal !== undefined) return false;
   const { model, version } = next;
   const fingerprint = openedOf(next)?.fingerprint;
   if (fingerprint === undefined) return true;
   const key = { model, version, fingerprint };
-  return !isServing(key, facts) && !facts.isComplete(key);
-}
-
-function isServing(key: VersionKey, { serving }: Pick<SuccessionFacts, "serving">): boolean {
-  const now = serving.get(key.model);
-  return now !== undefined && isSameVersion(now, key);
+  return !isServing(set, key) && !facts.isComplete(key);
 }
 
 /** Whether a wanted version is loaded, being loaded, or about to be. */
