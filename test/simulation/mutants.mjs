@@ -90,7 +90,7 @@ const MUTANTS = [
     mode: "safety",
     faults: ["crash worker", "drain worker", "lose device"],
     file: "packages/router/src/scatter/scatter.ts",
-    text: "if (failed && !this.#question.allowPartial) {",
+    text: "if (failed && !this.#attempt.allowPartial) {",
     replacement: "if (false) {",
   },
   {

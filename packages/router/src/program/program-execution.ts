@@ -8,7 +8,8 @@ import type { LoadedProgram } from "../versions/loaded-program.ts";
 import { queryLookup } from "./lookup-query.ts";
 import { checkKeys } from "../request-limits.ts";
 import type { RouterStage } from "../router-observer.ts";
-import type { RequestScope, TableQueryParts } from "../scatter/table-query.ts";
+import type { RequestScope } from "../scatter/scatter-question.ts";
+import type { TableQueryParts } from "../scatter/table-query.ts";
 import { queryTopK } from "./top-k-query.ts";
 
 /** One request's view of a program. */

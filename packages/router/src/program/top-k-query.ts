@@ -12,7 +12,8 @@ import { gatherTopK, joinTopK } from "./gather.ts";
 import { cutSearch } from "../admission/search-cost.ts";
 import type { SearchSlice } from "../admission/search-cost.ts";
 import { topKFault } from "./top-k-fault.ts";
-import type { RequestScope, TableQueryParts } from "../scatter/table-query.ts";
+import type { RequestScope } from "../scatter/scatter-question.ts";
+import type { TableQueryParts } from "../scatter/table-query.ts";
 import { queryTable } from "../scatter/table-query.ts";
 
 /** A search in one candidate table. */
@@ -34,12 +35,12 @@ export interface Search {
  */
 export async function queryTopK(
   parts: TableQueryParts,
-  question: Search,
+  asked: Search,
   scope: RequestScope,
 ): Promise<TopKAnswer> {
-  const { step, table, vectors, k } = question;
+  const { step, table, vectors, k } = asked;
   const queries = vectors.length / table.dim;
-  const excluded = excludedIds(question, queries);
+  const search = { ...asked, exclude: excludedIds(asked, queries) };
   const shape = {
     table,
     k,
@@ -49,16 +50,16 @@ export async function queryTopK(
   if (k === 0) return joinTopK([gatherNothing(queries)], shape);
   const { settings, limiter } = parts;
   const { clock } = parts.environment;
-  const size = { queries, dim: table.dim, k, excludedBytes: excluded.map(keyBytes) };
+  const size = { queries, dim: table.dim, k, excludedBytes: search.exclude.map(keyBytes) };
   const gathered: GatheredTopK[] = [];
   const numbered = [...cutSearch(size, settings).entries()];
   await runBounded(numbered, settings.slicesAtOnce, async ([number, slice]) => {
     const { rows } = slice;
     const cameMs = clock.nowMs();
-    const leave = await limiter.enter({ rows, dueMs: scope.dueMs }, question.signal);
+    const leave = await limiter.enter({ rows, dueMs: scope.dueMs }, search.signal);
     parts.observer.waited?.(clock.nowMs() - cameMs);
     try {
-      gathered[number] = await querySlice(parts, { search: question, excluded, slice }, scope);
+      gathered[number] = await querySlice(parts, search, { slice, scope });
     } finally {
       leave();
       scope.answered(rows);
@@ -70,22 +71,15 @@ export async function queryTopK(
   return answer;
 }
 
-interface SliceQuestion {
-  readonly search: Search;
-  readonly excluded: readonly Tensor[];
-  readonly slice: SearchSlice;
-}
-
 async function querySlice(
   parts: TableQueryParts,
-  question: SliceQuestion,
-  scope: RequestScope,
+  search: Search,
+  { slice, scope }: { readonly slice: SearchSlice; readonly scope: RequestScope },
 ): Promise<GatheredTopK> {
-  const { table, step, k, signal } = question.search;
-  const { firstRow: first, endRow: end, idBytes } = question.slice;
-  const vectors = question.search.vectors.subarray(first * table.dim, end * table.dim);
-  const excluded =
-    question.excluded.length > 1 ? question.excluded.slice(first, end) : question.excluded;
+  const { table, step, k, exclude, signal } = search;
+  const { firstRow: first, endRow: end, idBytes } = slice;
+  const vectors = search.vectors.subarray(first * table.dim, end * table.dim);
+  const excluded = exclude.length > 1 ? exclude.slice(first, end) : exclude;
   const rowsOnly = step.ids === undefined || table.idDtype === undefined;
   const ask: TopKAsk = { kind: "topK", k, queries: end - first, vectors, excluded, rowsOnly };
   const answer = await queryTable(

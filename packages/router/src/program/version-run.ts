@@ -9,7 +9,8 @@ import type { LoadedProgram } from "../versions/loaded-program.ts";
 import type { Prediction } from "../predictor.ts";
 import { executorsOf } from "./program-execution.ts";
 import type { RequestContext } from "../request-context.ts";
-import type { RequestScope, TableQueryParts } from "../scatter/table-query.ts";
+import type { RequestScope } from "../scatter/scatter-question.ts";
+import type { TableQueryParts } from "../scatter/table-query.ts";
 
 /** A request, the version and generation it runs on, and its context. */
 export interface VersionRun {

@@ -1,12 +1,30 @@
-// The input of a scatter, and the ways it may end.
+// What a request asks of a table: the question, one attempt to have it answered by one generation, and
+// how that may end.
 
 import type { VersionKey, WinnowError } from "@winnow/core";
 import type { RoutedTable, RoutingTable, WorkerAnswer, WorkerAsk } from "@winnow/cluster";
 import type { ScatterPart } from "./slot.ts";
 
-/** A question to some partitions of one table. */
-export interface ScatterQuestion {
+/** What all queries of one request share. */
+export interface RequestScope {
   readonly version: VersionKey;
+  readonly deadlineMs: number;
+  readonly allowPartial: boolean;
+  /** When the request is due; its slices are ordered by it. */
+  readonly dueMs: number;
+  /** Hears how many rows of its searches are done with. */
+  readonly answered: (rows: number) => void;
+  /** Worker lives whose connection broke under it; grows. */
+  readonly lostWorkers: Set<string>;
+  /** The generation in use; replaced whole when it cannot finish. */
+  table: RoutingTable;
+  /** Partitions of candidate tables asked, and of these answered, over all queries. */
+  partitionsAsked: number;
+  partitionsAnswered: number;
+}
+
+/** A question of a request to some partitions of one table. */
+export interface TableQuestion {
   /** Position in the program's tables. */
   readonly tableNumber: number;
   /** Ascending. */
@@ -24,15 +42,15 @@ export interface ScatterQuestion {
   readonly askFor: (partitions: readonly number[]) => WorkerAsk;
   /** Why an answer is none to this question; `undefined` if it is one. */
   readonly faultOf: (answer: WorkerAnswer, partitions: readonly number[]) => string | undefined;
-  readonly deadlineMs: number;
-  /** Give back what can be had instead of giving up when partitions are lost. */
+  /** Whether what can be had is an answer too, when partitions are lost and no later table has them. */
   readonly allowPartial: boolean;
-  /** Worker lives whose connection broke under this request; grows. */
-  readonly lostWorkers: Set<string>;
+  /** Ends this step; also when another step of the request has failed. */
+  readonly signal: AbortSignal;
 }
 
 /** One attempt to have a question answered by one generation. */
 export interface ScatterAttempt {
+  readonly scope: RequestScope;
   readonly table: RoutedTable;
   /** The workers of the table's generation: a later life of one of them may hold something else. */
   readonly lives: RoutingTable["workers"];
@@ -40,17 +58,25 @@ export interface ScatterAttempt {
    * What its first questions count as: a query that is planned again is a `retry` and needs the
    * budget, unless no worker has computed for it yet (`again`).
    */
-  readonly attempt: "first" | "retry" | "again";
+  readonly kind: "first" | "retry" | "again";
+  /** Give back what can be had instead of giving up when partitions are lost. */
+  readonly allowPartial: boolean;
+}
+
+/** Parts that cover all partitions, or all but `lost`, ascending: never any unless `allowPartial`. */
+export interface TableAnswer {
+  readonly state: "answered";
+  readonly parts: readonly ScatterPart[];
+  readonly lost: readonly number[];
 }
 
 /** How a scatter ended. */
 export type ScatterResult =
-  /** `lost`: partitions without an answer, ascending; never any unless `allowPartial`. */
-  | { readonly state: "answered"; readonly parts: readonly ScatterPart[]; readonly lost: number[] }
+  | TableAnswer
   /** This generation cannot answer for the lost partitions. `isCostly`: some worker has tried. */
   | {
       readonly state: "unfinished";
-      readonly lost: number[];
+      readonly lost: readonly number[];
       readonly reason: string;
       readonly isCostly: boolean;
     }

@@ -11,7 +11,7 @@ import type { PlanTurns } from "./plan-turns.ts";
 import { chooseReplicas } from "./replica-choice.ts";
 import type { RouterObserver, SecondAttempt } from "../router-observer.ts";
 import type { RouterSettings } from "../router-settings.ts";
-import type { ScatterAttempt, ScatterQuestion, ScatterResult } from "./scatter-question.ts";
+import type { ScatterAttempt, ScatterResult, TableQuestion } from "./scatter-question.ts";
 import type { ScatterPart, Slot } from "./slot.ts";
 import {
   answerSlot,
@@ -39,16 +39,17 @@ export interface ScatterParts {
 /** Asks. @throws the signal's reason when aborted; everything under way is then cancelled */
 export function scatter(
   parts: ScatterParts,
-  question: ScatterQuestion & ScatterAttempt,
-  signal: AbortSignal,
+  question: TableQuestion,
+  attempt: ScatterAttempt,
 ): Promise<ScatterResult> {
+  const { signal } = question;
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason as Error);
     const abort = (): void => {
       run.drop();
       reject(signal.reason as Error);
     };
-    const run = new Scatter(parts, question, (result) => {
+    const run = new Scatter(parts, { question, attempt }, (result) => {
       signal.removeEventListener("abort", abort);
       resolve(result);
     });
@@ -70,7 +71,8 @@ const UNANSWERED: ReadonlySet<string> = new Set(["DISCONNECTED", "NOT_OWNER", "N
 
 class Scatter {
   readonly #parts: ScatterParts;
-  readonly #question: ScatterQuestion & ScatterAttempt;
+  readonly #question: TableQuestion;
+  readonly #attempt: ScatterAttempt;
   readonly #resolve: (result: ScatterResult) => void;
   readonly #turn: number;
   #roots: readonly Slot[] = [];
@@ -81,18 +83,19 @@ class Scatter {
 
   constructor(
     parts: ScatterParts,
-    question: ScatterQuestion & ScatterAttempt,
+    { question, attempt }: { readonly question: TableQuestion; readonly attempt: ScatterAttempt },
     resolve: (result: ScatterResult) => void,
   ) {
     this.#parts = parts;
     this.#question = question;
+    this.#attempt = attempt;
     this.#resolve = resolve;
-    const { rows, dim } = question.table.spec;
+    const { rows, dim } = attempt.table.spec;
     this.#turn = question.planned ? parts.turns.next(rows * dim) : 0;
   }
 
   start(): void {
-    this.#roots = this.#launch(this.#question.partitions, undefined, this.#question.attempt);
+    this.#roots = this.#launch(this.#question.partitions, undefined, this.#attempt.kind);
     this.#endIfSettled();
   }
 
@@ -109,7 +112,8 @@ class Scatter {
     kind: AttemptKind,
   ): readonly Slot[] {
     const { peers, environment } = this.#parts;
-    const { table, lives, planned } = this.#question;
+    const { planned } = this.#question;
+    const { table, lives } = this.#attempt;
     const slots: Slot[] = [];
     const avoided = new Set(parent?.tried);
     let wanted = partitions;
@@ -156,7 +160,8 @@ class Scatter {
 
   /** Hands a slot's question to its worker; one that fits no frame ends the whole scatter. */
   #send(slot: Slot): Asked | undefined {
-    const { version, tableNumber, deadlineMs, askFor } = this.#question;
+    const { tableNumber, askFor } = this.#question;
+    const { version, deadlineMs } = this.#attempt.scope;
     const partitions = Uint16Array.from(slot.partitions);
     slot.askedAtMs = this.#parts.environment.clock.nowMs();
     try {
@@ -189,9 +194,9 @@ class Scatter {
     // A large question is slow because it is large. If its worker dies, its stream ends, and so does the wait.
     if (this.#isLarge) return;
     const { attemptTimeoutMs, ownLagMs } = settings;
-    const isFirst = slot.parent === undefined && this.#question.attempt === "first";
+    const isFirst = slot.parent === undefined && this.#attempt.kind === "first";
     const mayHedge = settings.hedge && isFirst;
-    const hedgeMs = mayHedge ? hedgeDelayMs(this.#parts, this.#question.table, slot) : undefined;
+    const hedgeMs = mayHedge ? hedgeDelayMs(this.#parts, this.#attempt.table, slot) : undefined;
     const setTimer = (delayMs: number, decide: () => void): void => {
       slot.timer = setGraceTimer(environment.clock, { delayMs, ownLagMs }, decide);
     };
@@ -214,7 +219,7 @@ class Scatter {
   /** A busy worker may take half of the time until the deadline, and `busyTimeoutMs` at most. */
   #mayTakeLonger({ askedAtMs }: Slot): boolean {
     const { environment, settings } = this.#parts;
-    const halfMs = (this.#question.deadlineMs - askedAtMs) / 2;
+    const halfMs = (this.#attempt.scope.deadlineMs - askedAtMs) / 2;
     const passedMs = environment.clock.nowMs() - askedAtMs;
     return passedMs < Math.min(halfMs, settings.busyTimeoutMs);
   }
@@ -226,7 +231,7 @@ class Scatter {
     const covered = successors.reduce((count, { partitions }) => count + partitions.length, 0);
     if (covered < slot.partitions.length) {
       for (const successor of successors) dropSlot(successor);
-      if (kind === "retry" && this.#question.allowPartial) this.#onNoAnswer(slot, reason);
+      if (kind === "retry" && this.#attempt.allowPartial) this.#onNoAnswer(slot, reason);
       return;
     }
     slot.successors = successors;
@@ -269,7 +274,7 @@ class Scatter {
 
   /** A request that was under way at several workers when they died may have killed them: it is sent to no more. */
   #hasLostTooMany({ peer }: Slot): boolean {
-    const { lostWorkers } = this.#question;
+    const { lostWorkers } = this.#attempt.scope;
     lostWorkers.add(`${peer.id} ${peer.announcement?.incarnation ?? 0}`);
     const { lostWorkersMax } = this.#parts.settings;
     if (lostWorkers.size < lostWorkersMax) return false;
@@ -285,7 +290,7 @@ class Scatter {
     this.#reason = `worker ${slot.peer.id}: ${reason}`;
     this.#isCostly ||= !UNANSWERED.has(reason);
     if (slot.successors.length === 0) this.#askOthers(slot, reason);
-    settleBySuccessors(slot, !this.#question.allowPartial);
+    settleBySuccessors(slot, !this.#attempt.allowPartial);
     if (slot.settled) this.#onSettled(slot);
   }
 
@@ -297,13 +302,13 @@ class Scatter {
     }
     if (slot.successors.length > 0) this.#parts.observer.secondAttempt?.("retry", reason);
     const asked = slot.successors.reduce((count, one) => count + one.partitions.length, 0);
-    if (asked < slot.partitions.length && !this.#question.allowPartial) dropSlot(slot);
+    if (asked < slot.partitions.length && !this.#attempt.allowPartial) dropSlot(slot);
   }
 
   /** A slot is settled: perhaps so is the one above it, or the whole scatter. */
   #onSettled(slot: Slot): void {
     for (let above = slot.parent; above !== undefined; above = above.parent) {
-      settleBySuccessors(above, !this.#question.allowPartial);
+      settleBySuccessors(above, !this.#attempt.allowPartial);
       if (!above.settled) return;
     }
     this.#endIfSettled();
@@ -317,7 +322,7 @@ class Scatter {
     const asked = this.#roots.reduce((count, slot) => count + slot.partitions.length, 0);
     const isWhole = asked === this.#question.partitions.length;
     const failed = !isWhole || answered.length + open.length < this.#roots.length;
-    if (failed && !this.#question.allowPartial) {
+    if (failed && !this.#attempt.allowPartial) {
       const pending = new Set(open.flatMap((slot) => slot.partitions));
       const lost = this.#lostBut(parts).filter((partition) => !pending.has(partition));
       this.#end({ state: "unfinished", lost, reason: this.#reason, isCostly: this.#isCostly });

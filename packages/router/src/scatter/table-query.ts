@@ -8,8 +8,13 @@ import { isSameVersion, partitionRanges } from "@winnow/cluster";
 import type { RoutedTable, RoutedVersion, RoutingTable } from "@winnow/cluster";
 import type { ScatterParts } from "./scatter.ts";
 import { scatter } from "./scatter.ts";
-import type { ScatterAttempt, ScatterQuestion, ScatterResult } from "./scatter-question.ts";
-import type { ScatterPart } from "./slot.ts";
+import type {
+  RequestScope,
+  ScatterAttempt,
+  ScatterResult,
+  TableAnswer,
+  TableQuestion,
+} from "./scatter-question.ts";
 import type { ConcurrencyLimiter } from "../admission/concurrency-limiter.ts";
 
 /** The routing tables that come after the one a request began with. */
@@ -33,39 +38,6 @@ export interface TableQueryParts extends ScatterParts {
   readonly limiter: ConcurrencyLimiter;
 }
 
-/** What all queries of one request share. */
-export interface RequestScope {
-  readonly version: VersionKey;
-  readonly deadlineMs: number;
-  readonly allowPartial: boolean;
-  /** When the request is due; its slices are ordered by it. */
-  readonly dueMs: number;
-  /** Hears how many rows of its searches are done with. */
-  readonly answered: (rows: number) => void;
-  /** Worker lives whose connection broke under it. */
-  readonly lostWorkers: Set<string>;
-  /** The generation in use; replaced whole when it cannot finish. */
-  table: RoutingTable;
-  /** Partitions of candidate tables asked, and of these answered, over all queries. */
-  partitionsAsked: number;
-  partitionsAnswered: number;
-}
-
-/** The question without what the request knows. */
-export interface TableQuestion extends Omit<
-  ScatterQuestion,
-  "version" | "deadlineMs" | "lostWorkers"
-> {
-  /** Ends this step; also when another step of the request has failed. */
-  readonly signal: AbortSignal;
-}
-
-/** Parts that cover all partitions, or all but `lost` where partial answers are allowed. */
-export interface TableAnswer {
-  readonly parts: readonly ScatterPart[];
-  readonly lost: readonly number[];
-}
-
 /**
  * Asks. @throws WinnowError UNAVAILABLE naming model, version, table and partitions that nobody
  * answers for; the worker's own error for a question at fault; the signal's reason when aborted
@@ -75,25 +47,25 @@ export async function queryTable(
   question: TableQuestion,
   scope: RequestScope,
 ): Promise<TableAnswer> {
-  let attempt = "first" as ScatterAttempt["attempt"];
+  let kind = "first" as ScatterAttempt["kind"];
   for (let plans = 1; ; plans += 1) {
     const table = routedTable(scope.table, scope.version, question.tableNumber);
     if (isLostFor(table, question)) {
       const later = await tableAfterLoss(parts, question, scope);
-      if (later === undefined) return await lastChance(parts, question, { scope, attempt });
+      if (later === undefined) return await lastChance(parts, question, { scope, kind });
       scope.table = later;
       continue;
     }
-    const result = await ask(parts, question, { scope, attempt, allowPartial: false });
+    const result = await ask(parts, question, { scope, kind, allowPartial: false });
     if (result.state === "answered") return accept(scope, question, result);
-    attempt = result.isCostly || attempt === "retry" ? "retry" : "again";
+    kind = result.isCostly || kind === "retry" ? "retry" : "again";
     const isDone = result.isCostly && question.idBytes > parts.settings.resendBytesMax;
     const mayReplan = plans <= parts.settings.replansMax && !isDone;
     const waitMs = parts.settings.replanWaitMs;
     const later = mayReplan ? await laterTable(parts, question, { scope, waitMs }) : undefined;
     if (later === undefined) {
       const { lost, reason } = result;
-      return await lastChance(parts, question, { scope, attempt, failed: { lost, reason } });
+      return await lastChance(parts, question, { scope, kind, failed: { lost, reason } });
     }
     parts.observer.replan?.(scope.version.model);
     scope.table = later;
@@ -102,7 +74,7 @@ export async function queryTable(
 
 interface LastChance {
   readonly scope: RequestScope;
-  readonly attempt: ScatterAttempt["attempt"];
+  readonly kind: ScatterAttempt["kind"];
   /** What the last attempt could not answer, and why. */
   readonly failed?: { readonly lost: readonly number[]; readonly reason: string };
 }
@@ -111,7 +83,7 @@ interface LastChance {
 async function lastChance(
   parts: TableQueryParts,
   question: TableQuestion,
-  { scope, attempt, failed }: LastChance,
+  { scope, kind, failed }: LastChance,
 ): Promise<TableAnswer> {
   const table = routedTable(scope.table, scope.version, question.tableNumber);
   const lost = question.partitions.filter(
@@ -120,7 +92,7 @@ async function lastChance(
   if (!question.allowPartial || lost.length === question.partitions.length) {
     throw lostError(scope, question, failed ?? { lost, reason: "no replica" });
   }
-  const result = await ask(parts, question, { scope, attempt, allowPartial: true });
+  const result = await ask(parts, question, { scope, kind, allowPartial: true });
   if (result.state === "answered" && result.parts.length > 0) {
     return accept(scope, question, result);
   }
@@ -131,32 +103,11 @@ async function lastChance(
 async function ask(
   parts: TableQueryParts,
   question: TableQuestion,
-  how: {
-    readonly scope: RequestScope;
-    readonly attempt: ScatterAttempt["attempt"];
-    readonly allowPartial: boolean;
-  },
+  { scope, kind, allowPartial }: Omit<ScatterAttempt, "table" | "lives">,
 ): Promise<Exclude<ScatterResult, { state: "refused" }>> {
-  const { version, deadlineMs, lostWorkers, table: current } = how.scope;
-  const table = routedTable(current, version, question.tableNumber)!;
-  // Field by field: spreading this many takes microseconds, more than all else that is done here.
-  const whole = {
-    version,
-    tableNumber: question.tableNumber,
-    partitions: question.partitions,
-    planned: question.planned,
-    countsCoverage: question.countsCoverage,
-    idBytes: question.idBytes,
-    askFor: question.askFor,
-    faultOf: question.faultOf,
-    deadlineMs,
-    allowPartial: how.allowPartial,
-    lostWorkers,
-    table,
-    lives: current.workers,
-    attempt: how.attempt,
-  };
-  const result = await scatter(parts, whole, question.signal);
+  const table = routedTable(scope.table, scope.version, question.tableNumber)!;
+  const lives = scope.table.workers;
+  const result = await scatter(parts, question, { scope, table, lives, kind, allowPartial });
   if (result.state === "refused") throw result.error;
   return result;
 }

@@ -123,7 +123,7 @@ export interface TopKBatchAnswer {
 }
 
 /** One router's keys within a batch; each key must belong to one of the asked partitions. */
-export interface LookupAsk {
+export interface GatherAsk {
   readonly partitions: Uint16Array;
   readonly keys: PackedKeys;
 }
@@ -132,7 +132,7 @@ export interface LookupAsk {
 export interface LookupBatch {
   readonly handle: ContentHandle;
   readonly table: number;
-  readonly asks: readonly LookupAsk[];
+  readonly asks: readonly GatherAsk[];
 }
 
 /** float32 `[keys, dim]` in the order of the keys, or why this ask alone failed. */

@@ -12,7 +12,7 @@ import {
 } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 
-import type { LookupAsk, LookupBatch, LookupPart } from "./compute.ts";
+import type { GatherAsk, LookupBatch, LookupPart } from "./compute.ts";
 import { unpackKeys } from "./packed-keys.ts";
 import type { ResidentTable } from "./resident-table.ts";
 
@@ -45,7 +45,7 @@ export async function answerLookups(
 }
 
 /** Finds the rows of one ask; its answer is filled once they are gathered. */
-function locate(table: ResidentTable, ask: LookupAsk, placements: Placements): LookupPart {
+function locate(table: ResidentTable, ask: GatherAsk, placements: Placements): LookupPart {
   try {
     const keys = unpackKeys(ask.keys);
     const asked = new Set(ask.partitions);
