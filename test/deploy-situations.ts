@@ -38,6 +38,8 @@ const refused = (kind: string): string =>
   `winnow_attempt_budget_spent_total{${ROUTER},kind="${kind}"}`;
 const queries = (outcome: string): string =>
   `winnow_worker_queries_total{${WORKER},kind="topK",outcome="${outcome}"}`;
+const CERTIFICATE_ENDS = `winnow_tls_certificate_expiry_timestamp_seconds{${ROUTER},use="public"}`;
+const CERTIFICATE_REFUSED = `winnow_tls_files_refused{${WORKER},use="cluster"}`;
 const HELD = `winnow_held_bytes{${ROUTER},door="http",kind="requests"}`;
 const HELD_MAX = `winnow_held_bytes_max{${ROUTER},door="http",kind="requests"}`;
 const BEHIND = `winnow_models_order_workers{${ROUTER},state="behind"}`;
@@ -177,6 +179,28 @@ export const situations: readonly Situation[] = [
     series: { [refusedRecords("signature")]: "4x59 5x60" },
     minute: 62,
     firing: { WinnowRecordsRefused: { ...AT_WORKER, reason: "signature" } },
+  },
+  {
+    title: "a certificate is not renewed: at minute 60 it lasts for five hours and a half",
+    series: { [CERTIFICATE_ENDS]: "23400x120" },
+    minute: 60,
+    firing: { WinnowCertificateEnds: { namespace: "winnow", pod: "router-a", use: "public" } },
+  },
+  {
+    title: "a certificate lasts for seven hours",
+    series: { [CERTIFICATE_ENDS]: "28800x120" },
+    minute: 60,
+  },
+  {
+    title: "new files of a certificate do not fit together",
+    series: { [CERTIFICATE_REFUSED]: "0x54 1x65" },
+    minute: 62,
+    firing: { WinnowCertificateRefused: { ...AT_WORKER, use: "cluster" } },
+  },
+  {
+    title: "new files of a certificate did not fit together for a moment",
+    series: { [CERTIFICATE_REFUSED]: "0x58 1x1 0x60" },
+    minute: 62,
   },
   {
     title: "an older life of a worker answers",

@@ -91,6 +91,13 @@ export type {
 export type { LinkHandlers, WorkerLink, WorkerService } from "./rpc/worker-link.ts";
 export { openStateFile, stateFileName } from "./state/state-file.ts";
 export type { StateFile } from "./state/state-file.ts";
+export { isMember, portCredentials } from "./tls/grpc-credentials.ts";
+export type { ClusterTls } from "./tls/grpc-credentials.ts";
+export { SocketsBeneath } from "./tls/sockets-beneath.ts";
+export { TlsFiles, openTlsFiles } from "./tls/tls-files.ts";
+export type { TlsFilesParts, TlsSource, TlsStatus } from "./tls/tls-files.ts";
+export { TLS_LIMITS, secureOptions } from "./tls/tls-material.ts";
+export type { TlsFileNames, TlsMaterial } from "./tls/tls-material.ts";
 export { ClusterSecret, noSecret, readSecrets } from "./trust/cluster-secret.ts";
 export type { ClusterSecretSettings } from "./trust/cluster-secret.ts";
 export { RefusedRecords } from "./trust/refused-records.ts";

@@ -6,6 +6,7 @@ import path from "node:path";
 import {
   type AddressRules,
   ClusterSecret,
+  type ClusterTls,
   GrpcConnector,
   type MembershipStore,
   OrderBook,
@@ -25,9 +26,10 @@ import {
 import { type Environment, WinnowError, workerId } from "@winnow/core";
 import type { SavedWorkers } from "@winnow/router";
 import { openConfigFile } from "./model-config/config-file.ts";
+import { type ClusterTlsFlags, ProcessTls } from "./process-tls.ts";
 
 /** Flags that say how members find each other, and which of them they believe. */
-export interface ClusterOptions {
+export interface ClusterOptions extends ClusterTlsFlags {
   readonly redis?: string | undefined;
   readonly members?: string | undefined;
   /** Keeps clusters that share one Redis apart. */
@@ -47,6 +49,8 @@ export interface ClusterAccess {
   readonly connector: WorkerConnector;
   readonly membership: MembershipStore;
   readonly addresses: AddressRules;
+  /** TLS between members, where there is any. */
+  readonly tls: ClusterTls | undefined;
   /** Counts of what was refused so far, by reason. */
   readonly refusals: () => RefusalCounts;
   /** Opens the models order, kept in a state file of this name if given; `close` ends it too. */
@@ -59,22 +63,31 @@ export interface ClusterAccess {
 /** How often the file of secrets is read again, so that a secret can be replaced. */
 const SECRET_POLL_MS = 2000;
 
+/** Who opens a cluster. */
+interface OpenedFor {
+  /** The id of a worker that opens it for itself. */
+  readonly worker?: string | undefined;
+  /** Where its certificates are kept. */
+  readonly certificates?: ProcessTls;
+}
+
 /**
- * Opens the cluster; `worker` is the id of a worker that opens it for itself.
+ * Opens the cluster.
  * @throws WinnowError INVALID_ARGUMENT when neither or both of Redis and a list are given, or for a
  * flag that cannot be read; NOT_FOUND for a file of secrets that cannot be read
  */
 export async function openCluster(
   options: ClusterOptions,
   environment: Environment,
-  worker?: string,
+  { worker, certificates = new ProcessTls(environment) }: OpenedFor = {},
 ): Promise<ClusterAccess> {
   const { workerAddresses } = options;
   const isAnywhere = workerAddresses === undefined || workerAddresses === "";
   const addresses = isAnywhere ? anyAddress : parseAddressRules(workerAddresses);
   const { secret, stopWatching } = await openSecret(options, environment);
   const refused = new RefusedRecords(environment.log);
-  const connector = new GrpcConnector(environment.clock, addresses);
+  const tls = await certificates.openCluster(options);
+  const connector = new GrpcConnector(environment.clock, addresses, tls);
   const trust = { secret, addresses, refused };
   const membership = await membershipOf(options, { connector, environment, trust, worker });
   const books: OrderBook[] = [];
@@ -82,6 +95,7 @@ export async function openCluster(
     connector,
     membership,
     addresses,
+    tls,
     refusals: () => refused.counts,
     openOrders: (name) => {
       const { cluster, stateDir } = options;
@@ -98,6 +112,7 @@ export async function openCluster(
       for (const book of books) book.close();
       await membership.close();
       connector.close();
+      certificates.close();
     },
   };
 }

@@ -12,6 +12,7 @@ import {
   acceleratorOption,
   addMembershipOptions,
   addModelOptions,
+  addTlsOptions,
   logFormatOption,
   logLevelOption,
   option,
@@ -87,7 +88,10 @@ function up(): Command {
     .addOption(logLevelOption().default("warn"))
     .addOption(logFormatOption())
     .addOption(accessLogOption());
-  addRequestOptions(addLoadOptions(addModelConfigOptions(addModelOptions(command))));
+  addTlsOptions(
+    addRequestOptions(addLoadOptions(addModelConfigOptions(addModelOptions(command)))),
+    "REST",
+  );
   return command.action(async (options: UpOptions) => {
     const { runUp } = await import("./commands/up.ts");
     await runUp(options, winnowScript);
@@ -139,7 +143,7 @@ function router(): Command {
     .addOption(logLevelOption())
     .addOption(logFormatOption())
     .addOption(accessLogOption());
-  addRequestOptions(addModelConfigOptions(command));
+  addRequestOptions(addModelConfigOptions(addTlsOptions(command, "REST and gRPC")));
   return addMembershipOptions(command).action(async (options: RouterRoleOptions) => {
     const { runRouter } = await import("./commands/router.ts");
     await runRouter(options, command.getOptionValueSource("port") === "cli");
@@ -234,6 +238,7 @@ function inspectCommand(): Command {
 
 interface PredictOptions {
   readonly url: string;
+  readonly ca?: string;
   readonly modelVersion?: number;
   readonly signature?: string;
   readonly k?: number;
@@ -250,6 +255,7 @@ function predictCommand(): Command {
     .addOption(
       option("--url <url>", "the router", "WINNOW_URL").default(`http://127.0.0.1:${REST_PORT}`),
     )
+    .addOption(option("--ca <file>", "authorities in PEM of the router's certificate", "WINNOW_CA"))
     .option(
       "--model-version <n>",
       "this version, not the default",

@@ -78,9 +78,58 @@ export function addModelOptions(command: Command): Command {
     );
 }
 
-/** Adds how cluster members find each other. */
-export function addMembershipOptions(command: Command): Command {
+/** Adds the flags of what clients see. */
+export function addTlsOptions(command: Command, ports: string): Command {
   return command
+    .addOption(
+      option(
+        "--tls-cert <file>",
+        `certificate chain in PEM for ${ports}; read again when it changes`,
+        "WINNOW_TLS_CERT",
+      ),
+    )
+    .addOption(option("--tls-key <file>", "its private key in PEM", "WINNOW_TLS_KEY"))
+    .addOption(
+      option(
+        "--tls-client-ca <file>",
+        "authorities in PEM: only clients with a certificate of one of them are answered, and probes",
+        "WINNOW_TLS_CLIENT_CA",
+      ),
+    );
+}
+
+/** Adds the flags of what members show each other. */
+function addClusterTlsOptions(command: Command): Command {
+  return command
+    .addOption(
+      option(
+        "--cluster-tls-cert <file>",
+        "certificate chain in PEM of this member: TLS between routers and workers, both showing theirs",
+        "WINNOW_CLUSTER_TLS_CERT",
+      ),
+    )
+    .addOption(
+      option("--cluster-tls-key <file>", "its private key in PEM", "WINNOW_CLUSTER_TLS_KEY"),
+    )
+    .addOption(
+      option(
+        "--cluster-tls-ca <file>",
+        "authorities in PEM of the members' certificates",
+        "WINNOW_CLUSTER_TLS_CA",
+      ),
+    )
+    .addOption(
+      option(
+        "--cluster-tls-name <name>",
+        "name that every member's certificate carries (default: a worker's carries its host, and any of the authorities' may ask)",
+        "WINNOW_CLUSTER_TLS_NAME",
+      ),
+    );
+}
+
+/** Adds how cluster members find each other, and what they show each other. */
+export function addMembershipOptions(command: Command): Command {
+  return addClusterTlsOptions(command)
     .addOption(option("--redis <url>", "Redis that holds membership", "WINNOW_REDIS"))
     .addOption(
       option("--members <list>", "fixed list instead of Redis: id@host:port,…", "WINNOW_MEMBERS"),

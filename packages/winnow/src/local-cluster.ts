@@ -3,6 +3,7 @@
 
 import { type Clock, type Logger, systemClock } from "@winnow/core";
 import { freePorts } from "./local-ports.ts";
+import { RestClient } from "./rest-client.ts";
 import { type Program, Supervisor } from "./supervisor.ts";
 
 /** The cluster to start. */
@@ -12,6 +13,8 @@ export interface LocalClusterShape {
   readonly port: number;
   /** Redis, or `undefined` for a fixed address list. */
   readonly redis: string | undefined;
+  /** Whether the router speaks HTTPS. */
+  readonly isSecure: boolean;
   /** Flags of the router beyond where it listens and how it finds workers. */
   readonly routerArgs: readonly string[];
   /** Flags of every worker beyond these. */
@@ -23,6 +26,8 @@ export interface LocalClusterShape {
 /** A running local cluster. */
 export interface LocalCluster {
   readonly url: string;
+  /** What asks the router. */
+  readonly client: RestClient;
   /** host:port of each worker. */
   readonly workerAddresses: readonly string[];
   /** The metrics page of each worker. */
@@ -50,7 +55,8 @@ export async function startLocalCluster(
   }
   const isWildcard = shape.host === "0.0.0.0" || shape.host === "::";
   return {
-    url: `http://${isWildcard ? "127.0.0.1" : shape.host}:${shape.port}`,
+    client: new RestClient({ isOwnProcess: true }),
+    url: `${shape.isSecure ? "https" : "http"}://${isWildcard ? "127.0.0.1" : shape.host}:${shape.port}`,
     workerAddresses: ports.map((port) => `127.0.0.1:${port}`),
     workerMetricsUrls: metricsPorts.map((port) => `http://127.0.0.1:${port}/metrics`),
     get processIds() {
@@ -122,7 +128,7 @@ const LOADED_POLL_MS = 100;
  * reason once. @throws the signal's reason
  */
 export async function waitUntilLoaded(
-  url: string,
+  router: Pick<LocalCluster, "url" | "client">,
   versions: readonly { readonly model: string; readonly version: number }[],
   { signal, onWait }: { readonly signal: AbortSignal; readonly onWait: (why: string) => void },
 ): Promise<ModelState[]> {
@@ -131,7 +137,7 @@ export async function waitUntilLoaded(
     const states = await Promise.all(
       versions.map(async ({ model, version }) => ({
         model,
-        ...(await stateOf(url, model, version)),
+        ...(await stateOf(router, model, version)),
       })),
     );
     if (states.every(({ state }) => state === "AVAILABLE" || state === "END")) return states;
@@ -146,13 +152,13 @@ export async function waitUntilLoaded(
 }
 
 async function stateOf(
-  url: string,
+  { url, client }: Pick<LocalCluster, "url" | "client">,
   model: string,
   version: number,
 ): Promise<Omit<ModelState, "model">> {
   try {
-    const response = await fetch(`${url}/v1/models/${encodeURIComponent(model)}`);
-    const document = (await response.json()) as StatusDocument;
+    const { text } = await client.ask(`${url}/v1/models/${encodeURIComponent(model)}`);
+    const document = JSON.parse(text) as StatusDocument;
     const found = document.model_version_status?.find((entry) => Number(entry.version) === version);
     return { state: found?.state ?? "START", error: found?.status.error_message ?? "" };
   } catch {

@@ -2,6 +2,7 @@
 
 import { systemClock } from "@winnow/core";
 import type { Clock } from "@winnow/core";
+import type { LocalCluster } from "./local-cluster.ts";
 
 /**
  * The answer of `GET /v1/models`.
@@ -41,26 +42,29 @@ const LOOK_INTERVAL_MS = 1000;
 
 /** Tells the news of a router's models until the signal ends it; a router that is away has none. */
 export async function watchVersions(
-  url: string,
+  router: Pick<LocalCluster, "url" | "client">,
   tell: (line: string) => void,
   { signal, clock = systemClock }: { readonly signal: AbortSignal; readonly clock?: Clock },
 ): Promise<void> {
-  let known = await listOf(url);
+  let known = await listOf(router);
   while (!signal.aborted) {
     await new Promise<void>((resolve) => {
       clock.setTimer(LOOK_INTERVAL_MS, resolve);
     });
-    const now = await listOf(url);
+    const now = await listOf(router);
     if (now === undefined || signal.aborted) continue;
     for (const line of versionNews(known ?? now, now)) tell(line);
     known = now;
   }
 }
 
-async function listOf(url: string): Promise<ModelList | undefined> {
+async function listOf({
+  url,
+  client,
+}: Pick<LocalCluster, "url" | "client">): Promise<ModelList | undefined> {
   try {
-    const response = await fetch(`${url}/v1/models`);
-    return response.ok ? ((await response.json()) as ModelList) : undefined;
+    const { status, text } = await client.ask(`${url}/v1/models`);
+    return status === 200 ? (JSON.parse(text) as ModelList) : undefined;
   } catch {
     return undefined;
   }

@@ -1,13 +1,13 @@
 // A door at a real server of grpc-js, under clients that misbehave as no stub does: what they hold
 // is bounded, they are given up in time, and another client is answered meanwhile.
 
-import net from "node:net";
 import { gzipSync } from "node:zlib";
-import { Server, ServerCredentials, status } from "@grpc/grpc-js";
+import { Server, status } from "@grpc/grpc-js";
 import type { ServerDuplexStream, ServerUnaryCall, sendUnaryData } from "@grpc/grpc-js";
 import { systemClock } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
 import { eventually } from "../fixtures/eventually.ts";
+import { portCredentials } from "../tls/grpc-credentials.ts";
 import { GrpcDoor } from "./grpc-door.ts";
 import type { GrpcDoorSettings, PlaceLimits } from "./grpc-door.ts";
 import {
@@ -22,6 +22,8 @@ import {
   callHeaders,
   framed,
   http2Frame,
+  rawSocket,
+  speaking,
 } from "./fixtures/raw-grpc-client.ts";
 import type { RawCall } from "./fixtures/raw-grpc-client.ts";
 
@@ -114,7 +116,7 @@ async function open(
     },
   );
   const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, taken) =>
+    server.bindAsync("127.0.0.1:0", portCredentials(speaking.tls), (error, taken) =>
       error === null ? resolve(taken) : reject(error),
     );
   });
@@ -449,8 +451,7 @@ describe("answers", () => {
       http2Frame(HEADERS, callHeaders(ECHO), { streamId, flags: END_HEADERS }),
       http2Frame(DATA, framed(Buffer.from("hello")), { streamId, flags: END_STREAM }),
     ]);
-    const socket = net
-      .connect(place.port, "127.0.0.1")
+    const socket = rawSocket(place.port)
       .pause()
       .on("error", () => undefined);
     ended.push(() => socket.destroy());
@@ -463,7 +464,7 @@ describe("answers", () => {
 
   test("R1: a connection that broke the protocol keeps no stream, though Node keeps it", async () => {
     const place = await open({ answerStallMs: 300 });
-    const socket = net.connect(place.port, "127.0.0.1").on("error", () => undefined);
+    const socket = rawSocket(place.port).on("error", () => undefined);
     ended.push(() => socket.destroy());
     const answered = http2Frame(HEADERS, callHeaders("/no/Where"), {
       streamId: 1,

@@ -3,7 +3,8 @@
 // and keeps answers that no client reads: it has no limits for these. A door sets limits on the
 // connections and streams below grpc-js (`watchHttp2`):
 //
-//   connection ── too many: the one longest without a stream is closed, else the new one
+//   connection ── too many: the one longest in a handshake of TLS is closed, else the one longest
+//     │           without a stream, else the new one
 //     └─ stream ── no place left, on its connection or at all ──▶ UNAVAILABLE
 //          │ arriving ── stalls, takes too long, no memory ──▶ DEADLINE_EXCEEDED, UNAVAILABLE
 //          │    └─ makes no progress, and another stream needs the place ──▶ UNAVAILABLE
@@ -25,10 +26,12 @@ import type {
   ServerHttp2Stream,
 } from "node:http2";
 import type { Socket } from "node:net";
+import { Server as TlsServer } from "node:tls";
 import { status } from "@grpc/grpc-js";
 import type { ChannelOptions, Server, ServerInterceptor } from "@grpc/grpc-js";
 import { Transfers } from "@winnow/core";
 import type { Clock, GiveUpReason, HeldMemory } from "@winnow/core";
+import { SocketsBeneath } from "../tls/sockets-beneath.ts";
 import { DoorStream } from "./door-stream.ts";
 import type { DoorStreamParts } from "./door-stream.ts";
 
@@ -47,7 +50,7 @@ export interface PlaceLimits {
 
 /** Bounds of a door. */
 export interface GrpcDoorSettings {
-  /** Open connections; beyond it one without a stream is closed, or else the new one. */
+  /** Open connections; beyond it one without a stream or still in its handshake is closed, or else the new one. */
   readonly connectionsMax: number;
   /** Bytes of one message, unpacked. */
   readonly messageBytesMax: number;
@@ -78,6 +81,10 @@ export interface GrpcDoorParts {
   readonly placeOf: (path: string) => PlaceLimits;
   /** Called when a request or an answer is given up: a slow client, or no memory or place. */
   readonly onGivenUp?: ((what: "body" | "answer", reason: GiveUpReason) => void) | undefined;
+  /** Called when a handshake of TLS fails, or its client is not admitted. */
+  readonly onHandshakeFailure?: ((reason: string) => void) | undefined;
+  /** Whether a connection may stay, once its handshake is over. Default: yes. */
+  readonly admits?: ((socket: Socket) => boolean) | undefined;
 }
 
 interface Connection {
@@ -96,14 +103,21 @@ export class GrpcDoor {
   readonly #streamParts: DoorStreamParts;
   /** Of the connections without a stream, the one idle longest comes first. */
   readonly #connections = new Map<ServerHttp2Session, Connection>();
+  /** Connections in a handshake of TLS, the oldest first. */
+  readonly #shaking = new Set<Socket>();
+  readonly #admits: (socket: Socket) => boolean;
+  readonly #onHandshakeFailure: (reason: string) => void;
   /** Streams that have a place, oldest first. */
   readonly #places = new Map<PlaceLimits, Set<DoorStream>>();
   /** The stream that is being handed to grpc-js, which runs its interceptors within that call. */
   #begun: DoorStream | undefined;
 
-  constructor({ clock, settings, placeOf, onGivenUp }: GrpcDoorParts) {
+  constructor(parts: GrpcDoorParts) {
+    const { clock, settings, placeOf, onGivenUp } = parts;
     this.#settings = settings;
     this.#placeOf = placeOf;
+    this.#admits = parts.admits ?? (() => true);
+    this.#onHandshakeFailure = parts.onHandshakeFailure ?? (() => undefined);
     const lookMs = settings.connectionCheckMs;
     this.#requests = new Transfers(clock, {
       bytesMax: settings.requestBytesInFlightMax,
@@ -132,12 +146,12 @@ export class GrpcDoor {
   }
 
   /**
-   * Open connections.
+   * Open connections; those in a handshake count.
    *
    * @internal tests read it
    */
   get connections(): number {
-    return this.#connections.size;
+    return this.#connections.size + this.#shaking.size;
   }
 
   /**
@@ -174,7 +188,9 @@ export class GrpcDoor {
   /** Installs the door at a server that does not listen yet. */
   guard(server: Server): void {
     watchHttp2(server, {
-      onSession: (session, socket) => this.#connected(session, socket),
+      onShaking: (socket) => this.#shakes(socket),
+      onShakingFailed: (reason) => this.#onHandshakeFailure(reason),
+      onSession: (session, socket, beneath) => this.#connected(session, socket, beneath),
       onStream: (stream, headers, serve) => this.#opened(stream, headers, serve),
     });
   }
@@ -185,14 +201,32 @@ export class GrpcDoor {
     this.#answers.close();
   }
 
-  #connected(session: ServerHttp2Session, socket: Socket): void {
-    if (this.#connections.size >= this.#settings.connectionsMax) {
-      const idle = [...this.#connections.values()].find(({ streams }) => streams.size === 0);
-      if (idle === undefined) return void socket.destroy();
-      idle.socket.destroy();
+  #shakes(socket: Socket): void {
+    if (!this.#makeRoom()) return void socket.destroy();
+    this.#shaking.add(socket);
+    socket.once("close", () => this.#shaking.delete(socket));
+  }
+
+  #connected(session: ServerHttp2Session, socket: Socket, beneath: Socket): void {
+    this.#shaking.delete(beneath);
+    if (!this.#admits(socket)) {
+      this.#onHandshakeFailure("the certificate is of no member");
+      return void socket.destroy();
     }
+    if (!this.#makeRoom()) return void socket.destroy();
     this.#connections.set(session, { session, socket, streams: new Set() });
     session.once("close", () => this.#connections.delete(session));
+  }
+
+  /** Whether there is room for one more connection, or was made. */
+  #makeRoom(): boolean {
+    if (this.connections < this.#settings.connectionsMax) return true;
+    const [shaking] = this.#shaking;
+    const idle = [...this.#connections.values()].find(({ streams }) => streams.size === 0);
+    const leaving = shaking ?? idle?.socket;
+    if (shaking !== undefined) this.#shaking.delete(shaking);
+    leaving?.destroy();
+    return leaving !== undefined;
   }
 
   #opened(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, serve: () => void): void {
@@ -254,7 +288,11 @@ function stillestOf(streams: ReadonlySet<DoorStream>): DoorStream | undefined {
 }
 
 interface Http2Listener {
-  onSession(session: ServerHttp2Session, socket: Socket): void;
+  /** A connection of TLS that has no session yet. */
+  onShaking(socket: Socket): void;
+  onShakingFailed(reason: string): void;
+  /** `beneath` is the TCP connection of `socket`: itself without TLS. */
+  onSession(session: ServerHttp2Session, socket: Socket, beneath: Socket): void;
   /** `serve` hands the stream to grpc-js. */
   onStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, serve: () => void): void;
 }
@@ -280,12 +318,17 @@ function watchHttp2(server: Server, listener: Http2Listener): void {
     // Node makes a session, and emits it, within the event of its connection; this is how the
     // socket is found, which the session does not expose.
     let connected: Socket | undefined;
+    const beneath = new SocketsBeneath(http2Server);
     for (const event of ["connection", "secureConnection"]) {
       http2Server.prependListener(event, (socket: Socket) => (connected = socket));
     }
     http2Server.on("session", (session) => {
-      if (connected !== undefined) listener.onSession(session, connected);
+      if (connected !== undefined) listener.onSession(session, connected, beneath.of(connected));
     });
+    if (http2Server instanceof TlsServer) {
+      http2Server.on("connection", (socket: Socket) => listener.onShaking(socket));
+      http2Server.on("tlsClientError", ({ message }) => listener.onShakingFailed(message));
+    }
     http2Server.on("stream", (stream, headers, ...rest) => {
       listener.onStream(stream, headers, () => serve?.call(http2Server, stream, headers, ...rest));
     });

@@ -1,7 +1,8 @@
 // The network of a router in production. Each stream has a gRPC connection of its own, which closes
 // with it: so a new stream resolves the name again and reaches the process that listens at the
 // address, not one that an older connection still leads to. Control calls to an address share
-// another connection.
+// another connection. With TLS, a connection is made with the certificates that are in force then, and
+// keeps them.
 
 import type { ClientUnaryCall, ServiceError } from "@grpc/grpc-js";
 import { WinnowError, excerpt, setGraceTimer } from "@winnow/core";
@@ -14,6 +15,8 @@ import { decodeWorkerFrame, encodeRouterFrame } from "./frame-codec.ts";
 import type { RouterFrame } from "./frames.ts";
 import type { Announcement__Output } from "./generated/winnow/shard/v1/Announcement.ts";
 import type { GetOrderReply__Output } from "./generated/winnow/shard/v1/GetOrderReply.ts";
+import { ClientCredentials } from "../tls/grpc-credentials.ts";
+import type { ClusterTls } from "../tls/grpc-credentials.ts";
 import { createClient, fromServiceError } from "./shard-service.ts";
 import type { ExchangeCall, ShardClient } from "./shard-service.ts";
 import type {
@@ -40,14 +43,20 @@ type UnaryReply<Answer> = (error: ServiceError | null, answer?: Answer) => void;
 export class GrpcConnector implements WorkerConnector {
   readonly #clock: Clock;
   readonly #addresses: AddressRules;
+  readonly #credentials: ClientCredentials;
+  readonly #memberName: string | undefined;
   /** Clients for control calls, by address. */
   readonly #clients = new Map<string, ShardClient>();
+  readonly #unfollow: () => void;
   readonly #streams = new Set<GrpcFrameChannel>();
 
   /** Connects only to addresses that `addresses` allows, whatever source names them. */
-  constructor(clock: Clock, addresses: AddressRules = anyAddress) {
+  constructor(clock: Clock, addresses: AddressRules = anyAddress, tls?: ClusterTls) {
     this.#clock = clock;
     this.#addresses = addresses;
+    this.#credentials = new ClientCredentials(tls?.source);
+    this.#memberName = tls?.memberName;
+    this.#unfollow = tls?.source.follow(() => this.#forgetAll()) ?? (() => undefined);
   }
 
   open(address: string, handlers: FrameHandlers): FrameChannel {
@@ -122,7 +131,12 @@ export class GrpcConnector implements WorkerConnector {
   }
 
   close(): void {
+    this.#unfollow();
     for (const stream of this.#streams) stream.cancel();
+    this.#forgetAll();
+  }
+
+  #forgetAll(): void {
     for (const client of this.#clients.values()) client.close();
     this.#clients.clear();
   }
@@ -166,7 +180,7 @@ export class GrpcConnector implements WorkerConnector {
       const text = `Workers are not connected to at "${excerpt(address)}": ${fault}`;
       throw new WinnowError("PERMISSION_DENIED", text);
     }
-    return createClient(address);
+    return createClient(address, this.#credentials.current, this.#memberName);
   }
 }
 

@@ -75,7 +75,7 @@ describe("WorkerServer", () => {
       if (asked.state === "refused") reject(new Error(asked.reason));
     });
   const rawStream = (): { stream: ExchangeCall; codes: (number | undefined)[] } => {
-    const client = createClient(address);
+    const client = createClient(address, credentials.createInsecure());
     clients.push(client);
     const stream = client.Exchange();
     const codes: (number | undefined)[] = [];

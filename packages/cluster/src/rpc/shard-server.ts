@@ -3,8 +3,8 @@
 // streams, and only then the server shuts down (an earlier GOAWAY may kill calls in flight:
 // grpc-node #3068).
 
-import { Server, ServerCredentials, status } from "@grpc/grpc-js";
-import { WinnowError } from "@winnow/core";
+import { Server, status } from "@grpc/grpc-js";
+import { WinnowError, excerpt } from "@winnow/core";
 import type { Environment, HeldMemory } from "@winnow/core";
 import { encodeAnnouncement } from "../announcement/announcement-codec.ts";
 import { GrpcDoor } from "../grpc-door/grpc-door.ts";
@@ -16,6 +16,8 @@ import type { ProgramSettings } from "./program-calls.ts";
 import { RouterLink } from "./router-link.ts";
 import { MESSAGE_BYTES_MAX, SERVER_OPTIONS, shardService } from "./shard-service.ts";
 import type { ShardHandlers } from "./shard-service.ts";
+import { isMember, portCredentials } from "../tls/grpc-credentials.ts";
+import type { ClusterTls } from "../tls/grpc-credentials.ts";
 import type { WorkerService } from "./worker-link.ts";
 
 /** The state that Kubernetes' probes ask for. */
@@ -61,10 +63,14 @@ export type ListenForRouters = (
 export interface WorkerServerParts {
   readonly service: WorkerService;
   readonly environment: Environment;
+  /** TLS with the certificates of both sides. Default: none. */
+  readonly tls?: ClusterTls | undefined;
 }
 
 /** Ms between the end of the last stream and the forced end of connections. */
 const SHUTDOWN_MS = 500;
+/** Between two lines in the log about handshakes that failed. */
+const HANDSHAKE_LOG_MS = 10_000;
 const MEBIBYTE = 1024 * 1024;
 const EXCHANGE = "/winnow.shard.v1.Shard/Exchange";
 const HEALTH_WATCH = "/grpc.health.v1.Health/Watch";
@@ -105,6 +111,7 @@ export class WorkerServer {
   readonly #links = new Set<RouterLink>();
   #port = 0;
   #isDraining = false;
+  #handshakeLoggedMs = -Infinity;
   #onLastLink: (() => void) | undefined;
 
   private constructor(parts: WorkerServerParts, settings: WorkerServerSettings) {
@@ -118,6 +125,8 @@ export class WorkerServer {
       clock,
       settings,
       placeOf: (path) => places.get(path) ?? places.get("")!,
+      admits: (socket) => isMember(socket, parts.tls?.memberName),
+      onHandshakeFailure: (reason) => this.#logHandshake(reason),
     });
     this.#server = new Server({
       ...SERVER_OPTIONS,
@@ -191,12 +200,21 @@ export class WorkerServer {
     const { host, port } = this.#settings;
     return new Promise((resolve, reject) => {
       const address = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
-      this.#server.bindAsync(address, ServerCredentials.createInsecure(), (cause, bound) => {
+      const credentials = portCredentials(this.#parts.tls?.source);
+      this.#server.bindAsync(address, credentials, (cause, bound) => {
         this.#port = bound;
         if (cause === null) return resolve();
         reject(new WinnowError("UNAVAILABLE", `Cannot listen on ${address}`, { cause }));
       });
     });
+  }
+
+  /** Few of them: whoever reaches the port can cause them. */
+  #logHandshake(reason: string): void {
+    const { clock, log } = this.#parts.environment;
+    if (clock.nowMs() < this.#handshakeLoggedMs + HANDSHAKE_LOG_MS) return;
+    this.#handshakeLoggedMs = clock.nowMs();
+    log.warn("a connection was refused in its TLS handshake", { reason: excerpt(reason) });
   }
 
   #linksEnded(graceMs: number): Promise<void> {

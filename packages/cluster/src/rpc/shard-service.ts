@@ -2,8 +2,9 @@
 // run time. On the Exchange stream grpc-js only carries bytes; `frame-codec.ts` encodes and decodes
 // frames, so that a malformed one is refused with a message.
 
-import { credentials, makeGenericClientConstructor } from "@grpc/grpc-js";
+import { makeGenericClientConstructor } from "@grpc/grpc-js";
 import type {
+  ChannelCredentials,
   ChannelOptions,
   ClientDuplexStream,
   MethodDefinition,
@@ -99,10 +100,16 @@ export const SERVER_OPTIONS: ChannelOptions = {
 
 /**
  * A client of one worker, at host:port. The target names its scheme, so that grpc-js reads none
- * from the address: it would take `unix:7600` for a socket, not for a host of that name.
+ * from the address: it would take `unix:7600` for a socket, not for a host of that name. With TLS the
+ * worker's certificate is to carry `tlsName`, or else the host of the address.
  */
-export function createClient(address: string): ShardClient {
-  const client = new Client(`dns:${address}`, credentials.createInsecure(), CLIENT_OPTIONS);
+export function createClient(
+  address: string,
+  credentials: ChannelCredentials,
+  tlsName?: string,
+): ShardClient {
+  const named = tlsName === undefined ? {} : { "grpc.ssl_target_name_override": tlsName };
+  const client = new Client(`dns:${address}`, credentials, { ...CLIENT_OPTIONS, ...named });
   return client as unknown as ShardClient;
 }
 

@@ -20,6 +20,9 @@ export interface AnsweredCall {
 export interface GrpcObserver {
   /** A call was answered, whatever the answer. */
   answered(call: AnsweredCall): void;
-  /** A request was not read to its end, or an answer not written: the client is slow, or room short. */
-  gaveUp?(what: "body" | "answer", reason: GiveUpReason): void;
+  /**
+   * A request was not read to its end, or an answer not written: the client is slow, or room short. A
+   * connection did not come to be because its handshake of TLS failed.
+   */
+  gaveUp?(what: "body" | "answer" | "connection", reason: GiveUpReason | "handshake"): void;
 }

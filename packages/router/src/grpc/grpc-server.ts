@@ -5,9 +5,9 @@
 //     ─▶ predict-call ─▶ request-messages, tensor-proto-reader
 //                      └─▶ Predictor ─▶ predict-answer
 
-import { Server, ServerCredentials } from "@grpc/grpc-js";
+import { Server } from "@grpc/grpc-js";
 import type { UntypedServiceImplementation } from "@grpc/grpc-js";
-import { GrpcDoor, HealthService } from "@winnow/cluster";
+import { GrpcDoor, HealthService, portCredentials } from "@winnow/cluster";
 import type { PlaceLimits } from "@winnow/cluster";
 import { WinnowError, sleep } from "@winnow/core";
 import type { HeldMemory } from "@winnow/core";
@@ -69,6 +69,7 @@ class ServingServer implements GrpcServer {
       settings,
       placeOf: (path) => (path === HEALTH_WATCH ? places.watches : places.calls),
       onGivenUp: (what, reason) => environment.observer?.gaveUp?.(what, reason),
+      onHandshakeFailure: () => environment.observer?.gaveUp?.("connection", "handshake"),
     });
     this.#server = new Server({
       ...GrpcDoor.options(Object.values(places)),
@@ -91,8 +92,9 @@ class ServingServer implements GrpcServer {
   async listen(address: { host: string; port: number }): Promise<{ port: number }> {
     const { host, port } = address;
     const where = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+    const credentials = portCredentials(this.#environment.tls, this.#settings.handshakeTimeoutMs);
     const bound = await new Promise<number>((resolve, reject) => {
-      this.#server.bindAsync(where, ServerCredentials.createInsecure(), (cause, taken) => {
+      this.#server.bindAsync(where, credentials, (cause, taken) => {
         if (cause === null) return resolve(taken);
         reject(new WinnowError("UNAVAILABLE", `Cannot listen on ${where}`, { cause }));
       });

@@ -13,6 +13,8 @@ export interface GrpcSettings {
   readonly requestTimeoutMs: number;
   /** Open connections; above, the one longest without a call is closed. Default 4,096. */
   readonly connectionsMax: number;
+  /** Milliseconds for the handshake of TLS; then the connection is cut. Default 10,000. */
+  readonly handshakeTimeoutMs: number;
   /** Calls open at once, from their first byte to their last; more get UNAVAILABLE. Default 512. */
   readonly callsMax: number;
   /**
@@ -71,6 +73,7 @@ const MEBIBYTE = 1024 * 1024;
 const DEFAULTS: GrpcSettings = {
   requestTimeoutMs: 30_000,
   connectionsMax: 4096,
+  handshakeTimeoutMs: 10_000,
   callsMax: 512,
   callsPerConnectionMax: 128,
   watchesMax: 512,

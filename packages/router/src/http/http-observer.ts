@@ -2,8 +2,8 @@
 
 import type { GiveUpReason } from "@winnow/core";
 
-/** A connection was cut, or a new one refused, for want of room. */
-export type RoomLoss = "resting" | "refused";
+/** A connection was cut, or a new one refused, for want of room; or its handshake of TLS failed. */
+export type RoomLoss = "resting" | "refused" | "handshake";
 
 /** One request that has been answered. */
 export interface AnsweredRequest {
@@ -32,8 +32,8 @@ export interface HttpObserver {
   answered(request: AnsweredRequest): void;
   /**
    * A body was not read to its end, or an answer was not written: the client is slow, or memory short;
-   * `queue`: too many large bodies wait for a thread. A connection was cut because others had no room, or
-   * refused because none was left.
+   * `queue`: too many large bodies wait for a thread. A connection was cut because others had no room,
+   * refused because none was left, or did not come to be because its handshake of TLS failed.
    */
   gaveUp?(what: "body" | "answer" | "connection", reason: GiveUpReason | "queue" | RoomLoss): void;
 }

@@ -38,6 +38,8 @@ export interface HttpSettings {
   readonly connectionsMax: number;
   /** Bytes of a request's line and headers; more get 431. Default 16 KiB. */
   readonly headerBytesMax: number;
+  /** Milliseconds for the handshake of TLS; then the connection is cut. Default 10,000. */
+  readonly handshakeTimeoutMs: number;
   /** Milliseconds for all headers of a request; then 408. Default 10,000. */
   readonly headersTimeoutMs: number;
   /** Milliseconds for a whole body; then 408. Default 30,000. */
@@ -92,6 +94,7 @@ const DEFAULTS: HttpSettings = {
   parserQueueMax: 256,
   connectionsMax: 10_000,
   headerBytesMax: 16 * 1024,
+  handshakeTimeoutMs: 10_000,
   headersTimeoutMs: 10_000,
   bodyTimeoutMs: 30_000,
   bodyStallMs: 10_000,

@@ -11,7 +11,7 @@ import {
   collectDefaultMetrics,
   exponentialBuckets,
 } from "prom-client";
-import type { RefusalCounts } from "@winnow/cluster";
+import type { RefusalCounts, TlsStatus } from "@winnow/cluster";
 import type { HeldMemory } from "@winnow/core";
 import type { GrpcObserver } from "../grpc/grpc-observer.ts";
 import type { HttpObserver, MetricsPage } from "../http/http-observer.ts";
@@ -51,6 +51,8 @@ export interface MetricsOptions {
   readonly processMetrics?: boolean;
   /** Records of the store and words of peers that were not believed, by reason. */
   readonly refusals?: () => RefusalCounts;
+  /** The certificates of this process, and how long they last. */
+  readonly tls?: () => readonly TlsStatus[];
 }
 
 /** Makes empty metrics. */
@@ -61,6 +63,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   }
   addBuildInfo(registry, options.version);
   addRefusals(registry, options.refusals);
+  addCertificates(registry, options.tls);
   let watched: WatchedRouter | undefined;
   const record = requestRecorder(registry, (name) => watched?.models().includes(name) === true);
   addRouterGauges(registry, () => watched);
@@ -280,4 +283,32 @@ function addRefusals(registry: Registry, refusals: (() => RefusalCounts) | undef
         counter.inc({ reason }, count);
     },
   });
+}
+
+function addCertificates(registry: Registry, tls: (() => readonly TlsStatus[]) | undefined): void {
+  const add = (
+    about: { name: string; help: string },
+    read: (status: TlsStatus) => number | undefined,
+  ): void => {
+    const gauge = new Gauge({
+      ...about,
+      labelNames: ["use"],
+      registers: [registry],
+      collect() {
+        gauge.reset();
+        for (const status of tls?.() ?? []) {
+          const value = read(status);
+          if (value !== undefined) gauge.set({ use: status.use }, value);
+        }
+      },
+    });
+  };
+  add(
+    { name: "winnow_tls_certificate_expiry_timestamp_seconds", help: "When the certificate ends" },
+    ({ expiresMs }) => (expiresMs === undefined ? undefined : expiresMs / 1000),
+  );
+  add(
+    { name: "winnow_tls_files_refused", help: "1 while files hold other certificates, refused" },
+    ({ isRefused }) => Number(isRefused),
+  );
 }

@@ -3,9 +3,10 @@
 
 import { WinnowError, excerpt } from "@winnow/core";
 import type { ErrorCode } from "@winnow/core";
+import { type RestAnswer, RestClient, type RestTrust } from "../rest-client.ts";
 
 /** What to ask and where. */
-export interface PredictCommand {
+export interface PredictCommand extends RestTrust {
   readonly url: string;
   readonly model: string;
   /** JSON: the instances, or a whole request body with `instances` or `inputs`. */
@@ -27,22 +28,22 @@ export interface PredictAnswer {
 
 /** Asks a router. @throws WinnowError with the router's own message, or UNAVAILABLE. */
 export async function predict(command: PredictCommand): Promise<PredictAnswer> {
-  const url = predictUrl(command);
-  const response = await post(url, requestBody(command));
-  const text = await response.text();
-  if (!response.ok) {
-    const fault = errorText(text, response.status);
-    const why = response.status === 404 ? await failuresOf(command) : [];
-    throw new WinnowError(codeOf(response), [fault, ...why].join("\n"));
+  const client = new RestClient(command);
+  const answer = await post(client, predictUrl(command), requestBody(command));
+  const { status, text } = answer;
+  if (status < 200 || status >= 300) {
+    const fault = errorText(text, status);
+    const why = status === 404 ? await failuresOf(client, command) : [];
+    throw new WinnowError(codeOf(answer), [fault, ...why].join("\n"));
   }
-  return { text, version: response.headers.get("x-winnow-model-version") ?? undefined };
+  return { text, version: answer.header("x-winnow-model-version") };
 }
 
 /** Why versions of the model are not served, as its status tells; nothing where it does not. */
-async function failuresOf({ url, model }: PredictCommand): Promise<string[]> {
+async function failuresOf(client: RestClient, command: PredictCommand): Promise<string[]> {
   try {
-    const response = await fetch(modelUrl({ url, model }));
-    const { model_version_status: versions = [] } = (await response.json()) as ModelStatus;
+    const { text } = await client.ask(modelUrl(command));
+    const { model_version_status: versions = [] } = JSON.parse(text) as ModelStatus;
     return versions.flatMap(({ version, status }) => {
       const { error_code: code, error_message: message } = status ?? {};
       if (message === undefined || message === "") return [];
@@ -63,7 +64,7 @@ interface ModelStatus {
 }
 
 /** The code that a router's status stands for; several codes share some statuses. */
-function codeOf({ status }: Response): ErrorCode {
+function codeOf({ status }: RestAnswer): ErrorCode {
   return CODE_OF_STATUS.get(status) ?? (status < 500 ? "INVALID_ARGUMENT" : "UNKNOWN");
 }
 
@@ -126,10 +127,15 @@ function parseJson(
   }
 }
 
-async function post(url: string, body: string): Promise<Response> {
+async function post(client: RestClient, url: string, body: string): Promise<RestAnswer> {
   try {
-    return await fetch(url, { method: "POST", body });
+    return await client.ask(url, { body });
   } catch (error) {
+    const { code = "", message } = error as NodeJS.ErrnoException;
+    if (/CERT|SELF_SIGNED|UNABLE_TO/.test(code)) {
+      const text = `The certificate of ${url} is not believed: ${message}; name its authority with --ca`;
+      throw new WinnowError("UNAUTHENTICATED", text, { cause: error });
+    }
     throw new WinnowError(
       "UNAVAILABLE",
       `Nothing answers at ${url}; start a cluster with "winnow up --models DIR" or name another --url`,

@@ -22,10 +22,12 @@ import { endOnSignals, reportListening } from "../process-life.ts";
 import { type AccessLogged, withAccessLog } from "../access-log.ts";
 import { type LogFormat, type LogLevel, processLog } from "../process-log.ts";
 import { processEnvironment, wallClock } from "../process-settings.ts";
+import { ProcessTls, type TlsFlags } from "../process-tls.ts";
 import { winnowVersion } from "../version.ts";
 
 /** Flags of `winnow router`. */
-export interface RouterRoleOptions extends ClusterOptions, ModelConfigFlags, RequestFlags {
+export interface RouterRoleOptions
+  extends ClusterOptions, ModelConfigFlags, RequestFlags, TlsFlags {
   readonly port: number;
   readonly rest_api_port?: number;
   readonly grpcPort?: number;
@@ -73,9 +75,15 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   const environment = processEnvironment(log);
   const config = await openModelConfig(options, environment);
   const { metricsPath } = await monitoringOf(options, environment);
-  const cluster = await openCluster(options, environment);
+  const certificates = new ProcessTls(environment);
+  const tls = await certificates.openPublic(options);
+  const cluster = await openCluster(options, environment, { certificates });
   const denseEngine = createDenseEngine({});
-  const metrics = createMetrics({ version: winnowVersion, refusals: cluster.refusals });
+  const metrics = createMetrics({
+    version: winnowVersion,
+    refusals: cluster.refusals,
+    tls: certificates.statuses,
+  });
   const requestTimeoutMs = options.rest_api_timeout_in_ms;
   const router = createRouter(routerOptions(options, config?.initial), {
     environment,
@@ -99,22 +107,22 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
       cors: options.rest_api_enable_cors_support === true,
       ...(metricsPath !== undefined && { metricsPath }),
     },
-    { ...environment, observer, ...(metricsPath !== undefined && { metrics }) },
+    { ...environment, tls, observer, ...(metricsPath !== undefined && { metrics }) },
   );
   metrics.watchDoor("http", () => http.held());
   const { host } = options;
   const ports = routerPorts(options, isPortTyped);
   const openGrpc = async (port: number): Promise<GrpcServer> => {
     const reload = reloadOf(options, environment, router);
-    const parts = { ...environment, observer: metrics.grpc, reload };
+    const parts = { ...environment, tls, observer: metrics.grpc, reload };
     const server = await openGrpcServer(router, { requestTimeoutMs }, parts);
     metrics.watchDoor("grpc", () => server.held());
     const taken = await server.listen({ host, port });
-    log.info("router listening for gRPC", { host, port: taken.port });
+    log.info("router listening for gRPC", { host, port: taken.port, tls: tls !== undefined });
     return server;
   };
   const { port } = await http.listen({ host, port: ports.rest });
-  log.info("router listening", { host, port });
+  log.info("router listening", { host, port, tls: tls !== undefined });
   const grpc = ports.grpc === undefined ? undefined : await openGrpc(ports.grpc);
   const close = async (): Promise<void> => {
     config?.close();

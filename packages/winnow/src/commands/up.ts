@@ -33,12 +33,13 @@ import { endOnSignals } from "../process-life.ts";
 import type { AccessLogged } from "../access-log.ts";
 import { type LogFormat, type LogLevel, processLog } from "../process-log.ts";
 import { processVariables } from "../process-settings.ts";
+import type { TlsFlags } from "../process-tls.ts";
 import { progressLine } from "../progress-line.ts";
 import { watchVersions } from "../version-news.ts";
 import { exampleInstances } from "./example.ts";
 
 /** Flags of `winnow up`. */
-export interface UpOptions extends ModelConfigFlags, LoadFlags, RequestFlags {
+export interface UpOptions extends ModelConfigFlags, LoadFlags, RequestFlags, TlsFlags {
   readonly workers: number;
   readonly replication: number;
   readonly modelReplication?: ReadonlyMap<string, number>;
@@ -96,7 +97,7 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
     const seconds = ((systemClock.nowMs() - startedMs) / 1000).toFixed(1);
     process.stdout.write(readyText(cluster, versions, states));
     say(`up after ${seconds} s; Ctrl-C stops everything. For one machine, not for production.`);
-    void watchVersions(cluster.url, say, { signal: stop.signal }); // Never rejects.
+    void watchVersions(cluster, say, { signal: stop.signal }); // Never rejects.
   } catch (error) {
     if (stop.signal.aborted) return;
     await cluster?.stop();
@@ -123,7 +124,7 @@ async function loadedStates(
       )
     : Promise.resolve();
   try {
-    return await waitUntilLoaded(cluster.url, versions, { signal, onWait: say });
+    return await waitUntilLoaded(cluster, versions, { signal, onWait: say });
   } finally {
     loaded.abort();
     await watched;
@@ -158,10 +159,12 @@ function clusterShape(options: UpOptions, source: ModelSource, script: string): 
     host: options.host,
     port: options.rest_api_port ?? options.port,
     redis: options.redis,
+    isSecure: isGiven(options.tlsCert),
     routerArgs: [
       ...common,
       "--access-log",
       String(options.accessLog),
+      ...tlsArgs(options),
       ...argumentsOf(options, ROUTER_FLAGS),
     ],
     workerArgs: [
@@ -177,6 +180,21 @@ function clusterShape(options: UpOptions, source: ModelSource, script: string): 
     ],
     script,
   };
+}
+
+function tlsArgs({ tlsCert, tlsKey, tlsClientCa }: UpOptions): readonly string[] {
+  if (isGiven(tlsClientCa)) {
+    throw new WinnowError(
+      "INVALID_ARGUMENT",
+      "winnow up asks its router without a certificate: --tls-client-ca is for winnow router",
+    );
+  }
+  const args = { "--tls-cert": tlsCert, "--tls-key": tlsKey };
+  return Object.entries(args).flatMap(([flag, file]) => (isGiven(file) ? [flag, file] : []));
+}
+
+function isGiven(text: string | undefined): text is string {
+  return text !== undefined && text !== "";
 }
 
 function partitionArgs({ partitionBytes, extraMemory }: UpOptions): readonly string[] {

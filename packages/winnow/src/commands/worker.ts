@@ -3,7 +3,7 @@
 
 import path from "node:path";
 import { exitAtOnce } from "@winnow/accelerator";
-import { type AddressRules, stateFileName } from "@winnow/cluster";
+import { type AddressRules, WorkerServer, stateFileName } from "@winnow/cluster";
 import { type Logger, WinnowError } from "@winnow/core";
 import {
   type MetricsServer,
@@ -24,6 +24,7 @@ import { type ModelSource, modelSource } from "../model-source.ts";
 import { DEVICE_LOST_EXIT_CODE, endOnSignals, reportListening } from "../process-life.ts";
 import { type LogFormat, type LogLevel, processLog } from "../process-log.ts";
 import { processEnvironment, processVariables } from "../process-settings.ts";
+import { ProcessTls } from "../process-tls.ts";
 import { winnowVersion } from "../version.ts";
 
 /** Flags of `winnow worker`. */
@@ -62,12 +63,15 @@ export async function runWorker(
     format: options.logFormat,
   });
   const environment = processEnvironment(log);
-  const cluster = await openCluster(options, environment, ownName(options));
+  const certificates = new ProcessTls(environment);
+  const opener = { worker: ownName(options), certificates };
+  const cluster = await openCluster(options, environment, opener);
   const config = await openModelConfig(options, environment);
   const metrics = createWorkerMetrics({
     clock: environment.clock,
     version: winnowVersion,
     refusals: cluster.refusals,
+    tls: certificates.statuses,
   });
   let worker: Worker | undefined;
   const readiness = {
@@ -94,6 +98,7 @@ export async function runWorker(
         orders: cluster.openOrders(workerStateName(options)),
         describe: cluster.connector.describe.bind(cluster.connector),
         observer: metrics.observer,
+        listen: (parts, settings) => WorkerServer.listen({ ...parts, tls: cluster.tls }, settings),
       },
     );
     assertAddressAllowed(worker.address, cluster.addresses);

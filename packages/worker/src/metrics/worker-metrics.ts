@@ -2,7 +2,7 @@
 // read from the worker when the page is requested. docs/metrics.md lists every name. A model's name
 // may be a label: it comes from a directory or a configuration, never from a request.
 
-import type { RefusalCounts } from "@winnow/cluster";
+import type { RefusalCounts, TlsStatus } from "@winnow/cluster";
 import type { Clock } from "@winnow/core";
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
 
@@ -39,6 +39,8 @@ export interface MetricsOptions {
   readonly processMetrics?: boolean;
   /** Records of the store and answers of peers that were refused, by reason. */
   readonly refusals?: () => RefusalCounts;
+  /** The certificates of this process, and how long they last. */
+  readonly tls?: () => readonly TlsStatus[];
 }
 
 const LOAD_SECONDS_BUCKETS = [0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 1800];
@@ -53,6 +55,7 @@ export function createWorkerMetrics(options: MetricsOptions): WorkerMetrics {
   const status = (): WorkerStatus | undefined => watched?.status();
   addBuildInfo(registry, options.version);
   addRefusals(registry, options.refusals);
+  addCertificates(registry, options.tls);
   addStatusGauges(registry, status);
   return {
     observer: { ...queryRecorder(registry, options.clock), ...loadRecorder(registry) },
@@ -106,4 +109,32 @@ function addRefusals(registry: Registry, refusals: (() => RefusalCounts) | undef
         counter.inc({ reason }, count);
     },
   });
+}
+
+function addCertificates(registry: Registry, tls: (() => readonly TlsStatus[]) | undefined): void {
+  const add = (
+    about: { name: string; help: string },
+    read: (status: TlsStatus) => number | undefined,
+  ): void => {
+    const gauge = new Gauge({
+      ...about,
+      labelNames: ["use"],
+      registers: [registry],
+      collect() {
+        gauge.reset();
+        for (const status of tls?.() ?? []) {
+          const value = read(status);
+          if (value !== undefined) gauge.set({ use: status.use }, value);
+        }
+      },
+    });
+  };
+  add(
+    { name: "winnow_tls_certificate_expiry_timestamp_seconds", help: "When the certificate ends" },
+    ({ expiresMs }) => (expiresMs === undefined ? undefined : expiresMs / 1000),
+  );
+  add(
+    { name: "winnow_tls_files_refused", help: "1 while files hold other certificates, refused" },
+    ({ isRefused }) => Number(isRefused),
+  );
 }

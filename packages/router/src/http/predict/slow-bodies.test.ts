@@ -74,7 +74,7 @@ describe("bodies that do not arrive", () => {
     await connect(port, predictHead(1000) + "x".repeat(50));
     await until(() => heldBytes(running, "requests") === 150);
 
-    reset.socket.resetAndDestroy();
+    reset.reset();
     closed.socket.end();
     await until(() => heldBytes(running, "requests") === 50);
     await server.drain();

@@ -6,24 +6,35 @@
 //
 //   opened ──▶ resting ── head ──▶ asking ── answered ──▶ resting ── … ──▶ closed
 //                 └── the longest of all, and no place is left: cut ──────────▲
+//
+// A connection with TLS rests while it shakes hands. What is counted is always the connection beneath TLS:
+// it is there from the first packet.
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { SocketsBeneath } from "@winnow/cluster";
 import type { RoomLoss } from "../http-observer.ts";
 
 /** Beyond `connectionsMax`: connections that are cut, but not yet closed. */
 const CLOSING_MAX = 1024;
+
+/** The connections of a server. */
+export interface ConnectionRoom {
+  /** Cuts all. */
+  clear(): void;
+}
 
 /** Keeps a server within its connections from now on. */
 export function keepRoom(
   server: Server,
   connectionsMax: number,
   onLoss: (loss: RoomLoss) => void,
-): void {
+): ConnectionRoom {
   /** Requests under way. */
   const open = new Map<Socket, number>();
   /** Connections without a request, the longest idle first. */
   const resting = new Set<Socket>();
+  const beneath = new SocketsBeneath(server);
   server.maxConnections = connectionsMax + CLOSING_MAX;
 
   const forget = (socket: Socket): void => {
@@ -57,7 +68,13 @@ export function keepRoom(
     socket.once("close", () => forget(socket));
   });
   server.on("request", ({ socket }: IncomingMessage, response: ServerResponse) => {
-    count(socket, 1);
-    response.once("close", () => count(socket, -1));
+    const connection = beneath.of(socket);
+    count(connection, 1);
+    response.once("close", () => count(connection, -1));
   });
+  return {
+    clear: () => {
+      for (const socket of open.keys()) socket.destroy();
+    },
+  };
 }

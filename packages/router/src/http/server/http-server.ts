@@ -3,12 +3,13 @@
 // trailing slashes, length limits, automatic HEAD) applies; `request-path.ts` reads the original.
 // Bodies are not parsed by fastify either: whatever the content type says, the handler reads bytes.
 //
-//   socket ─▶ fastify ─▶ routeOf ─▶ ApiHandler ─▶ answer ─▶ Exchange ─▶ socket
-//                │                        deadline, client gone: its RequestContext
-//                └ broken HTTP: answerBrokenRequest
+//   socket ─▶ (TLS) ─▶ fastify ─▶ routeOf ─▶ ApiHandler ─▶ answer ─▶ Exchange ─▶ socket
+//                         │                        deadline, client gone: its RequestContext
+//                         └ broken HTTP: answerBrokenRequest
 
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import type { TlsSource } from "@winnow/cluster";
 import { Transfers, WinnowError } from "@winnow/core";
 import type { Environment, HeldMemory } from "@winnow/core";
 import { fastify } from "fastify";
@@ -18,23 +19,27 @@ import { ApiHandler } from "./api-handler.ts";
 import type { ApiAnswer } from "./api-handler.ts";
 import { answerBrokenRequest } from "./broken-request.ts";
 import { keepRoom } from "./connection-room.ts";
+import type { ConnectionRoom } from "./connection-room.ts";
 import { drainConnections } from "./connection-drain.ts";
 import { Exchange } from "./exchange.ts";
 import type { ExchangeParts } from "./exchange.ts";
 import { RefusedBody, errorAnswer, failureAnswer } from "../http-answer.ts";
 import type { HttpAnswer } from "../http-answer.ts";
-import type { HttpObserver, MetricsPage } from "../http-observer.ts";
+import type { HttpObserver, MetricsPage, RoomLoss } from "../http-observer.ts";
 import { leaveWanted } from "../request-body.ts";
 import { RequestIds } from "../request-id.ts";
 import { resolveHttpOptions } from "../http-settings.ts";
 import type { HttpOptions, HttpSettings } from "../http-settings.ts";
 import { routeOf } from "../request-path.ts";
 import type { Route } from "../request-path.ts";
+import { isCertified, listeningServer } from "./listening-server.ts";
 
 /** What the server needs of its process. */
 export interface HttpEnvironment extends Environment {
   readonly observer?: HttpObserver | undefined;
   readonly metrics?: MetricsPage | undefined;
+  /** HTTPS with these certificates, and with those of clients where it names authorities. Default: HTTP. */
+  readonly tls?: TlsSource | undefined;
 }
 
 /** A server of the predict API. */
@@ -60,6 +65,9 @@ const ROUTES_WITHOUT_CORS: ReadonlySet<Route["kind"]> = new Set([
   "unsupported",
 ]);
 
+/** Paths that tell whether this process lives and is ready, to whoever asks. */
+const PROBES: ReadonlySet<string> = new Set(["/healthz", "/livez", "/readyz"]);
+
 /** Makes a server that answers from `predictor`; it does not listen yet. */
 export function createHttpServer(
   predictor: Predictor,
@@ -79,6 +87,7 @@ class FastifyServer implements HttpServer {
   readonly #requestIds: RequestIds;
   /** The exchange that began last on each connection. */
   readonly #exchanges = new WeakMap<Socket, Exchange>();
+  readonly #rooms = new Set<ConnectionRoom>();
   #isDraining = false;
   #drained: Promise<void> | undefined;
 
@@ -123,7 +132,6 @@ class FastifyServer implements HttpServer {
 
   async close(): Promise<void> {
     this.#isDraining = true;
-    this.#app.server.closeAllConnections();
     await this.#end();
   }
 
@@ -138,6 +146,9 @@ class FastifyServer implements HttpServer {
   }
 
   async #end(): Promise<void> {
+    this.#app.server.closeAllConnections();
+    // Those that shake hands are none of HTTP's yet.
+    for (const room of this.#rooms) room.clear();
     await this.#app.close();
     await this.#handler.close();
     this.#answers.close();
@@ -154,17 +165,10 @@ class FastifyServer implements HttpServer {
       exposeHeadRoutes: false,
       forceCloseConnections: true,
       rewriteUrl: () => "/",
-      http: {
-        maxHeaderSize: settings.headerBytesMax,
-        headersTimeout: settings.headersTimeoutMs,
-        connectionsCheckingInterval: settings.connectionCheckMs,
-      },
+      serverFactory: (handler) => this.#createServer(handler),
       clientErrorHandler: (error, socket) =>
         answerBrokenRequest(error, socket, this.#exchanges.get(socket)),
     });
-    keepRoom(app.server, settings.connectionsMax, (loss) =>
-      this.#environment.observer?.gaveUp?.("connection", loss),
-    );
     app.removeAllContentTypeParsers();
     app.addContentTypeParser("*", (_request, _payload, done) => done(null, undefined));
     // A malformed content type would be refused before any parser is asked.
@@ -188,6 +192,16 @@ class FastifyServer implements HttpServer {
     return app;
   }
 
+  #createServer(handler: RequestListener): Server {
+    const { tls, observer } = this.#environment;
+    const onLoss = (loss: RoomLoss): void => observer?.gaveUp?.("connection", loss);
+    const secure = { tls, onFailure: () => onLoss("handshake") };
+    const server = listeningServer(handler, this.#settings, secure);
+    const room = keepRoom(server, this.#settings.connectionsMax, onLoss);
+    this.#rooms.add(room);
+    return server;
+  }
+
   #exchangeOf(reply: FastifyReply): Exchange {
     const exchange = new Exchange(this.#exchangeParts, reply);
     this.#exchanges.set(reply.request.raw.socket, exchange);
@@ -203,6 +217,7 @@ class FastifyServer implements HttpServer {
     let code = "OK";
     try {
       const { context } = exchange;
+      if (this.#needsCertificate(route, request.raw.socket)) throw noCertificate();
       const call = { method: request.method, request: request.raw, context };
       const outcome = this.#handler.answer(route, call);
       given = outcome instanceof Promise ? await Promise.race([outcome, context.aborted]) : outcome;
@@ -230,6 +245,13 @@ class FastifyServer implements HttpServer {
     });
   }
 
+  /** Probes come from whoever runs the process, without a certificate. */
+  #needsCertificate(route: Route, socket: Socket): boolean {
+    if (this.#environment.tls?.material.ca === undefined) return false;
+    const isProbe = route.kind === "outside" && PROBES.has(route.path);
+    return !isProbe && !isCertified(socket);
+  }
+
   #answersUnread(): WinnowError {
     this.#environment.observer?.gaveUp?.("answer", "memory");
     return new WinnowError(
@@ -253,11 +275,19 @@ class FastifyServer implements HttpServer {
   }
 }
 
+function noCertificate(): WinnowError {
+  return new WinnowError(
+    "UNAUTHENTICATED",
+    "A client certificate is needed here, and none was sent",
+  );
+}
+
 function withHeader(answer: HttpAnswer, name: string, value: string): HttpAnswer {
   return { ...answer, headers: { ...answer.headers, [name]: value } };
 }
 
 function codeOfStatus(status: number): string {
+  if (status === 401) return "UNAUTHENTICATED";
   if (status === 404) return "NOT_FOUND";
   if (status === 501) return "UNIMPLEMENTED";
   if (status === 503) return "UNAVAILABLE";

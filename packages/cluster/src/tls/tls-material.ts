@@ -1,0 +1,119 @@
+// A certificate chain, its key, and the authorities whose certificates are believed, as files give them.
+// They are checked before anything uses them, so that a file copied half, a key of another certificate or
+// a certificate that has ended is refused with its name, and not by every client.
+
+import { X509Certificate, createPrivateKey } from "node:crypto";
+import type { KeyObject } from "node:crypto";
+import { createSecureContext } from "node:tls";
+import type { SecureContextOptions } from "node:tls";
+import { WinnowError, toWinnowError } from "@winnow/core";
+import { isoTime, writtenMs } from "./clock.ts";
+
+/** Where a process finds them. */
+export interface TlsFileNames {
+  /** A chain in PEM, the own certificate first; with its key, or neither. */
+  readonly certFile?: string | undefined;
+  readonly keyFile?: string | undefined;
+  /** Certificates in PEM of those whose certificates are believed. */
+  readonly caFile?: string | undefined;
+}
+
+/** What was in the files, checked. */
+export interface TlsMaterial {
+  readonly cert: string | undefined;
+  readonly key: string | undefined;
+  readonly ca: string | undefined;
+  /** When the first certificate of the own chain ends, in ms since 1970; none without a chain. */
+  readonly expiresMs: number | undefined;
+}
+
+/** TLS 1.2 with forward secrecy, and 1.3. Everything below is broken (RFC 8996). */
+export const TLS_LIMITS: SecureContextOptions = {
+  minVersion: "TLSv1.2",
+  // Those of TLS 1.3, and of 1.2 the ones with ephemeral keys and authenticated encryption (RFC 9325).
+  ciphers: [
+    "TLS_AES_128_GCM_SHA256",
+    "TLS_AES_256_GCM_SHA384",
+    "TLS_CHACHA20_POLY1305_SHA256",
+    "ECDHE-ECDSA-AES128-GCM-SHA256",
+    "ECDHE-RSA-AES128-GCM-SHA256",
+    "ECDHE-ECDSA-AES256-GCM-SHA384",
+    "ECDHE-RSA-AES256-GCM-SHA384",
+    "ECDHE-ECDSA-CHACHA20-POLY1305",
+    "ECDHE-RSA-CHACHA20-POLY1305",
+  ].join(":"),
+};
+
+/** What a server or a client of TLS is made with. */
+export function secureOptions({ cert, key, ca }: TlsMaterial): SecureContextOptions {
+  return {
+    ...TLS_LIMITS,
+    ...(cert !== undefined && { cert, key }),
+    ...(ca !== undefined && { ca }),
+  };
+}
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/**
+ * Checks what files hold; errors name the file and quote nothing of a key.
+ * @throws WinnowError INVALID_ARGUMENT
+ */
+export function checkMaterial(
+  texts: Pick<TlsMaterial, "cert" | "key" | "ca">,
+  files: TlsFileNames,
+  nowMs: number,
+): TlsMaterial {
+  const { cert, key, ca } = texts;
+  const chain = cert === undefined ? [] : certificatesIn(cert, files.certFile);
+  if (ca !== undefined) certificatesIn(ca, files.caFile);
+  const ends = chain.map(({ validTo }) => writtenMs(validTo));
+  const expiresMs = ends.length === 0 ? undefined : Math.min(...ends);
+  const [own] = chain;
+  if (own !== undefined && !own.checkPrivateKey(privateKey(key, files.keyFile))) {
+    const text = `The key in ${files.keyFile} is not that of the certificate in ${files.certFile}`;
+    throw new WinnowError("INVALID_ARGUMENT", text);
+  }
+  if (expiresMs !== undefined && expiresMs <= nowMs) {
+    const text = `The certificate in ${files.certFile} ended on ${isoTime(expiresMs)}`;
+    throw new WinnowError("INVALID_ARGUMENT", text);
+  }
+  if (own !== undefined && writtenMs(own.validFrom) > nowMs) {
+    const text = `The certificate in ${files.certFile} begins on ${own.validFrom}`;
+    throw new WinnowError("INVALID_ARGUMENT", text);
+  }
+  const material = { cert, key, ca, expiresMs };
+  try {
+    createSecureContext(secureOptions(material));
+  } catch (cause) {
+    const names = [files.certFile, files.keyFile, files.caFile].filter(Boolean).join(", ");
+    const text = `TLS cannot use ${names}: ${toWinnowError(cause).message}`;
+    throw new WinnowError("INVALID_ARGUMENT", text, { cause });
+  }
+  return material;
+}
+
+function certificatesIn(pem: string, file: string | undefined): X509Certificate[] {
+  const found = pem.match(CERTIFICATE) ?? [];
+  if (found.length === 0) {
+    const text = `${file} holds no certificate in PEM ("-----BEGIN CERTIFICATE-----")`;
+    throw new WinnowError("INVALID_ARGUMENT", text);
+  }
+  return found.map((each, at) => {
+    try {
+      return new X509Certificate(each);
+    } catch (cause) {
+      const text = `Certificate ${at + 1} of ${file} cannot be read`;
+      throw new WinnowError("INVALID_ARGUMENT", text, { cause });
+    }
+  });
+}
+
+function privateKey(pem: string | undefined, file: string | undefined): KeyObject {
+  try {
+    return createPrivateKey(pem ?? "");
+  } catch (cause) {
+    const text = `${file} holds no private key in PEM without a passphrase`;
+    throw new WinnowError("INVALID_ARGUMENT", text, { cause });
+  }
+}

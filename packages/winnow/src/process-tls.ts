@@ -1,0 +1,94 @@
+// The files behind the flags of TLS. There are three sets of files, each with a use of its own:
+//
+//   public    what clients see of a router, and monitoring of a worker
+//   cluster   what members of a cluster show each other
+//   redis     what Redis is believed by, and what it is shown
+
+import { openTlsFiles } from "@winnow/cluster";
+import type { ClusterTls, TlsFileNames, TlsFiles, TlsStatus } from "@winnow/cluster";
+import { type Environment, WinnowError } from "@winnow/core";
+import { wallMs } from "./process-settings.ts";
+
+/** Flags of what clients see. */
+export interface TlsFlags {
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
+  readonly tlsClientCa?: string;
+}
+
+/** Flags of what members show each other. */
+export interface ClusterTlsFlags {
+  readonly clusterTlsCert?: string;
+  readonly clusterTlsKey?: string;
+  readonly clusterTlsCa?: string;
+  readonly clusterTlsName?: string;
+}
+
+/** Files of certificates of one process. */
+export class ProcessTls {
+  readonly #environment: Environment;
+  readonly #opened: TlsFiles[] = [];
+
+  constructor(environment: Environment) {
+    this.#environment = environment;
+  }
+
+  /** What monitoring is told of them. */
+  readonly statuses = (): readonly TlsStatus[] => this.#opened.map(({ status }) => status);
+
+  /**
+   * What clients see; `undefined`: no TLS.
+   * @throws WinnowError INVALID_ARGUMENT for flags or files that do not fit, NOT_FOUND for a missing file
+   */
+  async openPublic(flags: TlsFlags): Promise<TlsFiles | undefined> {
+    const { tlsCert: certFile, tlsKey: keyFile, tlsClientCa: caFile } = given(flags);
+    if (certFile === undefined && keyFile === undefined && caFile === undefined) return undefined;
+    assertBoth(certFile, keyFile, ["--tls-cert", "--tls-key"]);
+    return this.open("public", { certFile, keyFile, caFile });
+  }
+
+  /** What members show each other; `undefined`: no TLS between them. @throws as `openPublic` */
+  async openCluster(flags: ClusterTlsFlags): Promise<ClusterTls | undefined> {
+    const { clusterTlsCert: certFile, clusterTlsKey: keyFile, ...more } = given(flags);
+    const { clusterTlsCa: caFile, clusterTlsName: memberName } = more;
+    const files = [certFile, keyFile, caFile].filter((file) => file !== undefined);
+    if (files.length === 0 && memberName === undefined) return undefined;
+    if (files.length < 3) {
+      throw new WinnowError(
+        "INVALID_ARGUMENT",
+        "TLS between members takes --cluster-tls-cert, --cluster-tls-key and --cluster-tls-ca together",
+      );
+    }
+    return { source: await this.open("cluster", { certFile, keyFile, caFile }), memberName };
+  }
+
+  /** Files of one use. @throws as `openPublic` */
+  async open(use: string, files: TlsFileNames): Promise<TlsFiles> {
+    const opened = await openTlsFiles(use, files, { ...this.#environment, wallMs });
+    this.#opened.push(opened);
+    return opened;
+  }
+
+  close(): void {
+    for (const files of this.#opened.splice(0)) files.close();
+  }
+}
+
+/** @throws WinnowError INVALID_ARGUMENT where one of the two is given alone */
+function assertBoth(
+  certFile: string | undefined,
+  keyFile: string | undefined,
+  [cert, key]: readonly [string, string],
+): void {
+  if (certFile !== undefined && keyFile !== undefined) return;
+  if (certFile === undefined && keyFile === undefined) {
+    throw new WinnowError("INVALID_ARGUMENT", `TLS takes ${cert} and ${key}`);
+  }
+  const [there, missing] = certFile === undefined ? [key, cert] : [cert, key];
+  throw new WinnowError("INVALID_ARGUMENT", `${there} needs ${missing} beside it`);
+}
+
+/** Flags without those that are empty, as variables of a manifest may be. */
+function given<Flags extends object>(flags: Flags): Flags {
+  return Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== "")) as Flags;
+}
