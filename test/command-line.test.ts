@@ -111,7 +111,7 @@ describe("winnow demo and inspect", () => {
     const ended = winnow(["up", "--models", base]);
 
     expect(ended.code).toBe(1);
-    expect(ended.stderr).toContain("holds a SavedModel but no version number");
+    expect(ended.stderr).toContain("holds a model but no version number");
     expect(ended.stderr).toContain(path.join(base, "movies", "1"));
   });
 

@@ -1,5 +1,5 @@
-// Every answer TensorFlow gave and somebody recorded, asked again of the programs that Winnow makes of
-// the same SavedModels.
+// Every answer that TensorFlow or PyTorch gave and somebody recorded, asked again of the programs that Winnow
+// makes of the same models.
 
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
@@ -24,7 +24,7 @@ describe.each(ANSWER_FOLDERS)("models of %s", (folder) => {
     expect(models.length).toBeGreaterThan(0);
   });
 
-  test.each(models)("$name answers as TensorFlow did", async (model) => {
+  test.each(models)("$name answers as was recorded", async (model) => {
     const version = openModelVersion(model.directory);
     try {
       const machine = await ProgramMachine.load(version);

@@ -10,6 +10,7 @@ import {
   partitionOfInteger,
   runProgram,
   StringColumn,
+  WinnowError,
   type DenseStep,
   type KeyIndex,
   type KeyedPartition,
@@ -117,7 +118,9 @@ export class ProgramMachine {
         new OnnxTensor(dtype as "float32", data as Float32Array, shape),
       ]),
     );
-    const results = await this.#sessions[step.model]!.run(feeds);
+    const results = await this.#sessions[step.model]!.run(feeds).catch((cause: unknown) => {
+      throw new WinnowError("INVALID_ARGUMENT", String(cause), { cause });
+    });
     return new Map(
       step.outputs.map(({ name, dtype }) => {
         const { dims, data } = results[name]!;

@@ -1,4 +1,4 @@
-// Models with recorded answers of TensorFlow, wherever they lie: folders with `1/` and `oracle.json`.
+// Models with recorded answers of TensorFlow and PyTorch, wherever they lie: folders with `1/` and `oracle.json`.
 
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import path from "node:path";
@@ -10,6 +10,7 @@ const root = path.resolve(import.meta.dirname, "../..");
 export const ANSWER_FOLDERS: readonly string[] = [
   "test/data/savedmodels",
   "test/data/operations",
+  "test/data/torch",
   "../shared/savedmodels",
   "../shared/savedmodels-more",
 ];

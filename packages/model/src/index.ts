@@ -1,7 +1,7 @@
 // Entrance of the package: model directories as programs and readable tables, and the encodings of a
 // SavedModel's files that a writer shares.
 
-export { openModelVersion } from "./model-directory.ts";
+export { MODEL_FILES, openModelVersion } from "./model-directory.ts";
 export type { BoundFile, ChunkGenerator, ModelVersion, PartitionReader } from "./model-version.ts";
 export { numberOfDtype } from "./saved-model/bundle/data-type.ts";
 export type { StoredDtype } from "./saved-model/bundle/data-type.ts";

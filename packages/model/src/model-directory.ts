@@ -4,9 +4,15 @@ import { existsSync } from "node:fs";
 import path from "node:path";
 import { WinnowError, excerpt } from "@winnow/core";
 import type { ModelVersion } from "./model-version.ts";
+import { DESCRIPTION_FILE } from "./onnx-directory/description/description.ts";
+import { MODEL_FILE } from "./onnx-directory/graph/model-file.ts";
+import { openOnnxDirectory } from "./onnx-directory/onnx-version.ts";
 import { openSavedModel } from "./saved-model/saved-model-version.ts";
 import type { ReadingOptions } from "./saved-model/version-files.ts";
 import { GRAPH_FILE } from "./saved-model/version-directory.ts";
+
+/** Files of which each makes a directory the version of a model. */
+export const MODEL_FILES: readonly string[] = [GRAPH_FILE, MODEL_FILE];
 
 /**
  * Opens a version directory (`/models/movies/7`) of any format Winnow reads; reads no table.
@@ -14,12 +20,21 @@ import { GRAPH_FILE } from "./saved-model/version-directory.ts";
  * naming the file, and the signature and node where the graph is at fault
  */
 export function openModelVersion(directory: string, options?: ReadingOptions): ModelVersion {
-  if (existsSync(path.join(directory, GRAPH_FILE))) return openSavedModel(directory, options);
-  const isText = existsSync(path.join(directory, `${GRAPH_FILE}txt`));
-  if (isText) {
+  const has = (file: string): boolean => existsSync(path.join(directory, file));
+  if (has(GRAPH_FILE) && has(DESCRIPTION_FILE)) {
+    const text = `it holds both ${GRAPH_FILE} and ${DESCRIPTION_FILE}; leave the files of one model`;
+    throw new WinnowError("INVALID_ARGUMENT", `Cannot open ${excerpt(directory)}: ${text}`);
+  }
+  if (has(GRAPH_FILE)) return openSavedModel(directory, options);
+  if (has(MODEL_FILE)) return openOnnxDirectory(directory, options);
+  if (has(DESCRIPTION_FILE)) {
+    const text = `it holds a ${DESCRIPTION_FILE}, but no ${MODEL_FILE}; the copy may be incomplete`;
+    throw new WinnowError("NOT_FOUND", `Cannot open ${excerpt(directory)}: ${text}`);
+  }
+  if (has(`${GRAPH_FILE}txt`)) {
     const message = `Cannot open ${excerpt(directory)}: ${GRAPH_FILE}txt is text; save it as binary`;
     throw new WinnowError("UNIMPLEMENTED", message);
   }
-  const message = `Cannot open ${excerpt(directory)}: it holds no ${GRAPH_FILE}`;
+  const message = `Cannot open ${excerpt(directory)}: it holds no ${GRAPH_FILE} and no ${MODEL_FILE}`;
   throw new WinnowError("NOT_FOUND", message);
 }

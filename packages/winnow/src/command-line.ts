@@ -44,7 +44,7 @@ const INT32_MAX = 2 ** 31 - 1;
 export function createCommandLine(version: string): Command {
   const root = new Command("winnow")
     .description(
-      "Serves TensorFlow Recommenders' SavedModels on a cluster, exactly, over TensorFlow Serving's REST API",
+      "Serves TensorFlow Recommenders' SavedModels and PyTorch's ONNX exports on a cluster, exactly, over TensorFlow Serving's REST API",
     )
     .version(version)
     .exitOverride()

@@ -9,6 +9,7 @@
 import { existsSync, readdirSync, statSync } from "node:fs";
 import path from "node:path";
 import { WinnowError } from "@winnow/core";
+import { MODEL_FILES } from "@winnow/model";
 import type { ConfiguredModel } from "./model-config/model-config.ts";
 
 /** Flags and environment that say where models are. */
@@ -68,7 +69,7 @@ export function newestVersions(directory: string): VersionDirectory[] {
   if (!existsSync(absolute) || !statSync(absolute).isDirectory()) {
     throw new WinnowError("NOT_FOUND", `There is no directory ${absolute}`);
   }
-  if (existsSync(path.join(absolute, "saved_model.pb"))) {
+  if (holdsModel(absolute)) {
     const version = Number(path.basename(absolute));
     const model = path.basename(path.dirname(absolute));
     return [{ model, version: Number.isInteger(version) ? version : 0, directory: absolute }];
@@ -117,12 +118,17 @@ function versionsBelow(model: string, basePath: string): VersionDirectory[] {
 
 function adviceFor(directory: string): string {
   const unversioned = subdirectories(directory).find((name) =>
-    existsSync(path.join(directory, name, "saved_model.pb")),
+    holdsModel(path.join(directory, name)),
   );
-  const layout = "models lie at <directory>/<name>/<version number>/saved_model.pb";
+  const layout = `models lie at <directory>/<name>/<version number>/, each a ${MODEL_FILES.join(" or a ")}`;
   if (unversioned === undefined) return `There is no model in ${directory}; ${layout}`;
   const there = path.join(directory, unversioned);
-  return `${there} holds a SavedModel but no version number: ${layout}. Move its files to ${path.join(there, "1")}`;
+  return `${there} holds a model but no version number: ${layout}. Move its files to ${path.join(there, "1")}`;
+}
+
+/** Whether a directory is the version of a model. */
+function holdsModel(directory: string): boolean {
+  return MODEL_FILES.some((file) => existsSync(path.join(directory, file)));
 }
 
 function subdirectories(directory: string): string[] {

@@ -99,7 +99,7 @@ const uncutTable: HeaderReader<UncutTable> = (from) => {
   return {
     tensor: read(from, "tensor", text),
     bytes: read(from, "bytes", count),
-    ranking: read(from, "ranking", text),
+    ranking: read(from, "ranking", optional(text)),
     obstacle: { node: read(obstacle, "node", text), op: read(obstacle, "op", text) },
   };
 };

@@ -1,22 +1,27 @@
-// Items that a top-k ranks although no search can find them, because something else than a product
-// of vectors stands between: a dense part holds all of them, and so does every router. Such a model
-// is served, but its table does not grow with the workers, so people are told, in one sentence.
+// Tables within a dense part, which every router holds: items that a top-k ranks although no search can
+// find them, because something else than a product of vectors stands between, and large embeddings of an
+// ONNX model. Such a model is served, but its table does not grow with the workers, so people are told,
+// in one sentence.
 
-/** A matrix of items within a dense part. */
+/** A matrix of items, or another large one, within a dense part. */
 export interface UncutTable {
   /** Checkpoint key, or name of a constant. */
   readonly tensor: string;
   /** Bytes of its values, which every router holds. */
   readonly bytes: number;
-  /** The node that ranks the items. */
-  readonly ranking: string;
-  /** The node that stands in the way of a search, with its operation. */
+  /** The node that ranks the items; `undefined` for a table that is no item table, such as one of users. */
+  readonly ranking: string | undefined;
+  /** The node that stands in the way of a search, or that reads the table, with its operation. */
   readonly obstacle: { readonly node: string; readonly op: string };
 }
 
 /** What is to be said of such a table. */
 export function uncutTableText({ tensor, bytes, ranking, obstacle }: UncutTable): string {
   const held = `Every router holds the ${bytes} bytes of ${tensor}`;
+  if (ranking === undefined) {
+    const user = `operation ${obstacle.op} (node ${obstacle.node}) reads them within the dense part`;
+    return `${held}, which are not cut into partitions: ${user}`;
+  }
   const why = `operation ${obstacle.op} (node ${obstacle.node}) keeps the scores of node ${ranking}`;
   return `${held}, which are not cut into partitions: ${why} from being searched`;
 }

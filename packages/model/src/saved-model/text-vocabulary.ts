@@ -140,7 +140,7 @@ function integer(strings: StringColumn, line: number): bigint {
 }
 
 function name(vocabulary: TextVocabulary): string {
-  return `assets/${excerpt(vocabulary.file)}`;
+  return `${vocabulary.folder ?? "assets/"}${excerpt(vocabulary.file)}`;
 }
 
 function invalid(message: string): WinnowError {

@@ -62,7 +62,7 @@ describe("the program store", () => {
         "Softmax (node probabilities) keeps the scores of node top from being searched",
     );
     const fields = { model: "movies", tensor: "kernel", bytes: 4096, obstacle: "probabilities" };
-    expect(warnings).toMatchObject([["item table not cut: every router holds it", fields]]);
+    expect(warnings).toMatchObject([["table not cut: every router holds it", fields]]);
   });
 
   test("a damaged program is never run, and is asked for again", async () => {

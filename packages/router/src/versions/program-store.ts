@@ -234,7 +234,7 @@ export class ProgramStore {
     for (const { tensor, bytes, ranking, obstacle } of loaded.program.uncutTables ?? []) {
       const fields = { model, version, tensor, bytes, ranking, obstacle: obstacle.node };
       const { log } = this.#parts.environment;
-      log.warn("item table not cut: every router holds it", { ...fields, op: obstacle.op });
+      log.warn("table not cut: every router holds it", { ...fields, op: obstacle.op });
     }
   }
 

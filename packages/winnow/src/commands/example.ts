@@ -46,6 +46,13 @@ function knownKey(
   signature: SignatureProgram,
   input: SignatureTensor,
 ): unknown {
+  const found = signature.steps.find(
+    (step) =>
+      step.kind === "host" && step.inputs[0] === input.value && step.vocabulary !== undefined,
+  );
+  const vocabulary = found?.kind === "host" ? found.vocabulary : undefined;
+  const { vocabularies } = version.program;
+  if (vocabulary !== undefined) return firstValue(vocabularies[vocabulary]!.keys);
   const lookup = signature.steps.find(
     (step) => step.kind === "lookup" && step.keys === input.value,
   );

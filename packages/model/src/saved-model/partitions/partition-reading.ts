@@ -15,7 +15,7 @@ import type { ChunkGenerator, PartitionReader } from "../../model-version.ts";
 import { isNarrowFloat } from "../bundle/data-type.ts";
 import { DerivedRowReading } from "./derived-row-reading.ts";
 import type { DerivedRows } from "./derived-row-reading.ts";
-import { expectShape, idReading } from "./id-reading.ts";
+import { type IdReading, expectShape, idReading } from "./id-reading.ts";
 import { type KeyPlan, planKeys } from "./key-plan.ts";
 import { bandsOf } from "./matrix-pieces.ts";
 import { RowReading, type RowMatrix, constantShare } from "./row-reading.ts";
@@ -32,14 +32,18 @@ export interface TableReading {
 /** The stored tensors of a table, and the checks that its rows must pass. */
 export interface TableRegions {
   readonly rows: StoredRegion;
-  readonly ids: StoredRegion | undefined;
+  /** Stored as a checkpoint stores them, or read by somebody else. */
+  readonly ids: StoredRegion | IdReading | undefined;
   /** What the table's derivation appends to its rows. */
   readonly appended?: readonly StoredRegion[] | undefined;
   readonly checks: RowChecks;
 }
 
+/** What is to be known of a table beside its stored tensors. */
+export type ReadableTable = Pick<StoredTable, "spec" | "derivation" | "vocabulary">;
+
 /** Prepares a table. @throws WinnowError DATA_LOSS when its tensors do not fit its description */
-export function readTable(stored: StoredTable, regions: TableRegions): TableReading {
+export function readTable(stored: ReadableTable, regions: TableRegions): TableReading {
   const { spec } = stored;
   if (spec.rows < 1 || spec.dim < 1) {
     const text = `its shape is [${spec.rows},${spec.dim}]`;
@@ -138,9 +142,10 @@ function asColumn(stored: StoredRegion): StoredRegion {
 function candidateReading(
   table: CandidateTable,
   readingOf: () => RangeReading,
-  stored: StoredRegion | undefined,
+  stored: TableRegions["ids"],
 ): TableReading {
-  const ids = stored === undefined ? undefined : idReading(table, stored);
+  const isRead = stored === undefined || "bytesOf" in stored;
+  const ids = isRead ? stored : idReading(table, stored);
   const countOf = (partition: number): number => {
     const { firstRow, endRow } = rowRangeOf(partition, table);
     return endRow - firstRow;

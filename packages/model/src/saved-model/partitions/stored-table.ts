@@ -62,8 +62,10 @@ export interface StoredTable {
 
 /** How a lookup table reads a text file (`InitializeTableFromTextFileV2`). */
 export interface TextVocabulary {
-  /** File name under `assets/`, from the graph's `asset_file_def`. */
+  /** File name under `assets/`, from the graph's `asset_file_def`, or in `folder`. */
   readonly file: string;
+  /** Folder of the file, for messages; default `assets/`. */
+  readonly folder?: string;
   readonly keyDtype: "string" | "int64";
   readonly valueDtype: "string" | "int64";
   /** -2: the whole line; -1: the line's number; else a column, from 0. */

@@ -57,6 +57,11 @@ export class OnnxMessage {
     return this;
   }
 
+  /** Appends fields that are encoded already. */
+  fields(bytes: Uint8Array): this {
+    return this.#piece(bytes);
+  }
+
   /** All bytes, joined. @throws WinnowError RESOURCE_EXHAUSTED over 2 GiB */
   toBytes(): Uint8Array {
     if (this.size > MODEL_BYTES_MAX) {

@@ -1,0 +1,253 @@
+// Whether a `model.onnx` can be served: its version, its operations, the turns of its loops, its inputs and
+// outputs. A model that workers take must load in every router, so what ONNX Runtime would refuse there, or
+// would run for ever, is refused here, where the version has a status that says why.
+
+import { WinnowError, excerpt } from "@winnow/core";
+import type { Dtype } from "@winnow/core";
+import { MODEL_FILE } from "./model-file.ts";
+import type { OnnxFile, OnnxGraph, OnnxNode, OnnxValue } from "./model-file.ts";
+import {
+  FURTHER_DOMAINS,
+  IR_VERSION_MAX,
+  ONNX_OPERATIONS,
+  OPSETS,
+  RANDOM_OPERATIONS,
+} from "./operations.ts";
+
+/** Turns of a loop and of all loops inside of it together, in one run. */
+export const TURNS_MAX = 100_000;
+const NAMED_MAX = 5;
+
+/** Element types of inputs and outputs, by `TensorProto.DataType`. */
+const DTYPES: ReadonlyMap<number, Dtype> = new Map([
+  [1, "float32"],
+  [2, "uint8"],
+  [3, "int8"],
+  [4, "uint16"],
+  [5, "int16"],
+  [6, "int32"],
+  [7, "int64"],
+  [9, "bool"],
+  [11, "float64"],
+  [12, "uint32"],
+  [13, "uint64"],
+]);
+const OTHER_TYPES: ReadonlyMap<number, string> = new Map([
+  [8, "string"],
+  [10, "float16"],
+  [14, "complex64"],
+  [15, "complex128"],
+  [16, "bfloat16"],
+]);
+
+/** An input or an output that can be served. */
+export interface ServedValue {
+  readonly name: string;
+  readonly dtype: Exclude<Dtype, "string">;
+  readonly shape: readonly number[] | undefined;
+}
+
+/** What a signature is made of. */
+export interface ServedGraph {
+  readonly inputs: readonly ServedValue[];
+  readonly outputs: readonly ServedValue[];
+}
+
+/** Checks a model. @throws WinnowError UNIMPLEMENTED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED */
+export function checkedGraph(file: OnnxFile): ServedGraph {
+  checkVersions(file);
+  checkOperations(file);
+  checkLoops(file);
+  const given = new Set(file.graph.initialisers.map(({ name }) => name));
+  // Until version 4 of the format, initialisers had to be listed as inputs.
+  const inputs = file.graph.inputs.filter(({ name }) => !given.has(name));
+  if (inputs.length === 0) throw refused("INVALID_ARGUMENT", "it has no input");
+  if (file.graph.outputs.length === 0) throw refused("INVALID_ARGUMENT", "it has no output");
+  checkNames(inputs, "inputs");
+  checkNames(file.graph.outputs, "outputs");
+  for (const input of inputs) checkBatch(input);
+  return {
+    inputs: inputs.map((value) => servedValue(value, "input")),
+    outputs: file.graph.outputs.map((value) => servedValue(value, "output")),
+  };
+}
+
+function checkVersions({ irVersion, opsets }: OnnxFile): void {
+  if (irVersion > IR_VERSION_MAX) {
+    const text = `it has version ${irVersion} of the format; up to ${IR_VERSION_MAX} are read`;
+    throw refused("UNIMPLEMENTED", `${text}: export with an older onnx, or a lower opset_version`);
+  }
+  const opset = opsets.get("");
+  if (opset === undefined) throw refused("INVALID_ARGUMENT", "it names no operator set of ONNX");
+  if (opset >= OPSETS.least && opset <= OPSETS.most) return;
+  const text = `it uses operator set ${opset}; ${OPSETS.least} to ${OPSETS.most} are read`;
+  throw refused("UNIMPLEMENTED", `${text}: export with opset_version=17, say`);
+}
+
+/** Refuses operations that nobody can run, all that are missing at once. */
+function checkOperations({ graph, functions }: OnnxFile): void {
+  const own = new Set(functions.map(({ domain, name }) => `${domain}.${name}`));
+  const unknown = new Map<string, string>();
+  const random = new Map<string, string>();
+  for (const node of nodesOf([...graph.nodes, ...functions.flatMap(({ nodes }) => nodes)])) {
+    const { domain, op } = node;
+    if (own.has(`${domain}.${op}`)) continue;
+    if (isRandom(node)) random.set(op, titleOf(node));
+    else if (!isKnown(node)) unknown.set(domain === "" ? op : `${domain}.${op}`, titleOf(node));
+  }
+  if (unknown.size > 0) {
+    const text = `ONNX Runtime has no ${listOf(unknown)}; export with operations of ONNX alone`;
+    throw refused("UNIMPLEMENTED", text);
+  }
+  if (random.size > 0) {
+    const text = `${listOf(random)} would draw random numbers; call eval() before the export`;
+    throw refused("UNIMPLEMENTED", text);
+  }
+}
+
+function isKnown({ domain, op }: OnnxNode): boolean {
+  return domain === "" ? ONNX_OPERATIONS.has(op) : FURTHER_DOMAINS.includes(domain);
+}
+
+/** Dropout draws numbers where its third input says that the model is being trained. */
+function isRandom({ domain, op, inputs }: OnnxNode): boolean {
+  if (domain !== "") return false;
+  return RANDOM_OPERATIONS.has(op) || (op === "Dropout" && (inputs[2] ?? "") !== "");
+}
+
+function isLoop({ domain, op }: OnnxNode): boolean {
+  return domain === "" && op === "Loop";
+}
+
+/** Nodes and those of the graphs within them. */
+function* nodesOf(nodes: readonly OnnxNode[]): Generator<OnnxNode> {
+  for (const node of nodes) {
+    yield node;
+    for (const graph of node.graphs) yield* nodesOf(graph.nodes);
+  }
+}
+
+/**
+ * Refuses loops that could take more turns than `TURNS_MAX`. A loop of the outermost graph may compute its
+ * number of turns, which `self-contained-model.ts` then bounds; one inside of another graph must have a
+ * constant, because the turns of all loops around it multiply.
+ */
+function checkLoops({ graph, functions }: OnnxFile): void {
+  checkTurns([graph], { turns: 1, isInner: false });
+  for (const { nodes } of functions) {
+    const loop = [...nodesOf(nodes)].find(isLoop);
+    if (loop === undefined) continue;
+    const text = `${titleOf(loop)} lies in a function, where nobody bounds its turns`;
+    throw refused("UNIMPLEMENTED", `${text}; export it inlined`);
+  }
+}
+
+interface LoopSurroundings {
+  /** Turns that the loops around take together. */
+  readonly turns: number;
+  readonly isInner: boolean;
+}
+
+function checkTurns(graphs: readonly OnnxGraph[], { turns, isInner }: LoopSurroundings): void {
+  const constants = constantsOf(graphs);
+  for (const node of graphs[0]!.nodes) {
+    if (node.graphs.length === 0) continue;
+    let all = turns;
+    if (isLoop(node)) {
+      all *= turnsOf(node, constants, isInner);
+      if (all > TURNS_MAX) {
+        const text = `${titleOf(node)} may take ${all} turns with the loops around it`;
+        throw refused("RESOURCE_EXHAUSTED", `${text}; at most ${TURNS_MAX} are taken`);
+      }
+    } else if (node.op === "Scan" || node.op === "SequenceMap") {
+      // As many turns as the request sends values.
+      all = TURNS_MAX;
+    }
+    for (const inner of node.graphs) checkTurns([inner, ...graphs], { turns: all, isInner: true });
+  }
+}
+
+/** Turns of one loop, at most. @throws WinnowError UNIMPLEMENTED where nobody can tell */
+function turnsOf(loop: OnnxNode, constants: ReadonlyMap<string, number>, isInner: boolean): number {
+  const name = loop.inputs[0] ?? "";
+  const count = constants.get(name);
+  if (name === "") {
+    const text = `${titleOf(loop)} ends by a condition alone and may take any number of turns`;
+    throw refused("UNIMPLEMENTED", `${text}; give the loop a number of turns at most`);
+  }
+  if (count === undefined && isInner) {
+    const text = `${titleOf(loop)} computes its turns inside of another graph`;
+    throw refused("UNIMPLEMENTED", `${text}; give it a constant number of turns at most`);
+  }
+  return Math.max(1, count ?? TURNS_MAX);
+}
+
+/** Constants that nodes of the first graph see; those of an inner graph hide those around it. */
+function constantsOf(graphs: readonly OnnxGraph[]): ReadonlyMap<string, number> {
+  const constants = new Map<string, number>();
+  for (const { initialisers, nodes } of graphs.toReversed()) {
+    for (const { name, integer } of initialisers) {
+      if (integer !== undefined) constants.set(name, integer);
+    }
+    for (const { op, outputs, tensors } of nodes) {
+      const value = op === "Constant" ? tensors[0]?.integer : undefined;
+      if (value !== undefined) constants.set(outputs[0] ?? "", value);
+    }
+  }
+  return constants;
+}
+
+/** Loops of the outermost graph whose number of turns is computed. */
+export function computedLoops({ graph }: OnnxFile): readonly OnnxNode[] {
+  const constants = constantsOf([graph]);
+  return graph.nodes.filter((node) => isLoop(node) && !constants.has(node.inputs[0] ?? ""));
+}
+
+function checkNames(values: readonly OnnxValue[], what: string): void {
+  const seen = new Set<string>();
+  for (const { name } of values) {
+    if (name === "" || seen.has(name)) {
+      throw refused("INVALID_ARGUMENT", `two of its ${what} are called "${excerpt(name)}"`);
+    }
+    seen.add(name);
+  }
+}
+
+function checkBatch({ name, shape }: OnnxValue): void {
+  if (shape === undefined || (shape.length > 0 && shape[0] === -1)) return;
+  const text = `input "${excerpt(name)}" has the fixed shape [${shape.join(",")}]`;
+  const remedy =
+    "export with a first dimension of any size: dynamic_shapes, or dynamic_axes={...: {0: 'batch'}}";
+  throw refused("INVALID_ARGUMENT", `${text}; ${remedy}`);
+}
+
+function servedValue(value: OnnxValue, what: "input" | "output"): ServedValue {
+  const { name, type, shape } = value;
+  const dtype = type === undefined ? undefined : DTYPES.get(type);
+  if (dtype !== undefined && dtype !== "string") return { name, dtype, shape };
+  const title = `${what} "${excerpt(name)}"`;
+  if (type === undefined) throw refused("UNIMPLEMENTED", `${title} is no tensor`);
+  const found = `${title} is of type ${OTHER_TYPES.get(type) ?? `number ${type}`}`;
+  const remedy =
+    type === 8
+      ? "let it be an integer, and declare the strings as its vocabulary in winnow.json"
+      : "cast it to float32, or another type that NumPy has, within the model";
+  throw refused("UNIMPLEMENTED", `${found}; ${remedy}`);
+}
+
+function listOf(found: ReadonlyMap<string, string>): string {
+  const named = Array.from(found, ([op, title]) => `operation ${excerpt(op)} (${title})`);
+  const more = named.length - NAMED_MAX;
+  return named.slice(0, NAMED_MAX).join(", ") + (more > 0 ? ` and ${more} more` : "");
+}
+
+function titleOf({ name, outputs, op }: OnnxNode): string {
+  return `node ${excerpt(name === "" ? `${op} of ${outputs[0] ?? ""}` : name)}`;
+}
+
+function refused(
+  code: "UNIMPLEMENTED" | "INVALID_ARGUMENT" | "RESOURCE_EXHAUSTED",
+  what: string,
+): WinnowError {
+  return new WinnowError(code, `Cannot serve ${MODEL_FILE}: ${what}`);
+}

@@ -1,0 +1,46 @@
+// Which operations a `model.onnx` may use: those of ONNX (operator sets 13 to 26, from its schemas) and of
+// the sets that ONNX Runtime brings along. Left out are those that draw random numbers, because every
+// replica and every repetition must give the same answer.
+
+/** Operator sets of ONNX's own domain that are read. */
+export const OPSETS: { readonly least: number; readonly most: number } = { least: 13, most: 26 };
+/** Versions of the file format that are read, up to this one. */
+export const IR_VERSION_MAX = 13;
+/** Operator sets that ONNX Runtime has besides ONNX's own. */
+export const FURTHER_DOMAINS: readonly string[] = ["ai.onnx.ml", "com.microsoft"];
+
+/** Operations that draw random numbers. */
+export const RANDOM_OPERATIONS: ReadonlySet<string> = new Set([
+  "Bernoulli",
+  "Multinomial",
+  "RandomNormal",
+  "RandomNormalLike",
+  "RandomUniform",
+  "RandomUniformLike",
+]);
+
+/** The operations of ONNX's own domain that are served. */
+export const ONNX_OPERATIONS: ReadonlySet<string> = new Set(
+  (
+    "Abs Acos Acosh Add AffineGrid And ArgMax ArgMin Asin Asinh Atan Atanh Attention AveragePool " +
+    "BatchNormalization BitCast BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor BlackmanWindow Cast " +
+    "CastLike Ceil Celu CenterCropPad Clip Col2Im Compress Concat ConcatFromSequence Constant " +
+    "ConstantOfShape Conv ConvInteger ConvTranspose Cos Cosh CumProd CumSum DFT DeformConv DepthToSpace " +
+    "DequantizeLinear Det Div Dropout DynamicQuantizeLinear Einsum Elu Equal Erf Exp Expand EyeLike " +
+    "Flatten Floor GRU Gather GatherElements GatherND Gelu Gemm GlobalAveragePool GlobalLpPool " +
+    "GlobalMaxPool Greater GreaterOrEqual GridSample GroupNormalization HammingWindow HannWindow " +
+    "HardSigmoid HardSwish Hardmax Identity If InstanceNormalization IsInf IsNaN LRN LSTM " +
+    "LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax Loop LpNormalization LpPool MatMul " +
+    "MatMulInteger Max MaxPool MaxRoiPool MaxUnpool Mean MeanVarianceNormalization MelWeightMatrix Min " +
+    "Mish Mod Mul Neg NegativeLogLikelihoodLoss NonMaxSuppression NonZero Not OneHot Optional " +
+    "OptionalGetElement OptionalHasElement Or PRelu Pad Pow QLinearConv QLinearMatMul QuantizeLinear " +
+    "RMSNormalization RNN Range Reciprocal ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax " +
+    "ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare RegexFullMatch Relu Reshape Resize " +
+    "ReverseSequence RoiAlign RotaryEmbedding Round STFT Scan ScatterElements ScatterND Selu SequenceAt " +
+    "SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SequenceMap Shape " +
+    "Shrink Sigmoid Sign Sin Sinh Size Slice Softmax SoftmaxCrossEntropyLoss Softplus Softsign " +
+    "SpaceToDepth Split SplitToSequence Sqrt Squeeze StringConcat StringNormalizer StringSplit Sub Sum " +
+    "Swish Tan Tanh TensorScatter TfIdfVectorizer ThresholdedRelu Tile TopK Transpose Trilu Unique " +
+    "Unsqueeze Where Xor"
+  ).split(" "),
+);

@@ -1,0 +1,452 @@
+// A directory with a `model.onnx` as a model version: the graph becomes the dense step of the program,
+// `winnow.json` says which of its inputs are strings and which items its output searches.
+//
+//   strings ─▶ vocabulary ─▶ model.onnx ─▶ outputs                             a ranking model
+//                                └─ query ─▶ (to length 1) ─▶ topK ─▶ scores, ids     retrieval
+
+import {
+  PARTITION_BYTES,
+  WinnowError,
+  excerpt,
+  indexVocabularies,
+  plainRowChecks,
+  stringTensor,
+} from "@winnow/core";
+import type {
+  Dtype,
+  HostStep,
+  ModelProgram,
+  SignatureTensor,
+  Step,
+  Tensor,
+  UncutTable,
+  ValueId,
+  Vocabulary,
+  WarmUpRequest,
+} from "@winnow/core";
+import type { BoundFile, ModelVersion, PartitionReader } from "../model-version.ts";
+import { OnnxModel } from "../saved-model/graph/onnx/onnx-model.ts";
+import { parseTextVocabulary } from "../saved-model/text-vocabulary.ts";
+import type { ReadingOptions } from "../saved-model/version-files.ts";
+import { readWarmUp } from "../saved-model/warm-up.ts";
+import {
+  DESCRIPTION_BYTES_MAX,
+  DESCRIPTION_FILE,
+  PLAIN_DESCRIPTION,
+  parseDescription,
+} from "./description/description.ts";
+import type { Description, Retrieval, VocabularyInput } from "./description/description.ts";
+import { DirectoryFiles } from "./directory-files.ts";
+import { checkedGraph } from "./graph/graph-check.ts";
+import type { ServedGraph, ServedValue } from "./graph/graph-check.ts";
+import { MODEL_FILE, parseModelFile } from "./graph/model-file.ts";
+import type { OnnxFile } from "./graph/model-file.ts";
+import { largeTensors, selfContainedModel, tensorBytes } from "./graph/self-contained-model.ts";
+import { openItemTable } from "./tables/item-table.ts";
+import type { ItemTable } from "./tables/item-table.ts";
+
+const MODEL_BYTES_MAX = 2 ** 31 - 1;
+const VOCABULARY_BYTES_MAX = 2 ** 32 - 1;
+const SIGNATURE = "serving_default";
+const METHOD = "tensorflow/serving/predict";
+const WHOLE_LINE = -2;
+const LINE_NUMBER = -1;
+/** As `torch.nn.functional.normalize`: a query of zeros stays one. */
+const LENGTH_MIN = 1e-12;
+
+/**
+ * Opens a version directory with a `model.onnx`; reads no rows.
+ * @throws WinnowError NOT_FOUND, DATA_LOSS, INVALID_ARGUMENT, UNIMPLEMENTED naming file, field and remedy
+ */
+export function openOnnxDirectory(directory: string, options: ReadingOptions = {}): ModelVersion {
+  const files = new DirectoryFiles(directory);
+  try {
+    return new OnnxVersion(files, readVersion(files, options));
+  } catch (error) {
+    files.close();
+    throw error;
+  }
+}
+
+interface ReadVersion {
+  readonly program: ModelProgram;
+  readonly table: ItemTable | undefined;
+}
+
+function readVersion(files: DirectoryFiles, options: ReadingOptions): ReadVersion {
+  const { checks = plainRowChecks, partitionBytes = PARTITION_BYTES } = options;
+  const description = readDescription(files);
+  const where = `Cannot read ${MODEL_FILE}`;
+  const file = parseModelFile(files.read(MODEL_FILE, { where, bytesMax: MODEL_BYTES_MAX }));
+  const graph = checkedGraph(file);
+  const { retrieval } = description;
+  const table = retrieval && openItemTable(files, retrieval, { checks, partitionBytes });
+  const writer = new ProgramWriter(graph, { files, file, description });
+  const parts = writer.write(table);
+  const uncutTables = largeTensors(file.graph, partitionBytes).map(
+    ({ tensor, reader }): UncutTable => ({
+      tensor: tensor.name,
+      bytes: tensorBytes(tensor),
+      ranking: undefined,
+      obstacle: { node: reader?.name ?? "", op: reader?.op ?? "" },
+    }),
+  );
+  const tables = table === undefined ? [] : [table.spec];
+  const fingerprint = files.fingerprintWith(tables.flatMap(({ sources }) => sources));
+  const uncut = uncutTables.length > 0 && { uncutTables };
+  return { program: { fingerprint, tables, ...parts, ...uncut }, table };
+}
+
+function readDescription(files: DirectoryFiles): Description {
+  if (!files.has(DESCRIPTION_FILE)) return PLAIN_DESCRIPTION;
+  const where = `Cannot read ${DESCRIPTION_FILE}`;
+  return parseDescription(files.read(DESCRIPTION_FILE, { where, bytesMax: DESCRIPTION_BYTES_MAX }));
+}
+
+interface Surroundings {
+  readonly files: DirectoryFiles;
+  readonly file: OnnxFile;
+  readonly description: Description;
+}
+
+type ProgramParts = Pick<ModelProgram, "signatures" | "vocabularies" | "denseModels">;
+
+/** Writes the program of the one signature. */
+class ProgramWriter {
+  readonly #graph: ServedGraph;
+  readonly #around: Surroundings;
+  readonly #steps: Step[] = [];
+  readonly #constants: { readonly value: ValueId; readonly tensor: Tensor }[] = [];
+  readonly #vocabularies: Vocabulary[] = [];
+  #values = 0;
+
+  constructor(graph: ServedGraph, around: Surroundings) {
+    this.#graph = graph;
+    this.#around = around;
+  }
+
+  write(table: ItemTable | undefined): ProgramParts {
+    const { file, files, description } = this.#around;
+    this.#checkInputNames();
+    const inputs = this.#graph.inputs.map((input): SignatureTensor => {
+      const isText = description.inputs.has(input.name);
+      return this.#declared({ ...input, dtype: isText ? "string" : input.dtype }, this.#newValue());
+    });
+    const read = inputs.map(({ name, value }, at) => ({
+      name,
+      value: this.#integersOf(this.#graph.inputs[at]!, value),
+    }));
+    const computed = this.#graph.outputs.map((output) => ({ ...output, value: this.#newValue() }));
+    const denseModels = [selfContainedModel(file, files)];
+    const { retrieval } = description;
+    const wanted = retrieval === undefined ? computed : [queryOf(computed, retrieval, table)];
+    const outputs = wanted.map(({ name, value, dtype }) => ({ name, value, dtype }));
+    this.#steps.push({ kind: "dense", model: 0, inputs: read, outputs });
+    const declared =
+      retrieval === undefined
+        ? computed.map((output) => this.#declared(output, output.value))
+        : this.#search(wanted[0]!, { retrieval, table, denseModels });
+    const signature = {
+      name: SIGNATURE,
+      methodName: METHOD,
+      inputs,
+      outputs: declared,
+      constants: this.#constants,
+      steps: this.#steps,
+    };
+    return { signatures: [signature], vocabularies: this.#vocabularies, denseModels };
+  }
+
+  #checkInputNames(): void {
+    const names = this.#graph.inputs.map(({ name }) => name);
+    for (const [name, { where }] of this.#around.description.inputs) {
+      if (names.includes(name)) continue;
+      const text = `${where}: ${MODEL_FILE} has no input "${excerpt(name)}", but ${names.join(", ")}`;
+      throw new WinnowError("INVALID_ARGUMENT", text);
+    }
+  }
+
+  #declared({ name, dtype, shape }: DeclaredValue, value: ValueId): SignatureTensor {
+    return { name, dtype, shape, graphTensor: name, value };
+  }
+
+  /** The integers of an input: its own, or those of its strings. */
+  #integersOf({ name, dtype }: ServedValue, value: ValueId): ValueId {
+    const input = this.#around.description.inputs.get(name);
+    if (input === undefined) return value;
+    if (dtype !== "int64" && dtype !== "int32") {
+      const text = `${input.where}: input "${excerpt(name)}" of ${MODEL_FILE} is ${dtype}; only int64 and int32 can have a vocabulary`;
+      throw new WinnowError("INVALID_ARGUMENT", text);
+    }
+    const vocabulary = this.#vocabulary(name, input);
+    const missing = this.#constant(BigInt64Array.of(BigInt(input.unknown ?? -1)), []);
+    const found = this.#host("LookupTableFindV2", [value, missing], { name, vocabulary });
+    if (input.unknown === undefined) this.#refuseMissing({ name, file: input.file, value, found });
+    return dtype === "int64"
+      ? found
+      : this.#host("Cast", [found], { name, attributes: { DstT: dtype } });
+  }
+
+  /** An assertion that every string was found. */
+  #refuseMissing({ name, file, value, found }: FoundKeys): void {
+    const none = this.#constant(BigInt64Array.of(0n), []);
+    const isKnown = this.#host("GreaterEqual", [found, none], { name });
+    const flat = this.#constant(BigInt64Array.of(-1n), [1]);
+    const column = this.#host("Reshape", [isKnown, flat], { name });
+    const axis = this.#constant(BigInt64Array.of(0n), []);
+    const attributes = { keep_dims: false };
+    const areKnown = this.#host("All", [column, axis], { name, attributes });
+    const text = `input "${name}" holds a key that ${file} does not list, among`;
+    const message = this.#newValue();
+    this.#constants.push({ value: message, tensor: stringTensor([text], []) });
+    const inputs = [areKnown, message, value];
+    const step: HostStep = {
+      kind: "host",
+      op: "Assert",
+      node: name,
+      attributes: {},
+      inputs,
+      outputs: [],
+    };
+    this.#steps.push(step);
+  }
+
+  #vocabulary(input: string, described: VocabularyInput): number {
+    const { file: name, where } = described;
+    const { files } = this.#around;
+    const content = files.read(name, { where, bytesMax: VOCABULARY_BYTES_MAX });
+    const { keys, values } = parseTextVocabulary(content, {
+      file: name,
+      folder: "",
+      keyDtype: "string",
+      valueDtype: "int64",
+      keyIndex: WHOLE_LINE,
+      valueIndex: LINE_NUMBER,
+      vocabularySize: -1,
+      delimiter: "\t",
+      offset: 0,
+    });
+    const vocabulary: Vocabulary = { name, keys, values };
+    const repeated = indexVocabularies([vocabulary])[0]?.repeated;
+    if (repeated !== undefined) {
+      const lines = `lines ${repeated.first + 1} and ${repeated.second + 1} of ${excerpt(name)} are one key`;
+      throw new WinnowError("INVALID_ARGUMENT", `${where}: ${lines}; each key needs one integer`);
+    }
+    files.countEntries(name, keys.data.length);
+    this.#checkReach(input, described, keys.data.length);
+    return this.#vocabularies.push(vocabulary) - 1;
+  }
+
+  /**
+   * Refuses a vocabulary that does not fit the embedding behind it: one that lost its last lines reads like a
+   * good one.
+   */
+  #checkReach(
+    input: string,
+    { file: name, where, unknown = -1 }: VocabularyInput,
+    entries: number,
+  ): void {
+    const { file, files } = this.#around;
+    const needed = Math.max(entries, unknown + 1);
+    for (const { tensor, rows } of embeddingsOf(file, input)) {
+      if (needed === rows || (needed < rows && files.isVouchedFor(name))) continue;
+      const found = `${excerpt(name)} has ${entries} entries where the embedding "${excerpt(tensor)}" has ${rows} rows`;
+      const remedy =
+        needed > rows
+          ? "export both of one training"
+          : 'the file may be cut; where it is not, say which row is "unknown", or list the file in SHA256SUMS';
+      throw new WinnowError("INVALID_ARGUMENT", `${where}: ${found}; ${remedy}`);
+    }
+  }
+
+  /** The steps of a search, and the outputs of the signature. */
+  #search(
+    query: ComputedValue,
+    { retrieval, table, denseModels }: WantedSearch,
+  ): SignatureTensor[] {
+    const { k, similarity, outputs, where } = retrieval;
+    if (table === undefined) throw new RangeError("a search without a table");
+    const { rows, idDtype } = table.spec;
+    if (k > rows) {
+      const text = `${where}.k: ${k} items are wanted where the table has ${rows}`;
+      throw new WinnowError("INVALID_ARGUMENT", text);
+    }
+    let searched = query.value;
+    if (similarity === "cosine") {
+      searched = this.#newValue();
+      const model = denseModels.push(unitLengthModel(table.spec.dim)) - 1;
+      const inputs = [{ name: "input_0", value: query.value }];
+      const outputs = [{ name: "output_0", value: searched, dtype: "float32" }] as const;
+      this.#steps.push({ kind: "dense", model, inputs, outputs });
+    }
+    const [scores, ids] = [this.#newValue(), this.#newValue()];
+    const answer = idDtype === undefined ? { rows: ids, ids: undefined } : { rows: undefined, ids };
+    const node = "retrieval";
+    this.#steps.push({
+      kind: "topK",
+      table: 0,
+      node,
+      query: searched,
+      k,
+      capped: false,
+      scores,
+      ...answer,
+    });
+    const shape = [-1, k];
+    return [
+      this.#declared({ name: outputs.scores, dtype: "float32", shape }, scores),
+      this.#declared({ name: outputs.ids, dtype: idDtype ?? "int32", shape }, ids),
+    ];
+  }
+
+  #host(op: string, inputs: readonly ValueId[], { name, ...rest }: HostWords): ValueId {
+    const output = this.#newValue();
+    this.#steps.push({
+      kind: "host",
+      op,
+      node: name,
+      attributes: {},
+      inputs,
+      outputs: [output],
+      ...rest,
+    });
+    return output;
+  }
+
+  #constant(data: BigInt64Array, shape: readonly number[]): ValueId {
+    const value = this.#newValue();
+    this.#constants.push({ value, tensor: { dtype: "int64", shape, data } });
+    return value;
+  }
+
+  #newValue(): ValueId {
+    this.#values += 1;
+    return this.#values - 1;
+  }
+}
+
+interface DeclaredValue {
+  readonly name: string;
+  readonly dtype: Dtype;
+  readonly shape: readonly number[] | undefined;
+}
+
+interface ComputedValue extends ServedValue {
+  readonly value: ValueId;
+}
+
+interface FoundKeys {
+  readonly name: string;
+  readonly file: string;
+  readonly value: ValueId;
+  readonly found: ValueId;
+}
+
+interface WantedSearch {
+  readonly retrieval: Retrieval;
+  readonly table: ItemTable | undefined;
+  readonly denseModels: Uint8Array[];
+}
+
+interface HostWords {
+  /** Input of the signature, for messages. */
+  readonly name: string;
+  readonly vocabulary?: number;
+  readonly attributes?: HostStep["attributes"];
+}
+
+/** The embeddings that an input of the model looks its rows up in, without anything between. */
+function embeddingsOf(
+  { graph }: OnnxFile,
+  input: string,
+): { readonly tensor: string; readonly rows: number }[] {
+  return graph.nodes
+    .filter(({ op, domain, inputs }) => domain === "" && op === "Gather" && inputs[1] === input)
+    .flatMap(({ inputs: [tensor = ""] }) => {
+      const rows = graph.initialisers.find(({ name }) => name === tensor)?.dims[0];
+      return rows === undefined ? [] : [{ tensor, rows }];
+    });
+}
+
+/** The output that asks for items. @throws WinnowError INVALID_ARGUMENT */
+function queryOf(
+  outputs: readonly ComputedValue[],
+  { query, where, items }: Retrieval,
+  table: ItemTable | undefined,
+): ComputedValue {
+  const only = outputs.length === 1 ? outputs[0] : undefined;
+  const found = query === undefined ? only : outputs.find(({ name }) => name === query);
+  if (found === undefined) {
+    const names = outputs.map(({ name }) => excerpt(name)).join(", ");
+    const wanted = query === undefined ? "one output" : `an output "${excerpt(query)}"`;
+    const text = `${where}.query: ${MODEL_FILE} has not ${wanted}, but ${names}; name one of them`;
+    throw new WinnowError("INVALID_ARGUMENT", text);
+  }
+  const dim = table?.spec.dim ?? 0;
+  if (isVector(found, dim)) return found;
+  const { name, dtype, shape = [] } = found;
+  const given = `output "${excerpt(name)}" of ${MODEL_FILE} is ${dtype} [${shape.join(",")}]`;
+  const wanted = `float32 [batch,${dim}], as the rows of ${excerpt(items.file)}, belongs`;
+  throw new WinnowError("INVALID_ARGUMENT", `${where}.query: ${given} where ${wanted}`);
+}
+
+function isVector({ dtype, shape }: ServedValue, dim: number): boolean {
+  if (dtype !== "float32") return false;
+  return shape === undefined || (shape.length === 2 && [-1, dim].includes(shape[1]!));
+}
+
+/** Brings queries to length 1, as `torch.nn.functional.normalize` does. */
+function unitLengthModel(dim: number): Uint8Array {
+  const model = new OnnxModel();
+  const query = model.input("float32", [-1, dim]);
+  const length = model.node("ReduceL2", [query], { axes: [1], keepdims: 1 });
+  const bounded = model.node("Max", [length, model.scalar("float32", LENGTH_MIN)]);
+  model.output(model.node("Div", [query, bounded]), "float32");
+  return model.toBytes();
+}
+
+class OnnxVersion implements ModelVersion {
+  readonly directory: string;
+  readonly program: ModelProgram;
+  readonly warmUp: readonly WarmUpRequest[];
+  readonly #files: DirectoryFiles;
+  readonly #table: ItemTable | undefined;
+
+  constructor(files: DirectoryFiles, { program, table }: ReadVersion) {
+    this.directory = files.directory;
+    this.program = program;
+    this.warmUp = readWarmUp(files.directory, program.signatures, files.account);
+    this.#files = files;
+    this.#table = table;
+  }
+
+  get files(): readonly BoundFile[] {
+    return this.#files.boundFiles;
+  }
+
+  get bytesRead(): number {
+    return this.#files.account.bytesRead;
+  }
+
+  partitionBytes(table: number, partition: number): number {
+    return this.#readingOf(table, partition).partitionBytes(partition);
+  }
+
+  openPartition(table: number, partition: number): PartitionReader {
+    return this.#readingOf(table, partition).openPartition(partition);
+  }
+
+  close(): void {
+    this.#files.close();
+  }
+
+  #readingOf(table: number, partition: number): ItemTable["reading"] {
+    if (this.#table === undefined || table !== 0) throw new RangeError(`table ${table}`);
+    const { name, partitions } = this.#table.spec;
+    if (Number.isInteger(partition) && partition >= 0 && partition < partitions) {
+      return this.#table.reading;
+    }
+    const text = `Table "${name}" has partitions 0 to ${partitions - 1}, not ${partition}`;
+    throw new WinnowError("NOT_FOUND", text);
+  }
+}
