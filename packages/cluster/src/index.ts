@@ -15,7 +15,7 @@ export { readContact } from "./announcement/contact.ts";
 export type { Contact, WrittenContact } from "./announcement/contact.ts";
 export type { MembershipStore, MembershipView, SilentMember } from "./membership/membership.ts";
 export { loadRedis } from "./membership/redis-connection.ts";
-export type { OpenRedis } from "./membership/redis-connection.ts";
+export type { OpenRedis, RedisAccess } from "./membership/redis-connection.ts";
 export { RedisMembership } from "./membership/redis-membership.ts";
 export type { RedisMembershipSettings } from "./membership/redis-membership.ts";
 export { probeRedis } from "./membership/redis-probe.ts";

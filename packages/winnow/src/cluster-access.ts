@@ -9,6 +9,7 @@ import {
   type ClusterTls,
   GrpcConnector,
   type MembershipStore,
+  type RedisAccess,
   OrderBook,
   RedisMembership,
   type RefusalCounts,
@@ -26,11 +27,11 @@ import {
 import { type Environment, WinnowError, workerId } from "@winnow/core";
 import type { SavedWorkers } from "@winnow/router";
 import { openConfigFile } from "./model-config/config-file.ts";
+import { type RedisFlags, openRedisAccess } from "./redis-access.ts";
 import { type ClusterTlsFlags, ProcessTls } from "./process-tls.ts";
 
 /** Flags that say how members find each other, and which of them they believe. */
-export interface ClusterOptions extends ClusterTlsFlags {
-  readonly redis?: string | undefined;
+export interface ClusterOptions extends ClusterTlsFlags, RedisFlags {
   readonly members?: string | undefined;
   /** Keeps clusters that share one Redis apart. */
   readonly cluster: string;
@@ -89,7 +90,9 @@ export async function openCluster(
   const tls = await certificates.openCluster(options);
   const connector = new GrpcConnector(environment.clock, addresses, tls);
   const trust = { secret, addresses, refused };
-  const membership = await membershipOf(options, { connector, environment, trust, worker });
+  const redis = await openRedisAccess(options, certificates);
+  const parts = { connector, environment, trust, worker, redis: redis.access };
+  const membership = await membershipOf(options, parts);
   const books: OrderBook[] = [];
   return {
     connector,
@@ -109,6 +112,7 @@ export async function openCluster(
     savedWorkers: (name) => savedWorkersOf(options, name),
     close: async () => {
       stopWatching();
+      redis.close();
       for (const book of books) book.close();
       await membership.close();
       connector.close();
@@ -151,6 +155,7 @@ function savedWorkersOf(
 }
 
 interface MembershipParts {
+  readonly redis: RedisAccess;
   readonly connector: WorkerConnector;
   readonly environment: Environment;
   readonly worker: string | undefined;
@@ -168,7 +173,11 @@ async function membershipOf(
   const { redis, members, cluster } = options;
   const { connector, environment, trust, worker } = parts;
   if (redis !== undefined && redis !== "" && members === undefined) {
-    return new RedisMembership(environment, { url: redis, cluster, ...trust }, await loadRedis());
+    return new RedisMembership(
+      environment,
+      { url: redis, cluster, ...trust },
+      await loadRedis(parts.redis),
+    );
   }
   if (members !== undefined && (redis === undefined || redis === "")) {
     const describe = connector.describe.bind(connector);

@@ -11,6 +11,7 @@ import {
   accessLogOption,
   acceleratorOption,
   addMembershipOptions,
+  addRedisOptions,
   addModelOptions,
   addTlsOptions,
   logFormatOption,
@@ -83,15 +84,13 @@ function up(): Command {
     .addOption(
       option("--host <address>", "address to listen on", "WINNOW_HOST").default("127.0.0.1"),
     )
-    .addOption(option("--redis <url>", "membership through Redis", "WINNOW_REDIS"))
     .addOption(acceleratorOption())
     .addOption(logLevelOption().default("warn"))
     .addOption(logFormatOption())
     .addOption(accessLogOption());
-  addTlsOptions(
-    addRequestOptions(addLoadOptions(addModelConfigOptions(addModelOptions(command)))),
-    "REST",
-  );
+  addRedisOptions(command, "membership through Redis");
+  addRequestOptions(addLoadOptions(addModelConfigOptions(addModelOptions(command))));
+  addTlsOptions(command, "REST");
   return command.action(async (options: UpOptions) => {
     const { runUp } = await import("./commands/up.ts");
     await runUp(options, winnowScript);

@@ -127,10 +127,44 @@ function addClusterTlsOptions(command: Command): Command {
     );
 }
 
+/** Adds how Redis is reached and believed; the password has no flag, for flags are seen by all. */
+export function addRedisOptions(command: Command, description: string): Command {
+  return command
+    .addOption(option("--redis <url>", description, "WINNOW_REDIS"))
+    .addOption(
+      option(
+        "--redis-username <name>",
+        "user of Redis (default: the URL's)",
+        "WINNOW_REDIS_USERNAME",
+      ),
+    )
+    .addOption(
+      option(
+        "--redis-password-file <file>",
+        "file with the password of Redis, or WINNOW_REDIS_PASSWORD (default: the URL's)",
+        "WINNOW_REDIS_PASSWORD_FILE",
+      ),
+    )
+    .addOption(
+      option(
+        "--redis-ca <file>",
+        "authorities in PEM of Redis' certificate, for rediss:// (default: Node's)",
+        "WINNOW_REDIS_CA",
+      ),
+    )
+    .addOption(
+      option(
+        "--redis-cert <file>",
+        "certificate chain in PEM that Redis is shown",
+        "WINNOW_REDIS_CERT",
+      ),
+    )
+    .addOption(option("--redis-key <file>", "its private key in PEM", "WINNOW_REDIS_KEY"));
+}
+
 /** Adds how cluster members find each other, and what they show each other. */
 export function addMembershipOptions(command: Command): Command {
-  return addClusterTlsOptions(command)
-    .addOption(option("--redis <url>", "Redis that holds membership", "WINNOW_REDIS"))
+  return addClusterTlsOptions(addRedisOptions(command, "Redis that holds membership"))
     .addOption(
       option("--members <list>", "fixed list instead of Redis: id@host:port,…", "WINNOW_MEMBERS"),
     )

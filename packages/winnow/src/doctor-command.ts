@@ -6,13 +6,14 @@ import {
   REST_PORT,
   WORKER_PORT,
   acceleratorOption,
+  addRedisOptions,
   option,
   portOption,
 } from "./command-options.ts";
+import type { RedisFlags } from "./redis-access.ts";
 
-interface DoctorOptions {
+interface DoctorOptions extends RedisFlags {
   readonly accelerator: "cpu" | "gpu" | "reference";
-  readonly redis?: string;
   readonly port: number;
   readonly workerPort: number;
   readonly host: string;
@@ -24,7 +25,6 @@ export function doctorCommand(): Command {
   const command = new Command("doctor")
     .description("say what this machine has for Winnow, and what it lacks (exit code 1)")
     .addOption(acceleratorOption())
-    .addOption(option("--redis <url>", "a Redis that must answer", "WINNOW_REDIS"))
     .addOption(portOption("--port <port>", "REST port", "WINNOW_PORT").default(REST_PORT))
     .addOption(
       portOption("--worker-port <port>", "gRPC port of a worker", "WINNOW_WORKER_PORT").default(
@@ -35,6 +35,7 @@ export function doctorCommand(): Command {
       option("--host <address>", "address to listen on", "WINNOW_HOST").default("127.0.0.1"),
     )
     .option("--json", "machine-readable");
+  addRedisOptions(command, "a Redis that must answer");
   return command.action(async (options: DoctorOptions) => {
     const { diagnose, diagnosisText } = await import("./commands/doctor.ts");
     const required = {

@@ -83,6 +83,7 @@ function workerPrograms(
       ...membershipArgs(shape, ports),
       ...shape.workerArgs,
     ],
+    env: redisVariable(shape),
   }));
 }
 
@@ -97,13 +98,19 @@ function routerProgram(shape: LocalClusterShape, ports: readonly number[]): Prog
       ...membershipArgs(shape, ports),
       ...shape.routerArgs,
     ],
+    env: redisVariable(shape),
   };
 }
 
 function membershipArgs(shape: LocalClusterShape, ports: readonly number[]): string[] {
-  if (shape.redis !== undefined) return ["--redis", shape.redis];
+  if (shape.redis !== undefined) return [];
   const members = ports.map((port, index) => `w${index}@127.0.0.1:${port}`);
   return ["--members", members.join(",")];
+}
+
+/** The URL of Redis, which may hold a password: everybody sees the flags of a process. */
+function redisVariable({ redis }: LocalClusterShape): Record<string, string> {
+  return redis === undefined ? {} : { WINNOW_REDIS: redis };
 }
 
 interface StatusDocument {

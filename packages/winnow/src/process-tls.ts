@@ -24,13 +24,21 @@ export interface ClusterTlsFlags {
   readonly clusterTlsName?: string;
 }
 
+/** Flags of TLS with Redis. */
+export interface RedisTlsFlags {
+  readonly redisCa?: string | undefined;
+  readonly redisCert?: string | undefined;
+  readonly redisKey?: string | undefined;
+}
+
 /** Files of certificates of one process. */
 export class ProcessTls {
-  readonly #environment: Environment;
+  /** Clock and log of the process. */
+  readonly environment: Environment;
   readonly #opened: TlsFiles[] = [];
 
   constructor(environment: Environment) {
-    this.#environment = environment;
+    this.environment = environment;
   }
 
   /** What monitoring is told of them. */
@@ -62,9 +70,19 @@ export class ProcessTls {
     return { source: await this.open("cluster", { certFile, keyFile, caFile }), memberName };
   }
 
+  /** By whom Redis is believed and what it is shown; `undefined`: Node's authorities. @throws as `openPublic` */
+  async openRedis(flags: RedisTlsFlags): Promise<TlsFiles | undefined> {
+    const { redisCert: certFile, redisKey: keyFile, redisCa: caFile } = given(flags);
+    if (certFile !== undefined || keyFile !== undefined) {
+      assertBoth(certFile, keyFile, ["--redis-cert", "--redis-key"]);
+    }
+    if (certFile === undefined && caFile === undefined) return undefined;
+    return this.open("redis", { certFile, keyFile, caFile });
+  }
+
   /** Files of one use. @throws as `openPublic` */
   async open(use: string, files: TlsFileNames): Promise<TlsFiles> {
-    const opened = await openTlsFiles(use, files, { ...this.#environment, wallMs });
+    const opened = await openTlsFiles(use, files, { ...this.environment, wallMs });
     this.#opened.push(opened);
     return opened;
   }

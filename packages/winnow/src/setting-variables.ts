@@ -8,7 +8,12 @@ import { nearestName } from "./text-proto/nearest-name.ts";
 const PREFIX = "WINNOW_";
 
 /** Variables that are read without a flag of the command line. */
-const WITHOUT_FLAG = ["WINNOW_DEBUG", "WINNOW_GPU_ADAPTER", "WINNOW_GPU_ALLOW_SOFTWARE"];
+const WITHOUT_FLAG = [
+  "WINNOW_DEBUG",
+  "WINNOW_GPU_ADAPTER",
+  "WINNOW_GPU_ALLOW_SOFTWARE",
+  "WINNOW_REDIS_PASSWORD",
+];
 
 /** Variables of the benchmarks, which start such processes. */
 const BENCHMARKS = "WINNOW_BENCH_";
@@ -28,6 +33,14 @@ export function variablesOf(command: Command): string[] {
   return [...new Set([...own, ...command.commands.flatMap(variablesOf)])];
 }
 
+/** WINNOW_REDIS for WINNOW_REDIS_URL, though WINNOW_REDIS_KEY is nearer by letters. */
+function nearestVariable(name: string, known: readonly string[]): string | undefined {
+  const nearest = nearestName(name, known);
+  const [, base = "", initial] = /^(.+)_(.)[^_]*$/.exec(name) ?? [];
+  if (!known.includes(base)) return nearest;
+  return nearest?.startsWith(`${base}_${initial}`) === true ? nearest : base;
+}
+
 /** @throws WinnowError INVALID_ARGUMENT that names every variable that nothing reads */
 export function checkVariables(
   variables: Readonly<Record<string, string | undefined>>,
@@ -41,7 +54,7 @@ export function checkVariables(
   });
   if (unknown.length === 0) return;
   const described = unknown.toSorted().map((name) => {
-    const nearest = nearestName(name, known);
+    const nearest = nearestVariable(name, known);
     return nearest === undefined ? name : `${name} (did you mean ${nearest}?)`;
   });
   throw new WinnowError(

@@ -1,10 +1,24 @@
 // The connection to the store. The client library is loaded on first use: a process with a fixed
-// list of members starts without it.
+// list of members starts without it. Certificates, authorities and passwords may be replaced while the
+// process runs: each new connection uses those in force.
 
-import type { Redis } from "ioredis";
+import type { Redis, RedisOptions } from "ioredis";
+import { WinnowError } from "@winnow/core";
+import type { TlsSource } from "../tls/tls-files.ts";
+import { secureOptions } from "../tls/tls-material.ts";
 
 /** Opens a connection to the store; the connection reconnects by itself whenever it breaks. */
 export type OpenRedis = (url: string) => Redis;
+
+/** How this process shows Redis who it is, and by whom it believes Redis. */
+export interface RedisAccess {
+  /** For `rediss://`. Default: no certificate, and the authorities that come with Node. */
+  readonly tls?: TlsSource | undefined;
+  /** Comes before the user of the URL. */
+  readonly user?: string | undefined;
+  /** The password in force; comes before that of the URL. */
+  readonly password?: (() => string | undefined) | undefined;
+}
 
 /** Commands fail rather than queue: every write is idempotent and repeated within a second. */
 const CONNECTION = {
@@ -18,7 +32,43 @@ const CONNECTION = {
 } as const;
 
 /** Loads the client library. */
-export async function loadRedis(): Promise<OpenRedis> {
+export async function loadRedis(access: RedisAccess = {}): Promise<OpenRedis> {
   const { Redis: Client } = await import("ioredis");
-  return (url) => new Client(url, CONNECTION);
+  return (url) => {
+    const redis = new Client(checkedUrl(url, access), { ...CONNECTION, ...accessOptions(access) });
+    // The client reads its options anew for each connection.
+    redis.on("close", () => Object.assign(redis.options, accessOptions(access)));
+    return redis;
+  };
+}
+
+/** Options of a connection that is opened now. */
+export function accessOptions({
+  tls,
+  user,
+  password,
+}: RedisAccess): Pick<RedisOptions, "tls" | "username" | "password"> {
+  const given = password?.();
+  return {
+    ...(tls !== undefined && { tls: secureOptions(tls.material) }),
+    ...(user !== undefined && { username: user }),
+    ...(given !== undefined && { password: given }),
+  };
+}
+
+/**
+ * The URL, if it is one of Redis and fits the rest; its password is in no error.
+ * @throws WinnowError INVALID_ARGUMENT
+ */
+export function checkedUrl(url: string, { tls }: RedisAccess): string {
+  const { protocol } = URL.canParse(url) ? new URL(url) : { protocol: "" };
+  if (protocol !== "redis:" && protocol !== "rediss:") {
+    const text = "The URL of Redis must be redis://[user:password@]host:port[/db], or rediss://";
+    throw new WinnowError("INVALID_ARGUMENT", text);
+  }
+  if (tls !== undefined && protocol === "redis:") {
+    const text = "Certificates for Redis are of no use with redis://: write rediss://";
+    throw new WinnowError("INVALID_ARGUMENT", text);
+  }
+  return url;
 }

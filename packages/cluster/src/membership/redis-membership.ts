@@ -101,6 +101,8 @@ export class RedisMembership implements MembershipStore {
   #pageStart = 0;
   #isCrowded = false;
   #isClosed = false;
+  /** Why a connection broke or did not come to be; none once one is there. */
+  #connectionFault: string | undefined;
   readonly #refused: RefusedRecords;
   /** The models order, over the same connections. */
   readonly orders: RedisOrders;
@@ -181,10 +183,14 @@ export class RedisMembership implements MembershipStore {
 
   #connect(onReady: () => void): Redis {
     const redis = this.#openRedis(this.#settings.url);
-    redis.on("error", (error) => {
-      this.#environment.log.debug("membership store connection", { message: error.message });
+    redis.on("error", ({ message }) => {
+      this.#connectionFault = message;
+      this.#environment.log.debug("membership store connection", { message });
     });
-    redis.on("ready", onReady);
+    redis.on("ready", () => {
+      this.#connectionFault = undefined;
+      onReady();
+    });
     return redis;
   }
 
@@ -224,7 +230,8 @@ export class RedisMembership implements MembershipStore {
       this.#state = foldFailure(this.#state);
       const { message } = toWinnowError(error);
       if (!this.#isFailing) {
-        this.#environment.log.warn("membership store does not answer", { message });
+        const connection = this.#connectionFault;
+        this.#environment.log.warn("membership store does not answer", { message, connection });
       }
       this.#isFailing = true;
     }

@@ -1,6 +1,8 @@
 // Asks a Redis server once whether it answers, for people who set a cluster up.
 
 import { WinnowError, toWinnowError } from "@winnow/core";
+import { accessOptions, checkedUrl } from "./redis-connection.ts";
+import type { RedisAccess } from "./redis-connection.ts";
 
 const CONNECTION = {
   protocol: 2,
@@ -11,11 +13,15 @@ const CONNECTION = {
   retryStrategy: () => null,
 } as const;
 
-/** The version of the Redis server at this URL. @throws WinnowError UNAVAILABLE with the reason */
-export async function probeRedis(url: string): Promise<string> {
+/**
+ * The version of the Redis server at this URL.
+ * @throws WinnowError UNAVAILABLE with the reason, INVALID_ARGUMENT for what is no URL of Redis
+ */
+export async function probeRedis(url: string, access: RedisAccess = {}): Promise<string> {
   const { Redis } = await import("ioredis");
   let fault: Error | undefined;
-  const redis = new Redis(url, CONNECTION);
+  const options = { ...CONNECTION, ...accessOptions(access) };
+  const redis = new Redis(checkedUrl(url, access), options);
   redis.on("error", (error) => (fault ??= error));
   try {
     await redis.connect();
@@ -23,8 +29,9 @@ export async function probeRedis(url: string): Promise<string> {
     const info = await redis.info("server");
     return /redis_version:(\S+)/.exec(info)?.[1] ?? "of an unknown version";
   } catch (error) {
+    // Without a cause: an error of the client holds the command that failed, and so the password.
     const { message } = fault ?? toWinnowError(error);
-    throw new WinnowError("UNAVAILABLE", `Redis does not answer: ${message}`, { cause: error });
+    throw new WinnowError("UNAVAILABLE", `Redis does not answer: ${message}`);
   } finally {
     redis.disconnect();
   }

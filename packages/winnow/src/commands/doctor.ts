@@ -8,15 +8,17 @@ import process from "node:process";
 import { getHeapStatistics } from "node:v8";
 import { type SurveyedGpu, startGpuSurvey, surveyCpu } from "@winnow/accelerator";
 import { probeRedis } from "@winnow/cluster";
-import { toWinnowError } from "@winnow/core";
+import { silentLogger, toWinnowError } from "@winnow/core";
 import { assertPortFree } from "../local-ports.ts";
 import { type Finding, coresFinding, gpuFinding, nodeFinding } from "../machine-findings.ts";
+import { processEnvironment } from "../process-settings.ts";
+import { ProcessTls } from "../process-tls.ts";
 import { byteText } from "../progress-line.ts";
+import { type RedisFlags, openRedisAccess } from "../redis-access.ts";
 
 /** What to look at. */
-export interface DoctorCommand {
+export interface DoctorCommand extends RedisFlags {
   readonly accelerator: "cpu" | "gpu" | "reference";
-  readonly redis?: string | undefined;
   readonly host: string;
   readonly port: number;
   readonly workerPort: number;
@@ -42,7 +44,7 @@ export async function diagnose(command: DoctorCommand): Promise<Diagnosis> {
     memoryFinding(),
     cpuFinding(command.accelerator),
     gpuFinding(survey, command.accelerator),
-    await redisFinding(command.redis),
+    await redisFinding(command),
     await portFinding("REST port", "--port", { ...command, isRequired: command.required.port }),
     await portFinding("worker port", "--worker-port", {
       host: command.host,
@@ -111,15 +113,21 @@ function cpuFinding(accelerator: DoctorCommand["accelerator"]): Finding {
   return { subject, state: "good", text: `${model}: ${kernel} (${lacking}); native addon built` };
 }
 
-async function redisFinding(url: string | undefined): Promise<Finding> {
+async function redisFinding(flags: RedisFlags): Promise<Finding> {
   const subject = "Redis";
+  const { redis: url } = flags;
   if (url === undefined || url === "") {
     return { subject, state: "note", text: "not asked for (--redis URL)" };
   }
+  const certificates = new ProcessTls(processEnvironment(silentLogger));
   try {
-    return { subject, state: "good", text: `${await probeRedis(url)} answers` };
+    const { access, close } = await openRedisAccess(flags, certificates);
+    close();
+    return { subject, state: "good", text: `${await probeRedis(url, access)} answers` };
   } catch (error) {
     return { subject, state: "fault", text: toWinnowError(error).message };
+  } finally {
+    certificates.close();
   }
 }
 

@@ -34,12 +34,13 @@ import type { AccessLogged } from "../access-log.ts";
 import { type LogFormat, type LogLevel, processLog } from "../process-log.ts";
 import { processVariables } from "../process-settings.ts";
 import type { TlsFlags } from "../process-tls.ts";
+import type { RedisFlags } from "../redis-access.ts";
 import { progressLine } from "../progress-line.ts";
 import { watchVersions } from "../version-news.ts";
 import { exampleInstances } from "./example.ts";
 
 /** Flags of `winnow up`. */
-export interface UpOptions extends ModelConfigFlags, LoadFlags, RequestFlags, TlsFlags {
+export interface UpOptions extends ModelConfigFlags, LoadFlags, RequestFlags, TlsFlags, RedisFlags {
   readonly workers: number;
   readonly replication: number;
   readonly modelReplication?: ReadonlyMap<string, number>;
@@ -48,7 +49,6 @@ export interface UpOptions extends ModelConfigFlags, LoadFlags, RequestFlags, Tl
   readonly port: number;
   readonly rest_api_port?: number;
   readonly host: string;
-  readonly redis?: string;
   readonly accelerator: string;
   readonly logLevel: LogLevel;
   readonly logFormat?: LogFormat;
@@ -148,6 +148,7 @@ function clusterShape(options: UpOptions, source: ModelSource, script: string): 
     ...(ofModels.length === 0 ? [] : ["--model-replication", ofModels.join(",")]),
     "--log-level",
     options.logLevel,
+    ...redisArgs(options),
     ...(options.logFormat === undefined ? [] : ["--log-format", options.logFormat]),
   ];
   const models =
@@ -180,6 +181,18 @@ function clusterShape(options: UpOptions, source: ModelSource, script: string): 
     ],
     script,
   };
+}
+
+/** How the Redis of the URL, which is in a variable of theirs, is reached. */
+function redisArgs(options: UpOptions): readonly string[] {
+  const args = {
+    "--redis-username": options.redisUsername,
+    "--redis-password-file": options.redisPasswordFile,
+    "--redis-ca": options.redisCa,
+    "--redis-cert": options.redisCert,
+    "--redis-key": options.redisKey,
+  };
+  return Object.entries(args).flatMap(([flag, text]) => (isGiven(text) ? [flag, text] : []));
 }
 
 function tlsArgs({ tlsCert, tlsKey, tlsClientCa }: UpOptions): readonly string[] {

@@ -1,0 +1,183 @@
+// Membership in a real Redis that asks for TLS, certificates and passwords, while these are replaced.
+
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { inspect } from "node:util";
+import { silentLogger, systemClock } from "@winnow/core";
+import { Redis } from "ioredis";
+import { afterAll, afterEach, describe, expect, test } from "vitest";
+import { ReplacedTls, tlsOf } from "../../../../test/doubles/replaced-tls.ts";
+import { testAuthority } from "../../../../test/fixtures/certificates.ts";
+import { announced } from "../fixtures/announcement-words.ts";
+import { eventually } from "../fixtures/eventually.ts";
+import { RedisProcess, isRedisInstalled } from "./fixtures/redis-server.ts";
+import { loadRedis } from "./redis-connection.ts";
+import type { RedisAccess } from "./redis-connection.ts";
+import { RedisMembership } from "./redis-membership.ts";
+import { probeRedis } from "./redis-probe.ts";
+
+const PASSWORD = "a password that is nowhere else";
+const folder = mkdtempSync(path.join(tmpdir(), "winnow-redis-tls-"));
+const authority = testAuthority();
+const ended: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of ended.splice(0).toReversed()) await end();
+});
+
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const write = (name: string, text: string): string => {
+  const file = path.join(folder, name);
+  writeFileSync(file, text);
+  return file;
+};
+
+async function secureRedis(): Promise<RedisProcess> {
+  const { cert, key } = authority.issue({ names: ["127.0.0.1"] });
+  const server = await RedisProcess.start([
+    "--tls-cert-file",
+    write("redis.crt", cert),
+    "--tls-key-file",
+    write("redis.key", key),
+    "--tls-ca-cert-file",
+    write("ca.crt", authority.cert),
+    "--requirepass",
+    PASSWORD,
+  ]);
+  ended.push(() => server.close());
+  return server;
+}
+
+/** Whether a worker that announces itself there is seen, and what was logged. */
+async function membershipIn(url: string, access: RedisAccess) {
+  const logged: string[] = [];
+  const note = (event: string, fields?: object): void => void logged.push(event + inspect(fields));
+  const log = { ...silentLogger, debug: note, info: note, warn: note, error: note };
+  const environment = { clock: systemClock, random: Math.random, log };
+  const store = new RedisMembership(environment, { url, pollMs: 20 }, await loadRedis(access));
+  ended.push(() => store.close());
+  const seen = new Set<string>();
+  store.watch(({ workers }) => workers.forEach(({ workerId }) => seen.add(workerId)));
+  return { store, seen, logged };
+}
+
+describe.skipIf(!isRedisInstalled)("a Redis with TLS, certificates and a password", () => {
+  const shown = () => tlsOf(authority.issue({ names: ["a member"] }), authority.cert);
+
+  test("holds membership for those who have all three", async () => {
+    const { url } = await secureRedis();
+    const access = { tls: new ReplacedTls(shown()), password: (): string => PASSWORD };
+    const { store, seen, logged } = await membershipIn(url, access);
+
+    await eventually(async () => {
+      await store.announce(announced({ id: "w1" }));
+      expect([...seen]).toEqual(["w1"]);
+    });
+
+    expect(await probeRedis(url, access)).toMatch(/^\d+\.\d+/);
+    expect(logged.join("\n")).not.toContain(PASSWORD);
+  });
+
+  test.each([
+    ["no TLS", { password: (): string => PASSWORD }, "redis:"],
+    [
+      "another authority",
+      { tls: new ReplacedTls(tlsOf(undefined, testAuthority().cert)) },
+      "rediss:",
+    ],
+    ["no certificate", { tls: new ReplacedTls(tlsOf(undefined, authority.cert)) }, "rediss:"],
+    ["no password", { tls: new ReplacedTls(shown()) }, "rediss:"],
+    [
+      "another password",
+      { tls: new ReplacedTls(shown()), password: (): string => "wrong" },
+      "rediss:",
+    ],
+  ])(
+    "is of no use to those with %s, and no error or log line tells a password",
+    async (_, access, scheme) => {
+      const { port } = await secureRedis();
+      const url = `${scheme}//127.0.0.1:${port}`;
+      const { seen, logged } = await membershipIn(url, access);
+
+      const probe = await probeRedis(url, access).catch((error: unknown) => error);
+      await eventually(() => expect(logged.join()).toContain("membership store does not answer"));
+
+      expect(probe).toMatchObject({ code: "UNAVAILABLE" });
+      expect([...seen]).toEqual([]);
+      expect(inspect(probe, { depth: 9 }) + logged.join()).not.toMatch(/nowhere else|wrong'/);
+    },
+  );
+
+  test("asks for no more rights than docs/security.md names", async () => {
+    const { url } = await secureRedis();
+    const admin = new Redis(url, { tls: { ...shown() }, password: PASSWORD });
+    ended.push(() => admin.disconnect());
+    const page = readFileSync(
+      path.resolve(import.meta.dirname, "../../../../docs/security.md"),
+      "utf8",
+    );
+    const [, named = ""] = /The user needs the keys ([\s\S]*?)\.\n/.exec(page) ?? [];
+    const commands = Array.from(named.matchAll(/`([A-Z]+)`/g), ([, name = ""]) => `+${name}`);
+    const rights = ["on", ">pass", "~winnow:*", "&winnow:*", ...commands];
+    await admin.call("ACL", "SETUSER", "winnow", ...rights);
+    const tls = new ReplacedTls(shown());
+    const access = { tls, user: "winnow", password: (): string => "pass" };
+
+    const { store, seen, logged } = await membershipIn(url, access);
+    await eventually(async () => {
+      await store.announce(announced({ id: "w1" }));
+      await store.announce(announced({ id: "w1", incarnation: 2 }));
+      expect([...seen]).toEqual(["w1"]);
+    });
+    expect(await store.orders.replace("an order", undefined)).toBe(true);
+    expect(await store.orders.read()).toBe("an order");
+    await store.withdraw();
+
+    expect(commands.length).toBeGreaterThan(10);
+    expect(await probeRedis(url, access)).toMatch(/^\d+\.\d+/);
+    expect(logged.join()).not.toContain("NOPERM");
+    expect(await admin.call("ACL", "LOG")).toEqual([]);
+  });
+
+  test("is reached again after password and certificates were replaced", async () => {
+    const server = await secureRedis();
+    let password = PASSWORD;
+    const tls = new ReplacedTls(shown());
+    const { store, seen } = await membershipIn(server.url, {
+      tls,
+      password: (): string => password,
+    });
+    await eventually(async () => {
+      await store.announce(announced({ id: "w1" }));
+      expect([...seen]).toEqual(["w1"]);
+    });
+    const admin = new Redis(server.url, { tls: { ...shown() }, password });
+    ended.push(() => admin.disconnect());
+
+    await admin.config("SET", "requirepass", "the next password");
+    password = "the next password";
+    tls.replace(shown());
+    await admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+    await eventually(async () => {
+      await store.announce(announced({ id: "w2" }));
+      expect([...seen]).toContain("w2");
+    });
+
+    expect([...seen].toSorted()).toEqual(["w1", "w2"]);
+  });
+});
+
+describe("a URL of Redis", () => {
+  test.each([
+    ["http://user:secret@h:1", {}, "must be redis://"],
+    ["user:secret@h", {}, "must be redis://"],
+    ["redis://user:secret@h:1", { tls: new ReplacedTls(tlsOf(undefined, "")) }, "write rediss://"],
+  ])("that does not fit is refused without its password", async (url, access, message) => {
+    const open = await loadRedis(access);
+
+    expect(() => open(url)).toThrow(message);
+    expect(() => open(url)).not.toThrow("secret");
+    await expect(probeRedis(url, access)).rejects.toThrow(message);
+  });
+});

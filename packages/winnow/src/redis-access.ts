@@ -1,0 +1,53 @@
+// How this process reaches Redis: its URL, user and password, and certificates. A password in a flag is
+// seen by everybody on the machine, so it may be in a file or a variable instead; a file may be replaced
+// while the process runs.
+
+import type { RedisAccess } from "@winnow/cluster";
+import { WinnowError } from "@winnow/core";
+import { openConfigFile } from "./model-config/config-file.ts";
+import { processVariables } from "./process-settings.ts";
+import type { ProcessTls, RedisTlsFlags } from "./process-tls.ts";
+
+/** Flags that say how Redis is reached. */
+export interface RedisFlags extends RedisTlsFlags {
+  readonly redis?: string | undefined;
+  readonly redisUsername?: string | undefined;
+  readonly redisPasswordFile?: string | undefined;
+}
+
+const PASSWORD_POLL_MS = 2000;
+const PASSWORD_CHARACTERS_MAX = 1024;
+
+/**
+ * Opens the files that say how.
+ * @throws WinnowError INVALID_ARGUMENT, NOT_FOUND; nothing of a password is in either
+ */
+export async function openRedisAccess(
+  flags: RedisFlags,
+  certificates: ProcessTls,
+): Promise<{ readonly access: RedisAccess; readonly close: () => void }> {
+  const { redisUsername: user, redisPasswordFile: file } = flags;
+  const tls = await certificates.openRedis(flags);
+  const isUserGiven = user !== undefined && user !== "";
+  const access = { tls, ...(isUserGiven && { user }) };
+  if (file === undefined || file === "") {
+    const variable = processVariables["WINNOW_REDIS_PASSWORD"];
+    const isGiven = variable !== undefined && variable !== "";
+    return { access: { ...access, ...(isGiven && { password: () => variable }) }, close: () => {} };
+  }
+  const settings = { file, read: readPassword, pollMs: PASSWORD_POLL_MS };
+  const opened = await openConfigFile(settings, certificates.environment);
+  let password = opened.initial;
+  opened.follow((changed) => (password = changed));
+  return { access: { ...access, password: () => password }, close: () => opened.close() };
+}
+
+/** The first line, and nothing else. @throws WinnowError INVALID_ARGUMENT that quotes nothing */
+function readPassword(text: string, source: string): string {
+  const lines = text.split(/\r?\n/);
+  const [first = "", ...rest] = lines;
+  if (first !== "" && first.length <= PASSWORD_CHARACTERS_MAX && rest.every((line) => line === ""))
+    return first;
+  const message = `${source} must hold one line, a password of up to ${PASSWORD_CHARACTERS_MAX} characters`;
+  throw new WinnowError("INVALID_ARGUMENT", message);
+}
