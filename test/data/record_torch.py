@@ -18,6 +18,8 @@ import tempfile
 import warnings
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import torch
 from safetensors.torch import save_file
 from torch import nn
@@ -239,6 +241,22 @@ def rows_without_ids(version):
     describe(version, retrieval={"items": {"file": "items.npy"}, "query": "vector", "k": K})
     features = torch.randn(4, 6)
     return [retrieval_case("features", {"features": listed(features)}, tower(features), items, list(range(64)))]
+
+
+@model("parquet")
+def parquet(version):
+    """Items and ids as two columns of one Parquet file, in row groups and pages that no partition ends at."""
+    tower = user_tower(8, 8)
+    export(tower, (torch.tensor([0, 1]),), ["reader"], ["query"], version)
+    items = torch.randn(200, 8)
+    ids = [f"item {row}" if row % 7 else f"日本 {row}" for row in range(200)]
+    table = pa.table({"title": ["x"] * 200, "id": ids, "embedding": pa.array(list(items.numpy()))})
+    pq.write_table(table, version / "items.parquet", row_group_size=64, data_page_size=256,
+                   write_batch_size=16, compression="snappy")
+    describe(version, retrieval={"items": {"file": "items.parquet"},
+                                 "ids": {"file": "items.parquet", "tensor": "id"}, "k": K})
+    return [retrieval_case(kind, {"reader": rows}, tower(torch.tensor(rows)), items, ids)
+            for kind, rows in (("one", [5]), ("many", [0, 19, 5]))]
 
 
 def record(name):

@@ -302,3 +302,19 @@ test("a stamp changes with an asset alone, with the manifest, and with any file 
   expect(new Set(stamps).size).toBe(1 + files.length);
   await rm(base, { recursive: true });
 });
+
+test("a directory with a model.onnx counts, and its stamp changes with any table beside it", async () => {
+  const base = await mkdtemp(path.join(tmpdir(), "winnow-onnx-"));
+  const files = ["model.onnx", "winnow.json", "items.npy", "ids.txt", "model.onnx.data"];
+  const stamps = [await fileStorage.stamp(base)];
+  for (const text of ["before", "after"]) {
+    for (const name of files) {
+      await writeFile(path.join(base, name), text);
+      stamps.push(await fileStorage.stamp(base));
+    }
+  }
+
+  expect(stamps[0]).toBeUndefined();
+  expect(new Set(stamps).size).toBe(1 + 2 * files.length);
+  await rm(base, { recursive: true });
+});

@@ -9,12 +9,15 @@ import {
   WinnowError,
   checksumShare,
   excerpt,
+  extendRegister,
   rowRangeOf,
+  shiftRegister,
 } from "@winnow/core";
 import type { Region } from "../../saved-model/bundle/region.ts";
 import { regionBytes } from "./region-bytes.ts";
 import type { IdReading } from "../../saved-model/partitions/id-reading.ts";
 import { constantShare } from "../../saved-model/partitions/row-reading.ts";
+import type { TextColumn } from "./parquet/parquet-array.ts";
 import type { StoredArray } from "./stored-array.ts";
 
 const NEWLINE = 0x0a;
@@ -145,6 +148,67 @@ function linesOf(bytes: Uint8Array): Line[] {
   }
   return lines;
 }
+
+/**
+ * Texts of a column as ids. Their checksum is that of a text file with one of them a line, each behind the
+ * other; where the texts of a partition lie in it is counted once, over the whole column.
+ */
+export class ColumnIds {
+  readonly #column: TextColumn;
+  readonly checksum: number;
+  /** Bytes of lines before each partition, and of all. */
+  readonly #starts: Float64Array;
+
+  constructor(column: TextColumn, partitions: Pick<CandidateTable, "rows" | "partitions">) {
+    this.#column = column;
+    this.#starts = new Float64Array(partitions.partitions + 1);
+    let register = -1;
+    let bytes = 0;
+    for (let partition = 0; partition < partitions.partitions; partition += 1) {
+      const { firstRow, endRow } = rowRangeOf(partition, partitions);
+      for (const text of column.texts(firstRow, endRow)) {
+        register = extendRegister(extendRegister(register, text), LINE_END);
+        bytes += text.length + 1;
+      }
+      this.#starts[partition + 1] = bytes;
+    }
+    this.checksum = ~register >>> 0;
+  }
+
+  /** Visits all texts. */
+  scan(visit: (row: number, id: Uint8Array) => void): void {
+    let row = 0;
+    for (const text of this.#column.texts(0, this.#column.rows)) {
+      visit(row, text);
+      row += 1;
+    }
+  }
+
+  /** Reads by partition. */
+  reading(table: CandidateTable): IdReading {
+    const starts = this.#starts;
+    const size = starts[table.partitions]!;
+    return {
+      bytesOf: (partition) => {
+        const { firstRow, endRow } = rowRangeOf(partition, table);
+        return starts[partition + 1]! - starts[partition]! + (endRow - firstRow + 1) * 4;
+      },
+      read: (partition) => {
+        const { firstRow, endRow } = rowRangeOf(partition, table);
+        const texts = [...this.#column.texts(firstRow, endRow)];
+        let register = 0;
+        for (const text of texts)
+          register = extendRegister(extendRegister(register, text), LINE_END);
+        const share = shiftRegister(register, size - starts[partition + 1]!);
+        const data = StringColumn.fromBytes(texts);
+        const ids: Tensor = { dtype: "string", shape: [data.length], data };
+        return { ids, share: (share ^ constantShare(partition, size)) >>> 0 };
+      },
+    };
+  }
+}
+
+const LINE_END = Uint8Array.of(NEWLINE);
 
 /** Reads texts of a fixed width by partition: numpy's `<U` and `|S`. */
 export function fixedTextReading(table: CandidateTable, array: StoredArray): IdReading {

@@ -323,7 +323,11 @@ describe("a file of items is refused", () => {
 
   test.each([
     ["that is not there", { file: "none.npy" }, /none\.npy: there is no such file/],
-    ["of another format", { file: "items.pt" }, /"items\.pt" is no \.npy or \.safetensors file/],
+    [
+      "of another format",
+      { file: "items.pt" },
+      /"items\.pt" is no \.npy, \.safetensors or \.parquet file/,
+    ],
     [
       "outside of the directory",
       { file: "../items.npy" },

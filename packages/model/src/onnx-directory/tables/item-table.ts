@@ -12,7 +12,9 @@ import type { StoredRegion } from "../../saved-model/partitions/stored-region.ts
 import type { StoredDtype } from "../../saved-model/bundle/data-type.ts";
 import type { Retrieval, TensorFile } from "../description/description.ts";
 import type { DirectoryFiles } from "../directory-files.ts";
-import { TextIds, arrayScan, expectDistinct, fixedTextReading } from "./item-ids.ts";
+import { parquetIds, parquetItems } from "./parquet/parquet-array.ts";
+import type { TextColumn } from "./parquet/parquet-array.ts";
+import { ColumnIds, TextIds, arrayScan, expectDistinct, fixedTextReading } from "./item-ids.ts";
 import { checksumOf } from "./region-bytes.ts";
 import { openArray } from "./stored-array.ts";
 import type { StoredArray } from "./stored-array.ts";
@@ -40,13 +42,15 @@ export function openItemTable(
   { items, ids, similarity }: Retrieval,
   { partitionBytes, checks }: TableOptions,
 ): ItemTable {
-  const array = openArray(files, items);
+  const array = isParquet(items)
+    ? parquetItems(files.open(items.file, items.where), items)
+    : openArray(files, items);
   const { rows, dim } = sizesOf(array, items);
   const region = storedRegion(array, items, checks);
   const partitions = partitionCountOf({ rows, dim }, partitionBytes);
   const name = `${items.file}:${array.tensor}`;
   const table = { kind: "candidate", name, rows, dim, partitions } as const;
-  const found = ids && itemIds(files, { ids, rows, items: items.file, checks });
+  const found = ids && itemIds(files, { ids, rows, partitions, items: items.file, checks });
   const sources = [region.source, ...(found === undefined ? [] : [found.source])];
   const spec: CandidateTable = { ...table, idDtype: found?.dtype, sources };
   const derivation = similarity === "cosine" ? UNIT_LENGTH : undefined;
@@ -88,6 +92,7 @@ function sizesOf(
 interface WantedIds {
   readonly ids: TensorFile;
   readonly rows: number;
+  readonly partitions: number;
   /** File of the items, for messages. */
   readonly items: string;
   readonly checks: RowChecks;
@@ -100,7 +105,27 @@ interface ItemIds {
 }
 
 function itemIds(files: DirectoryFiles, wanted: WantedIds): ItemIds {
-  return wanted.ids.file.endsWith(".txt") ? lineIds(files, wanted) : arrayIds(files, wanted);
+  const { ids } = wanted;
+  if (ids.file.endsWith(".txt")) return lineIds(files, wanted);
+  if (!isParquet(ids)) return arrayIds(openArray(files, ids), wanted);
+  const found = parquetIds(files.open(ids.file, ids.where), ids);
+  return "kind" in found ? columnIds(found, wanted) : arrayIds(found, wanted);
+}
+
+function isParquet({ file }: TensorFile): boolean {
+  return file.endsWith(".parquet");
+}
+
+/** Ids of a column of texts. It is read whole, because nothing else says how long they are. */
+function columnIds(column: TextColumn, wanted: WantedIds): ItemIds {
+  const { ids, rows, partitions } = wanted;
+  expectRows(column.rows, wanted);
+  const texts = new ColumnIds(column, { rows, partitions });
+  expectDistinct((visit) => texts.scan(visit), { rows, where: ids.where, name: column.name });
+  const { checksum } = texts;
+  if (ids.checksum !== undefined && ids.checksum !== checksum) throw otherChecksum(ids, checksum);
+  const source = { tensor: column.tensor, file: ids.file, checksum };
+  return { dtype: "string", source, reading: (table) => texts.reading(table) };
 }
 
 /** Ids of a text file. It is read whole, because nothing else says where a line begins. */
@@ -122,10 +147,9 @@ function lineIds(files: DirectoryFiles, wanted: WantedIds): ItemIds {
   return { dtype: "string", source, reading: (table) => lines.reading(table) };
 }
 
-function arrayIds(files: DirectoryFiles, wanted: WantedIds): ItemIds {
+function arrayIds(array: StoredArray, wanted: WantedIds): ItemIds {
   const { ids, rows, checks } = wanted;
   const { where } = ids;
-  const array = openArray(files, ids);
   const { type, shape, region } = array;
   if (isFloat(type) || shape.length !== 1) {
     const text = `${where}: ${region.name} is ${type} [${shape.join(",")}] where ids [items] belong`;

@@ -40,7 +40,7 @@ export function openArray(files: DirectoryFiles, wanted: TensorFile): StoredArra
     throw new WinnowError("INVALID_ARGUMENT", text);
   }
   if (wanted.file.endsWith(".safetensors")) return safetensorsArray(file, wanted);
-  const text = `${wanted.where}: "${excerpt(wanted.file)}" is no .npy or .safetensors file`;
+  const text = `${wanted.where}: "${excerpt(wanted.file)}" is no .npy, .safetensors or .parquet file`;
   throw new WinnowError("INVALID_ARGUMENT", text);
 }
 

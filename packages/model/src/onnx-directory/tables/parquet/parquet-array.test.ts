@@ -1,0 +1,197 @@
+// One table in the ways that Parquet writers store it, against what pyarrow reads; and files that are damaged.
+
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import * as zlib from "node:zlib";
+import { describe, expect, test } from "vitest";
+import { StringColumn, WinnowError, crc32c } from "@winnow/core";
+import { temporaryDirectory } from "../../../../../../test/temporary-directory.ts";
+import { openModelVersion } from "../../../model-directory.ts";
+import type { ModelVersion } from "../../../model-version.ts";
+import { FuzzSource } from "../../../saved-model/fixtures/model-fuzz.ts";
+import { identityModel, writeExport } from "../../fixtures/onnx-exports.ts";
+
+const DATA = path.resolve(import.meta.dirname, "../../../../../../test/data/parquet");
+const root = temporaryDirectory();
+const recorded = JSON.parse(readFileSync(path.join(DATA, "values.json"), "utf8")) as {
+  readonly id: readonly string[];
+  readonly number: readonly number[];
+  readonly small: readonly number[];
+  readonly embedding: readonly (readonly number[])[];
+};
+const contentOf = (name: string): Uint8Array => readFileSync(path.join(DATA, `${name}.parquet`));
+let versions = 0;
+
+interface Opening {
+  readonly ids?: object | undefined;
+  readonly items?: object | undefined;
+  readonly partitionBytes?: number;
+}
+
+const FILE = "items.parquet";
+
+function opened(
+  content: Uint8Array,
+  { ids, items, partitionBytes = 2 ** 20 }: Opening = {},
+): ModelVersion {
+  versions += 1;
+  const retrieval = {
+    items: { file: FILE, ...items },
+    k: 1,
+    ...(ids && { ids: { file: FILE, ...ids } }),
+  };
+  const files = { "model.onnx": identityModel(3), [FILE]: content, "winnow.json": { retrieval } };
+  return openModelVersion(writeExport(path.join(root, String(versions % 10)), files), {
+    partitionBytes,
+  });
+}
+
+/** All values and ids; the shares of all partitions must add up. */
+function read(version: ModelVersion): { values: number[]; ids: (string | bigint | number)[] } {
+  const [spec] = version.program.tables;
+  const sums = spec!.sources.map(() => 0);
+  const values: number[] = [];
+  const ids: (string | bigint | number)[] = [];
+  for (let partition = 0; partition < spec!.partitions; partition += 1) {
+    version.partitionBytes(0, partition);
+    const reader = version.openPartition(0, partition);
+    for (const chunk of reader.chunks()) values.push(...chunk);
+    const { data } = reader.ids ?? { data: [] };
+    ids.push(...(data instanceof StringColumn ? data.toText() : data));
+    for (const [source, share] of reader.checksumShares().entries()) sums[source]! ^= share;
+  }
+  version.close();
+  if (sums.some((sum, source) => sum >>> 0 !== spec!.sources[source]!.checksum)) {
+    throw new RangeError("the shares do not add up");
+  }
+  return { values, ids };
+}
+
+const WAYS = [
+  ..."plain snappy gzip brotli pages_v2 pages_v2_plain row_groups many_row_groups byte_stream_split".split(
+    " ",
+  ),
+  ..."format_1 no_statistics page_checksums page_index fixed_size_lists required".split(" "),
+  ...("zstdDecompressSync" in zlib ? ["zstd"] : []),
+];
+
+describe.each(WAYS)("a table stored as %s", (name) => {
+  test.each([
+    ["id", recorded.id],
+    ["number", recorded.number.map(BigInt)],
+    ["small", recorded.small],
+  ])("gives what pyarrow reads, with %s for ids, in any number of partitions", (tensor, ids) => {
+    const checksums = new Set<unknown>();
+    for (const partitionBytes of [2 ** 20, 200]) {
+      const version = opened(contentOf(name), { ids: { tensor }, partitionBytes });
+      const { sources, partitions } = version.program.tables[0]!;
+      checksums.add(JSON.stringify(sources.map(({ checksum }) => checksum)));
+      const found = read(version);
+
+      expect(found.values).toEqual(recorded.embedding.flat());
+      expect(found.ids).toEqual(ids);
+      expect(partitions).toBe(partitionBytes === 200 ? 16 : 1);
+    }
+
+    expect(checksums.size).toBe(1);
+  });
+});
+
+test("a checksum is that of the values, as numpy and a text file have them", () => {
+  const values = Float32Array.from(recorded.embedding.flat());
+  const version = opened(contentOf("row_groups"), { ids: { tensor: "id" } });
+  const [rows, ids] = version.program.tables[0]!.sources;
+  version.close();
+
+  expect(rows!.checksum).toBe(crc32c(new Uint8Array(values.buffer)));
+  expect(ids!.checksum).toBe(crc32c(Buffer.from(recorded.id.map((id) => `${id}\n`).join(""))));
+});
+
+test("where the checksum is told, a partition reads the pages of its rows alone", () => {
+  const checksum = crc32c(new Uint8Array(Float32Array.from(recorded.embedding.flat()).buffer));
+  const content = contentOf("many_row_groups");
+  const version = opened(content, {
+    items: { crc32c: checksum.toString(16).padStart(8, "0") },
+    partitionBytes: 200,
+  });
+  const before = version.bytesRead;
+  for (const _ of version.openPartition(0, 3).chunks());
+
+  expect(version.bytesRead - before).toBeLessThan(content.length / 2);
+  version.close();
+});
+
+describe("is refused", () => {
+  test.each([
+    ["null_row", {}, /column "embedding" have 2\.75 values; every row needs as many/],
+    [
+      "null_value",
+      {},
+      /column "embedding": row 4 has a value that is missing; every row needs as many/,
+    ],
+    ["other_lengths", {}, /column "embedding": row \d or one before it has not 3 values/],
+    ["short_row", {}, /rows of column "embedding" have 2\.875 values; every row needs as many/],
+    [
+      "doubles",
+      { tensor: "embedding" },
+      /column "embedding" of items\.parquet is list of DOUBLE; write the items as lists of float32/,
+    ],
+    ["doubles", {}, /has the columns "id", "embedding"; name one of them as "tensor"/],
+    [
+      "plain",
+      { tensor: "vector" },
+      /has not one column "vector", but "id", "number", "small", "embedding"/,
+    ],
+    ["plain", { tensor: "id" }, /column "id" of items\.parquet is BYTE_ARRAY/],
+    ["lz4", {}, /column "embedding" is compressed with codec 7; write it with snappy, gzip/],
+  ])("%s with %o", (name, items, message) => {
+    expect(() => read(opened(contentOf(name), { items }))).toThrow(message);
+  });
+
+  test.each([
+    ["delta", { tensor: "id" }, /column "id" has encoding 7; write it plain or with a dictionary/],
+    [
+      "plain",
+      { tensor: "embedding" },
+      /column "embedding" of items\.parquet is FLOAT; write ids as texts/,
+    ],
+    ["plain", {}, /name one of them as "tensor"/],
+    [
+      "plain",
+      { tensor: "id", crc32c: "00000000" },
+      /has the CRC-32C [0-9a-f]{8}, not the one that crc32c tells/,
+    ],
+  ])("%s with ids %o", (name, ids, message) => {
+    expect(() => read(opened(contentOf(name), { ids }))).toThrow(message);
+  });
+
+  test("a file that is cut anywhere, or is none", () => {
+    const content = contentOf("snappy");
+    for (let length = 0; length < content.length; length += 13) {
+      expect(() => opened(content.slice(0, length))).toThrow(/items\.parquet: .*truncated/);
+    }
+  });
+});
+
+test("damaged bytes end in values or an error of Winnow's, without memory that they claim", () => {
+  const inputs = Number(process.env["FUZZ_INPUTS"] ?? 2000);
+  let refused = 0;
+  for (let input = 0; input < inputs; input += 1) {
+    const source = new FuzzSource(Number(process.env["FUZZ_SEED"] ?? 1), input);
+    const content = Uint8Array.from(contentOf(source.pick(WAYS)));
+    for (let count = 1 + source.below(3); count > 0; count -= 1) {
+      const at = source.chance(0.5)
+        ? content.length - 1 - source.below(900)
+        : source.below(content.length);
+      content[Math.max(0, at)] = source.below(256);
+    }
+    try {
+      read(opened(content, { ids: { tensor: source.pick(["id", "number", "small"]) } }));
+    } catch (error) {
+      if (!(error instanceof WinnowError)) throw new Error(`input ${input}`, { cause: error });
+      refused += 1;
+    }
+  }
+
+  expect(refused).toBeGreaterThan(inputs / 10);
+}, 600_000);

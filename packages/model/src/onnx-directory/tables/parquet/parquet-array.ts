@@ -1,0 +1,133 @@
+// A column of a Parquet file as an array: numbers as a region of the bytes that the same array has in a `.npy`,
+// so that everything that reads regions reads Parquet too; texts as a scan. Checksums are those of the values,
+// whatever pages and compression they are written in.
+
+import { WinnowError, elementCount, excerpt } from "@winnow/core";
+import type { Region, RegionFile } from "../../../saved-model/bundle/region.ts";
+import type { TensorFile } from "../../description/description.ts";
+import type { StoredArray } from "../stored-array.ts";
+import { ColumnValues, VALUE_BYTES } from "./column-values.ts";
+import { damaged, readFooter } from "./parquet-file.ts";
+import type { ParquetColumn } from "./parquet-file.ts";
+
+/** Texts by the numbers of their rows. */
+export interface TextColumn {
+  readonly kind: "texts";
+  /** File and column, for messages. */
+  readonly name: string;
+  readonly tensor: string;
+  readonly rows: number;
+  texts(firstRow: number, endRow: number): Generator<Uint8Array>;
+}
+
+const ARRAY_TYPES: Readonly<Record<string, StoredArray["type"] | undefined>> = {
+  FLOAT: "float32",
+  INT32: "int32",
+  INT64: "int64",
+};
+
+/** The column of embeddings: of lists of floats. @throws WinnowError naming file and remedy */
+export function parquetItems(file: RegionFile, wanted: TensorFile): StoredArray {
+  const column = chosen(
+    file,
+    wanted,
+    (each) => each.type === "FLOAT" && each.repetitionLevel === 1,
+  );
+  if (column.type === "FLOAT" && column.repetitionLevel === 1) return arrayOf(file, column);
+  const lists = "list of ".repeat(column.repetitionLevel);
+  const text = `${wanted.where}: column "${excerpt(column.name)}" of ${file.name} is ${lists}${column.type}`;
+  throw new WinnowError("INVALID_ARGUMENT", `${text}; write the items as lists of float32`);
+}
+
+/** The column of ids: integers or texts. @throws WinnowError naming file and remedy */
+export function parquetIds(file: RegionFile, wanted: TensorFile): StoredArray | TextColumn {
+  const column = chosen(file, wanted, isId);
+  if (!isId(column)) {
+    const text = `${wanted.where}: column "${excerpt(column.name)}" of ${file.name} is ${column.type}`;
+    throw new WinnowError("INVALID_ARGUMENT", `${text}; write ids as texts, int64 or int32`);
+  }
+  if (column.type !== "BYTE_ARRAY") return arrayOf(file, column);
+  const values = new ColumnValues(file, column, 1);
+  const rows = column.chunks.reduce((sum, chunk) => sum + chunk.rows, 0);
+  return {
+    kind: "texts",
+    name: `${file.name}, column "${excerpt(column.name)}"`,
+    tensor: column.name,
+    rows,
+    texts: (firstRow, endRow) => values.texts(firstRow, endRow),
+  };
+}
+
+function isId({ type, repetitionLevel }: ParquetColumn): boolean {
+  return repetitionLevel === 0 && (type === "BYTE_ARRAY" || type === "INT64" || type === "INT32");
+}
+
+/** The column that the description names, or the only one that can be meant. */
+function chosen(
+  file: RegionFile,
+  { tensor, where }: TensorFile,
+  canBeMeant: (column: ParquetColumn) => boolean,
+): ParquetColumn {
+  const columns = readFooter(file);
+  const names = columns.map(({ name }) => `"${excerpt(name)}"`);
+  const found = columns.filter((column) =>
+    tensor === undefined ? canBeMeant(column) : column.name === tensor,
+  );
+  if (found.length === 1) return found[0]!;
+  const listed = names.slice(0, 20).join(", ");
+  const text =
+    tensor === undefined
+      ? `${where}: ${file.name} has the columns ${listed}; name one of them as "tensor"`
+      : `${where}: ${file.name} has not one column "${excerpt(tensor)}", but ${listed}`;
+  throw new WinnowError(tensor === undefined ? "INVALID_ARGUMENT" : "NOT_FOUND", text);
+}
+
+function arrayOf(file: RegionFile, column: ParquetColumn): StoredArray {
+  const { name: tensor, chunks } = column;
+  const type = ARRAY_TYPES[column.type];
+  const elementBytes = VALUE_BYTES[column.type];
+  if (type === undefined || elementBytes === undefined) throw new RangeError(column.type);
+  const rows = chunks.reduce((sum, chunk) => sum + chunk.rows, 0);
+  const width = widthOf(file, column);
+  const shape = column.repetitionLevel === 0 ? [rows] : [rows, width];
+  const size = elementCount(shape) * elementBytes;
+  const name = `${file.name}, column "${excerpt(tensor)}"`;
+  const values = new ColumnValues(file, column, width);
+  const region: Region = {
+    size,
+    name,
+    file: file.name,
+    fileBytes: file.size,
+    read(offset, target) {
+      const end = offset + target.length;
+      if (offset < 0 || end > size) {
+        throw new WinnowError(
+          "DATA_LOSS",
+          `Cannot read ${name}: byte ${offset} lies outside of it`,
+        );
+      }
+      const first = Math.floor(offset / elementBytes);
+      let at = first * elementBytes;
+      for (const piece of values.bytes(first, Math.ceil(end / elementBytes))) {
+        const from = Math.max(0, offset - at);
+        const part = piece.subarray(from, Math.min(piece.length, end - at));
+        target.set(part, at + from - offset);
+        at += piece.length;
+      }
+    },
+  };
+  return { type, elementBytes, shape, region, tensor };
+}
+
+/** Values in each row: those of a chunk over its rows, the same in all chunks. */
+function widthOf(file: RegionFile, { name, chunks, repetitionLevel }: ParquetColumn): number {
+  const filled = chunks.filter(({ rows, values }) => rows > 0 || values > 0);
+  const widths = new Set(filled.map(({ rows, values }) => values / rows));
+  const [width = 1] = widths;
+  const isOne = repetitionLevel > 0 || width === 1;
+  if (widths.size <= 1 && Number.isSafeInteger(width) && width > 0 && isOne) return width;
+  if (repetitionLevel === 0)
+    throw damaged(file, `column "${excerpt(name)}" has more values than rows`);
+  const text = `Cannot read ${file.name}: rows of column "${excerpt(name)}" have ${[...widths].slice(0, 3).join(", ")} values`;
+  throw new WinnowError("INVALID_ARGUMENT", `${text}; every row needs as many`);
+}

@@ -1,0 +1,148 @@
+// The footer of a Parquet file (apache/parquet-format, parquet.thrift): its columns, and where the chunk of
+// each row group lies.
+//
+//   PAR1 │ row group: chunk of column 0, chunk of column 1, … │ row group … │ footer │ its length │ PAR1
+
+import { WinnowError, excerpt } from "@winnow/core";
+import type { RegionFile } from "../../../saved-model/bundle/region.ts";
+import { ThriftCut, readStruct } from "./thrift.ts";
+import type { ThriftStruct, ThriftValue } from "./thrift.ts";
+
+const MAGIC = 0x31524150;
+const FOOTER_BYTES_MAX = 2 ** 27;
+const COLUMNS_MAX = 10_000;
+const REPEATED = 2;
+const REQUIRED = 0;
+
+/** Physical types by their numbers. */
+const PHYSICAL_TYPES: readonly string[] =
+  "BOOLEAN INT32 INT64 INT96 FLOAT DOUBLE BYTE_ARRAY FIXED_LEN_BYTE_ARRAY".split(" ");
+
+/** The part of a column in one row group. */
+export interface ColumnChunk {
+  readonly offset: number;
+  readonly bytes: number;
+  /** Number of the codec. */
+  readonly codec: number;
+  /** Values of all rows, nulls included. */
+  readonly values: number;
+  readonly rows: number;
+}
+
+/** A column of values. */
+export interface ParquetColumn {
+  /** Of the field of the table that it belongs to. */
+  readonly name: string;
+  /** Its physical type: `FLOAT`. */
+  readonly type: string;
+  /** Levels of a value that is there, and of lists in each other. */
+  readonly definitionLevel: number;
+  readonly repetitionLevel: number;
+  readonly chunks: readonly ColumnChunk[];
+}
+
+/** Reads a footer. @throws WinnowError DATA_LOSS, UNIMPLEMENTED */
+export function readFooter(file: RegionFile): readonly ParquetColumn[] {
+  const tail = new Uint8Array(8);
+  if (file.size < 12) throw damaged(file, "it is no Parquet file; it may be truncated");
+  file.read(file.size - 8, tail);
+  const view = new DataView(tail.buffer);
+  if (view.getUint32(4, true) !== MAGIC) {
+    throw damaged(file, "it does not end as a Parquet file does; it may be truncated");
+  }
+  const length = view.getUint32(0, true);
+  if (length > FOOTER_BYTES_MAX || length > file.size - 12) {
+    throw damaged(file, `a footer of ${length} bytes; it may be truncated`);
+  }
+  const footer = new Uint8Array(length);
+  file.read(file.size - 8 - length, footer);
+  try {
+    const { fields } = readStruct(footer, file.name);
+    return columnsOf(file, fields);
+  } catch (error) {
+    if (error instanceof ThriftCut) throw damaged(file, "its footer ends early");
+    throw error;
+  }
+}
+
+interface Leaf {
+  readonly name: string;
+  readonly type: string;
+  readonly definitionLevel: number;
+  readonly repetitionLevel: number;
+}
+
+function columnsOf(file: RegionFile, footer: ThriftStruct): readonly ParquetColumn[] {
+  const leaves = leavesOf(file, structsOf(footer.get(2)));
+  const groups = structsOf(footer.get(4));
+  const rows = groups.reduce((sum, group) => sum + numberOf(group.get(3)), 0);
+  if (rows !== numberOf(footer.get(3))) throw damaged(file, "row groups of other rows than it has");
+  return leaves.map(({ name, type, definitionLevel, repetitionLevel }, at) => {
+    const chunks = groups.map((group) => chunkOf(file, group, at));
+    return { name, type, definitionLevel, repetitionLevel, chunks };
+  });
+}
+
+/** The columns of values, in the order of the schema, which is the order of chunks in a row group. */
+function leavesOf(file: RegionFile, schema: readonly ThriftStruct[]): Leaf[] {
+  const leaves: Leaf[] = [];
+  let next = 1;
+  const walk = (count: number, above: Omit<Leaf, "type">, depth: number): void => {
+    for (let child = 0; child < count; child += 1, depth > 32 && fail()) {
+      const element = schema[next++] ?? fail();
+      const repetition = numberOf(element.get(3) ?? REQUIRED);
+      const below = {
+        name: above.name === "" ? textOf(element.get(4)) : above.name,
+        definitionLevel: above.definitionLevel + Number(repetition !== REQUIRED),
+        repetitionLevel: above.repetitionLevel + Number(repetition === REPEATED),
+      };
+      const children = numberOf(element.get(5) ?? 0);
+      if (children > 0) walk(children, below, depth + 1);
+      else leaves.push({ ...below, type: PHYSICAL_TYPES[numberOf(element.get(1))] ?? fail() });
+      if (leaves.length > COLUMNS_MAX) fail();
+    }
+  };
+  const fail = (): never => {
+    throw damaged(file, "its schema");
+  };
+  const root = { name: "", definitionLevel: 0, repetitionLevel: 0 };
+  walk(numberOf(schema[0]?.get(5) ?? 0), root, 1);
+  return leaves;
+}
+
+function chunkOf(file: RegionFile, group: ThriftStruct, at: number): ColumnChunk {
+  const chunk = structsOf(group.get(1))[at];
+  const facts = chunk?.get(3);
+  if (!(facts instanceof Map))
+    throw damaged(file, "its footer lacks a column; it may be encrypted");
+  if (chunk?.has(1) === true) throw damaged(file, "its columns lie in other files");
+  const [codec, values, bytes, dataAt, dictionaryAt] = [4, 5, 7, 9, 11].map((field) =>
+    numberOf(facts.get(field)),
+  ) as [number, number, number, number, number];
+  // Some writers tell of a dictionary page at 0 where there is none.
+  const offset = dictionaryAt > 0 ? Math.min(dataAt, dictionaryAt) : dataAt;
+  const rows = numberOf(group.get(3));
+  const isInside = offset >= 4 && bytes >= 0 && offset + bytes <= file.size;
+  if (isInside && values >= 0 && rows >= 0) return { offset, bytes, codec, values, rows };
+  const text = `a column chunk at byte ${offset} of ${bytes} bytes; it may be truncated`;
+  throw damaged(file, text);
+}
+
+function structsOf(value: ThriftValue | undefined): readonly ThriftStruct[] {
+  const items = Array.isArray(value) ? (value as readonly ThriftValue[]) : [];
+  return items.filter((item): item is ThriftStruct => item instanceof Map);
+}
+
+/** A number of the footer; NaN for what is none, which no comparison accepts. */
+export function numberOf(value: ThriftValue | undefined): number {
+  return typeof value === "number" && Number.isSafeInteger(value) ? value : NaN;
+}
+
+function textOf(value: ThriftValue | undefined): string {
+  return value instanceof Uint8Array ? new TextDecoder().decode(value) : "";
+}
+
+/** The error for a file that is not what it claims. */
+export function damaged({ name }: RegionFile, what: string): WinnowError {
+  return new WinnowError("DATA_LOSS", `Cannot read ${excerpt(name)}: ${what}`);
+}
