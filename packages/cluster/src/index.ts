@@ -14,6 +14,10 @@ export type { GrpcDoorParts, GrpcDoorSettings, PlaceLimits } from "./grpc-door/g
 export { readContact } from "./announcement/contact.ts";
 export type { Contact, WrittenContact } from "./announcement/contact.ts";
 export type { MembershipStore, MembershipView, SilentMember } from "./membership/membership.ts";
+export { createKey, readKeys } from "./keys/api-keys.ts";
+export type { ApiKeys, KeyRole, NewKey } from "./keys/api-keys.ts";
+export { KeyGuard, TooManyRequests } from "./keys/key-guard.ts";
+export type { Admitted, KeyObserver, KeyOutcome } from "./keys/key-guard.ts";
 export { loadRedis } from "./membership/redis-connection.ts";
 export type { OpenRedis, RedisAccess } from "./membership/redis-connection.ts";
 export { RedisMembership } from "./membership/redis-membership.ts";

@@ -32,13 +32,20 @@ export function withAccessLog(
   };
 }
 
+/** A name without what a client may have put there that is not for logs: a query string, a key. */
+function withoutQuery(model: string): string {
+  const [name = ""] = model.split("?", 1);
+  return name.replaceAll(/winnow_[a-z0-9-]+_[\w-]{43}/g, "winnow_…");
+}
+
 function fieldsOf(request: AnsweredRequest): Record<string, unknown> {
-  const { requestId, api, model, version, status, code, instances, coverage } = request;
+  const { requestId, api, model, version, key, status, code, instances, coverage } = request;
   return {
     requestId,
     api,
-    ...(model !== undefined && { model: excerpt(model) }),
+    ...(model !== undefined && { model: excerpt(withoutQuery(model)) }),
     ...(version !== undefined && { version }),
+    ...(key !== undefined && { key }),
     status,
     ...(code !== "OK" && { code }),
     ...(instances > 0 && { instances }),

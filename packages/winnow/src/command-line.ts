@@ -9,7 +9,9 @@ import {
   REST_PORT,
   WORKER_PORT,
   accessLogOption,
+  apiKeysOption,
   acceleratorOption,
+  addClientOptions,
   addMembershipOptions,
   addRedisOptions,
   addModelOptions,
@@ -22,6 +24,7 @@ import {
   modelReplicationOption,
   partitionBytesOption,
   replicationOption,
+  requireSecurityOption,
   wholeNumber,
 } from "./command-options.ts";
 import {
@@ -60,6 +63,7 @@ export function createCommandLine(version: string): Command {
     predictCommand(),
     demoCommand(),
     orderCommand(),
+    keysCommand(),
     doctorCommand(),
   ]) {
     root.addCommand(command.exitOverride());
@@ -91,6 +95,8 @@ function up(): Command {
   addRedisOptions(command, "membership through Redis");
   addRequestOptions(addLoadOptions(addModelConfigOptions(addModelOptions(command))));
   addTlsOptions(command, "REST");
+  command.addOption(apiKeysOption("REST answers nobody else, but for probes"));
+  addClientOptions(command);
   return command.action(async (options: UpOptions) => {
     const { runUp } = await import("./commands/up.ts");
     await runUp(options, winnowScript);
@@ -143,6 +149,8 @@ function router(): Command {
     .addOption(logFormatOption())
     .addOption(accessLogOption());
   addRequestOptions(addModelConfigOptions(addTlsOptions(command, "REST and gRPC")));
+  command.addOption(apiKeysOption("REST and gRPC answer nobody else, but for probes"));
+  command.addOption(requireSecurityOption());
   return addMembershipOptions(command).action(async (options: RouterRoleOptions) => {
     const { runRouter } = await import("./commands/router.ts");
     await runRouter(options, command.getOptionValueSource("port") === "cli");
@@ -191,6 +199,8 @@ function worker(): Command {
     .addOption(logLevelOption())
     .addOption(logFormatOption());
   addLoadOptions(addModelConfigOptions(addModelOptions(command)));
+  command.addOption(apiKeysOption("metrics are shown to nobody else"));
+  command.addOption(requireSecurityOption());
   return addMembershipOptions(command).action(async (options: WorkerRoleOptions) => {
     const { runWorker } = await import("./commands/worker.ts");
     await runWorker(options, command.getOptionValueSource("metricsPort") !== "default");
@@ -238,6 +248,7 @@ function inspectCommand(): Command {
 interface PredictOptions {
   readonly url: string;
   readonly ca?: string;
+  readonly keyFile?: string;
   readonly modelVersion?: number;
   readonly signature?: string;
   readonly k?: number;
@@ -247,14 +258,13 @@ interface PredictOptions {
 }
 
 function predictCommand(): Command {
-  return new Command("predict")
+  return addClientOptions(new Command("predict"))
     .description("ask a running router")
     .argument("<model>", "model name")
     .argument("<instances>", `JSON, such as '["42"]'`)
     .addOption(
       option("--url <url>", "the router", "WINNOW_URL").default(`http://127.0.0.1:${REST_PORT}`),
     )
-    .addOption(option("--ca <file>", "authorities in PEM of the router's certificate", "WINNOW_CA"))
     .option(
       "--model-version <n>",
       "this version, not the default",
@@ -284,6 +294,35 @@ function orderCommand(): Command {
     const { runOrder } = await import("./commands/order.ts");
     process.stdout.write(`${await runOrder(options)}\n`);
   });
+}
+
+interface KeyOptions {
+  readonly id: string;
+  readonly roles: string;
+  readonly rate?: number;
+  readonly concurrency?: number;
+  readonly json?: true;
+}
+
+function keysCommand(): Command {
+  const create = new Command("create")
+    .description("make a key for a client, and print it with the line that lets it in")
+    .requiredOption("--id <name>", "who it is for: letters a-z, digits and -")
+    .option("--roles <list>", "what it may do: predict, status, administer", "predict")
+    .option("--rate <n>", "requests a second", wholeNumber(1, 9_999_999))
+    .option("--concurrency <n>", "requests worked on at the same time", wholeNumber(1, 9_999_999))
+    .option("--json", "machine-readable")
+    .exitOverride()
+    .action(async ({ json, roles, ...wanted }: KeyOptions) => {
+      const { createKey } = await import("@winnow/cluster");
+      const made = createKey({ ...wanted, roles: roles.split(",") });
+      process.stdout.write(
+        json === true
+          ? `${JSON.stringify(made)}\n`
+          : `${made.key}\n\nHand that to the client; it is not kept. Add this to the file of --api-keys:\n\n${made.line}\n`,
+      );
+    });
+  return new Command("keys").description("make keys for a router's clients").addCommand(create);
 }
 
 interface DemoOptions {

@@ -98,6 +98,38 @@ export function addTlsOptions(command: Command, ports: string): Command {
     );
 }
 
+/** The keys of those who are answered. */
+export const apiKeysOption = (answered: string): Option =>
+  option(
+    "--api-keys <file>",
+    `file of keys, as winnow keys create writes its lines: ${answered}; read again when it changes`,
+    "WINNOW_API_KEYS",
+  );
+
+/** Refuses to leave anything open. */
+export const requireSecurityOption = (): Option =>
+  option(
+    "--require-security [yes]",
+    "do not start on an address beyond loopback unless connections are encrypted and clients known",
+    "WINNOW_REQUIRE_SECURITY",
+  )
+    .preset("true")
+    .argParser(booleanValue)
+    .default(false);
+
+/** Adds how a command that asks a router is believed, and whom it believes. */
+export function addClientOptions(command: Command): Command {
+  return command
+    .addOption(option("--ca <file>", "authorities in PEM of the router's certificate", "WINNOW_CA"))
+    .addOption(
+      option(
+        "--key-file <file>",
+        "file with this command's key, or WINNOW_API_KEY, where a router asks for one",
+        "WINNOW_API_KEY_FILE",
+      ),
+    );
+}
+
 /** Adds the flags of what members show each other. */
 function addClusterTlsOptions(command: Command): Command {
   return command

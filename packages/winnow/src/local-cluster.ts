@@ -15,6 +15,8 @@ export interface LocalClusterShape {
   readonly redis: string | undefined;
   /** Whether the router speaks HTTPS. */
   readonly isSecure: boolean;
+  /** A file with the key that the router wants to see. */
+  readonly keyFile: string | undefined;
   /** Flags of the router beyond where it listens and how it finds workers. */
   readonly routerArgs: readonly string[];
   /** Flags of every worker beyond these. */
@@ -55,7 +57,7 @@ export async function startLocalCluster(
   }
   const isWildcard = shape.host === "0.0.0.0" || shape.host === "::";
   return {
-    client: new RestClient({ isOwnProcess: true }),
+    client: new RestClient({ isOwnProcess: true, keyFile: shape.keyFile }),
     url: `${shape.isSecure ? "https" : "http"}://${isWildcard ? "127.0.0.1" : shape.host}:${shape.port}`,
     workerAddresses: ports.map((port) => `127.0.0.1:${port}`),
     workerMetricsUrls: metricsPorts.map((port) => `http://127.0.0.1:${port}/metrics`),

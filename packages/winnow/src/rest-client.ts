@@ -6,11 +6,14 @@ import { readFileSync } from "node:fs";
 import { request as plainRequest } from "node:http";
 import { request as secureRequest } from "node:https";
 import { WinnowError } from "@winnow/core";
+import { processVariables } from "./process-settings.ts";
 
 /** Whom a router is believed by. */
 export interface RestTrust {
   /** A file of authorities in PEM. Default: those of Node. */
   readonly ca?: string | undefined;
+  /** A file with the key to present. Default: that of `WINNOW_API_KEY`, or none. */
+  readonly keyFile?: string | undefined;
   /** `winnow up` asks the router that it started itself, on this machine. Default false. */
   readonly isOwnProcess?: boolean;
 }
@@ -34,9 +37,18 @@ const ANSWER_BYTES_MAX = 512 * 1024 * 1024;
 export class RestClient {
   readonly #ca: string | undefined;
   readonly #isOwnProcess: boolean;
+  readonly #headers: Readonly<Record<string, string>>;
 
-  /** @throws WinnowError NOT_FOUND for a file that cannot be read */
-  constructor({ ca, isOwnProcess = false }: RestTrust = {}) {
+  /** @throws WinnowError NOT_FOUND for a file that cannot be read, INVALID_ARGUMENT for one without a key */
+  constructor({ ca, keyFile, isOwnProcess = false }: RestTrust = {}) {
+    const isFile = keyFile !== undefined && keyFile !== "";
+    const key = isFile ? textOf(keyFile).trim() : (processVariables["WINNOW_API_KEY"] ?? "");
+    // Anything else could not be a header.
+    if (!/^[\x21-\x7e]{0,1024}$/.test(key)) {
+      const text = `${isFile ? keyFile : "WINNOW_API_KEY"} holds no key: one word, as winnow keys create prints it`;
+      throw new WinnowError("INVALID_ARGUMENT", text);
+    }
+    this.#headers = key === "" ? {} : { authorization: `Bearer ${key}` };
     this.#ca = ca === undefined || ca === "" ? undefined : textOf(ca);
     this.#isOwnProcess = isOwnProcess;
   }
@@ -46,7 +58,8 @@ export class RestClient {
     const isSecure = url.startsWith("https:");
     const begin = isSecure ? secureRequest : plainRequest;
     const secure = { ca: this.#ca, rejectUnauthorized: !this.#isOwnProcess };
-    const options = { method: body === undefined ? "GET" : "POST", signal };
+    const method = body === undefined ? "GET" : "POST";
+    const options = { method, signal, headers: this.#headers };
     return new Promise((resolve, reject) => {
       const sent = begin(url, { ...options, ...(isSecure && secure) }, (response) => {
         const chunks: Buffer[] = [];

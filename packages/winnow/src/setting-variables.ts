@@ -13,6 +13,7 @@ const WITHOUT_FLAG = [
   "WINNOW_GPU_ADAPTER",
   "WINNOW_GPU_ALLOW_SOFTWARE",
   "WINNOW_REDIS_PASSWORD",
+  "WINNOW_API_KEY",
 ];
 
 /** Variables of the benchmarks, which start such processes. */

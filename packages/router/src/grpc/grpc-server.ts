@@ -13,6 +13,7 @@ import { WinnowError, sleep } from "@winnow/core";
 import type { HeldMemory } from "@winnow/core";
 import type { Predictor } from "../predictor.ts";
 import { CallGate } from "./call-gate.ts";
+import { keyInterceptor } from "./key-interceptor.ts";
 import { resolveGrpcOptions } from "./grpc-settings.ts";
 import type { GrpcOptions, GrpcSettings } from "./grpc-settings.ts";
 import { MODEL_SERVICE, PREDICTION_SERVICE, serviceOf } from "./serving-definition.ts";
@@ -79,7 +80,11 @@ class ServingServer implements GrpcServer {
       "grpc.keepalive_timeout_ms": settings.keepaliveTimeoutMs,
       // Channelz stays on: without it, grpc-js 1.14 loses track of connections, and forceShutdown()
       // cuts none.
-      interceptors: [this.#door.interceptor, this.#gate.interceptor],
+      interceptors: [
+        this.#door.interceptor,
+        this.#gate.interceptor,
+        ...(environment.keys === undefined ? [] : [keyInterceptor(environment.keys)]),
+      ],
     });
     this.#door.guard(this.#server);
     const handlers = new ServingHandlers(predictor, settings, environment);

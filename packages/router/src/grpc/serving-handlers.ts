@@ -1,7 +1,7 @@
 // From a call of grpc-js to its answer: its context, the method's own work, status. Nothing in
 // here knows servers or sockets.
 
-import type { TlsSource } from "@winnow/cluster";
+import type { KeyGuard, TlsSource } from "@winnow/cluster";
 import { WinnowError } from "@winnow/core";
 import type { Environment } from "@winnow/core";
 import type { Predictor } from "../predictor.ts";
@@ -25,6 +25,8 @@ export interface GrpcEnvironment extends Environment {
   readonly reload?: ReloadModels | undefined;
   /** TLS with these certificates, and with clients' where it names authorities. Default: none. */
   readonly tls?: TlsSource | undefined;
+  /** Answers those alone who present a key, and everybody's health checks. Default: everybody. */
+  readonly keys?: KeyGuard | undefined;
 }
 
 /** A call of grpc-js with its request as bytes. */

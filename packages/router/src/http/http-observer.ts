@@ -15,6 +15,8 @@ export interface AnsweredRequest {
   readonly model: string | undefined;
   /** The version that answered, as its header says; `undefined` where none did. */
   readonly version: string | undefined;
+  /** The id of the key that let it in. */
+  readonly key?: string | undefined;
   readonly status: number;
   /** Canonical gRPC code name; `OK` for 200. */
   readonly code: string;

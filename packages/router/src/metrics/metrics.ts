@@ -11,7 +11,7 @@ import {
   collectDefaultMetrics,
   exponentialBuckets,
 } from "prom-client";
-import type { RefusalCounts, TlsStatus } from "@winnow/cluster";
+import type { KeyObserver, RefusalCounts, TlsStatus } from "@winnow/cluster";
 import type { HeldMemory } from "@winnow/core";
 import type { GrpcObserver } from "../grpc/grpc-observer.ts";
 import type { HttpObserver, MetricsPage } from "../http/http-observer.ts";
@@ -27,6 +27,8 @@ export interface Metrics extends MetricsPage {
   readonly http: HttpObserver;
   readonly grpc: GrpcObserver;
   readonly router: RouterObserver;
+  /** Hears of requests that present a key, or should. */
+  readonly keys: KeyObserver;
   /** From now on the page tells of this router too. */
   watch(router: WatchedRouter): void;
   /** From now on the page tells what this door holds for its clients. */
@@ -80,6 +82,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       gaveUp: (what, reason) => givenUp.inc({ door: "grpc", reason: `${what}_${reason}` }),
     },
     router: routerObserver(registry),
+    keys: keyObserver(registry),
     watch: (router) => {
       watched = router;
     },
@@ -250,6 +253,16 @@ function addDoorGauges(
     { name: "winnow_held_bytes_max", help: "Bytes that may be held for clients" },
     ({ bytesMax }) => bytesMax,
   );
+}
+
+function keyObserver(registry: Registry): KeyObserver {
+  const requests = new Counter({
+    name: "winnow_key_requests_total",
+    help: "Requests by their key, and whether they were let in",
+    labelNames: ["key", "outcome"],
+    registers: [registry],
+  });
+  return (key, outcome) => requests.inc({ key, outcome });
 }
 
 function givenUpCounter(registry: Registry): Counter {

@@ -18,6 +18,8 @@ import {
 } from "../model-config/config-flags.ts";
 import type { ModelConfig } from "../model-config/model-config.ts";
 import { ModelReload } from "../model-config/model-reload.ts";
+import { openApiKeys } from "../api-keys.ts";
+import { checkProtection } from "../exposure.ts";
 import { endOnSignals, reportListening } from "../process-life.ts";
 import { type AccessLogged, withAccessLog } from "../access-log.ts";
 import { type LogFormat, type LogLevel, processLog } from "../process-log.ts";
@@ -40,6 +42,8 @@ export interface RouterRoleOptions
   readonly logLevel: LogLevel;
   readonly logFormat?: LogFormat;
   readonly accessLog: AccessLogged;
+  readonly apiKeys?: string;
+  readonly requireSecurity: boolean;
 }
 
 /**
@@ -78,12 +82,25 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   const certificates = new ProcessTls(environment);
   const tls = await certificates.openPublic(options);
   const cluster = await openCluster(options, environment, { certificates });
+  checkProtection(
+    {
+      host: options.host,
+      role: "router",
+      hasTls: tls !== undefined,
+      knowsClients: isGiven(options.apiKeys) || tls?.material.ca !== undefined,
+      hasClusterTls: cluster.tls !== undefined,
+      redis: options.redis,
+    },
+    options.requireSecurity,
+    log,
+  );
   const denseEngine = createDenseEngine({});
   const metrics = createMetrics({
     version: winnowVersion,
     refusals: cluster.refusals,
     tls: certificates.statuses,
   });
+  const keys = await openApiKeys(options.apiKeys, environment, metrics.keys);
   const requestTimeoutMs = options.rest_api_timeout_in_ms;
   const router = createRouter(routerOptions(options, config?.initial), {
     environment,
@@ -107,14 +124,20 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
       cors: options.rest_api_enable_cors_support === true,
       ...(metricsPath !== undefined && { metricsPath }),
     },
-    { ...environment, tls, observer, ...(metricsPath !== undefined && { metrics }) },
+    {
+      ...environment,
+      tls,
+      keys: keys?.guard,
+      observer,
+      ...(metricsPath !== undefined && { metrics }),
+    },
   );
   metrics.watchDoor("http", () => http.held());
   const { host } = options;
   const ports = routerPorts(options, isPortTyped);
   const openGrpc = async (port: number): Promise<GrpcServer> => {
     const reload = reloadOf(options, environment, router);
-    const parts = { ...environment, tls, observer: metrics.grpc, reload };
+    const parts = { ...environment, tls, keys: keys?.guard, observer: metrics.grpc, reload };
     const server = await openGrpcServer(router, { requestTimeoutMs }, parts);
     metrics.watchDoor("grpc", () => server.held());
     const taken = await server.listen({ host, port });
@@ -126,6 +149,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   const grpc = ports.grpc === undefined ? undefined : await openGrpc(ports.grpc);
   const close = async (): Promise<void> => {
     config?.close();
+    keys?.close();
     await Promise.all([http.close(), grpc?.close()]);
     router.close();
     await denseEngine.close();
@@ -174,4 +198,8 @@ function routerOptions(options: RouterRoleOptions, config: ModelConfig | undefin
     allowUnavailableLabels: options.allow_version_labels_for_unavailable_models,
     ...(!options.enable_model_warmup && { warmUpMsMax: 0 }),
   };
+}
+
+function isGiven(text: string | undefined): boolean {
+  return text !== undefined && text !== "";
 }

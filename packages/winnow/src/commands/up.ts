@@ -56,6 +56,8 @@ export interface UpOptions extends ModelConfigFlags, LoadFlags, RequestFlags, Tl
   readonly models?: string;
   readonly model_name?: string;
   readonly model_base_path?: string;
+  readonly apiKeys?: string;
+  readonly keyFile?: string;
 }
 
 /** Runs a local cluster until a signal ends it. */
@@ -92,6 +94,7 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
   endOnSignals({ drain: end, close: end }, log);
   try {
     cluster = await startLocalCluster(shape, log);
+    await assertAnswered(cluster);
     say(`loading ${versions.map(({ model }) => model).join(", ")}`);
     const states = await loadedStates(cluster, versions, { options, signal: stop.signal });
     const seconds = ((systemClock.nowMs() - startedMs) / 1000).toFixed(1);
@@ -103,6 +106,15 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
     await cluster?.stop();
     throw toWinnowError(error);
   }
+}
+
+/** Without a key the router would not tell what has become of its models. */
+async function assertAnswered({ url, client }: LocalCluster): Promise<void> {
+  const { status } = await client.ask(`${url}/v1/models`);
+  if (status !== 401 && status !== 403) return;
+  const text =
+    "winnow up asks its router, which wants a key of --api-keys with the role status: name a file with it (--key-file)";
+  throw new WinnowError("UNAUTHENTICATED", text);
 }
 
 /** Waits for the models, and shows progress on a terminal. */
@@ -161,11 +173,13 @@ function clusterShape(options: UpOptions, source: ModelSource, script: string): 
     port: options.rest_api_port ?? options.port,
     redis: options.redis,
     isSecure: isGiven(options.tlsCert),
+    keyFile: options.keyFile,
     routerArgs: [
       ...common,
       "--access-log",
       String(options.accessLog),
       ...tlsArgs(options),
+      ...(isGiven(options.apiKeys) ? ["--api-keys", options.apiKeys] : []),
       ...argumentsOf(options, ROUTER_FLAGS),
     ],
     workerArgs: [

@@ -14,6 +14,7 @@ import {
   listenForMetrics,
   startWorker,
 } from "@winnow/worker";
+import { openApiKeys } from "../api-keys.ts";
 import { type ClusterOptions, openCluster } from "../cluster-access.ts";
 import {
   type LoadFlags,
@@ -21,6 +22,7 @@ import {
   openModelConfig,
 } from "../model-config/config-flags.ts";
 import { type ModelSource, modelSource } from "../model-source.ts";
+import { checkProtection } from "../exposure.ts";
 import { DEVICE_LOST_EXIT_CODE, endOnSignals, reportListening } from "../process-life.ts";
 import { type LogFormat, type LogLevel, processLog } from "../process-log.ts";
 import { processEnvironment, processVariables } from "../process-settings.ts";
@@ -43,6 +45,8 @@ export interface WorkerRoleOptions extends ClusterOptions, ModelConfigFlags, Loa
   readonly memoryBytes?: number;
   readonly logLevel: LogLevel;
   readonly logFormat?: LogFormat;
+  readonly apiKeys?: string;
+  readonly requireSecurity: boolean;
   readonly models?: string;
   readonly model_name?: string;
   readonly model_base_path?: string;
@@ -66,6 +70,18 @@ export async function runWorker(
   const certificates = new ProcessTls(environment);
   const opener = { worker: ownName(options), certificates };
   const cluster = await openCluster(options, environment, opener);
+  checkProtection(
+    {
+      host: options.host,
+      role: "worker",
+      hasTls: false,
+      knowsClients: false,
+      hasClusterTls: cluster.tls !== undefined,
+      redis: options.redis,
+    },
+    options.requireSecurity,
+    log,
+  );
   const config = await openModelConfig(options, environment);
   const metrics = createWorkerMetrics({
     clock: environment.clock,
@@ -73,6 +89,7 @@ export async function runWorker(
     refusals: cluster.refusals,
     tls: certificates.statuses,
   });
+  const keys = await openApiKeys(options.apiKeys, environment);
   let worker: Worker | undefined;
   const readiness = {
     get isReady(): boolean {
@@ -82,12 +99,13 @@ export async function runWorker(
   let door: MetricsServer | undefined;
   const close = async (): Promise<void> => {
     config?.close();
+    keys?.close();
     await worker?.close();
     await cluster.close();
     await door?.close();
   };
   try {
-    const parts = { metrics, worker: readiness };
+    const parts = { metrics, worker: readiness, keys: keys?.guard };
     door = await openMetrics(parts, options, { log, isMetricsPortChosen });
     const models = config === undefined ? locationsOf(options) : { models: config.initial.models };
     worker = await startWorker(

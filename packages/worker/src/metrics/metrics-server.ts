@@ -10,12 +10,15 @@ import { createServer } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-import { WinnowError, toWinnowError } from "@winnow/core";
+import type { KeyGuard } from "@winnow/cluster";
+import { WinnowError, httpStatusOf, toWinnowError } from "@winnow/core";
 
 /** What is served. */
 export interface MetricsServerParts {
   readonly metrics: { text(): Promise<string> };
   readonly worker: { readonly isReady: boolean };
+  /** Shows the metrics to those alone who present a key for the state. Default: to everybody. */
+  readonly keys?: KeyGuard | undefined;
 }
 
 /** A listening server. */
@@ -75,7 +78,7 @@ async function answer(
 ): Promise<void> {
   const isRead = request.method === "GET" || request.method === "HEAD";
   const page = isRead
-    ? await pageOf(parts, request.url ?? "")
+    ? await pageOf(parts, request)
     : { status: 405, body: "Only GET and HEAD are answered here\n" };
   const { status, body, type = PLAIN_TEXT } = page;
   response.writeHead(status, { "content-type": type, "content-length": Buffer.byteLength(body) });
@@ -88,11 +91,14 @@ interface Page {
   readonly type?: string;
 }
 
-async function pageOf({ metrics, worker }: MetricsServerParts, target: string): Promise<Page> {
-  const [path = ""] = target.split("?", 1);
+async function pageOf(
+  { metrics, worker, keys }: MetricsServerParts,
+  { url = "", headers }: IncomingMessage,
+): Promise<Page> {
+  const [path = ""] = url.split("?", 1);
   switch (path) {
     case "/metrics":
-      return metricsPage(metrics);
+      return refusalOf(keys, headers.authorization) ?? metricsPage(metrics);
     case "/healthz":
     case "/livez":
       return { status: 200, body: "ok\n" };
@@ -102,6 +108,16 @@ async function pageOf({ metrics, worker }: MetricsServerParts, target: string): 
         : { status: 503, body: "not ready: loading the first assignment, or draining\n" };
     default:
       return { status: 404, body: "Here are /metrics, /healthz, /livez and /readyz\n" };
+  }
+}
+
+function refusalOf(keys: KeyGuard | undefined, header: string | undefined): Page | undefined {
+  try {
+    keys?.admit(header, ["status"]).release();
+    return undefined;
+  } catch (error) {
+    const { code, message } = toWinnowError(error);
+    return { status: httpStatusOf(code), body: `${message}\n` };
   }
 }
 

@@ -9,7 +9,8 @@
 
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import type { TlsSource } from "@winnow/cluster";
+import { TooManyRequests } from "@winnow/cluster";
+import type { Admitted, KeyGuard, TlsSource } from "@winnow/cluster";
 import { Transfers, WinnowError } from "@winnow/core";
 import type { Environment, HeldMemory } from "@winnow/core";
 import { fastify } from "fastify";
@@ -32,7 +33,9 @@ import { resolveHttpOptions } from "../http-settings.ts";
 import type { HttpOptions, HttpSettings } from "../http-settings.ts";
 import { routeOf } from "../request-path.ts";
 import type { Route } from "../request-path.ts";
-import { isCertified, listeningServer } from "./listening-server.ts";
+import { listeningServer } from "./listening-server.ts";
+import { admitRequest } from "./request-access.ts";
+import type { AccessParts } from "./request-access.ts";
 
 /** What the server needs of its process. */
 export interface HttpEnvironment extends Environment {
@@ -40,6 +43,8 @@ export interface HttpEnvironment extends Environment {
   readonly metrics?: MetricsPage | undefined;
   /** HTTPS with these certificates, and with those of clients where it names authorities. Default: HTTP. */
   readonly tls?: TlsSource | undefined;
+  /** Answers those alone who present a key, and everybody's probes. Default: everybody. */
+  readonly keys?: KeyGuard | undefined;
 }
 
 /** A server of the predict API. */
@@ -65,9 +70,6 @@ const ROUTES_WITHOUT_CORS: ReadonlySet<Route["kind"]> = new Set([
   "unsupported",
 ]);
 
-/** Paths that tell whether this process lives and is ready, to whoever asks. */
-const PROBES: ReadonlySet<string> = new Set(["/healthz", "/livez", "/readyz"]);
-
 /** Makes a server that answers from `predictor`; it does not listen yet. */
 export function createHttpServer(
   predictor: Predictor,
@@ -87,6 +89,7 @@ class FastifyServer implements HttpServer {
   readonly #requestIds: RequestIds;
   /** The exchange that began last on each connection. */
   readonly #exchanges = new WeakMap<Socket, Exchange>();
+  readonly #access: AccessParts;
   readonly #rooms = new Set<ConnectionRoom>();
   #isDraining = false;
   #drained: Promise<void> | undefined;
@@ -96,6 +99,7 @@ class FastifyServer implements HttpServer {
     this.#environment = environment;
     const { clock, observer, random } = environment;
     this.#requestIds = new RequestIds(random);
+    this.#access = { ...environment, metricsPath: settings.metricsPath };
     this.#handler = new ApiHandler(predictor, settings, {
       clock,
       observer,
@@ -214,19 +218,22 @@ class FastifyServer implements HttpServer {
     const startMs = clock.nowMs();
     const route = routeOf(request.method, request.originalUrl);
     let given: ApiAnswer;
-    let code = "OK";
+    let code: string;
+    let admitted: Admitted | undefined;
     try {
       const { context } = exchange;
-      if (this.#needsCertificate(route, request.raw.socket)) throw noCertificate();
+      admitted = admitRequest(this.#access, route, request.raw);
       const call = { method: request.method, request: request.raw, context };
       const outcome = this.#handler.answer(route, call);
       given = outcome instanceof Promise ? await Promise.race([outcome, context.aborted]) : outcome;
       if (!exchange.hold(given.answer)) throw this.#answersUnread();
-      if (given.answer.status >= 400) code = codeOfStatus(given.answer.status);
+      code = codeOfStatus(given.answer.status);
     } catch (error) {
       given = { answer: this.#failed(error) };
       code = error instanceof WinnowError ? error.code : codeOfStatus(given.answer.status);
       exchange.hold(given.answer);
+    } finally {
+      admitted?.release();
     }
     const requestId = this.#requestIds.idOf(request.headers["x-request-id"]);
     const answer = withHeader(given.answer, "x-request-id", requestId);
@@ -236,6 +243,7 @@ class FastifyServer implements HttpServer {
       api: route.kind === "examples" ? route.method : route.kind,
       model: "model" in route ? route.model.model : undefined,
       version: given.answer.headers["x-winnow-model-version"],
+      key: admitted?.key,
       status: given.answer.status,
       code,
       instances: given.instances ?? 0,
@@ -243,13 +251,6 @@ class FastifyServer implements HttpServer {
       answerBytes: given.answer.body.length,
       elapsedMs: clock.nowMs() - startMs,
     });
-  }
-
-  /** Probes come from whoever runs the process, without a certificate. */
-  #needsCertificate(route: Route, socket: Socket): boolean {
-    if (this.#environment.tls?.material.ca === undefined) return false;
-    const isProbe = route.kind === "outside" && PROBES.has(route.path);
-    return !isProbe && !isCertified(socket);
   }
 
   #answersUnread(): WinnowError {
@@ -262,7 +263,9 @@ class FastifyServer implements HttpServer {
 
   #failed(error: unknown): HttpAnswer {
     if (error instanceof WinnowError || error instanceof RefusedBody) {
-      return failureAnswer(error, this.#settings.retryAfterSeconds);
+      const { retryAfterSeconds } = error instanceof TooManyRequests ? error : this.#settings;
+      const answer = failureAnswer(error, retryAfterSeconds);
+      return answer.status === 401 ? withHeader(answer, "www-authenticate", "Bearer") : answer;
     }
     this.#environment.log.error("request failed by a fault of the router", { error });
     return errorAnswer(500, "The router failed to answer; its log says why");
@@ -275,19 +278,14 @@ class FastifyServer implements HttpServer {
   }
 }
 
-function noCertificate(): WinnowError {
-  return new WinnowError(
-    "UNAUTHENTICATED",
-    "A client certificate is needed here, and none was sent",
-  );
-}
-
 function withHeader(answer: HttpAnswer, name: string, value: string): HttpAnswer {
   return { ...answer, headers: { ...answer.headers, [name]: value } };
 }
 
 function codeOfStatus(status: number): string {
+  if (status < 400) return "OK";
   if (status === 401) return "UNAUTHENTICATED";
+  if (status === 403) return "PERMISSION_DENIED";
   if (status === 404) return "NOT_FOUND";
   if (status === 501) return "UNIMPLEMENTED";
   if (status === 503) return "UNAVAILABLE";

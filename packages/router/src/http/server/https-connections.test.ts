@@ -42,7 +42,7 @@ async function shown(port: number, options: tls.ConnectionOptions = {}) {
 describe("certificates that are replaced", () => {
   test("cost no request, and new connections get the new one", async () => {
     const source = new ReplacedTls(issued());
-    const { port, predictor } = await start({}, {}, source);
+    const { port, predictor } = await start({}, {}, { tls: source });
     const held = gate();
     predictor.beforeAnswer = () => held.opened;
     const asking = await RawClient.open(port, predictHead(BODY.length) + BODY);
@@ -65,7 +65,7 @@ describe("certificates that are replaced", () => {
 
   test("keep the lowest protocol: TLS 1.2", async () => {
     const source = new ReplacedTls(issued());
-    const { port } = await start({}, {}, source);
+    const { port } = await start({}, {}, { tls: source });
     source.replace(issued());
     const old = { minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "ALL:@SECLEVEL=0" } as const;
 
@@ -77,7 +77,7 @@ describe("certificates that are replaced", () => {
   test("of authorities are those that count from then on, also for sessions of before", async () => {
     const [first, second] = [testAuthority("first"), testAuthority("second")];
     const source = new ReplacedTls(issued(first.cert));
-    const { port } = await start({}, {}, source);
+    const { port } = await start({}, {}, { tls: source });
     const client = { ...first.issue({ names: ["client"] }), ca: authority.cert };
     speaking.tls = client;
     const session = await sessionOf(port, client);
@@ -119,7 +119,7 @@ async function firstStatus(
 
 describe("a server that asks for clients' certificates", () => {
   const clients = testAuthority("clients");
-  const open = () => start({}, {}, fixedTls(clients.cert));
+  const open = () => start({}, {}, { tls: fixedTls(clients.cert) });
 
   test("answers those who show one, and everybody's probes", async () => {
     const { port } = await open();

@@ -1,0 +1,139 @@
+// The keys of clients, as a file tells them: who each is, what it may do, and how often. The file holds
+// digests alone, so that reading it gives nobody a key:
+//
+//   # id   digest          what it may do         how much of it
+//   shop   sha256:9f86d0…  roles=predict,status   rate=100 concurrency=16
+//
+// A key is `winnow_<id>_<secret>` with 256 random bits. One SHA-256 of so much chance cannot be turned
+// round; a slow hash such as scrypt is for what people can remember, and would let everybody who sends
+// wrong keys take a processor. The id finds the line, and the digests are compared in constant time.
+
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { WinnowError, excerpt } from "@winnow/core";
+
+/** What a key may be for: predictions, the state of models and metrics, the list of models. */
+export type KeyRole = "predict" | "status" | "administer";
+
+/** One client's key, without the key. */
+export interface ApiKey {
+  readonly id: string;
+  readonly digest: Buffer;
+  readonly roles: ReadonlySet<KeyRole>;
+  /** Requests a second, and at once after a pause; none: as many as the server takes. */
+  readonly ratePerSecond: number | undefined;
+  /** Requests worked on at the same time; none: as many as the server takes. */
+  readonly concurrencyMax: number | undefined;
+}
+
+/** The keys of a file, by id. */
+export type ApiKeys = ReadonlyMap<string, ApiKey>;
+
+const KEYS_MAX = 1024;
+const SECRET_BYTES = 32;
+const ROLES: readonly KeyRole[] = ["predict", "status", "administer"];
+const ID = /^[a-z0-9][a-z0-9-]{0,62}$/;
+const KEY = /^winnow_([a-z0-9][a-z0-9-]{0,62})_[A-Za-z0-9_-]{43}$/;
+const KEY_CHARACTERS_MAX = 128;
+const DIGEST = /^sha256:([0-9a-f]{64})$/;
+/** What the digest of a key with an unknown id is compared with. */
+const NO_DIGEST = Buffer.alloc(32);
+
+/** What a new key is to be. */
+export interface NewKey {
+  readonly id: string;
+  readonly roles: readonly string[];
+  readonly rate?: number | undefined;
+  readonly concurrency?: number | undefined;
+}
+
+/**
+ * Makes a key, and the line of the file that lets it in.
+ * @throws WinnowError INVALID_ARGUMENT for an id or a role that the file could not hold
+ */
+export function createKey(wanted: NewKey): { readonly key: string; readonly line: string } {
+  const { id, roles, rate, concurrency } = wanted;
+  const key = `winnow_${id}_${randomBytes(SECRET_BYTES).toString("base64url")}`;
+  const line = [
+    id,
+    `sha256:${digestOf(key).toString("hex")}`,
+    `roles=${roles.join(",")}`,
+    ...(rate === undefined ? [] : [`rate=${rate}`]),
+    ...(concurrency === undefined ? [] : [`concurrency=${concurrency}`]),
+  ].join(" ");
+  readKeys(line, "the new line");
+  return { key, line };
+}
+
+/**
+ * The keys in a file. @throws WinnowError INVALID_ARGUMENT that names the line and quotes neither a digest
+ * nor what may be a key
+ */
+export function readKeys(text: string, source: string): ApiKeys {
+  const keys = new Map<string, ApiKey>();
+  for (const [index, line] of text.split(/\r?\n/).entries()) {
+    const words = line.trim().split(/\s+/);
+    if (words[0] === "" || words[0]?.startsWith("#") === true) continue;
+    const where = `Line ${index + 1} of ${source}`;
+    const key = readKey(words, where);
+    if (keys.has(key.id)) throw refusal(`${where}: the id "${key.id}" stands above it already`);
+    keys.set(key.id, key);
+  }
+  if (keys.size === 0) {
+    throw refusal(`${source} holds no key: winnow keys create writes a line for it`);
+  }
+  if (keys.size > KEYS_MAX) throw refusal(`${source} holds more than ${KEYS_MAX} keys`);
+  return keys;
+}
+
+function readKey([id = "", written = "", ...settings]: readonly string[], where: string): ApiKey {
+  if (KEY.test(id) || KEY.test(written)) {
+    throw refusal(`${where} holds a key itself: it takes the line that winnow keys create prints`);
+  }
+  if (!ID.test(id)) {
+    throw refusal(`${where} must begin with an id of up to 63 letters a-z, digits and "-"`);
+  }
+  const [, hex] = DIGEST.exec(written) ?? [];
+  if (hex === undefined) throw refusal(`${where}: behind the id goes sha256: and 64 hex digits`);
+  const values = new Map(settings.map((setting) => settingOf(setting, where)));
+  const roles = (values.get("roles") ?? "").split(",");
+  const unknown = roles.find((role) => !(ROLES as readonly string[]).includes(role));
+  if (unknown !== undefined) {
+    throw refusal(`${where} needs roles=… with one or more of ${ROLES.join(", ")}`);
+  }
+  return {
+    id,
+    digest: Buffer.from(hex, "hex"),
+    roles: new Set(roles as KeyRole[]),
+    ratePerSecond: amountOf(values.get("rate"), `${where}: rate`),
+    concurrencyMax: amountOf(values.get("concurrency"), `${where}: concurrency`),
+  };
+}
+
+function settingOf(setting: string, where: string): readonly [string, string] {
+  const [, name = "", value = ""] = /^([a-z]+)=(.*)$/.exec(setting) ?? [];
+  if (["roles", "rate", "concurrency"].includes(name)) return [name, value];
+  throw refusal(`${where}: behind the digest go roles=…, rate=… and concurrency=… alone`);
+}
+
+function amountOf(text: string | undefined, what: string): number | undefined {
+  if (text === undefined) return undefined;
+  const amount = Number(text);
+  if (/^\d{1,7}$/.test(text) && amount > 0) return amount;
+  throw refusal(`${what} must be a whole number from 1 to 9999999, not "${excerpt(text)}"`);
+}
+
+const refusal = (message: string): WinnowError => new WinnowError("INVALID_ARGUMENT", message);
+
+function digestOf(key: string): Buffer {
+  return createHash("sha256").update(key).digest();
+}
+
+/** The key that was presented, if it is one of these. What is no key at all costs no hash. */
+export function findKey(keys: ApiKeys, presented: string): ApiKey | undefined {
+  if (presented.length > KEY_CHARACTERS_MAX) return undefined;
+  const [, id] = KEY.exec(presented) ?? [];
+  if (id === undefined) return undefined;
+  const key = keys.get(id);
+  const isSame = timingSafeEqual(digestOf(presented), key?.digest ?? NO_DIGEST);
+  return isSame ? key : undefined;
+}

@@ -1,0 +1,130 @@
+// Lets requests in by their keys: who is it, may it do this, and has it done enough of it? A request
+// without a key that fits costs a comparison and at most one hash; it is counted and not logged, so that
+// nobody can fill the log. What a key has left survives that its file is read again.
+
+import { WinnowError } from "@winnow/core";
+import type { Clock } from "@winnow/core";
+import { findKey } from "./api-keys.ts";
+import type { ApiKey, ApiKeys, KeyRole } from "./api-keys.ts";
+
+/** What became of a request at the guard. */
+export type KeyOutcome = "admitted" | "missing" | "unknown" | "role" | "rate" | "concurrency";
+
+/** Hears of every request at the guard; `key` is "" where none is known. */
+export type KeyObserver = (key: string, outcome: KeyOutcome) => void;
+
+/** A request that was let in. */
+export interface Admitted {
+  /** The id of its key. */
+  readonly key: string;
+  /** Must be called once, when the request has been answered. */
+  release(): void;
+}
+
+/** A request that comes too early: its client is told when to come back. */
+export class TooManyRequests extends WinnowError {
+  readonly retryAfterSeconds: number;
+
+  constructor(message: string, retryAfterSeconds: number) {
+    super("RESOURCE_EXHAUSTED", message);
+    this.retryAfterSeconds = retryAfterSeconds;
+  }
+}
+
+/** What a key has used. */
+interface Use {
+  /** Requests that may come at once. */
+  tokens: number;
+  refilledMs: number;
+  open: number;
+}
+
+/** Lets requests in. */
+export class KeyGuard {
+  readonly #clock: Clock;
+  readonly #observe: KeyObserver;
+  #keys: ApiKeys;
+  readonly #uses = new Map<string, Use>();
+
+  constructor(keys: ApiKeys, clock: Clock, observe: KeyObserver = () => undefined) {
+    this.#keys = keys;
+    this.#clock = clock;
+    this.#observe = observe;
+  }
+
+  /** Takes other keys from now on; requests that were let in go on. */
+  replaceKeys(keys: ApiKeys): void {
+    this.#keys = keys;
+    for (const id of this.#uses.keys()) if (!keys.has(id)) this.#uses.delete(id);
+  }
+
+  /**
+   * Lets a request in that presents its key as `Authorization: Bearer <key>`; `roles` are those of which
+   * one is enough, none: any key. A header that came twice is an array.
+   * @throws WinnowError UNAUTHENTICATED, PERMISSION_DENIED; TooManyRequests
+   */
+  admit(header: string | readonly string[] | undefined, roles: readonly KeyRole[]): Admitted {
+    const key = this.#keyOf(header);
+    if (roles.length > 0 && !roles.some((role) => key.roles.has(role))) {
+      this.#observe(key.id, "role");
+      const text = `The key "${key.id}" may not do this: it needs the role ${roles.join(" or ")}`;
+      throw new WinnowError("PERMISSION_DENIED", text);
+    }
+    const use = this.#useOf(key);
+    this.#assertConcurrency(key, use);
+    this.#takeToken(key, use);
+    use.open += 1;
+    this.#observe(key.id, "admitted");
+    return { key: key.id, release: () => void (use.open -= 1) };
+  }
+
+  #keyOf(header: string | readonly string[] | undefined): ApiKey {
+    if (header === undefined || header === "") throw this.#unauthenticated("missing", MISSING);
+    if (typeof header !== "string") throw this.#unauthenticated("unknown", TWICE);
+    const presented = header.slice(0, BEARER.length).toLowerCase() === BEARER;
+    const key = presented ? findKey(this.#keys, header.slice(BEARER.length).trim()) : undefined;
+    if (key === undefined) throw this.#unauthenticated("unknown", UNKNOWN);
+    return key;
+  }
+
+  #unauthenticated(outcome: KeyOutcome, message: string): WinnowError {
+    this.#observe("", outcome);
+    return new WinnowError("UNAUTHENTICATED", message);
+  }
+
+  #useOf(key: ApiKey): Use {
+    const known = this.#uses.get(key.id);
+    if (known !== undefined) return known;
+    const use = { tokens: key.ratePerSecond ?? 0, refilledMs: this.#clock.nowMs(), open: 0 };
+    this.#uses.set(key.id, use);
+    return use;
+  }
+
+  #assertConcurrency({ id, concurrencyMax = Infinity }: ApiKey, { open }: Use): void {
+    if (open < concurrencyMax) return;
+    this.#observe(id, "concurrency");
+    const text = `The key "${id}" has ${concurrencyMax} requests under way, as many as it may; try again`;
+    throw new TooManyRequests(text, 1);
+  }
+
+  /** A token bucket that holds the requests of one second. */
+  #takeToken({ id, ratePerSecond: rate }: ApiKey, use: Use): void {
+    if (rate === undefined) return;
+    const nowMs = this.#clock.nowMs();
+    const refill = ((nowMs - use.refilledMs) / 1000) * rate;
+    use.tokens = Math.min(rate, use.tokens + refill);
+    use.refilledMs = nowMs;
+    if (use.tokens >= 1) {
+      use.tokens -= 1;
+      return;
+    }
+    this.#observe(id, "rate");
+    const text = `The key "${id}" may ask ${rate} times a second; try again later`;
+    throw new TooManyRequests(text, Math.max(1, Math.ceil((1 - use.tokens) / rate)));
+  }
+}
+
+const BEARER = "bearer ";
+const MISSING = "A key is needed here: Authorization: Bearer <key>";
+const UNKNOWN = "The key is not known here";
+const TWICE = "The request has more than one Authorization header";

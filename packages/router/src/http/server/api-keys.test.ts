@@ -1,0 +1,161 @@
+// Keys over REST: who is answered what, and attacks on the door.
+
+import { KeyGuard, createKey, readKeys } from "@winnow/cluster";
+import type { KeyRole } from "@winnow/cluster";
+import { systemClock } from "@winnow/core";
+import { afterEach, describe, expect, test } from "vitest";
+import { RawClient, postPredict, predictHead, send } from "../fixtures/http-client.ts";
+import { BODY, closeAll, errorOf, gate, start, until } from "./fixtures/running-server.ts";
+
+afterEach(closeAll);
+
+const made = (id: string, roles: readonly KeyRole[], limits = {}) =>
+  createKey({ id, roles, ...limits });
+const shop = made("shop", ["predict"]);
+const monitor = made("monitor", ["status"]);
+const slow = made("slow", ["predict"], { concurrency: 1 });
+const rare = made("rare", ["predict"], { rate: 1 });
+const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
+
+/** A server that asks for one of these keys, and what its guard told. */
+async function guarded() {
+  const lines = [shop, monitor, slow, rare].map(({ line }) => line).join("\n");
+  const outcomes: string[] = [];
+  const guard = new KeyGuard(readKeys(lines, "file"), systemClock, (key, outcome) =>
+    outcomes.push(`${key} ${outcome}`),
+  );
+  return { outcomes, ...(await start({}, {}, { keys: guard })) };
+}
+
+describe("a server with keys", () => {
+  const paths = [
+    ["POST", "/v1/models/retrieval:predict"],
+    ["POST", "/v1/models/retrieval:classify"],
+    ["GET", "/v1/models/retrieval/metadata"],
+    ["GET", "/v1/models/retrieval"],
+    ["GET", "/v1/models"],
+    ["GET", "/openapi.json"],
+    ["GET", "/v1/models/"],
+    ["GET", "/healthz"],
+    ["GET", "/readyz"],
+  ] as const;
+
+  test("answers each key what its roles are for, and everybody's probes", async () => {
+    const { port } = await guarded();
+    const statusesOf = async (headers: Readonly<Record<string, string>>): Promise<number[]> => {
+      const statuses = [];
+      for (const [method, path] of paths) {
+        const body = method === "POST" ? BODY : undefined;
+        statuses.push((await send(port, { method, path, headers, body })).status);
+      }
+      return statuses;
+    };
+
+    expect(await statusesOf({})).toEqual([401, 401, 401, 401, 401, 401, 401, 200, 200]);
+    expect(await statusesOf(bearer(shop.key))).toEqual([
+      200, 400, 200, 403, 403, 200, 400, 200, 200,
+    ]);
+    expect(await statusesOf(bearer(monitor.key))).toEqual([
+      403, 403, 200, 200, 200, 200, 400, 200, 200,
+    ]);
+  });
+
+  test("says in TensorFlow Serving's format what is wrong, and who may come back when", async () => {
+    const { port, predictor, answered } = await guarded();
+    const held = gate();
+    predictor.beforeAnswer = () => held.opened;
+    const first = postPredict(port, BODY, { headers: bearer(slow.key) });
+    await until(() => predictor.requests.length === 1);
+    const busy = await postPredict(port, BODY, { headers: bearer(slow.key) });
+    held.open();
+    const served = await first;
+    const again = await postPredict(port, BODY, { headers: bearer(slow.key) });
+    const once = await postPredict(port, BODY, { headers: bearer(rare.key) });
+    const twice = await postPredict(port, BODY, { headers: bearer(rare.key) });
+    const without = await postPredict(port, BODY);
+    const wrong = await postPredict(port, BODY, { headers: bearer(monitor.key) });
+
+    expect([served.status, again.status, once.status]).toEqual([200, 200, 200]);
+    expect([busy.status, busy.headers["retry-after"], errorOf(busy.text)]).toEqual([
+      429,
+      "1",
+      'The key "slow" has 1 requests under way, as many as it may; try again',
+    ]);
+    expect([twice.status, twice.headers["retry-after"], errorOf(twice.text)]).toEqual([
+      429,
+      "1",
+      'The key "rare" may ask 1 times a second; try again later',
+    ]);
+    expect([without.status, without.headers["www-authenticate"], errorOf(without.text)]).toEqual([
+      401,
+      "Bearer",
+      "A key is needed here: Authorization: Bearer <key>",
+    ]);
+    expect([wrong.status, errorOf(wrong.text)]).toEqual([
+      403,
+      'The key "monitor" may not do this: it needs the role predict',
+    ]);
+    expect(answered.map(({ key }) => key)).toContain("slow");
+  });
+});
+
+describe("attacks on a server with keys", () => {
+  test("a request without a key is refused before its body is read", async () => {
+    const { port, predictor } = await guarded();
+    const client = await RawClient.open(port, predictHead(50_000_000));
+
+    await until(() => client.statuses.length === 1);
+
+    expect(client.statuses).toEqual([401]);
+    expect(predictor.requests).toEqual([]);
+    client.close();
+  });
+
+  test.each([
+    ["twice the same", `Authorization: Bearer ${shop.key}\r\n`.repeat(2)],
+    [
+      "a good and a bad one",
+      `Authorization: Bearer ${shop.key}\r\nauthorization: Bearer ${monitor.key}\r\n`,
+    ],
+    ["a bad and a good one", `AUTHORIZATION: Bearer x\r\nAuthorization: Bearer ${shop.key}\r\n`],
+  ])("a header that comes %s is refused", async (_, headers) => {
+    const { port } = await guarded();
+
+    const client = await RawClient.open(port, predictHead(BODY.length, headers) + BODY);
+    await until(() => client.statuses.length === 1);
+
+    expect(client.statuses).toEqual([401]);
+    expect(client.bytes.toString()).toContain("more than one Authorization header");
+    client.close();
+  });
+
+  test("a key in a query string or a cookie counts for nothing, and is not told back", async () => {
+    const { port } = await guarded();
+    const path = `/v1/models/retrieval:predict?key=${shop.key}&authorization=Bearer%20${shop.key}`;
+    const headers = { cookie: `authorization=${shop.key}`, "x-api-key": shop.key };
+
+    const answer = await send(port, { method: "POST", path, body: BODY, headers });
+
+    expect(answer.status).toBe(401);
+    expect(answer.text + JSON.stringify(answer.headers)).not.toContain(shop.key);
+  });
+
+  test("headers of 15 KiB and thousands of wrong keys cost little, and others are answered", async () => {
+    const { port, outcomes } = await guarded();
+    const wrongKeys = Array.from({ length: 500 }, (_, at) =>
+      at % 2 === 0 ? made("shop", ["predict"]).key : "x".repeat(15_000),
+    );
+    const heads = wrongKeys.map((key) =>
+      predictHead(BODY.length, `Authorization: Bearer ${key}\r\n`),
+    );
+
+    const client = await RawClient.open(port, heads.map((head) => head + BODY).join(""));
+    await until(() => client.statuses.length === 500 || client.isClosed);
+    const answer = await postPredict(port, BODY, { headers: bearer(shop.key) });
+
+    expect(client.statuses).toEqual(heads.map(() => 401));
+    expect(outcomes.filter((outcome) => outcome === " unknown")).toHaveLength(500);
+    expect(answer.status).toBe(200);
+    client.close();
+  });
+});

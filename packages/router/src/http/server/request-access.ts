@@ -1,0 +1,59 @@
+// Whose requests are answered: by the certificate of the connection, by the key of the request. Probes come
+// from whoever runs the process, with neither.
+
+import type { IncomingMessage } from "node:http";
+import type { Admitted, KeyGuard, KeyRole, TlsSource } from "@winnow/cluster";
+import { WinnowError } from "@winnow/core";
+import type { Route } from "../request-path.ts";
+import { isCertified } from "./listening-server.ts";
+
+/** What decides; all of it may be missing. */
+export interface AccessParts {
+  readonly tls?: TlsSource | undefined;
+  readonly keys?: KeyGuard | undefined;
+  readonly metricsPath: string;
+}
+
+const PROBES: ReadonlySet<string> = new Set(["/healthz", "/livez", "/readyz"]);
+
+/** The roles of which one is enough; for all other requests any key is. */
+const ROLES: Partial<Readonly<Record<Route["kind"], readonly KeyRole[]>>> = {
+  predict: ["predict"],
+  examples: ["predict"],
+  metadata: ["predict", "status"],
+  status: ["status"],
+  list: ["status"],
+};
+
+/**
+ * Lets a request in; what it gives must be released when the request has been answered.
+ * @throws WinnowError UNAUTHENTICATED, PERMISSION_DENIED; TooManyRequests
+ */
+export function admitRequest(
+  parts: AccessParts,
+  route: Route,
+  request: IncomingMessage,
+): Admitted | undefined {
+  const { tls, keys, metricsPath } = parts;
+  const path = route.kind === "outside" ? route.path : undefined;
+  if (path !== undefined && PROBES.has(path)) return undefined;
+  if (tls?.material.ca !== undefined && !isCertified(request.socket)) {
+    const text = "A client certificate is needed here, and none was sent";
+    throw new WinnowError("UNAUTHENTICATED", text);
+  }
+  // Browsers send no key with the question whether they may.
+  if (keys === undefined || route.kind === "preflight") return undefined;
+  const isMetrics = path?.split("?", 1)[0] === metricsPath;
+  return keys.admit(authorizationOf(request), isMetrics ? ["status"] : (ROLES[route.kind] ?? []));
+}
+
+/** The header, or as many as came: Node would tell the first alone. */
+function authorizationOf({ headers, rawHeaders }: IncomingMessage): string | string[] | undefined {
+  const { authorization } = headers;
+  if (authorization === undefined) return undefined;
+  let count = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    if (/^authorization$/i.test(rawHeaders[at]!)) count += 1;
+  }
+  return count === 1 ? authorization : Array.from({ length: count }, () => authorization);
+}

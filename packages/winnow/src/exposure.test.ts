@@ -1,0 +1,62 @@
+// What a process says it leaves open, and when it does not start.
+
+import { silentLogger } from "@winnow/core";
+import { expect, test } from "vitest";
+import { checkProtection, missingProtection } from "./exposure.ts";
+import type { Protection } from "./exposure.ts";
+
+const bare: Protection = {
+  host: "0.0.0.0",
+  role: "router",
+  hasTls: false,
+  knowsClients: false,
+  hasClusterTls: false,
+  redis: "redis://redis.example:6379",
+};
+const whole: Protection = {
+  ...bare,
+  hasTls: true,
+  knowsClients: true,
+  hasClusterTls: true,
+  redis: "rediss://redis.example:6379",
+};
+const [tls, clients, cluster, redis] = [
+  "TLS for clients (--tls-cert, --tls-key)",
+  "who may ask (--api-keys or --tls-client-ca)",
+  "TLS between routers and workers (--cluster-tls-…)",
+  "TLS to Redis (rediss://)",
+];
+
+test.each<[string, Partial<Protection>, readonly (string | undefined)[]]>([
+  ["nothing", {}, [tls, clients, cluster, redis]],
+  ["nothing, as a worker", { role: "worker" }, [cluster, redis]],
+  ["TLS alone", { hasTls: true }, [clients, cluster, redis]],
+  ["a list of members", { redis: undefined }, [tls, clients, cluster]],
+  ["Redis beside it", { redis: "redis://localhost" }, [tls, clients, cluster]],
+  ["an address of its own", { host: "10.0.0.7" }, [tls, clients, cluster, redis]],
+  ["a name", { host: "127.example.org" }, [tls, clients, cluster, redis]],
+  ["every IPv6 address", { host: "::" }, [tls, clients, cluster, redis]],
+])("with %s: what is missing is named", (_, change, missing) => {
+  expect(missingProtection({ ...bare, ...change })).toEqual(missing);
+});
+
+test.each(["127.0.0.1", "127.9.9.9", "localhost", "::1", "[::1]"])(
+  "on %s nothing is missing",
+  (host) => {
+    expect(missingProtection({ ...bare, host })).toEqual([]);
+  },
+);
+
+test("it is said once, or the process does not start", () => {
+  const warned: unknown[] = [];
+  const log = { ...silentLogger, warn: (_: string, fields?: object) => void warned.push(fields) };
+
+  checkProtection(bare, false, log);
+  checkProtection(whole, true, log);
+
+  expect(warned).toEqual([{ host: "0.0.0.0", missing: [tls, clients, cluster, redis] }]);
+  expect(() => checkProtection(bare, true, log)).toThrow(
+    `--require-security: on --host 0.0.0.0 there is missing: ${tls}; ${clients}`,
+  );
+  expect(() => checkProtection({ ...bare, host: "127.0.0.1" }, true, log)).not.toThrow();
+});

@@ -1,0 +1,61 @@
+// What a process that listens beyond its own machine leaves open. Without `--require-security` it says so
+// once; with it, it does not start.
+
+import { isIP } from "node:net";
+import { type Logger, WinnowError } from "@winnow/core";
+
+/** What protects a process. */
+export interface Protection {
+  readonly host: string;
+  /** What listens there: a router's ports for clients, or a worker's for routers. */
+  readonly role: "router" | "worker";
+  /** TLS for clients, and certificates or keys that they must show. */
+  readonly hasTls: boolean;
+  readonly knowsClients: boolean;
+  readonly hasClusterTls: boolean;
+  readonly redis: string | undefined;
+}
+
+/** Whether a host is reached from its own machine alone. */
+function isLoopback(host: string): boolean {
+  const bare = host.replace(/^\[(.*)\]$/, "$1").toLowerCase();
+  if (bare === "localhost" || bare === "::1") return true;
+  return isIP(bare) === 4 && bare.startsWith("127.");
+}
+
+/**
+ * What is missing, as the flags that would mend it; nothing for a process that listens on loopback.
+ *
+ * @internal tests call it
+ */
+export function missingProtection(protection: Protection): string[] {
+  const { host, role, hasTls, knowsClients, hasClusterTls, redis } = protection;
+  if (isLoopback(host)) return [];
+  const isPlainRedis = redis !== undefined && URL.canParse(redis) && !isSecureRedis(new URL(redis));
+  return [
+    ...(role === "router" && !hasTls ? ["TLS for clients (--tls-cert, --tls-key)"] : []),
+    ...(role === "router" && !knowsClients ? ["who may ask (--api-keys or --tls-client-ca)"] : []),
+    ...(hasClusterTls ? [] : ["TLS between routers and workers (--cluster-tls-…)"]),
+    ...(isPlainRedis ? ["TLS to Redis (rediss://)"] : []),
+  ];
+}
+
+function isSecureRedis({ protocol, hostname }: URL): boolean {
+  return protocol === "rediss:" || isLoopback(hostname);
+}
+
+/** Says what is missing. @throws WinnowError FAILED_PRECONDITION where nothing may be */
+export function checkProtection(protection: Protection, isRequired: boolean, log: Logger): void {
+  const missing = missingProtection(protection);
+  if (missing.length === 0) return;
+  const { host } = protection;
+  if (!isRequired) {
+    log.warn("others on the network can reach this process, which is not protected", {
+      host,
+      missing,
+    });
+    return;
+  }
+  const text = `--require-security: on --host ${host} there is missing: ${missing.join("; ")}`;
+  throw new WinnowError("FAILED_PRECONDITION", text);
+}
