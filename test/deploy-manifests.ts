@@ -59,13 +59,39 @@ export function render(kustomization: string): KubernetesObject[] {
   return objectsOf(execFileSync("kubectl", ["kustomize", directory], { encoding: "utf8" }));
 }
 
-/** Whether the object belongs to the Prometheus operator, not to Kubernetes. */
+/** Whether the object belongs to the Prometheus operator or to cert-manager, not to Kubernetes. */
 export function isForOperator(object: KubernetesObject): boolean {
-  return object.apiVersion.startsWith("monitoring.coreos.com/");
+  return /^(monitoring\.coreos\.com|cert-manager\.io)\//.test(object.apiVersion);
 }
 
-/** Wrong types and missing fields, by the OpenAPI rules of Kubernetes and of the operator. */
+/** Fields of what cert-manager is given here, as its reference names them; those it must have first. */
+const CERT_MANAGER_FIELDS: Readonly<Record<string, readonly [string, string]>> = {
+  Issuer: ["", "selfSigned ca acme vault venafi"],
+  Certificate: [
+    "secretName issuerRef",
+    "isCA commonName duration renewBefore privateKey usages dnsNames ipAddresses uris subject",
+  ],
+};
+
+function certManagerErrors({ kind, apiVersion, metadata, spec }: KubernetesObject): string[] {
+  const fields = CERT_MANAGER_FIELDS[kind];
+  const where = `${kind}/${metadata.name}`;
+  if (fields === undefined || apiVersion !== "cert-manager.io/v1") return [`${where} is unknown`];
+  const [needed, further] = fields.map((names) => names.split(" ").filter(Boolean)) as [
+    string[],
+    string[],
+  ];
+  return [
+    ...needed.filter((name) => !(name in spec)).map((name) => `${where} lacks ${name}`),
+    ...Object.keys(spec)
+      .filter((name) => ![...needed, ...further].includes(name))
+      .map((name) => `${where} has ${name}`),
+  ];
+}
+
+/** Wrong types and missing fields, by the OpenAPI rules of Kubernetes and of the Prometheus operator. */
 export async function schemaErrors(object: KubernetesObject): Promise<string[]> {
+  if (object.apiVersion.startsWith("cert-manager.io/")) return certManagerErrors(object);
   const models = isForOperator(object)
     ? "@kubernetes-models/prometheus-operator"
     : "kubernetes-models";

@@ -10,6 +10,7 @@ import { parse } from "yaml";
 import {
   type Container,
   type Fields,
+  type KubernetesObject,
   at,
   containersOf,
   find,
@@ -28,7 +29,13 @@ const hasKubectl = isInstalled("kubectl", ["version", "--client"]);
 
 const manifests = trackedFiles.filter((file) => /^deploy\/kubernetes\/.*\.yaml$/.test(file));
 const kustomizations = manifests.filter((file) => file.endsWith("/kustomization.yaml"));
-const renderable = ["base", "overlays/dev", "overlays/prod-cpu", "overlays/prod-gpu"];
+const renderable = [
+  "base",
+  "overlays/dev",
+  "overlays/prod-cpu",
+  "overlays/prod-gpu",
+  "overlays/prod-secure",
+];
 
 describe("deploy/kubernetes", () => {
   test("holds YAML alone that parses", () => {
@@ -186,7 +193,9 @@ describe.skipIf(!hasKubectl).each(renderable)("deploy/kubernetes/%s", (kustomiza
 });
 
 describe.skipIf(!hasKubectl)("processes of deploy/kubernetes", () => {
-  const objects = hasKubectl ? render("overlays/prod-gpu") : [];
+  const objects = hasKubectl
+    ? [...render("overlays/prod-gpu"), ...render("overlays/prod-secure")]
+    : [];
   const containers = objects.filter(isWorkload).flatMap(containersOf);
   const help = (role: string): string => winnow([role, "--help"]);
 
@@ -269,6 +278,83 @@ describe.skipIf(!hasKubectl)("components", () => {
     }
     expect(rules.faultOf(advertised.replace("$(POD_NAME)", "winnow-shard-12"))).toBeUndefined();
     expect(rules.faultOf("winnow-redis:6379")).toBeDefined();
+  });
+
+  describe("tls", () => {
+    const objects = render("overlays/prod-secure");
+    const certificates = objects.filter(({ kind }) => kind === "Certificate");
+    const workloads = ["Deployment/winnow-router", "StatefulSet/winnow-shard"].map((name) =>
+      find(objects, ...(name.split("/") as [string, string])),
+    );
+    const variablesOf = (object: KubernetesObject): Map<string, string> =>
+      new Map(containersOf(object)[0]!.env!.map(({ name, value = "" }) => [name, value]));
+
+    test("every file that a process is told of lies in a Secret that is mounted there", () => {
+      const issued = certificates.map(({ spec }) => spec["secretName"]);
+      for (const object of [...workloads, find(objects, "StatefulSet", "winnow-redis")]) {
+        const container = containersOf(object)[0]!;
+        const told = [...(container.env ?? []).map(({ value = "" }) => value), ...container.args!];
+        const files = told.filter((value) => /^\/etc\/(winnow|redis-tls)\//.test(value));
+        const volumes = at(object.spec, "template", "spec", "volumes") as Fields[];
+        for (const file of files) {
+          const mount = container.volumeMounts!.find(
+            ({ mountPath }) => path.dirname(file) === mountPath,
+          );
+          const secret = at(
+            volumes.find(({ name }) => name === mount?.name),
+            "secret",
+            "secretName",
+          );
+          const known = [...issued, "winnow-api-keys", "winnow-cluster-secret"];
+          expect(known).toContain(secret);
+        }
+        expect(files.length).toBeGreaterThan(2);
+      }
+    });
+
+    test("members, and Redis, are believed by names that their certificates carry", () => {
+      const namesIn = (secret: string): unknown =>
+        certificates.find(({ spec }) => spec["secretName"] === secret)?.spec["dnsNames"];
+      for (const object of workloads) {
+        const variables = variablesOf(object);
+        const redis = new URL(variables.get("WINNOW_REDIS")!);
+
+        expect(namesIn("winnow-member-tls")).toContain(variables.get("WINNOW_CLUSTER_TLS_NAME"));
+        expect(redis.protocol).toBe("rediss:");
+        expect(namesIn("winnow-redis-tls")).toContain(redis.hostname);
+      }
+      const [endpoint] = find(objects, "PodMonitor", "winnow-router").spec[
+        "podMetricsEndpoints"
+      ] as Fields[];
+      expect(namesIn("winnow-router-tls")).toContain(at(endpoint, "tlsConfig", "serverName"));
+    });
+
+    test("probes speak as the ports do, none is a gRPC one", () => {
+      const probes = ["startupProbe", "livenessProbe", "readinessProbe"] as const;
+      const schemes = workloads.map((object) =>
+        probes.map((probe) => {
+          const container = containersOf(object)[0] as unknown as Fields;
+          const { grpc, httpGet } = container[probe] as Fields;
+          return grpc === undefined ? at(httpGet, "scheme") : "grpc";
+        }),
+      );
+
+      expect(schemes).toEqual([
+        ["HTTPS", "HTTPS", "HTTPS"],
+        [undefined, undefined, undefined],
+      ]);
+    });
+
+    test("nothing is missing for --require-security, and both take it", () => {
+      for (const object of workloads) {
+        const variables = variablesOf(object);
+
+        expect(variables.get("WINNOW_REQUIRE_SECURITY")).toBe("true");
+        expect(variables.get("WINNOW_API_KEYS")).toBeDefined();
+        expect(variables.get("WINNOW_CLUSTER_TLS_CERT")).toBeDefined();
+      }
+      expect(variablesOf(workloads[0]!).get("WINNOW_TLS_CERT")).toBeDefined();
+    });
   });
 
   test("dev: one router, two workers", () => {
