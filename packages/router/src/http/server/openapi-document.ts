@@ -18,6 +18,8 @@ const LABEL: object = parameter("label", { type: "string" });
 
 const FAILURES = {
   "400": failure("The request is faulty: JSON, names, types, shapes, unknown signature or label"),
+  "401": failure("No key or certificate that is known, where one is needed"),
+  "403": failure("The key lacks the role for this"),
   "404": failure("No such model or version"),
   "413": failure("The body is too long"),
   "429": failure("The answer would be too long, or this client asks too much at once"),
@@ -67,6 +69,8 @@ const document = (operationId: string, summary: string, schema: string): object 
   responses: {
     "200": { description: summary, content: json({ $ref: `#/components/schemas/${schema}` }) },
     "400": FAILURES["400"],
+    "401": FAILURES["401"],
+    "403": FAILURES["403"],
     "404": FAILURES["404"],
   },
 });
