@@ -2,7 +2,7 @@
 // take virtual time, and a device that can be slow, wedged, full or lost.
 
 import { createReferenceAccelerator } from "@winnow/accelerator";
-import type { Accelerator, LoadShape, Resident, TopKQuery } from "@winnow/accelerator";
+import type { Accelerator, LoadShape, Resident, RowFilter, TopKQuery } from "@winnow/accelerator";
 import { WinnowError } from "@winnow/core";
 import type { ThreadPort, Timer, TopKBlock } from "@winnow/core";
 import type { ModelVersion } from "@winnow/model";
@@ -77,6 +77,14 @@ export class SimulatedDevice implements Accelerator {
   async topK(query: TopKQuery, signal?: AbortSignal): Promise<TopKBlock> {
     await this.#work(this.health.scanMs);
     return this.#sound.topK(query, signal);
+  }
+
+  filter(resident: Resident, admittedRows: Uint8Array): RowFilter {
+    return this.#sound.filter(resident, admittedRows);
+  }
+
+  releaseFilter(filter: RowFilter): void {
+    this.#sound.releaseFilter(filter);
   }
 
   async gather(resident: Resident, localRows: Uint32Array): Promise<Float32Array> {

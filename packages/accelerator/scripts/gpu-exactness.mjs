@@ -15,7 +15,12 @@ import {
   resolveGpuOptions,
 } from "./gpu-bench/compiled-code.mjs";
 import { writeWhole } from "./gpu-bench/figures.mjs";
-import { blockDifference, randomSearch, randomShape } from "./gpu-bench/random-searches.mjs";
+import {
+  blockDifference,
+  filtersOf,
+  randomSearch,
+  randomShape,
+} from "./gpu-bench/random-searches.mjs";
 import { xorshift } from "./gpu-bench/rows.mjs";
 
 const { values: argument } = parseArgs({
@@ -72,7 +77,10 @@ async function tryShape(shape) {
     .load(stranger, [new Float32Array(1000 * shape.dim).fill(0.5)])
     .then((resident) => accelerator.release(resident));
   const answers = await Promise.all(
-    batches.map((query) => accelerator.topK({ ...query, residents })),
+    batches.map((query) => {
+      const filters = filtersOf(accelerator, residents, query);
+      return accelerator.topK({ ...query, residents, filters });
+    }),
   );
   await comesAndGoes;
   let difference;
@@ -80,6 +88,7 @@ async function tryShape(shape) {
     const some = { ...query, residents: known };
     some.vectors = query.vectors.subarray(0, shape.compared * shape.dim);
     some.excludedRows = query.excludedRows?.slice(0, shape.compared);
+    some.filters = filtersOf(reference, known, some);
     difference ??= blockDifference(answers[at], await reference.topK(some));
   }
   await accelerator.close();

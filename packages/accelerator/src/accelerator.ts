@@ -28,6 +28,18 @@ export interface LoadShape {
   readonly use: "search" | "gather";
 }
 
+/**
+ * Some rows of a resident: what queries may return of it. Made by `filter`, ended by `releaseFilter`; it
+ * serves any number of searches, and lies in memory that no capacity counts.
+ */
+export interface RowFilter {
+  readonly resident: Resident;
+  /** How many rows it admits. */
+  readonly admitted: number;
+  /** Bytes of host memory that it occupies. */
+  readonly bytes: number;
+}
+
 /** One batch of queries against some partitions of one table. */
 export interface TopKQuery {
   /** Distinct partitions of one table, equal `dim`; scanned as one batch of work. */
@@ -38,8 +50,11 @@ export interface TopKQuery {
   readonly k: number;
   /** Per query: ascending global rows that must not be returned, or `undefined`. */
   readonly excludedRows?: readonly (Uint32Array | undefined)[] | undefined;
-  /** One bit per global row (bit r & 7 of byte r >> 3) that may be returned; for all queries. */
-  readonly admittedRows?: Uint8Array | undefined;
+  /**
+   * Per query: a filter of each resident, in the order of `residents`, or `undefined` where every row
+   * may be returned. Queries that are given the same list are searched together.
+   */
+  readonly filters?: readonly (readonly RowFilter[] | undefined)[] | undefined;
 }
 
 /** Memory of a device, in bytes. */
@@ -77,6 +92,13 @@ export interface Accelerator {
    * Exact top-k of each query. Aborting rejects with the signal's reason and soon frees the device.
    */
   topK(query: TopKQuery, signal?: AbortSignal): Promise<TopKBlock>;
+  /**
+   * Prepares a filter that admits local row r by bit r & 7 of byte r >> 3; rows past the end of the
+   * bitmap are not admitted. The bitmap is copied.
+   */
+  filter(resident: Resident, admittedRows: Uint8Array): RowFilter;
+  /** Frees a filter's memory, once the queries under way have finished. */
+  releaseFilter(filter: RowFilter): void;
   /** Copies rows by local number: `[localRows.length, dim]`. @throws RangeError outside the resident. */
   gather(resident: Resident, localRows: Uint32Array): Promise<Float32Array>;
   /** Frees the rows' memory, once the queries under way have finished. */

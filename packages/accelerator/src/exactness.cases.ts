@@ -4,7 +4,7 @@
 
 import { compareCandidates } from "@winnow/core";
 import type { TopKBlock } from "@winnow/core";
-import type { Accelerator, Resident, TopKQuery } from "./accelerator.ts";
+import type { Accelerator, Resident, RowFilter, TopKQuery } from "./accelerator.ts";
 import { canonicalScore, widenQueries } from "./canonical-score.ts";
 
 /** A table and the queries over it. */
@@ -16,7 +16,8 @@ export interface SearchProblem {
   readonly vectors: Float32Array;
   readonly k: number;
   readonly excludedRows?: readonly (Uint32Array | undefined)[];
-  readonly admittedRows?: Uint8Array;
+  /** Per query: the rows that it may return, as a bitmap, or all of them. */
+  readonly admittedRows?: readonly (Uint8Array | undefined)[];
 }
 
 /** Uniform numbers in [0, 1) that depend on the seed alone (mulberry32). */
@@ -218,7 +219,7 @@ export function bruteForce(of: SearchProblem): TopKBlock {
   };
   for (const [position, query] of queries.entries()) {
     const excluded = new Set(of.excludedRows?.[position]);
-    const mask = of.admittedRows;
+    const mask = of.admittedRows?.[position];
     const best = Array.from({ length: rows }, (_, row) => row)
       .filter((row) => !excluded.has(row))
       .filter((row) => mask === undefined || ((mask[row >> 3] ?? 0) & (1 << (row & 7))) !== 0)
@@ -273,6 +274,34 @@ export async function loadParts(
   return residents;
 }
 
+/** Filters of bitmaps of global rows; queries of one bitmap share theirs. */
+function filtersOf(
+  accelerator: Accelerator,
+  residents: readonly Resident[],
+  admittedRows: SearchProblem["admittedRows"],
+): TopKQuery["filters"] {
+  const made = new Map<Uint8Array, readonly RowFilter[]>();
+  return admittedRows?.map((bits) => {
+    if (bits === undefined) return undefined;
+    const filters =
+      made.get(bits) ??
+      residents.map((resident) => accelerator.filter(resident, localBits(bits, resident)));
+    made.set(bits, filters);
+    return filters;
+  });
+}
+
+/** The part of a bitmap of global rows that is a resident's; it ends where the bitmap does. */
+function localBits(bits: Uint8Array, { firstRow, rows }: Resident): Uint8Array {
+  const end = Math.max(0, Math.min(rows, bits.length * 8 - firstRow));
+  const local = new Uint8Array(Math.ceil(end / 8));
+  for (let row = 0; row < end; row += 1) {
+    const global = firstRow + row;
+    if ((bits[global >> 3]! & (1 << (global & 7))) !== 0) local[row >> 3]! |= 1 << (row & 7);
+  }
+  return local;
+}
+
 /** Loads the table, answers the queries, releases the table. */
 export async function answer(
   accelerator: Accelerator,
@@ -280,9 +309,13 @@ export async function answer(
   parts: number,
 ): Promise<TopKBlock> {
   const residents = await loadParts(accelerator, of, parts);
-  const { vectors, k, excludedRows, admittedRows } = of;
-  const query: TopKQuery = { residents, vectors, k, excludedRows, admittedRows };
+  const { vectors, k, excludedRows } = of;
+  const filters = filtersOf(accelerator, residents, of.admittedRows);
+  const query: TopKQuery = { residents, vectors, k, excludedRows, filters };
   const block = await accelerator.topK(query);
+  for (const filter of filters?.flat() ?? []) {
+    if (filter !== undefined) accelerator.releaseFilter(filter);
+  }
   await Promise.all(residents.map((resident) => accelerator.release(resident)));
   return block;
 }

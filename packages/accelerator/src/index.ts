@@ -6,6 +6,7 @@ export type {
   AcceleratorMemory,
   LoadShape,
   Resident,
+  RowFilter,
   TopKQuery,
 } from "./accelerator.ts";
 export type { AcceleratorOptions, InstructionSet } from "./accelerator-options.ts";

@@ -1,21 +1,123 @@
-// Which rows a query may return: those that the mask of its batch admits and its own list of excluded
-// rows does not name.
+// Which rows a query may return: those that its filters admit and its own list of excluded rows does not
+// name. The native scan keeps filters of its own (native/search/row-filter.h); all other scans read
+// these.
 
-import type { TopKQuery } from "./accelerator.ts";
+import type { Resident, RowFilter } from "./accelerator.ts";
+import type { CheckedTopKQuery } from "./top-k-request.ts";
 
 /** Whether a query may return a global row. */
 export type RowTest = (row: number) => boolean;
 
-/** The test for one query of a batch. */
-export function rowTest(query: TopKQuery, index: number): RowTest {
-  const excluded = query.excludedRows?.[index];
-  const mask = query.admittedRows;
-  return (row) => isAdmitted(mask, row) && (excluded === undefined || !holdsRow(excluded, row));
+/** A filter as a bitmap in the memory of this process. */
+export class BitmapFilter implements RowFilter {
+  readonly resident: Resident;
+  readonly admitted: number;
+  readonly bytes: number;
+  #bits: Uint8Array | undefined;
+
+  constructor(resident: Resident, admittedRows: Uint8Array) {
+    const bits = new Uint8Array(Math.ceil(resident.rows / 8));
+    bits.set(admittedRows.subarray(0, bits.length));
+    if (resident.rows % 8 > 0) bits[bits.length - 1]! &= (1 << (resident.rows % 8)) - 1;
+    this.resident = resident;
+    this.admitted = bits.reduce((sum, byte) => sum + bitsOf(byte), 0);
+    this.bytes = bits.length;
+    this.#bits = bits;
+  }
+
+  /** @throws RangeError once it was released, or for a filter of another device */
+  static bitsOf(filter: RowFilter): Uint8Array {
+    const bits = filter instanceof BitmapFilter ? filter.#bits : undefined;
+    if (bits === undefined) throw new RangeError("the filter is not on this accelerator");
+    return bits;
+  }
+
+  release(): void {
+    this.#bits = undefined;
+  }
 }
 
-/** Whether a bitmap, if there is one, has the bit of this row; beyond its end it has none. */
-export function isAdmitted(mask: Uint8Array | undefined, row: number): boolean {
-  return mask === undefined || ((mask[Math.floor(row / 8)] ?? 0) & (1 << (row & 7))) !== 0;
+function bitsOf(byte: number): number {
+  let [count, rest] = [0, byte];
+  for (; rest > 0; rest &= rest - 1) count += 1;
+  return count;
+}
+
+interface AdmittedPart {
+  readonly resident: Resident;
+  readonly bits: Uint8Array;
+}
+
+/** The rows that the filters of several residents admit, by their global numbers. */
+export class RowSet {
+  readonly #parts: readonly AdmittedPart[];
+  #last = 0;
+
+  constructor(filters: readonly RowFilter[]) {
+    this.#parts = filters.map((filter) => ({
+      resident: filter.resident,
+      bits: BitmapFilter.bitsOf(filter),
+    }));
+  }
+
+  has(row: number): boolean {
+    const part = this.#partOf(row);
+    if (part === undefined) return false;
+    const local = row - part.resident.firstRow;
+    return (part.bits[Math.floor(local / 8)]! & (1 << (local & 7))) !== 0;
+  }
+
+  /** Bit i: row `first` + i; of 32 rows from a row of a resident on, 0 for those that are not of it. */
+  wordFrom(first: number): number {
+    const part = this.#partOf(first);
+    if (part === undefined) return 0;
+    const local = first - part.resident.firstRow;
+    const [byte, shift] = [Math.floor(local / 8), local % 8];
+    let bits = 0;
+    for (let index = 4; index >= 0; index -= 1) bits = bits * 256 + (part.bits[byte + index] ?? 0);
+    return Math.floor(bits / 2 ** shift) % 2 ** 32;
+  }
+
+  /** Rows are mostly asked for in order, so the part of the last one is looked at first. */
+  #partOf(row: number): AdmittedPart | undefined {
+    const holds = (at: number): boolean => {
+      const { firstRow, rows } = this.#parts[at]!.resident;
+      return row >= firstRow && row < firstRow + rows;
+    };
+    if (!holds(this.#last)) {
+      const found = this.#parts.findIndex((_, at) => holds(at));
+      if (found < 0) return undefined;
+      this.#last = found;
+    }
+    return this.#parts[this.#last];
+  }
+}
+
+/** A query with the rows of its filters, which from here on may be released. */
+export interface AdmittedTopKQuery extends CheckedTopKQuery {
+  /** Per query, `undefined` where all rows are admitted; one set for all queries of the same filters. */
+  readonly admissions: readonly (RowSet | undefined)[];
+}
+
+/** Takes hold of the filters of a query. @throws RangeError for one that is not on this device */
+export function admittedQuery(query: CheckedTopKQuery): AdmittedTopKQuery {
+  const sets = new Map<readonly RowFilter[], RowSet>();
+  const admissions = (query.filters ?? []).map((list) => {
+    if (list === undefined) return undefined;
+    const known = sets.get(list) ?? new RowSet(list);
+    sets.set(list, known);
+    return known;
+  });
+  return { ...query, admissions };
+}
+
+/** The test for one query of a batch. */
+export function rowTest(query: AdmittedTopKQuery, index: number): RowTest {
+  const excluded = query.excludedRows?.[index];
+  const admitted = query.admissions[index];
+  return (row) =>
+    (admitted === undefined || admitted.has(row)) &&
+    (excluded === undefined || !holdsRow(excluded, row));
 }
 
 /** Whether an ascending list holds a row. */

@@ -22,8 +22,9 @@ export interface CheckedTopKQuery extends TopKQuery {
 
 /**
  * Checks the shapes of a query.
- * @throws WinnowError INVALID_ARGUMENT for vectors, k or exclusions that do not fit; RangeError
- * without residents, for a resident named twice, or for residents of different dim.
+ * @throws WinnowError INVALID_ARGUMENT for vectors, k, exclusions or filters that do not fit; RangeError
+ * without residents, for a resident named twice, for residents of different dim, or for filters of
+ * others.
  */
 export function checkTopKQuery(query: TopKQuery): CheckedTopKQuery {
   const dim = checkResidents(query);
@@ -35,6 +36,7 @@ export function checkTopKQuery(query: TopKQuery): CheckedTopKQuery {
   }
   const queries = query.vectors.length / dim;
   checkExclusions(query, queries);
+  checkFilters(query, queries);
   const rows = query.residents.reduce((sum, resident) => sum + resident.rows, 0);
   return { ...query, queries, dim, rows, room: Math.min(query.k, rows) };
 }
@@ -78,6 +80,21 @@ function checkExclusions({ excludedRows }: TopKQuery, queries: number): void {
     if (list !== undefined && !isAscending(list)) {
       throw invalid("Excluded rows must be in ascending order");
     }
+  }
+}
+
+/** A list is checked once, however many queries share it. */
+function checkFilters({ filters, residents }: TopKQuery, queries: number): void {
+  if (filters === undefined) return;
+  if (filters.length !== queries) {
+    throw invalid(`${filters.length} lists of filters do not fit ${queries} queries`);
+  }
+  for (const list of new Set(filters)) {
+    if (list === undefined) continue;
+    const fits =
+      list.length === residents.length &&
+      list.every(({ resident }, index) => resident === residents[index]);
+    if (!fits) throw new RangeError("a query with filters needs one of each resident, in order");
   }
 }
 

@@ -71,7 +71,8 @@ export function describeExactness(open: OpenAccelerator): void {
     const half = await accelerator.topK({ residents: residents.slice(2), vectors, k });
 
     expect(firstDifference(turned, bruteForce(problem))).toBeUndefined();
-    const admittedRows = bitmapOf(4000, (row) => row >= 2000);
+    const upper = bitmapOf(4000, (row) => row >= 2000);
+    const admittedRows = [upper, upper, upper, upper];
     expect(firstDifference(half, bruteForce({ ...problem, admittedRows }))).toBeUndefined();
   });
 
@@ -159,7 +160,8 @@ export function describeExclusions(open: OpenAccelerator): void {
     ["every row", 1],
   ])("only admitted rows come back: %s", async (_name, step) => {
     const problem = normalProblem(6000, 16, 3);
-    const admittedRows = bitmapOf(6000, (row) => row % step === 0 && step !== Infinity);
+    const some = bitmapOf(6000, (row) => row % step === 0 && step !== Infinity);
+    const admittedRows = [some, some, some];
     const excludedRows = [Uint32Array.of(0, 3, 9, 3000), undefined, undefined];
     const masked = { ...problem, admittedRows, excludedRows };
 
@@ -170,7 +172,8 @@ export function describeExclusions(open: OpenAccelerator): void {
 
   test("rows past the end of the bitmap are not admitted", async () => {
     const problem = normalProblem(600, 16, 2);
-    const masked = { ...problem, admittedRows: new Uint8Array(10).fill(255) };
+    const first = new Uint8Array(10).fill(255);
+    const masked = { ...problem, admittedRows: [first, first] };
 
     const block = await answer(open(), masked, 2);
 
@@ -179,11 +182,63 @@ export function describeExclusions(open: OpenAccelerator): void {
 
   test("ties are cut by row among the admitted", async () => {
     const table = new Float32Array(500 * 4).fill(1);
-    const admittedRows = bitmapOf(500, (row) => row % 7 === 3);
+    const admittedRows = [bitmapOf(500, (row) => row % 7 === 3)];
     const problem = { dim: 4, table, vectors: new Float32Array(4).fill(1), k: 6, admittedRows };
 
     const block = await answer(open(), problem, 2);
 
     expect([...block.rows]).toEqual([3, 10, 17, 24, 31, 38]);
+  });
+
+  test("each query of a batch has its own filter, or none", async () => {
+    // The rows that each query would like best are in nobody else's filter.
+    const problem = { ...normalProblem(9000, 16, 12), k: 40 };
+    const steps = [1, 2, 9, 70, 900, 9001];
+    const filters = steps.map((step) => bitmapOf(9000, (row) => row % step === step - 1));
+    const admittedRows = Array.from({ length: 12 }, (_, query) => filters[query % 7]);
+    const excludedRows = admittedRows.map((_, query) =>
+      query % 2 === 0 ? Uint32Array.of(8, 69, 899, 8999) : undefined,
+    );
+    const masked = { ...problem, admittedRows, excludedRows };
+
+    const block = await answer(open(), masked, 3);
+
+    expect(firstDifference(block, bruteForce(masked))).toBeUndefined();
+  });
+
+  test("a filter serves many searches, and no more once it or its rows are released", async () => {
+    const problem = normalProblem(500, 8, 1);
+    const accelerator = open();
+    const [resident] = await loadParts(accelerator, problem, 1);
+    const odd = bitmapOf(500, (row) => row % 2 === 1);
+    const filter = accelerator.filter(resident!, odd);
+    const query = { ...problem, residents: [resident!], filters: [[filter]] };
+    odd.fill(255);
+
+    const searches = [accelerator.topK(query), accelerator.topK(query)];
+    accelerator.releaseFilter(filter);
+    accelerator.releaseFilter(filter);
+
+    expect(filter.admitted).toBe(250);
+    for (const block of await Promise.all(searches)) {
+      expect([...block.rows].every((row) => row % 2 === 1)).toBe(true);
+    }
+    await expect(accelerator.topK(query)).rejects.toThrow(RangeError);
+    await accelerator.release(resident!);
+    expect(() => accelerator.filter(resident!, odd)).toThrow(RangeError);
+  });
+
+  test("filters that do not fit the query are refused", async () => {
+    const problem = normalProblem(600, 8, 2);
+    const accelerator = open();
+    const residents = await loadParts(accelerator, problem, 2);
+    const [first, second] = residents.map((each) => accelerator.filter(each, new Uint8Array(40)));
+    const query = { vectors: problem.vectors, k: 3, residents };
+
+    const turned = accelerator.topK({ ...query, filters: [[second!, first!], undefined] });
+    const few = accelerator.topK({ ...query, filters: [undefined] });
+
+    await expect(turned).rejects.toThrow(RangeError);
+    await expect(few).rejects.toThrow("1 lists of filters do not fit 2 queries");
   });
 }

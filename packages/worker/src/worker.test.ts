@@ -184,6 +184,8 @@ function frailDevice(): { readonly accelerator: Accelerator; readonly lose: () =
     topK: async () => {
       throw await lost;
     },
+    filter: (resident, rows) => sound.filter(resident, rows),
+    releaseFilter: (filter) => sound.releaseFilter(filter),
     gather: (resident, rows) => sound.gather(resident, rows),
     release: (resident) => sound.release(resident),
     close: () => sound.close(),

@@ -20,6 +20,7 @@ struct Device {
 };
 
 constexpr napi_type_tag DEVICE_TAG = {0x6b1f3d0a52c84f17, 0x91c7d5e3a80b264d};
+constexpr napi_type_tag FILTER_TAG = {0x53b8e1d27fc0964a, 0xd60f92c3781ae5b4};
 constexpr napi_type_tag SEARCH_TAG = {0x0e9a7c61b4d25f38, 0xa3f1846bd7590ce2};
 
 class SearchWork : public AsyncWork {
@@ -51,6 +52,8 @@ class SearchWork : public AsyncWork {
         makeNumber(env, static_cast<double>(counters.repeatedQueries.load())));
     set(env, result, "denseQueries",
         makeNumber(env, static_cast<double>(counters.denseQueries.load())));
+    set(env, result, "directQueries",
+        makeNumber(env, static_cast<double>(counters.directQueries.load())));
     return result;
   }
 
@@ -94,6 +97,30 @@ void readExcluded(napi_env env, napi_value rows, napi_value starts, SearchReques
   if (!isSound) throwTypeError(env, "the lists of excluded rows do not fit the queries");
 }
 
+/** `handles`: all tables' handles of the first filter, then those of the second. */
+void readFilters(napi_env env, napi_value handles, napi_value numbers, SearchRequest& request) {
+  if (isUndefined(env, handles)) return;
+  const ArrayView<uint32_t> filterOf = toWords(env, numbers);
+  request.filterOf.assign(filterOf.data, filterOf.data + filterOf.count);
+  const size_t tables = request.tables.size();
+  uint32_t count = 0;
+  check(env, napi_get_array_length(env, handles, &count));
+  for (uint32_t i = 0; i < count; ++i) {
+    napi_value handle = nullptr;
+    check(env, napi_get_element(env, handles, i, &handle));
+    if (i % tables == 0) request.filters.emplace_back();
+    const auto& filter = fromHandle<const RowFilter>(env, FILTER_TAG, handle);
+    const bool fits = filter->rows() == request.tables[i % tables]->shape().rows;
+    if (!fits) throwTypeError(env, "a filter was made for another table");
+    request.filters.back().push_back(filter);
+  }
+  bool isSound = count % tables == 0 && filterOf.count == request.queries;
+  for (const uint32_t number : request.filterOf) {
+    isSound = isSound && (number == SearchRequest::NO_FILTER || number < request.filters.size());
+  }
+  if (!isSound) throwTypeError(env, "the filters do not fit the queries");
+}
+
 SearchRequest requestOf(napi_env env, const napi_value* values) {
   SearchRequest request;
   request.tables = tablesOf(env, values[0]);
@@ -111,13 +138,9 @@ SearchRequest requestOf(napi_env env, const napi_value* values) {
   request.k = toUint32(env, values[2]);
   if (request.k > rows) throwTypeError(env, "k exceeds the rows");
   readExcluded(env, values[3], values[4], request);
-  request.hasAdmittedRows = !isUndefined(env, values[5]);
-  if (request.hasAdmittedRows) {
-    const ArrayView<uint8_t> bits = toBytes(env, values[5]);
-    request.admittedRows.assign(bits.data, bits.data + bits.count);
-  }
-  if (!isUndefined(env, values[6])) {
-    const ArrayView<double> weights = toDoubles(env, values[6]);
+  readFilters(env, values[5], values[6], request);
+  if (!isUndefined(env, values[7])) {
+    const ArrayView<double> weights = toDoubles(env, values[7]);
     if (weights.count != 4) throwTypeError(env, "four weights are needed");
     const double* w = weights.data;
     request.weights = {w[0], w[1], w[2], w[3]};
@@ -126,6 +149,33 @@ SearchRequest requestOf(napi_env env, const napi_value* values) {
 }
 
 }  // namespace
+
+napi_value createFilter(napi_env env, napi_callback_info info) {
+  return guardCall(env, [&] {
+    const Arguments<2> arguments(env, info);
+    const auto& table = fromHandle<Table>(env, TABLE_TAG, arguments.values[0]);
+    if (!table->shape().isSearched) throwTypeError(env, "a table was loaded for gathering only");
+    const ArrayView<uint8_t> bits = toBytes(env, arguments.values[1]);
+    const auto filter = std::make_shared<const RowFilter>(*table, bits.data, bits.count);
+    napi_value made = nullptr;
+    check(env, napi_create_object(env, &made));
+    const double admitted = filter->admitted();
+    const double bytes = static_cast<double>(RowFilter::occupiedBytes(filter->rows()));
+    check(env, napi_set_named_property(env, made, "admitted", makeNumber(env, admitted)));
+    check(env, napi_set_named_property(env, made, "bytes", makeNumber(env, bytes)));
+    const napi_value handle = makeHandle<const RowFilter>(env, FILTER_TAG, filter);
+    check(env, napi_set_named_property(env, made, "handle", handle));
+    return made;
+  });
+}
+
+napi_value releaseFilter(napi_env env, napi_callback_info info) {
+  return guardCall(env, [&] {
+    const Arguments<1> arguments(env, info);
+    fromHandle<const RowFilter>(env, FILTER_TAG, arguments.values[0]).reset();
+    return makeUndefined(env);
+  });
+}
 
 napi_value createDevice(napi_env env, napi_callback_info info) {
   return guardCall(env, [&] {
@@ -154,7 +204,7 @@ napi_value releaseDevice(napi_env env, napi_callback_info info) {
 
 napi_value startSearch(napi_env env, napi_callback_info info) {
   return guardCall(env, [&] {
-    const Arguments<8> arguments(env, info);
+    const Arguments<9> arguments(env, info);
     const auto& device = fromHandle<Device>(env, DEVICE_TAG, arguments.values[0]);
     SearchRequest request = requestOf(env, arguments.values + 1);
     const auto search = std::make_shared<Search>(std::move(request), *device->kernel, device->scratch);

@@ -14,6 +14,7 @@ const Export EXPORTS[] = {
     {"tableBytes", winnow::tableBytes},       {"createTable", winnow::createTable},
     {"appendRows", winnow::appendRows},       {"buildTable", winnow::buildTable},
     {"gatherRows", winnow::gatherRows},       {"releaseTable", winnow::releaseTable},
+    {"createFilter", winnow::createFilter},   {"releaseFilter", winnow::releaseFilter},
     {"createDevice", winnow::createDevice},   {"releaseDevice", winnow::releaseDevice},
     {"startSearch", winnow::startSearch},     {"cancelSearch", winnow::cancelSearch},
     {"extendChecksum", winnow::extendChecksum}, {"indexOfInfinite", winnow::indexOfInfinite},

@@ -16,6 +16,9 @@ napi_value buildTable(napi_env env, napi_callback_info info);
 napi_value gatherRows(napi_env env, napi_callback_info info);
 napi_value releaseTable(napi_env env, napi_callback_info info);
 
+napi_value createFilter(napi_env env, napi_callback_info info);
+napi_value releaseFilter(napi_env env, napi_callback_info info);
+
 napi_value createDevice(napi_env env, napi_callback_info info);
 napi_value releaseDevice(napi_env env, napi_callback_info info);
 napi_value startSearch(napi_env env, napi_callback_info info);

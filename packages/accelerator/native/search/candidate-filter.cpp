@@ -17,9 +17,7 @@ constexpr size_t ROWS_PER_POOL_SLOT = 64;
 constexpr double OUT_OF_REACH = std::numeric_limits<double>::max();
 
 size_t poolLimitOf(const SearchRequest& request) {
-  uint64_t rows = 0;
-  for (const TablePointer& table : request.tables) rows += table->shape().rows;
-  const size_t share = static_cast<size_t>(rows) / ROWS_PER_POOL_SLOT;
+  const size_t share = static_cast<size_t>(request.rows()) / ROWS_PER_POOL_SLOT;
   return std::max(4 * request.k, std::min(std::max(share, POOL_LIMIT_MIN), POOL_LIMIT_MAX));
 }
 

@@ -1,5 +1,6 @@
-// The dense scan: for queries that the filter cannot serve, every admitted row is scored canonically,
-// and each thread keeps the best k of the rows that it has seen.
+// The dense scan: for queries that the filter cannot serve, and for those that may return so few rows
+// that the filter would be more work, every admitted row is scored canonically, and each thread keeps
+// the best k of the rows that it has seen. Queries of one filter go over its rows together.
 
 #pragma once
 
@@ -24,7 +25,10 @@ class DenseScan {
   DenseScan(const SearchRequest& request, const QueryBatch& batch, const Kernel& kernel,
             const ScratchVector<QueryState>& states, uint32_t threads, ScratchStore& store);
 
-  /** Takes up the queries that are dense by now, and only those. Returns how many they are. */
+  /**
+   * Takes up the queries that are dense by now, and only those. Returns how many of them are so though
+   * they may return many rows.
+   */
   size_t begin();
 
   bool isEmpty() const { return queries_.empty(); }
@@ -36,13 +40,31 @@ class DenseScan {
   void collect(uint32_t query, ScratchVector<uint64_t>& best);
 
  private:
+  /** Queries of one filter: places in `queries_`. */
+  struct Run {
+    uint32_t start;
+    uint32_t end;
+  };
+  /** Rows of a table that are scored one after the other, while they stay in a cache. */
+  struct RowList {
+    const Table& table;
+    const ScratchVector<uint32_t>& locals;
+    /** Whether they lie apart, so that no processor foresees where the next one is. */
+    bool isScattered;
+  };
+
+  void scoreRows(const RowList& rows, const Run& run, ScratchVector<KeyPool>& pools) const;
+
   const SearchRequest& request_;
   const QueryBatch& batch_;
   const Kernel& kernel_;
   const ScratchVector<QueryState>& states_;
   ScratchStore& store_;
-  /** Ascending. */
+  /** By filter. */
   ScratchVector<uint32_t> queries_;
+  ScratchVector<Run> runs_;
+  /** By query: its place in `queries_`. */
+  ScratchVector<uint32_t> places_;
   /** By thread and place in `queries_`; nothing of a thread that has scanned nothing. */
   std::vector<ScratchVector<KeyPool>> keys_;
 };

@@ -36,9 +36,12 @@ SearchRequest requestOfPart(const SearchRequest& request, const QueryRange& rang
   const float* vectors = request.vectors.data();
   part.vectors.assign(vectors + size_t{range.start} * part.dim,
                       vectors + size_t{range.end} * part.dim);
-  part.hasAdmittedRows = request.hasAdmittedRows;
-  part.admittedRows = request.admittedRows;
   part.weights = request.weights;
+  if (!request.filterOf.empty()) {
+    const uint32_t* numbers = request.filterOf.data();
+    part.filters = request.filters;
+    part.filterOf.assign(numbers + range.start, numbers + range.end);
+  }
   if (request.excludedStarts.empty()) return part;
   const std::vector<uint32_t>& starts = request.excludedStarts;
   const uint32_t* rows = request.excludedRows.data();

@@ -23,10 +23,6 @@ uint64_t leastOf(const ScratchVector<uint64_t>& keys) {
   return *std::min_element(keys.begin(), keys.end());
 }
 
-void fetch(const float* row, uint32_t dim) {
-  for (uint32_t j = 0; j < dim; j += 16) __builtin_prefetch(row + j);
-}
-
 }  // namespace
 
 SearchFinish::SearchFinish(const SearchRequest& request, const QueryBatch& batch,
@@ -144,7 +140,7 @@ void SearchFinish::scoreSurvivors(uint32_t query, size_t start, size_t end) {
     }
     if (i >= start + ROWS_AHEAD && i - ROWS_AHEAD < end) {
       const Survivor& near = survivors[i - ROWS_AHEAD];
-      fetch(request_.tables[near.table]->row(localOf(near)), dim);
+      request_.tables[near.table]->fetchRow(localOf(near));
     }
     if (i < start + 2 * ROWS_AHEAD) continue;
     const Survivor& survivor = survivors[i - 2 * ROWS_AHEAD];

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/kernel.h"
+#include "search/row-filter.h"
 #include "search/scratch-store.h"
 #include "table/table.h"
 
@@ -28,16 +29,31 @@ struct SearchRequest {
   /** Ascending rows; query i owns [excludedStarts[i], excludedStarts[i + 1]). Empty: none at all. */
   std::vector<uint32_t> excludedRows;
   std::vector<uint32_t> excludedStarts;
-  /** Bit per global row; rows past its end are not admitted. */
-  std::vector<uint8_t> admittedRows;
-  bool hasAdmittedRows = false;
+  /** Distinct filters, each a RowFilter for every table. */
+  std::vector<std::vector<RowFilterPointer>> filters;
+  /** The number of each query's filter, or NO_FILTER. Empty: no query has one. */
+  std::vector<uint32_t> filterOf;
   BoundWeights weights;
 
-  /** Whether a global row may be in an answer at all. */
-  bool isAdmitted(uint32_t row) const {
-    if (!hasAdmittedRows) return true;
-    const size_t byte = row >> 3;
-    return byte < admittedRows.size() && (admittedRows[byte] >> (row & 7) & 1) != 0;
+  static constexpr uint32_t NO_FILTER = ~uint32_t{0};
+  /**
+   * One row in so many is scored directly, for few queries and for many: where both ways take the same
+   * time on a processor with AVX-512, at dim 64.
+   */
+  static constexpr uint64_t DIRECT_SHARE_MIN = 28;
+  static constexpr uint64_t DIRECT_SHARE_MAX = 110;
+  /** So few rows are always scored directly. */
+  static constexpr uint64_t DIRECT_ROWS = 256;
+
+  /** The number of a query's filter, or NO_FILTER. */
+  uint32_t filterNumber(uint32_t query) const {
+    return filterOf.empty() ? NO_FILTER : filterOf[query];
+  }
+
+  /** Which rows of a table a query may return; null: all of them. */
+  const RowFilter* filter(uint32_t query, uint32_t table) const {
+    const uint32_t number = filterNumber(query);
+    return number == NO_FILTER ? nullptr : filters[number][table].get();
   }
 
   /** Whether a global row is one that this query's answer must not have. */
@@ -54,11 +70,35 @@ struct SearchRequest {
     return isExcluded(query, part.shape().firstRow + part.order()[position]);
   }
 
-  /** Bytes of codes in all tables: what a filter reads that skips nothing. */
-  uint64_t codeBytes() const {
+  /**
+   * Whether a query may return so few rows that scoring all of them is less work than a filter of all
+   * codes. A filter reads a byte per value, as the codes lie, once for all queries; of rows that are
+   * scored each is four bytes per value at a place of its own, and is scored for each query alone.
+   */
+  bool isDirect(uint32_t query) const {
+    const uint32_t number = filterNumber(query);
+    if (number == NO_FILTER) return false;
+    const uint64_t admitted = admittedRows(query);
+    const uint64_t share = std::min<uint64_t>(DIRECT_SHARE_MIN + queries * 3 / 2, DIRECT_SHARE_MAX);
+    return admitted <= DIRECT_ROWS || admitted * share <= rows();
+  }
+
+  uint64_t rows() const {
     uint64_t rows = 0;
     for (const TablePointer& table : tables) rows += table->shape().rows;
-    return rows * ((dim + 3) / 4) * 4;
+    return rows;
+  }
+
+  /** Rows of all tables that a query with a filter may return. */
+  uint64_t admittedRows(uint32_t query) const {
+    uint64_t admitted = 0;
+    for (const RowFilterPointer& filter : filters[filterNumber(query)]) admitted += filter->admitted();
+    return admitted;
+  }
+
+  /** Bytes of codes in all tables: what a filter reads that skips nothing. */
+  uint64_t codeBytes() const {
+    return rows() * ((dim + 3) / 4) * 4;
   }
 };
 

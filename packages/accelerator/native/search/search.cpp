@@ -25,7 +25,18 @@ constexpr size_t BYTES_PER_TEAM = size_t{2} << 20;
 
 /** Below some hundred microseconds of work, waking other threads takes longer than it saves. */
 bool isSmall(const SearchRequest& request) {
-  return request.codeBytes() * std::max(1u, request.queries / 8) < BYTES_PER_TEAM;
+  uint32_t filtered = 0;
+  uint64_t rows = 0;
+  for (uint32_t query = 0; query < request.queries; ++query) {
+    if (request.isDirect(query)) {
+      rows += request.admittedRows(query);
+    } else {
+      ++filtered;
+    }
+  }
+  const uint64_t scored = rows * request.dim * sizeof(float);
+  const uint64_t codes = filtered == 0 ? 0 : request.codeBytes() * std::max(1u, filtered / 8);
+  return codes + scored < BYTES_PER_TEAM;
 }
 
 }  // namespace
@@ -143,7 +154,10 @@ bool Search::runWhole(ThreadTeam* team) {
 void Search::runPhases(Stages& stages, uint32_t thread) {
   const double greatestNorm = stages.plan.greatestNorm();
   work_.forEach(stages.preparing, [&](uint32_t query) {
-    if (!stages.batch.prepare(query, greatestNorm)) stages.states[query].makeDense();
+    const bool canFilter = stages.batch.prepare(query, greatestNorm);
+    const bool isDirect = request_.isDirect(query);
+    if (isDirect) counters_.directQueries.fetch_add(1, std::memory_order_relaxed);
+    if (isDirect || !canFilter) stages.states[query].makeDense();
   });
   work_.forEach(stages.sampling.items, [&](uint32_t item) {
     stages.guess.sample(stages.plan.samples[item], stages.sampling, thread, stages.scans[thread]);

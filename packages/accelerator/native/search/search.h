@@ -6,7 +6,8 @@
 //   sample    from some blocks, a guess of each query's threshold            threshold-guess.h
 //   filter    all units, greatest norms first: rows that might be among the
 //             k best survive                                                 candidate-filter.h
-//   dense     for the queries that need it, all admitted rows are scored     dense-scan.h
+//   dense     for the queries that need it, or may return few rows, all
+//             rows that they may return are scored                           dense-scan.h
 //   finish    survivors are scored and sorted, in up to three phases         search-finish.h
 //   again     filter to finish for queries whose guess was too high; almost always none
 //
@@ -17,8 +18,9 @@
 // Many queries of a small table are split among the threads, each part being a search of one thread
 // (request-split.h).
 //
-// A query is served densely if it is zero or not finite, if scores could overflow float32, or if the
-// filter lets too many rows pass. The answer is the same whichever way it was found.
+// A query is served densely if it is zero or not finite, if scores could overflow float32, if the
+// filter lets too many rows pass, or if its row filter (row-filter.h) admits few. The answer is the same
+// whichever way it was found.
 
 #pragma once
 

@@ -30,6 +30,7 @@ void UnitScan::begin() {
   chosen_ = active_.size() < kernel_.queriesMin ? kernel_.few : &kernel_;
   loadLanes();
   packWords();
+  listAdmissions();
   if (chosen_->enter != nullptr) chosen_->enter();
 }
 
@@ -85,16 +86,30 @@ void UnitScan::packWords() {
   }
 }
 
-/** Bit r is set if the block has a row r that may be in an answer. */
-uint64_t UnitScan::admittedOf(const Table& table, uint32_t block) const {
-  const uint32_t start = block * BLOCK_ROWS;
-  const uint32_t count = std::min(BLOCK_ROWS, table.shape().rows - start);
+/** Queries of one filter share an admission, and so do those without one. */
+void UnitScan::listAdmissions() {
+  constexpr uint32_t UNLISTED = ~uint32_t{0};
+  admissions_.clear();
+  numbers_.assign(request_.filters.size() + 1, UNLISTED);
+  for (ActiveQuery& active : active_) {
+    const uint32_t filter = request_.filterNumber(active.query);
+    uint32_t& number = numbers_[filter == SearchRequest::NO_FILTER ? request_.filters.size() : filter];
+    if (number == UNLISTED) {
+      number = static_cast<uint32_t>(admissions_.size());
+      admissions_.push_back({request_.filter(active.query, unit_->table), 0});
+    }
+    active.admission = number;
+  }
+}
+
+/** Looks up each admission's rows of a block. Returns those that any of them admits, as bits. */
+uint64_t UnitScan::admit(const Table& table, uint32_t block) {
+  const uint32_t count = std::min(BLOCK_ROWS, table.shape().rows - block * BLOCK_ROWS);
   const uint64_t all = count == BLOCK_ROWS ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
-  if (!request_.hasAdmittedRows) return all;
   uint64_t admitted = 0;
-  for (uint32_t r = 0; r < count; ++r) {
-    const uint32_t row = table.shape().firstRow + table.order()[start + r];
-    admitted |= static_cast<uint64_t>(request_.isAdmitted(row) ? 1 : 0) << r;
+  for (Admission& admission : admissions_) {
+    admission.rows = admission.filter == nullptr ? all : admission.filter->positionsOf(block);
+    admitted |= admission.rows;
   }
   return admitted;
 }

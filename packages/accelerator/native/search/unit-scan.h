@@ -51,11 +51,12 @@ class UnitScan {
   UnitScan(const SearchRequest& request, const QueryBatch& batch,
            const ScratchVector<QueryState>& states, const Kernel& kernel, ScratchStore& store)
       : request_(request), batch_(batch), states_(states), kernel_(kernel), active_(store),
-        lanes_(store), limits_(store), words_(store), groups_(store) {}
+        admissions_(store), numbers_(store), lanes_(store), limits_(store), words_(store), groups_(store) {}
 
   /**
-   * Selects the filtered queries whose threshold, `thresholdOf(query)`, a row of the unit could
-   * reach by its norm. False: there are none.
+   * Selects the queries whose threshold, `thresholdOf(query)`, a row of the unit could reach by its
+   * norm, and whose filter admits a row near it. False: no row of the unit or of a later one can reach
+   * any threshold, whatever the filters; true even if none is selected.
    */
   template <typename ThresholdOf>
   bool select(const ScanUnit& unit, const ThresholdOf& thresholdOf);
@@ -73,6 +74,14 @@ class UnitScan {
   struct ActiveQuery {
     uint32_t query;
     float threshold;
+    /** The number of its admission. */
+    uint32_t admission;
+  };
+  /** One of the filters that selected queries have; without one, all rows are admitted. */
+  struct Admission {
+    const RowFilter* filter;
+    /** Bit r is set if it admits row r of the current block. */
+    uint64_t rows;
   };
   /** Lanes that go into one filter call, and where their words begin. */
   struct Group {
@@ -92,7 +101,8 @@ class UnitScan {
   QueryLanes lanes();
   void loadLanes();
   void packWords();
-  uint64_t admittedOf(const Table& table, uint32_t block) const;
+  void listAdmissions();
+  uint64_t admit(const Table& table, uint32_t block);
   Coming comingAfter(uint32_t block, const UnitQueue& queue) const;
   template <typename Take>
   void filterBlock(uint32_t block, const UnitQueue& queue, const Take& take);
@@ -105,6 +115,10 @@ class UnitScan {
   /** The selected unit and queries, and the kernel that filters for that many. */
   const ScanUnit* unit_ = nullptr;
   ScratchVector<ActiveQuery> active_;
+  /** The distinct filters of the selected queries. */
+  ScratchVector<Admission> admissions_;
+  /** By the number of a filter in the request, one more for none: its admission. */
+  ScratchVector<uint32_t> numbers_;
   const Kernel* chosen_ = nullptr;
   /** The five arrays of QueryLanes, one behind the other. */
   ScratchVector<double> lanes_;
@@ -120,17 +134,23 @@ template <typename ThresholdOf>
 bool UnitScan::select(const ScanUnit& unit, const ThresholdOf& thresholdOf) {
   unit_ = &unit;
   active_.clear();
+  bool isReached = false;
   for (uint32_t query = 0; query < request_.queries; ++query) {
     if (!states_[query].isFiltered()) continue;
     const double reach = scoreReach(request_.weights.norm * batch_.norm(query), unit.norm);
     const float threshold = thresholdOf(query);
-    if (reach >= threshold) active_.push_back({query, threshold});
+    if (!(reach >= threshold)) continue;
+    isReached = true;
+    const RowFilter* filter = request_.filter(query, unit.table);
+    const bool isEmpty = filter != nullptr && !filter->hasPositions(unit.firstBlock, unit.endBlock);
+    if (!isEmpty) active_.push_back({query, threshold, 0});
   }
-  return !active_.empty();
+  return isReached;
 }
 
 template <typename Take>
 void UnitScan::run(const UnitQueue& queue, const Take& take) {
+  if (active_.empty()) return;
   begin();
   for (uint32_t block = unit_->firstBlock; block < unit_->endBlock; block += unit_->step) {
     filterBlock(block, queue, take);
@@ -141,8 +161,7 @@ void UnitScan::run(const UnitQueue& queue, const Take& take) {
 template <typename Take>
 void UnitScan::filterBlock(uint32_t block, const UnitQueue& queue, const Take& take) {
   const Table& table = *request_.tables[unit_->table];
-  const uint64_t admitted = admittedOf(table, block);
-  if (admitted == 0) return;
+  if (admit(table, block) == 0) return;
   const QueryLanes lanes = this->lanes();
   const Kernel& kernel = *chosen_;
   kernel.computeLimits(table.bounds(block), lanes, request_.weights, limits_.data());
@@ -167,9 +186,9 @@ void UnitScan::filterBlock(uint32_t block, const UnitQueue& queue, const Take& t
                           margins};
     for (uint64_t found = kernel.filter(call); found != 0; found &= found - 1) {
       const uint32_t i = static_cast<uint32_t>(__builtin_ctzll(found));
-      const uint64_t rows = survivors[i] & admitted;
-      if (rows == 0) continue;
       const uint32_t lane = group.firstLane + i;
+      const uint64_t rows = survivors[i] & admissions_[active_[lane].admission].rows;
+      if (rows == 0) continue;
       const int32_t* rowMargins = margins + size_t{i} * BLOCK_ROWS;
       lanes.threshold[lane] = take(passedRows(block, lane, rows, rowMargins));
     }

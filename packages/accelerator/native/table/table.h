@@ -73,6 +73,12 @@ class Table {
   const TableShape& shape() const { return shape_; }
   const float* row(uint32_t local) const { return rows() + size_t{local} * shape_.dim; }
   const float* rows() const { return rows_.as<float>(); }
+  /** Asks for a row's memory ahead of its use. */
+  void fetchRow(uint32_t local) const {
+    constexpr uint32_t LINE_VALUES = 64 / sizeof(float);
+    const float* values = row(local);
+    for (uint32_t j = 0; j < shape_.dim; j += LINE_VALUES) __builtin_prefetch(values + j);
+  }
   /** How many values have been appended or claimed. */
   size_t taken() const { return taken_; }
 

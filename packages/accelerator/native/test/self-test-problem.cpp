@@ -10,12 +10,26 @@ namespace winnow::test {
 
 namespace {
 
-bool isCandidate(const Problem& problem, uint32_t query, uint32_t row) {
-  if (problem.hasAdmittedRows) {
-    const size_t byte = row / 8;
-    if (byte >= problem.admittedRows.size()) return false;
-    if ((problem.admittedRows[byte] >> (row % 8) & 1) == 0) return false;
+bool hasBit(const std::vector<uint8_t>& bits, uint32_t row) {
+  return row / 8 < bits.size() && (bits[row / 8] >> (row % 8) & 1) != 0;
+}
+
+/** A table's part of a bitmap, which ends where the bitmap does. */
+RowFilterPointer filterOf(const std::vector<uint8_t>& bits, const Table& table) {
+  std::vector<uint8_t> local;
+  for (uint32_t row = 0; row < table.shape().rows; ++row) {
+    const uint32_t global = table.shape().firstRow + row;
+    if (global / 8 >= bits.size()) break;
+    if (row % 8 == 0) local.push_back(0);
+    if (hasBit(bits, global)) local.back() = static_cast<uint8_t>(local.back() | 1u << (row % 8));
   }
+  return std::make_shared<const RowFilter>(table, local.data(), local.size());
+}
+
+bool isCandidate(const Problem& problem, uint32_t query, uint32_t row) {
+  const bool isFiltered =
+      !problem.filterOf.empty() && problem.filterOf[query] != SearchRequest::NO_FILTER;
+  if (isFiltered && !hasBit(problem.filters[problem.filterOf[query]], row)) return false;
   if (problem.excludedRows.empty()) return true;
   const std::vector<uint32_t>& excluded = problem.excludedRows[query];
   return std::find(excluded.begin(), excluded.end(), row) == excluded.end();
@@ -79,8 +93,13 @@ SearchRequest requestOf(const Problem& problem, std::vector<TablePointer> tables
   request.queries = problem.queries;
   request.k = problem.k;
   request.vectors = problem.vectors;
-  request.hasAdmittedRows = problem.hasAdmittedRows;
-  request.admittedRows = problem.admittedRows;
+  request.filterOf = problem.filterOf;
+  for (const std::vector<uint8_t>& bits : problem.filters) {
+    request.filters.emplace_back();
+    for (const TablePointer& table : request.tables) {
+      request.filters.back().push_back(filterOf(bits, *table));
+    }
+  }
   if (problem.excludedRows.empty()) return request;
   request.excludedStarts.push_back(0);
   for (const std::vector<uint32_t>& rows : problem.excludedRows) {

@@ -141,12 +141,21 @@ void restrictRows(Bytes& bytes, Problem& problem) {
       if (bytes.below(4) == 0) rows.clear();
     }
   }
-  problem.hasAdmittedRows = bytes.below(4) == 0;
-  if (!problem.hasAdmittedRows) return;
-  const uint32_t filling = bytes.below(4);
-  for (uint32_t size = bytes.below(problem.rows / 8 + 4); size > 0; --size) {
-    const uint32_t byte = filling == 0 ? 0 : filling == 1 ? 255 : bytes.below(256);
-    problem.admittedRows.push_back(static_cast<uint8_t>(byte));
+  if (bytes.below(3) != 0) return;
+  problem.filters.resize(1 + bytes.below(3));
+  for (std::vector<uint8_t>& bits : problem.filters) {
+    const uint32_t filling = bytes.below(5);
+    std::mt19937 random(bytes.next());
+    for (uint32_t size = bytes.below(2) == 0 ? bytes.below(problem.rows / 8 + 4) : problem.rows / 8 + 1;
+         size > 0; --size) {
+      const uint32_t some = filling == 2 ? random() & 255 : random() % 40 == 0 ? 1u << random() % 8 : 0;
+      bits.push_back(static_cast<uint8_t>(filling == 0 ? 0 : filling == 1 ? 255 : some));
+    }
+  }
+  for (uint32_t query = 0; query < problem.queries; ++query) {
+    const uint32_t number = bytes.below(static_cast<uint32_t>(problem.filters.size()) + 1);
+    const bool hasNone = number == problem.filters.size();
+    problem.filterOf.push_back(hasNone ? SearchRequest::NO_FILTER : number);
   }
 }
 

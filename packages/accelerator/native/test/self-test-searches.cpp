@@ -27,11 +27,20 @@ void excludeSome(Problem& problem) {
   }
 }
 
-/** About half of the rows are admitted; the mask ends before the last rows do. */
+/**
+ * Queries by turns: a filter of about half of the rows, which ends before the last rows do, none, one
+ * of a row in a hundred, and one of a run of rows.
+ */
 void admitSome(Problem& problem) {
-  problem.hasAdmittedRows = true;
+  problem.filters.resize(3);
   for (uint32_t byte = 0; byte + 9 < problem.rows / 8; ++byte) {
-    problem.admittedRows.push_back(static_cast<uint8_t>(wholeNumber(0, 255)));
+    problem.filters[0].push_back(static_cast<uint8_t>(wholeNumber(0, 255)));
+    problem.filters[1].push_back(wholeNumber(0, 11) == 0 ? 16 : 0);
+    problem.filters[2].push_back(byte > 20 && byte < 160 ? 255 : 0);
+  }
+  for (uint32_t query = 0; query < problem.queries; ++query) {
+    const uint32_t numbers[] = {0, SearchRequest::NO_FILTER, 1, 2};
+    problem.filterOf.push_back(numbers[query % 4]);
   }
 }
 
@@ -49,6 +58,17 @@ Problem makeNormsAtTheThreshold() {
   float* best = problem.table.data() + size_t{UNIT_ROWS} * 2;
   best[0] = std::nextafter(127.5f, 128.0f);
   best[1] = 0;
+  return problem;
+}
+
+/** Only short rows are admitted: the first units, of the greatest norms, have none of them. */
+Problem makeShortRowsAdmitted() {
+  Problem problem = makeProblem("short rows admitted", 6 * UNIT_ROWS, 12, 2, [](uint32_t row) {
+    return normal() * (row < 2 * UNIT_ROWS ? 100 : 1);
+  });
+  problem.filters.emplace_back(6 * UNIT_ROWS / 8, 255);
+  for (uint32_t byte = 0; byte < 2 * UNIT_ROWS / 8; ++byte) problem.filters[0][byte] = 0;
+  problem.filterOf = {0, 0};
   return problem;
 }
 
@@ -101,6 +121,7 @@ std::vector<Problem> makeProblems() {
   admitSome(problems.back());
   problems.back().vectors[12 * 100] = NAN;
   problems.push_back(makeNormsAtTheThreshold());
+  problems.push_back(makeShortRowsAdmitted());
   problems.push_back(makeInfiniteScores());
   for (const size_t k : {1u, 2u, 5u, 20u}) problems.push_back(makeDistinctScores(k));
   problems.push_back(makeProblem("many best", 9000, 12, 3, plain));

@@ -24,8 +24,10 @@ struct Problem {
   std::vector<float> vectors;
   /** Per query, ascending; empty: nothing is excluded. */
   std::vector<std::vector<uint32_t>> excludedRows;
-  bool hasAdmittedRows = false;
-  std::vector<uint8_t> admittedRows;
+  /** Bitmaps of rows; those past the end of one are not admitted. */
+  std::vector<std::vector<uint8_t>> filters;
+  /** Per query, the number of its filter or NO_FILTER; empty: no query has one. */
+  std::vector<uint32_t> filterOf;
 };
 
 /** Ends the process with a message, as printf. */

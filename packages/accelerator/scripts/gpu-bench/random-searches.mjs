@@ -55,6 +55,22 @@ export function randomSearch(shape, random) {
   return { table, batches };
 }
 
+/** A filter of each resident, shared by all queries, for a bitmap of global rows. */
+export function filtersOf(accelerator, residents, { admittedRows, vectors }) {
+  if (admittedRows === undefined) return undefined;
+  const filters = residents.map((resident) => {
+    const { rows, firstRow } = resident;
+    const local = new Uint8Array(Math.ceil(rows / 8));
+    for (let row = 0; row < rows; row += 1) {
+      const global = firstRow + row;
+      if ((admittedRows[global >> 3] & (1 << (global & 7))) !== 0)
+        local[row >> 3] |= 1 << (row & 7);
+    }
+    return accelerator.filter(resident, local);
+  });
+  return Array.from({ length: vectors.length / residents[0].dim }, () => filters);
+}
+
 /** The first difference between an answer and the reference's to its first queries, in words. */
 export function blockDifference(block, expected) {
   for (let query = 0; query < expected.queries; query += 1) {

@@ -43,7 +43,8 @@ export async function loadTable({ accelerator }, shape, { k, queriesMax, share }
     loadSeconds: rounded(seconds - passing.hostMs / 1000),
     generateSeconds: rounded(passing.hostMs / 1000),
   };
-  return { resident, vectors, admittedRows, answers: passing.answers(), loaded };
+  const filters = admittedRows && [accelerator.filter(resident, admittedRows)];
+  return { resident, vectors, filters, answers: passing.answers(), loaded };
 }
 
 /** The least this search takes: the codes read once, the products of all queries. */
@@ -77,10 +78,11 @@ async function turns(search, { costs, seconds, endMs }) {
 /** One cell: exactness first, then the time. @throws Error if the answer is wrong */
 export async function measureCell(bench, table, { batch, k, seconds, endMs, ceilings }) {
   const { accelerator, costs } = bench;
-  const { resident, admittedRows, answers } = table;
+  const { resident, answers } = table;
   const { rows, dim } = resident;
   const vectors = table.vectors.subarray(0, batch * dim);
-  const search = () => accelerator.topK({ residents: [resident], vectors, k, admittedRows });
+  const filters = table.filters && Array.from({ length: batch }, () => table.filters);
+  const search = () => accelerator.topK({ residents: [resident], vectors, k, filters });
   const checked = answers.slice(0, batch);
   const difference = differenceOf(await search(), checked);
   const cell = { rows, dim, k, batch };

@@ -202,7 +202,12 @@ function describeFilter(native: NativeAddon): void {
         ? undefined
         : Uint32Array.from({ length: 500 }, () => Math.floor(random() * rows)).toSorted(),
     );
-    const admittedRows = Uint8Array.from({ length: rows / 8 }, () => Math.floor(random() * 256));
+    const half = Uint8Array.from({ length: rows / 8 }, () => Math.floor(random() * 256));
+    const few = half.map((byte) => (byte < 4 ? byte : 0));
+    const admittedRows = Array.from(
+      { length: queries },
+      (_, query) => [half, undefined, few][query % 3],
+    );
     const problem = { dim, table, vectors, k: 77, excludedRows, admittedRows };
     const options = { capacityBytes: CAPACITY_BYTES, threads: 3 };
 

@@ -10,6 +10,7 @@ import type {
   AcceleratorMemory,
   LoadShape,
   Resident,
+  RowFilter,
   TopKQuery,
 } from "../accelerator.ts";
 import { resolveAcceleratorOptions } from "../accelerator-options.ts";
@@ -27,8 +28,10 @@ import {
 } from "../top-k-request.ts";
 import type { CheckedTopKQuery } from "../top-k-request.ts";
 import { WorkQueue } from "../work-queue.ts";
+import { NO_FILTER } from "./native-addon.ts";
 import type {
   DeviceHandle,
+  FilterHandle,
   NativeAddon,
   NativeAnswer,
   NativeQuery,
@@ -62,6 +65,7 @@ class CpuAccelerator implements Accelerator {
   readonly #settings: CpuSettings;
   readonly #handle: DeviceHandle;
   readonly #residents: ResidentStore<TableHandle>;
+  readonly #filters = new WeakMap<RowFilter, FilterHandle>();
   readonly #queue = new WorkQueue();
   /**
    * One build at a time, because each takes a thread of Node's pool, which file access needs too.
@@ -114,12 +118,36 @@ class CpuAccelerator implements Accelerator {
     const tables = query.residents.map((resident) => this.#residents.searchable(resident));
     const { queries, room } = checked;
     if (queries === 0 || room === 0) return emptyBlock(queries);
-    const native = nativeQuery(checked, tables, this.#settings.boundWeights);
+    const native = nativeQuery(checked, {
+      tables,
+      filters: this.#nativeFilters(checked),
+      boundWeights: this.#settings.boundWeights,
+    });
     const { counts, scores, rows } = await this.#queue.run(
       () => this.#search(native, signal),
       signal,
     );
     return { queries, k: room, counts, scores, rows };
+  }
+
+  filter(resident: Resident, admittedRows: Uint8Array): RowFilter {
+    const table = this.#residents.searchable(resident);
+    try {
+      const { handle, admitted, bytes } = this.#addon.createFilter(table, admittedRows);
+      const filter: RowFilter = Object.freeze({ resident, admitted, bytes });
+      this.#filters.set(filter, handle);
+      return filter;
+    } catch (error) {
+      throw outOfMemory(error) ?? error;
+    }
+  }
+
+  releaseFilter(filter: RowFilter): void {
+    const handle = this.#filters.get(filter);
+    if (handle === undefined) return;
+    this.#filters.delete(filter);
+    // Searches that wait in the queue have the handle already.
+    void this.#queue.idle().then(() => this.#addon.releaseFilter(handle));
   }
 
   async gather(resident: Resident, localRows: Uint32Array): Promise<Float32Array> {
@@ -175,6 +203,26 @@ class CpuAccelerator implements Accelerator {
     });
   }
 
+  /** Handles of the distinct lists of filters, and which query has which of them. */
+  #nativeFilters({ filters }: CheckedTopKQuery): NativeFilters | undefined {
+    if (filters === undefined) return undefined;
+    const numbers = new Map<readonly RowFilter[], number>();
+    const handles: FilterHandle[] = [];
+    const filterOf = Uint32Array.from(filters, (list) => {
+      if (list === undefined) return NO_FILTER;
+      const known = numbers.get(list);
+      if (known !== undefined) return known;
+      for (const filter of list) {
+        const handle = this.#filters.get(filter);
+        if (handle === undefined) throw new RangeError("the filter is not on this accelerator");
+        handles.push(handle);
+      }
+      numbers.set(list, numbers.size);
+      return numbers.size - 1;
+    });
+    return { handles, filterOf };
+  }
+
   async #search(query: NativeQuery, signal: AbortSignal | undefined): Promise<NativeAnswer> {
     const { handle, answer } = this.#addon.startSearch(this.#handle, ...query);
     const cancel = (): void => this.#addon.cancelSearch(handle);
@@ -192,14 +240,24 @@ class CpuAccelerator implements Accelerator {
   }
 }
 
+interface NativeFilters {
+  readonly handles: readonly FilterHandle[];
+  readonly filterOf: Uint32Array;
+}
+
+interface NativeParts {
+  readonly tables: readonly TableHandle[];
+  readonly filters: NativeFilters | undefined;
+  readonly boundWeights: Float64Array | undefined;
+}
+
 function nativeQuery(
-  query: CheckedTopKQuery,
-  tables: readonly TableHandle[],
-  boundWeights: Float64Array | undefined,
+  { vectors, room, excludedRows }: CheckedTopKQuery,
+  { tables, filters, boundWeights }: NativeParts,
 ): NativeQuery {
-  const { vectors, room, admittedRows, excludedRows } = query;
+  const rest = [filters?.handles, filters?.filterOf, boundWeights] as const;
   if (excludedRows === undefined) {
-    return [tables, vectors, room, undefined, undefined, admittedRows, boundWeights];
+    return [tables, vectors, room, undefined, undefined, ...rest];
   }
   const starts = new Uint32Array(excludedRows.length + 1);
   for (const [index, rows] of excludedRows.entries()) {
@@ -209,7 +267,7 @@ function nativeQuery(
   for (const [index, rows] of excludedRows.entries()) {
     if (rows !== undefined) joined.set(rows, starts[index]);
   }
-  return [tables, vectors, room, joined, starts, admittedRows, boundWeights];
+  return [tables, vectors, room, joined, starts, ...rest];
 }
 
 /** RESOURCE_EXHAUSTED for the addon's ENOMEM. */

@@ -15,6 +15,11 @@ export interface TableHandle {
   readonly brand: "winnow-table";
 }
 
+/** Some rows of a table in native memory. */
+export interface FilterHandle {
+  readonly brand: "winnow-filter";
+}
+
 /** A search that can be cancelled. */
 interface SearchHandle {
   readonly brand: "winnow-search";
@@ -28,6 +33,9 @@ export type NativeTableShape = readonly [
   isSearched: boolean,
 ];
 
+/** The number that stands for no filter. */
+export const NO_FILTER = 0xffff_ffff;
+
 /** Arguments of a search, in the order of the addon's parameters. */
 export type NativeQuery = readonly [
   tables: readonly TableHandle[],
@@ -37,7 +45,10 @@ export type NativeQuery = readonly [
   /** All excluded rows; query i owns those from `excludedStarts[i]` to `excludedStarts[i + 1]`. */
   excludedRows: Uint32Array | undefined,
   excludedStarts: Uint32Array | undefined,
-  admittedRows: Uint8Array | undefined,
+  /** Distinct filters: the handles of all tables for the first one, then those for the second. */
+  filters: readonly FilterHandle[] | undefined,
+  /** By query: the number of its filter, or `NO_FILTER`. */
+  filterOf: Uint32Array | undefined,
   /**
    * Weights of the bound's row error, query error and norm, and of the rank in a sample at which a
    * threshold is guessed. All are 1 outside of tests.
@@ -54,8 +65,10 @@ export interface NativeAnswer {
   readonly rescored: number;
   /** Queries whose guessed threshold was too high, so that they were filtered again. */
   readonly repeatedQueries: number;
-  /** Queries that the filter could not serve. */
+  /** Queries of many rows that the filter could not serve. */
   readonly denseQueries: number;
+  /** Queries whose row filter admits so few rows that all of them were scored. */
+  readonly directQueries: number;
 }
 
 /** The functions of the addon. Promises reject with `ENOMEM` or `ECANCELED` as the error's code. */
@@ -81,6 +94,13 @@ export interface NativeAddon {
   gatherRows(table: TableHandle, localRows: Uint32Array, target: Float32Array): void;
   /** Frees the rows once no search uses them. */
   releaseTable(table: TableHandle): void;
+  /** Bit r & 7 of byte r >> 3 admits local row r; the bitmap is copied. */
+  createFilter(
+    table: TableHandle,
+    admittedRows: Uint8Array,
+  ): { readonly handle: FilterHandle; readonly admitted: number; readonly bytes: number };
+  /** Frees the filter once no search uses it. */
+  releaseFilter(filter: FilterHandle): void;
   startSearch(
     device: DeviceHandle,
     ...query: NativeQuery

@@ -14,12 +14,14 @@ import type {
   AcceleratorMemory,
   LoadShape,
   Resident,
+  RowFilter,
   TopKQuery,
 } from "../accelerator.ts";
 import { resolveAcceleratorOptions } from "../accelerator-options.ts";
 import { gatherHostRows, takeHostRows } from "../host-rows.ts";
 import { MemoryBudget } from "../memory-budget.ts";
 import { ResidentStore } from "../resident-store.ts";
+import { BitmapFilter, admittedQuery } from "../row-admission.ts";
 import type { RowSource } from "../row-taking.ts";
 import { checkLoadShape, checkLocalRows, checkTopKQuery, emptyBlock } from "../top-k-request.ts";
 import type { GpuDevice } from "./device.ts";
@@ -115,7 +117,7 @@ class GpuAccelerator implements Accelerator {
 
   async topK(query: TopKQuery, signal?: AbortSignal): Promise<TopKBlock> {
     this.#checkOpen();
-    const checked = checkTopKQuery(query);
+    const checked = admittedQuery(checkTopKQuery(query));
     const parts = query.residents.map((resident) => this.#searchRows(resident));
     const { queries, room } = checked;
     if (queries === 0 || room === 0) return emptyBlock(queries);
@@ -127,6 +129,15 @@ class GpuAccelerator implements Accelerator {
       this.#settings.onSearch?.(cost);
       return block;
     }, signal);
+  }
+
+  filter(resident: Resident, admittedRows: Uint8Array): RowFilter {
+    this.#searchRows(resident);
+    return new BitmapFilter(resident, admittedRows);
+  }
+
+  releaseFilter(filter: RowFilter): void {
+    if (filter instanceof BitmapFilter) filter.release();
   }
 
   async gather(resident: Resident, localRows: Uint32Array): Promise<Float32Array> {

@@ -9,8 +9,7 @@ import { WinnowError, mergeTopK } from "@winnow/core";
 import type { TopKBlock } from "@winnow/core";
 import { CandidateHeap } from "../reference/candidate-heap.ts";
 import { scanTopK } from "../reference/scan.ts";
-import type { RowTest } from "../row-admission.ts";
-import type { CheckedTopKQuery } from "../top-k-request.ts";
+import type { AdmittedTopKQuery, RowTest } from "../row-admission.ts";
 import type { GpuDevice } from "./device.ts";
 import { PARAMS_STRIDE } from "./kernels.ts";
 import type { Scratch } from "./scratch.ts";
@@ -122,7 +121,10 @@ async function exactScores(
 export async function hostBlock(
   means: ExactMeans,
   scope: SearchScope,
-  { query, signal }: { readonly query: CheckedTopKQuery; readonly signal: AbortSignal | undefined },
+  {
+    query,
+    signal,
+  }: { readonly query: AdmittedTopKQuery; readonly signal: AbortSignal | undefined },
 ): Promise<TopKBlock> {
   const { dim } = scope.layout;
   const stepRows = readStepRows(means.scratch, scope.layout.valueQuads * 16);

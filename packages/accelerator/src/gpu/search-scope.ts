@@ -2,6 +2,7 @@
 // the mapping of global rows to positions (slot · 128 + row within the group). A slab may hold rows
 // of other residents, which have no slot.
 
+import type { RowSet } from "../row-admission.ts";
 import type { RowLayout, RowScale } from "./codes.ts";
 import { GROUP_ROWS, RANGE_WORDS } from "./shaders/prelude.ts";
 import type { Extent, Slab } from "./slab.ts";
@@ -101,26 +102,14 @@ function extentOf({ extents }: SearchScope, row: number): PlacedExtent | undefin
     : undefined;
 }
 
-/**
- * One bit per position for rows that the mask admits; bits past the end of an extent have no
- * meaning.
- */
-export function maskWords(scope: SearchScope, admittedRows: Uint8Array): Uint32Array {
+/** One bit per position for rows that are admitted; bits past the end of an extent have no meaning. */
+export function maskWords(scope: SearchScope, admitted: RowSet): Uint32Array {
   const perSlot = GROUP_ROWS / 32;
   const words = new Uint32Array(scope.slots * perSlot);
   for (const { extent, firstSlot } of scope.extents) {
     for (let index = 0; index < extent.groups * perSlot; index += 1) {
-      words[firstSlot * perSlot + index] = bitsFrom(admittedRows, extent.firstRow + index * 32);
+      words[firstSlot * perSlot + index] = admitted.wordFrom(extent.firstRow + index * 32);
     }
   }
   return words;
-}
-
-/** 32 bits of a bitmap from bit `first` on; beyond its end they are 0. */
-function bitsFrom(bitmap: Uint8Array, first: number): number {
-  const byte = Math.floor(first / 8);
-  const shift = first % 8;
-  let bits = 0;
-  for (let index = 4; index >= 0; index -= 1) bits = bits * 256 + (bitmap[byte + index] ?? 0);
-  return Math.floor(bits / 2 ** shift) % 2 ** 32;
 }

@@ -3,8 +3,9 @@
 
 import type { TopKBlock } from "@winnow/core";
 import { CandidateHeap } from "../reference/candidate-heap.ts";
+import { groupQueries, partOfQueries, placeAnswers } from "../query-parts.ts";
 import { rowTest } from "../row-admission.ts";
-import type { CheckedTopKQuery } from "../top-k-request.ts";
+import type { AdmittedTopKQuery, RowSet } from "../row-admission.ts";
 import { encodeQuery } from "./codes.ts";
 import type { QueryRoute } from "./codes.ts";
 import { exactCandidates, hostBlock } from "./exact-path.ts";
@@ -30,16 +31,54 @@ export interface SearchOutcome {
 /** Answers a checked query over the rows of `scope`, which has at least one row. */
 export async function searchTopK(
   means: ExactMeans,
-  { query, scope }: { readonly query: CheckedTopKQuery; readonly scope: SearchScope },
+  { query, scope }: { readonly query: AdmittedTopKQuery; readonly scope: SearchScope },
   signal: AbortSignal | undefined,
 ): Promise<SearchOutcome> {
-  const search = new Search(means, query, scope);
-  return search.run(signal);
+  const groups = groupQueries(query.queries, (index) => query.admissions[index]);
+  const { queries, room } = query;
+  const block = {
+    queries,
+    k: room,
+    counts: new Uint32Array(queries),
+    scores: new Float32Array(queries * room),
+    rows: new Uint32Array(queries * room),
+  };
+  const costs: GpuSearchCost[] = [];
+  for (const [admission, indices] of groups) {
+    // A pass over the device has one mask for all of its queries.
+    const part = groups.length === 1 ? query : partOfQueries(query, indices);
+    const found = await new Search(means, { query: part, admission }, scope).run(signal);
+    if (groups.length === 1) return found;
+    placeAnswers(block, found.block, indices);
+    costs.push(found.cost);
+  }
+  return { block, cost: costs.reduce(sumOfCosts) };
+}
+
+function sumOfCosts(one: GpuSearchCost, other: GpuSearchCost): GpuSearchCost {
+  return {
+    queries: one.queries + other.queries,
+    filteredQueries: one.filteredQueries + other.filteredQueries,
+    exactQueries: one.exactQueries + other.exactQueries,
+    hostQueries: one.hostQueries + other.hostQueries,
+    keptGroups: one.keptGroups + other.keptGroups,
+    finalists: one.finalists + other.finalists,
+    dispatches: one.dispatches + other.dispatches,
+    readBytes: one.readBytes + other.readBytes,
+    stageNs: other.stageNs,
+  };
+}
+
+/** Queries that may return the same rows, but for their exclusions. */
+interface UniformQuery {
+  readonly query: AdmittedTopKQuery;
+  readonly admission: RowSet | undefined;
 }
 
 class Search {
   readonly #means: ExactMeans;
-  readonly #query: CheckedTopKQuery;
+  readonly #query: AdmittedTopKQuery;
+  readonly #admission: RowSet | undefined;
   readonly #scope: SearchScope;
   /** `[queries, queryQuads · 4]` */
   readonly #words: Uint32Array;
@@ -49,10 +88,11 @@ class Search {
   #dispatches = 0;
   #readBytes = 0;
 
-  constructor(means: ExactMeans, query: CheckedTopKQuery, scope: SearchScope) {
+  constructor(means: ExactMeans, { query, admission }: UniformQuery, scope: SearchScope) {
     const { queries, room } = query;
     this.#means = means;
     this.#query = query;
+    this.#admission = admission;
     this.#scope = scope;
     this.#words = new Uint32Array(queries * scope.layout.queryQuads * 4);
     this.#block = {
@@ -112,21 +152,22 @@ class Search {
   /** Answers these queries in passes; returns those whose possible candidates found no room. */
   async #filter(indices: readonly number[], signal: AbortSignal | undefined): Promise<number[]> {
     if (indices.length === 0) return [];
-    const { admittedRows, excludedRows, room } = this.#query;
+    const { excludedRows, room } = this.#query;
+    const admission = this.#admission;
     const { device, scratch } = this.#means;
     const scope = this.#scope;
     const exclusions = excludedRows && indices.map((at) => positionsOf(scope, excludedRows[at]));
     const shape = {
       k: room,
       excludedRowsMax: exclusions && Math.max(...exclusions.map((list) => list.length)),
-      isMasked: admittedRows !== undefined,
+      isMasked: admission !== undefined,
     };
     const together = passQueries(scope, shape, {
       scratchBytes: scratch.roomBytes,
       bufferBytes: device.limits.maxStorageBufferBindingSize,
     });
     if (together === 0) return [...indices];
-    const mask = admittedRows === undefined ? undefined : maskWords(scope, admittedRows);
+    const mask = admission === undefined ? undefined : maskWords(scope, admission);
     const left: number[] = [];
     for (let from = 0; from < indices.length; from += together) {
       signal?.throwIfAborted();
@@ -186,24 +227,9 @@ class Search {
   }
 
   async #host(indices: readonly number[], signal: AbortSignal | undefined): Promise<void> {
-    const { dim, vectors, excludedRows, room } = this.#query;
-    const some = new Float32Array(indices.length * dim);
-    for (const [at, index] of indices.entries()) {
-      some.set(vectors.subarray(index * dim, (index + 1) * dim), at * dim);
-    }
-    const query = {
-      ...this.#query,
-      queries: indices.length,
-      vectors: some,
-      excludedRows: excludedRows && indices.map((index) => excludedRows[index]),
-    };
+    const query = partOfQueries(this.#query, indices);
     const block = await hostBlock(this.#means, this.#scope, { query, signal });
-    for (const [at, index] of indices.entries()) {
-      const count = block.counts[at]!;
-      this.#block.counts[index] = count;
-      this.#block.rows.set(block.rows.subarray(at * room, at * room + count), index * room);
-      this.#block.scores.set(block.scores.subarray(at * room, at * room + count), index * room);
-    }
+    placeAnswers(this.#block, block, indices);
   }
 
   #take(index: number, heap: CandidateHeap): void {

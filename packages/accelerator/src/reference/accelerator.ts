@@ -9,6 +9,7 @@ import type {
   AcceleratorMemory,
   LoadShape,
   Resident,
+  RowFilter,
   TopKQuery,
 } from "../accelerator.ts";
 import { resolveAcceleratorOptions } from "../accelerator-options.ts";
@@ -16,6 +17,7 @@ import type { AcceleratorOptions } from "../accelerator-options.ts";
 import { gatherHostRows, takeHostRows } from "../host-rows.ts";
 import { MemoryBudget } from "../memory-budget.ts";
 import { ResidentStore } from "../resident-store.ts";
+import { BitmapFilter, admittedQuery } from "../row-admission.ts";
 import { checkLoadShape, checkLocalRows, checkTopKQuery } from "../top-k-request.ts";
 import { WorkQueue } from "../work-queue.ts";
 import { scanTopK } from "./scan.ts";
@@ -57,13 +59,22 @@ class ReferenceAccelerator implements Accelerator {
 
   async topK(query: TopKQuery, signal?: AbortSignal): Promise<TopKBlock> {
     this.#residents.checkOpen();
-    const checked = checkTopKQuery(query);
+    const admitted = admittedQuery(checkTopKQuery(query));
     const parts = query.residents.map((resident) => ({
       values: this.#residents.searchable(resident),
       rows: resident.rows,
       firstRow: resident.firstRow,
     }));
-    return this.#queue.run(() => scanTopK(checked, parts, signal), signal);
+    return this.#queue.run(() => scanTopK(admitted, parts, signal), signal);
+  }
+
+  filter(resident: Resident, admittedRows: Uint8Array): RowFilter {
+    this.#residents.searchable(resident);
+    return new BitmapFilter(resident, admittedRows);
+  }
+
+  releaseFilter(filter: RowFilter): void {
+    if (filter instanceof BitmapFilter) filter.release();
   }
 
   async gather(resident: Resident, localRows: Uint32Array): Promise<Float32Array> {

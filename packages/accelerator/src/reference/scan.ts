@@ -6,7 +6,9 @@ import type { TopKBlock } from "@winnow/core";
 import { canonicalScore, widenQueries } from "../canonical-score.ts";
 import type { WideQuery } from "../canonical-score.ts";
 import { nextLoopTurn } from "../loop-turn.ts";
-import { holdsRow, isAdmitted } from "../row-admission.ts";
+import { groupQueries } from "../query-parts.ts";
+import { holdsRow } from "../row-admission.ts";
+import type { AdmittedTopKQuery, RowSet } from "../row-admission.ts";
 import type { CheckedTopKQuery } from "../top-k-request.ts";
 import { CandidateHeap } from "./candidate-heap.ts";
 
@@ -31,7 +33,7 @@ interface QueryState {
 
 /** Exact top-k of a checked query. Yields to the event loop; rejects with the signal's reason. */
 export async function scanTopK(
-  query: CheckedTopKQuery,
+  query: AdmittedTopKQuery,
   parts: readonly ScannedRows[],
   signal?: AbortSignal,
 ): Promise<TopKBlock> {
@@ -40,15 +42,18 @@ export async function scanTopK(
     heap: new CandidateHeap(query.room),
     excluded: query.excludedRows?.[position],
   }));
+  const groups = groupQueries(states.length, (position) => query.admissions[position]);
   const blockRows = Math.max(1, Math.floor(BLOCK_VALUES / query.dim));
   const order = new Uint32Array(blockRows);
   let work = 0;
   for (const part of parts) {
     for (let start = 0; start < part.rows; start += blockRows) {
       const end = Math.min(start + blockRows, part.rows);
-      const admitted = admittedOf(part, { start, end, mask: query.admittedRows, order });
-      for (const state of states) scanBlock(part, admitted, state);
-      work += admitted.length * states.length * query.dim;
+      for (const [admission, positions] of groups) {
+        const admitted = admittedOf(part, { start, end, admission, order });
+        for (const position of positions) scanBlock(part, admitted, states[position]!);
+        work += blockRows + admitted.length * positions.length * query.dim;
+      }
       if (work < WORK_BETWEEN_TURNS) continue;
       work = 0;
       await nextLoopTurn();
@@ -61,16 +66,16 @@ export async function scanTopK(
 interface BlockRange {
   readonly start: number;
   readonly end: number;
-  readonly mask: Uint8Array | undefined;
+  readonly admission: RowSet | undefined;
   /** Memory for the result, one word per row of the block. */
   readonly order: Uint32Array;
 }
 
 /** Local rows of the block that may be returned, ascending. */
-function admittedOf(part: ScannedRows, { start, end, mask, order }: BlockRange): Uint32Array {
+function admittedOf(part: ScannedRows, { start, end, admission, order }: BlockRange): Uint32Array {
   let count = 0;
   for (let local = start; local < end; local += 1) {
-    if (!isAdmitted(mask, part.firstRow + local)) continue;
+    if (admission !== undefined && !admission.has(part.firstRow + local)) continue;
     order[count] = local;
     count += 1;
   }
