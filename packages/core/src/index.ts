@@ -60,6 +60,16 @@ export {
   encodeProgramPackage,
 } from "./program/program-codec.ts";
 export type { ProgramPackage } from "./program/program-codec.ts";
+export { PIPELINE_CANDIDATES_MAX, PIPELINE_STAGES_MAX, modelsOf } from "./program/pipeline.ts";
+export type {
+  LimitStage,
+  Pipeline,
+  PipelineMember,
+  PipelineStage,
+  RankSource,
+  RankStage,
+  RetrieveStage,
+} from "./program/pipeline.ts";
 export { runProgram } from "./program/program-run.ts";
 export {
   HOST_OUTPUT_BYTES_MAX,

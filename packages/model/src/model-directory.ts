@@ -7,12 +7,14 @@ import type { ModelVersion } from "./model-version.ts";
 import { DESCRIPTION_FILE } from "./onnx-directory/description/description.ts";
 import { MODEL_FILE } from "./onnx-directory/graph/model-file.ts";
 import { openOnnxDirectory } from "./onnx-directory/onnx-version.ts";
+import { PIPELINE_FILE } from "./pipeline-directory/pipeline-description.ts";
+import { openPipeline } from "./pipeline-directory/pipeline-version.ts";
 import { openSavedModel } from "./saved-model/saved-model-version.ts";
 import type { ReadingOptions } from "./saved-model/version-files.ts";
 import { GRAPH_FILE } from "./saved-model/version-directory.ts";
 
 /** Files of which each makes a directory the version of a model. */
-export const MODEL_FILES: readonly string[] = [GRAPH_FILE, MODEL_FILE];
+export const MODEL_FILES: readonly string[] = [GRAPH_FILE, MODEL_FILE, PIPELINE_FILE];
 
 /**
  * Opens a version directory (`/models/movies/7`) of any format Winnow reads; reads no table.
@@ -21,6 +23,12 @@ export const MODEL_FILES: readonly string[] = [GRAPH_FILE, MODEL_FILE];
  */
 export function openModelVersion(directory: string, options?: ReadingOptions): ModelVersion {
   const has = (file: string): boolean => existsSync(path.join(directory, file));
+  const beside = [GRAPH_FILE, MODEL_FILE, DESCRIPTION_FILE].find(has);
+  if (has(PIPELINE_FILE) && beside !== undefined) {
+    const text = `it holds both ${PIPELINE_FILE} and ${beside}; leave the files of one model`;
+    throw new WinnowError("INVALID_ARGUMENT", `Cannot open ${excerpt(directory)}: ${text}`);
+  }
+  if (has(PIPELINE_FILE)) return openPipeline(directory);
   if (has(GRAPH_FILE) && has(DESCRIPTION_FILE)) {
     const text = `it holds both ${GRAPH_FILE} and ${DESCRIPTION_FILE}; leave the files of one model`;
     throw new WinnowError("INVALID_ARGUMENT", `Cannot open ${excerpt(directory)}: ${text}`);
@@ -35,6 +43,6 @@ export function openModelVersion(directory: string, options?: ReadingOptions): M
     const message = `Cannot open ${excerpt(directory)}: ${GRAPH_FILE}txt is text; save it as binary`;
     throw new WinnowError("UNIMPLEMENTED", message);
   }
-  const message = `Cannot open ${excerpt(directory)}: it holds no ${GRAPH_FILE} and no ${MODEL_FILE}`;
+  const message = `Cannot open ${excerpt(directory)}: it holds no ${MODEL_FILES.join(", no ")}`;
   throw new WinnowError("NOT_FOUND", message);
 }

@@ -7,8 +7,8 @@
 //                  ├─ dense engine              ├── table-query ── scatter ── worker-peer ──▶
 //                  └─ top-k-query ── limiter ─┘        └─ gather
 
-import type { Environment, SignatureProgram, SignatureTensor } from "@winnow/core";
-import { signatureOf, WinnowError } from "@winnow/core";
+import type { Environment, Pipeline, SignatureProgram, SignatureTensor } from "@winnow/core";
+import { modelsOf, signatureOf, toWinnowError, WinnowError } from "@winnow/core";
 import type { DenseEngine } from "@winnow/accelerator";
 import { OrderBook, RefusedRecords, isSameVersion, noSecret } from "@winnow/cluster";
 import type { MembershipStore, RoutedVersion, WorkerConnector } from "@winnow/cluster";
@@ -28,7 +28,7 @@ import type {
   VersionStatus,
 } from "./predictor.ts";
 import { ProgramStore } from "./versions/program-store.ts";
-import { checkRequest } from "./admission/request-check.ts";
+import { checkPipelineRequest, checkRequest } from "./admission/request-check.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { RequestLimits } from "./request-limits.ts";
 import type { RouterObserver } from "./router-observer.ts";
@@ -39,6 +39,7 @@ import { Routing } from "./versions/routing.ts";
 import type { TableQueryParts } from "./scatter/table-query.ts";
 import type { Traffic } from "./admission/traffic.ts";
 import { createTraffic } from "./admission/traffic.ts";
+import { runPipeline } from "./pipeline/pipeline-run.ts";
 import { runOnVersion } from "./program/version-run.ts";
 import type { VersionRun } from "./program/version-run.ts";
 import type { Replay } from "./versions/warm-up.ts";
@@ -289,19 +290,72 @@ class ClusterRouter implements Router {
 
   async predict(pinned: PinnedModel, request: PredictRequest): Promise<Prediction> {
     if (!this.#pins.has(pinned)) throw new RangeError("predict() without a pin of this router");
-    const checked = checkRequest(pinned.program, request, this.settings);
+    if (pinned.program.pipeline !== undefined)
+      return await this.#predictByStages(pinned as Pin, request);
+    return await this.#predictAdmitted(pinned as Pin, request, { mayMove: true });
+  }
+
+  /** `mayMove`: whether a version that took the place of a lost one may answer. */
+  async #predictAdmitted(
+    pin: Pin,
+    request: PredictRequest,
+    { mayMove }: { readonly mayMove: boolean },
+  ): Promise<Prediction> {
+    const checked = checkRequest(pin.program, request, this.settings);
     const { deadlineMs } = request.context;
     const admitted = this.#traffic.admission.admit({ rows: checked.rows, deadlineMs });
-    const pin = pinned as Pin;
     try {
       return await this.#predictOn(pin, request, { ...checked, admitted });
     } catch (error) {
-      if (!(error instanceof WinnowError) || error.code !== "UNAVAILABLE") throw error;
+      if (!mayMove || !(error instanceof WinnowError) || error.code !== "UNAVAILABLE") throw error;
       return await this.#predictOnSuccessor(pin, request, { admitted, error });
     } finally {
       admitted.release();
       this.#tellIfIdle();
     }
+  }
+
+  /** Runs a pipeline on one version of each of its models, pinned until the request is answered. */
+  async #predictByStages(pin: Pin, request: PredictRequest): Promise<Prediction> {
+    const { pipeline } = pin.program;
+    if (pipeline === undefined) throw new RangeError("no pipeline");
+    checkPipelineRequest(pipeline, request, this.settings);
+    try {
+      return await this.#runStages(pin, pipeline, request);
+    } catch (error) {
+      if (!(error instanceof WinnowError) || error.code !== "UNAVAILABLE") throw error;
+      // Once more as a whole, on what the models mean by now: an answer never mixes two versions.
+      return await this.#runStages(pin, pipeline, request);
+    }
+  }
+
+  async #runStages(pin: Pin, pipeline: Pipeline, request: PredictRequest): Promise<Prediction> {
+    const pinned = new Map<string, Pin>();
+    try {
+      for (const model of modelsOf(pipeline)) pinned.set(model, await this.#pinMember(model));
+      const answer = await runPipeline({
+        pipeline,
+        request,
+        pinned,
+        ask: (member, asked) => this.#predictAdmitted(member as Pin, asked, { mayMove: false }),
+        instancesMax: this.settings.instancesMax,
+      });
+      return { version: pin.routed.key, ...answer };
+    } finally {
+      for (const member of pinned.values()) member.release();
+    }
+  }
+
+  /** @throws WinnowError UNAVAILABLE where nobody serves it; FAILED_PRECONDITION for a pipeline */
+  async #pinMember(model: string): Promise<Pin> {
+    const member = await this.#pin({ model }).catch((cause: unknown) => {
+      const text = `The pipeline needs model ${model}, which cannot answer`;
+      throw new WinnowError("UNAVAILABLE", `${text}: ${toWinnowError(cause).message}`, { cause });
+    });
+    if (member.program.pipeline === undefined) return member;
+    member.release();
+    const text = `The pipeline names ${model}, which is a pipeline; name the models that it asks`;
+    throw new WinnowError("FAILED_PRECONDITION", text);
   }
 
   #predictOn(

@@ -16,6 +16,7 @@ import {
 } from "./header-reader.ts";
 import type { HeaderReader, HeaderValue } from "./header-reader.ts";
 import type { ModelProgram, SignatureProgram, SignatureTensor, Vocabulary } from "./program.ts";
+import { optionalPipeline } from "./pipeline.ts";
 import { BlobReader, BlobWriter } from "./program-blobs.ts";
 import { valuesDefinedBy, valuesReadBy } from "./program-plan.ts";
 import { encodeStep, stepReader } from "./step-codec.ts";
@@ -60,6 +61,7 @@ export function encodeProgramPackage(contents: ProgramPackage): Uint8Array {
     denseModels: program.denseModels.map((onnx) => blobs.add(onnx)),
     signatures: program.signatures.map((signature) => encodeSignature(signature, blobs)),
     uncutTables: program.uncutTables,
+    pipeline: program.pipeline,
     inlineTables: Array.from(inlineTables, (table) => encodeInlineTable(table, blobs)),
     warmUp: warmUp?.map((request) => encodeWarmUp(request, blobs)),
   };
@@ -81,13 +83,19 @@ export function decodeProgramPackage(bytes: Uint8Array): ProgramPackage {
     denseModels: denseModels.length,
   };
   const uncutTables = read(header, "uncutTables", optional(listOf(uncutTable)));
+  const pipeline = read(header, "pipeline", optionalPipeline);
   const program: ModelProgram = {
     fingerprint: fingerprint(read(header, "fingerprint", text)),
     tables,
     vocabularies,
     denseModels,
-    signatures: read(header, "signatures", listOf(signatureReader(blobs, around))),
+    signatures: read(
+      header,
+      "signatures",
+      listOf(signatureReader(blobs, { ...around, isPipeline: pipeline !== undefined })),
+    ),
     ...(uncutTables !== undefined && { uncutTables }),
+    ...(pipeline !== undefined && { pipeline }),
   };
   const inline = read(header, "inlineTables", listOf(inlineTableReader(blobs, tables)));
   const warmUp = read(header, "warmUp", warmUpReader(blobs, program.signatures));
@@ -137,7 +145,7 @@ const signatureTensor: HeaderReader<SignatureTensor> = (from) => ({
 
 function signatureReader(
   blobs: BlobReader,
-  around: StepSurroundings,
+  around: StepSurroundings & { readonly isPipeline: boolean },
 ): HeaderReader<SignatureProgram> {
   const tensor = tensorReader(blobs);
   return (from) => {
@@ -156,7 +164,8 @@ function signatureReader(
       ),
       steps: read(from, "steps", listOf(stepReader(around))),
     };
-    checkDataflow(signature, from);
+    // The outputs of a pipeline come from its stages, not from steps.
+    if (!around.isPipeline) checkDataflow(signature, from);
     return signature;
   };
 }

@@ -15,6 +15,7 @@
 import type { Dtype } from "../dtype.ts";
 import type { Fingerprint } from "../identity.ts";
 import type { Tensor, TensorSpec } from "../tensor.ts";
+import type { Pipeline } from "./pipeline.ts";
 import type { UncutTable } from "./uncut-table.ts";
 
 /** Everything a router needs to answer for one version, except the rows of its tables. */
@@ -28,6 +29,8 @@ export interface ModelProgram {
   readonly signatures: readonly SignatureProgram[];
   /** Item tables that became part of dense models; absent without any. */
   readonly uncutTables?: readonly UncutTable[] | undefined;
+  /** The stages of a pipeline, whose one signature then has no steps; absent for any other model. */
+  readonly pipeline?: Pipeline | undefined;
 }
 
 /** A file region of a table, and the checksum to which all partitions' shares must add up. */

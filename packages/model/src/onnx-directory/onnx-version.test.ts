@@ -263,7 +263,7 @@ describe("a directory", () => {
       /holds a winnow\.json, but no model\.onnx; the copy may be incomplete/,
     );
     expect(() => openModelVersion(written({}))).toThrow(
-      /holds no saved_model\.pb and no model\.onnx/,
+      /holds no saved_model\.pb, no model\.onnx, no pipeline\.yaml/,
     );
   });
 

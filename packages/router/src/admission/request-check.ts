@@ -3,7 +3,7 @@
 
 import { WinnowError } from "@winnow/core";
 import { keyBytes } from "@winnow/cluster";
-import type { ModelProgram, SignatureProgram, Tensor, TopKStep } from "@winnow/core";
+import type { ModelProgram, Pipeline, SignatureProgram, Tensor, TopKStep } from "@winnow/core";
 import type { PredictRequest } from "../predictor.ts";
 import {
   checkCandidates,
@@ -53,6 +53,30 @@ export function checkRequest(
   const textBytes = textBytesOf(inputs);
   const rows = requestCost({ signature, tables, instances, k, excludedBytes, textBytes }, limits);
   return { rows, k, exclude };
+}
+
+/** Candidates of all instances of one request: they are ordered in one turn of the router's thread. */
+const PIPELINE_REQUEST_CANDIDATES_MAX = 65_536;
+
+/**
+ * Checks what a pipeline's own models do not see: the batch, and the candidates of all its instances.
+ * @throws WinnowError INVALID_ARGUMENT
+ */
+export function checkPipelineRequest(
+  { stages }: Pipeline,
+  { signature, inputs, k }: PredictRequest,
+  limits: RequestLimits,
+): void {
+  const instances = instancesOf(signature, inputs);
+  checkInstances(instances, limits);
+  if (k !== undefined) checkK(k, limits);
+  const [retrieval] = stages;
+  if (retrieval?.kind !== "retrieve") return;
+  const candidates = instances * retrieval.k;
+  if (candidates <= PIPELINE_REQUEST_CANDIDATES_MAX) return;
+  const text = `${instances} instances of ${retrieval.k} candidates each; at most`;
+  const message = `Cannot run a pipeline on ${text} ${PIPELINE_REQUEST_CANDIDATES_MAX} are allowed`;
+  throw new WinnowError("INVALID_ARGUMENT", `${message} in all: send fewer instances`);
 }
 
 /** No search returns more candidates than its table has rows. */

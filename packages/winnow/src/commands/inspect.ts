@@ -128,6 +128,14 @@ function tensorText(spec: SignatureProgram["inputs"][number]): string {
 }
 
 function flowOf(signature: SignatureProgram, program: ModelProgram): string {
+  if (program.pipeline !== undefined) {
+    const stages = program.pipeline.stages.map((stage) => {
+      if (stage.kind === "limit") return `Limit(${stage.count})`;
+      if (stage.kind === "rank") return `Rank(${stage.model})`;
+      return `Retrieve(${stage.model}, k=${stage.k})`;
+    });
+    return stages.join(" → ");
+  }
   const stepText = (step: Step): string => {
     if (step.kind === "lookup") return `Lookup(${program.tables[step.table]?.name})`;
     if (step.kind === "topK") return `TopK(${program.tables[step.table]?.name}, k=${step.k})`;

@@ -7,7 +7,13 @@ import path from "node:path";
 import type { ModelStorage } from "./version-watch.ts";
 
 /** A version directory is worth opening once one of these is in it. */
-const MODEL_FILES = ["saved_model.pb", "saved_model.pbtxt", "model.onnx", "winnow.json"];
+const MODEL_FILES = [
+  "saved_model.pb",
+  "saved_model.pbtxt",
+  "model.onnx",
+  "winnow.json",
+  "pipeline.yaml",
+];
 /** Folders whose files count, the most important first: files beyond the maximum do not. */
 const STAMPED_FOLDERS = ["variables", "assets", "assets.extra"];
 /** Enough for as many assets as a version may have, 10 000, and its other files. */

@@ -1,0 +1,254 @@
+// `pipeline.yaml` → a checked pipeline. Every error names line and field. YAML is read as the data of JSON:
+// no aliases (a few bytes of them make gigabytes), no tags, no two keys of one name.
+//
+//   inputs: { user: string }
+//   items: string
+//   stages:
+//     - retrieve: { model: movies, k: 500, inputs: { user_id: user } }
+//     - rank: { model: ranking, inputs: { user_id: request.user, movie_title: item } }
+//     - limit: 20
+
+import { LineCounter, isAlias, isMap, isScalar, isSeq, parseDocument, visit } from "yaml";
+import type { Document, Node } from "yaml";
+import {
+  PIPELINE_CANDIDATES_MAX,
+  PIPELINE_STAGES_MAX,
+  WinnowError,
+  excerpt,
+  isDtype,
+} from "@winnow/core";
+import type { Dtype, Pipeline, PipelineStage, RankSource } from "@winnow/core";
+
+/** The file that makes a version directory a pipeline. */
+export const PIPELINE_FILE = "pipeline.yaml";
+/** No pipeline of a person is longer. */
+export const PIPELINE_BYTES_MAX: number = 64 * 1024;
+
+/** What the file says. */
+export interface PipelineDescription {
+  readonly inputs: ReadonlyMap<string, Dtype>;
+  /** Dtype of the ids. */
+  readonly items: Dtype;
+  readonly pipeline: Pipeline;
+}
+
+/** @throws WinnowError INVALID_ARGUMENT naming file, line and field */
+export function parsePipeline(content: Uint8Array): PipelineDescription {
+  const lines = new LineCounter();
+  const text = textOf(content);
+  const document = parseDocument(text, { lineCounter: lines, schema: "core", uniqueKeys: true });
+  const place = new Places(lines);
+  const [error] = [...document.errors, ...document.warnings];
+  if (error !== undefined) {
+    const [what] = error.message.split("\n");
+    throw place.refusal(error.pos[0], "the file", excerpt(what ?? ""));
+  }
+  refuseAliases(document, place);
+  return new Reader(place).whole(document.contents);
+}
+
+function textOf(content: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(content);
+  } catch (cause) {
+    const message = `Cannot read ${PIPELINE_FILE}: it is not UTF-8`;
+    throw new WinnowError("INVALID_ARGUMENT", message, { cause });
+  }
+}
+
+function refuseAliases(document: Document.Parsed, place: Places): void {
+  visit(document, {
+    Node: (_, node) => {
+      if (isAlias(node))
+        throw place.refusal(node.range?.[0], `*${node.source}`, "is an alias; write it out");
+    },
+  });
+}
+
+class Places {
+  readonly #lines: LineCounter;
+
+  constructor(lines: LineCounter) {
+    this.#lines = lines;
+  }
+
+  refusal(offset: number | undefined, field: string, fault: string): WinnowError {
+    const { line } = this.#lines.linePos(offset ?? 0);
+    const where = `Cannot read ${PIPELINE_FILE}, line ${Math.max(1, line)}, ${excerpt(field)}`;
+    return new WinnowError("INVALID_ARGUMENT", `${where}: ${fault}`);
+  }
+}
+
+/** A value, and the path to it. */
+interface Field {
+  readonly node: Node | null;
+  readonly path: string;
+  /** Where to point to if there is no value. */
+  readonly offset: number;
+}
+
+type Fields = ReadonlyMap<string, Field>;
+
+class Reader {
+  readonly #place: Places;
+
+  constructor(place: Places) {
+    this.#place = place;
+  }
+
+  whole(root: Node | null): PipelineDescription {
+    const fields = this.#map({ node: root, path: "", offset: 0 }, [
+      "inputs",
+      "items",
+      "stages",
+      "outputs",
+    ]);
+    const inputs = new Map(
+      [...this.#map(this.#needed(fields, "inputs", root))].map(([name, field]) => [
+        name,
+        this.#dtype(field),
+      ]),
+    );
+    const first = this.#needed(fields, "inputs", root);
+    if (inputs.size === 0) throw this.#refused(first, "names no input");
+    const items = fields.get("items");
+    const stages = this.#stages(this.#needed(fields, "stages", root), inputs);
+    return {
+      inputs,
+      items: items === undefined ? "string" : this.#dtype(items),
+      pipeline: { stages, outputs: this.#outputs(fields.get("outputs")) },
+    };
+  }
+
+  #outputs(field: Field | undefined): Pipeline["outputs"] {
+    const names = field === undefined ? undefined : this.#map(field, ["scores", "ids"]);
+    const scores = this.#textOr(names?.get("scores"), "output_1");
+    const ids = this.#textOr(names?.get("ids"), "output_2");
+    if (field !== undefined && scores === ids)
+      throw this.#refused(field, "names both outputs the same");
+    return { scores, ids };
+  }
+
+  #stages(field: Field, inputs: ReadonlyMap<string, Dtype>): readonly PipelineStage[] {
+    if (!isSeq(field.node)) throw this.#refused(field, "is not a list of stages");
+    const items = field.node.items as (Node | null)[];
+    if (items.length === 0 || items.length > PIPELINE_STAGES_MAX) {
+      const text = `has ${items.length} stages; a pipeline has 1 to ${PIPELINE_STAGES_MAX}`;
+      throw this.#refused(field, text);
+    }
+    return items.map((node, at) => {
+      const item = { node, path: `${field.path}[${at}]`, offset: node?.range?.[0] ?? field.offset };
+      const stage = this.#stage(item, inputs);
+      if ((stage.kind === "retrieve") === (at === 0)) return stage;
+      const text =
+        at === 0 ? `is "${stage.kind}"; the first stage is "retrieve"` : "retrieves again";
+      throw this.#refused(item, text);
+    });
+  }
+
+  #stage(item: Field, inputs: ReadonlyMap<string, Dtype>): PipelineStage {
+    const entries = [...this.#map(item, ["retrieve", "rank", "limit"])];
+    const [entry, second] = entries;
+    if (entry === undefined || second !== undefined) {
+      throw this.#refused(item, "is not one of retrieve, rank and limit");
+    }
+    const [kind, field] = entry;
+    if (kind === "limit") return { kind, count: this.#count(field) };
+    if (kind === "rank") return this.#rank(field, inputs);
+    const fields = this.#map(field, ["model", "signature", "k", "inputs", "scores", "ids"]);
+    const read = this.#map(this.#needed(fields, "inputs", field.node));
+    return {
+      kind: "retrieve",
+      model: this.#text(this.#needed(fields, "model", field.node)),
+      signature: this.#textOr(fields.get("signature"), "serving_default"),
+      k: this.#count(this.#needed(fields, "k", field.node)),
+      inputs: Array.from(read, ([name, value]) => ({ name, from: this.#input(value, inputs) })),
+      scores: this.#textOr(fields.get("scores"), "output_1"),
+      ids: this.#textOr(fields.get("ids"), "output_2"),
+    };
+  }
+
+  #rank(field: Field, inputs: ReadonlyMap<string, Dtype>): PipelineStage {
+    const fields = this.#map(field, ["model", "signature", "inputs", "scores"]);
+    const read = this.#map(this.#needed(fields, "inputs", field.node));
+    return {
+      kind: "rank",
+      model: this.#text(this.#needed(fields, "model", field.node)),
+      signature: this.#textOr(fields.get("signature"), "serving_default"),
+      inputs: Array.from(read, ([name, value]) => ({ name, from: this.#source(value, inputs) })),
+      scores: this.#textOr(fields.get("scores"), "output_1"),
+    };
+  }
+
+  #source(field: Field, inputs: ReadonlyMap<string, Dtype>): RankSource {
+    const text = this.#text(field);
+    if (text === "item") return { kind: "item" };
+    if (text === "score") return { kind: "score" };
+    const name = text.startsWith("request.") ? text.slice("request.".length) : undefined;
+    if (name !== undefined && inputs.has(name)) return { kind: "request", input: name };
+    const choices = ["item", "score", ...[...inputs.keys()].map((input) => `request.${input}`)];
+    throw this.#refused(field, `is "${excerpt(text)}"; it can be ${excerpt(choices.join(", "))}`);
+  }
+
+  #input(field: Field, inputs: ReadonlyMap<string, Dtype>): string {
+    const text = this.#text(field);
+    if (inputs.has(text)) return text;
+    const names = [...inputs.keys()].join(", ");
+    throw this.#refused(
+      field,
+      `is "${excerpt(text)}"; the pipeline's inputs are ${excerpt(names)}`,
+    );
+  }
+
+  #map(field: Field, known?: readonly string[]): Fields {
+    if (!isMap(field.node)) throw this.#refused(field, "is not a map of names to values");
+    const fields = new Map<string, Field>();
+    for (const { key, value } of field.node.items) {
+      const name = isScalar(key) ? String(key.value) : "";
+      const offset = (key as Node).range?.[0] ?? field.offset;
+      const path = field.path === "" ? name : `${field.path}.${name}`;
+      const member = { node: value as Node | null, path, offset };
+      if (name === "" || known?.includes(name) === false) {
+        throw this.#refused(member, `is unknown here; known: ${known?.join(", ") ?? "names"}`);
+      }
+      fields.set(name, member);
+    }
+    return fields;
+  }
+
+  #needed(fields: Fields, name: string, around: Node | null): Field {
+    const field = fields.get(name);
+    if (field !== undefined) return field;
+    throw this.#place.refusal(around?.range?.[0], name, "is missing");
+  }
+
+  #text(field: Field): string {
+    const value = isScalar(field.node) ? field.node.value : undefined;
+    if (typeof value === "string" && value !== "") return value;
+    throw this.#refused(field, "is not a text");
+  }
+
+  #textOr(field: Field | undefined, otherwise: string): string {
+    return field === undefined ? otherwise : this.#text(field);
+  }
+
+  #dtype(field: Field): Dtype {
+    const text = this.#text(field);
+    if (isDtype(text)) return text;
+    throw this.#refused(
+      field,
+      `is "${excerpt(text)}", which is no dtype; say string, int64 or float32`,
+    );
+  }
+
+  #count(field: Field): number {
+    const value = isScalar(field.node) ? field.node.value : undefined;
+    const isCount = typeof value === "number" && Number.isInteger(value);
+    if (isCount && value >= 1 && value <= PIPELINE_CANDIDATES_MAX) return value;
+    throw this.#refused(field, `is not an integer from 1 to ${PIPELINE_CANDIDATES_MAX}`);
+  }
+
+  #refused({ node, path, offset }: Field, fault: string): WinnowError {
+    return this.#place.refusal(node?.range?.[0] ?? offset, path === "" ? "the file" : path, fault);
+  }
+}

@@ -1,0 +1,125 @@
+// The candidates of one pipeline request on their way through the stages: for each instance a list of
+// (id, score), best first. Ids stay where retrieval put them; a stage moves positions and scores.
+
+import { StringColumn, WinnowError } from "@winnow/core";
+import type { Tensor } from "@winnow/core";
+
+/** One instance's candidates: positions among the retrieved ids, and a score each. */
+interface CandidateList {
+  readonly positions: readonly number[];
+  readonly scores: readonly number[];
+}
+
+/** The candidates of all instances, over the ids that retrieval gave. */
+export interface Candidates {
+  /** Flat; of any shape. */
+  readonly ids: Tensor;
+  readonly lists: readonly CandidateList[];
+}
+
+/** Reads what a retrieval answered: `[instances, k]` each, perhaps ragged. @throws WinnowError */
+export function candidatesOf(scores: Tensor, ids: Tensor, model: string): Candidates {
+  const [instances = 0, width = 0] = ids.shape;
+  const isMatrix = ids.shape.length === 2 && scores.data.length === ids.data.length;
+  if (!isMatrix || scores.dtype !== "float32") {
+    const text = `Model ${model} does not retrieve: it answers scores ${shapeText(scores)} and ids`;
+    throw new WinnowError("FAILED_PRECONDITION", `${text} ${shapeText(ids)}, not [instances, k]`);
+  }
+  const lists = Array.from({ length: instances }, (_, instance): CandidateList => {
+    const length = ids.rowLengths?.[instance] ?? width;
+    const positions = Array.from({ length }, (__, rank) => instance * width + rank);
+    return { positions, scores: positions.map((position) => scores.data[position]!) };
+  });
+  return { ids, lists };
+}
+
+/** Positions of all candidates, instance after instance. */
+export function flatPositions({ lists }: Candidates): readonly number[] {
+  return lists.flatMap(({ positions }) => positions);
+}
+
+/** The values of a tensor at these positions, as shape `[positions]`. */
+export function take(from: Tensor, positions: readonly number[]): Tensor {
+  const shape = [positions.length];
+  if (from.dtype === "string") return { dtype: "string", shape, data: from.data.take(positions) };
+  const { data } = from;
+  const Values = data.constructor as new (length: number) => typeof data;
+  const taken = new Values(positions.length);
+  for (const [at, position] of positions.entries()) taken[at] = data[position]!;
+  return { dtype: from.dtype, shape, data: taken } as Tensor;
+}
+
+/**
+ * Gives each candidate a new score, flat as `flatPositions`, and orders each list by it, descending.
+ * Equal scores keep their order, and NaN stands behind every number: the order is that of the
+ * candidates alone, on any shape of cluster.
+ */
+export function reordered(candidates: Candidates, scores: ArrayLike<number>): Candidates {
+  let first = 0;
+  const lists = candidates.lists.map(({ positions }): CandidateList => {
+    const from = first;
+    first += positions.length;
+    const order = positions
+      .map((_, at) => at)
+      .toSorted((a, b) => compareScores(scores[from + a]!, scores[from + b]!) || a - b);
+    return {
+      positions: order.map((at) => positions[at]!),
+      scores: order.map((at) => scores[from + at]!),
+    };
+  });
+  return { ids: candidates.ids, lists };
+}
+
+function compareScores(a: number, b: number): number {
+  if (Number.isNaN(a) || Number.isNaN(b)) return Number(Number.isNaN(a)) - Number(Number.isNaN(b));
+  return b - a || 0;
+}
+
+/** The first `count` of each list. */
+export function limited({ ids, lists }: Candidates, count: number): Candidates {
+  const cut = lists.map(({ positions, scores }) => ({
+    positions: positions.slice(0, count),
+    scores: scores.slice(0, count),
+  }));
+  return { ids, lists: cut };
+}
+
+/** Scores and ids as `[instances, longest list]`; ragged where the lists differ in length. */
+export function tensorsOf(candidates: Candidates): {
+  readonly scores: Tensor;
+  readonly ids: Tensor;
+} {
+  const { ids, lists } = candidates;
+  const lengths = Uint32Array.from(lists, ({ positions }) => positions.length);
+  const width = lengths.reduce((most, length) => Math.max(most, length), 0);
+  const shape = [lists.length, width];
+  const isRagged = lengths.some((length) => length !== width);
+  const rows = isRagged ? { rowLengths: lengths } : {};
+  const scores = new Float32Array(lists.length * width);
+  for (const [instance, list] of lists.entries()) scores.set(list.scores, instance * width);
+  const positions = new Int32Array(lists.length * width).fill(-1);
+  for (const [instance, list] of lists.entries()) positions.set(list.positions, instance * width);
+  const taken = takePadded(ids, positions);
+  return {
+    scores: { dtype: "float32", shape, data: scores, ...rows },
+    ids: { ...taken, shape, ...rows },
+  };
+}
+
+/** As `take`; position -1 gives an empty text or 0. */
+function takePadded(ids: Tensor, positions: Int32Array): Tensor {
+  if (ids.dtype === "string") {
+    const none = new Uint8Array();
+    const data = Array.from(positions, (at) => (at < 0 ? none : ids.data.at(at)));
+    return { dtype: "string", shape: [data.length], data: StringColumn.fromBytes(data) };
+  }
+  const { data } = ids;
+  const Values = data.constructor as new (length: number) => typeof data;
+  const taken = new Values(positions.length);
+  for (const [at, position] of positions.entries()) if (position >= 0) taken[at] = data[position]!;
+  return { dtype: ids.dtype, shape: [taken.length], data: taken } as Tensor;
+}
+
+function shapeText({ dtype, shape }: Tensor): string {
+  return `${dtype} [${shape.join(",")}]`;
+}

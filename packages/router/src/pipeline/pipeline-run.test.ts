@@ -1,0 +1,179 @@
+// The stages against an oracle that makes the separate calls and merges in plain JavaScript.
+
+import type { Pipeline, SignatureProgram, SignatureTensor, Tensor } from "@winnow/core";
+import { fingerprint, stringTensor, tensor } from "@winnow/core";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
+import { RequestContext } from "../request-context.ts";
+import type { PinnedModel, PredictRequest } from "../predictor.ts";
+import { runPipeline } from "./pipeline-run.ts";
+import type { PipelineAnswer } from "./pipeline-run.ts";
+
+interface Case {
+  /** For each user the retrieved items, best first. */
+  readonly retrieved: readonly (readonly { readonly item: number; readonly score: number }[])[];
+  /** The rank score of an item for a user; few values, so that many are equal. */
+  readonly rankOf: (user: number, item: number) => number;
+  readonly limit: number;
+  readonly instancesMax: number;
+}
+
+const input = (name: string, dtype: SignatureTensor["dtype"]): SignatureTensor => {
+  return { name, dtype, shape: [-1], value: 0, graphTensor: "" };
+};
+
+function pinnedModel(model: string, inputs: readonly SignatureTensor[]): PinnedModel {
+  const signature: SignatureProgram = {
+    name: "serving_default",
+    methodName: "",
+    constants: [],
+    steps: [],
+    outputs: [],
+    inputs,
+  };
+  const none = { tables: [], vocabularies: [], denseModels: [] };
+  const program = { fingerprint: fingerprint("f"), ...none, signatures: [signature] };
+  return { model, version: 1, program, release: () => undefined };
+}
+
+const pinned = new Map([
+  ["movies", pinnedModel("movies", [input("user_id", "string")])],
+  ["ranking", pinnedModel("ranking", [input("user", "string"), input("movie", "string")])],
+]);
+
+const member = { signature: "serving_default", scores: "s" };
+
+function pipelineOf(limit: number): Pipeline {
+  const user = { kind: "request", input: "user" } as const;
+  const inputs = [
+    { name: "user", from: user },
+    { name: "movie", from: { kind: "item" } as const },
+  ];
+  const ids = { ids: "i", k: 9, inputs: [{ name: "user_id", from: "user" }] };
+  return {
+    stages: [
+      { kind: "retrieve", model: "movies", ...member, ...ids },
+      { kind: "rank", model: "ranking", ...member, inputs },
+      { kind: "limit", count: limit },
+    ],
+    outputs: { scores: "how_much", ids: "what" },
+  };
+}
+
+function textsOf(request: PredictRequest, name: string): string[] {
+  const values = request.inputs.get(name);
+  if (values?.dtype !== "string") throw new Error(`no input ${name}`);
+  return values.data.toText();
+}
+
+async function run(words: Case): Promise<{ answer: PipelineAnswer; asked: number[] }> {
+  const { retrieved, rankOf, limit, instancesMax } = words;
+  const asked: number[] = [];
+  let retrievedFor: string[] = [];
+  const width = Math.max(0, ...retrieved.map((list) => list.length));
+  const context = new RequestContext(new ManualClock(), { timeoutMs: 1000 });
+  const users = retrieved.map((_, user) => `u${user}`);
+  const answer = await runPipeline({
+    pipeline: pipelineOf(limit),
+    request: {
+      signature: pinnedModel("p", [input("user", "string")]).program.signatures[0]!,
+      inputs: new Map<string, Tensor>([["user", stringTensor(users)]]),
+      context,
+    },
+    pinned,
+    instancesMax,
+    ask: (model, request) => {
+      const outputs = new Map<string, Tensor>();
+      if (model.model === "movies") {
+        retrievedFor = textsOf(request, "user_id");
+        const shape = [retrieved.length, width];
+        const padded = retrieved.map((list) =>
+          Array.from({ length: width }, (_, at) => list[at] ?? { item: 99, score: 99 }),
+        );
+        const rowLengths = Uint32Array.from(retrieved, (list) => list.length);
+        const scores = Float32Array.from(padded.flat(), ({ score }) => score);
+        const ids = padded.flat().map(({ item }) => `m${item}`);
+        outputs.set("s", { ...tensor("float32", shape, scores), rowLengths });
+        outputs.set("i", { ...stringTensor(ids, shape), rowLengths });
+      } else {
+        const items = textsOf(request, "movie");
+        const owners = textsOf(request, "user");
+        asked.push(items.length);
+        const scores = items.map((item, at) =>
+          rankOf(Number(owners[at]!.slice(1)), Number(item.slice(1))),
+        );
+        outputs.set("s", tensor("float32", [items.length, 1], Float32Array.from(scores)));
+      }
+      const version = { model: model.model, version: 1, fingerprint: fingerprint("f") };
+      return Promise.resolve({ version, outputs, coverage: 1 });
+    },
+  });
+  context.finish();
+  expect(retrievedFor).toEqual(users);
+  return { answer, asked };
+}
+
+/** Insertion of one after the other, which is another way to order than the code's. */
+function expected({ retrieved, rankOf, limit }: Case): { id: string; score: number }[][] {
+  return retrieved.map((list, user) => {
+    const best: { id: string; score: number }[] = [];
+    for (const { item } of list) {
+      const score = Math.fround(rankOf(user, item));
+      const worse = best.findIndex((other) => other.score < score);
+      best.splice(worse < 0 ? best.length : worse, 0, { id: `m${item}`, score });
+    }
+    return best.slice(0, limit);
+  });
+}
+
+function lists({ outputs }: PipelineAnswer): { id: string; score: number }[][] {
+  const scores = outputs.get("how_much");
+  const ids = outputs.get("what");
+  if (scores?.dtype !== "float32" || ids?.dtype !== "string") throw new Error("other dtypes");
+  const [instances = 0, width = 0] = ids.shape;
+  expect(scores.shape).toEqual(ids.shape);
+  expect(scores.rowLengths).toEqual(ids.rowLengths);
+  return Array.from({ length: instances }, (_, row) =>
+    Array.from({ length: ids.rowLengths?.[row] ?? width }, (__, at) => ({
+      id: ids.data.textAt(row * width + at),
+      score: scores.data[row * width + at]!,
+    })),
+  );
+}
+
+describe("a pipeline", () => {
+  test("answers what separate calls and a merge answer, ties and shortened lists included", async () => {
+    const list = fc.array(fc.record({ item: fc.nat(20), score: fc.nat(3) }), { maxLength: 9 });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(list, { minLength: 1, maxLength: 5 }),
+        fc.array(fc.integer({ min: -2, max: 2 }), { minLength: 7, maxLength: 7 }),
+        fc.record({
+          limit: fc.integer({ min: 1, max: 12 }),
+          instancesMax: fc.integer({ min: 1, max: 11 }),
+        }),
+        async (retrieved, values, bounds) => {
+          const rankOf = (user: number, item: number): number =>
+            values[(user * 3 + item) % values.length]! / 3;
+          const words = { retrieved, rankOf, ...bounds };
+
+          const { answer, asked } = await run(words);
+
+          expect(lists(answer)).toEqual(expected(words));
+          expect(Math.max(0, ...asked)).toBeLessThanOrEqual(bounds.instancesMax);
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  test("puts candidates whose score is NaN behind all others, in their order", async () => {
+    const retrieved = [[0, 1, 2, 3].map((item) => ({ item, score: 0 }))];
+    const rankOf = (_: number, item: number): number => (item % 2 === 0 ? NaN : item);
+
+    const { answer } = await run({ retrieved, rankOf, limit: 4, instancesMax: 4 });
+
+    expect(lists(answer)[0]!.map(({ id }) => id)).toEqual(["m3", "m1", "m0", "m2"]);
+  });
+});

@@ -1,0 +1,151 @@
+// A pipeline with real processes: what separate calls give, also while one of its models gets another version
+// and a worker is killed.
+
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { writeDemo } from "@winnow/model-writer";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { RunningCluster } from "./running-cluster.ts";
+import { WAIT_MS } from "./served-model.ts";
+
+const directory = mkdtempSync(path.join(tmpdir(), "winnow-pipelines-"));
+const models = path.join(directory, "models");
+
+function writePipeline(name: string, text: string): void {
+  mkdirSync(path.join(models, name, "1"), { recursive: true });
+  writeFileSync(path.join(models, name, "1", "pipeline.yaml"), text);
+}
+
+const homeFeed = `inputs: { user_id: string }
+stages:
+  - retrieve: { model: movies, k: 50, inputs: { input_1: user_id } }
+  - rank: { model: movies-ranking, inputs: { user_id: request.user_id, movie_title: item } }
+  - limit: 7
+`;
+
+interface Feed {
+  readonly output_1: readonly number[];
+  readonly output_2: readonly string[];
+}
+
+describe("a cluster with pipelines", () => {
+  let cluster: RunningCluster;
+
+  beforeAll(async () => {
+    await writeDemo(models, { items: 300, dim: 8, users: 50, k: 5, seed: 1 });
+    writePipeline("home-feed", homeFeed);
+    writePipeline("orphan", homeFeed.replace("movies-ranking", "nobody"));
+    writePipeline("circle", homeFeed.replace("movies-ranking", "circle"));
+    writePipeline("wrong", homeFeed.replace("movie_title:", "movie:"));
+    writePipeline("broken", homeFeed.replace("limit: 7", "limit: 0"));
+    cluster = await RunningCluster.start({ models, workers: 2 });
+    await vi.waitFor(
+      async () => {
+        const { status, body } = await ask("home-feed", ["42"]);
+        if (status !== 200) throw new Error(JSON.stringify(body));
+      },
+      { timeout: WAIT_MS, interval: 200 },
+    );
+  });
+  afterAll(async () => {
+    await cluster?.stop();
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  async function ask(model: string, instances: readonly unknown[], more: object = {}) {
+    const answer = await fetch(`${cluster.url}/v1/models/${model}:predict`, {
+      method: "POST",
+      body: JSON.stringify({ instances, ...more }),
+    });
+    return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
+  }
+
+  /** The two calls and the merge of a client. */
+  async function separately(user: string, exclude: readonly string[] = []): Promise<Feed> {
+    const retrieved = await ask("movies", [user], { k: 50, exclude });
+    const [{ output_2: ids }] = retrieved.body["predictions"] as [Feed];
+    const pairs = ids.map((movie_title) => ({ user_id: user, movie_title }));
+    const ranked = await ask("movies-ranking", pairs);
+    const scores = (ranked.body["predictions"] as number[][]).flat();
+    const order = ids.map((_, at) => at).toSorted((a, b) => scores[b]! - scores[a]! || a - b);
+    const best = order.slice(0, 7);
+    return { output_1: best.map((at) => scores[at]!), output_2: best.map((at) => ids[at]!) };
+  }
+
+  test("answers what the separate calls answer, exclusions and k included", async () => {
+    const users = ["42", "7", "nobody knows"];
+    const expected = await Promise.all(users.map((user) => separately(user)));
+
+    const { body } = await ask("home-feed", users);
+
+    expect(body).toEqual({ predictions: expected });
+    const exclude = expected[0]!.output_2.slice(0, 3);
+    const without = await separately("42", exclude);
+    const { output_1, output_2 } = without;
+    const short = { output_1: output_1.slice(0, 4), output_2: output_2.slice(0, 4) };
+    const answer = await ask("home-feed", ["42"], { exclude, k: 4 });
+    expect(answer.body).toEqual({ predictions: [short] });
+  });
+
+  test.each([
+    ["orphan", 503, /needs model nobody, which cannot answer/],
+    ["circle", 400, /names circle, which is a pipeline/],
+    ["wrong", 400, /movies-ranking cannot serve the stage "rank": it has no input "movie"/],
+  ])("of %s says what is missing", async (model, status, message) => {
+    const answer = await ask(model, ["42"]);
+
+    expect(answer.status).toBe(status);
+    expect(answer.body["error"]).toMatch(message);
+  });
+
+  test("with a mistake in its file names line and field in its status", async () => {
+    const answer = await fetch(`${cluster.url}/v1/models/broken`);
+
+    expect(await answer.text()).toMatch(/line 5, stages\[2\]\.limit: is not an integer from 1/);
+  });
+
+  test("answers by one version of each model while one is replaced and a worker is killed", async () => {
+    const old = await separately("42");
+    const other = path.join(directory, "other");
+    await writeDemo(other, { items: 300, dim: 8, users: 50, k: 5, seed: 2 });
+    const answers: unknown[] = [];
+    const load = { isOver: false };
+    const client = async (): Promise<void> => {
+      while (!load.isOver) answers.push((await ask("home-feed", ["42"])).body);
+    };
+    const clients = [client(), client(), client()];
+
+    renameSync(path.join(other, "movies-ranking", "1"), path.join(models, "movies-ranking", "2"));
+    await vi.waitFor(
+      async () => {
+        const { output_1 } = await separately("42");
+        if (String(output_1) === String(old.output_1)) throw new Error("still version 1");
+      },
+      { timeout: WAIT_MS, interval: 100 },
+    );
+    cluster.signal("w1", "SIGKILL");
+    await cluster.ended("w1");
+    const before = answers.length;
+    await vi.waitFor(() => expect(answers.length).toBeGreaterThan(before + 20), {
+      timeout: WAIT_MS,
+    });
+    load.isOver = true;
+    await Promise.all(clients);
+
+    const fresh = await separately("42");
+    const kinds = new Set(answers.map((answer) => JSON.stringify(answer)));
+    const expected = [old, fresh].map((feed) => JSON.stringify({ predictions: [feed] }));
+    expect([...kinds].toSorted()).toEqual(expected.toSorted());
+  });
+
+  test("refuses more candidates than a request may have", async () => {
+    const answer = await ask(
+      "home-feed",
+      Array.from({ length: 2000 }, () => "42"),
+    );
+
+    expect(answer.status).toBe(400);
+    expect(answer.body["error"]).toMatch(/2000 instances of 50 candidates each; at most 65536/);
+  });
+});
