@@ -32,7 +32,16 @@ describe("winnow", () => {
     const up = winnow(["up", "--help"]);
 
     expect(root.code).toBe(0);
-    for (const command of ["up", "router", "worker", "inspect", "predict", "demo", "doctor"]) {
+    for (const command of [
+      "up",
+      "serve",
+      "router",
+      "worker",
+      "inspect",
+      "predict",
+      "demo",
+      "doctor",
+    ]) {
       expect(root.stdout).toMatch(new RegExp(`^ {2}${command} `, "m"));
     }
     expect(up.stdout).toContain("--replication");

@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { WinnowError } from "@winnow/core";
 import { Command } from "commander";
 import {
+  GRPC_PORT,
   REST_PORT,
   WORKER_PORT,
   accessLogOption,
@@ -24,7 +25,10 @@ import {
   modelReplicationOption,
   partitionBytesOption,
   replicationOption,
+  memoryBytesOption,
+  requestTimeoutOption,
   requireSecurityOption,
+  threadsOption,
   wholeNumber,
 } from "./command-options.ts";
 import {
@@ -38,6 +42,7 @@ import { checkVariables, variablesOf } from "./setting-variables.ts";
 import { curlLine, predict, predictionTable } from "./commands/predict.ts";
 import type { OrderOptions } from "./commands/order.ts";
 import type { RouterRoleOptions } from "./commands/router.ts";
+import type { ServeOptions } from "./commands/serve.ts";
 import type { UpOptions } from "./commands/up.ts";
 import type { WorkerRoleOptions } from "./commands/worker.ts";
 
@@ -53,7 +58,7 @@ export function createCommandLine(version: string): Command {
     .version(version)
     .exitOverride()
     .showHelpAfterError("(add --help for the flags)");
-  const serving = [up(), router(), worker()];
+  const serving = [up(), serve(), router(), worker()];
   for (const command of serving) {
     command.hook("preAction", () => checkVariables(processVariables, variablesOf(root)));
   }
@@ -103,6 +108,47 @@ function up(): Command {
   });
 }
 
+function serve(): Command {
+  const command = new Command("serve")
+    .description(
+      "serve as one TensorFlow Serving container does, with its flags and ports: a router and its worker on this machine",
+    )
+    .addOption(
+      portOption("--port <port>", "gRPC port; 0: none", "WINNOW_GRPC_PORT").default(GRPC_PORT),
+    )
+    .addOption(
+      option("--rest_api_port <port>", "REST port", "WINNOW_PORT")
+        .argParser(wholeNumber(1, 65_535))
+        .default(REST_PORT),
+    )
+    .addOption(option("--host <address>", "address to listen on", "WINNOW_HOST").default("0.0.0.0"))
+    .addOption(
+      option("--workers <n>", "worker processes; one uses all cores", "WINNOW_WORKERS")
+        .argParser(wholeNumber(1, 64))
+        .default(1),
+    )
+    .addOption(replicationOption())
+    .addOption(modelReplicationOption())
+    .addOption(partitionBytesOption())
+    .addOption(extraMemoryOption())
+    .addOption(requestTimeoutOption())
+    .option("--rest_api_enable_cors_support", "answer CORS requests from any origin")
+    .addOption(acceleratorOption())
+    .addOption(threadsOption("threads that scan, of each worker (default: the cores, shared)"))
+    .addOption(memoryBytesOption())
+    .addOption(logLevelOption())
+    .addOption(logFormatOption())
+    .addOption(accessLogOption());
+  addRequestOptions(addLoadOptions(addModelConfigOptions(addModelOptions(command))));
+  addTlsOptions(command, "REST and gRPC");
+  command.addOption(apiKeysOption("REST and gRPC answer nobody else, but for probes"));
+  command.addOption(requireSecurityOption());
+  return command.action(async (options: ServeOptions) => {
+    const { runServe } = await import("./commands/serve.ts");
+    await runServe(options, winnowScript);
+  });
+}
+
 function router(): Command {
   const command = new Command("router")
     .description("run a router: the REST API, gRPC, scatter and gather")
@@ -126,15 +172,7 @@ function router(): Command {
     )
     .addOption(replicationOption())
     .addOption(modelReplicationOption())
-    .addOption(
-      option(
-        "--rest_api_timeout_in_ms <ms>",
-        "longest time of a request",
-        "WINNOW_REQUEST_TIMEOUT_MS",
-      )
-        .argParser(wholeNumber(0, INT32_MAX))
-        .default(30_000),
-    )
+    .addOption(requestTimeoutOption())
     .addOption(
       option(
         "--router-table-bytes <n>",
@@ -184,18 +222,8 @@ function worker(): Command {
     .addOption(partitionBytesOption())
     .addOption(extraMemoryOption())
     .addOption(acceleratorOption())
-    .addOption(
-      option("--threads <n>", "threads that scan (default: all cores)", "WINNOW_THREADS").argParser(
-        wholeNumber(1, 1024),
-      ),
-    )
-    .addOption(
-      option(
-        "--memory-bytes <n>",
-        "memory rows may use (default: 70 % of this process's limit)",
-        "WINNOW_MEMORY_BYTES",
-      ).argParser(wholeNumber(1, Number.MAX_SAFE_INTEGER)),
-    )
+    .addOption(threadsOption("threads that scan (default: all cores)"))
+    .addOption(memoryBytesOption())
     .addOption(logLevelOption())
     .addOption(logFormatOption());
   addLoadOptions(addModelConfigOptions(addModelOptions(command)));

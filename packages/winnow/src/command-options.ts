@@ -6,6 +6,8 @@ import { accessLoggedOf } from "./access-log.ts";
 
 /** Where a router serves REST unless told otherwise, as TensorFlow Serving does. */
 export const REST_PORT = 8501;
+/** Where `winnow serve` serves gRPC unless told otherwise, as TensorFlow Serving does. */
+export const GRPC_PORT = 8500;
 /** Where a worker listens unless told otherwise. */
 export const WORKER_PORT = 7600;
 
@@ -58,6 +60,26 @@ export const accessLogOption = (): Option =>
       throw new InvalidArgumentError("It must be off, errors, all, or a number above 0, up to 1.");
     })
     .default("off");
+
+const INT32_MAX = 2 ** 31 - 1;
+
+/** How long a request may take. */
+export const requestTimeoutOption = (): Option =>
+  option("--rest_api_timeout_in_ms <ms>", "longest time of a request", "WINNOW_REQUEST_TIMEOUT_MS")
+    .argParser(wholeNumber(0, INT32_MAX))
+    .default(30_000);
+
+/** How many threads a worker scans with. */
+export const threadsOption = (description: string): Option =>
+  option("--threads <n>", description, "WINNOW_THREADS").argParser(wholeNumber(1, 1024));
+
+/** What a worker's rows may take. */
+export const memoryBytesOption = (): Option =>
+  option(
+    "--memory-bytes <n>",
+    "memory rows may use (default: 70 % of this process's limit)",
+    "WINNOW_MEMORY_BYTES",
+  ).argParser(wholeNumber(1, Number.MAX_SAFE_INTEGER));
 
 /** Which device workers use. */
 export const acceleratorOption = (): Option =>
@@ -301,6 +323,23 @@ const IDLE_FLAGS = new Set([
   "--grpc_channel_arguments",
   "--flush_filesystem_caches",
   "--saved_model_tags",
+  "--enable_per_model_batching_parameters",
+  "--enable_profiler",
+  "--enable_signature_method_name_check",
+  "--enforce_session_run_timeout",
+  "--grpc_max_threads",
+  "--mixed_precision",
+  "--num_request_iterations_for_warmup",
+  "--num_tflite_interpreters_per_pool",
+  "--num_tflite_pools",
+  "--platform_config_file",
+  "--prefer_tflite_model",
+  "--remove_unused_fields_from_bundle_metagraph",
+  "--rest_api_num_threads",
+  "--skip_initialize_tpu",
+  "--tensorflow_session_config_file",
+  "--thread_pool_factory_config_file",
+  "--xla_cpu_compilation_enabled",
 ]);
 
 /** Arguments without TensorFlow Serving's idle flags, which are written `--flag=value`. */

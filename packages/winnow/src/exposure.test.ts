@@ -32,6 +32,16 @@ test.each<[string, Partial<Protection>, readonly (string | undefined)[]]>([
   ["nothing, as a worker", { role: "worker" }, [cluster, redis]],
   ["TLS alone", { hasTls: true }, [clients, cluster, redis]],
   ["a list of members", { redis: undefined }, [tls, clients, cluster]],
+  [
+    "members on this machine",
+    { redis: undefined, members: "w0@127.0.0.1:1,[::1]:2" },
+    [tls, clients],
+  ],
+  [
+    "one member elsewhere",
+    { redis: undefined, members: "127.0.0.1:1,w:2" },
+    [tls, clients, cluster],
+  ],
   ["Redis beside it", { redis: "redis://localhost" }, [tls, clients, cluster]],
   ["an address of its own", { host: "10.0.0.7" }, [tls, clients, cluster, redis]],
   ["a name", { host: "127.example.org" }, [tls, clients, cluster, redis]],

@@ -2,6 +2,7 @@
 // once; with it, it does not start.
 
 import { isIP } from "node:net";
+import { parseMembers } from "@winnow/cluster";
 import { type Logger, WinnowError } from "@winnow/core";
 
 /** What protects a process. */
@@ -13,6 +14,8 @@ export interface Protection {
   readonly hasTls: boolean;
   readonly knowsClients: boolean;
   readonly hasClusterTls: boolean;
+  /** A fixed list of members, `id@host:port,…`. */
+  readonly members?: string | undefined;
   readonly redis: string | undefined;
 }
 
@@ -23,19 +26,29 @@ function isLoopback(host: string): boolean {
   return isIP(bare) === 4 && bare.startsWith("127.");
 }
 
+/** Whether a router meets its workers on its own machine alone. */
+function areLocal(members: string | undefined): boolean {
+  if (members === undefined || members === "") return false;
+  return parseMembers(members).every(({ address }) =>
+    isLoopback(address.slice(0, address.lastIndexOf(":"))),
+  );
+}
+
 /**
  * What is missing, as the flags that would mend it; nothing for a process that listens on loopback.
  *
  * @internal tests call it
  */
 export function missingProtection(protection: Protection): string[] {
-  const { host, role, hasTls, knowsClients, hasClusterTls, redis } = protection;
+  const { host, role, hasTls, knowsClients, members, redis } = protection;
   if (isLoopback(host)) return [];
   const isPlainRedis = redis !== undefined && URL.canParse(redis) && !isSecureRedis(new URL(redis));
   return [
     ...(role === "router" && !hasTls ? ["TLS for clients (--tls-cert, --tls-key)"] : []),
     ...(role === "router" && !knowsClients ? ["who may ask (--api-keys or --tls-client-ca)"] : []),
-    ...(hasClusterTls ? [] : ["TLS between routers and workers (--cluster-tls-…)"]),
+    ...(protection.hasClusterTls || areLocal(members)
+      ? []
+      : ["TLS between routers and workers (--cluster-tls-…)"]),
     ...(isPlainRedis ? ["TLS to Redis (rediss://)"] : []),
   ];
 }

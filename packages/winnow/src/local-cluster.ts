@@ -38,7 +38,12 @@ export interface LocalCluster {
   readonly processIds: ReadonlyMap<string, number>;
   /** Closes the router, then the workers. */
   stop(): Promise<void>;
+  /** Has the router answer what it has taken on, then closes everything. */
+  drain(): Promise<void>;
 }
+
+/** A router cuts what is left of its drain after 30 s, and then has to close. */
+const DRAIN_WAIT_MS = 35_000;
 
 /** Starts the processes; resolves when all listen. @throws WinnowError UNAVAILABLE if one cannot */
 export async function startLocalCluster(
@@ -65,6 +70,10 @@ export async function startLocalCluster(
       return supervisor.processIds;
     },
     stop: () => supervisor.stop(["router"]),
+    drain: async () => {
+      await supervisor.drain("router", DRAIN_WAIT_MS);
+      await supervisor.stop();
+    },
   };
 }
 

@@ -8,7 +8,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { type Clock, type Logger, WinnowError } from "@winnow/core";
 import { LISTENING_MESSAGE, STOP_MESSAGE } from "./process-life.ts";
-import { processVariables } from "./process-settings.ts";
+import { holdProcess, processVariables } from "./process-settings.ts";
 
 /** One process to keep running. */
 export interface Program {
@@ -59,6 +59,12 @@ export class Supervisor {
     await Promise.all([...this.#children.keys()].map((name) => this.#end(name)));
   }
 
+  /** Has one finish what it does and end by itself, within `waitMs`; it is not started again. */
+  async drain(name: string, waitMs: number): Promise<void> {
+    this.#isStopping = true;
+    await this.#end(name, { waitMs, isDrained: true });
+  }
+
   #launch(program: Program): Promise<void> {
     const child = spawn(process.execPath, program.args, {
       stdio: ["ignore", "inherit", "inherit", "ipc"],
@@ -90,7 +96,10 @@ export class Supervisor {
   }
 
   #restart(program: Program, backoffMs: number): void {
+    // Where every process has died, nothing else keeps this one alive.
+    const release = holdProcess();
     this.#clock.setTimer(backoffMs, () => {
+      release();
       if (this.#isStopping) return;
       this.#launch(program).then(
         () => this.#log.info("process is back", { name: program.name }),
@@ -99,18 +108,18 @@ export class Supervisor {
     });
   }
 
-  #end(name: string): Promise<void> {
+  #end(name: string, how = { waitMs: STOP_WAIT_MS, isDrained: false }): Promise<void> {
     const child = this.#children.get(name);
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) {
       return Promise.resolve();
     }
     return new Promise((resolve) => {
-      const force = this.#clock.setTimer(STOP_WAIT_MS, () => child.kill("SIGKILL"));
+      const force = this.#clock.setTimer(how.waitMs, () => child.kill("SIGKILL"));
       child.once("exit", () => {
         this.#clock.clearTimer(force);
         resolve();
       });
-      if (child.connected) child.send(STOP_MESSAGE, () => undefined);
+      if (child.connected && !how.isDrained) child.send(STOP_MESSAGE, () => undefined);
       else child.kill("SIGTERM");
     });
   }

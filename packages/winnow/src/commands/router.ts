@@ -89,6 +89,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
       hasTls: tls !== undefined,
       knowsClients: isGiven(options.apiKeys) || tls?.material.ca !== undefined,
       hasClusterTls: cluster.tls !== undefined,
+      members: options.members,
       redis: options.redis,
     },
     options.requireSecurity,

@@ -1,0 +1,75 @@
+// `winnow serve`: what one TensorFlow Serving container does, with its flags, ports and variables: a
+// router and its workers on one machine, kept running, drained on SIGTERM. Unlike `winnow up` it waits for
+// no model, talks in log lines and is reached by others unless told otherwise.
+
+import { type LocalCluster, startLocalCluster } from "../local-cluster.ts";
+import { type LocalFlags, localClusterShape } from "../local-flags.ts";
+import { assertPortFree } from "../local-ports.ts";
+import { modelSource } from "../model-source.ts";
+import { endOnSignals } from "../process-life.ts";
+import { processLog } from "../process-log.ts";
+import { processVariables } from "../process-settings.ts";
+
+/** Flags of `winnow serve`. */
+export interface ServeOptions extends LocalFlags {
+  /** Of gRPC; 0: none. */
+  readonly port: number;
+  readonly rest_api_port: number;
+  readonly rest_api_timeout_in_ms: number;
+  readonly rest_api_enable_cors_support?: true;
+  readonly threads?: number;
+  readonly memoryBytes?: number;
+  readonly requireSecurity: boolean;
+}
+
+/** Serves until a signal ends it. */
+export async function runServe(options: ServeOptions, script: string): Promise<void> {
+  const { logLevel: level, logFormat: format, host, port: grpcPort, rest_api_port: port } = options;
+  const log = processLog({ level, process: "serve", format });
+  const { models, model_name: modelName, model_base_path: modelBasePath } = options;
+  const source = modelSource({ models, modelName, modelBasePath }, processVariables);
+  const shape = localClusterShape(options, { source, script, port });
+  await assertPortFree(port, host, "--rest_api_port");
+  await assertPortFree(grpcPort, host, "--port");
+  let cluster: LocalCluster | undefined;
+  let isEnding = false;
+  const stop = async (): Promise<void> => {
+    isEnding = true;
+    await cluster?.stop();
+  };
+  const drain = async (): Promise<void> => {
+    isEnding = true;
+    await cluster?.drain();
+  };
+  endOnSignals({ drain, close: stop }, log);
+  const started = await startLocalCluster(
+    {
+      ...shape,
+      routerArgs: [...shape.routerArgs, ...routerArgs(options)],
+      workerArgs: [...shape.workerArgs, ...workerArgs(options)],
+    },
+    log,
+  );
+  cluster = started;
+  if (isEnding) return started.stop();
+  const processes = Object.fromEntries(started.processIds);
+  const rest = `${host}:${port}`;
+  const grpc = grpcPort === 0 ? "none" : `${host}:${grpcPort}`;
+  log.info("serving", { rest, grpc, ...source, processes });
+}
+
+function routerArgs(options: ServeOptions): string[] {
+  return [
+    `--grpc-port=${options.port}`,
+    `--rest_api_timeout_in_ms=${options.rest_api_timeout_in_ms}`,
+    `--require-security=${options.requireSecurity}`,
+    ...(options.rest_api_enable_cors_support === true ? ["--rest_api_enable_cors_support"] : []),
+  ];
+}
+
+function workerArgs({ threads, memoryBytes }: ServeOptions): string[] {
+  return [
+    ...(threads === undefined ? [] : [`--threads=${threads}`]),
+    ...(memoryBytes === undefined ? [] : [`--memory-bytes=${memoryBytes}`]),
+  ];
+}

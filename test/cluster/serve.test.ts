@@ -1,0 +1,163 @@
+// `winnow serve` as one container is run: with the flags, ports and variables of TensorFlow Serving's model
+// server, models that come later, processes that die, and SIGTERM in the middle of requests.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { pause, repositoryRoot } from "./running-cluster.ts";
+import { supplyPorts } from "../port-supply.ts";
+
+const script = path.join(repositoryRoot, "packages/winnow/bin/winnow.js");
+const directory = mkdtempSync(path.join(tmpdir(), "winnow-serve-"));
+const model = path.join(directory, "written/movies");
+const PREDICT = `v1/models/movies:predict`;
+const body = '{"instances":["1"],"k":3}';
+let running: Served[] = [];
+
+/** One `winnow serve` and what it has logged. */
+class Served {
+  readonly process: ChildProcess;
+  log = "";
+
+  constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+    this.process = spawn(process.execPath, [script, "serve", ...args], {
+      env: { ...process.env, ...env },
+    });
+    this.process.stderr!.on("data", (data: Buffer) => (this.log += data.toString("utf8")));
+    running.push(this);
+  }
+
+  /** The log line with this message, once it is there. */
+  async line(message: string): Promise<Record<string, unknown>> {
+    for (;;) {
+      const lines = this.log.split("\n").filter((line) => line.startsWith("{"));
+      const events = lines.slice(0, this.log.endsWith("\n") ? undefined : -1);
+      const found = events.find((line) => line.includes(`"msg":"${message}"`));
+      if (found !== undefined) return JSON.parse(found) as Record<string, unknown>;
+      if (this.process.exitCode !== null) throw new Error(`ended:\n${this.log}`);
+      await pause(50);
+    }
+  }
+
+  async ended(): Promise<number | null> {
+    if (this.process.exitCode === null) await once(this.process, "exit");
+    return this.process.exitCode;
+  }
+}
+
+async function answered(url: string): Promise<string> {
+  for (;;) {
+    const answer = await fetch(url, { method: "POST", body }).catch(() => undefined);
+    const text = await answer?.text();
+    if (answer?.ok === true) return text!;
+    await pause(50);
+  }
+}
+
+beforeAll(async () => {
+  const args = [script, "demo", path.dirname(model), "--items", "200", "--users", "20"];
+  await once(spawn(process.execPath, args, { stdio: "ignore" }), "exit");
+});
+afterEach(() => {
+  for (const { process: child } of running) child.kill("SIGKILL");
+  running = [];
+});
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+test("takes TensorFlow Serving's command, waits for no model, and answers once one comes", async () => {
+  const [grpc, rest] = (await supplyPorts(2)) as [number, number];
+  const base = path.join(directory, "later");
+  mkdirSync(path.join(base, "movies"), { recursive: true });
+  const served = new Served(
+    [
+      `--port=${grpc}`,
+      `--rest_api_port=${rest}`,
+      "--enable_batching=true",
+      "--tensorflow_session_parallelism=2",
+      "--rest_api_num_threads=16",
+      "--file_system_poll_wait_seconds=1",
+    ],
+    { MODEL_NAME: "movies", MODEL_BASE_PATH: base },
+  );
+  const told = await served.line("serving");
+  cpSync(model, path.join(base, "movies"), { recursive: true });
+  const answer = await answered(`http://127.0.0.1:${rest}/${PREDICT}`);
+
+  expect(told).toMatchObject({ rest: `0.0.0.0:${rest}`, grpc: `0.0.0.0:${grpc}`, model: "movies" });
+  expect(JSON.parse(answer)).toMatchObject({ predictions: [{ output_2: { length: 3 } }] });
+  expect(served.log).toContain("--rest_api_num_threads is a flag of TensorFlow Serving");
+  expect(await served.line("router listening for gRPC")).toMatchObject({ port: grpc });
+  expect(
+    await served.line("others on the network can reach this process, which is not protected"),
+  ).toMatchObject({ missing: [expect.any(String), expect.any(String)] });
+}, 60_000);
+
+test("starts a worker and a router again that die, and ends with code 0 on SIGTERM, answering what it took", async () => {
+  const [rest] = (await supplyPorts(1)) as [number];
+  const flags = ["--host=127.0.0.1", "--port=0", `--rest_api_port=${rest}`, "--models"];
+  const served = new Served([...flags, path.dirname(model)]);
+  const url = `http://127.0.0.1:${rest}/${PREDICT}`;
+  const { processes } = (await served.line("serving")) as {
+    processes: Readonly<Record<string, number>>;
+  };
+  const first = await answered(url);
+  for (const pid of Object.values(processes)) process.kill(pid, "SIGKILL");
+  await served.line("process ended, starting it again");
+  expect(await answered(url)).toBe(first);
+
+  const statuses = new Set<number | string>();
+  let isRefused = false;
+  const ask = async (): Promise<void> => {
+    while (!isRefused) {
+      try {
+        const answer = await fetch(url, { method: "POST", body });
+        await answer.text();
+        statuses.add(answer.status);
+      } catch (error) {
+        const { code } = (error as { cause: { code: string } }).cause;
+        isRefused = true;
+        if (code !== "ECONNREFUSED") statuses.add(code);
+      }
+    }
+  };
+  const asking = Array.from({ length: 4 }, ask);
+  await pause(300);
+  served.process.kill("SIGTERM");
+  await Promise.all(asking);
+
+  expect([...statuses]).toEqual([200]);
+  expect(await served.ended()).toBe(0);
+}, 90_000);
+
+test("says which flag names another port where one is taken", async () => {
+  const taken = createServer().listen(0, "127.0.0.1");
+  await once(taken, "listening");
+  const { port } = taken.address() as { port: number };
+  const [other] = (await supplyPorts(1)) as [number];
+  const place = ["--host=127.0.0.1", "--models", path.dirname(model)];
+  const rest = new Served([...place, "--port=0", `--rest_api_port=${port}`]);
+  const grpc = new Served([...place, `--port=${port}`, `--rest_api_port=${other}`]);
+
+  expect([await rest.ended(), await grpc.ended()]).toEqual([1, 1]);
+  expect(rest.log).toContain(
+    `127.0.0.1:${port} (EADDRINUSE); choose another port with --rest_api_port`,
+  );
+  expect(grpc.log).toContain("choose another port with --port");
+  taken.close();
+}, 30_000);
+
+test("--require-security names what is open, and does not start", async () => {
+  const [rest] = (await supplyPorts(1)) as [number];
+  const args = ["--port=0", `--rest_api_port=${rest}`, "--models", path.dirname(model)];
+  const served = new Served([...args, "--require-security"]);
+
+  expect(await served.ended()).toBe(1);
+  expect(served.log).toContain(
+    "there is missing: TLS for clients (--tls-cert, --tls-key); who may ask",
+  );
+  expect(served.log).not.toContain("--cluster-tls");
+}, 30_000);
