@@ -38,7 +38,8 @@ const BESIDE = new Map([
       "../../../accelerator/build/release/winnow-accelerator.node",
     ],
   ],
-  // Entries, which lie beside them here as well, and a package.
+  // Entries, which lie beside them here as well, and packages.
+  ["model/dist/pipeline-directory/pipeline-description.js", undefined],
   ["worker/dist/compute/compute-start.js", undefined],
   ["worker/dist/compute/compute-thread.js", undefined],
   ["router/dist/http/predict/parser-threads.js", undefined],

@@ -8,8 +8,9 @@
 //     - rank: { model: ranking, inputs: { user_id: request.user, movie_title: item } }
 //     - limit: 20
 
-import { LineCounter, isAlias, isMap, isScalar, isSeq, parseDocument, visit } from "yaml";
-import type { Document, Node } from "yaml";
+import { createRequire } from "node:module";
+import type * as Yaml from "yaml";
+import type { Document, LineCounter, Node } from "yaml";
 import {
   PIPELINE_CANDIDATES_MAX,
   PIPELINE_STAGES_MAX,
@@ -24,6 +25,11 @@ export const PIPELINE_FILE = "pipeline.yaml";
 /** No pipeline of a person is longer. */
 export const PIPELINE_BYTES_MAX: number = 64 * 1024;
 
+/** Loaded for the first pipeline: reader threads begin without foreign packages. */
+function yaml(): typeof Yaml {
+  return createRequire(import.meta.url)("yaml") as typeof Yaml;
+}
+
 /** What the file says. */
 export interface PipelineDescription {
   readonly inputs: ReadonlyMap<string, Dtype>;
@@ -34,9 +40,13 @@ export interface PipelineDescription {
 
 /** @throws WinnowError INVALID_ARGUMENT naming file, line and field */
 export function parsePipeline(content: Uint8Array): PipelineDescription {
-  const lines = new LineCounter();
+  const lines = new (yaml().LineCounter)();
   const text = textOf(content);
-  const document = parseDocument(text, { lineCounter: lines, schema: "core", uniqueKeys: true });
+  const document = yaml().parseDocument(text, {
+    lineCounter: lines,
+    schema: "core",
+    uniqueKeys: true,
+  });
   const place = new Places(lines);
   const [error] = [...document.errors, ...document.warnings];
   if (error !== undefined) {
@@ -57,9 +67,9 @@ function textOf(content: Uint8Array): string {
 }
 
 function refuseAliases(document: Document.Parsed, place: Places): void {
-  visit(document, {
+  yaml().visit(document, {
     Node: (_, node) => {
-      if (isAlias(node))
+      if (yaml().isAlias(node))
         throw place.refusal(node.range?.[0], `*${node.source}`, "is an alias; write it out");
     },
   });
@@ -130,7 +140,7 @@ class Reader {
   }
 
   #stages(field: Field, inputs: ReadonlyMap<string, Dtype>): readonly PipelineStage[] {
-    if (!isSeq(field.node)) throw this.#refused(field, "is not a list of stages");
+    if (!yaml().isSeq(field.node)) throw this.#refused(field, "is not a list of stages");
     const items = field.node.items as (Node | null)[];
     if (items.length === 0 || items.length > PIPELINE_STAGES_MAX) {
       const text = `has ${items.length} stages; a pipeline has 1 to ${PIPELINE_STAGES_MAX}`;
@@ -201,10 +211,10 @@ class Reader {
   }
 
   #map(field: Field, known?: readonly string[]): Fields {
-    if (!isMap(field.node)) throw this.#refused(field, "is not a map of names to values");
+    if (!yaml().isMap(field.node)) throw this.#refused(field, "is not a map of names to values");
     const fields = new Map<string, Field>();
     for (const { key, value } of field.node.items) {
-      const name = isScalar(key) ? String(key.value) : "";
+      const name = yaml().isScalar(key) ? String(key.value) : "";
       const offset = (key as Node).range?.[0] ?? field.offset;
       const path = field.path === "" ? name : `${field.path}.${name}`;
       const member = { node: value as Node | null, path, offset };
@@ -223,7 +233,7 @@ class Reader {
   }
 
   #text(field: Field): string {
-    const value = isScalar(field.node) ? field.node.value : undefined;
+    const value = yaml().isScalar(field.node) ? field.node.value : undefined;
     if (typeof value === "string" && value !== "") return value;
     throw this.#refused(field, "is not a text");
   }
@@ -242,7 +252,7 @@ class Reader {
   }
 
   #count(field: Field): number {
-    const value = isScalar(field.node) ? field.node.value : undefined;
+    const value = yaml().isScalar(field.node) ? field.node.value : undefined;
     const isCount = typeof value === "number" && Number.isInteger(value);
     if (isCount && value >= 1 && value <= PIPELINE_CANDIDATES_MAX) return value;
     throw this.#refused(field, `is not an integer from 1 to ${PIPELINE_CANDIDATES_MAX}`);
