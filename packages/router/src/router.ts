@@ -39,7 +39,7 @@ import { Routing } from "./versions/routing.ts";
 import type { TableQueryParts } from "./scatter/table-query.ts";
 import type { Traffic } from "./admission/traffic.ts";
 import { createTraffic } from "./admission/traffic.ts";
-import { runPipeline } from "./pipeline/pipeline-run.ts";
+import { runOnMembers, runPipeline } from "./pipeline/pipeline-run.ts";
 import { runOnVersion } from "./program/version-run.ts";
 import type { VersionRun } from "./program/version-run.ts";
 import type { Replay } from "./versions/warm-up.ts";
@@ -320,29 +320,31 @@ class ClusterRouter implements Router {
     const { pipeline } = pin.program;
     if (pipeline === undefined) throw new RangeError("no pipeline");
     checkPipelineRequest(pipeline, request, this.settings);
-    try {
-      return await this.#runStages(pin, pipeline, request);
-    } catch (error) {
-      if (!(error instanceof WinnowError) || error.code !== "UNAVAILABLE") throw error;
-      // Once more as a whole, on what the models mean by now: an answer never mixes two versions.
-      return await this.#runStages(pin, pipeline, request);
-    }
+    return await runOnMembers<Pin, Prediction>({
+      pin: () => this.#pinMembers(pipeline),
+      isSame: (before, now) => isSameVersion(before.routed.key, now.routed.key),
+      run: async (pinned) => {
+        const answer = await runPipeline({
+          pipeline,
+          request,
+          pinned,
+          ask: (member, asked) => this.#predictAdmitted(member as Pin, asked, { mayMove: false }),
+          instancesMax: this.settings.instancesMax,
+        });
+        return { version: pin.routed.key, ...answer };
+      },
+    });
   }
 
-  async #runStages(pin: Pin, pipeline: Pipeline, request: PredictRequest): Promise<Prediction> {
+  /** All or none. */
+  async #pinMembers(pipeline: Pipeline): Promise<ReadonlyMap<string, Pin>> {
     const pinned = new Map<string, Pin>();
     try {
       for (const model of modelsOf(pipeline)) pinned.set(model, await this.#pinMember(model));
-      const answer = await runPipeline({
-        pipeline,
-        request,
-        pinned,
-        ask: (member, asked) => this.#predictAdmitted(member as Pin, asked, { mayMove: false }),
-        instancesMax: this.settings.instancesMax,
-      });
-      return { version: pin.routed.key, ...answer };
-    } finally {
+      return pinned;
+    } catch (error) {
       for (const member of pinned.values()) member.release();
+      throw error;
     }
   }
 
@@ -398,6 +400,9 @@ class ClusterRouter implements Router {
       const isSame = isSameVersion(successor.routed.key, pinned.routed.key);
       if (isSame || signature === undefined) throw error;
       const again = { ...request, signature };
+      if (successor.program.pipeline !== undefined) {
+        return await this.#predictByStages(successor, again);
+      }
       const { k, exclude } = checkRequest(successor.program, again, this.settings);
       return await this.#predictOn(successor, again, { k, exclude, admitted });
     } finally {

@@ -1,13 +1,13 @@
 // The stages against an oracle that makes the separate calls and merges in plain JavaScript.
 
 import type { Pipeline, SignatureProgram, SignatureTensor, Tensor } from "@winnow/core";
-import { fingerprint, stringTensor, tensor } from "@winnow/core";
+import { fingerprint, stringTensor, tensor, WinnowError } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
 import { RequestContext } from "../request-context.ts";
 import type { PinnedModel, PredictRequest } from "../predictor.ts";
-import { runPipeline } from "./pipeline-run.ts";
+import { runOnMembers, runPipeline } from "./pipeline-run.ts";
 import type { PipelineAnswer } from "./pipeline-run.ts";
 
 interface Case {
@@ -17,6 +17,8 @@ interface Case {
   readonly rankOf: (user: number, item: number) => number;
   readonly limit: number;
   readonly instancesMax: number;
+  /** Further letters of each user's name. */
+  readonly userLetters?: number;
 }
 
 const input = (name: string, dtype: SignatureTensor["dtype"]): SignatureTensor => {
@@ -73,7 +75,8 @@ async function run(words: Case): Promise<{ answer: PipelineAnswer; asked: number
   let retrievedFor: string[] = [];
   const width = Math.max(0, ...retrieved.map((list) => list.length));
   const context = new RequestContext(new ManualClock(), { timeoutMs: 1000 });
-  const users = retrieved.map((_, user) => `u${user}`);
+  const letters = "x".repeat(words.userLetters ?? 0);
+  const users = retrieved.map((_, user) => `u${user}${letters}`);
   const answer = await runPipeline({
     pipeline: pipelineOf(limit),
     request: {
@@ -101,7 +104,7 @@ async function run(words: Case): Promise<{ answer: PipelineAnswer; asked: number
         const owners = textsOf(request, "user");
         asked.push(items.length);
         const scores = items.map((item, at) =>
-          rankOf(Number(owners[at]!.slice(1)), Number(item.slice(1))),
+          rankOf(Number.parseInt(owners[at]!.slice(1), 10), Number(item.slice(1))),
         );
         outputs.set("s", tensor("float32", [items.length, 1], Float32Array.from(scores)));
       }
@@ -175,5 +178,89 @@ describe("a pipeline", () => {
     const { answer } = await run({ retrieved, rankOf, limit: 4, instancesMax: 4 });
 
     expect(lists(answer)[0]!.map(({ id }) => id)).toEqual(["m3", "m1", "m0", "m2"]);
+  });
+
+  test("cuts questions by the bytes of the texts that go with each candidate, and refuses too many", async () => {
+    const retrieved = [Array.from({ length: 9 }, (_, item) => ({ item, score: 0 }))];
+    const words = { retrieved, rankOf: (_: number, item: number) => item, limit: 9 };
+
+    const { asked } = await run({ ...words, instancesMax: 100, userLetters: 400_000 });
+    const refused = run({ ...words, instancesMax: 100, userLetters: 1_000_000 });
+
+    expect(asked).toEqual([2, 2, 2, 2, 1]);
+    await expect(refused).rejects.toMatchObject({
+      code: "INVALID_ARGUMENT",
+      message: expect.stringContaining("9 candidates with 9000018 bytes") as string,
+    });
+  });
+});
+
+describe("the members of a pipeline", () => {
+  const lost = new WinnowError("UNAVAILABLE", "No replica");
+
+  /** Runs on members of these contents, one pin after the other; `"gone"` cannot be pinned. */
+  async function outcomeOf(
+    contents: readonly string[],
+    outcomes: readonly (string | WinnowError)[],
+  ) {
+    let held = 0;
+    const pins = [...contents];
+    const runs: string[] = [];
+    const outcome = await runOnMembers({
+      pin: () => {
+        const content = pins.shift();
+        if (content === "gone") return Promise.reject(new WinnowError("UNAVAILABLE", "gone"));
+        held += 1;
+        return Promise.resolve(new Map([["movies", { content, release: () => void (held -= 1) }]]));
+      },
+      isSame: (before, now) => before.content === now.content,
+      run: (members) => {
+        runs.push(members.get("movies")!.content!);
+        const end = outcomes[runs.length - 1]!;
+        return end instanceof WinnowError ? Promise.reject(end) : Promise.resolve(end);
+      },
+    }).catch((error: unknown) => error);
+    expect(held).toBe(0);
+    return { outcome, runs };
+  }
+
+  test.each<{
+    about: string;
+    contents: readonly string[];
+    outcomes: readonly (string | WinnowError)[];
+    outcome: unknown;
+    runs: readonly string[];
+  }>([
+    { about: "answer", contents: ["a"], outcomes: ["yes"], outcome: "yes", runs: ["a"] },
+    {
+      about: "are asked anew where one was lost and another took its place",
+      contents: ["a", "b"],
+      outcomes: [lost, "yes"],
+      outcome: "yes",
+      runs: ["a", "b"],
+    },
+    {
+      about: "are not asked twice by a router that is busy",
+      contents: ["a", "a"],
+      outcomes: [lost],
+      outcome: lost,
+      runs: ["a"],
+    },
+    {
+      about: "are asked twice at most",
+      contents: ["a", "b"],
+      outcomes: [lost, lost],
+      outcome: lost,
+      runs: ["a", "b"],
+    },
+    {
+      about: "are given up where nothing took the place",
+      contents: ["a", "gone"],
+      outcomes: [lost],
+      outcome: lost,
+      runs: ["a"],
+    },
+  ])("$about", async ({ contents, outcomes, outcome, runs }) => {
+    expect(await outcomeOf(contents, outcomes)).toEqual({ outcome, runs });
   });
 });

@@ -20,6 +20,51 @@ export interface PipelineRun {
   readonly instancesMax: number;
 }
 
+/** Bytes of the request's texts, repeated for candidates, in one stage of one request. */
+const REPEATED_BYTES_MAX = 8 * 2 ** 20;
+/** The same in one question to a ranking model: others have their turn between two. */
+const QUESTION_BYTES_MAX = 2 ** 20;
+
+/** The pinned models of one run, by name. */
+type Members<Member> = ReadonlyMap<string, Member>;
+
+/** How the models of a pipeline are pinned, compared and asked. */
+export interface MemberRun<Member, Answer> {
+  readonly pin: () => Promise<Members<Member>>;
+  /** Whether two pins of one name are of the same content. */
+  readonly isSame: (before: Member, now: Member) => boolean;
+  readonly run: (members: Members<Member>) => Promise<Answer>;
+}
+
+/**
+ * Runs on pinned members, which it releases. Where one was lost meanwhile, runs once more as a whole on what
+ * the names mean by then: an answer never mixes two versions. Where they mean the same, nothing was lost
+ * (a router that is busy refuses, too), and another run would only add load.
+ */
+export async function runOnMembers<Member extends { release(): void }, Answer>({
+  pin,
+  isSame,
+  run,
+}: MemberRun<Member, Answer>): Promise<Answer> {
+  const members = await pin();
+  try {
+    return await run(members);
+  } catch (error) {
+    if (!(error instanceof WinnowError) || error.code !== "UNAVAILABLE") throw error;
+    const now = await pin().catch(() => {
+      throw error;
+    });
+    try {
+      if ([...now].every(([model, member]) => isSame(members.get(model)!, member))) throw error;
+      return await run(now);
+    } finally {
+      for (const member of now.values()) member.release();
+    }
+  } finally {
+    for (const member of members.values()) member.release();
+  }
+}
+
 /** What the stages gave. */
 export type PipelineAnswer = Pick<Prediction, "outputs" | "coverage">;
 
@@ -72,48 +117,95 @@ async function rank(
   const { context } = run.request;
   const positions = flatPositions(candidates);
   if (positions.length === 0) return candidates;
-  const columns = stage.inputs.map(({ name, from }) => {
-    const declared = inputOf(signature.inputs, name, stage);
-    return { name, declared, values: rankInput(run, from, candidates) };
-  });
+  const given = candidates.lists.flatMap((list) => list.scores);
+  const instances = candidates.lists.flatMap(({ positions: own }, at) => own.map(() => at));
+  const repeated = repeatedBytes(run, stage, instances);
   const scores = new Float32Array(positions.length);
   // One question after the other: a request has at most one run on the router at a time.
-  for (let from = 0; from < positions.length; from += run.instancesMax) {
-    const end = Math.min(positions.length, from + run.instancesMax);
-    const rows = Array.from({ length: end - from }, (_, at) => from + at);
+  for (let from = 0; from < positions.length;) {
+    const end = endOfQuestion(from, repeated, run.instancesMax);
     const inputs = new Map(
-      columns.map(({ name, declared, values }) => [
-        name,
-        fitted(take(values, rows), declared, stage),
-      ]),
+      stage.inputs.map(({ name, from: source }) => {
+        const declared = inputOf(signature.inputs, name, stage);
+        const values = rankInput(run, source, {
+          ids: take(candidates.ids, positions.slice(from, end)),
+          scores: given.slice(from, end),
+          instances: instances.slice(from, end),
+        });
+        return [name, fitted(values, declared, stage)] as const;
+      }),
     );
     const { outputs } = await run.ask(pinned, { signature, inputs, context });
-    const given = outputOf(outputs, stage.scores, stage);
-    if (given.dtype !== "float32" || given.data.length !== rows.length) {
-      const text = `gives ${given.data.length} ${given.dtype} values for ${rows.length} candidates`;
+    const ranked = outputOf(outputs, stage.scores, stage);
+    if (ranked.dtype !== "float32" || ranked.data.length !== end - from) {
+      const text = `gives ${ranked.data.length} ${ranked.dtype} values for ${end - from} candidates`;
       throw memberFault(stage, `its output "${stage.scores}" ${text}, not one float32 for each`);
     }
-    scores.set(given.data, from);
+    scores.set(ranked.data, from);
+    from = end;
   }
   return reordered(candidates, scores);
 }
 
+/**
+ * Bytes of the request's texts that go with each candidate. A text of the request is repeated for all
+ * candidates of its instance: without a bound, a request of 1 MB would become gigabytes.
+ * @throws WinnowError INVALID_ARGUMENT
+ */
+function repeatedBytes(
+  run: PipelineRun,
+  stage: RankStage,
+  instances: readonly number[],
+): readonly number[] {
+  const texts = stage.inputs.flatMap(({ from }) => {
+    const values = from.kind === "request" ? requestInput(run, from.input) : undefined;
+    return values?.dtype === "string" ? values.data : [];
+  });
+  const bytes = instances.map((instance) =>
+    texts.reduce((sum, { offsets }) => sum + offsets[instance + 1]! - offsets[instance]!, 0),
+  );
+  const total = bytes.reduce((sum, each) => sum + each, 0);
+  if (total <= REPEATED_BYTES_MAX) return bytes;
+  const text = `Cannot rank ${instances.length} candidates with ${total} bytes of the request's texts, which go with each`;
+  throw new WinnowError(
+    "INVALID_ARGUMENT",
+    `${text}: at most ${REPEATED_BYTES_MAX} are allowed; send shorter texts or fewer instances`,
+  );
+}
+
+/** As many candidates as fit into one question; at least one. */
+function endOfQuestion(from: number, bytes: readonly number[], instancesMax: number): number {
+  let end = from;
+  let sum = 0;
+  while (end < bytes.length && end - from < instancesMax) {
+    sum += bytes[end]!;
+    if (end > from && sum > QUESTION_BYTES_MAX) break;
+    end += 1;
+  }
+  return end;
+}
+
+/** Candidates of one question. */
+interface RankedRows {
+  readonly ids: Tensor;
+  readonly scores: readonly number[];
+  /** The instance of each. */
+  readonly instances: readonly number[];
+}
+
 /** One value for each candidate. */
-function rankInput(run: PipelineRun, from: RankSource, candidates: Candidates): Tensor {
-  const positions = flatPositions(candidates);
+function rankInput(run: PipelineRun, from: RankSource, rows: RankedRows): Tensor {
   switch (from.kind) {
     case "item":
-      return take(candidates.ids, positions);
-    case "score": {
-      const data = Float32Array.from(candidates.lists.flatMap(({ scores }) => scores));
-      return { dtype: "float32", shape: [data.length], data };
-    }
-    case "request": {
-      const instances = candidates.lists.flatMap(({ positions: own }, instance) =>
-        own.map(() => instance),
-      );
-      return take(requestInput(run, from.input), instances);
-    }
+      return rows.ids;
+    case "score":
+      return {
+        dtype: "float32",
+        shape: [rows.scores.length],
+        data: Float32Array.from(rows.scores),
+      };
+    case "request":
+      return take(requestInput(run, from.input), rows.instances);
   }
 }
 
