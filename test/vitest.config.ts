@@ -21,6 +21,7 @@ export default defineConfig({
   ssr: { resolve: { conditions: fromSource } },
   test: {
     pool: "forks",
+    setupFiles: ["test/plain-output.ts"],
     projects: [
       {
         extends: true,
