@@ -15,7 +15,10 @@ const K = 100;
 /** A compute side with the version open, on a fresh thread. */
 export async function openCompute(directory, threads) {
   const device = { kind: "cpu", capacityBytes: 16 * 2 ** 30, threads };
-  const compute = await startComputeThread({ device, exclusionBytesMax: 2 ** 20 }, silentLogger);
+  const compute = await startComputeThread(
+    { device, exclusionBytesMax: 2 ** 20, filterBytesMax: 2 ** 20 },
+    silentLogger,
+  );
   const { tables } = await compute.open(NAME, directory);
   const table = tables.findIndex(({ kind }) => kind === "candidate");
   return { compute, directory, table, partitions: tables[table].partitions };

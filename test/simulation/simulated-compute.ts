@@ -142,6 +142,7 @@ export function simulatedCompute(
     progress,
     clock: process,
     exclusionBytesMax: 2 ** 20,
+    filterBytesMax: 2 ** 20,
   });
   serveCompute(computeThread, host);
   return new ComputeClient({

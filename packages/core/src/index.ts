@@ -126,3 +126,22 @@ export type { Arrival } from "./due-time.ts";
 export type { TopKQuestion } from "./program/step-contract.ts";
 export type { TopKAnswer } from "./program/step-contract.ts";
 export type { InlineTable } from "./program/table-codec.ts";
+export { IdIndex, comparableIds } from "./id-index.ts";
+export { nearestName } from "./nearest-name.ts";
+export { ColumnBuilder } from "./attributes/column-builder.ts";
+export { NO_ROW, columnBytes, takeRows, valueOfCode } from "./attributes/attribute-column.ts";
+export type {
+  AttributeColumn,
+  AttributeSpec,
+  AttributeType,
+  AttributeValue,
+} from "./attributes/attribute-column.ts";
+export { FILTER_LIMITS } from "./attributes/filter.ts";
+export type { Filter } from "./attributes/filter.ts";
+export { attributeNamed, bindFilter } from "./attributes/filter-binding.ts";
+export { parseFilter } from "./attributes/filter-language.ts";
+export type { JsonValue } from "./attributes/filter-language.ts";
+export { admittedRows } from "./attributes/filter-rows.ts";
+export type { AttributeColumns } from "./attributes/filter-rows.ts";
+export { filterText, parseFilterText } from "./attributes/filter-text.ts";
+export { timestampText } from "./attributes/timestamp.ts";

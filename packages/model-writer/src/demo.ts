@@ -1,11 +1,12 @@
 // Models to try Winnow with: `movies/1` recommends to users "1", "2", …, `movies-ranking/1` rates a
-// movie for a user. Same seed, same bytes.
+// movie for a user. Movies have attributes, by which they can be filtered. Same seed, same bytes.
 
 import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { StringColumn, WinnowError } from "@winnow/core";
 import { clusterDirections, movieEmbeddings, userEmbeddings } from "./demo-embeddings.ts";
+import { writeDemoAttributes } from "./demo-attributes.ts";
 import { CLUSTERS, titleOf } from "./demo-titles.ts";
 import type { WrittenLayer, WrittenLookup } from "./model-description.ts";
 import { writeRankingModel, writeRetrievalModel } from "./saved-model-writer.ts";
@@ -71,6 +72,9 @@ export async function writeDemo(directory: string, options: DemoOptions = {}): P
     identifiers: titles,
     k,
   });
+  const beside = path.join(retrieval, "assets.extra");
+  await mkdir(beside);
+  await writeDemoAttributes(path.join(beside, "items.jsonl"), titles);
   writeRankingModel(ranking, {
     users: { ...lookupOf(userIds), embedding: userEmbeddings(userRows) },
     items: { ...lookupOf(titles), embedding: movieEmbeddings({ ...movieRows, unknownRows: 1 }) },

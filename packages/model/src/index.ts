@@ -2,7 +2,13 @@
 // SavedModel's files that a writer shares.
 
 export { MODEL_FILES, openModelVersion } from "./model-directory.ts";
-export type { BoundFile, ChunkGenerator, ModelVersion, PartitionReader } from "./model-version.ts";
+export type {
+  BoundFile,
+  ChunkGenerator,
+  ItemDescription,
+  ModelVersion,
+  PartitionReader,
+} from "./model-version.ts";
 export { numberOfDtype } from "./saved-model/bundle/data-type.ts";
 export type { StoredDtype } from "./saved-model/bundle/data-type.ts";
 export { columnBytes, encodeStringHeader } from "./saved-model/bundle/string-encoding.ts";

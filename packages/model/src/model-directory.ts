@@ -3,6 +3,7 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { WinnowError, excerpt } from "@winnow/core";
+import { withAttributes } from "./attributes/attributed-version.ts";
 import type { ModelVersion } from "./model-version.ts";
 import { DESCRIPTION_FILE } from "./onnx-directory/description/description.ts";
 import { MODEL_FILE } from "./onnx-directory/graph/model-file.ts";
@@ -33,8 +34,8 @@ export function openModelVersion(directory: string, options?: ReadingOptions): M
     const text = `it holds both ${GRAPH_FILE} and ${DESCRIPTION_FILE}; leave the files of one model`;
     throw new WinnowError("INVALID_ARGUMENT", `Cannot open ${excerpt(directory)}: ${text}`);
   }
-  if (has(GRAPH_FILE)) return openSavedModel(directory, options);
-  if (has(MODEL_FILE)) return openOnnxDirectory(directory, options);
+  if (has(GRAPH_FILE)) return withAttributes(openSavedModel(directory, options));
+  if (has(MODEL_FILE)) return withAttributes(openOnnxDirectory(directory, options));
   if (has(DESCRIPTION_FILE)) {
     const text = `it holds a ${DESCRIPTION_FILE}, but no ${MODEL_FILE}; the copy may be incomplete`;
     throw new WinnowError("NOT_FOUND", `Cannot open ${excerpt(directory)}: ${text}`);

@@ -5,7 +5,14 @@
 // Reading is synchronous on purpose: it happens on a thread of its own, where a system call costs
 // two microseconds and a promise ten times that.
 
-import type { KeyedPartition, ModelProgram, Tensor, WarmUpRequest } from "@winnow/core";
+import type {
+  AttributeColumn,
+  AttributeSpec,
+  KeyedPartition,
+  ModelProgram,
+  Tensor,
+  WarmUpRequest,
+} from "@winnow/core";
 
 /** A file that determines what a version answers, and is part of its fingerprint. */
 export interface BoundFile {
@@ -23,14 +30,30 @@ export interface BoundFile {
   readonly isListed: boolean;
 }
 
+/** What a version says of its items, for people. */
+export interface ItemDescription {
+  /** Relative to the version directory. */
+  readonly file: string;
+  /** Items that the file describes, of the model or not. */
+  readonly items: number;
+  readonly attributes: readonly (AttributeSpec & {
+    /** Distinct values. */
+    readonly distinct: number;
+    /** Bytes of the column for all items. */
+    readonly bytes: number;
+  })[];
+}
+
 /** An opened version directory. Every method throws WinnowError naming the file, tensor or row. */
 export interface ModelVersion {
   readonly directory: string;
   readonly program: ModelProgram;
   /** Requests to replay before the version answers; absent where the format has none. */
-  readonly warmUp?: readonly WarmUpRequest[];
+  readonly warmUp?: readonly WarmUpRequest[] | undefined;
   /** The files whose digests make the fingerprint; absent where a format does not say. */
   readonly files?: readonly BoundFile[];
+  /** The attributes that the version brings of its items; absent where it brings none. */
+  readonly items?: ItemDescription;
   /** Bytes that one partition takes in memory as float32 rows, ids and keys; reads no rows. */
   partitionBytes(table: number, partition: number): number;
   /** Prepares to read one partition. @throws WinnowError DATA_LOSS, NOT_FOUND */
@@ -57,6 +80,8 @@ export interface PartitionReader {
   readonly ids: Tensor | undefined;
   /** Keys of a keyed partition; `undefined` for a candidate one. */
   readonly keyed: KeyedPartition | undefined;
+  /** Attributes of a candidate partition's rows, in row order; absent where the version brings none. */
+  readonly attributes?: readonly AttributeColumn[];
   /**
    * Row-major values in chunks of whole rows of at most 4 MiB, in local row order. A chunk is the
    * caller's to keep or transfer. A chunk that the caller hands back with `next(spent)` may be

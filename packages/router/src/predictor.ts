@@ -1,7 +1,7 @@
 // The seam between the HTTP side (bytes, JSON, statuses) and the cluster side (programs, scatter,
 // gather). `http/` knows only this; `Router` implements it.
 
-import type { ModelProgram, SignatureProgram, Tensor, VersionKey } from "@winnow/core";
+import type { Filter, ModelProgram, SignatureProgram, Tensor, VersionKey } from "@winnow/core";
 import type { RequestContext } from "./request-context.ts";
 import type { RequestLimits } from "./request-limits.ts";
 
@@ -35,9 +35,18 @@ export interface PredictRequest {
   readonly k?: number | undefined;
   /** Item ids never to be returned: one list for all instances, or one per instance. */
   readonly exclude?: readonly Tensor[] | undefined;
+  /** Which items may be returned, by their attributes: one filter for all instances, or one per instance. */
+  readonly filter?: readonly Filter[] | undefined;
+  /** The only item ids that may be returned: one list for all instances, or one per instance. */
+  readonly include?: readonly Tensor[] | undefined;
+  /** Attributes wanted of each item returned. */
+  readonly attributes?: readonly string[] | undefined;
   /** Accept an answer that lacks lost partitions. */
   readonly allowPartial?: boolean | undefined;
 }
+
+/** Under which name answers give attributes of items; no signature's output may have it, if they are wanted. */
+export const ATTRIBUTES_OUTPUT = "attributes";
 
 /** The answer to a request. */
 export interface Prediction {
@@ -45,6 +54,8 @@ export interface Prediction {
   readonly version: VersionKey;
   /** By output name, in the signature's order. */
   readonly outputs: ReadonlyMap<string, Tensor>;
+  /** string `[instances, k]`, JSON objects: the attributes that the request wants of its items. */
+  readonly attributes?: Tensor | undefined;
   /** Partitions answered ÷ partitions asked; 1 unless partial answers were allowed. */
   readonly coverage: number;
 }

@@ -16,13 +16,15 @@ export interface RequestLimits {
   readonly kMax: number;
   /** Default 1,677,721. Candidates of one answer: its instances times its k. */
   readonly candidatesMax: number;
-  /** Default 65,536. Excluded ids of one request, all lists together. */
+  /** Default 65,536. Excluded ids of one request, all lists together; and as many included ones. */
   readonly excludedIdsMax: number;
   /**
-   * Default 1 MiB. Bytes of all excluded ids of one request; each part of its search takes its lists
+   * Default 1 MiB. Bytes of all excluded ids of one request, of its included ones, of its filters; each part of its search takes its lists
    * along to every worker. More excludes more or longer ids, and delays the searches behind it.
    */
   readonly excludedBytesMax: number;
+  /** Default 64. Different filters of one request; each is found out anew by every worker at first. */
+  readonly filtersMax: number;
   /** Default 8 MiB. Bytes of the keys of one look-up. */
   readonly lookupBytesMax: number;
   /** Default 8,388,608. JSON values of one body; each costs 17 bytes while it is read. */
@@ -39,6 +41,7 @@ export const DEFAULT_REQUEST_LIMITS: RequestLimits = {
   candidatesMax: Math.floor((64 * 2 ** 20) / 40),
   excludedIdsMax: 65_536,
   excludedBytesMax: 2 ** 20,
+  filtersMax: 64,
   lookupBytesMax: 8 * 2 ** 20,
   jsonValuesMax: 8 * 2 ** 20,
   answerBytesMax: 256 * 2 ** 20,
@@ -85,23 +88,36 @@ export function checkCandidates(
 }
 
 /** @throws WinnowError INVALID_ARGUMENT */
-export function checkExcludedIds(
+export function checkListedIds(
   ids: number,
   { excludedIdsMax }: Pick<RequestLimits, "excludedIdsMax">,
+  field: "exclude" | "include" = "exclude",
 ): void {
   if (ids <= excludedIdsMax) return;
-  refuse(`"exclude" has ${ids} ids; at most ${excludedIdsMax} ids are allowed`);
+  refuse(`"${field}" has ${ids} ids; at most ${excludedIdsMax} ids are allowed`);
 }
 
 /** @throws WinnowError INVALID_ARGUMENT */
 export function checkExcludedBytes(
   { ids, bytes }: { readonly ids: number; readonly bytes: number },
   { excludedBytesMax }: Pick<RequestLimits, "excludedBytesMax">,
+  what: "excluded ids" | "included ids" | "filters" = "excluded ids",
 ): void {
   if (bytes <= excludedBytesMax) return;
   refuse(
-    `Cannot answer for ${ids} excluded ids of ${bytes} bytes; a request takes at most ` +
+    `Cannot answer for ${ids} ${what} of ${bytes} bytes; a request takes at most ` +
       `${excludedBytesMax} bytes of them (excludedBytesMax)`,
+  );
+}
+
+/** Different filters of one request. @throws WinnowError INVALID_ARGUMENT */
+export function checkFilters(
+  filters: number,
+  { filtersMax }: Pick<RequestLimits, "filtersMax">,
+): void {
+  if (filters <= filtersMax) return;
+  refuse(
+    `"filter" has ${filters} different filters; at most ${filtersMax} are allowed: send fewer instances`,
   );
 }
 

@@ -29,6 +29,7 @@ import type {
 } from "./predictor.ts";
 import { ProgramStore } from "./versions/program-store.ts";
 import { checkPipelineRequest, checkRequest } from "./admission/request-check.ts";
+import type { CheckedRequest } from "./admission/request-check.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { RequestLimits } from "./request-limits.ts";
 import type { RouterObserver } from "./router-observer.ts";
@@ -363,7 +364,7 @@ class ClusterRouter implements Router {
   #predictOn(
     { loaded, routed }: Pin,
     { signature, inputs, context, allowPartial }: PredictRequest,
-    { k, exclude, admitted }: Required<Pick<VersionRun, "k" | "exclude" | "admitted">>,
+    { admitted, ...checked }: CheckedRequest & Required<Pick<VersionRun, "admitted">>,
   ): Promise<Prediction> {
     return this.#run({
       loaded,
@@ -371,8 +372,7 @@ class ClusterRouter implements Router {
       table: this.#routing.table,
       signature,
       inputs,
-      k,
-      exclude,
+      ...checked,
       allowPartial: allowPartial === true,
       admitted,
       context,
@@ -403,8 +403,8 @@ class ClusterRouter implements Router {
       if (successor.program.pipeline !== undefined) {
         return await this.#predictByStages(successor, again);
       }
-      const { k, exclude } = checkRequest(successor.program, again, this.settings);
-      return await this.#predictOn(successor, again, { k, exclude, admitted });
+      const checked = checkRequest(successor.program, again, this.settings);
+      return await this.#predictOn(successor, again, { ...checked, admitted });
     } finally {
       successor.release();
     }

@@ -281,6 +281,9 @@ interface PredictOptions {
   readonly signature?: string;
   readonly k?: number;
   readonly exclude?: string;
+  readonly include?: string;
+  readonly filter?: string;
+  readonly return?: readonly string[];
   readonly json?: true;
   readonly verbose?: true;
 }
@@ -301,6 +304,9 @@ function predictCommand(): Command {
     .option("--signature <name>", "this signature, not serving_default")
     .option("-k <n>", "items wanted per instance", wholeNumber(1, INT32_MAX))
     .option("--exclude <json>", `item ids never to be answered, such as '["7","9"]'`)
+    .option("--include <json>", "the only item ids that may be answered")
+    .option("--filter <json>", `which items, by their attributes, such as '{"year":{"$gte":1990}}'`)
+    .option("--return <names...>", "attributes to give with each item")
     .option("--json", "the answer as it came")
     .option("-v, --verbose", "also print the version and the same request for curl, on stderr")
     .action(async (model: string, json: string, options: PredictOptions) => {

@@ -3,7 +3,7 @@
 
 import { WinnowError } from "@winnow/core";
 import type { Command } from "commander";
-import { nearestName } from "./text-proto/nearest-name.ts";
+import { nearestName } from "@winnow/core";
 
 const PREFIX = "WINNOW_";
 

@@ -103,6 +103,8 @@ export interface WorkerOptions {
   readonly lookupKeysMax?: number | undefined;
   /** Memory of the id indexes that exclusions build. Default 268 435 456 bytes. */
   readonly exclusionBytesMax?: number | undefined;
+  /** Memory of the filters of attributes that are kept for later queries. Default 67 108 864 bytes. */
+  readonly filterBytesMax?: number | undefined;
   /** Between two announcements of changes. Default 50 ms. */
   readonly announceIntervalMs?: number | undefined;
   /** Work that waits for this long without progress makes the worker stalled. Default 1000 ms. */
@@ -144,6 +146,7 @@ export interface WorkerSettings {
   readonly device: DeviceSettings;
   readonly reader: ReaderSettings;
   readonly exclusionBytesMax: number;
+  readonly filterBytesMax: number;
   readonly announceIntervalMs: number;
 }
 
@@ -181,7 +184,7 @@ export function resolveWorkerOptions(options: WorkerOptions): WorkerSettings {
       threads: options.threads,
     },
     reader: readerSettings(options),
-    exclusionBytesMax: options.exclusionBytesMax ?? 2 ** 28,
+    ...keptSettings(options),
     announceIntervalMs: options.announceIntervalMs ?? 50,
   };
 }
@@ -211,6 +214,14 @@ function replicaSettings(options: WorkerOptions, id: WorkerId): ReplicaSettings 
 function ratio(name: string, value: number): number {
   if (value >= 0 && value <= 1) return value;
   throw new WinnowError("INVALID_ARGUMENT", `${name} must be from 0 to 1`);
+}
+
+/** What is found out once and kept, at most. */
+function keptSettings({
+  exclusionBytesMax = 2 ** 28,
+  filterBytesMax = 2 ** 26,
+}: WorkerOptions): Pick<WorkerSettings, "exclusionBytesMax" | "filterBytesMax"> {
+  return { exclusionBytesMax, filterBytesMax };
 }
 
 function readerSettings({ partitionBytes = PARTITION_BYTES }: WorkerOptions): ReaderSettings {

@@ -247,6 +247,9 @@ describe("a hostile frame", () => {
     refused(topK({ excluded: [{ strings: { lengths, data: Buffer.alloc(3) } }] }));
     const keys = { integers: Buffer.alloc(8) };
     refused(topK({ queries: 4, vectors: Buffer.alloc(16), excluded: [keys, keys] }));
+    refused(topK({ queries: 4, vectors: Buffer.alloc(16), included: [keys, keys] }));
+    refused(topK({ queries: 4, vectors: Buffer.alloc(16), filters: ["a", "b"] }));
+    refused(topK({ attributes: Array.from({ length: 4097 }, () => "a") }));
   });
 
   test("of random bytes decodes or is refused, and never does anything else", () => {

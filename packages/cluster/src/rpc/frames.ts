@@ -14,6 +14,7 @@
 
 import type {
   Incarnation,
+  StringColumn,
   Tensor,
   TopKBlock,
   VersionKey,
@@ -77,6 +78,12 @@ export interface TopKAsk {
   readonly excluded: readonly Tensor[];
   /** Whether the answer should contain rows only, no ids. */
   readonly rowsOnly: boolean;
+  /** Texts of bound filters (core/attributes/filter-text): none, one for all queries, or one per query. */
+  readonly filters?: readonly string[] | undefined;
+  /** Ids beside which none are returned: none, one list for all queries, or one per query. As `excluded`. */
+  readonly included?: readonly Tensor[] | undefined;
+  /** Attributes wanted of each item that is returned. */
+  readonly attributes?: readonly string[] | undefined;
 }
 
 /** The row of each key; every key lies in one of the named partitions. */
@@ -103,6 +110,8 @@ export type WorkerAnswer =
       readonly block: TopKBlock;
       /** Ids of the filled positions, query after query: string, int32 or int64; or none. */
       readonly ids: Tensor | undefined;
+      /** Attributes of the filled positions, each a JSON object as text, if any were wanted. */
+      readonly attributes?: StringColumn | undefined;
     }
   /** `[keys, dim]`, in the order of the keys. */
   | { readonly kind: "lookup"; readonly vectors: Float32Array }

@@ -3,7 +3,8 @@
 //
 //   Query      { id 1; remaining_ms 2; model 3: string; version 4; fingerprint 5: string; table 6;
 //                partitions 7: bytes; oneof: top_k 8: TopKAsk; lookup 9: LookupAsk }
-//   TopKAsk    { k 1; queries 2; vectors 3: bytes; excluded 4: Keys, repeated; rows_only 5 }
+//   TopKAsk    { k 1; queries 2; vectors 3: bytes; excluded 4: Keys, repeated; rows_only 5;
+//                filters 6: string, repeated; included 7: Keys, repeated; attributes 8: string, repeated }
 //   LookupAsk  { keys 1: Keys }
 
 import { WIRE, fingerprint, tensor } from "@winnow/core";
@@ -24,6 +25,11 @@ const TOP_K_FIELDS_BYTES = 10;
 const TOP_K = 8;
 const LOOKUP = 9;
 const EXCLUDED = 4;
+const FILTERS = 6;
+const INCLUDED = 7;
+const ATTRIBUTES = 8;
+/** Filters, or names of attributes, of one query at most: more are no question of a router. */
+const TEXTS_MAX = 4096;
 const KEYS = 1;
 const UINT32_MAX = 2 ** 32 - 1;
 /** Placeholder until the ask is read. */
@@ -93,7 +99,13 @@ export function queryBytes({ ask, partitions, version }: SizedQuery): number {
 
 function askBytes(ask: WorkerAsk): number {
   if (ask.kind === "lookup") return keyBytes(ask.keys);
-  return ask.vectors.byteLength + ask.excluded.reduce((sum, ids) => sum + keyBytes(ids), 0);
+  const { vectors, excluded, filters = [], included = [], attributes = [] } = ask;
+  let bytes = vectors.byteLength;
+  for (const ids of excluded) bytes += keyBytes(ids);
+  for (const ids of included) bytes += keyBytes(ids);
+  for (const text of filters) bytes += text.length;
+  for (const text of attributes) bytes += text.length;
+  return bytes;
 }
 
 function writeTopK(writer: FrameWriter, ask: TopKAsk): void {
@@ -103,6 +115,9 @@ function writeTopK(writer: FrameWriter, ask: TopKAsk): void {
   writer.bytes(3, ask.vectors);
   for (const ids of ask.excluded) writeKeys(writer, EXCLUDED, ids);
   writer.bool(5, ask.rowsOnly);
+  for (const text of ask.filters ?? []) writer.text(FILTERS, text);
+  for (const ids of ask.included ?? []) writeKeys(writer, INCLUDED, ids);
+  for (const name of ask.attributes ?? []) writer.text(ATTRIBUTES, name);
   writer.end();
 }
 
@@ -140,6 +155,7 @@ function readLookup(reader: FrameReader): WorkerAsk {
 
 function readTopK(reader: FrameReader): TopKAsk {
   const excluded: Tensor[] = [];
+  const more: FurtherFields = { filters: [], included: [], attributes: [] };
   const kind = "topK" as const;
   const ask = { kind, k: 0, queries: 0, vectors: NO_FLOATS, excluded, rowsOnly: false };
   while (reader.next()) {
@@ -159,21 +175,55 @@ function readTopK(reader: FrameReader): TopKAsk {
       case 5 * 8 + VARINT:
         ask.rowsOnly = reader.flag();
         break;
+      default:
+        readFurther(reader, more);
     }
   }
-  return checked(ask);
+  const { filters, included, attributes } = more;
+  return checked({
+    ...ask,
+    ...(filters.length > 0 && { filters }),
+    ...(included.length > 0 && { included }),
+    ...(attributes.length > 0 && { attributes }),
+  });
+}
+
+/** What few questions have. */
+interface FurtherFields {
+  readonly filters: string[];
+  readonly included: Tensor[];
+  readonly attributes: string[];
+}
+
+function readFurther(reader: FrameReader, { filters, included, attributes }: FurtherFields): void {
+  switch (reader.tag) {
+    case FILTERS * 8 + LENGTH_DELIMITED:
+      return addText(filters, reader.text(), "top_k.filters");
+    case INCLUDED * 8 + LENGTH_DELIMITED:
+      included.push(readKeys(reader, "top_k.included"));
+      return;
+    case ATTRIBUTES * 8 + LENGTH_DELIMITED:
+      return addText(attributes, reader.text(), "top_k.attributes");
+  }
+}
+
+function addText(texts: string[], text: string, field: string): void {
+  if (texts.length >= TEXTS_MAX) throw malformed(field, `are more than ${TEXTS_MAX}`);
+  texts.push(text);
 }
 
 function checked(ask: TopKAsk): TopKAsk {
-  const { k, queries, vectors, excluded } = ask;
+  const { k, queries, vectors } = ask;
   if (k < 1 || queries < 1 || k * queries > POSITIONS_MAX) {
     throw malformed("top_k", `${queries} queries × k ${k}; 1 to ${POSITIONS_MAX} candidates fit`);
   }
   if (vectors.length === 0 || vectors.length % queries !== 0) {
     throw malformed("top_k.vectors", `${vectors.length} values for ${queries} queries`);
   }
-  if (excluded.length > 1 && excluded.length !== queries) {
-    throw malformed("top_k.excluded", `${excluded.length} lists for ${queries} queries`);
+  const { excluded, included = [], filters = [] } = ask;
+  for (const [name, lists] of Object.entries({ excluded, included, filters })) {
+    if (lists.length <= 1 || lists.length === queries) continue;
+    throw malformed(`top_k.${name}`, `${lists.length} lists for ${queries} queries`);
   }
   return ask;
 }

@@ -4,12 +4,13 @@
 //   Reply         { id 1; queue_us 2; compute_us 3;
 //                   oneof: top_k 4: TopKAnswer; lookup 5: LookupAnswer; failure 6: Failure }
 //   TopKAnswer    { k 1; counts 2: bytes; scores 3: bytes; rows 4: bytes;
-//                   oneof: id_strings 5: Strings; id_int32 6: bytes; id_int64 7: bytes }
+//                   oneof: id_strings 5: Strings; id_int32 6: bytes; id_int64 7: bytes;
+//                  attributes 8: Strings }
 //   LookupAnswer  { vectors 1: bytes }
 //   Failure       { code 1; reason 2: string; message 3: string }
 
 import { WIRE, WinnowError, codeOfGrpcStatus, grpcStatusOf, tensor } from "@winnow/core";
-import type { Tensor, TopKBlock } from "@winnow/core";
+import type { StringColumn, Tensor, TopKBlock } from "@winnow/core";
 import type { FailureReason, WorkerAnswer, WorkerReply } from "./frames.ts";
 import { NO_FLOATS, NO_UINTS } from "./frame-reader.ts";
 import { keyBytes, readStrings, writeStrings } from "./key-codec.ts";
@@ -27,6 +28,7 @@ const FAILURE = 6;
 const ID_STRINGS = 5;
 const ID_INT32 = 6;
 const ID_INT64 = 7;
+const ATTRIBUTES = 8;
 const UINT32_MAX = 2 ** 32 - 1;
 /** Placeholder until the answer is read. */
 const NOTHING: WorkerAnswer = { kind: "lookup", vectors: NO_FLOATS };
@@ -86,9 +88,10 @@ export function replyBytes({ answer }: WorkerReply): number {
 function answerBytes(answer: WorkerAnswer): number {
   switch (answer.kind) {
     case "topK": {
-      const { block, ids } = answer;
+      const { block, ids, attributes } = answer;
       const candidates = block.counts.byteLength + 2 * block.scores.byteLength;
-      return candidates + (ids ? keyBytes(ids) : 0);
+      const texts = attributes ? attributes.byteLength + 4 * attributes.length : 0;
+      return candidates + texts + (ids ? keyBytes(ids) : 0);
     }
     case "lookup":
       return answer.vectors.byteLength;
@@ -103,6 +106,7 @@ function writeAnswer(writer: FrameWriter, answer: WorkerAnswer, bytes: number): 
       writer.begin(TOP_K, bytes);
       writeBlock(writer, answer.block);
       writeIds(writer, answer.ids);
+      if (answer.attributes !== undefined) writeStrings(writer, ATTRIBUTES, answer.attributes);
       break;
     case "lookup":
       writer.begin(LOOKUP, bytes);
@@ -160,8 +164,12 @@ function writeIds(writer: FrameWriter, ids: Tensor | undefined): void {
 function readTopK(reader: FrameReader): WorkerAnswer {
   const block = { queries: 0, k: 0, counts: NO_UINTS, scores: NO_FLOATS, rows: NO_UINTS };
   let ids: Tensor | undefined;
+  let attributes: StringColumn | undefined;
   while (reader.next()) {
     switch (reader.tag) {
+      case ATTRIBUTES * 8 + LENGTH_DELIMITED:
+        attributes = readTexts(reader);
+        break;
       case 1 * 8 + VARINT:
         block.k = reader.uint32("top_k.k");
         break;
@@ -180,8 +188,14 @@ function readTopK(reader: FrameReader): WorkerAnswer {
   }
   block.queries = block.counts.length;
   reader.takePositions(block.k * block.queries, "top_k");
-  checkFilled(block, ids);
-  return { kind: "topK", block: spread(block), ids };
+  checkFilled(block, { ids, attributes });
+  return { kind: "topK", block: spread(block), ids, ...(attributes && { attributes }) };
+}
+
+function readTexts(reader: FrameReader): StringColumn {
+  const { dtype, data } = readStrings(reader, "top_k.attributes");
+  if (dtype !== "string") throw new RangeError(`strings of dtype ${dtype}`);
+  return data;
 }
 
 /** Ids, if this field holds them. */
@@ -206,7 +220,10 @@ function readIds(reader: FrameReader): Tensor | undefined {
  * Checks that no count exceeds k, and that their sum is the number of scores, rows and ids.
  * @throws WinnowError INVALID_ARGUMENT
  */
-function checkFilled({ k, counts, scores, rows }: TopKBlock, ids?: Tensor): void {
+function checkFilled(
+  { k, counts, scores, rows }: TopKBlock,
+  { ids, attributes }: { ids: Tensor | undefined; attributes: StringColumn | undefined },
+): void {
   let filled = 0;
   for (let query = 0; query < counts.length; query += 1) {
     const count = counts[query]!;
@@ -214,9 +231,10 @@ function checkFilled({ k, counts, scores, rows }: TopKBlock, ids?: Tensor): void
     filled += count;
   }
   const idCount = ids?.data.length ?? filled;
-  if (scores.length === filled && rows.length === filled && idCount === filled) return;
-  const lengths = [scores.length, rows.length, idCount].join(", ");
-  throw malformed("top_k", `${lengths} scores, rows, ids for ${filled} candidates`);
+  const lengths = [scores.length, rows.length, idCount, attributes?.length ?? filled];
+  if (lengths.every((length) => length === filled)) return;
+  const text = `${lengths.join(", ")} scores, rows, ids, attributes for ${filled} candidates`;
+  throw malformed("top_k", text);
 }
 
 /** Expands a packed block to k positions per query; a block that is full is returned as it is. */

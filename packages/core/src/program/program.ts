@@ -12,6 +12,7 @@
 // Values are numbered; every step reads values that an input, a constant or an earlier step
 // defines. So steps can run in their order; steps that do not depend on each other may overlap.
 
+import type { AttributeSpec } from "../attributes/attribute-column.ts";
 import type { Dtype } from "../dtype.ts";
 import type { Fingerprint } from "../identity.ts";
 import type { Tensor, TensorSpec } from "../tensor.ts";
@@ -62,6 +63,8 @@ export interface CandidateTable extends TableShape {
   readonly kind: "candidate";
   /** Dtype of the stored identifiers; `undefined`: the row number itself is the answer. */
   readonly idDtype: "string" | "int32" | "int64" | undefined;
+  /** What filters may ask of its items; absent where the version brings no attributes. */
+  readonly attributes?: readonly AttributeSpec[] | undefined;
 }
 
 /** A table in which keys are looked up: cut by a hash of the key. */

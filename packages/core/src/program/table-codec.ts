@@ -1,10 +1,13 @@
 // Tables, and the contents of small tables, within an encoded program.
 
+import { ATTRIBUTE_TYPES } from "../attributes/attribute-column.ts";
+import type { AttributeSpec } from "../attributes/attribute-column.ts";
 import type { KeyedPartition } from "../keyed-partition.ts";
 import type { MissingKey, TableKeys, TableSource, TableSpec } from "./program.ts";
 import {
   count,
   count32,
+  flag,
   listOf,
   oneOf,
   optional,
@@ -38,6 +41,12 @@ const source: HeaderReader<TableSource> = (from) => ({
   checksum: read(from, "checksum", optional(count32)),
 });
 
+const attribute: HeaderReader<AttributeSpec> = (from) => ({
+  name: read(from, "name", text),
+  type: read(from, "type", oneOf(...ATTRIBUTE_TYPES)),
+  isList: read(from, "isList", flag),
+});
+
 /** Reads a table. */
 export function tableReader(blobs: BlobReader): HeaderReader<TableSpec> {
   return (from) => {
@@ -53,7 +62,8 @@ export function tableReader(blobs: BlobReader): HeaderReader<TableSpec> {
       return { kind: "keyed", ...shape, keys: keysOf(property(from, "keys"), blobs, shape.rows) };
     }
     const idDtype = read(from, "idDtype", optional(oneOf("string", "int32", "int64")));
-    return { kind: "candidate", ...shape, idDtype };
+    const attributes = read(from, "attributes", optional(listOf(attribute)));
+    return { kind: "candidate", ...shape, idDtype, ...(attributes && { attributes }) };
   };
 }
 

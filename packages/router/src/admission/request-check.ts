@@ -1,20 +1,29 @@
 // A request before any work is done for it: held against the limits, made fit for the program, and
 // reckoned in rows, which is what admission goes by.
 
-import { WinnowError } from "@winnow/core";
+import { WinnowError, attributeNamed, bindFilter, filterText } from "@winnow/core";
 import { keyBytes } from "@winnow/cluster";
-import type { ModelProgram, Pipeline, SignatureProgram, Tensor, TopKStep } from "@winnow/core";
+import type {
+  AttributeSpec,
+  ModelProgram,
+  Pipeline,
+  SignatureProgram,
+  Tensor,
+  TopKStep,
+} from "@winnow/core";
+import { ATTRIBUTES_OUTPUT } from "../predictor.ts";
 import type { PredictRequest } from "../predictor.ts";
 import {
   checkCandidates,
   checkExcludedBytes,
-  checkExcludedIds,
+  checkFilters,
   checkInstances,
   checkK,
+  checkListedIds,
   instancesOf,
 } from "../request-limits.ts";
 import type { RequestLimits } from "../request-limits.ts";
-import { requestCost } from "./search-cost.ts";
+import { listBytesOf, requestCost } from "./search-cost.ts";
 import type { SliceLimits } from "./search-cost.ts";
 
 /** What a request asks for beside its inputs, made fit for the program, and its cost. */
@@ -24,6 +33,11 @@ export interface CheckedRequest {
   /** The k of every search, instead of the program's: at most the rows of the smallest table searched. */
   readonly k: number | undefined;
   readonly exclude: readonly Tensor[];
+  readonly include: readonly Tensor[];
+  /** Texts of bound filters: none, one for all instances, or one per instance. */
+  readonly filters: readonly string[];
+  /** Attributes wanted of each item. */
+  readonly attributes: readonly string[];
 }
 
 /** Checks a request against the limits. @throws WinnowError INVALID_ARGUMENT */
@@ -32,27 +46,100 @@ export function checkRequest(
   request: PredictRequest,
   limits: RequestLimits & SliceLimits,
 ): CheckedRequest {
-  const { signature, inputs, exclude = [] } = request;
+  const { signature, inputs, exclude = [], include = [], attributes = [] } = request;
   const { tables } = program;
   const searches = signature.steps.filter((step) => step.kind === "topK");
   const instances = instancesOf(signature, inputs);
   checkInstances(instances, limits);
   if (request.k !== undefined) checkK(request.k, limits);
   const k = fittedK(program, request, searches);
-  const excludedBytes = exclude.map(keyBytes);
-  if (exclude.length > 0) {
-    if (searches.length === 0) throw withoutSearch("exclude", signature);
-    const ids = exclude.reduce((sum, list) => sum + list.data.length, 0);
-    checkExcludedIds(ids, limits);
-    checkExcludedBytes({ ids, bytes: excludedBytes.reduce((sum, more) => sum + more, 0) }, limits);
-  }
+  checkIds("exclude", exclude, { signature, searches, limits });
+  checkIds("include", include, { signature, searches, limits });
+  const filters = boundFilters(program, request, { searches, limits });
+  checkReturned(program, request, searches);
   checkCandidates(
     searches.reduce((sum, step) => sum + instances * (k ?? step.k), 0),
     limits,
   );
   const textBytes = textBytesOf(inputs);
-  const rows = requestCost({ signature, tables, instances, k, excludedBytes, textBytes }, limits);
-  return { rows, k, exclude };
+  const listBytes = listBytesOf({ exclude, include, filters }, instances);
+  const cost = requestCost({ signature, tables, instances, k, listBytes, textBytes }, limits);
+  // A filter that nobody has asked for yet costs a worker about what a query does.
+  const rows = cost + new Set(filters).size;
+  return { rows, k, exclude, include, filters, attributes };
+}
+
+interface Searching {
+  readonly searches: readonly TopKStep[];
+  readonly limits: RequestLimits;
+}
+
+function checkIds(
+  field: "exclude" | "include",
+  lists: readonly Tensor[],
+  { signature, searches, limits }: Searching & { readonly signature: SignatureProgram },
+): void {
+  if (lists.length === 0) return;
+  if (searches.length === 0) throw withoutSearch(field, signature);
+  const ids = lists.reduce((sum, list) => sum + list.data.length, 0);
+  checkListedIds(ids, limits, field);
+  const bytes = lists.reduce((sum, list) => sum + keyBytes(list), 0);
+  checkExcludedBytes({ ids, bytes }, limits, field === "exclude" ? "excluded ids" : "included ids");
+}
+
+/** The filters of a request as workers know them. @throws WinnowError INVALID_ARGUMENT */
+function boundFilters(
+  program: ModelProgram,
+  { filter: filters = [], signature }: PredictRequest,
+  { searches, limits }: Searching,
+): readonly string[] {
+  if (filters.length === 0) return [];
+  if (searches.length === 0) throw withoutSearch("filter", signature);
+  const attributes = attributesOf(program, searches, "filter");
+  const texts = filters.map((filter) => filterText(bindFilter(filter, attributes)));
+  checkFilters(new Set(texts).size, limits);
+  const bytes = texts.reduce((sum, text) => sum + text.length, 0);
+  checkExcludedBytes({ ids: texts.length, bytes }, limits, "filters");
+  return texts;
+}
+
+/** @throws WinnowError INVALID_ARGUMENT where attributes cannot stand beside the items of the answer */
+function checkReturned(
+  program: ModelProgram,
+  { attributes: names = [], signature }: PredictRequest,
+  searches: readonly TopKStep[],
+): void {
+  if (names.length === 0) return;
+  if (searches.length === 0) throw withoutSearch("return", signature);
+  const known = attributesOf(program, searches, "return");
+  const byName = new Map(known.map((spec) => [spec.name, spec]));
+  for (const name of names) attributeNamed(name, byName);
+  const given = new Set(signature.outputs.map(({ value }) => value));
+  const [search, ...others] = searches;
+  const areItems = [search!.scores, search!.rows, search!.ids].some(
+    (value) => value !== undefined && given.has(value),
+  );
+  const isTaken = signature.outputs.some(({ name }) => name === ATTRIBUTES_OUTPUT);
+  if (areItems && others.length === 0 && !isTaken) return;
+  const why = isTaken
+    ? `has an output "${ATTRIBUTES_OUTPUT}" of its own`
+    : "does not answer the items of one search as they were found";
+  const text = `Cannot apply "return": signature "${signature.name}" ${why}`;
+  throw new WinnowError("INVALID_ARGUMENT", text);
+}
+
+/** The attributes of the tables that are searched: those of the version. */
+function attributesOf(
+  { tables }: ModelProgram,
+  searches: readonly TopKStep[],
+  field: string,
+): readonly AttributeSpec[] {
+  const table = tables[searches[0]!.table];
+  const attributes = table?.kind === "candidate" ? table.attributes : undefined;
+  if (attributes !== undefined) return attributes;
+  const text = `Cannot apply "${field}": the version brings no attributes of its items`;
+  const remedy = "an assets.extra/items.parquet or items.jsonl beside it would";
+  throw new WinnowError("INVALID_ARGUMENT", `${text}; ${remedy}`);
 }
 
 /** Candidates of all instances of one request: they are ordered in one turn of the router's thread. */
@@ -64,9 +151,14 @@ const PIPELINE_REQUEST_CANDIDATES_MAX = 65_536;
  */
 export function checkPipelineRequest(
   { stages }: Pipeline,
-  { signature, inputs, k }: PredictRequest,
+  { signature, inputs, k, attributes = [] }: PredictRequest,
   limits: RequestLimits,
 ): void {
+  if (attributes.length > 0) {
+    const text =
+      'Cannot apply "return" to a pipeline; ask its models for attributes of their items';
+    throw new WinnowError("INVALID_ARGUMENT", text);
+  }
   const instances = instancesOf(signature, inputs);
   checkInstances(instances, limits);
   if (k !== undefined) checkK(k, limits);

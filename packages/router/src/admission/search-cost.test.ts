@@ -8,7 +8,7 @@ import { cutSearch } from "./search-cost.ts";
 const settings = resolveRouterOptions();
 
 const searchCost = (queries: number, shape: { dim: number; k: number }): number =>
-  cutSearch({ ...shape, queries, excludedBytes: [] }, settings).reduce(
+  cutSearch({ ...shape, queries, listBytes: [] }, settings).reduce(
     (sum, { rows }) => sum + rows,
     0,
   );
@@ -21,7 +21,7 @@ test("a query vector counts for one row where nothing but their number fills a s
 test("a full slice counts the same whatever fills it, and keeps every bound", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 4096 }), fc.integer({ min: 1, max: 4096 }), (dim, k) => {
-      const queries = cutSearch({ queries: 4096, dim, k, excludedBytes: [] }, settings)[0]!.endRow;
+      const queries = cutSearch({ queries: 4096, dim, k, listBytes: [] }, settings)[0]!.endRow;
 
       expect(queries * k).toBeLessThanOrEqual(Math.max(k, settings.sliceCandidatesMax));
       expect(queries * dim * 4).toBeLessThanOrEqual(Math.max(dim * 4, settings.sliceBytesMax));
@@ -31,7 +31,7 @@ test("a full slice counts the same whatever fills it, and keeps every bound", ()
 });
 
 test("a list of excluded ids for all queries counts with each slice it goes along with", () => {
-  const search = { queries: 600, dim: 4, k: 10, excludedBytes: [settings.sliceBytesMax / 2] };
+  const search = { queries: 600, dim: 4, k: 10, listBytes: [settings.sliceBytesMax / 2] };
 
   const slices = cutSearch(search, settings);
 
@@ -45,9 +45,9 @@ test("a list of excluded ids for all queries counts with each slice it goes alon
 test("lists of single queries travel once, in slices that are not longer for them", () => {
   const lists = fc.array(fc.integer({ min: 0, max: 2 * settings.sliceBytesMax }), { minLength: 2 });
   fc.assert(
-    fc.property(lists, fc.integer({ min: 1, max: 1024 }), (excludedBytes, dim) => {
-      const queries = excludedBytes.length;
-      const slices = cutSearch({ queries, dim, k: 10, excludedBytes }, settings);
+    fc.property(lists, fc.integer({ min: 1, max: 1024 }), (listBytes, dim) => {
+      const queries = listBytes.length;
+      const slices = cutSearch({ queries, dim, k: 10, listBytes }, settings);
       const sum = (of: readonly number[]): number => of.reduce((all, one) => all + one, 0);
 
       expect(slices.map(({ firstRow }) => firstRow)).toEqual([
@@ -55,7 +55,7 @@ test("lists of single queries travel once, in slices that are not longer for the
         ...slices.slice(0, -1).map(({ endRow }) => endRow),
       ]);
       expect(slices.at(-1)!.endRow).toBe(queries);
-      expect(sum(slices.map(({ idBytes }) => idBytes))).toBe(sum(excludedBytes));
+      expect(sum(slices.map(({ idBytes }) => idBytes))).toBe(sum(listBytes));
       for (const { firstRow, endRow, idBytes, rows } of slices) {
         const bytes = idBytes + (endRow - firstRow) * dim * 4;
         expect(endRow - firstRow === 1 || bytes <= settings.sliceBytesMax).toBe(true);

@@ -5,7 +5,8 @@
 //   4096 queries, one list of 512 KiB for all:  16 slices of 256 queries, each with the list
 //                                               16 × (256 + 128) rows
 
-import type { RowRange, SignatureProgram, TableSpec } from "@winnow/core";
+import { keyBytes } from "@winnow/cluster";
+import type { RowRange, SignatureProgram, TableSpec, Tensor } from "@winnow/core";
 import type { RouterSettings } from "../router-settings.ts";
 
 const VALUE_BYTES = 4;
@@ -25,15 +26,15 @@ interface SearchShape {
 /** A search as a whole. */
 interface SearchSize extends SearchShape {
   readonly queries: number;
-  /** Bytes of the ids excluded: of none, of one list for all queries, or of one list per query. */
-  readonly excludedBytes: readonly number[];
+  /** Bytes of listed ids and filters: of none, of one list for all queries, or of one list per query. */
+  readonly listBytes: readonly number[];
 }
 
 /** Some of a search's queries, which travel together. */
 export interface SearchSlice extends RowRange {
   /** Its cost. */
   readonly rows: number;
-  /** Bytes of the ids that are excluded from them. */
+  /** Bytes of the ids and filters that go with them. */
   readonly idBytes: number;
 }
 
@@ -50,15 +51,15 @@ export function rowsOfBytes(bytes: number, limits: SliceLimits): number {
 }
 
 /**
- * Cuts a search. Exclusion lists of single queries fill a slice as their vectors do; one list for all goes
+ * Cuts a search. Lists of single queries fill a slice as their vectors do; one list for all goes
  * with each slice.
  */
 export function cutSearch(search: SearchSize, limits: SliceLimits): SearchSlice[] {
-  const { queries, dim, excludedBytes } = search;
+  const { queries, dim, listBytes } = search;
   const queriesMax = sliceQueriesOf(search, limits);
   const vectorBytes = dim * VALUE_BYTES;
-  const own = excludedBytes.length > 1 ? excludedBytes : [];
-  const shared = excludedBytes.length === 1 ? excludedBytes[0]! : 0;
+  const own = listBytes.length > 1 ? listBytes : [];
+  const shared = listBytes.length === 1 ? listBytes[0]! : 0;
   const slices: SearchSlice[] = [];
   for (let firstRow = 0; firstRow < queries;) {
     let endRow = firstRow;
@@ -79,6 +80,28 @@ export function cutSearch(search: SearchSize, limits: SliceLimits): SearchSlice[
   return slices;
 }
 
+/** What a search brings along beside its vectors: each none, one for all queries, or one per query. */
+export interface SearchLists {
+  readonly exclude: readonly Tensor[];
+  readonly include: readonly Tensor[];
+  readonly filters: readonly string[];
+}
+
+/** Their bytes, as `SearchSize` has them. */
+export function listBytesOf(lists: SearchLists, queries: number): readonly number[] {
+  const sizes = [
+    lists.exclude.map(keyBytes),
+    lists.include.map(keyBytes),
+    lists.filters.map((text) => text.length),
+  ].filter((each) => each.length > 0);
+  if (sizes.every((each) => each.length === 1)) {
+    return sizes.length === 0 ? [] : [sizes.reduce((sum, [bytes]) => sum + bytes!, 0)];
+  }
+  return Array.from({ length: queries }, (_, query) =>
+    sizes.reduce((sum, each) => sum + (each[each.length === 1 ? 0 : query] ?? 0), 0),
+  );
+}
+
 /** Rows that all searches and look-ups of a signature count for, asked for so many instances. */
 export function requestCost(
   asked: {
@@ -86,13 +109,13 @@ export function requestCost(
     readonly tables: readonly TableSpec[];
     readonly instances: number;
     readonly k: number | undefined;
-    readonly excludedBytes: readonly number[];
+    readonly listBytes: readonly number[];
     /** Of the inputs, which keys are made of. */
     readonly textBytes: number;
   },
   limits: SliceLimits,
 ): number {
-  const { instances: queries, excludedBytes } = asked;
+  const { instances: queries, listBytes } = asked;
   let cost = 0;
   for (const step of asked.signature.steps) {
     // Keys of usual length come to less than a row.
@@ -100,7 +123,7 @@ export function requestCost(
     if (step.kind !== "topK") continue;
     const { dim } = asked.tables[step.table]!;
     const k = Math.max(1, asked.k ?? step.k);
-    const slices = cutSearch({ queries, dim, k, excludedBytes }, limits);
+    const slices = cutSearch({ queries, dim, k, listBytes }, limits);
     cost += slices.reduce((sum, { rows }) => sum + rows, 0);
   }
   return cost;

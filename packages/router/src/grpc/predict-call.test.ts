@@ -92,6 +92,49 @@ describe("Predict", () => {
     expect(Object.keys(outputs)).toEqual(["output_2"]);
   });
 
+  test("Winnow's own inputs are what REST has beside the instances", async () => {
+    const { prediction, predictor } = await start();
+    const filter = strings(['{"year":{"$gte":1990}}', ""]);
+    await prediction.call("Predict", {
+      model_spec: { name: "retrieval" },
+      inputs: {
+        input_1: strings(["42", "1"]),
+        winnow_k: { dtype: "DT_INT64", tensor_shape: shapeOf(), int64_val: [2] },
+        winnow_exclude: strings(["a", "b"]),
+        winnow_include: strings(["c", "d", "e", "f"], [2, 2]),
+        winnow_filter: filter,
+        winnow_return: strings(["year", "title", "year"]),
+      },
+    });
+    const { k, exclude, include, filter: filters, attributes } = predictor.requests.at(-1)!;
+    const idsOf = (lists: typeof exclude) =>
+      lists?.map((ids) => (ids.dtype === "string" ? ids.data.toText() : []));
+    expect(k).toBe(2);
+    expect(idsOf(exclude)).toEqual([["a", "b"]]);
+    expect(idsOf(include)).toEqual([
+      ["c", "d"],
+      ["e", "f"],
+    ]);
+    expect(filters).toEqual([
+      { kind: "test", attribute: "year", is: "gte", values: [1990] },
+      { kind: "and", of: [] },
+    ]);
+    expect(attributes).toEqual(["year", "title"]);
+  });
+
+  test.each<[string, object, string]>([
+    ["winnow_k", { dtype: "DT_INT64", tensor_shape: shapeOf(2), int64_val: [2, 3] }, "a scalar"],
+    ["winnow_k", strings(["3"]), 'Input "winnow_k" must be int64, not string'],
+    ["winnow_exclude", strings(["a", "b", "c"], [3, 1]), "has shape [3,1]"],
+    ["winnow_filter", strings(["{}", "{}", "{}"]), "3 filters for 1 instances"],
+    ["winnow_filter", strings(["{"]), "winnow_filter is no JSON"],
+    ["winnow_filter", strings(['{"a":{"$x":1}}']), "is no operator here"],
+  ])("refuses %s of %j", async (name, tensor, details) => {
+    const asked = predict({ ...RETRIEVAL, inputs: { ...RETRIEVAL.inputs, [name]: tensor } });
+    await expect(asked).rejects.toMatchObject({ code: status.INVALID_ARGUMENT });
+    await expect(asked).rejects.toThrow(details);
+  });
+
   const spec = { name: "retrieval" };
   const { inputs } = RETRIEVAL;
   test.each<[string, object, Refusal]>([

@@ -4,15 +4,17 @@
 //   message ─▶ spec ─▶ pin ─▶ signature ─▶ inputs ─▶ output_filter ─▶ predict ─▶ answer
 //                      └── released once, whatever happens behind it ──────────┘
 //
-// `k`, exclusions and partial answers are headers and fields of the REST API; TensorFlow's messages
-// have no place for them.
+// `k`, exclusions, filters and the like are inputs with names of their own (`item-conditions.ts`); for partial
+// answers TensorFlow's messages have no place.
 
 import { WinnowError } from "@winnow/core";
 import type { SignatureProgram, Tensor } from "@winnow/core";
+import { ATTRIBUTES_OUTPUT } from "../predictor.ts";
 import type { Predictor } from "../predictor.ts";
 import type { RequestContext } from "../request-context.ts";
 import { checkInstances, instancesOf } from "../request-limits.ts";
 import type { GrpcSettings } from "./grpc-settings.ts";
+import { readConditions, splitInputs } from "./item-conditions.ts";
 import { predictSignature, requiredSpec, targetOf } from "./model-target.ts";
 import { writePredictAnswer } from "./predict-answer.ts";
 import { readPredictRequest } from "./request-messages.ts";
@@ -46,19 +48,23 @@ export async function predict(
   const pinned = await predictor.pin(targetOf(spec));
   try {
     const signature = predictSignature(pinned.program, spec.signatureName);
-    const inputs = readInputs(signature, message, settings);
+    const budget = new TensorBudget(settings.tensorBytesMax);
+    const sent = splitInputs(message.inputs, signature);
+    const inputs = readInputs(signature, sent.inputs, budget);
     const instances = instancesOf(signature, inputs);
     checkInstances(instances, predictor.limits);
     const names = wantedOutputs(signature, message.outputFilter);
     const { context } = call;
     context.signal.throwIfAborted();
-    const request = { signature, inputs, context };
-    const { outputs, version } = await predictor.predict(pinned, request);
+    const conditions = readConditions(sent.conditions, instances, budget);
+    const request = { signature, inputs, context, ...conditions };
+    const { outputs, version, attributes } = await predictor.predict(pinned, request);
+    const given = names.map((name) => [name, outputNamed(outputs, name)] as const);
     const answer = {
       model: pinned.model,
       version: version.version,
       signatureName: signature.name,
-      outputs: new Map(names.map((name) => [name, outputNamed(outputs, name)])),
+      outputs: new Map(attributes ? [...given, [ATTRIBUTES_OUTPUT, attributes]] : given),
     };
     const [first] = inputs.values();
     const bytes = writePredictAnswer(answer, settings.messageBytesMax);
@@ -70,11 +76,10 @@ export async function predict(
 
 function readInputs(
   signature: SignatureProgram,
-  { inputs }: PredictMessage,
-  settings: GrpcSettings,
+  inputs: PredictMessage["inputs"],
+  budget: TensorBudget,
 ): Map<string, Tensor> {
   checkNames(signature, inputs);
-  const budget = new TensorBudget(settings.tensorBytesMax);
   return new Map(
     signature.inputs.map((input) => {
       const proto = inputs.get(input.name);

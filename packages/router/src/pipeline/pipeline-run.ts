@@ -94,14 +94,14 @@ async function retrieve(
   stage: RetrieveStage,
 ): Promise<{ readonly candidates: Candidates; readonly coverage: number }> {
   const { pinned, signature } = memberOf(run, stage);
-  const { context, exclude, allowPartial } = run.request;
+  const { context, exclude, include, filter, allowPartial } = run.request;
   const inputs = new Map(
     stage.inputs.map(({ name, from }) => {
       const declared = inputOf(signature.inputs, name, stage);
       return [name, fitted(requestInput(run, from), declared, stage)] as const;
     }),
   );
-  const asked = { signature, inputs, context, k: stage.k, exclude, allowPartial };
+  const asked = { signature, inputs, context, k: stage.k, exclude, include, filter, allowPartial };
   const { outputs, coverage } = await run.ask(pinned, asked);
   const scores = outputOf(outputs, stage.scores, stage);
   const ids = outputOf(outputs, stage.ids, stage);

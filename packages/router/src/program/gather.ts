@@ -33,13 +33,20 @@ export interface TopKAnswerShape {
   readonly k: number;
   readonly wantsRows: boolean;
   readonly wantsIds: boolean;
+  readonly wantsAttributes: boolean;
+}
+
+/** The answer to a search, with the attributes of its items if they are wanted. */
+export interface DescribedTopK extends TopKAnswer {
+  /** string `[queries, columns]`: JSON objects. */
+  readonly attributes: Tensor | undefined;
 }
 
 /**
  * Joins the slices of one question, query after query. Each query has its own number of items: fewer
  * than `k` only where its exclusions, or lost partitions, leave fewer for this very query.
  */
-export function joinTopK(slices: readonly GatheredTopK[], shape: TopKAnswerShape): TopKAnswer {
+export function joinTopK(slices: readonly GatheredTopK[], shape: TopKAnswerShape): DescribedTopK {
   const counts = countsOf(slices);
   const queries = counts.length;
   let width = 0;
@@ -68,6 +75,7 @@ export function joinTopK(slices: readonly GatheredTopK[], shape: TopKAnswerShape
     rows: shape.wantsRows ? tensor("int32", dimensions, rows) : undefined,
     ids: shape.wantsIds ? gatherIds(slices, dimensions, shape.table) : undefined,
     counts: least < shape.k ? counts : undefined,
+    attributes: shape.wantsAttributes ? gatherAttributes(slices, dimensions, counts) : undefined,
   };
 }
 
@@ -83,6 +91,17 @@ function countsOf(slices: readonly GatheredTopK[]): Uint32Array {
   return counts;
 }
 
+/** As outputs are: ragged where queries have different numbers of items. */
+function gatherAttributes(
+  slices: readonly GatheredTopK[],
+  shape: readonly number[],
+  counts: Uint32Array,
+): Tensor {
+  const texts = gatherStrings(slices, shape, ({ attributes }) => attributes);
+  const found = tensor("string", shape, texts);
+  return counts.every((count) => count === shape[1]) ? found : { ...found, rowLengths: counts };
+}
+
 /** The ids of the winners; the row numbers where a table stores no ids. */
 function gatherIds(
   slices: readonly GatheredTopK[],
@@ -92,7 +111,7 @@ function gatherIds(
   const count = shape[0]! * shape[1]!;
   switch (table.idDtype) {
     case "string":
-      return tensor("string", shape, gatherStrings(slices, shape));
+      return tensor("string", shape, gatherStrings(slices, shape, idTexts));
     case "int64": {
       const found = new BigInt64Array(count);
       eachWinner(slices, shape[1]!, ({ ids, position, at }) => {
@@ -118,22 +137,32 @@ function gatherIds(
 }
 
 /** Two passes over the winners, lengths then bytes: no object per id. */
-function gatherStrings(slices: readonly GatheredTopK[], shape: readonly number[]): StringColumn {
+function gatherStrings(
+  slices: readonly GatheredTopK[],
+  shape: readonly number[],
+  columnOf: (winner: Winner) => StringColumn | undefined,
+): StringColumn {
   const offsets = new Uint32Array(shape[0]! * shape[1]! + 1);
-  eachWinner(slices, shape[1]!, ({ ids, position, at }) => {
-    offsets[at + 1] = ids?.dtype === "string" ? lengthAt(ids.data, position) : 0;
+  eachWinner(slices, shape[1]!, (winner) => {
+    const column = columnOf(winner);
+    offsets[winner.at + 1] = column === undefined ? 0 : lengthAt(column, winner.position);
   });
   for (let at = 1; at < offsets.length; at += 1) offsets[at]! += offsets[at - 1]!;
   const bytes = new Uint8Array(offsets.at(-1)!);
-  eachWinner(slices, shape[1]!, ({ ids, position, at }) => {
-    if (ids?.dtype !== "string") return;
-    const from = ids.data.offsets[position]! - offsets[at]!;
+  eachWinner(slices, shape[1]!, (winner) => {
+    const column = columnOf(winner);
+    if (column === undefined) return;
+    const { at, position } = winner;
+    const from = column.offsets[position]! - offsets[at]!;
     for (let to = offsets[at]!; to < offsets[at + 1]!; to += 1) {
-      bytes[to] = ids.data.bytes[from + to]!;
+      bytes[to] = column.bytes[from + to]!;
     }
   });
   return new StringColumn(offsets, bytes);
 }
+
+const idTexts = ({ ids }: Winner): StringColumn | undefined =>
+  ids?.dtype === "string" ? ids.data : undefined;
 
 const lengthAt = (column: StringColumn, position: number): number =>
   column.offsets[position + 1]! - column.offsets[position]!;
@@ -144,6 +173,8 @@ interface Winner {
   row: number;
   /** The ids of the reply it came in, and its place among them. */
   ids: Tensor | undefined;
+  /** Likewise. */
+  attributes: StringColumn | undefined;
   position: number;
 }
 
@@ -153,7 +184,7 @@ function eachWinner(
   width: number,
   visit: (winner: Winner) => void,
 ): void {
-  const winner: Winner = { at: 0, row: 0, ids: undefined, position: 0 };
+  const winner: Winner = { at: 0, row: 0, ids: undefined, attributes: undefined, position: 0 };
   let first = 0;
   for (const { merged, replies } of slices) {
     const starts = replies.map((reply) => filledBefore(reply.block));
@@ -162,10 +193,11 @@ function eachWinner(
         winner.at = first + rank;
         const index = query * merged.k + rank;
         const part = merged.parts[index]!;
-        const { block, ids } = replies[part]!;
+        const { block, ids, attributes } = replies[part]!;
         const inQuery = merged.positions[index]! - query * block.k;
         winner.row = merged.rows[index]!;
         winner.ids = ids;
+        winner.attributes = attributes;
         winner.position = starts[part]![query]! + inQuery;
         visit(winner);
       }

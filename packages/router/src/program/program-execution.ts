@@ -18,12 +18,20 @@ export interface ProgramExecution {
   readonly scope: RequestScope;
   /** Ids never to be returned: none, one list for all instances, or one per instance. */
   readonly exclude: readonly Tensor[];
+  /** The only ids that may be returned: likewise. */
+  readonly include: readonly Tensor[];
+  /** Texts of bound filters: likewise. */
+  readonly filters: readonly string[];
+  /** Attributes wanted of each item. */
+  readonly attributes: readonly string[];
+  /** Hears the attributes of the items that a search returned. */
+  readonly described: (attributes: Tensor) => void;
 }
 
 /** How `runProgram` has the steps of this request done. */
 export function executorsOf(
   parts: TableQueryParts,
-  { loaded, scope, exclude }: ProgramExecution,
+  { loaded, scope, described, ...wanted }: ProgramExecution,
 ): ProgramExecutors {
   const { program, localTables, denseModels } = loaded;
   const { clock } = parts.environment;
@@ -57,8 +65,10 @@ export function executorsOf(
       const table = program.tables[step.table];
       if (table?.kind !== "candidate" || query.dtype !== "float32") throw broken(step.node);
       allowListeners(signal);
-      const question = { step, table, vectors: query.data, k, exclude, signal };
-      return await timed("topK", queryTopK(parts, question, scope));
+      const question = { step, table, vectors: query.data, k, signal, ...wanted };
+      const { attributes, ...answer } = await timed("topK", queryTopK(parts, question, scope));
+      if (attributes !== undefined) described(attributes);
+      return answer;
     },
   };
 }

@@ -23,13 +23,30 @@ export function topKFault(
   if (block.queries !== ask.queries) return `${block.queries} queries instead of ${ask.queries}`;
   const { counts } = block;
   const most = Math.min(ask.k, block.k);
-  // An excluded id may belong to several rows, so only a question without exclusions has a least.
-  const least = ask.excluded.length === 0 ? Math.min(ask.k, rowsOf(table, partitions)) : 0;
+  // How many rows a condition leaves is not known here, so only a question without any has a least.
+  const least = isFree(ask) ? Math.min(ask.k, rowsOf(table, partitions)) : 0;
   const wrong = counts.find((count) => count < least || count > most);
   if (wrong !== undefined) return `${wrong} candidates instead of ${least} to ${most}`;
   const misplaced = rowFault(block, { table, partitions });
   if (misplaced !== undefined) return misplaced;
-  return ask.rowsOnly ? undefined : idsFault(ids, { table, counts });
+  return (
+    attributesFault(answer, ask) ?? (ask.rowsOnly ? undefined : idsFault(ids, { table, counts }))
+  );
+}
+
+/** Whether a question is for all rows. */
+function isFree({ excluded, filters = [], included = [] }: TopKAsk): boolean {
+  return excluded.length + filters.length + included.length === 0;
+}
+
+function attributesFault(
+  { block, attributes }: Extract<WorkerAnswer, { kind: "topK" }>,
+  ask: TopKAsk,
+): string | undefined {
+  const candidates = block.counts.reduce((sum, count) => sum + count, 0);
+  const wanted = (ask.attributes ?? []).length > 0 ? candidates : 0;
+  const given = attributes?.length ?? 0;
+  return given === wanted ? undefined : `attributes of ${given} candidates instead of ${wanted}`;
 }
 
 /** The first row that was not asked for, or stands where it cannot. */

@@ -2,14 +2,13 @@
 // queries, or a large k, are cut into slices of bounded size, each of which
 // passes the concurrency limiter.
 
-import type { CandidateTable, Tensor, TopKAnswer, TopKStep } from "@winnow/core";
+import type { CandidateTable, Tensor, TopKStep } from "@winnow/core";
 import { WinnowError } from "@winnow/core";
-import { keyBytes } from "@winnow/cluster";
 import type { TopKAsk } from "@winnow/cluster";
 import { runBounded } from "./bounded-run.ts";
-import type { GatheredTopK } from "./gather.ts";
+import type { DescribedTopK, GatheredTopK } from "./gather.ts";
 import { gatherTopK, joinTopK } from "./gather.ts";
-import { cutSearch } from "../admission/search-cost.ts";
+import { cutSearch, listBytesOf } from "../admission/search-cost.ts";
 import type { SearchSlice } from "../admission/search-cost.ts";
 import { topKFault } from "./top-k-fault.ts";
 import type { RequestScope } from "../scatter/scatter-question.ts";
@@ -26,31 +25,42 @@ export interface Search {
   readonly k: number;
   /** Ids never to be returned: none, one list for all queries, or one per query. */
   readonly exclude: readonly Tensor[];
+  /** The only ids that may be returned: likewise. */
+  readonly include: readonly Tensor[];
+  /** Texts of bound filters: likewise. */
+  readonly filters: readonly string[];
+  /** Attributes wanted of each item. */
+  readonly attributes: readonly string[];
   readonly signal: AbortSignal;
 }
 
 /**
- * The best `k` of each query; fewer only where its own exclusions or lost partitions leave fewer.
- * @throws WinnowError as `queryTable`, INVALID_ARGUMENT for exclusions that fit neither way
+ * The best `k` of each query; fewer only where its own conditions or lost partitions leave fewer.
+ * @throws WinnowError as `queryTable`, INVALID_ARGUMENT for lists that fit neither way
  */
 export async function queryTopK(
   parts: TableQueryParts,
   asked: Search,
   scope: RequestScope,
-): Promise<TopKAnswer> {
+): Promise<DescribedTopK> {
   const { step, table, vectors, k } = asked;
   const queries = vectors.length / table.dim;
-  const search = { ...asked, exclude: excludedIds(asked, queries) };
+  const search = {
+    ...asked,
+    exclude: listedIds("exclude", asked.exclude, { table, queries }),
+    include: listedIds("include", asked.include, { table, queries }),
+  };
   const shape = {
     table,
     k,
     wantsRows: step.rows !== undefined,
     wantsIds: step.ids !== undefined,
+    wantsAttributes: asked.attributes.length > 0,
   };
   if (k === 0) return joinTopK([gatherNothing(queries)], shape);
   const { settings, limiter } = parts;
   const { clock } = parts.environment;
-  const size = { queries, dim: table.dim, k, excludedBytes: search.exclude.map(keyBytes) };
+  const size = { queries, dim: table.dim, k, listBytes: listBytesOf(search, queries) };
   const gathered: GatheredTopK[] = [];
   const numbered = [...cutSearch(size, settings).entries()];
   await runBounded(numbered, settings.slicesAtOnce, async ([number, slice]) => {
@@ -76,12 +86,23 @@ async function querySlice(
   search: Search,
   { slice, scope }: { readonly slice: SearchSlice; readonly scope: RequestScope },
 ): Promise<GatheredTopK> {
-  const { table, step, k, exclude, signal } = search;
+  const { table, step, k, exclude, include, filters, attributes, signal } = search;
   const { firstRow: first, endRow: end, idBytes } = slice;
   const vectors = search.vectors.subarray(first * table.dim, end * table.dim);
-  const excluded = exclude.length > 1 ? exclude.slice(first, end) : exclude;
+  const ofSlice = <Item>(lists: readonly Item[]): readonly Item[] =>
+    lists.length > 1 ? lists.slice(first, end) : lists;
   const rowsOnly = step.ids === undefined || table.idDtype === undefined;
-  const ask: TopKAsk = { kind: "topK", k, queries: end - first, vectors, excluded, rowsOnly };
+  const ask: TopKAsk = {
+    kind: "topK",
+    k,
+    queries: end - first,
+    vectors,
+    excluded: ofSlice(exclude),
+    rowsOnly,
+    ...(include.length > 0 && { included: ofSlice(include) }),
+    ...(filters.length > 0 && { filters: ofSlice(filters) }),
+    ...(attributes.length > 0 && { attributes }),
+  };
   const answer = await queryTable(
     parts,
     {
@@ -119,17 +140,21 @@ function gatherNothing(queries: number): GatheredTopK {
   return { merged, replies: [] };
 }
 
-/** Exclusions as they travel: strings, or int64 for every kind of integer id. */
-function excludedIds({ exclude, table }: Search, queries: number): readonly Tensor[] {
-  if (exclude.length > 1 && exclude.length !== queries) {
+/** Ids as they travel: strings, or int64 for every kind of integer id. */
+function listedIds(
+  verb: "exclude" | "include",
+  lists: readonly Tensor[],
+  { table, queries }: { readonly table: CandidateTable; readonly queries: number },
+): readonly Tensor[] {
+  if (lists.length > 1 && lists.length !== queries) {
     throw new WinnowError(
       "INVALID_ARGUMENT",
-      `Cannot exclude ids: ${exclude.length} lists for ${queries} instances; give one list for ` +
+      `Cannot ${verb} ids: ${lists.length} lists for ${queries} instances; give one list for ` +
         "all instances or one for each",
     );
   }
   const wanted = table.idDtype === "string" ? "string" : "int64";
-  return exclude.map((ids): Tensor => {
+  return lists.map((ids): Tensor => {
     if (ids.dtype === wanted) return ids;
     if (wanted === "int64" && ids.dtype === "int32") {
       const data = BigInt64Array.from(ids.data, (id) => BigInt(id));
@@ -137,7 +162,7 @@ function excludedIds({ exclude, table }: Search, queries: number): readonly Tens
     }
     throw new WinnowError(
       "INVALID_ARGUMENT",
-      `Cannot exclude ${ids.dtype} ids: the ids of table "${table.name}" are ${wanted}`,
+      `Cannot ${verb} ${ids.dtype} ids: the ids of table "${table.name}" are ${wanted}`,
     );
   });
 }

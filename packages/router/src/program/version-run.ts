@@ -22,6 +22,10 @@ export interface VersionRun {
   readonly inputs: ReadonlyMap<string, Tensor>;
   readonly k?: number | undefined;
   readonly exclude?: readonly Tensor[];
+  readonly include?: readonly Tensor[];
+  /** Texts of bound filters. */
+  readonly filters?: readonly string[];
+  readonly attributes?: readonly string[];
   readonly allowPartial?: boolean;
   /** Its admission; a run without one (a warm-up) is due at once and counts for nothing. */
   readonly admitted?: Admitted;
@@ -44,7 +48,17 @@ export async function runOnVersion(parts: TableQueryParts, run: VersionRun): Pro
     partitionsAsked: 0,
     partitionsAnswered: 0,
   };
-  const executors = executorsOf(parts, { loaded, scope, exclude: run.exclude ?? [] });
+  let described: Tensor | undefined;
+  const { exclude = [], include = [], filters = [], attributes = [] } = run;
+  const wanted = { exclude, include, filters, attributes };
+  const executors = executorsOf(parts, {
+    loaded,
+    scope,
+    ...wanted,
+    described: (found) => {
+      described = found;
+    },
+  });
   const outputs = await runProgram(signature, { inputs, signal, k }, executors).catch(
     (error: unknown) => {
       // What the work failed with once it was told to stop is a consequence; the reason is the cause.
@@ -53,5 +67,5 @@ export async function runOnVersion(parts: TableQueryParts, run: VersionRun): Pro
   );
   const { partitionsAsked, partitionsAnswered } = scope;
   const coverage = partitionsAsked === 0 ? 1 : partitionsAnswered / partitionsAsked;
-  return { version, outputs, coverage };
+  return { version, outputs, coverage, ...(described && { attributes: described }) };
 }

@@ -14,7 +14,12 @@ import {
   uncutTableText,
   workerId,
 } from "@winnow/core";
-import { type BoundFile, type ModelVersion, openModelVersion } from "@winnow/model";
+import {
+  type BoundFile,
+  type ItemDescription,
+  type ModelVersion,
+  openModelVersion,
+} from "@winnow/model";
 import { type VersionDirectory, newestVersions } from "../model-source.ts";
 import { byteText } from "../progress-line.ts";
 import { align } from "./predict.ts";
@@ -55,6 +60,8 @@ export interface ModelReport {
   readonly tables: readonly TableReport[];
   /** Files that the fingerprint is made of; `isListed`: they are as `SHA256SUMS` lists them. */
   readonly files: readonly BoundFile[];
+  /** What the version says of its items, if it does. */
+  readonly items?: ItemDescription | undefined;
   readonly denseBytes: number;
   /** Item tables that no worker holds but every router, and why: one sentence each. */
   readonly warnings: readonly string[];
@@ -116,6 +123,7 @@ function reportOf(
     })),
     tables: program.tables.map((table, index) => tableReport(version, table, index)),
     files: version.files ?? [],
+    items: version.items,
     denseBytes: program.denseModels.reduce((sum, model) => sum + model.byteLength, 0),
     warnings: (program.uncutTables ?? []).map(uncutTableText),
     workers: workerLoads(version, found.model, command),
@@ -239,7 +247,18 @@ export function reportText(report: ModelReport | FailedModel): string {
       file.isListed ? "as listed" : "not listed",
     ]),
   ];
+  const described = report.items === undefined ? [] : [align(attributeRows(report.items))];
   const warnings = report.warnings.map((warning) => `warning: ${warning}\n`);
-  const blocks = [heading, ...signatures, ...warnings, align(tables), align(files), align(workers)];
-  return blocks.join("\n");
+  const texts = [align(tables), ...described, align(files), align(workers)];
+  return [heading, ...signatures, ...warnings, ...texts].join("\n");
+}
+
+function attributeRows({ attributes }: ItemDescription): string[][] {
+  const rows = attributes.map(({ name, type, isList, distinct, bytes }) => [
+    name,
+    isList ? `list of ${type}` : type,
+    distinct.toLocaleString("en"),
+    byteText(bytes),
+  ]);
+  return [["attribute", "type", "distinct values", "memory"], ...rows];
 }

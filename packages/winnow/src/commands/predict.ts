@@ -16,6 +16,12 @@ export interface PredictCommand extends RestTrust {
   readonly k?: number | undefined;
   /** JSON: item ids for all instances, or one list per instance. */
   readonly exclude?: string | undefined;
+  /** JSON: likewise, the only ones. */
+  readonly include?: string | undefined;
+  /** JSON: a filter for all instances, or one per instance. */
+  readonly filter?: string | undefined;
+  /** Names of attributes. */
+  readonly return?: readonly string[] | undefined;
 }
 
 /** The router's answer. */
@@ -94,13 +100,14 @@ function predictUrl(command: PredictCommand): string {
   return `${modelUrl(command)}${pinned}:predict`;
 }
 
-function requestBody({ json, signature, k, exclude }: PredictCommand): string {
+function requestBody({ json, signature, k, ...conditions }: PredictCommand): string {
   const example = `'["42"]' or '[{"user_id":"42","movie_title":"…"}]'`;
   const value = parseJson(json, { what: "the instances", example });
-  const excluded =
-    exclude === undefined
-      ? undefined
-      : parseJson(exclude, { what: "--exclude", example: `'["7","9"]'` });
+  const ids = `'["7","9"]'`;
+  const filters = `'{"year":{"$gte":1990}}'`;
+  const exclude = optionalJson(conditions.exclude, { what: "--exclude", example: ids });
+  const include = optionalJson(conditions.include, { what: "--include", example: ids });
+  const filter = optionalJson(conditions.filter, { what: "--filter", example: filters });
   const isBody =
     typeof value === "object" && value !== null && ("instances" in value || "inputs" in value);
   const instances = Array.isArray(value) ? (value as unknown[]) : [value];
@@ -108,8 +115,18 @@ function requestBody({ json, signature, k, exclude }: PredictCommand): string {
     ...(signature === undefined ? {} : { signature_name: signature }),
     ...(isBody ? value : { instances }),
     ...(k === undefined ? {} : { k }),
-    ...(excluded === undefined ? {} : { exclude: excluded }),
+    ...(exclude === undefined ? {} : { exclude }),
+    ...(include === undefined ? {} : { include }),
+    ...(filter === undefined ? {} : { filter }),
+    ...(conditions.return === undefined ? {} : { return: conditions.return }),
   });
+}
+
+function optionalJson(
+  json: string | undefined,
+  about: { readonly what: string; readonly example: string },
+): unknown {
+  return json === undefined ? undefined : parseJson(json, about);
 }
 
 function parseJson(

@@ -3,7 +3,7 @@
 // through accessors with proto3's defaults.
 
 import { excerpt } from "@winnow/core";
-import { nearestName } from "./nearest-name.ts";
+import { nearestName } from "@winnow/core";
 import type { TextPlace } from "./text-tokens.ts";
 import { textFault } from "./text-tokens.ts";
 import type { TextField, TextValue } from "./text-tree.ts";

@@ -78,8 +78,10 @@ async function perform(
 export function requestBuffers(request: ComputeRequest): ArrayBuffer[] {
   if (request.kind === "topK") {
     const { asks, vectors, target } = request.batch;
-    const excluded = asks.flatMap((ask) => ask.excluded.flatMap(buffersOf));
-    return transferOf([vectors.buffer, target.partitions.buffer, ...excluded]);
+    const ids = asks.flatMap(({ excluded, included = [] }) =>
+      [...excluded, ...included].flatMap(buffersOf),
+    );
+    return transferOf([vectors.buffer, target.partitions.buffer, ...ids]);
   }
   if (request.kind === "lookup") {
     return transferOf(request.batch.asks.flatMap(({ keys }) => buffersOf(keys)));
@@ -89,9 +91,10 @@ export function requestBuffers(request: ComputeRequest): ArrayBuffer[] {
 
 function answerBuffers(kind: ComputeRequest["kind"], value: unknown): ArrayBuffer[] {
   if (kind === "topK") {
-    const { block, ids } = value as TopKScan;
+    const { block, ids, attributes } = value as TopKScan;
     const { counts, scores, rows } = block;
     const buffers = [counts.buffer, scores.buffer, rows.buffer];
+    if (attributes !== undefined) buffers.push(attributes.offsets.buffer, attributes.bytes.buffer);
     return transferOf(ids === undefined ? buffers : [...buffers, ...buffersOf(ids)]);
   }
   if (kind === "lookup")

@@ -19,11 +19,13 @@ import type {
   VersionDirectory,
 } from "./compute.ts";
 import { ExclusionIndexes } from "./exclusion.ts";
+import { FilterCache } from "./filter-cache.ts";
 import { answerLookups } from "./lookup-batch.ts";
 import type { ModelReader, OpenedModel, PartitionSource, ReaderHandle } from "./model-reader.ts";
 import { loadPartition } from "./partition-load.ts";
 import type { ProgressCounter } from "./progress-counter.ts";
 import { ResidentTable } from "./resident-table.ts";
+import type { ResidentPartition } from "./resident-table.ts";
 import { answerTopK } from "./top-k-batch.ts";
 
 /** What the compute side is made of. */
@@ -34,6 +36,8 @@ export interface ComputeHostParts {
   readonly clock: Clock;
   /** Bytes of id indexes for exclusions, kept at most. */
   readonly exclusionBytesMax: number;
+  /** Bytes of filters on the device that are kept for later queries, at most. */
+  readonly filterBytesMax: number;
 }
 
 /** An opened content and what is loaded of it. */
@@ -48,6 +52,7 @@ interface Content {
 export class ComputeHost {
   readonly #parts: ComputeHostParts;
   readonly #indexes: ExclusionIndexes;
+  readonly #filters: FilterCache;
   readonly #contents = new Map<ContentHandle, Content>();
   #lastHandle = 0;
   #scanEndedMs = 0;
@@ -55,6 +60,7 @@ export class ComputeHost {
   constructor(parts: ComputeHostParts) {
     this.#parts = parts;
     this.#indexes = new ExclusionIndexes(parts.exclusionBytesMax);
+    this.#filters = new FilterCache(parts.accelerator, parts.filterBytesMax);
   }
 
   /** Resolves if the device is gone for good. */
@@ -65,7 +71,8 @@ export class ComputeHost {
   get memory(): ComputeMemory {
     const { usedBytes, capacityBytes } = this.#parts.accelerator.memory();
     const tables = [...this.#contents.values()].flatMap((content) => content.tables);
-    const hostBytes = tables.reduce((sum, table) => sum + table.hostBytes, this.#indexes.bytes);
+    const besides = this.#indexes.bytes + this.#filters.bytes;
+    const hostBytes = tables.reduce((sum, table) => sum + table.hostBytes, besides);
     return { usedBytes: usedBytes + hostBytes, capacityBytes };
   }
 
@@ -141,7 +148,7 @@ export class ComputeHost {
 
   async release(name: ReplicaName): Promise<void> {
     const table = this.#tableOf(name);
-    if (table.has(name.partition)) this.#indexes.forget(table.at(name.partition));
+    if (table.has(name.partition)) this.#forget(table.at(name.partition));
     await table.release(name.partition);
   }
 
@@ -150,11 +157,17 @@ export class ComputeHost {
     this.#contents.delete(handle);
     for (const table of tables) {
       for (const held of table.held()) {
-        this.#indexes.forget(held);
+        this.#forget(held);
         await table.release(held.partition);
       }
     }
     await this.#parts.reader.close(reader);
+  }
+
+  /** What was found out of a partition that is released. */
+  #forget(partition: ResidentPartition): void {
+    this.#indexes.forget(partition);
+    this.#filters.forget(partition);
   }
 
   program(handle: ContentHandle, tableBytesMax: number): Promise<Uint8Array> {
@@ -165,7 +178,8 @@ export class ComputeHost {
     const { accelerator, clock } = this.#parts;
     const arrivedMs = clock.nowMs();
     const table = this.#tableOf(batch.target);
-    const found = await answerTopK({ accelerator, table, indexes: this.#indexes }, batch, signal);
+    const parts = { accelerator, table, indexes: this.#indexes, filters: this.#filters };
+    const found = await answerTopK(parts, batch, signal);
     // Scans run one after the other: one that arrived during another began when that one ended.
     const startedMs = Math.max(arrivedMs, this.#scanEndedMs);
     this.#scanEndedMs = clock.nowMs();
@@ -205,9 +219,11 @@ export class ComputeHost {
 }
 
 function openedVersion(handle: ContentHandle, opened: OpenedModel): OpenedVersion {
-  const tables = opened.tables.map(({ name, kind, rows, dim, partitions, sources }, at) => {
+  const tables = opened.tables.map((table, at) => {
+    const { name, kind, rows, dim, partitions, sources } = table;
+    const attributes = table.kind === "candidate" ? table.attributes : undefined;
     const partitionBytes = opened.partitionBytes[at] ?? [];
-    return { name, kind, rows, dim, partitions, partitionBytes, sources };
+    return { name, kind, rows, dim, partitions, partitionBytes, attributes, sources };
   });
   return { handle, fingerprint: opened.fingerprint, tables };
 }

@@ -21,6 +21,7 @@ export interface ComputeSettings {
   readonly device: DeviceSettings;
   readonly reader: ReaderSettings;
   readonly exclusionBytesMax: number;
+  readonly filterBytesMax: number;
 }
 
 /** Starts a compute side. @throws WinnowError when no device can be had */
@@ -31,11 +32,12 @@ const ENTRY = entryBeside(import.meta.url, "compute-thread");
 /** Starts the compute side in a thread of its own. */
 export async function startComputeThread(settings: ComputeSettings, log: Logger): Promise<Compute> {
   const progress = new ProgressCounter();
-  const { device, reader, exclusionBytesMax } = settings;
+  const { device, reader, exclusionBytesMax, filterBytesMax } = settings;
   const workerData: ComputeThreadData = {
     device,
     reader,
     exclusionBytesMax,
+    filterBytesMax,
     progress: progress.shared,
   };
   // No inherited flags: the condition by which tests resolve packages to sources is not for the

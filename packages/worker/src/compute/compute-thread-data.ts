@@ -25,6 +25,7 @@ export interface ComputeThreadData {
   readonly device: DeviceSettings;
   readonly reader: ReaderSettings;
   readonly exclusionBytesMax: number;
+  readonly filterBytesMax: number;
   /** Memory of the shared progress counter. */
   readonly progress: SharedArrayBuffer;
 }

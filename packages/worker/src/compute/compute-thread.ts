@@ -25,6 +25,7 @@ async function run(data: ComputeThreadData): Promise<void> {
       progress: new ProgressCounter(data.progress),
       clock: systemClock,
       exclusionBytesMax: data.exclusionBytesMax,
+      filterBytesMax: data.filterBytesMax,
     });
     serveCompute(port, host);
     const { kind, device } = accelerator;

@@ -3,7 +3,14 @@
 // interface; the event loop only moves frames. Arrays handed over are transferred, not copied: the
 // sender gives them up.
 
-import type { Fingerprint, TableSource, ThreadProblem, TopKBlock, WinnowError } from "@winnow/core";
+import type {
+  AttributeSpec,
+  Fingerprint,
+  TableSource,
+  ThreadProblem,
+  TopKBlock,
+  WinnowError,
+} from "@winnow/core";
 
 /** A version directory. The number names the directory, not its content, which may be replaced. */
 export interface VersionDirectory {
@@ -28,6 +35,8 @@ export interface OpenedTable {
   readonly partitions: number;
   /** Bytes each partition will occupy, known before reading. */
   readonly partitionBytes: readonly number[];
+  /** What filters may ask of its items; `undefined` where the version brings no attributes. */
+  readonly attributes?: readonly AttributeSpec[] | undefined;
   /** The stored tensors, with the checksums that all partitions' shares must give. */
   readonly sources: readonly TableSource[];
 }
@@ -58,7 +67,7 @@ export interface LoadedReplica {
 }
 
 /** Byte strings as two arrays that can be transferred, see `StringColumn`. */
-interface PackedStrings {
+export interface PackedStrings {
   /** `count + 1` ascending positions in `bytes`; the first need not be 0 in a part of an answer. */
   readonly offsets: Uint32Array;
   readonly bytes: Uint8Array;
@@ -86,6 +95,12 @@ export interface ScanAsk {
   readonly excluded: readonly PackedKeys[];
   /** Leave the ids out of the answer. */
   readonly rowsOnly: boolean;
+  /** Texts of filters: none, one for all queries, or one per query. */
+  readonly filters?: readonly string[] | undefined;
+  /** Ids beside which none are returned: none, one list for all queries, or one per query. */
+  readonly included?: readonly PackedKeys[] | undefined;
+  /** Attributes wanted of each item. */
+  readonly attributes?: readonly string[] | undefined;
 }
 
 /** Queries that share one scan; `vectors` holds the rows of all asks, in their order. */
@@ -102,6 +117,8 @@ export interface TopKScan {
   readonly block: TopKBlock;
   /** Ids of each ask's candidates, unless it wants rows only; `undefined` if none are stored. */
   readonly ids: PackedKeys | undefined;
+  /** Attributes of the candidates of each ask that wants any, as JSON objects. */
+  readonly attributes: PackedStrings | undefined;
   /** How long the batch waited at the device for the previous scan to end. */
   readonly waitUs: number;
   readonly computeUs: number;
@@ -112,6 +129,8 @@ export interface TopKPart {
   readonly block: TopKBlock;
   /** Ids of the filled positions, query after query; none if not wanted or not stored. */
   readonly ids: PackedKeys | undefined;
+  /** Attributes of the filled positions, if any are wanted. */
+  readonly attributes?: PackedStrings | undefined;
 }
 
 /** Answers in the order of the asks. */

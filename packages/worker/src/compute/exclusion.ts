@@ -2,10 +2,10 @@
 // query first excludes something, and kept; beyond a limit of bytes the least recently used are
 // dropped.
 
+import { IdIndex, comparableIds } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 
 import type { ScanAsk } from "./compute.ts";
-import { ExclusionIndex, comparableIds } from "./exclusion-index.ts";
 import { unpackKeys } from "./packed-keys.ts";
 import type { ResidentPartition } from "./resident-table.ts";
 
@@ -13,7 +13,7 @@ import type { ResidentPartition } from "./resident-table.ts";
 export class ExclusionIndexes {
   readonly #bytesMax: number;
   /** In order of last use. */
-  readonly #indexes = new Map<ResidentPartition, ExclusionIndex>();
+  readonly #indexes = new Map<ResidentPartition, IdIndex>();
   #bytes = 0;
 
   constructor(bytesMax: number) {
@@ -26,9 +26,9 @@ export class ExclusionIndexes {
   }
 
   /** The index of a partition that has ids. */
-  of(partition: ResidentPartition, ids: Tensor): ExclusionIndex {
+  of(partition: ResidentPartition, ids: Tensor): IdIndex {
     const known = this.#indexes.get(partition);
-    const index = known ?? new ExclusionIndex(ids);
+    const index = known ?? new IdIndex(ids);
     if (known === undefined) this.#bytes += index.bytes;
     this.#indexes.delete(partition);
     this.#indexes.set(partition, index);
@@ -61,7 +61,8 @@ export function excludedRowsOf(
   });
 }
 
-function rowsOfIds(
+/** Ascending global rows of some partitions in which one of the ids stands. */
+export function rowsOfIds(
   wanted: Tensor,
   partitions: readonly ResidentPartition[],
   indexes: ExclusionIndexes,

@@ -5,7 +5,7 @@
 // Opening a version gives a handle, which alone can read and close it. An open that fails, at
 // whatever step, has closed all that it opened, so that nothing is left to hinder the next open.
 
-import type { Fingerprint, KeyedPartition, TableSpec, Tensor } from "@winnow/core";
+import type { AttributeColumn, Fingerprint, KeyedPartition, TableSpec, Tensor } from "@winnow/core";
 import type { ModelVersion, PartitionReader } from "@winnow/model";
 
 import { packProgram } from "./program-package.ts";
@@ -47,6 +47,7 @@ export interface PartitionSource {
   readonly firstRow: number;
   readonly ids: Tensor | undefined;
   readonly keyed: KeyedPartition | undefined;
+  readonly attributes: readonly AttributeColumn[] | undefined;
   /**
    * Chunks of whole rows, in order; can be read once. Ending early abandons the partition. A chunk
    * is valid until the next one is asked for: its memory may be filled again then.
@@ -103,13 +104,14 @@ export class LocalModelReader implements ModelReader {
     const version = this.#versionOf(name.version);
     const readBefore = version.bytesRead;
     const reader = version.openPartition(name.table, name.partition);
-    const { rows, dim, firstRow, ids, keyed } = reader;
+    const { rows, dim, firstRow, ids, keyed, attributes } = reader;
     return {
       rows,
       dim,
       firstRow,
       ids,
       keyed,
+      attributes,
       chunks: () => chunksOf(reader),
       end: () => ({
         shares: reader.checksumShares(),

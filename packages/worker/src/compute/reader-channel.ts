@@ -3,10 +3,22 @@
 // of chunks go back with a later request and are filled again. Both ends live here, so that they
 // cannot drift apart.
 
-import { ThreadCaller, answerCalls, decodeProgram, encodeProgram } from "@winnow/core";
-import type { KeyedPartition, ModelProgram, ThreadAnswer, ThreadPort } from "@winnow/core";
+import {
+  StringColumn,
+  ThreadCaller,
+  answerCalls,
+  decodeProgram,
+  encodeProgram,
+} from "@winnow/core";
+import type {
+  AttributeColumn,
+  KeyedPartition,
+  ModelProgram,
+  ThreadAnswer,
+  ThreadPort,
+} from "@winnow/core";
 
-import type { PackedKeys } from "./compute.ts";
+import type { PackedKeys, PackedStrings } from "./compute.ts";
 import type {
   ChunkStream,
   ModelReader,
@@ -41,6 +53,12 @@ interface PackedPartition extends Pick<PartitionSource, "rows" | "dim" | "firstR
   readonly handle: number;
   readonly ids: PackedKeys | undefined;
   readonly keyed: PackedKeyed | undefined;
+  readonly attributes: readonly PackedColumn[] | undefined;
+}
+
+/** A column of which texts are plain arrays. */
+interface PackedColumn extends Omit<AttributeColumn, "values"> {
+  readonly values: Exclude<AttributeColumn["values"], StringColumn> | PackedStrings;
 }
 
 interface PackedKeyed extends Omit<KeyedPartition, "keys"> {
@@ -96,6 +114,7 @@ class ReaderServer {
     const handle = this.#lastHandle;
     this.#partitions.set(handle, { source, chunks: source.chunks() });
     const { rows, dim, firstRow, keyed } = source;
+    const attributes = source.attributes?.map(packColumn);
     const ids = source.ids === undefined ? undefined : packKeys(source.ids);
     const keys = keyed?.keys === undefined ? undefined : packKeys(keyed.keys);
     const packed: PackedPartition = {
@@ -105,6 +124,7 @@ class ReaderServer {
       firstRow,
       ids,
       keyed: keyed === undefined ? undefined : { ...keyed, keys },
+      attributes,
     };
     const transfer = [ids, keys].flatMap((each) => (each === undefined ? [] : buffersOf(each)));
     return { value: packed, transfer };
@@ -173,6 +193,7 @@ export class RemoteModelReader implements ModelReader {
       firstRow,
       ids: ids === undefined ? undefined : unpackKeys(ids),
       keyed: keyed === undefined ? undefined : { ...keyed, keys },
+      attributes: packed.attributes?.map(unpackColumn),
       chunks: () => this.#chunks(packed, reading),
       end: () => {
         if (reading.end !== undefined) return reading.end;
@@ -229,4 +250,15 @@ export class RemoteModelReader implements ModelReader {
     const transfer = spent === undefined ? [] : [spent.buffer as ArrayBuffer];
     return this.#calls.call({ kind: "chunk", handle, spent }, { transfer });
   }
+}
+
+function packColumn({ values, ...column }: AttributeColumn): PackedColumn {
+  if (!(values instanceof StringColumn)) return { ...column, values };
+  const { offsets, bytes } = values;
+  return { ...column, values: { offsets, bytes } };
+}
+
+function unpackColumn({ values, ...column }: PackedColumn): AttributeColumn {
+  const isTexts = "offsets" in values;
+  return { ...column, values: isTexts ? new StringColumn(values.offsets, values.bytes) : values };
 }

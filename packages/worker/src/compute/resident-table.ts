@@ -2,8 +2,8 @@
 // with what answers need beside the rows (ids, key indexes), and the memory all of it takes.
 
 import type { Accelerator, Resident } from "@winnow/accelerator";
-import { WinnowError, createKeyIndex } from "@winnow/core";
-import type { KeyIndex, TableSpec, Tensor } from "@winnow/core";
+import { WinnowError, columnBytes, createKeyIndex } from "@winnow/core";
+import type { AttributeColumns, KeyIndex, TableSpec, Tensor } from "@winnow/core";
 
 import type { PartitionSource } from "./model-reader.ts";
 
@@ -16,9 +16,11 @@ export interface ResidentPartition {
   readonly resident: Resident;
   /** Ids of a candidate partition, by local row. */
   readonly ids: Tensor | undefined;
+  /** Attributes of a candidate partition's rows, by name, where the version brings any. */
+  readonly attributes: AttributeColumns | undefined;
   /** Keys of a keyed partition. */
   readonly keyIndex: KeyIndex | undefined;
-  /** Bytes beside the device: ids, keys and their index. */
+  /** Bytes beside the device: ids, attributes, keys and their index. */
   readonly hostBytes: number;
 }
 
@@ -44,7 +46,7 @@ export class ResidentTable {
     partition: number,
     parts: { resident: Resident; source: PartitionSource },
   ): ResidentPartition {
-    const { ids, keyed } = parts.source;
+    const { ids, keyed, attributes: columns } = parts.source;
     const { spec } = this;
     const keyIndex =
       spec.kind === "keyed" && keyed !== undefined ? createKeyIndex(spec, keyed) : undefined;
@@ -52,9 +54,12 @@ export class ResidentTable {
       keyed === undefined
         ? 0
         : keyed.globalRows.byteLength + keyed.keyRows.byteLength + tensorBytes(keyed.keys);
-    const hostBytes =
-      tensorBytes(ids) + keyedBytes + KEY_INDEX_BYTES_PER_KEY * (keyed?.keyRows.length ?? 0);
-    const added = { partition, resident: parts.resident, ids, keyIndex, hostBytes };
+    const attributeBytes = (columns ?? []).reduce((sum, column) => sum + columnBytes(column), 0);
+    const indexBytes = KEY_INDEX_BYTES_PER_KEY * (keyed?.keyRows.length ?? 0);
+    const hostBytes = tensorBytes(ids) + attributeBytes + keyedBytes + indexBytes;
+    const attributes = columns && new Map(columns.map((column) => [column.spec.name, column]));
+    const { resident } = parts;
+    const added = { partition, resident, ids, attributes, keyIndex, hostBytes };
     this.#partitions.set(partition, added);
     this.#hostBytes += hostBytes;
     return added;

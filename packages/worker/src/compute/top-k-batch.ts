@@ -1,16 +1,19 @@
-// One batch of TopK asks inside the compute thread: exclude rows, scan once for all asks, and look
-// up the ids of winners only. The block stays whole: `top-k-parts.ts` cuts it into each ask's
+// One batch of TopK asks inside the compute thread: exclude and filter rows, scan once for all
+// asks, and look up the ids and attributes of winners only. The block stays whole: `top-k-parts.ts` cuts it into each ask's
 // answer.
 
 import type { Accelerator } from "@winnow/accelerator";
 import { WinnowError } from "@winnow/core";
 import type { TopKBlock } from "@winnow/core";
 
-import type { ScanAsk, TopKBatch, TopKScan } from "./compute.ts";
+import { admissionOf } from "./admission.ts";
+import type { PackedStrings, ScanAsk, TopKBatch, TopKScan } from "./compute.ts";
 import { excludedRowsOf } from "./exclusion.ts";
 import type { ExclusionIndexes } from "./exclusion.ts";
-import type { ResidentTable } from "./resident-table.ts";
+import type { FilterCache } from "./filter-cache.ts";
+import type { ResidentPartition, ResidentTable } from "./resident-table.ts";
 import { countOf } from "./top-k-parts.ts";
+import { attributesOfRows, packTexts } from "./winner-attributes.ts";
 import { idsOfRows } from "./winner-ids.ts";
 
 /** What answering needs. */
@@ -18,14 +21,15 @@ export interface TopKParts {
   readonly accelerator: Accelerator;
   readonly table: ResidentTable;
   readonly indexes: ExclusionIndexes;
+  readonly filters: FilterCache;
 }
 
 /** Answers every ask of a batch. @throws WinnowError INVALID_ARGUMENT, FAILED_PRECONDITION */
 export async function answerTopK(
-  { accelerator, table, indexes }: TopKParts,
+  { accelerator, table, indexes, filters }: TopKParts,
   batch: TopKBatch,
   signal: AbortSignal,
-): Promise<Pick<TopKScan, "block" | "ids">> {
+): Promise<Pick<TopKScan, "block" | "ids" | "attributes">> {
   const partitions = Array.from(batch.target.partitions, (partition) => table.at(partition));
   const queries = batch.asks.reduce((sum, ask) => sum + ask.queries, 0);
   if (table.spec.kind !== "candidate" || batch.vectors.length !== queries * table.spec.dim) {
@@ -37,16 +41,37 @@ export async function answerTopK(
   }
   const rows = partitions.reduce((sum, { resident }) => sum + resident.rows, 0);
   const k = Math.min(Math.max(1, rows), Math.max(...batch.asks.map((ask) => ask.k)));
-  const block = await accelerator.topK(
-    {
-      residents: partitions.map(({ resident }) => resident),
-      vectors: batch.vectors,
-      k,
-      excludedRows: excludedRowsOf(batch.asks, partitions, indexes),
-    },
+  const excludedRows = excludedRowsOf(batch.asks, partitions, indexes);
+  const admission = admissionOf(batch.asks, { device: accelerator, filters, indexes, partitions });
+  const residents = partitions.map(({ resident }) => resident);
+  const searching = accelerator.topK(
+    { residents, vectors: batch.vectors, k, excludedRows, filters: admission.filters },
     signal,
   );
-  return { block, ids: idsOfRows(wantedRows(block, batch.asks), partitions) };
+  admission.release();
+  const block = await searching;
+  const ids = idsOfRows(wantedRows(block, batch.asks), partitions);
+  return { block, ids, attributes: wantedAttributes(block, batch.asks, partitions) };
+}
+
+/** The attributes of the candidates of each ask that wants any, query after query, at most its k. */
+function wantedAttributes(
+  block: TopKBlock,
+  asks: readonly ScanAsk[],
+  partitions: readonly ResidentPartition[],
+): PackedStrings | undefined {
+  if (asks.every(({ attributes = [] }) => attributes.length === 0)) return undefined;
+  const texts: Uint8Array[] = [];
+  let query = 0;
+  for (const { queries, k, attributes = [] } of asks) {
+    for (const end = query + queries; query < end; query += 1) {
+      if (attributes.length === 0) continue;
+      const from = query * block.k;
+      const rows = block.rows.subarray(from, from + countOf(block, query, k));
+      for (const text of attributesOfRows(rows, attributes, partitions)) texts.push(text);
+    }
+  }
+  return packTexts(texts);
 }
 
 /** The rows whose ids are wanted: of each ask that wants any, query after query, at most its k. */

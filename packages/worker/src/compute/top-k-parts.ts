@@ -5,40 +5,53 @@
 
 import type { TopKBlock } from "@winnow/core";
 
-import type { PackedKeys, ScanAsk, TopKPart, TopKScan } from "./compute.ts";
+import type { PackedKeys, PackedStrings, ScanAsk, TopKPart, TopKScan } from "./compute.ts";
 
 /** How many candidates of one query of a block an ask with this `k` takes. */
 export function countOf(block: TopKBlock, query: number, k: number): number {
   return Math.min(k, block.counts[query]!);
 }
 
-/** Fewer asks for the same scan: neighbours of equal k that exclude nothing become one. */
+/** Whether an ask has lists of its own, or wants more than ids. */
+function isPlain({ excluded, filters = [], included = [], attributes = [] }: ScanAsk): boolean {
+  return excluded.length + filters.length + included.length + attributes.length === 0;
+}
+
+/** Fewer asks for the same scan: neighbours of equal k that have nothing of their own become one. */
 export function joinAsks(asks: readonly ScanAsk[]): ScanAsk[] {
   const joined: { -readonly [Field in keyof ScanAsk]: ScanAsk[Field] }[] = [];
-  for (const { queries, k, excluded, rowsOnly } of asks) {
+  for (const ask of asks) {
+    const { queries, k, rowsOnly } = ask;
     const last = joined.at(-1);
     const isAlike = last?.k === k && last.rowsOnly === rowsOnly;
-    if (isAlike && last.excluded.length + excluded.length === 0) last.queries += queries;
-    else joined.push({ queries, k, excluded, rowsOnly });
+    if (isAlike && isPlain(last) && isPlain(ask)) last.queries += queries;
+    else joined.push({ ...ask });
   }
   return joined;
 }
 
 /** The answer to each ask, in their order. */
 export function partsOf(
-  scan: Pick<TopKScan, "block" | "ids">,
+  scan: Pick<TopKScan, "block" | "ids" | "attributes">,
   asks: readonly ScanAsk[],
 ): TopKPart[] {
   let firstQuery = 0;
   let firstId = 0;
+  let firstText = 0;
   return asks.map((ask) => {
     const block = cutBlock(scan.block, { firstQuery, queries: ask.queries, k: ask.k });
     firstQuery += ask.queries;
-    if (ask.rowsOnly || scan.ids === undefined) return { block, ids: undefined };
-    const endId = block.counts.reduce((sum, count) => sum + count, firstId);
-    const ids = cutKeys(scan.ids, firstId, endId);
-    firstId = endId;
-    return { block, ids };
+    const wantsIds = !ask.rowsOnly && scan.ids !== undefined;
+    const wantsTexts = (ask.attributes ?? []).length > 0 && scan.attributes !== undefined;
+    if (!wantsIds && !wantsTexts) return { block, ids: undefined, attributes: undefined };
+    const count = block.counts.reduce((sum, each) => sum + each, 0);
+    const ids = wantsIds ? cutKeys(scan.ids, firstId, firstId + count) : undefined;
+    const attributes = wantsTexts
+      ? cutStrings(scan.attributes, firstText, firstText + count)
+      : undefined;
+    if (wantsIds) firstId += count;
+    if (wantsTexts) firstText += count;
+    return { block, ids, attributes };
   });
 }
 
@@ -71,12 +84,14 @@ function narrowed(block: TopKBlock, k: number): TopKBlock {
   return { queries, k, counts, scores, rows };
 }
 
+function cutStrings({ offsets, bytes }: PackedStrings, from: number, end: number): PackedStrings {
+  return { offsets: offsets.subarray(from, end + 1), bytes };
+}
+
 function cutKeys(keys: PackedKeys, from: number, end: number): PackedKeys {
   switch (keys.dtype) {
-    case "string": {
-      const { offsets, bytes } = keys.strings;
-      return { dtype: "string", strings: { offsets: offsets.subarray(from, end + 1), bytes } };
-    }
+    case "string":
+      return { dtype: "string", strings: cutStrings(keys.strings, from, end) };
     case "int32":
       return { dtype: "int32", values: keys.values.subarray(from, end) };
     case "int64":

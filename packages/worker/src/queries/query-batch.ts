@@ -1,8 +1,9 @@
 // Several routers' queries as one request to the compute side, and its answer as their replies.
 
 import type { LookupAsk, TopKAsk, WorkerAnswer, WorkerQuery } from "@winnow/cluster";
+import { StringColumn } from "@winnow/core";
 
-import type { Compute, ContentHandle, LookupPart, TopKPart } from "../compute/compute.ts";
+import type { Compute, ContentHandle, LookupPart, ScanAsk, TopKPart } from "../compute/compute.ts";
 import { packKeys, unpackKeys } from "../compute/packed-keys.ts";
 import { QueryRefusal } from "./query-check.ts";
 import type { LaneQuery } from "./query-lane.ts";
@@ -34,12 +35,7 @@ export async function runTopK(
   const answer = await compute.topK(
     {
       target: { handle: first.handle, table, partitions: partitions.slice() },
-      asks: asks.map(({ queries, k, excluded, rowsOnly }) => ({
-        queries,
-        k,
-        rowsOnly,
-        excluded: excluded.map(packKeys),
-      })),
+      asks: asks.map(scanAskOf),
       vectors: joinVectors(asks),
     },
     signal,
@@ -70,6 +66,13 @@ export async function runLookups(
   }));
 }
 
+function scanAskOf(ask: TopKAsk): ScanAsk {
+  const { queries, k, excluded, rowsOnly, filters, included, attributes } = ask;
+  const plain = { queries, k, rowsOnly, excluded: excluded.map(packKeys) };
+  if (filters === undefined && included === undefined && attributes === undefined) return plain;
+  return { ...plain, filters, included: included?.map(packKeys), attributes };
+}
+
 function joinVectors(asks: readonly TopKAsk[]): Float32Array {
   const length = asks.reduce((sum, { vectors }) => sum + vectors.length, 0);
   const joined = new Float32Array(length);
@@ -81,8 +84,10 @@ function joinVectors(asks: readonly TopKAsk[]): Float32Array {
   return joined;
 }
 
-function topKAnswer({ block, ids }: TopKPart): WorkerAnswer {
-  return { kind: "topK", block, ids: ids === undefined ? undefined : unpackKeys(ids) };
+function topKAnswer({ block, ids, attributes }: TopKPart): WorkerAnswer {
+  const answer = { kind: "topK", block, ids: ids && unpackKeys(ids) } as const;
+  if (attributes === undefined) return answer;
+  return { ...answer, attributes: new StringColumn(attributes.offsets, attributes.bytes) };
 }
 
 function lookupAnswer(part: LookupPart): WorkerAnswer {

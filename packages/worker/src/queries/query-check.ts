@@ -1,8 +1,8 @@
 // The checks that a query passes before any work is done for it.
 
-import type { FailureReason, WorkerQuery } from "@winnow/cluster";
-import { WinnowError, excerpt } from "@winnow/core";
-import type { ErrorCode } from "@winnow/core";
+import type { FailureReason, TopKAsk, WorkerQuery } from "@winnow/cluster";
+import { WinnowError, attributeNamed, excerpt, parseFilterText, toWinnowError } from "@winnow/core";
+import type { AttributeSpec, ErrorCode, Filter, Tensor } from "@winnow/core";
 
 import type { OpenedTable, OpenedVersion } from "../compute/compute.ts";
 import { loadedOf, openedOf, replicaKey } from "../replicas/replica-set.ts";
@@ -63,22 +63,62 @@ function checkSizes(
     return over("keys", ask.keys.data.length, limits.lookupKeysMax);
   }
   if (table.kind !== "candidate") return wrongKind(table, "searched");
-  const { queries, vectors, k, excluded } = ask;
+  const { queries, vectors, k } = ask;
   if (vectors.length !== queries * table.dim) {
     const text = `${queries} query vectors of dim ${table.dim} have ${queries * table.dim} values`;
     return invalid(`${text}; ${vectors.length} were given`);
   }
   if (k < 1 || queries < 1) return invalid(`k (${k}) and queries (${queries}) are at least 1`);
-  if (excluded.length > 1 && excluded.length !== queries) {
-    return invalid(`${excluded.length} lists of excluded ids do not fit ${queries} queries`);
-  }
-  const excludedIds = excluded.reduce((sum, { data }) => sum + data.length, 0);
   return (
+    checkLists(ask, limits) ??
     over("query vectors", queries, limits.queryRowsMax) ??
     over("k", k, limits.kMax) ??
     over("query vectors × k", queries * k, limits.answerRowsMax) ??
-    over("excluded ids", excludedIds, limits.excludedIdsMax)
+    checkAttributes(ask, table)
   );
+}
+
+/** Lists are none, one for all queries, or one for each. */
+function checkLists(
+  { queries, excluded, included = [], filters = [] }: TopKAsk,
+  limits: QueryLimits,
+): QueryRefusal | undefined {
+  const lists = { "lists of excluded ids": excluded, "lists of included ids": included, filters };
+  for (const [name, { length }] of Object.entries(lists)) {
+    if (length > 1 && length !== queries) {
+      return invalid(`${length} ${name} do not fit ${queries} queries`);
+    }
+  }
+  return (
+    over("excluded ids", idsOf(excluded), limits.excludedIdsMax) ??
+    over("included ids", idsOf(included), limits.excludedIdsMax)
+  );
+}
+
+function idsOf(lists: readonly Tensor[]): number {
+  return lists.reduce((sum, { data }) => sum + data.length, 0);
+}
+
+/** Filters and names must be of the table's attributes; equal filters are looked at once. */
+function checkAttributes(
+  { filters = [], attributes = [] }: TopKAsk,
+  table: OpenedTable,
+): QueryRefusal | undefined {
+  if (filters.length + attributes.length === 0) return undefined;
+  const known = new Map((table.attributes ?? []).map((spec) => [spec.name, spec]));
+  try {
+    for (const text of new Set(filters)) checkNames(parseFilterText(text), known);
+    for (const name of attributes) attributeNamed(name, known);
+  } catch (error) {
+    return invalid(toWinnowError(error).message);
+  }
+  return undefined;
+}
+
+function checkNames(filter: Filter, known: ReadonlyMap<string, AttributeSpec>): void {
+  if (filter.kind === "test") attributeNamed(filter.attribute, known);
+  else if (filter.kind === "not") checkNames(filter.of, known);
+  else for (const each of filter.of) checkNames(each, known);
 }
 
 function over(what: string, count: number, countMax: number): QueryRefusal | undefined {

@@ -86,6 +86,14 @@ export class JsonWriter {
     this.#ascii(text);
   }
 
+  /** A value that is JSON already. */
+  json(bytes: Uint8Array): void {
+    this.beginValue();
+    this.reserve(bytes.length);
+    this.buffer.set(bytes, this.at);
+    this.at += bytes.length;
+  }
+
   /** A string, or a member's name; UTF-8 or not. */
   string(bytes: Uint8Array): void {
     this.beginValue();

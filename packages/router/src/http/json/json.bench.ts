@@ -90,7 +90,7 @@ describe.each([1, 100, 1000])("How much does an answer for %i users cost? k = 10
   const answer = answerOf(instances);
 
   bench("Winnow: tensors to bytes", async () => {
-    await writePrediction(answer, "row", LIMITS);
+    await writePrediction({ outputs: answer }, "row", LIMITS);
   });
 
   bench("JSON.stringify: tensors to bytes", () => {

@@ -2,7 +2,7 @@
 // signatures. So it can be done here or in a thread (`body-parser.ts`), with the same outcome and in
 // the same words. The order of the checks is TensorFlow Serving's.
 
-import type { Tensor } from "@winnow/core";
+import type { Filter, Tensor } from "@winnow/core";
 import { checkExamples } from "./examples-request.ts";
 import type { JsonReader } from "../json/json-reader.ts";
 import {
@@ -14,7 +14,7 @@ import {
 import type { PredictInputs, SignatureInputs } from "./predict-request.ts";
 import { checkInstances } from "../../request-limits.ts";
 import type { RequestLimits } from "../../request-limits.ts";
-import { readExclusions, readK } from "./request-extensions.ts";
+import { readFilters, readIds, readK, readReturned } from "./request-extensions.ts";
 
 /** What is asked of a body. */
 export type BodyQuestion =
@@ -32,6 +32,10 @@ export type BodyLimits = Pick<
 interface AskedPrediction extends PredictInputs {
   readonly k: number | undefined;
   readonly exclude: readonly Tensor[] | undefined;
+  readonly include: readonly Tensor[] | undefined;
+  readonly filter: readonly Filter[] | undefined;
+  /** Attributes wanted of each item. */
+  readonly attributes: readonly string[] | undefined;
 }
 
 /** What a body says. */
@@ -63,6 +67,9 @@ export function readContent(
   const { instances } = inputs;
   checkInstances(instances, limits);
   const k = readK(document, limits);
-  const exclude = readExclusions(document, instances, limits);
-  return { signatureName, asked: { ...inputs, k, exclude } };
+  const exclude = readIds(document, { field: "exclude", instances }, limits);
+  const include = readIds(document, { field: "include", instances }, limits);
+  const filter = readFilters(document, instances);
+  const attributes = readReturned(document);
+  return { signatureName, asked: { ...inputs, k, exclude, include, filter, attributes } };
 }

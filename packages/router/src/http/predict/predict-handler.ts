@@ -71,14 +71,14 @@ export class PredictHandler {
     const { signatureName, asked } = reading instanceof Promise ? await reading : reading;
     const { program } = pinnedOf(pinning);
     if (asked === undefined) throw new RangeError("a body was read without its inputs");
-    const { inputs, k, exclude, format, instances } = asked;
+    const { format, instances, ...wanted } = asked;
     const signature = signatureNamed(program.signatures, signatureName);
-    const request = { signature, inputs, context, k, exclude, allowPartial };
+    const request = { signature, context, allowPartial, ...wanted };
     return { request, format, instances };
   }
 
   async #write(prediction: Prediction, format: PredictFormat): Promise<HttpAnswer> {
-    const body = await writePrediction(prediction.outputs, format, this.#predictor.limits);
+    const body = await writePrediction(prediction, format, this.#predictor.limits);
     return jsonAnswer(body, {
       "x-winnow-model-version": String(prediction.version.version),
       "x-winnow-coverage": coverageText(prediction.coverage),

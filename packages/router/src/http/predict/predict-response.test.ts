@@ -11,7 +11,7 @@ const written = async (
   outputs: Readonly<Record<string, Tensor>>,
   format: "row" | "column" = "row",
 ): Promise<string> => {
-  const body = await writePrediction(new Map(Object.entries(outputs)), format, LIMITS);
+  const body = await writePrediction({ outputs: new Map(Object.entries(outputs)) }, format, LIMITS);
   return body.toString("utf8");
 };
 
@@ -178,7 +178,8 @@ describe("writePrediction()", () => {
       };
       setImmediate(turn);
 
-      const body = await writePrediction(new Map([["x", scores]]), format, { answerBytesMax: 1e8 });
+      const outputs = new Map([["x", scores]]);
+      const body = await writePrediction({ outputs }, format, { answerBytesMax: 1e8 });
       isWritten = true;
 
       expect(turns).toBeGreaterThan(5);
@@ -192,7 +193,7 @@ describe("writePrediction()", () => {
     const long = tensor("float32", [100_000], new Float32Array(100_000).fill(0.123));
 
     await expect(
-      writePrediction(new Map([["x", long]]), "row", { answerBytesMax: 1000 }),
+      writePrediction({ outputs: new Map([["x", long]]) }, "row", { answerBytesMax: 1000 }),
     ).rejects.toThrow("Cannot write an answer of more than 1000 bytes");
   });
 

@@ -9,9 +9,12 @@
 //
 // The row format gives each instance the list it has. The column format is one tensor per output, so
 // lists of different lengths (exclusions may leave fewer than k for one instance) are an error there.
+// Attributes of items, where a request wants them, stand behind the outputs as JSON of their own.
 
 import { requireEqualRows, WinnowError } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
+import { ATTRIBUTES_OUTPUT } from "../../predictor.ts";
+import type { Prediction } from "../../predictor.ts";
 import { JsonWriter } from "../json/json-writer.ts";
 import type { PredictFormat } from "./predict-request.ts";
 import { writeRun, writeValue } from "./tensor-values.ts";
@@ -20,6 +23,7 @@ import { writeRun, writeValue } from "./tensor-values.ts";
 interface Cell {
   readonly tensor: Tensor;
   readonly asBase64: boolean;
+  readonly asJson: boolean;
   /** Dimension from which on lists are opened. */
   readonly dimension: number;
   /** Position of the next value. */
@@ -31,6 +35,8 @@ interface NamedOutput {
   readonly tensor: Tensor;
   /** Strings of outputs named `…_bytes` are written as base64 objects. */
   readonly asBase64: boolean;
+  /** Strings are JSON, and written as they are. */
+  readonly asJson: boolean;
   /** Values per element of the first dimension. */
   readonly stride: number;
 }
@@ -47,12 +53,15 @@ const PIECE_VALUES = 16 * 1024;
  * @throws WinnowError INVALID_ARGUMENT where rows do not match, RESOURCE_EXHAUSTED if too long.
  */
 export async function writePrediction(
-  outputs: ReadonlyMap<string, Tensor>,
+  { outputs, attributes }: Pick<Prediction, "outputs" | "attributes">,
   format: PredictFormat,
   limits: { readonly answerBytesMax: number },
 ): Promise<Buffer> {
   if (outputs.size === 0) refuse("Cannot convert empty tensor map to JSON");
   const named = [...outputs].map(([name, tensor]) => namedOutput(name, tensor));
+  if (attributes !== undefined) {
+    named.push({ ...namedOutput(ATTRIBUTES_OUTPUT, attributes), asJson: true });
+  }
   const guess = named.reduce((sum, { tensor }) => sum + bytesGuess(tensor, format), 256);
   const bytes = Math.min(guess, limits.answerBytesMax);
   const writer = new JsonWriter({ bytes, bytesMax: limits.answerBytesMax });
@@ -85,6 +94,7 @@ function namedOutput(name: string, tensor: Tensor): NamedOutput {
     name: Buffer.from(name),
     tensor,
     asBase64: tensor.dtype === "string" && name.endsWith("_bytes"),
+    asJson: false,
     stride: rows === 0 ? 0 : tensor.data.length / rows,
   };
 }
@@ -117,9 +127,9 @@ async function writeRows(
     if (others !== undefined) await others;
     if (areObjects) writer.open("{");
     writer.singleLine = true;
-    for (const { name, tensor, asBase64, stride } of outputs) {
+    for (const { name, tensor, asBase64, asJson, stride } of outputs) {
       if (areObjects) writer.string(name);
-      const cell = { tensor, asBase64, dimension: 1, offset: row * stride };
+      const cell = { tensor, asBase64, asJson, dimension: 1, offset: row * stride };
       if (tensor.rowLengths !== undefined) writeList(writer, cell, tensor.rowLengths[row]!);
       else if (stride <= PIECE_VALUES) writeCell(writer, cell);
       else await writeLargeCell(writer, cell, pause);
@@ -145,8 +155,9 @@ async function writeColumns(writer: JsonWriter, outputs: readonly NamedOutput[])
   writer.close();
 }
 
-function writeColumn(writer: JsonWriter, { tensor, asBase64 }: NamedOutput): Promise<void> {
-  return writeLargeCell(writer, { tensor, asBase64, dimension: 0, offset: 0 }, pauses(writer));
+function writeColumn(writer: JsonWriter, { tensor, asBase64, asJson }: NamedOutput): Promise<void> {
+  const cell = { tensor, asBase64, asJson, dimension: 0, offset: 0 };
+  return writeLargeCell(writer, cell, pauses(writer));
 }
 
 /** A cell of any number of values. */
@@ -175,7 +186,7 @@ async function writeLargeCell(
 }
 
 function writeCell(writer: JsonWriter, cell: Cell): void {
-  const { tensor, asBase64, dimension, offset } = cell;
+  const { tensor, dimension, offset } = cell;
   const { shape } = tensor;
   if (dimension >= shape.length) return writeValue(writer, cell);
   const size = shape[dimension]!;
@@ -185,7 +196,7 @@ function writeCell(writer: JsonWriter, cell: Cell): void {
   for (let level = dimension + 1; level < shape.length; level++) stride *= shape[level]!;
   for (let index = 0; index < size; index++) {
     const inner = offset + index * stride;
-    writeCell(writer, { tensor, asBase64, dimension: dimension + 1, offset: inner });
+    writeCell(writer, { ...cell, dimension: dimension + 1, offset: inner });
   }
   writer.close();
 }

@@ -5,9 +5,17 @@ import { describe, expect, test } from "vitest";
 import { decodeBase64 } from "../json/base64-bytes.ts";
 import { JsonReader } from "../json/json-reader.ts";
 import { parseRequestBody } from "./predict-request.ts";
-import { readExclusions, readK } from "./request-extensions.ts";
+import { readIds, readK } from "./request-extensions.ts";
 
 const LIMITS = { kMax: 100, excludedIdsMax: 4 };
+
+function readExclusions(
+  document: JsonReader,
+  instances: number,
+  limits: { readonly excludedIdsMax: number },
+): ReturnType<typeof readIds> {
+  return readIds(document, { field: "exclude", instances }, limits);
+}
 
 function read(body: string): JsonReader {
   const document = new JsonReader({ valuesMax: 1e6 });

@@ -1,21 +1,29 @@
 // What Winnow understands beside TensorFlow Serving's keys, which ignores them: `k` wants another
-// number of candidates than the model was exported with, `exclude` lists items never to be answered.
+// number of candidates than the model was exported with, `exclude` lists items never to be answered, `include`
+// the only ones that may be, `filter` says it of their attributes, `return` names attributes wanted.
 //
 //   {"instances": ["42", "7"], "k": 3, "exclude": ["Heat (1995)"]}             for all instances
 //   {"instances": ["42", "7"], "exclude": [["Heat (1995)"], []]}              one list each
+//   {"instances": ["42"], "filter": {"year": {"$gte": 1990}}, "return": ["title", "year"]}
 
-import { WinnowError } from "@winnow/core";
-import type { Dtype, Tensor } from "@winnow/core";
+import { WinnowError, parseFilter } from "@winnow/core";
+import type { Dtype, Filter, JsonValue, Tensor } from "@winnow/core";
 import { dumpValue } from "../json/json-dump.ts";
 import { KIND } from "../json/json-reader.ts";
 import type { JsonReader, ValueIndex } from "../json/json-reader.ts";
-import { checkExcludedIds, checkK } from "../../request-limits.ts";
+import { jsonValue } from "../json/json-value.ts";
+import { checkK, checkListedIds } from "../../request-limits.ts";
 import type { RequestLimits } from "../../request-limits.ts";
 import { TensorReader } from "./tensor-reader.ts";
 
 const ROOT: ValueIndex = 0;
 const K: Uint8Array = Buffer.from("k");
-const EXCLUDE: Uint8Array = Buffer.from("exclude");
+const FILTER: Uint8Array = Buffer.from("filter");
+const RETURN: Uint8Array = Buffer.from("return");
+/** Attributes that one request may want. */
+const RETURNED_MAX = 64;
+/** JSON values of all filters of a request, names included. */
+const FILTER_VALUES_MAX = 65_536;
 
 /** The wanted `k`, if the body has one. @throws WinnowError INVALID_ARGUMENT. */
 export function readK(
@@ -29,50 +37,95 @@ export function readK(
   return k;
 }
 
-/** Excluded ids: one tensor for all instances or one per instance. @throws WinnowError. */
-export function readExclusions(
+/** Where ids may be listed. */
+export type IdField = "exclude" | "include";
+
+/** Listed ids: one tensor for all instances or one per instance. @throws WinnowError. */
+export function readIds(
   document: JsonReader,
-  instances: number,
+  { field, instances }: { readonly field: IdField; readonly instances: number },
   limits: Pick<RequestLimits, "excludedIdsMax">,
 ): readonly Tensor[] | undefined {
-  const value = document.member(ROOT, EXCLUDE);
+  const value = document.member(ROOT, Buffer.from(field));
   if (value < 0) return undefined;
   if (document.kinds[value] !== KIND.array) {
-    refuse(`"exclude" is ${dumpValue(document, value)}; it must be a list of item ids`);
+    refuse(`"${field}" is ${dumpValue(document, value)}; it must be a list of item ids`);
   }
   const elements = document.from[value]!;
   // More elements than instances are ids, or lists of which there are too many; neither is read.
-  if (elements > instances) checkExcludedIds(elements, limits);
-  const lists = listsOf(document, value);
+  if (elements > instances) checkListedIds(elements, limits, field);
+  const lists = listsOf(document, value, field);
   if (lists[0] !== value && lists.length !== instances) {
-    refuse(`"exclude" has ${lists.length} lists for ${instances} instances; give one for each`);
+    refuse(`"${field}" has ${lists.length} lists for ${instances} instances; give one for each`);
   }
-  checkExcludedIds(
+  checkListedIds(
     lists.reduce((sum, list) => sum + document.from[list]!, 0),
     limits,
+    field,
   );
-  const dtype = idDtypeOf(document, lists);
+  const dtype = idDtypeOf(document, lists, field);
   return lists.map((list) => new TensorReader(document, dtype).readWhole(list));
 }
 
-function listsOf(document: JsonReader, value: ValueIndex): readonly ValueIndex[] {
+/** Filters: one for all instances or one per instance, null for none. @throws WinnowError. */
+export function readFilters(
+  document: JsonReader,
+  instances: number,
+): readonly Filter[] | undefined {
+  const value = document.member(ROOT, FILTER);
+  if (value < 0 || document.kinds[value] === KIND.null) return undefined;
+  const filters = jsonValue(document, value, { where: '"filter"', valuesMax: FILTER_VALUES_MAX });
+  return filtersOf(filters, instances);
+}
+
+/** Names of attributes to give with each item. @throws WinnowError. */
+export function readReturned(document: JsonReader): readonly string[] | undefined {
+  const value = document.member(ROOT, RETURN);
+  if (value < 0) return undefined;
+  const isList = document.kinds[value] === KIND.array;
+  const names = isList ? childrenOf(document, value) : [];
+  const isRight = isList && names.every((name) => document.kinds[name] === KIND.string);
+  if (!isRight) {
+    refuse(`"return" is ${dumpValue(document, value)}; it must be a list of names of attributes`);
+  }
+  return returnedNames(names.map((name) => Buffer.from(document.bytesOf(name)).toString("utf8")));
+}
+
+/** One filter, or a list of one for each instance. @throws WinnowError INVALID_ARGUMENT */
+export function filtersOf(filters: JsonValue, instances: number): readonly Filter[] {
+  if (!Array.isArray(filters)) return [parseFilter(filters)];
+  const list = filters as readonly JsonValue[];
+  if (list.length !== instances) {
+    refuse(`"filter" has ${list.length} filters for ${instances} instances; give one for each`);
+  }
+  return list.map((each) => (each === null ? { kind: "and", of: [] } : parseFilter(each)));
+}
+
+/** Each name once. @throws WinnowError INVALID_ARGUMENT */
+export function returnedNames(names: readonly string[]): readonly string[] {
+  const distinct = [...new Set(names)];
+  if (distinct.length <= RETURNED_MAX) return distinct;
+  refuse(`"return" has ${distinct.length} names; at most ${RETURNED_MAX} are allowed`);
+}
+
+function listsOf(document: JsonReader, value: ValueIndex, field: IdField): readonly ValueIndex[] {
   const elements = childrenOf(document, value);
   const nested = elements.filter((element) => document.kinds[element] === KIND.array);
   if (nested.length === 0) return [value];
   if (nested.length === elements.length) return nested;
-  refuse('"exclude" mixes ids and lists; it must be one list of ids, or a list of such lists');
+  refuse(`"${field}" mixes ids and lists; it must be one list of ids, or a list of such lists`);
 }
 
 /** Ids are all strings (or base64 objects) or all integers. */
-function idDtypeOf(document: JsonReader, lists: readonly ValueIndex[]): Dtype {
+function idDtypeOf(document: JsonReader, lists: readonly ValueIndex[], field: IdField): Dtype {
   let dtype: Dtype | undefined;
   for (const id of lists.flatMap((list) => childrenOf(document, list))) {
     const idDtype = dtypeOfId(document, id);
     if (idDtype === undefined) {
-      refuse(`"exclude" holds ${dumpValue(document, id)}; an id is a string or an integer`);
+      refuse(`"${field}" holds ${dumpValue(document, id)}; an id is a string or an integer`);
     }
     dtype ??= idDtype;
-    if (dtype !== idDtype) refuse('"exclude" mixes strings and integers; ids are of one type');
+    if (dtype !== idDtype) refuse(`"${field}" mixes strings and integers; ids are of one type`);
   }
   return dtype ?? "string";
 }

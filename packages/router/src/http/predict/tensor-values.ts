@@ -10,6 +10,8 @@ import type { JsonWriter } from "../json/json-writer.ts";
 export interface ValuesFrom {
   readonly tensor: Tensor;
   readonly asBase64: boolean;
+  /** Strings are JSON, and written as they are. */
+  readonly asJson: boolean;
   readonly offset: number;
 }
 
@@ -19,6 +21,7 @@ const B64_KEY: Uint8Array = Buffer.from("b64");
 /** Writes one value where the writer stands. */
 export function writeValue(writer: JsonWriter, from: ValuesFrom): void {
   if (from.asBase64) return writeBase64(writer, from);
+  if (from.asJson) return writeJson(writer, from);
   writer.beginValue();
   writer.reserve(FLOAT64_BYTES_MAX);
   putValue(writer, from.tensor, from.offset);
@@ -27,9 +30,9 @@ export function writeValue(writer: JsonWriter, from: ValuesFrom): void {
 /** Writes `count` values as the elements of the array just opened. */
 export function writeRun(writer: JsonWriter, from: ValuesFrom, count: number): void {
   const { tensor, offset } = from;
-  if (from.asBase64) {
+  if (from.asBase64 || from.asJson) {
     for (let index = 0; index < count; index++) {
-      writeBase64(writer, { ...from, offset: offset + index });
+      writeValue(writer, { ...from, offset: offset + index });
     }
     return;
   }
@@ -102,6 +105,11 @@ function putValue(writer: JsonWriter, tensor: Tensor, offset: number): void {
 
 function putAscii(writer: JsonWriter, text: string): void {
   writer.at += writer.buffer.write(text, writer.at, "latin1");
+}
+
+function writeJson(writer: JsonWriter, { tensor, offset }: ValuesFrom): void {
+  if (tensor.dtype !== "string") throw new RangeError(`JSON of ${tensor.dtype}`);
+  writer.json(tensor.data.at(offset));
 }
 
 function writeBase64(writer: JsonWriter, from: ValuesFrom): void {

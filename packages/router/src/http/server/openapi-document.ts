@@ -124,6 +124,21 @@ const SCHEMAS = {
         description: "Item ids never to be answered: one list, or one list per instance",
         items: {},
       },
+      include: {
+        type: "array",
+        description: "The only item ids that may be answered: one list, or one list per instance",
+        items: {},
+      },
+      filter: {
+        description:
+          "Which items may be answered, by their attributes: one filter, or one per instance (docs/filters.md)",
+        oneOf: [{ type: "object" }, { type: "array", items: { type: ["object", "null"] } }],
+      },
+      return: {
+        type: "array",
+        description: 'Attributes to give with each item, as "attributes" beside the outputs',
+        items: { type: "string" },
+      },
     },
   },
   PredictResponse: {
@@ -185,7 +200,8 @@ export function openApiDocument(): string {
     info: {
       title: "Winnow predict API",
       version: "1",
-      description: "TensorFlow Serving's REST API, with k and exclude beside the instances",
+      description:
+        "TensorFlow Serving's REST API, with k, exclude, include and filter beside the instances",
     },
     servers: [{ url: "/", description: "The router that serves this document" }],
     paths: {

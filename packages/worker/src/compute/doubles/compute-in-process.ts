@@ -20,6 +20,7 @@ export interface InProcessParts {
   readonly openModel: (directory: string) => ModelVersion;
   readonly accelerator?: Accelerator;
   readonly exclusionBytesMax?: number;
+  readonly filterBytesMax?: number;
 }
 
 /** Starts it. */
@@ -34,6 +35,7 @@ export function computeInProcess(parts: InProcessParts): ComputeClient {
     progress,
     clock: systemClock,
     exclusionBytesMax: parts.exclusionBytesMax ?? 2 ** 20,
+    filterBytesMax: parts.filterBytesMax ?? 2 ** 20,
   });
   serveCompute(port1, host);
   return new ComputeClient({

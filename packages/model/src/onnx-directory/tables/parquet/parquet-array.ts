@@ -6,7 +6,8 @@ import { WinnowError, elementCount, excerpt } from "@winnow/core";
 import type { Region, RegionFile } from "../../../saved-model/bundle/region.ts";
 import type { TensorFile } from "../../description/description.ts";
 import type { StoredArray } from "../stored-array.ts";
-import { ColumnValues, VALUE_BYTES } from "./column-values.ts";
+import { VALUE_BYTES } from "./column-pages.ts";
+import { ColumnValues } from "./column-values.ts";
 import { damaged, readFooter } from "./parquet-file.ts";
 import type { ParquetColumn } from "./parquet-file.ts";
 

@@ -29,15 +29,57 @@ export interface ColumnChunk {
   readonly rows: number;
 }
 
+/** Logical types that change what a physical value means; texts and plain numbers need none. */
+type ParquetMeaning = "date" | "millis" | "micros" | "nanos" | "unsigned" | "decimal" | "other";
+
+/** By their numbers as converted types (parquet.thrift, ConvertedType); 0: UTF8, 15 to 18: INT_8 to INT_64. */
+const CONVERTED: Readonly<Record<number, ParquetMeaning | undefined>> = {
+  5: "decimal",
+  6: "date",
+  7: "other",
+  8: "other",
+  9: "millis",
+  10: "micros",
+  11: "unsigned",
+  12: "unsigned",
+  13: "unsigned",
+  14: "unsigned",
+  20: "other",
+  21: "other",
+};
+/** By the field of the union (LogicalType); 1: STRING, 4: ENUM, 10: INTEGER, 12: JSON. */
+const LOGICAL: Readonly<Record<number, ParquetMeaning | undefined>> = {
+  5: "decimal",
+  6: "date",
+  7: "other",
+  13: "other",
+  14: "other",
+  15: "other",
+};
+const TIMESTAMP = 8;
+const INTEGER = 10;
+const TIME_UNITS: readonly (ParquetMeaning | undefined)[] = [
+  undefined,
+  "millis",
+  "micros",
+  "nanos",
+];
+
 /** A column of values. */
 export interface ParquetColumn {
   /** Of the field of the table that it belongs to. */
   readonly name: string;
   /** Its physical type: `FLOAT`. */
   readonly type: string;
+  /** What its values mean, where the file says so. */
+  readonly meaning: ParquetMeaning | undefined;
+  /** Fields from the table down to the values: 1 for a plain column, 2 or 3 for a list. */
+  readonly depth: number;
   /** Levels of a value that is there, and of lists in each other. */
   readonly definitionLevel: number;
   readonly repetitionLevel: number;
+  /** Definition level from which on a list has an element; 0 without lists. */
+  readonly elementLevel: number;
   readonly chunks: readonly ColumnChunk[];
 }
 
@@ -65,49 +107,67 @@ export function readFooter(file: RegionFile): readonly ParquetColumn[] {
   }
 }
 
-interface Leaf {
-  readonly name: string;
-  readonly type: string;
-  readonly definitionLevel: number;
-  readonly repetitionLevel: number;
-}
+type Leaf = Omit<ParquetColumn, "chunks">;
 
 function columnsOf(file: RegionFile, footer: ThriftStruct): readonly ParquetColumn[] {
   const leaves = leavesOf(file, structsOf(footer.get(2)));
   const groups = structsOf(footer.get(4));
   const rows = groups.reduce((sum, group) => sum + numberOf(group.get(3)), 0);
   if (rows !== numberOf(footer.get(3))) throw damaged(file, "row groups of other rows than it has");
-  return leaves.map(({ name, type, definitionLevel, repetitionLevel }, at) => {
-    const chunks = groups.map((group) => chunkOf(file, group, at));
-    return { name, type, definitionLevel, repetitionLevel, chunks };
+  const columnAt = (leaf: Leaf, at: number): ParquetColumn => ({
+    ...leaf,
+    chunks: groups.map((group) => chunkOf(file, group, at)),
   });
+  return leaves.map(columnAt);
 }
 
 /** The columns of values, in the order of the schema, which is the order of chunks in a row group. */
 function leavesOf(file: RegionFile, schema: readonly ThriftStruct[]): Leaf[] {
   const leaves: Leaf[] = [];
   let next = 1;
-  const walk = (count: number, above: Omit<Leaf, "type">, depth: number): void => {
+  const walk = (count: number, above: Omit<Leaf, "type" | "meaning">, depth: number): void => {
     for (let child = 0; child < count; child += 1, depth > 32 && fail()) {
       const element = schema[next++] ?? fail();
       const repetition = numberOf(element.get(3) ?? REQUIRED);
+      const definitionLevel = above.definitionLevel + Number(repetition !== REQUIRED);
       const below = {
         name: above.name === "" ? textOf(element.get(4)) : above.name,
-        definitionLevel: above.definitionLevel + Number(repetition !== REQUIRED),
+        depth,
+        definitionLevel,
         repetitionLevel: above.repetitionLevel + Number(repetition === REPEATED),
+        elementLevel: repetition === REPEATED ? definitionLevel : above.elementLevel,
       };
       const children = numberOf(element.get(5) ?? 0);
       if (children > 0) walk(children, below, depth + 1);
-      else leaves.push({ ...below, type: PHYSICAL_TYPES[numberOf(element.get(1))] ?? fail() });
+      else {
+        const type = PHYSICAL_TYPES[numberOf(element.get(1))] ?? fail();
+        leaves.push({ ...below, type, meaning: meaningOf(element) });
+      }
       if (leaves.length > COLUMNS_MAX) fail();
     }
   };
   const fail = (): never => {
     throw damaged(file, "its schema");
   };
-  const root = { name: "", definitionLevel: 0, repetitionLevel: 0 };
+  const root = { name: "", depth: 0, definitionLevel: 0, repetitionLevel: 0, elementLevel: 0 };
   walk(numberOf(schema[0]?.get(5) ?? 0), root, 1);
   return leaves;
+}
+
+function meaningOf(element: ThriftStruct): ParquetMeaning | undefined {
+  const [field, facts] = memberOf(element.get(10));
+  if (field === TIMESTAMP) {
+    const [unit] = memberOf(facts instanceof Map ? facts.get(2) : undefined);
+    return TIME_UNITS[unit] ?? "other";
+  }
+  if (field === INTEGER && facts instanceof Map && facts.get(2) === false) return "unsigned";
+  return LOGICAL[field] ?? CONVERTED[numberOf(element.get(6))];
+}
+
+/** The member that a union has; field 0 for none. */
+function memberOf(union: ThriftValue | undefined): readonly [number, ThriftValue | undefined] {
+  const [member] = union instanceof Map ? [...(union as ThriftStruct)] : [];
+  return member ?? [0, undefined];
 }
 
 function chunkOf(file: RegionFile, group: ThriftStruct, at: number): ColumnChunk {

@@ -31,6 +31,10 @@ export interface TopKAnswer {
    * int64 LE
    */
   id_int64?: Buffer | Uint8Array | string;
+  /**
+   * a JSON object for each filled position
+   */
+  attributes?: _winnow_shard_v1_Strings | null;
   ids?: "id_strings" | "id_int32" | "id_int64";
 }
 
@@ -60,5 +64,9 @@ export interface TopKAnswer__Output {
    * int64 LE
    */
   id_int64?: Buffer;
+  /**
+   * a JSON object for each filled position
+   */
+  attributes: _winnow_shard_v1_Strings__Output | null;
   ids?: "id_strings" | "id_int32" | "id_int64";
 }

@@ -20,6 +20,18 @@ export interface TopKAsk {
    * do not send ids
    */
   rows_only?: boolean;
+  /**
+   * none, one for all, or one per query: core/attributes/filter-text
+   */
+  filters?: string[];
+  /**
+   * none, one for all, or one per query: no other ids are returned
+   */
+  included?: _winnow_shard_v1_Keys[];
+  /**
+   * of each item returned
+   */
+  attributes?: string[];
 }
 
 export interface TopKAsk__Output {
@@ -37,4 +49,16 @@ export interface TopKAsk__Output {
    * do not send ids
    */
   rows_only: boolean;
+  /**
+   * none, one for all, or one per query: core/attributes/filter-text
+   */
+  filters: string[];
+  /**
+   * none, one for all, or one per query: no other ids are returned
+   */
+  included: _winnow_shard_v1_Keys__Output[];
+  /**
+   * of each item returned
+   */
+  attributes: string[];
 }

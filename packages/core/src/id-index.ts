@@ -1,18 +1,17 @@
-// Item ids → rows of one candidate partition, for excluding items by id. Built on first use (most
-// models never exclude), by open addressing over row numbers: eight to sixteen bytes per row and no
-// object per id. An id may stand in several rows; all of them are found.
+// Item ids → the rows that they stand in, by open addressing over row numbers: eight to sixteen bytes per
+// row and no object per id. An id may stand in several rows; all of them are found.
 
-import { StringColumn } from "@winnow/core";
-import type { Tensor } from "@winnow/core";
+import { StringColumn } from "./string-column.ts";
+import type { Tensor } from "./tensor.ts";
 
 const EMPTY = -1;
 
-/** The rows of a partition by the id that stands in them. */
-export class ExclusionIndex {
+/** Rows by the id that stands in them. */
+export class IdIndex {
   readonly #ids: Tensor;
   readonly #slots: Int32Array;
 
-  /** Indexes the ids of a partition: string, int32 or int64, one per local row. */
+  /** Indexes ids: string, int32 or int64, one per row. */
   constructor(ids: Tensor) {
     this.#ids = ids;
     const rows = ids.data.length;
@@ -30,8 +29,8 @@ export class ExclusionIndex {
     return this.#slots.byteLength;
   }
 
-  /** Calls `found` with each local row whose id is `wanted[position]`, see `comparableIds`. */
-  forEachRow(wanted: Tensor, position: number, found: (localRow: number) => void): void {
+  /** Calls `found` with each row whose id is `wanted[position]`, see `comparableIds`. */
+  forEachRow(wanted: Tensor, position: number, found: (row: number) => void): void {
     const mask = this.#slots.length - 1;
     let slot = hashAt(wanted, position) & mask;
     for (let row = this.#slots[slot]!; row !== EMPTY; row = this.#slots[slot]!) {

@@ -1,0 +1,131 @@
+// Makes a column from values as they come, row after row.
+
+import { WinnowError } from "../errors.ts";
+import { StringColumn } from "../string-column.ts";
+import { codesFor } from "./attribute-column.ts";
+import type {
+  AttributeColumn,
+  AttributeSpec,
+  AttributeValue,
+  AttributeValues,
+} from "./attribute-column.ts";
+
+/** Distinct values of one attribute, at most: a Map of JavaScript holds no more than 2²⁴ entries. */
+const VALUES_MAX = 16_000_000;
+
+const LONE_SURROGATE = /[\uD800-\uDFFF]/u;
+
+type RowValue = AttributeValue | readonly AttributeValue[] | undefined;
+
+/** Takes the values of an attribute. NaN counts as none, -0 as 0. */
+export class ColumnBuilder {
+  readonly #codeOf = new Map<AttributeValue, number>();
+  #codes = new Uint32Array(1024);
+  #count = 0;
+  #hasValues = false;
+  /** Of lists, once there is one. */
+  #offsets: number[] | undefined;
+
+  /** The next row: a value, the values of its list, or `undefined` for none. @throws WinnowError */
+  add(value: RowValue): void {
+    if (isList(value)) {
+      this.#begin();
+      for (const each of value) this.#push(each);
+    } else {
+      this.#hasValues ||= value !== undefined;
+      if (this.#hasValues && this.#offsets !== undefined) throw mixed();
+      this.#push(value);
+    }
+    this.#offsets?.push(this.#count);
+  }
+
+  /** From here on rows are lists; those before have none. */
+  #begin(): void {
+    if (this.#hasValues) throw mixed();
+    this.#offsets ??= Array.from({ length: this.#count + 1 }, (_, row) => row);
+  }
+
+  #push(value: AttributeValue | undefined): void {
+    if (this.#count === this.#codes.length) {
+      const grown = new Uint32Array(this.#count * 2);
+      grown.set(this.#codes);
+      this.#codes = grown;
+    }
+    this.#codes[this.#count++] = this.#code(value);
+  }
+
+  #code(value: AttributeValue | undefined): number {
+    if (value === undefined || Number.isNaN(value)) return NONE;
+    const key = keyOf(value);
+    const known = this.#codeOf.get(key);
+    if (known !== undefined) return known;
+    if (this.#codeOf.size >= VALUES_MAX) {
+      const text = `An attribute has more than ${VALUES_MAX} distinct values; leave it out`;
+      throw new WinnowError("RESOURCE_EXHAUSTED", text);
+    }
+    this.#codeOf.set(key, this.#codeOf.size);
+    return this.#codeOf.size - 1;
+  }
+
+  /** The column of an attribute, whose values are of its type. */
+  finish(spec: AttributeSpec): AttributeColumn {
+    if (spec.isList) this.#begin();
+    const { values, rankOf } = ordered([...this.#codeOf.keys()], spec);
+    const codes = codesFor(values.length, this.#count);
+    for (let at = 0; at < this.#count; at += 1) {
+      const code = this.#codes[at]!;
+      codes[at] = code === NONE ? values.length : rankOf[code]!;
+    }
+    return { spec, values, codes, offsets: this.#offsets && Uint32Array.from(this.#offsets) };
+  }
+}
+
+const NONE = 2 ** 32 - 1;
+
+function isList(value: RowValue): value is readonly AttributeValue[] {
+  return Array.isArray(value);
+}
+
+function mixed(): WinnowError {
+  return new WinnowError(
+    "INVALID_ARGUMENT",
+    "An attribute has lists for some items and values for others",
+  );
+}
+
+/** What tells values apart: small integers are numbers, whichever type they came in. */
+function keyOf(value: AttributeValue): AttributeValue {
+  if (typeof value === "string") {
+    // Half of a pair has no bytes of its own.
+    return LONE_SURROGATE.test(value) ? Buffer.from(value).toString() : value;
+  }
+  if (typeof value === "bigint" && isSafe(value)) return Number(value);
+  return value === 0 ? 0 : value;
+}
+
+function isSafe(value: bigint): boolean {
+  return value >= BigInt(Number.MIN_SAFE_INTEGER) && value <= BigInt(Number.MAX_SAFE_INTEGER);
+}
+
+/** Distinct values in order, and the place of each among them. */
+function ordered(
+  distinct: readonly AttributeValue[],
+  { type }: AttributeSpec,
+): { readonly values: AttributeValues; readonly rankOf: Uint32Array } {
+  const rankOf = new Uint32Array(distinct.length);
+  const positions = Uint32Array.from(distinct.keys());
+  if (type === "string") {
+    const bytes = StringColumn.fromText(distinct as readonly string[]);
+    positions.sort((a, b) => Buffer.compare(bytes.at(a), bytes.at(b)));
+    for (const [rank, position] of positions.entries()) rankOf[position] = rank;
+    return { values: bytes.take(positions), rankOf };
+  }
+  const numbers = distinct.map((value) => (typeof value === "boolean" ? Number(value) : value));
+  positions.sort((a, b) => (numbers[a]! < numbers[b]! ? -1 : 1));
+  for (const [rank, position] of positions.entries()) rankOf[position] = rank;
+  const sorted = Array.from(positions, (position) => numbers[position]!) as (number | bigint)[];
+  const values = sorted.some((value) => typeof value === "bigint")
+    ? BigInt64Array.from(sorted, (value) => BigInt(value))
+    : Float64Array.from(sorted, Number);
+  return { values, rankOf };
+}

@@ -1,0 +1,89 @@
+// A bound filter as text, as it travels to workers and as they know it again: nested JSON arrays without
+// spaces. What cannot be a JSON number exactly is a list of its digits.
+//
+//   ["and",[["in","genre",["crime","drama"]],["gte","year",[1990]]]]
+
+import { WinnowError, excerpt } from "../errors.ts";
+import { FILTER_LIMITS } from "./filter.ts";
+import type { Filter, FilterComparison, FilterValue } from "./filter.ts";
+
+const COMPARISONS: ReadonlySet<string> = new Set(["in", "gt", "gte", "lt", "lte", "exists"]);
+
+/** The text of a filter. */
+export function filterText(filter: Filter): string {
+  return JSON.stringify(plain(filter));
+}
+
+function plain(filter: Filter): unknown {
+  if (filter.kind === "test") {
+    return [filter.is, filter.attribute, filter.values.map((value) => plainValue(value))];
+  }
+  return [filter.kind, filter.kind === "not" ? plain(filter.of) : filter.of.map(plain)];
+}
+
+function plainValue(value: FilterValue): unknown {
+  return typeof value === "bigint" ? [String(value)] : value;
+}
+
+/** The filter of a text. @throws WinnowError INVALID_ARGUMENT */
+export function parseFilterText(text: string): Filter {
+  if (text.length > FILTER_LIMITS.bytesMax) throw malformed("it is too long");
+  const counts = { nodes: 0, values: 0 };
+  return readFilter(parsed(text), counts);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw malformed(`"${excerpt(text)}" is no JSON`);
+  }
+}
+
+interface Counts {
+  nodes: number;
+  values: number;
+}
+
+function readFilter(value: unknown, counts: Counts): Filter {
+  counts.nodes += 1;
+  // Of what a client writes a node may become a `not` and a test; `and` of tests is counted by its parts.
+  if (counts.nodes > 4 * FILTER_LIMITS.nodesMax) throw malformed("it has too many conditions");
+  if (!Array.isArray(value)) throw malformed("a condition is no list");
+  const [kind, first, second] = value as readonly unknown[];
+  if (kind === "not") return { kind, of: readFilter(first, counts) };
+  if (kind === "and" || kind === "or") {
+    if (!Array.isArray(first)) throw malformed(`"${kind}" has no list`);
+    return { kind, of: first.map((each) => readFilter(each, counts)) };
+  }
+  if (typeof kind !== "string" || !COMPARISONS.has(kind) || typeof first !== "string") {
+    throw malformed("a condition is none that is known");
+  }
+  const values = readValues(second, counts);
+  const is = kind as FilterComparison;
+  if (isCount(is, values.length)) return { kind: "test", attribute: first, is, values };
+  throw malformed(`"${is}" has ${values.length} values`);
+}
+
+function isCount(is: FilterComparison, values: number): boolean {
+  if (is === "exists") return values === 0;
+  return is === "in" ? values >= 1 : values === 1;
+}
+
+function readValues(value: unknown, counts: Counts): FilterValue[] {
+  if (!Array.isArray(value)) throw malformed("values are no list");
+  counts.values += value.length;
+  if (counts.values > FILTER_LIMITS.valuesMax) throw malformed("it has too many values");
+  return value.map((each: unknown) => {
+    if (Array.isArray(each) && typeof each[0] === "string" && /^-?\d{1,20}$/.test(each[0])) {
+      return BigInt(each[0]);
+    }
+    const isPlain = each === null || ["string", "number", "boolean"].includes(typeof each);
+    if (!isPlain) throw malformed("a value is none that is known");
+    return each as FilterValue;
+  });
+}
+
+function malformed(what: string): WinnowError {
+  return new WinnowError("INVALID_ARGUMENT", `Cannot read a filter: ${what}`);
+}

@@ -1,0 +1,295 @@
+// Filters: what they mean, against a plain reading of the language row by row; that their canonical text says
+// the same; and what is refused in which words.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { AttributeColumn, AttributeSpec, AttributeValue } from "./attribute-column.ts";
+import { NO_ROW, takeRows } from "./attribute-column.ts";
+import { ColumnBuilder } from "./column-builder.ts";
+import { bindFilter } from "./filter-binding.ts";
+import { parseFilter } from "./filter-language.ts";
+import type { JsonValue } from "./filter-language.ts";
+import { admittedRows } from "./filter-rows.ts";
+import { filterText, parseFilterText } from "./filter-text.ts";
+import { parseTimestamp, timestampText } from "./timestamp.ts";
+
+type Row = ReadonlyMap<string, AttributeValue | readonly AttributeValue[] | undefined>;
+
+const SPECS: readonly AttributeSpec[] = [
+  { name: "genre", type: "string", isList: false },
+  { name: "year", type: "integer", isList: false },
+  { name: "rating", type: "float", isList: false },
+  { name: "kids", type: "boolean", isList: false },
+  { name: "tags", type: "string", isList: true },
+  { name: "sizes", type: "integer", isList: true },
+];
+
+const TEXTS = ["", "a", "b", "é", "日", "\u{1f600}", "ﬀ"];
+const NUMBERS = [-1, 0, 1, 2, 1990, 2 ** 53 - 1];
+const BIG = [2n ** 53n, 2n ** 53n + 1n, -(2n ** 63n)];
+
+const text = fc.constantFrom(...TEXTS);
+const integer = fc.constantFrom<AttributeValue>(...NUMBERS, ...BIG);
+const float = fc.constantFrom(-0.5, 0, 0.5, 1, 1990, Number.NaN, Infinity);
+const maybe = <Value>(value: fc.Arbitrary<Value>): fc.Arbitrary<Value | undefined> =>
+  fc.option(value, { nil: undefined });
+
+const anyRow: fc.Arbitrary<Row> = fc
+  .tuple(
+    maybe(text),
+    maybe(integer),
+    maybe(float),
+    maybe(fc.boolean()),
+    maybe(fc.array(text, { maxLength: 3 })),
+    maybe(fc.array(integer, { maxLength: 3 })),
+  )
+  .map((values) => new Map(values.map((value, at) => [SPECS[at]!.name, value] as const)));
+
+/** Values that an attribute may be compared with. */
+const literals: Readonly<Record<string, fc.Arbitrary<JsonValue>>> = {
+  genre: fc.constantFrom(...TEXTS, "zz", "0"),
+  tags: fc.constantFrom(...TEXTS),
+  year: fc.constantFrom<JsonValue>(...NUMBERS, ...BIG, 0.5),
+  rating: fc.constantFrom<JsonValue>(-0.5, 0, 0.25, 1, 1990n),
+  sizes: fc.constantFrom<JsonValue>(...NUMBERS, ...BIG),
+  kids: fc.boolean(),
+};
+
+const test1: fc.Arbitrary<JsonValue> = fc.constantFrom(...SPECS).chain(({ name, type, isList }) => {
+  const value = literals[name]!;
+  const list = fc.array(fc.option(value, { nil: null }), { minLength: 1, maxLength: 3 });
+  const operators: fc.Arbitrary<readonly [string, JsonValue]>[] = [
+    fc.tuple(fc.constantFrom("$eq", "$ne"), fc.option(value, { nil: null })),
+    fc.tuple(fc.constantFrom("$in", "$nin"), list),
+    fc.tuple(fc.constant("$exists"), fc.boolean()),
+  ];
+  if (type !== "boolean") {
+    operators.push(fc.tuple(fc.constantFrom("$gt", "$gte", "$lt", "$lte"), value));
+  }
+  if (isList) {
+    operators.push(fc.tuple(fc.constant("$contains"), value));
+    operators.push(fc.tuple(fc.constant("$all"), fc.array(value, { minLength: 1, maxLength: 3 })));
+  }
+  const conditions = fc
+    .uniqueArray(fc.oneof(...operators), { minLength: 1, maxLength: 3, selector: ([op]) => op })
+    .map((pairs): JsonValue => new Map(pairs));
+  const negated = conditions.map((inner): JsonValue => new Map([["$not", inner]]));
+  return fc
+    .oneof(value, conditions, negated)
+    .map((condition): JsonValue => new Map([[name, condition]]));
+});
+
+const anyFilter: fc.Arbitrary<JsonValue> = fc.letrec<{ filter: JsonValue }>((tie) => ({
+  filter: fc.oneof(
+    { maxDepth: 3 },
+    test1,
+    fc
+      .tuple(
+        fc.constantFrom("$and", "$or", "$nor"),
+        fc.array(tie("filter"), { minLength: 1, maxLength: 3 }),
+      )
+      .map(([name, list]): JsonValue => new Map([[name, list]])),
+    tie("filter").map((filter): JsonValue => new Map([["$not", filter]])),
+  ),
+})).filter;
+
+/** The language, read for one row. */
+function holds(filter: JsonValue, row: Row): boolean {
+  return [...(filter as ReadonlyMap<string, JsonValue>)].every(([name, value]) => {
+    const list = value as readonly JsonValue[];
+    if (name === "$and") return list.every((each) => holds(each, row));
+    if (name === "$or") return list.some((each) => holds(each, row));
+    if (name === "$nor") return !list.some((each) => holds(each, row));
+    if (name === "$not") return !holds(value, row);
+    return holdsFor(value, row.get(name));
+  });
+}
+
+type Cell = AttributeValue | readonly AttributeValue[] | undefined;
+
+function holdsFor(condition: JsonValue, cell: Cell): boolean {
+  if (!(condition instanceof Map)) return isOneOf([condition], cell);
+  return [...(condition as ReadonlyMap<string, JsonValue>)].every(([operator, operand]) => {
+    const list = operand as readonly JsonValue[];
+    switch (operator) {
+      case "$eq":
+      case "$contains":
+        return isOneOf([operand], cell);
+      case "$ne":
+        return !isOneOf([operand], cell);
+      case "$in":
+        return isOneOf(list, cell);
+      case "$nin":
+        return !isOneOf(list, cell);
+      case "$all":
+        return list.every((each) => isOneOf([each], cell));
+      case "$exists":
+        return (there(cell) !== undefined) === operand;
+      case "$not":
+        return !holdsFor(operand, cell);
+      default:
+        return elementsOf(cell).some((value) => {
+          const order = compared(value, operand as AttributeValue);
+          if (operator === "$gt") return order > 0;
+          if (operator === "$gte") return order >= 0;
+          return operator === "$lt" ? order < 0 : order <= 0;
+        });
+    }
+  });
+}
+
+const there = (cell: Cell): Cell => (Number.isNaN(cell) ? undefined : cell);
+
+function elementsOf(cell: Cell): readonly AttributeValue[] {
+  const value = there(cell);
+  if (value === undefined) return [];
+  return Array.isArray(value) ? (value as readonly AttributeValue[]) : [value as AttributeValue];
+}
+
+function isOneOf(list: readonly JsonValue[], cell: Cell): boolean {
+  if (there(cell) === undefined) return list.includes(null);
+  return elementsOf(cell).some((value) =>
+    list.some((each) => each !== null && compared(value, each as AttributeValue) === 0),
+  );
+}
+
+function compared(a: AttributeValue, b: AttributeValue): number {
+  if (typeof a === "string") return Buffer.compare(Buffer.from(a), Buffer.from(b as string));
+  const [left, right] = [a, b].map((value) => (typeof value === "boolean" ? Number(value) : value));
+  if (left! < right!) return -1;
+  return left! > right! ? 1 : 0;
+}
+
+function columnsOf(rows: readonly Row[]): Map<string, AttributeColumn> {
+  return new Map(
+    SPECS.map((spec) => {
+      const builder = new ColumnBuilder();
+      for (const row of rows) builder.add(row.get(spec.name));
+      return [spec.name, builder.finish(spec)] as const;
+    }),
+  );
+}
+
+const admits = (bits: Uint8Array, row: number): boolean =>
+  ((bits[row >> 3]! >> (row & 7)) & 1) === 1;
+
+describe("a filter", () => {
+  test("admits the rows for which it holds, also by its canonical text and for some of the rows", () => {
+    fc.assert(
+      fc.property(fc.array(anyRow, { maxLength: 40 }), anyFilter, (rows, filter) => {
+        const columns = columnsOf(rows);
+        const expected = rows.map((row) => holds(filter, row));
+        const canonical = bindFilter(parseFilter(filter), SPECS);
+        const bits = admittedRows(canonical, columns, rows.length);
+        expect(rows.map((_, row) => admits(bits, row))).toEqual(expected);
+        const text = filterText(canonical);
+        const again = parseFilterText(text);
+        expect(admittedRows(again, columns, rows.length)).toEqual(bits);
+        expect(filterText(bindFilter(again, SPECS))).toBe(text);
+        const taken = Uint32Array.from(rows.keys()).filter((row) => row % 3 !== 0);
+        const part = new Map(
+          [...columns].map(([name, column]) => [name, takeRows(column, taken)] as const),
+        );
+        const some = admittedRows(canonical, part, taken.length);
+        expect(Array.from(taken, (_, at) => admits(some, at))).toEqual(
+          Array.from(taken, (row) => expected[row]),
+        );
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test("is canonical: order, repetition and double negation make no other text", () => {
+    const textOf = (filter: JsonValue) => filterText(bindFilter(parseFilter(filter), SPECS));
+    const object = (...entries: [string, JsonValue][]): JsonValue => new Map(entries);
+    const genre = object(["genre", object(["$in", ["b", "a", "b"]])]);
+    const year = object(["year", object(["$gte", 1990])]);
+    const both = textOf(object(["$and", [year, genre]]));
+    expect(textOf(object(["$and", [genre, object(["$and", [year, genre]])]]))).toBe(both);
+    expect(textOf(object(["$not", object(["$not", object(["$and", [genre, year]])])]))).toBe(both);
+    expect(textOf(object(["year", 1990n]))).toBe(textOf(object(["year", 1990])));
+  });
+
+  test("of items that have none of the attributes is that of items without values", () => {
+    const [row] = [new Map([["genre", "a"]])] as const;
+    const columns = columnsOf([row]);
+    const taken = new Map(
+      [...columns].map(([name, column]) => [name, takeRows(column, Uint32Array.of(NO_ROW, 0))]),
+    );
+    const filter = bindFilter(parseFilter(new Map([["genre", null]])), SPECS);
+    expect([...admittedRows(filter, taken, 2)]).toEqual([1]);
+  });
+
+  const object = (...entries: [string, JsonValue][]): JsonValue => new Map(entries);
+  test.each<[string, JsonValue, string]>([
+    ["an unknown name", object(["yeer", 1]), 'have no attribute "yeer"; did you mean "year"?'],
+    ["an unknown operator", object(["year", object(["$gt2", 1])]), "did you mean $gt?"],
+    ["an unknown connective", object(["$andd", []]), "did you mean $and?"],
+    ["a text for a number", object(["year", "1990"]), 'cannot be compared with "1990"'],
+    ["a number for a text", object(["genre", object(["$lt", 5])]), "its values are of type string"],
+    [
+      "an order of booleans",
+      object(["kids", object(["$gt", true])]),
+      "is boolean and has no order",
+    ],
+    ["$all of a single value", object(["genre", object(["$all", ["a"]])]), "is no list"],
+    ["null with an order", object(["year", object(["$gt", null])]), "only $eq, $ne, $in and $nin"],
+    ["a list as a value", object(["year", [1, 2]]), 'write {"$in": [1, 2]}'],
+    ["an empty $in", object(["year", object(["$in", []])]), "at least one value"],
+    ["an empty condition", object(["year", object()]), "is an empty object"],
+    ["no object", ["year"], "must be an object"],
+    ["$exists of no boolean", object(["year", object(["$exists", 1])]), "must be true or false"],
+    [
+      "too many conditions",
+      object(["$or", Array.from({ length: 70 }, () => object(["year", 1]))]),
+      "at most 64 conditions",
+    ],
+    [
+      "too many values",
+      object(["year", object(["$in", Array.from({ length: 5000 }, (_, at) => at)])]),
+      "at most 4096 values",
+    ],
+  ])("with %s is refused", (_, filter, message) => {
+    expect(() => bindFilter(parseFilter(filter), SPECS)).toThrow(message);
+  });
+
+  test("that nests too deep is refused", () => {
+    let filter: JsonValue = object(["year", 1]);
+    for (let level = 0; level < 40; level += 1) filter = object(["$not", filter]);
+    expect(() => parseFilter(filter)).toThrow("lies deeper than 16 levels");
+  });
+
+  test.each([
+    "",
+    "[",
+    "null",
+    "[[]]",
+    '["in","year",[]]',
+    '["gt","year",[1,2]]',
+    '["exists","year",[1]]',
+    '["in","year",[{}]]',
+    '["nor",[]]',
+    '["and"]',
+    "[".repeat(60_000),
+  ])("is not made of the text %j", (malformed) => {
+    expect(() => parseFilterText(malformed)).toThrow("Cannot read a filter");
+  });
+});
+
+describe("times", () => {
+  test("are read to the microsecond, and written again", () => {
+    expect(parseTimestamp("1970-01-01")).toBe(0);
+    expect(parseTimestamp("1970-01-01T01:00:00+01:00")).toBe(0);
+    expect(parseTimestamp("2024-02-29T12:34:56.789012Z")).toBe(1_709_210_096_789_012);
+    expect(timestampText(1_709_210_096_789_012)).toBe("2024-02-29T12:34:56.789012Z");
+    expect(timestampText(-1)).toBe("1969-12-31T23:59:59.999999Z");
+    for (const text of ["2023-02-29", "2024-13-01", "yesterday", "2024-01-01T25:00Z", "20240101"]) {
+      expect(parseTimestamp(text)).toBeUndefined();
+    }
+    fc.assert(
+      fc.property(fc.integer({ min: -(2 ** 51), max: 2 ** 51 }), (time) => {
+        expect(parseTimestamp(timestampText(time))).toBe(time);
+      }),
+    );
+  });
+});

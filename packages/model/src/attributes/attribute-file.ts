@@ -1,0 +1,176 @@
+// The file beside a version that describes its items: `assets.extra/items.parquet` or `items.jsonl`. It is read
+// as a whole when the version is opened, which finds out what attributes there are; what was read is kept
+// as long as memory allows, and read again for a partition that is loaded later.
+
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import path from "node:path";
+import {
+  IdIndex,
+  NO_ROW,
+  StringColumn,
+  WinnowError,
+  columnBytes,
+  excerpt,
+  takeRows,
+} from "@winnow/core";
+import type { AttributeColumn, AttributeSpec, CandidateTable, Tensor } from "@winnow/core";
+import { RegionFile } from "../saved-model/bundle/region.ts";
+import type { ReadAccount } from "../saved-model/bundle/region.ts";
+import type { ItemDescription } from "../model-version.ts";
+import type { FileDigest } from "../saved-model/checksum-manifest.ts";
+import type { DescribedItems, ItemIds } from "./described-items.ts";
+import { readJsonLines } from "./json-lines.ts";
+import { readParquetItems } from "./parquet-items.ts";
+
+const FOLDER = "assets.extra";
+const READERS: Readonly<Record<string, (file: RegionFile) => DescribedItems>> = {
+  "items.parquet": readParquetItems,
+  "items.jsonl": readJsonLines,
+};
+const FILE_BYTES_MAX = 2 ** 36;
+const PIECE_BYTES = 2 ** 22;
+
+/** The name of the file within a version directory. @throws WinnowError INVALID_ARGUMENT for two of them */
+export function attributeFileOf(directory: string): string | undefined {
+  const found = Object.keys(READERS).filter((name) =>
+    existsSync(path.join(directory, FOLDER, name)),
+  );
+  if (found.length > 1) {
+    const text = `${FOLDER} holds both ${found.join(" and ")}; leave one of them`;
+    throw new WinnowError("INVALID_ARGUMENT", `Cannot open ${excerpt(directory)}: ${text}`);
+  }
+  return found[0] === undefined ? undefined : `${FOLDER}/${found[0]}`;
+}
+
+/** What was read of the file, and the rows of its ids. */
+interface ReadItems extends DescribedItems {
+  readonly index: IdIndex;
+}
+
+/** The attributes of a version's items. */
+export class AttributeFile {
+  /** Relative to the version directory. */
+  readonly name: string;
+  readonly digest: FileDigest;
+  readonly attributes: readonly AttributeSpec[];
+  readonly description: ItemDescription;
+  readonly #path: string;
+  readonly #account: ReadAccount;
+  /** Collected when memory is short; a version that is served stays open for as long as it lives. */
+  #read: WeakRef<ReadItems>;
+
+  /** Reads the file. @throws WinnowError INVALID_ARGUMENT, DATA_LOSS, UNIMPLEMENTED, RESOURCE_EXHAUSTED */
+  constructor(directory: string, name: string, account: ReadAccount) {
+    this.name = name;
+    this.#path = path.join(directory, name);
+    this.#account = account;
+    const { items, digest } = this.#readFile();
+    this.digest = digest;
+    this.#read = new WeakRef(items);
+    this.attributes = items.columns.map(({ spec }) => spec);
+    this.description = {
+      file: name,
+      items: items.ids.length,
+      attributes: items.columns.map(describedColumn),
+    };
+  }
+
+  /** The columns of rows of a table, in the order of their ids; those of row numbers where it has none. */
+  columnsOf(
+    { idDtype, name }: CandidateTable,
+    part: { readonly firstRow: number; readonly rows: number; readonly ids: Tensor | undefined },
+  ): readonly AttributeColumn[] {
+    const { ids, index, columns } = this.#items();
+    const wanted = wantedIds(part, name);
+    if ((wanted.dtype === "string") !== ids instanceof StringColumn) {
+      const text = `its ids are ${ids instanceof StringColumn ? "texts" : "integers"}`;
+      const table = `those of table "${excerpt(name)}" are ${idDtype ?? "row numbers"}`;
+      throw new WinnowError("INVALID_ARGUMENT", `Cannot use ${this.name}: ${text}, ${table}`);
+    }
+    const rows = new Uint32Array(part.rows).fill(NO_ROW);
+    for (let row = 0; row < rows.length; row += 1) {
+      index.forEachRow(wanted, row, (found) => {
+        rows[row] = found;
+      });
+    }
+    return columns.map((column) => takeRows(column, rows));
+  }
+
+  #items(): ReadItems {
+    const kept = this.#read.deref();
+    if (kept !== undefined) return kept;
+    const { items, digest } = this.#readFile();
+    if (digest.sha256 !== this.digest.sha256) {
+      const text = "it is not what it was when the version was opened";
+      throw new WinnowError("DATA_LOSS", `Cannot read ${this.name}: ${text}`);
+    }
+    this.#read = new WeakRef(items);
+    return items;
+  }
+
+  #readFile(): { readonly items: ReadItems; readonly digest: FileDigest } {
+    const file = new RegionFile(this.#path, this.name, this.#account);
+    try {
+      if (file.size > FILE_BYTES_MAX) {
+        const text = `it has ${file.size} bytes, at most ${FILE_BYTES_MAX} are read`;
+        throw new WinnowError("RESOURCE_EXHAUSTED", `Cannot read ${this.name}: ${text}`);
+      }
+      const digest = digestOf(file);
+      const { ids, columns } = READERS[path.basename(this.name)]!(file);
+      return { items: { ids, columns, index: indexOf(ids, this.name) }, digest };
+    } finally {
+      file.close();
+    }
+  }
+}
+
+function describedColumn(column: AttributeColumn): ItemDescription["attributes"][number] {
+  return { ...column.spec, distinct: column.values.length, bytes: columnBytes(column) };
+}
+
+function digestOf(file: RegionFile): FileDigest {
+  const hash = createHash("sha256");
+  const piece = new Uint8Array(Math.min(PIECE_BYTES, file.size));
+  for (let at = 0; at < file.size; at += piece.length) {
+    const part = piece.subarray(0, Math.min(piece.length, file.size - at));
+    file.read(at, part);
+    hash.update(part);
+  }
+  return { bytes: file.size, sha256: hash.digest("hex") };
+}
+
+function tensorOf(ids: ItemIds): Tensor {
+  if (ids instanceof StringColumn) return { dtype: "string", shape: [ids.length], data: ids };
+  return { dtype: "int64", shape: [ids.length], data: ids };
+}
+
+/** @throws WinnowError INVALID_ARGUMENT for an id that stands twice: which of its rows would be meant? */
+function indexOf(ids: ItemIds, file: string): IdIndex {
+  const tensor = tensorOf(ids);
+  const index = new IdIndex(tensor);
+  for (let row = 0; row < ids.length; row += 1) {
+    index.forEachRow(tensor, row, (found) => {
+      if (found === row) return;
+      const id = ids instanceof StringColumn ? JSON.stringify(ids.textAt(row)) : String(ids[row]);
+      const text = `id ${excerpt(id)} stands in items ${Math.min(row, found) + 1} and ${Math.max(row, found) + 1}`;
+      throw new WinnowError("INVALID_ARGUMENT", `Cannot read ${file}: ${text}; leave one of them`);
+    });
+  }
+  return index;
+}
+
+/** The ids of a partition's rows as the file's are. */
+function wantedIds(
+  { firstRow, rows, ids }: { firstRow: number; rows: number; ids: Tensor | undefined },
+  table: string,
+): Tensor {
+  if (ids === undefined) {
+    const data = BigInt64Array.from({ length: rows }, (_, row) => BigInt(firstRow + row));
+    return { dtype: "int64", shape: [rows], data };
+  }
+  if (ids.dtype === "string" || ids.dtype === "int64") return ids;
+  if (ids.dtype !== "int32") throw new RangeError(`ids of table "${table}" are ${ids.dtype}`);
+  const data = BigInt64Array.from(ids.data, (id) => BigInt(id));
+  return { dtype: "int64", shape: [rows], data };
+}

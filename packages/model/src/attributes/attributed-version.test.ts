@@ -1,0 +1,237 @@
+// Items and their attributes as files bring them: what pyarrow reads of Parquet files written in several ways,
+// lines of JSON, and files that are at fault.
+
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { beforeAll, describe, expect, test, vi } from "vitest";
+import { WinnowError, valueOfCode } from "@winnow/core";
+import type { AttributeColumn, AttributeSpec, StringColumn } from "@winnow/core";
+import { temporaryDirectory } from "../../../../test/temporary-directory.ts";
+import { identityModel, writeExport } from "../onnx-directory/fixtures/onnx-exports.ts";
+import { FuzzSource } from "../saved-model/fixtures/model-fuzz.ts";
+import { openModelVersion } from "../model-directory.ts";
+import type { ModelVersion } from "../model-version.ts";
+
+const DATA = path.resolve(import.meta.dirname, "../../../../test/data/attributes");
+const recorded = JSON.parse(readFileSync(path.join(DATA, "values.json"), "utf8")) as Readonly<
+  Record<string, readonly unknown[]>
+>;
+const ROWS = recorded["id"]!.length;
+const root = temporaryDirectory();
+const base = path.join(root, "base");
+
+/** A model of which item r, of all but the last, is named as the recorded one, in reverse order. */
+beforeAll(() => {
+  const ids = Array.from({ length: ROWS + 1 }, (_, row) => `item ${ROWS - row}`);
+  const items = Buffer.from(
+    Float32Array.from({ length: (ROWS + 1) * 3 }, (_, at) => at % 7).buffer,
+  );
+  writeExport(base, {
+    "model.onnx": identityModel(3),
+    "items.safetensors": safetensors(items, [ROWS + 1, 3]),
+    "ids.txt": Buffer.from(`${ids.join("\n")}\n`),
+    "winnow.json": {
+      retrieval: { items: { file: "items.safetensors" }, ids: { file: "ids.txt" }, k: 1 },
+    },
+  });
+});
+
+function safetensors(bytes: Uint8Array, shape: readonly number[]): Uint8Array {
+  const facts = { items: { dtype: "F32", shape, data_offsets: [0, bytes.length] } };
+  const header = Buffer.from(JSON.stringify(facts));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(header.length));
+  return Buffer.concat([length, header, bytes]);
+}
+
+let versions = 0;
+
+/** A copy of the model with a file that describes its items. */
+function opened(name: string, content: Uint8Array | string, partitionBytes = 100): ModelVersion {
+  versions += 1;
+  const directory = path.join(root, `version ${versions % 8}`);
+  rmSync(directory, { recursive: true, force: true });
+  cpSync(base, directory, { recursive: true });
+  mkdirSync(path.join(directory, "assets.extra"));
+  writeFileSync(path.join(directory, "assets.extra", name), content);
+  return openModelVersion(directory, { partitionBytes });
+}
+
+function cellOf(column: AttributeColumn, row: number): unknown {
+  const one = (code: number): unknown => {
+    const value = valueOfCode(column, code);
+    if (column.spec.type === "timestamp") return value === undefined ? null : { us: String(value) };
+    const isInteger = column.spec.type === "integer" && value !== undefined;
+    return isInteger ? { int: String(value) } : (value ?? null);
+  };
+  const { offsets, codes } = column;
+  if (offsets === undefined) return one(codes[row]!);
+  const list = Array.from(codes.subarray(offsets[row], offsets[row + 1]), one);
+  return list.length === 1 && list[0] === null ? null : list;
+}
+
+/** Values of each attribute by the id of the item, over all partitions. */
+function read(version: ModelVersion): Map<string, Map<string, unknown>> {
+  const [table] = version.program.tables;
+  const items = new Map<string, Map<string, unknown>>();
+  for (let partition = 0; partition < table!.partitions; partition += 1) {
+    const { ids, rows, attributes = [] } = version.openPartition(0, partition);
+    for (let row = 0; row < rows; row += 1) {
+      const id = (ids!.data as StringColumn).textAt(row);
+      items.set(id, new Map(attributes.map((column) => [column.spec.name, cellOf(column, row)])));
+    }
+  }
+  version.close();
+  return items;
+}
+
+function specsOf(version: ModelVersion): readonly AttributeSpec[] {
+  const [table] = version.program.tables;
+  return (table?.kind === "candidate" ? table.attributes : undefined) ?? [];
+}
+
+describe.each("plain snappy gzip small_pages row_groups format_1".split(" "))(
+  "a Parquet file stored as %s",
+  (way) => {
+    const content = readFileSync(path.join(DATA, `${way}.parquet`));
+
+    test("gives each item the values that pyarrow reads, and none to an item that it lacks", () => {
+      const version = opened("items.parquet", content);
+      expect(version.program.tables[0]!.partitions).toBeGreaterThan(3);
+      const types = new Map(specsOf(version).map(({ name, ...rest }) => [name, rest]));
+      expect(types.get("text")).toEqual({ type: "string", isList: false });
+      expect(types.get("unsigned")).toEqual({ type: "integer", isList: false });
+      expect(types.get("millis")).toEqual({ type: "timestamp", isList: false });
+      expect(types.get("numbers")).toEqual({ type: "integer", isList: true });
+      const items = read(version);
+      for (const [name, values] of Object.entries(recorded)) {
+        // Format 1 has no nanoseconds.
+        if (name === "id" || (name === "nanos" && way === "format_1")) continue;
+        const found = recorded["id"]!.map((id) => items.get(String(id))!.get(name));
+        expect({ name, values: found }).toEqual({ name, values });
+      }
+      expect(new Set(items.get(`item ${ROWS}`)!.values())).toEqual(new Set([null]));
+    });
+  },
+);
+
+describe("a version with attributes", () => {
+  test("is another content than without, and than with others", () => {
+    const without = openModelVersion(base).program.fingerprint;
+    const line = (year: number) => `{"id":"item 1","year":${year}}\n`;
+    const prints = [1990, 1991, 1990].map(
+      (year) => opened("items.jsonl", line(year)).program.fingerprint,
+    );
+    expect(prints[2]).toBe(prints[0]);
+    expect(new Set([without, ...prints]).size).toBe(3);
+  });
+
+  test("is refused where the file is replaced before a partition is read again", () => {
+    const version = opened("items.jsonl", '{"id":"item 1","year":1}\n');
+    const collected = vi.spyOn(WeakRef.prototype, "deref").mockReturnValue(undefined);
+    try {
+      expect(version.openPartition(0, 0).attributes).toHaveLength(1);
+      const file = path.join(version.directory, "assets.extra/items.jsonl");
+      writeFileSync(file, '{"id":"item 1","year":2}\n');
+      expect(() => version.openPartition(0, 0)).toThrow(
+        "not what it was when the version was opened",
+      );
+    } finally {
+      collected.mockRestore();
+    }
+  });
+
+  test("reads lines of JSON: types by their values, null and missing alike", () => {
+    const lines = [
+      '{"id":"item 1","a":1,"b":"x","c":true,"l":["x","y"]}',
+      "",
+      '{"a":1.5,"id":"item 2","b":null,"l":[],"d":null}',
+      '{"id":"item 3","c":false,"l":["z",null],"__proto__":"p"}',
+      '{"id":"not of the model","a":7}',
+    ];
+    const version = opened("items.jsonl", lines.join("\n"));
+    expect(specsOf(version)).toEqual([
+      { name: "a", type: "float", isList: false },
+      { name: "b", type: "string", isList: false },
+      { name: "c", type: "boolean", isList: false },
+      { name: "l", type: "string", isList: true },
+      { name: "d", type: "string", isList: false },
+      { name: "__proto__", type: "string", isList: false },
+    ]);
+    const items = read(version);
+    const values = (id: string) => [...items.get(id)!.values()];
+    expect(values("item 1")).toEqual([1, "x", true, ["x", "y"], null, null]);
+    expect(values("item 2")).toEqual([1.5, null, null, [], null, null]);
+    expect(values("item 3")).toEqual([null, null, false, ["z"], null, "p"]);
+    expect(values("item 4")).toEqual([null, null, null, null, null, null]);
+  });
+
+  test.each([
+    ["items.jsonl", '{"id":"a"', "line 1 is no JSON object"],
+    ["items.jsonl", '{"id":"a"}\n[1]', "line 2 is no JSON object"],
+    ["items.jsonl", '{"name":"a"}', 'has no "id" (or "item_id")'],
+    ["items.jsonl", '{"id":"a"}\n{"x":1}', 'line 2: it has no "id"'],
+    ["items.jsonl", '{"id":"a"}\n{"id":null}', "line 2: an id is a text or an integer"],
+    [
+      "items.jsonl",
+      '{"id":"a","x":1}\n{"id":"b","x":"1"}',
+      'line 2: attribute "x": it is string here',
+    ],
+    [
+      "items.jsonl",
+      '{"id":"a","x":[1]}\n{"id":"b","x":1}',
+      "lists for some items and values for others",
+    ],
+    ["items.jsonl", '{"id":"a","x":{"y":1}}', "attributes are values, or lists of values"],
+    ["items.jsonl", '{"id":"a","x":9007199254740993}', "beyond 2^53"],
+    ["items.jsonl", '{"id":"a","$x":1}', "cannot be an attribute"],
+    ["items.jsonl", '{"id":"a"}\n{"id":"b"}\n{"id":"a"}', 'id "a" stands in items 1 and 3'],
+    ["items.jsonl", '{"id":1}\n{"id":"b"}', "some ids are texts and some are integers"],
+    ["items.jsonl", `{"id":"a","x":"${"y".repeat(2 ** 21)}"}`, "a line of more than"],
+    ["items.parquet", "PAR1", "it is no Parquet file"],
+  ])("refuses %s that is %j", (name, content, message) => {
+    expect(() => opened(name, content)).toThrow(message);
+  });
+
+  test("refuses ids of another type than the model's", () => {
+    const version = opened("items.jsonl", '{"id":1,"x":1}');
+    expect(() => version.openPartition(0, 0)).toThrow("its ids are integers, those of table");
+    version.close();
+  });
+
+  test.each([
+    ["bad_struct", "is nested"],
+    ["bad_nested", "is nested"],
+    ["bad_no_id", 'has no "id"'],
+    ["bad_twice", 'id "a" stands in items 1 and 3'],
+  ])("refuses the Parquet file %s", (name, message) => {
+    const content = readFileSync(path.join(DATA, `${name}.parquet`));
+    expect(() => opened("items.parquet", content)).toThrow(message);
+  });
+
+  test("refuses two files, and one beside a model that searches nothing", () => {
+    const both = opened("items.jsonl", '{"id":"a"}');
+    writeFileSync(path.join(both.directory, "assets.extra/items.parquet"), "");
+    expect(() => openModelVersion(both.directory)).toThrow("leave one of them");
+  });
+
+  test("survives damaged Parquet files: an error of Winnow's, or values", () => {
+    const content = readFileSync(path.join(DATA, "row_groups.parquet"));
+    const seed = Number(process.env["FUZZ_SEED"] ?? 1);
+    const others: unknown[] = [];
+    const inputs = Math.ceil(Number(process.env["FUZZ_INPUTS"] ?? 300) / 10);
+    for (let input = 0; input < inputs; input += 1) {
+      const source = new FuzzSource(seed, input);
+      const damaged = Buffer.from(content);
+      for (let left = 1 + source.below(4); left > 0; left -= 1) {
+        damaged[source.below(damaged.length)] = source.below(256);
+      }
+      try {
+        read(opened("items.parquet", damaged));
+      } catch (error) {
+        if (!(error instanceof WinnowError)) others.push({ input, error });
+      }
+    }
+    expect(others).toEqual([]);
+  });
+});

@@ -1,0 +1,111 @@
+// A version whose directory describes its items: the same model, whose searched tables have attributes. The
+// file is part of the version's content, so workers with another one hold another content, and an answer
+// never mixes two.
+
+import { createHash } from "node:crypto";
+import { WinnowError, fingerprint } from "@winnow/core";
+import type { AttributeSpec, CandidateTable, ModelProgram, TableSpec } from "@winnow/core";
+import type {
+  BoundFile,
+  ItemDescription,
+  ModelVersion,
+  PartitionReader,
+} from "../model-version.ts";
+import { AttributeFile, attributeFileOf } from "./attribute-file.ts";
+
+/**
+ * The version with the attributes that its directory brings, or as it is where there are none. Closes it
+ * where they cannot be read. @throws WinnowError as `AttributeFile`
+ */
+export function withAttributes(version: ModelVersion): ModelVersion {
+  try {
+    const name = attributeFileOf(version.directory);
+    return name === undefined ? version : new AttributedVersion(version, name);
+  } catch (error) {
+    version.close();
+    throw error;
+  }
+}
+
+class AttributedVersion implements ModelVersion {
+  readonly program: ModelProgram;
+  readonly #version: ModelVersion;
+  readonly #file: AttributeFile;
+  readonly #account = { bytesRead: 0 };
+
+  constructor(version: ModelVersion, name: string) {
+    this.#version = version;
+    const { program } = version;
+    if (!program.tables.some(({ kind }) => kind === "candidate")) {
+      const text = "no signature of the model searches a table of items that workers hold";
+      throw new WinnowError("INVALID_ARGUMENT", `Cannot use ${name}: ${text}; remove the file`);
+    }
+    this.#file = new AttributeFile(version.directory, name, this.#account);
+    const { attributes, digest } = this.#file;
+    const hash = createHash("sha256").update(`${program.fingerprint}\n${name}\0${digest.sha256}`);
+    this.program = {
+      ...program,
+      fingerprint: fingerprint(hash.digest("hex")),
+      tables: program.tables.map((table) => described(table, attributes)),
+    };
+  }
+
+  get directory(): string {
+    return this.#version.directory;
+  }
+
+  get items(): ItemDescription {
+    return this.#file.description;
+  }
+
+  get warmUp(): ModelVersion["warmUp"] {
+    return this.#version.warmUp;
+  }
+
+  get files(): readonly BoundFile[] {
+    const { name, digest } = this.#file;
+    const own = { name, ...digest, entries: this.items.items, isListed: false };
+    return [...(this.#version.files ?? []), own];
+  }
+
+  get bytesRead(): number {
+    return this.#version.bytesRead + this.#account.bytesRead;
+  }
+
+  /** With the share of the attributes that its rows have of all items. */
+  partitionBytes(table: number, partition: number): number {
+    const bytes = this.#version.partitionBytes(table, partition);
+    const spec = this.program.tables[table];
+    if (spec?.kind !== "candidate") return bytes;
+    const { items, attributes } = this.items;
+    const all = attributes.reduce((sum, column) => sum + column.bytes, 0);
+    const perItem = all / Math.max(1, items);
+    return bytes + Math.ceil(perItem * Math.ceil(spec.rows / spec.partitions));
+  }
+
+  openPartition(table: number, partition: number): PartitionReader {
+    const reader = this.#version.openPartition(table, partition);
+    const spec = this.program.tables[table];
+    if (spec?.kind !== "candidate") return reader;
+    const attributes = this.#file.columnsOf(spec satisfies CandidateTable, reader);
+    const { rows, dim, firstRow, ids, keyed } = reader;
+    return {
+      rows,
+      dim,
+      firstRow,
+      ids,
+      keyed,
+      attributes,
+      chunks: () => reader.chunks(),
+      checksumShares: () => reader.checksumShares(),
+    };
+  }
+
+  close(): void {
+    this.#version.close();
+  }
+}
+
+function described(table: TableSpec, attributes: readonly AttributeSpec[]): TableSpec {
+  return table.kind === "candidate" ? { ...table, attributes } : table;
+}

@@ -1,0 +1,212 @@
+// Items and their attributes from a Parquet file: one row for each item, one column for each attribute.
+
+import { ColumnBuilder, StringColumn, WinnowError, excerpt } from "@winnow/core";
+import type { AttributeType, AttributeValue } from "@winnow/core";
+import { ColumnPages } from "../onnx-directory/tables/parquet/column-pages.ts";
+import type { DecodedPage, Page, Values } from "../onnx-directory/tables/parquet/column-pages.ts";
+import { damaged, readFooter } from "../onnx-directory/tables/parquet/parquet-file.ts";
+import type { ParquetColumn } from "../onnx-directory/tables/parquet/parquet-file.ts";
+import type { RegionFile } from "../saved-model/bundle/region.ts";
+import { checkColumns, idNameOf } from "./described-items.ts";
+import type { DescribedItems, ItemIds } from "./described-items.ts";
+
+/** Reads all of a file. @throws WinnowError DATA_LOSS, INVALID_ARGUMENT, UNIMPLEMENTED naming the column */
+export function readParquetItems(file: RegionFile): DescribedItems {
+  const columns = readFooter(file);
+  const names = columns.map(({ name }) => name);
+  checkColumns(file.name, names);
+  const idName = idNameOf(file.name, names);
+  const ids = readIds(
+    file,
+    columns.find(({ name }) => name === idName)!,
+  );
+  const described = columns
+    .filter(({ name }) => name !== idName)
+    .map((column) => {
+      const type = typeOf(file, column);
+      const builder = new ColumnBuilder();
+      for (const value of rowsOf(file, column, type)) builder.add(value);
+      return builder.finish({ name: column.name, type, isList: column.repetitionLevel > 0 });
+    });
+  return { ids, columns: described };
+}
+
+function readIds(file: RegionFile, column: ParquetColumn): ItemIds {
+  const type = typeOf(file, column);
+  const isId = type === "string" || type === "integer";
+  if (!isId || column.repetitionLevel > 0) {
+    throw refused(file, column, `is ${type}; ids are texts or integers`);
+  }
+  const ids: (string | bigint)[] = [];
+  for (const value of rowsOf(file, column, type)) {
+    if (value === undefined) throw refused(file, column, `has no id in row ${ids.length}`);
+    ids.push(typeof value === "string" ? value : BigInt(value as number | bigint));
+  }
+  if (type === "string") return StringColumn.fromText(ids as string[]);
+  return BigInt64Array.from(ids as bigint[]);
+}
+
+function typeOf(file: RegionFile, column: ParquetColumn): AttributeType {
+  const { type, meaning, repetitionLevel, depth } = column;
+  if (repetitionLevel > 1 || depth > (repetitionLevel === 1 ? 3 : 1)) {
+    throw refused(file, column, "is nested; attributes are values, or lists of values");
+  }
+  if (meaning === "decimal" || meaning === "other") {
+    throw refused(
+      file,
+      column,
+      `is a ${meaning} type; write texts, integers, doubles or timestamps`,
+    );
+  }
+  const found = TYPES[type];
+  if (found === undefined) {
+    throw refused(file, column, `is ${type}; write texts, integers, doubles or timestamps`);
+  }
+  const isTime = found === "integer" && meaning !== undefined && meaning !== "unsigned";
+  return isTime ? "timestamp" : found;
+}
+
+/** Of physical types. */
+const TYPES: Readonly<Record<string, AttributeType | undefined>> = {
+  BOOLEAN: "boolean",
+  BYTE_ARRAY: "string",
+  FLOAT: "float",
+  DOUBLE: "float",
+  INT32: "integer",
+  INT64: "integer",
+};
+
+type RowValue = AttributeValue | readonly AttributeValue[] | undefined;
+
+/** The value of each row, or its list. */
+function* rowsOf(
+  file: RegionFile,
+  column: ParquetColumn,
+  type: AttributeType,
+): Generator<RowValue> {
+  const pages = new ColumnPages(file, column);
+  const { repetitionLevel } = column;
+  for (const [number, chunk] of column.chunks.entries()) {
+    const open = pages.openChunk(number);
+    let rows = 0;
+    const list = new ListRows(column);
+    for (const page of open.pages) {
+      const decoded = pages.decoded(open, page);
+      const valueAt = valuesOf(file, column, { type, values: decoded.values });
+      const found =
+        repetitionLevel === 0
+          ? scalars(column, page, { decoded, valueAt })
+          : list.rows(page, { decoded, valueAt });
+      for (const value of found) {
+        rows += 1;
+        yield value;
+      }
+    }
+    if (repetitionLevel > 0) {
+      for (const value of list.end()) {
+        rows += 1;
+        yield value;
+      }
+    }
+    if (rows !== chunk.rows) {
+      throw damaged(file, `${rows} rows of ${chunk.rows}, in column "${excerpt(column.name)}"`);
+    }
+  }
+}
+
+interface PageValues {
+  readonly decoded: DecodedPage;
+  readonly valueAt: (position: number) => AttributeValue;
+}
+
+function* scalars(
+  { definitionLevel }: ParquetColumn,
+  page: Page,
+  { decoded: { definition }, valueAt }: PageValues,
+): Generator<RowValue> {
+  let next = 0;
+  for (let at = 0; at < page.values; at += 1) {
+    const isThere = definition === undefined || definition[at] === definitionLevel;
+    yield isThere ? valueAt(next++) : undefined;
+  }
+}
+
+/** Lists, which may go on in the next page. */
+class ListRows {
+  readonly #column: ParquetColumn;
+  #row: AttributeValue[] | undefined;
+  #hasRow = false;
+
+  constructor(column: ParquetColumn) {
+    this.#column = column;
+  }
+
+  *rows(page: Page, { decoded, valueAt }: PageValues): Generator<RowValue> {
+    const { definitionLevel, elementLevel } = this.#column;
+    const { repetition, definition } = decoded;
+    let next = 0;
+    for (let at = 0; at < page.values; at += 1) {
+      const level = definition?.[at] ?? definitionLevel;
+      if (repetition?.[at] === 0) {
+        if (this.#hasRow) yield this.#row;
+        this.#hasRow = true;
+        // Below the level of an element a list is empty; below that of an empty list there is none.
+        this.#row = level < elementLevel - 1 ? undefined : [];
+      }
+      // An element that is missing is left out.
+      if (level === definitionLevel) this.#row?.push(valueAt(next++));
+    }
+  }
+
+  *end(): Generator<RowValue> {
+    if (this.#hasRow) yield this.#row;
+  }
+}
+
+/** How the value at a position of a page is read. */
+function valuesOf(
+  file: RegionFile,
+  { name, type: physical, meaning }: ParquetColumn,
+  { type, values }: { readonly type: AttributeType; readonly values: Values },
+): (position: number) => AttributeValue {
+  if (!(values instanceof Uint8Array)) {
+    return (position) => {
+      const bytes = values[position]!;
+      return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8");
+    };
+  }
+  const view = new DataView(values.buffer, values.byteOffset, values.byteLength);
+  if (physical === "BOOLEAN") return (position) => values[position] === 1;
+  if (physical === "FLOAT") return (position) => view.getFloat32(position * 4, true);
+  if (physical === "DOUBLE") return (position) => view.getFloat64(position * 8, true);
+  const isUnsigned = meaning === "unsigned";
+  const integerAt =
+    physical === "INT32"
+      ? (position: number) =>
+          isUnsigned ? view.getUint32(position * 4, true) : view.getInt32(position * 4, true)
+      : (position: number) => view.getBigInt64(position * 8, true);
+  return (position) => {
+    const integer = integerAt(position);
+    if (type === "timestamp") return microseconds(BigInt(integer), meaning);
+    if (isUnsigned && integer < 0) {
+      const text = `column "${excerpt(name)}" holds an integer above 2^63 - 1`;
+      throw new WinnowError("INVALID_ARGUMENT", `Cannot read ${excerpt(file.name)}: ${text}`);
+    }
+    return integer;
+  };
+}
+
+const DAY_MICROSECONDS = 86_400_000_000n;
+
+function microseconds(value: bigint, meaning: ParquetColumn["meaning"]): number {
+  if (meaning === "date") return Number(value * DAY_MICROSECONDS);
+  if (meaning === "millis") return Number(value * 1000n);
+  // Rounded down, also before 1970.
+  if (meaning === "nanos") return Number((value - (((value % 1000n) + 1000n) % 1000n)) / 1000n);
+  return Number(value);
+}
+
+function refused(file: RegionFile, { name }: ParquetColumn, what: string): WinnowError {
+  const text = `Cannot read ${excerpt(file.name)}: column "${excerpt(name)}" ${what}`;
+  return new WinnowError("INVALID_ARGUMENT", text);
+}

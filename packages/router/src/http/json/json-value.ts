@@ -1,0 +1,79 @@
+// A part of a document as plain data, for what is small and has a shape of its own: filters.
+
+import { WinnowError } from "@winnow/core";
+import type { JsonValue } from "@winnow/core";
+import { KIND } from "./json-reader.ts";
+import type { JsonReader, ValueIndex } from "./json-reader.ts";
+
+const DEPTH_MAX = 64;
+
+/**
+ * A value; objects are maps, and integers beyond 2⁵³ are exact. `where`: what it is, for messages.
+ * @throws WinnowError INVALID_ARGUMENT for too much of it, or a name that stands twice in an object
+ */
+export function jsonValue(
+  document: JsonReader,
+  value: ValueIndex,
+  limits: { readonly where: string; readonly valuesMax: number },
+): JsonValue {
+  const kind = document.kinds[value]!;
+  const isContainer = kind === KIND.object || kind === KIND.array;
+  if (isContainer && document.to[value]! - value > limits.valuesMax) {
+    throw refused(limits.where, `holds more than ${limits.valuesMax} values`);
+  }
+  return read({ document, where: limits.where }, value, 0);
+}
+
+interface Source {
+  readonly document: JsonReader;
+  readonly where: string;
+}
+
+function read(source: Source, value: ValueIndex, depth: number): JsonValue {
+  const { document, where } = source;
+  if (depth > DEPTH_MAX) throw refused(where, "lies too deep");
+  switch (document.kinds[value]!) {
+    case KIND.null:
+      return null;
+    case KIND.false:
+      return false;
+    case KIND.true:
+      return true;
+    case KIND.string:
+      return Buffer.from(document.bytesOf(value)).toString("utf8");
+    case KIND.integer: {
+      const number = document.numbers[value]!;
+      if (Number.isSafeInteger(number)) return number;
+      return BigInt(Buffer.from(document.bytesOf(value)).toString("latin1"));
+    }
+    case KIND.double:
+      return document.numbers[value]!;
+    case KIND.array: {
+      const list: JsonValue[] = [];
+      const end = document.to[value]!;
+      for (let child = value + 1; child < end; child = document.next(child)) {
+        list.push(read(source, child, depth + 1));
+      }
+      return list;
+    }
+    default:
+      return readObject(source, value, depth);
+  }
+}
+
+function readObject(source: Source, value: ValueIndex, depth: number): JsonValue {
+  const { document, where } = source;
+  const members = new Map<string, JsonValue>();
+  const end = document.to[value]!;
+  for (let key = value + 1; key < end; key = document.next(key + 1)) {
+    const name = Buffer.from(document.bytesOf(key)).toString("utf8");
+    if (members.has(name))
+      throw refused(where, `names ${JSON.stringify(name)} twice in one object`);
+    members.set(name, read(source, key + 1, depth + 1));
+  }
+  return members;
+}
+
+function refused(where: string, what: string): WinnowError {
+  return new WinnowError("INVALID_ARGUMENT", `${where} ${what}`);
+}
