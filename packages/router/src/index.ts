@@ -9,6 +9,7 @@ export type { GrpcEnvironment } from "./grpc/serving-handlers.ts";
 export { createHttpServer } from "./http/server/http-server.ts";
 export type { HttpEnvironment, HttpServer } from "./http/server/http-server.ts";
 export type { AnsweredRequest, HttpObserver, MetricsPage } from "./http/http-observer.ts";
+export { resolveHttpOptions } from "./http/http-settings.ts";
 export type { HttpOptions, HttpSettings } from "./http/http-settings.ts";
 export { createMetrics } from "./metrics/metrics.ts";
 export type { Metrics } from "./metrics/metrics.ts";
@@ -29,6 +30,17 @@ export type {
 } from "./workers/cluster-status.ts";
 export { namedWorkers } from "./versions/model-orders.ts";
 export type { Laggard, ModelOrders, OrderStatus } from "./versions/model-orders.ts";
+export { ClusterWatch } from "./report/cluster-watch.ts";
+export type { ClusterWatchParts, ReportedRouter } from "./report/cluster-watch.ts";
+export type {
+  ClusterReport,
+  Health,
+  ModelReport,
+  RouterReport,
+  Severity,
+  VersionReport,
+  WorkerReport,
+} from "./report/report-document.ts";
 export type { WatchedRouter } from "./metrics/router-gauges.ts";
 export { createRouter } from "./router.ts";
 export type { Router, RouterCounters, RouterDependencies } from "./router.ts";

@@ -35,6 +35,7 @@ export class RequestContext {
    */
   readonly aborted: Promise<never>;
 
+  readonly #stages = new Map<string, number>();
   readonly #clock: Clock;
   readonly #controller: AbortController = new AbortController();
   readonly #timer: Timer;
@@ -60,6 +61,16 @@ export class RequestContext {
   /** Aborted with a WinnowError as its reason. */
   get signal(): AbortSignal {
     return this.#controller.signal;
+  }
+
+  /** Ms that the request has spent by stage; what ran side by side is added up. */
+  get stages(): ReadonlyMap<string, number> {
+    return this.#stages;
+  }
+
+  /** A stage of the request has ended. */
+  noteStage(stage: string, elapsedMs: number): void {
+    this.#stages.set(stage, (this.#stages.get(stage) ?? 0) + elapsedMs);
   }
 
   /** The request is answered: its deadline and its client matter no more. */

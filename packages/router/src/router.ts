@@ -16,6 +16,7 @@ import type { Admitted } from "./admission/admission.ts";
 import { RetryBudget } from "./admission/retry-budget.ts";
 import { clusterStatus, workerStatuses } from "./workers/cluster-status.ts";
 import type { ClusterStatus, WorkerStatus } from "./workers/cluster-status.ts";
+import type { ObservedCluster } from "./report/cluster-report.ts";
 import { isSettled, KnownModels } from "./versions/known-models.ts";
 import type { LoadedProgram } from "./versions/loaded-program.ts";
 import { ModelOrders } from "./versions/model-orders.ts";
@@ -83,6 +84,8 @@ export interface Router extends Predictor {
   workers(): readonly WorkerStatus[];
   /** The cluster in numbers, as this router sees it now. */
   clusterStatus(): ClusterStatus;
+  /** Everything that a report of the cluster is made from. */
+  observe(): ObservedCluster;
   /** The models order: given to, and passed on among workers. */
   readonly orders: ModelOrders;
   /**
@@ -234,6 +237,32 @@ class ClusterRouter implements Router {
       membershipAgeMs:
         readAtMs === undefined ? undefined : this.#environment.clock.nowMs() - readAtMs,
     });
+  }
+
+  observe(): ObservedCluster {
+    const announced = new Map(this.#links.members().map((member) => [member.workerId, member]));
+    const workers = Array.from(this.#links.peers.values(), (peer) => ({
+      id: peer.id,
+      address: peer.address ?? "",
+      isAskable: peer.askable,
+      isTrusted: peer.trusted,
+      announcement: peer.askable
+        ? peer.announcement
+        : (announced.get(peer.id) ?? peer.announcement),
+      heardAtMs: peer.heardAtMs,
+      questions: peer.pending,
+      queueRows: peer.queueRows,
+      latency: peer.latency.percentiles(),
+    }));
+    return {
+      nowMs: this.#environment.clock.nowMs(),
+      table: this.#routing.table,
+      workers: workers.toSorted((a, b) => (a.id < b.id ? -1 : 1)),
+      members: this.#links.members(),
+      replication: this.settings,
+      statusOf: (model) => this.#known.status(model) ?? [],
+      labelsOf: (model) => this.#known.labelsOf(model),
+    };
   }
 
   models(): readonly string[] {

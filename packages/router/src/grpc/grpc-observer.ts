@@ -14,6 +14,8 @@ export interface AnsweredCall {
   readonly instances: number;
   readonly answerBytes: number;
   readonly elapsedMs: number;
+  /** Ms by stage, as far as it came. */
+  readonly stages?: ReadonlyMap<string, number>;
 }
 
 /** Hears of calls. */

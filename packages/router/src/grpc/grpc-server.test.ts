@@ -198,6 +198,7 @@ test("the observer hears of every call once", async () => {
       instances: 2,
       answerBytes: expect.any(Number),
       elapsedMs: expect.any(Number),
+      stages: new Map(),
     },
     {
       api: "GetModelStatus",
@@ -206,6 +207,7 @@ test("the observer hears of every call once", async () => {
       instances: 0,
       answerBytes: 0,
       elapsedMs: expect.any(Number),
+      stages: new Map(),
     },
   ]);
 });

@@ -98,7 +98,8 @@ export class ServingHandlers {
     if (outcome instanceof WinnowError) reply(failureStatus(outcome));
     else reply(null, outcome.bytes);
     const elapsedMs = clock.nowMs() - startMs;
-    observer?.answered({ api: method.api, model, ...tellingsOf(outcome), elapsedMs });
+    const { stages } = context;
+    observer?.answered({ api: method.api, model, ...tellingsOf(outcome), elapsedMs, stages });
   }
 
   /** An answer, or what is told instead of one. */

@@ -26,6 +26,8 @@ export interface AnsweredRequest {
   readonly coverage: number;
   readonly answerBytes: number;
   readonly elapsedMs: number;
+  /** Ms by stage, as far as it came. */
+  readonly stages?: ReadonlyMap<string, number>;
 }
 
 /** Hears of requests. */
@@ -44,4 +46,9 @@ export interface HttpObserver {
 export interface MetricsPage {
   /** Prometheus text exposition. */
   text(): Promise<string>;
+}
+
+/** The report of the cluster, as JSON. */
+export interface ReportPage {
+  json(): Buffer;
 }

@@ -5,7 +5,7 @@
 //   POST /v1/models/NAME[/versions/N | /labels/L]:predict|classify|regress
 //   GET  /v1/models/NAME[/versions/N | /labels/L][/metadata]
 //
-// Winnow's own paths (probes, list of models, metrics) are recognised last, by exact match.
+// Winnow's own paths (list of models, report of the cluster, probes, metrics) are recognised by exact match.
 
 import type { ModelTarget } from "../predictor.ts";
 
@@ -26,6 +26,7 @@ export type Route =
       readonly model: NamedModel;
     }
   | { readonly kind: "list" }
+  | { readonly kind: "cluster" }
   | { readonly kind: "nameless" }
   | { readonly kind: "malformed"; readonly path: string }
   /** A version beyond int64: TensorFlow Serving answers 400 without a body. */
@@ -53,6 +54,7 @@ export function routeOf(method: string, target: string): Route {
   if (!METHODS.has(method)) return { kind: "unsupported" };
   if (!LEGAL_TARGET.test(path)) return { kind: "illegal" };
   if (method === "GET" && path === "/v1/models") return { kind: "list" };
+  if (method === "GET" && path === "/v1/cluster") return { kind: "cluster" };
   if (!API_PATH.test(path)) return { kind: "outside", path };
   if (method === "OPTIONS") return { kind: "preflight" };
   if (method === "POST") return predictRoute(path);

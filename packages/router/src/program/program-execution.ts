@@ -8,6 +8,7 @@ import type { LoadedProgram } from "../versions/loaded-program.ts";
 import { queryLookup } from "./lookup-query.ts";
 import { checkKeys } from "../request-limits.ts";
 import type { RouterStage } from "../router-observer.ts";
+import type { RequestContext } from "../request-context.ts";
 import type { RequestScope } from "../scatter/scatter-question.ts";
 import type { TableQueryParts } from "../scatter/table-query.ts";
 import { queryTopK } from "./top-k-query.ts";
@@ -26,19 +27,23 @@ export interface ProgramExecution {
   readonly attributes: readonly string[];
   /** Hears the attributes of the items that a search returned. */
   readonly described: (attributes: Tensor) => void;
+  /** Takes note of its stages. */
+  readonly context: Pick<RequestContext, "noteStage">;
 }
 
 /** How `runProgram` has the steps of this request done. */
 export function executorsOf(
   parts: TableQueryParts,
-  { loaded, scope, described, ...wanted }: ProgramExecution,
+  { loaded, scope, described, context, ...wanted }: ProgramExecution,
 ): ProgramExecutors {
   const { program, localTables, denseModels } = loaded;
   const { clock } = parts.environment;
   const timed = async <Result>(stage: RouterStage, work: Promise<Result>): Promise<Result> => {
     const startMs = clock.nowMs();
     const result = await work;
-    parts.observer.stage?.(stage, clock.nowMs() - startMs, scope.version.model);
+    const elapsedMs = clock.nowMs() - startMs;
+    context.noteStage(stage, elapsedMs);
+    parts.observer.stage?.(stage, elapsedMs, scope.version.model);
     return result;
   };
   return {

@@ -54,6 +54,7 @@ export async function runOnVersion(parts: TableQueryParts, run: VersionRun): Pro
   const executors = executorsOf(parts, {
     loaded,
     scope,
+    context,
     ...wanted,
     described: (found) => {
       described = found;

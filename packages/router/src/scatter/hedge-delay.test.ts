@@ -12,7 +12,7 @@ import type { Slot } from "./slot.ts";
 const settings = { hedgeDelayMinMs: 2, hedgeDelayMaxMs: 50 } as RouterSettings;
 const table = { replicas: [["a", "b", "c"].map((id) => workerId(id))] } as unknown as RoutedTable;
 
-function delayMs(others: readonly (LatencyPercentiles | "untrusted" | undefined)[]) {
+function delayMs(others: readonly (Omit<LatencyPercentiles, "p50Ms"> | "untrusted" | undefined)[]) {
   const peers = new Map(
     [undefined, ...others].map((usual, at) => {
       const id = workerId("abc"[at]!);

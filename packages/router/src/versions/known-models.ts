@@ -83,6 +83,11 @@ export class KnownModels {
     return routed === undefined && all.length === 0 ? undefined : all;
   }
 
+  /** What the labels of a model mean, and which wait for their version. */
+  labelsOf(model: string): ReturnType<LabelBook["labelsOf"]> {
+    return this.#labels.labelsOf(model);
+  }
+
   /** The version a target means. @throws WinnowError as `resolveVersion` does */
   resolve(target: ModelTarget): RoutedVersion {
     return resolveVersion(target, {

@@ -60,6 +60,17 @@ export class LabelBook {
     );
   }
 
+  /** What the labels of a model mean; those that wait for a version that is not available apart. */
+  labelsOf(model: string): {
+    readonly used: ReadonlyMap<string, number>;
+    readonly waiting: ReadonlyMap<string, number>;
+  } {
+    const used = this.#used.get(model) ?? new Map<string, number>();
+    const configured = [...(this.#configured.get(model) ?? [])];
+    const waiting = configured.filter(([label, version]) => used.get(label) !== version);
+    return { used, waiting: new Map(waiting) };
+  }
+
   /** Sets what can be set; says what changes and what is waited for, once. */
   refresh(): void {
     const waiting = new Set<string>();

@@ -10,6 +10,7 @@ const REFRESH_MS = 250;
 
 /** Percentiles of answer times, ms. */
 export interface LatencyPercentiles {
+  readonly p50Ms: number;
   readonly p95Ms: number;
   readonly p99Ms: number;
 }
@@ -42,7 +43,8 @@ export class LatencyWindow {
         .filter((_, at) => nowMs - this.#atMs[at]! <= WINDOW_MS)
         .toSorted();
       const at = (share: number): number => recent[Math.floor((recent.length - 1) * share)]!;
-      this.#percentiles = recent.length === 0 ? undefined : { p95Ms: at(0.95), p99Ms: at(0.99) };
+      this.#percentiles =
+        recent.length === 0 ? undefined : { p50Ms: at(0.5), p95Ms: at(0.95), p99Ms: at(0.99) };
       this.#sortedAtMs = nowMs;
     }
     return this.#percentiles;

@@ -66,6 +66,7 @@ export class WorkerPeer {
   #misses = 0;
   #stalled = false;
   #queueRows = 0;
+  #heardAtMs: number | undefined;
   #progress = 0;
   #progressAtMs = Number.NEGATIVE_INFINITY;
   #suspectUntilMs = Number.NEGATIVE_INFINITY;
@@ -148,6 +149,16 @@ export class WorkerPeer {
     return this.#waiting.size;
   }
 
+  /** Query vectors in its queue, as it last said. */
+  get queueRows(): number {
+    return this.#queueRows;
+  }
+
+  /** When anything came from it last; `undefined`: never. */
+  get heardAtMs(): number | undefined {
+    return this.#heardAtMs;
+  }
+
   /** Unanswered pings in a row. */
   get misses(): number {
     return this.#misses;
@@ -161,7 +172,7 @@ export class WorkerPeer {
     const sentAtMs = this.#environment.clock.nowMs();
     const onReply = (reply: WorkerReply): void => {
       this.#waiting.delete(listener);
-      this.#onReply(reply, this.#environment.clock.nowMs() - sentAtMs);
+      this.#onReply(reply, sentAtMs);
       listener.onReply(reply);
     };
     const asked = this.#channel.ask(question, onReply);
@@ -184,16 +195,18 @@ export class WorkerPeer {
   onAnnouncement(announcement: Announcement): void {
     if (!this.#connected) this.#forgetMisses();
     this.#connected = true;
+    this.#heardAtMs = this.#environment.clock.nowMs();
     this.#announcement = announcement;
   }
 
   /** The worker's compute side has answered a ping. */
   onPong(pong: Pong): void {
     this.#heard = true;
+    this.#heardAtMs = this.#environment.clock.nowMs();
     this.#queueRows = pong.queueRows;
     if (pong.progress !== this.#progress) {
       this.#progress = pong.progress;
-      this.#progressAtMs = this.#environment.clock.nowMs();
+      this.#progressAtMs = this.#heardAtMs;
     }
     if (pong.stalled && !this.#stalled) {
       this.#stalled = true;
@@ -267,12 +280,14 @@ export class WorkerPeer {
     return this.#stalled || this.#misses >= this.#settings.suspectAfterMisses;
   }
 
-  #onReply(reply: WorkerReply, elapsedMs: number): void {
+  #onReply(reply: WorkerReply, sentAtMs: number): void {
     if (reply.answer.kind === "failure") return;
+    const nowMs = this.#environment.clock.nowMs();
     this.#heard = true;
-    this.latency.add(elapsedMs);
+    this.#heardAtMs = nowMs;
+    this.latency.add(nowMs - sentAtMs);
     this.#failures = 0;
-    if (this.#environment.clock.nowMs() >= this.#ejectedUntilMs) this.#ejections = 0;
+    if (nowMs >= this.#ejectedUntilMs) this.#ejections = 0;
   }
 
   #suspect(reason: string): void {

@@ -6,8 +6,16 @@ import { hostname } from "node:os";
 import { createDenseEngine } from "@winnow/accelerator";
 import { stateFileName } from "@winnow/cluster";
 import type { Environment } from "@winnow/core";
-import type { GrpcServer, ReloadModels, Router, RouterOptions } from "@winnow/router";
-import { createHttpServer, createMetrics, createRouter, openGrpcServer } from "@winnow/router";
+import type { GrpcServer, HttpOptions, ReloadModels, Router, RouterOptions } from "@winnow/router";
+import {
+  ClusterWatch,
+  createHttpServer,
+  createMetrics,
+  createRouter,
+  openGrpcServer,
+  resolveHttpOptions,
+  resolveRouterOptions,
+} from "@winnow/router";
 import { type ClusterAccess, type ClusterOptions, openCluster } from "../cluster-access.ts";
 import {
   type ModelConfigFlags,
@@ -103,42 +111,45 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   });
   const keys = await openApiKeys(options.apiKeys, environment, metrics.keys);
   const requestTimeoutMs = options.rest_api_timeout_in_ms;
-  const router = createRouter(routerOptions(options, config?.initial), {
+  const httpOptions = httpOptionsOf(options, metricsPath);
+  const settings = routerOptions(options, config?.initial);
+  const watch = watchOf(environment, httpOptions, settings);
+  const router = createRouter(settings, {
     environment,
     connector: cluster.connector,
     membership: cluster.membership,
     denseEngine,
     ...keptOf(cluster, options, isPortTyped),
-    observer: metrics.router,
+    observer: watch.refusals(metrics.router),
   });
   config?.follow((changed) => router.setLabels(labelsOf(changed)));
   metrics.watch(router);
-  const observer = withAccessLog(metrics.http, options.accessLog, {
+  watch.watch(router);
+  const observer = withAccessLog(watch.http(metrics.http), options.accessLog, {
     ...environment,
     // Who asks for requests gets them, however little else is logged.
     log: processLog({ level: "info", process: "router", format }),
   });
-  const http = createHttpServer(
-    router,
-    {
-      requestTimeoutMs,
-      cors: options.rest_api_enable_cors_support === true,
-      ...(metricsPath !== undefined && { metricsPath }),
-    },
-    {
-      ...environment,
-      tls,
-      keys: keys?.guard,
-      observer,
-      ...(metricsPath !== undefined && { metrics }),
-    },
-  );
+  const http = createHttpServer(router, httpOptions, {
+    ...environment,
+    tls,
+    keys: keys?.guard,
+    observer,
+    report: watch,
+    ...(metricsPath !== undefined && { metrics }),
+  });
   metrics.watchDoor("http", () => http.held());
   const { host } = options;
   const ports = routerPorts(options, isPortTyped);
   const openGrpc = async (port: number): Promise<GrpcServer> => {
     const reload = reloadOf(options, environment, router);
-    const parts = { ...environment, tls, keys: keys?.guard, observer: metrics.grpc, reload };
+    const parts = {
+      ...environment,
+      tls,
+      keys: keys?.guard,
+      observer: watch.grpc(metrics.grpc),
+      reload,
+    };
     const server = await openGrpcServer(router, { requestTimeoutMs }, parts);
     metrics.watchDoor("grpc", () => server.held());
     const taken = await server.listen({ host, port });
@@ -151,6 +162,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   const close = async (): Promise<void> => {
     config?.close();
     keys?.close();
+    watch.close();
     await Promise.all([http.close(), grpc?.close()]);
     router.close();
     await denseEngine.close();
@@ -168,6 +180,25 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     log,
   );
   reportListening();
+}
+
+function httpOptionsOf(options: RouterRoleOptions, metricsPath: string | undefined): HttpOptions {
+  return {
+    requestTimeoutMs: options.rest_api_timeout_in_ms,
+    cors: options.rest_api_enable_cors_support === true,
+    ...(metricsPath !== undefined && { metricsPath }),
+  };
+}
+
+/** Watches the cluster for people; it tells the settings in effect, of which none is a secret. */
+function watchOf({ clock }: Environment, http: HttpOptions, router: RouterOptions): ClusterWatch {
+  return new ClusterWatch({
+    clock,
+    version: winnowVersion,
+    residentBytes: () => process.memoryUsage.rss(),
+    settings: { ...resolveHttpOptions(http), ...resolveRouterOptions(router) },
+    defaults: { ...resolveHttpOptions({}), ...resolveRouterOptions({}) },
+  });
 }
 
 /** What a router keeps across restarts; routers of one machine may share a state directory. */

@@ -9,7 +9,7 @@ import { BodyParser } from "../predict/body-parser.ts";
 import { examplesError } from "../predict/examples-request.ts";
 import { emptyAnswer, errorAnswer, jsonAnswer, pageAnswer, textAnswer } from "../http-answer.ts";
 import type { HttpAnswer } from "../http-answer.ts";
-import type { HttpObserver, MetricsPage } from "../http-observer.ts";
+import type { HttpObserver, MetricsPage, ReportPage } from "../http-observer.ts";
 import type { HttpSettings } from "../http-settings.ts";
 import { metadataDocument } from "./metadata-document.ts";
 import { openApiDocument } from "./openapi-document.ts";
@@ -39,6 +39,7 @@ export interface ApiHost {
   readonly clock: Clock;
   readonly observer: HttpObserver | undefined;
   readonly metrics: MetricsPage | undefined;
+  readonly report: ReportPage | undefined;
   /** No new work is welcome: readiness says so. */
   isDraining(): boolean;
 }
@@ -106,6 +107,8 @@ export class ApiHandler {
         return this.#status(route.model);
       case "list":
         return this.#settings.ownPaths ? this.#list() : nameless();
+      case "cluster":
+        return this.#cluster();
       case "nameless":
         return nameless();
       case "malformed":
@@ -210,6 +213,14 @@ export class ApiHandler {
       };
     });
     return jsonAnswer(Buffer.from(`${JSON.stringify({ models }, null, 1)}\n`));
+  }
+
+  #cluster(): HttpAnswer {
+    const { report } = this.#host;
+    if (report === undefined || !this.#settings.ownPaths) {
+      return errorAnswer(400, "Malformed request: GET /v1/cluster");
+    }
+    return jsonAnswer(report.json(), { "cache-control": "no-store" });
   }
 
   async #outside(route: Kind<"outside">, call: ApiCall): Promise<ApiAnswer> {

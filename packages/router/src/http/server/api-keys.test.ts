@@ -17,6 +17,8 @@ const slow = made("slow", ["predict"], { concurrency: 1 });
 const rare = made("rare", ["predict"], { rate: 1 });
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 
+const report = { json: () => Buffer.from("{}") };
+
 /** A server that asks for one of these keys, and what its guard told. */
 async function guarded() {
   const lines = [shop, monitor, slow, rare].map(({ line }) => line).join("\n");
@@ -24,7 +26,7 @@ async function guarded() {
   const guard = new KeyGuard(readKeys(lines, "file"), systemClock, (key, outcome) =>
     outcomes.push(`${key} ${outcome}`),
   );
-  return { outcomes, ...(await start({}, {}, { keys: guard })) };
+  return { outcomes, ...(await start({}, {}, { keys: guard, report })) };
 }
 
 describe("a server with keys", () => {
@@ -34,6 +36,7 @@ describe("a server with keys", () => {
     ["GET", "/v1/models/retrieval/metadata"],
     ["GET", "/v1/models/retrieval"],
     ["GET", "/v1/models"],
+    ["GET", "/v1/cluster"],
     ["GET", "/openapi.json"],
     ["GET", "/v1/models/"],
     ["GET", "/healthz"],
@@ -51,12 +54,12 @@ describe("a server with keys", () => {
       return statuses;
     };
 
-    expect(await statusesOf({})).toEqual([401, 401, 401, 401, 401, 401, 401, 200, 200]);
+    expect(await statusesOf({})).toEqual([401, 401, 401, 401, 401, 401, 401, 401, 200, 200]);
     expect(await statusesOf(bearer(shop.key))).toEqual([
-      200, 400, 200, 403, 403, 200, 400, 200, 200,
+      200, 400, 200, 403, 403, 403, 200, 400, 200, 200,
     ]);
     expect(await statusesOf(bearer(monitor.key))).toEqual([
-      403, 403, 200, 200, 200, 200, 400, 200, 200,
+      403, 403, 200, 200, 200, 200, 200, 400, 200, 200,
     ]);
   });
 

@@ -177,9 +177,31 @@ describe("own paths", () => {
     expect((await get("/readyz")).status).toBe(503);
   });
 
-  test("are TensorFlow Serving's where they are switched off", async () => {
-    const { port } = await start({ ownPaths: false });
+  test("tell how the cluster is, to nobody's cache; any other path than that is malformed", async () => {
+    const report = { json: () => Buffer.from('{"health":{}}\n') };
+    const { port, answered } = await start({ cors: true }, {}, { report });
 
+    const told = await send(port, { method: "GET", path: "/v1/cluster" });
+    const longer = await send(port, { method: "GET", path: "/v1/cluster/" });
+
+    expect([told.status, told.text]).toEqual([200, '{"health":{}}\n']);
+    expect(told.headers).toMatchObject({
+      "content-type": "application/json",
+      "cache-control": "no-store",
+    });
+    expect(told.headers["access-control-allow-origin"]).toBeUndefined();
+    expect([longer.status, errorOf(longer.text)]).toEqual([
+      400,
+      "Malformed request: GET /v1/cluster/",
+    ]);
+    expect(answered.map(({ api }) => api)).toEqual(["cluster", "malformed"]);
+  });
+
+  test("are TensorFlow Serving's where they are switched off", async () => {
+    const report = { json: () => Buffer.from("{}") };
+    const { port } = await start({ ownPaths: false }, {}, { report });
+
+    const cluster = await send(port, { method: "GET", path: "/v1/cluster" });
     const page = await send(port, { method: "GET", path: "/healthz" });
     const models = await send(port, { method: "GET", path: "/v1/models" });
 
@@ -189,5 +211,9 @@ describe("own paths", () => {
       "close",
     ]);
     expect(errorOf(models.text)).toBe("Missing model name in request.");
+    expect([cluster.status, errorOf(cluster.text)]).toEqual([
+      400,
+      "Malformed request: GET /v1/cluster",
+    ]);
   });
 });

@@ -26,7 +26,7 @@ import { Exchange } from "./exchange.ts";
 import type { ExchangeParts } from "./exchange.ts";
 import { RefusedBody, errorAnswer, failureAnswer } from "../http-answer.ts";
 import type { HttpAnswer } from "../http-answer.ts";
-import type { HttpObserver, MetricsPage, RoomLoss } from "../http-observer.ts";
+import type { HttpObserver, MetricsPage, ReportPage, RoomLoss } from "../http-observer.ts";
 import { leaveWanted } from "../request-body.ts";
 import { RequestIds } from "../request-id.ts";
 import { resolveHttpOptions } from "../http-settings.ts";
@@ -41,6 +41,8 @@ import type { AccessParts } from "./request-access.ts";
 export interface HttpEnvironment extends Environment {
   readonly observer?: HttpObserver | undefined;
   readonly metrics?: MetricsPage | undefined;
+  /** Answers `GET /v1/cluster`. Default: there is no such path. */
+  readonly report?: ReportPage | undefined;
   /** HTTPS with these certificates, and with those of clients where it names authorities. Default: HTTP. */
   readonly tls?: TlsSource | undefined;
   /** Answers those alone who present a key, and everybody's probes. Default: everybody. */
@@ -66,6 +68,7 @@ const CORS_HEADERS = {
 } as const;
 const ROUTES_WITHOUT_CORS: ReadonlySet<Route["kind"]> = new Set([
   "outside",
+  "cluster",
   "illegal",
   "unsupported",
 ]);
@@ -104,6 +107,7 @@ class FastifyServer implements HttpServer {
       clock,
       observer,
       metrics: environment.metrics,
+      report: environment.report,
       isDraining: () => this.#isDraining,
     });
     this.#answers = new Transfers(clock, {
@@ -250,6 +254,7 @@ class FastifyServer implements HttpServer {
       coverage: given.coverage ?? 1,
       answerBytes: given.answer.body.length,
       elapsedMs: clock.nowMs() - startMs,
+      stages: exchange.context.stages,
     });
   }
 

@@ -2,6 +2,8 @@
 // as `docs/openapi.json`, which a test compares. Written by hand: the paths hold ":predict" behind a
 // parameter, which fastify's routes cannot state and its swagger plugin thus cannot derive.
 
+import { CLUSTER_REPORT } from "./report-schema.ts";
+
 const ERROR = { $ref: "#/components/schemas/Error" } as const;
 const json = (schema: object): object => ({ "application/json": { schema } });
 const failure = (description: string): object => ({ description, content: json(ERROR) });
@@ -187,6 +189,7 @@ const SCHEMAS = {
       },
     },
   },
+  ClusterReport: CLUSTER_REPORT,
   ModelMetadata: {
     type: "object",
     properties: { model_spec: { type: "object" }, metadata: { type: "object" } },
@@ -207,6 +210,9 @@ export function openApiDocument(): string {
     paths: {
       ...modelPaths(),
       "/v1/models": { get: document("models", "All models and their versions", "ModelList") },
+      "/v1/cluster": {
+        get: document("cluster", "How the cluster is, as this router sees it", "ClusterReport"),
+      },
       "/healthz": PLAIN("health", "Does the event loop turn?", OK),
       "/livez": PLAIN("liveness", "The same", OK),
       "/readyz": PLAIN("readiness", "May requests be sent here?", {

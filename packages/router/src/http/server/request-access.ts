@@ -23,6 +23,7 @@ const ROLES: Partial<Readonly<Record<Route["kind"], readonly KeyRole[]>>> = {
   metadata: ["predict", "status"],
   status: ["status"],
   list: ["status"],
+  cluster: ["status"],
 };
 
 /**

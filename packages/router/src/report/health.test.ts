@@ -1,0 +1,199 @@
+// The one sentence about a cluster, for the states that a person is called for.
+
+import { describe, expect, test } from "vitest";
+import { healthOf } from "./health.ts";
+import type { HealthFacts } from "./health.ts";
+import type { ModelReport, VersionReport } from "./report-document.ts";
+
+type Worker = HealthFacts["workers"][number];
+
+function worker(id: string, condition: Worker["condition"] = "ready", heardAgoMs = 100): Worker {
+  return { id, condition, heardAgoMs, isStraggler: false };
+}
+
+function version(changes: Partial<VersionReport> = {}): VersionReport {
+  return {
+    version: 1,
+    state: "AVAILABLE",
+    isDefault: true,
+    isOver: false,
+    coverage: 1,
+    partitions: { covered: 8, underreplicated: 0, lost: 0 },
+    replicasIntended: 2,
+    missing: "",
+    conflicts: [],
+    rollout: { progress: 1, ready: 3, waitingFor: [], failedOn: [] },
+    tables: [],
+    ...changes,
+  };
+}
+
+function model(changes: Partial<ModelReport> = {}): ModelReport {
+  return {
+    name: "movies",
+    answers: true,
+    defaultVersion: 1,
+    labels: {},
+    waitingLabels: {},
+    versions: [version()],
+    ...changes,
+  };
+}
+
+const three = [worker("w0"), worker("w1"), worker("w2")];
+
+function facts(changes: Partial<HealthFacts> = {}): HealthFacts {
+  const router = { membershipAgeMs: 1000, traffic: { requests: 100, refusals: {} } };
+  return { workers: three, models: [model()], router, ...changes };
+}
+
+describe("health", () => {
+  test("is ok where all workers answer and all partitions have their replicas", () => {
+    expect(healthOf(facts())).toEqual({
+      severity: "ok",
+      sentence: "All 3 workers answer, and the model is fully replicated",
+      remedy: "",
+      findings: [],
+    });
+  });
+
+  test("is degraded by a lost worker, told with the partitions that miss it", () => {
+    const missing = version({ partitions: { covered: 3, underreplicated: 5, lost: 0 } });
+    const health = healthOf(
+      facts({
+        workers: [worker("w0"), worker("w1", "unreachable", 12_000), worker("w2")],
+        models: [model({ versions: [missing] })],
+      }),
+    );
+
+    expect(health).toMatchObject({
+      severity: "degraded",
+      sentence: "Worker w1 cannot be reached for 12 s (and 1 more)",
+      remedy: expect.stringContaining("log of w1") as string,
+    });
+    expect(health.findings.map(({ text }) => text)).toEqual([
+      "Worker w1 cannot be reached for 12 s",
+      "5 of 8 partitions of movies/1 have fewer than 2 replicas",
+    ]);
+  });
+
+  test("is down where no model answers, and names the partitions that nobody has", () => {
+    const lost = version({
+      coverage: 0.75,
+      partitions: { covered: 0, underreplicated: 6, lost: 2 },
+    });
+    const health = healthOf(
+      facts({
+        workers: [worker("w0"), worker("w1", "unreachable"), worker("w2", "unreachable")],
+        models: [model({ answers: false, versions: [lost] })],
+      }),
+    );
+
+    expect(health.severity).toBe("down");
+    expect(health.sentence).toBe(
+      "movies does not answer: 2 of 8 partitions of movies/1 have no replica (and 1 more)",
+    );
+  });
+
+  test("is degraded, not down, where another model still answers", () => {
+    const silent = model({ name: "films", answers: false, versions: [] });
+
+    expect(healthOf(facts({ models: [silent, model()] })).severity).toBe("degraded");
+    expect(healthOf(facts({ models: [silent] })).severity).toBe("down");
+  });
+
+  test.each([
+    [[], "No worker is known"],
+    [[worker("w0", "unreachable")], "None of 1 workers can be reached: w0"],
+  ])("is down without workers: %#", (workers, sentence) => {
+    const health = healthOf(facts({ workers }));
+
+    expect([health.severity, health.sentence]).toEqual(["down", sentence]);
+    expect(health.remedy).not.toBe("");
+  });
+
+  test("is degraded by a new version that failed, while the old one answers", () => {
+    const error = { code: "DATA_LOSS", message: "saved_model.pb is cut" };
+    const failed = version({
+      version: 2,
+      state: "END",
+      isDefault: false,
+      error,
+      rollout: { progress: 0, ready: 0, waitingFor: [], failedOn: ["w0", "w1", "w2"] },
+    });
+    const health = healthOf(facts({ models: [model({ versions: [failed, version()] })] }));
+
+    expect(health).toMatchObject({
+      severity: "degraded",
+      sentence: "movies/2 failed on w0, w1, w2; version 1 goes on answering: saved_model.pb is cut",
+      remedy: expect.stringContaining("winnow inspect") as string,
+    });
+  });
+
+  test("tells a version on its way, and a version that is over, without worry", () => {
+    const loading = version({
+      version: 3,
+      state: "LOADING",
+      isDefault: false,
+      rollout: { progress: 0.409, ready: 1, waitingFor: ["w1", "w2"], failedOn: [] },
+    });
+    const over = version({ version: 0, state: "END", isDefault: false, isOver: true });
+    const health = healthOf(facts({ models: [model({ versions: [loading, version(), over] })] }));
+
+    expect(health.severity).toBe("ok");
+    expect(health.findings).toEqual([
+      {
+        severity: "ok",
+        text: "movies/3 is on its way: 40 % loaded, waiting for w1, w2",
+        remedy: "",
+      },
+    ]);
+  });
+
+  test("tells that models are loaded before the first answers", () => {
+    const loading = version({
+      state: "LOADING",
+      isDefault: false,
+      rollout: { progress: 0.5, ready: 0, waitingFor: ["w0"], failedOn: [] },
+    });
+    const starting = { ...model({ answers: false, versions: [loading] }) };
+    const health = healthOf(facts({ models: [starting] }));
+
+    expect(health.severity).toBe("down");
+    expect(health.sentence).toBe("movies does not answer yet: movies/1 is loaded to 50 %");
+  });
+
+  test("is degraded by a membership store that is silent for more than 30 s", () => {
+    const traffic = { requests: 0, refusals: {} };
+    const at = (membershipAgeMs: number): string =>
+      healthOf(facts({ router: { membershipAgeMs, traffic } })).severity;
+
+    expect([at(30_000), at(30_001)]).toEqual(["ok", "degraded"]);
+  });
+
+  test("is degraded by more than one refusal in a hundred requests", () => {
+    const at = (refused: number): string =>
+      healthOf(
+        facts({
+          router: { membershipAgeMs: 0, traffic: { requests: 100, refusals: { time: refused } } },
+        }),
+      ).severity;
+
+    expect([at(1), at(2)]).toEqual(["ok", "degraded"]);
+  });
+
+  test("keeps a bounded number of findings, and of names in a sentence", () => {
+    const workers = [
+      worker("up"),
+      ...Array.from({ length: 9 }, (_, at) => worker(`w${at}`, "unreachable")),
+    ];
+    const models = Array.from({ length: 100 }, (_, at) =>
+      model({ name: `m${at}`, waitingLabels: { canary: 9 } }),
+    );
+    const health = healthOf(facts({ workers, models }));
+
+    expect(health.findings).toHaveLength(32);
+    expect(health.findings[0]?.text).toContain("9 workers: w0, w1, w2, w3 and 5 more");
+    expect(health.sentence).toMatch(/\(and 100 more\)$/);
+  });
+});

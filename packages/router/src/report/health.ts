@@ -1,0 +1,256 @@
+// How the cluster is, in one sentence: a pure function over what a router knows. Each finding says what is
+// wrong and what helps. What concerns no request (a version that loads, a worker that drains) is news and
+// makes nothing worse.
+
+import type {
+  Finding,
+  Health,
+  ModelReport,
+  RouterReport,
+  Severity,
+  VersionReport,
+  WorkerReport,
+} from "./report-document.ts";
+
+/** What health is judged by. */
+export interface HealthFacts {
+  readonly workers: readonly Pick<
+    WorkerReport,
+    "id" | "condition" | "heardAgoMs" | "isStraggler"
+  >[];
+  readonly models: readonly ModelReport[];
+  readonly router: Pick<RouterReport, "membershipAgeMs"> & {
+    readonly traffic: Pick<RouterReport["traffic"], "requests" | "refusals">;
+  };
+}
+
+/** Findings of one report; the worst are kept. */
+const FINDINGS_MAX = 32;
+/** Names in one sentence. */
+const NAMES_MAX = 4;
+/** The alert on the membership's age has the same. */
+const MEMBERSHIP_AGE_MS_MAX = 30_000;
+/** Of the requests of a minute. */
+const REFUSED_SHARE_MAX = 0.01;
+
+const RANK: Readonly<Record<Severity, number>> = { down: 0, degraded: 1, ok: 2 };
+
+/** Judges. */
+export function healthOf(facts: HealthFacts): Health {
+  const findings = [
+    ...workerFindings(facts),
+    ...modelFindings(facts),
+    ...membershipFindings(facts),
+    ...trafficFindings(facts),
+  ].toSorted((a, b) => RANK[a.severity] - RANK[b.severity]);
+  const worst = findings[0];
+  if (worst === undefined || worst.severity === "ok") {
+    return {
+      severity: "ok",
+      sentence: wellSentence(facts),
+      remedy: "",
+      findings: findings.slice(0, FINDINGS_MAX),
+    };
+  }
+  const further = findings.filter(({ severity }) => severity !== "ok").length - 1;
+  const more = further === 0 ? "" : ` (and ${further} more)`;
+  return {
+    severity: worst.severity,
+    sentence: `${worst.text}${more}`,
+    remedy: worst.remedy,
+    findings: findings.slice(0, FINDINGS_MAX),
+  };
+}
+
+function wellSentence({ workers, models }: HealthFacts): string {
+  const there = workers.filter(({ condition }) => condition !== "draining");
+  const who = there.length === 1 ? "The worker answers" : `All ${there.length} workers answer`;
+  const what = models.length === 1 ? "the model is" : `all ${models.length} models are`;
+  return `${who}, and ${what} fully replicated`;
+}
+
+function workerFindings({ workers }: HealthFacts): Finding[] {
+  const of = (condition: WorkerReport["condition"]): typeof workers =>
+    workers.filter((worker) => worker.condition === condition);
+  const gone = of("unreachable");
+  if (workers.length === 0) {
+    const remedy = "Start workers with the same --redis and --cluster, or name them in --members";
+    return [{ severity: "down", text: "No worker is known", remedy }];
+  }
+  if (gone.length === workers.length) {
+    const text = `None of ${workers.length} workers can be reached: ${namesOf(gone)}`;
+    const remedy = "Start the workers, or look whether their ports are open to this router";
+    return [{ severity: "down", text, remedy }];
+  }
+  const findings: Finding[] = [];
+  if (gone.length > 0) {
+    const heard = Math.min(...gone.map(({ heardAgoMs }) => heardAgoMs ?? Infinity));
+    const since = heard === Infinity ? "" : ` for ${durationText(heard)}`;
+    const text = `${workersText(gone)} cannot be reached${since}`;
+    const remedy = `Look at the log of ${namesOf(gone)} and start it again; a worker that is gone for good is taken out of --members`;
+    findings.push({ severity: "degraded", text, remedy });
+  }
+  const suspect = of("suspect");
+  if (suspect.length > 0) {
+    const says =
+      suspect.length === 1
+        ? "does not answer as it should and is"
+        : "do not answer as they should and are";
+    const text = `${workersText(suspect)} ${says} asked last`;
+    const remedy = `Look at the log and the load of ${namesOf(suspect)}`;
+    findings.push({ severity: "degraded", text, remedy });
+  }
+  const draining = of("draining");
+  if (draining.length > 0) {
+    findings.push({ severity: "ok", text: `${workersText(draining)} in drain`, remedy: "" });
+  }
+  const slow = workers.filter(({ isStraggler }) => isStraggler);
+  if (slow.length > 0) {
+    const text = `${workersText(slow)} ${slow.length === 1 ? "takes" : "take"} far longer than the others`;
+    const remedy = `Look what else runs on the machine of ${namesOf(slow)}`;
+    findings.push({ severity: "ok", text, remedy });
+  }
+  return findings;
+}
+
+function modelFindings({ models, workers }: HealthFacts): Finding[] {
+  if (workers.every(({ condition }) => condition === "unreachable")) return [];
+  if (models.length === 0) {
+    const remedy =
+      "Look whether the directory that --models names holds models, and at the workers' logs";
+    return [{ severity: "down", text: "No model is known", remedy }];
+  }
+  const silent: Severity = models.some(({ answers }) => answers) ? "degraded" : "down";
+  return models.flatMap((model) => [
+    ...(model.answers ? replicationFindings(model) : [silenceFinding(model, silent)]),
+    ...versionFindings(model),
+  ]);
+}
+
+/** The model does not answer requests that name no version. */
+function silenceFinding(model: ModelReport, severity: Severity): Finding {
+  const { name, versions } = model;
+  const living = versions.filter(({ isOver }) => !isOver);
+  const wanted = living.find(({ isDefault }) => isDefault) ?? living[0];
+  if (wanted === undefined) {
+    const remedy = "Put a version into its directory, or take the model out of the configuration";
+    return { severity, text: `${name} does not answer: it has no version`, remedy };
+  }
+  const named = `${name}/${wanted.version}`;
+  if (wanted.partitions.lost > 0 && wanted.isDefault) {
+    const all = allPartitions(wanted);
+    const text = `${name} does not answer: ${wanted.partitions.lost} of ${all} partitions of ${named} have no replica`;
+    const remedy =
+      "Start the workers that are gone again, or wait until others have loaded what they held";
+    return { severity, text, remedy };
+  }
+  if (
+    wanted.error !== undefined &&
+    (wanted.state === "END" || wanted.rollout.failedOn.length > 0)
+  ) {
+    const text = `${name} does not answer: ${named} cannot be served: ${wanted.error.message}`;
+    return { severity, text, remedy: FAILED_REMEDY };
+  }
+  const text = `${name} does not answer yet: ${named} is loaded to ${percent(wanted.rollout.progress)}`;
+  return { severity, text, remedy: "Wait until it is loaded" };
+}
+
+const FAILED_REMEDY =
+  "Mend the version's files or export it again; winnow inspect DIR tells what is wrong with it";
+
+function replicationFindings({ name, versions }: ModelReport): Finding[] {
+  const serving = versions.find(({ isDefault }) => isDefault);
+  if (serving === undefined || serving.partitions.underreplicated === 0) return [];
+  const { replicasIntended: intended, version, partitions } = serving;
+  const text = `${partitions.underreplicated} of ${allPartitions(serving)} partitions of ${name}/${version} have fewer than ${intended} replicas`;
+  const remedy =
+    "Wait until the workers have loaded them, start lost workers again, or give the workers more memory";
+  return [{ severity: "degraded", text, remedy }];
+}
+
+/** Versions beside the default one: what fails, and what is on its way; and labels that wait. */
+function versionFindings(model: ModelReport): Finding[] {
+  const { name, answers, versions, waitingLabels } = model;
+  if (!answers) return [];
+  const findings = versions.flatMap((version) => versionFinding(model, version));
+  const labels = Object.entries(waitingLabels).map(
+    ([label, version]) => `${label} (version ${version})`,
+  );
+  if (labels.length === 0) return findings;
+  const text = `Labels of ${name} wait for a version that is not available: ${listed(labels)}`;
+  const remedy = "Publish the version, or change the label";
+  return [...findings, { severity: "degraded", text, remedy }];
+}
+
+function versionFinding(model: ModelReport, version: VersionReport): Finding[] {
+  const { defaultVersion } = model;
+  const { state, isOver, error, rollout } = version;
+  if (isOver) return [];
+  if (rollout.failedOn.length > 0 || (state === "END" && error !== undefined)) {
+    return [failureFinding(model, version)];
+  }
+  const isNewer = defaultVersion !== undefined && version.version > defaultVersion;
+  if (!isNewer || state === "UNLOADING") return [];
+  const { waitingFor, progress } = rollout;
+  const waits = waitingFor.length === 0 ? "" : `, waiting for ${listed(waitingFor)}`;
+  const text = `${model.name}/${version.version} is on its way: ${percent(progress)} loaded${waits}`;
+  return [{ severity: "ok", text, remedy: "" }];
+}
+
+function failureFinding(
+  { name, defaultVersion }: ModelReport,
+  { version, isDefault, error, rollout: { failedOn } }: VersionReport,
+): Finding {
+  const where = failedOn.length === 0 ? "" : ` on ${listed(failedOn)}`;
+  const isOther = defaultVersion !== undefined && !isDefault;
+  const kept = isOther ? `; version ${defaultVersion} goes on answering` : "";
+  const why = error === undefined ? "" : `: ${error.message}`;
+  const text = `${name}/${version} failed${where}${kept}${why}`;
+  return { severity: "degraded", text, remedy: FAILED_REMEDY };
+}
+
+function membershipFindings({ router: { membershipAgeMs }, workers }: HealthFacts): Finding[] {
+  if (membershipAgeMs === undefined || membershipAgeMs <= MEMBERSHIP_AGE_MS_MAX) return [];
+  if (workers.every(({ condition }) => condition === "unreachable")) return [];
+  const text = `The membership has not been read for ${durationText(membershipAgeMs)}; requests are answered by the workers that are known`;
+  const remedy = "Look whether Redis runs and can be reached; workers that start now are not found";
+  return [{ severity: "degraded", text, remedy }];
+}
+
+function trafficFindings({ router: { traffic } }: HealthFacts): Finding[] {
+  const refused = Object.values(traffic.refusals).reduce((sum, count) => sum + count, 0);
+  if (refused === 0 || refused / Math.max(1, traffic.requests) <= REFUSED_SHARE_MAX) return [];
+  const text = `${refused} of ${traffic.requests} requests of the last minute were refused: the cluster is asked more than it can answer`;
+  return [
+    { severity: "degraded", text, remedy: "Add workers or replicas, or send fewer requests" },
+  ];
+}
+
+function allPartitions({ partitions }: Pick<VersionReport, "partitions">): number {
+  return partitions.covered + partitions.underreplicated + partitions.lost;
+}
+
+function workersText(workers: readonly { readonly id: string }[]): string {
+  return `${workers.length === 1 ? "Worker" : `${workers.length} workers:`} ${namesOf(workers)}`;
+}
+
+function namesOf(workers: readonly { readonly id: string }[]): string {
+  return listed(workers.map(({ id }) => id));
+}
+
+function listed(names: readonly string[]): string {
+  const shown = names.slice(0, NAMES_MAX).join(", ");
+  return names.length > NAMES_MAX ? `${shown} and ${names.length - NAMES_MAX} more` : shown;
+}
+
+function percent(share: number): string {
+  return `${Math.floor(share * 100)} %`;
+}
+
+/** For people: `850 ms`, `12 s`, `5 min`, `3 h`. */
+function durationText(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 120_000) return `${Math.round(ms / 1000)} s`;
+  if (ms < 7_200_000) return `${Math.round(ms / 60_000)} min`;
+  return `${Math.round(ms / 3_600_000)} h`;
+}

@@ -1,0 +1,174 @@
+// The predict requests of the recent past: how many a second, how long they take, how many fail, and which
+// were the slowest. Costs a few additions for each request, whatever the load; everything else is worked out
+// when somebody looks. Nothing grows: a ring of seconds, a ring of times, a short list of the slowest.
+
+import type { Clock } from "@winnow/core";
+import type { SlowRequestReport, TrafficReport } from "./report-document.ts";
+
+/** A request that has been answered. */
+export interface SeenRequest {
+  /** A model that this router knows: names of clients' invention are nobody's to keep. */
+  readonly model: string;
+  readonly version?: string | undefined;
+  readonly code: string;
+  readonly instances: number;
+  readonly requestId?: string | undefined;
+  readonly elapsedMs: number;
+  readonly stages?: ReadonlyMap<string, number> | undefined;
+}
+
+/** Seconds that are counted one by one. */
+const SECONDS = 60;
+/** Answer times kept for percentiles, and for how long they count. */
+const SAMPLES_MAX = 2048;
+const SAMPLE_MS_MAX = 10_000;
+const SLOWEST_MAX = 32;
+const SLOWEST_MS_MAX = 300_000;
+
+interface Second {
+  /** Whole seconds of the clock. */
+  readonly at: number;
+  requests: number;
+  readonly failures: Map<string, number>;
+  readonly refusals: Map<string, number>;
+}
+
+interface SlowRequest {
+  readonly request: SeenRequest;
+  readonly atMs: number;
+}
+
+/** Takes note of requests. */
+export class TrafficWindow {
+  readonly #clock: Clock;
+  readonly #startMs: number;
+  /** Whole seconds, and the one that runs. */
+  readonly #seconds: (Second | undefined)[] = Array.from({ length: SECONDS + 1 });
+  readonly #elapsedMs = new Float64Array(SAMPLES_MAX);
+  readonly #atMs = new Float64Array(SAMPLES_MAX).fill(Number.NEGATIVE_INFINITY);
+  #next = 0;
+  /** The slowest first. */
+  #slowest: readonly SlowRequest[] = [];
+  #oldestSlowMs = Infinity;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#startMs = clock.nowMs();
+  }
+
+  /** A predict request has been answered. */
+  note(request: SeenRequest): void {
+    const nowMs = this.#clock.nowMs();
+    const second = this.#second(nowMs);
+    second.requests += 1;
+    if (request.code !== "OK") count(second.failures, request.code);
+    this.#elapsedMs[this.#next] = request.elapsedMs;
+    this.#atMs[this.#next] = nowMs;
+    this.#next = (this.#next + 1) % SAMPLES_MAX;
+    this.#noteSlow({ request, atMs: nowMs });
+  }
+
+  /** A request was not taken on. */
+  refused(reason: string): void {
+    count(this.#second(this.#clock.nowMs()).refusals, reason);
+  }
+
+  /** What the document tells of them. */
+  report(): TrafficReport {
+    const nowMs = this.#clock.nowMs();
+    const now = Math.floor(nowMs / 1000);
+    const kept = this.#seconds.filter((each) => each !== undefined && each.at >= now - SECONDS);
+    const seconds = kept.filter((each) => each !== undefined);
+    const requestsAt = new Map(seconds.map(({ at, requests }) => [at, requests]));
+    // The second that runs is not a whole one.
+    const perSecond = Array.from(
+      { length: SECONDS },
+      (_, at) => requestsAt.get(now - SECONDS + at) ?? 0,
+    );
+    const lived = Math.max(1, Math.min(10, Math.floor((nowMs - this.#startMs) / 1000)));
+    const lately = perSecond.slice(-lived).reduce((sum, requests) => sum + requests, 0);
+    const latency = this.#latency(nowMs);
+    return {
+      requestsPerSecond: lately / lived,
+      ...(latency !== undefined && { latency }),
+      perSecond,
+      requests: seconds.reduce((sum, { requests }) => sum + requests, 0),
+      failures: added(seconds.map(({ failures }) => failures)),
+      refusals: added(seconds.map(({ refusals }) => refusals)),
+    };
+  }
+
+  /** The slowest requests of the last five minutes, the slowest first. */
+  slowest(): readonly SlowRequestReport[] {
+    const nowMs = this.#clock.nowMs();
+    const young = this.#slowest.filter(({ atMs }) => nowMs - atMs <= SLOWEST_MS_MAX);
+    return young.map((slow) => slowReport(slow, nowMs));
+  }
+
+  #second(nowMs: number): Second {
+    const at = Math.floor(nowMs / 1000);
+    const slot = at % (SECONDS + 1);
+    const known = this.#seconds[slot];
+    if (known?.at === at) return known;
+    const second = {
+      at,
+      requests: 0,
+      failures: new Map<string, number>(),
+      refusals: new Map<string, number>(),
+    };
+    this.#seconds[slot] = second;
+    return second;
+  }
+
+  #latency(nowMs: number): { p50Ms: number; p99Ms: number } | undefined {
+    const recent = this.#elapsedMs
+      .filter((_, at) => nowMs - this.#atMs[at]! <= SAMPLE_MS_MAX)
+      .toSorted();
+    if (recent.length === 0) return undefined;
+    const at = (share: number): number => rounded(recent[Math.floor((recent.length - 1) * share)]!);
+    return { p50Ms: at(0.5), p99Ms: at(0.99) };
+  }
+
+  #noteSlow(slow: SlowRequest): void {
+    const isFull = this.#slowest.length >= SLOWEST_MAX;
+    const fastest = this.#slowest.at(-1);
+    const isOutdated = slow.atMs - this.#oldestSlowMs > SLOWEST_MS_MAX;
+    if (isFull && !isOutdated && slow.request.elapsedMs <= fastest!.request.elapsedMs) return;
+    this.#slowest = [...this.#slowest, slow]
+      .filter(({ atMs }) => slow.atMs - atMs <= SLOWEST_MS_MAX)
+      .toSorted((a, b) => b.request.elapsedMs - a.request.elapsedMs)
+      .slice(0, SLOWEST_MAX);
+    this.#oldestSlowMs = Math.min(...this.#slowest.map(({ atMs }) => atMs));
+  }
+}
+
+function slowReport({ request, atMs }: SlowRequest, nowMs: number): SlowRequestReport {
+  const { model, version, code, instances, requestId, stages } = request;
+  return {
+    agoMs: Math.round(nowMs - atMs),
+    elapsedMs: rounded(request.elapsedMs),
+    model,
+    ...(version !== undefined && { version }),
+    code,
+    instances,
+    ...(requestId !== undefined && { requestId }),
+    stages: Object.fromEntries(Array.from(stages ?? [], ([stage, ms]) => [stage, rounded(ms)])),
+  };
+}
+
+function count(counts: Map<string, number>, name: string): void {
+  counts.set(name, (counts.get(name) ?? 0) + 1);
+}
+
+function added(all: readonly ReadonlyMap<string, number>[]): Record<string, number> {
+  const sums = new Map<string, number>();
+  for (const counts of all) {
+    for (const [name, more] of counts) sums.set(name, (sums.get(name) ?? 0) + more);
+  }
+  return Object.fromEntries(sums);
+}
+
+/** Microseconds are as much as anybody reads. */
+function rounded(ms: number): number {
+  return Math.round(ms * 1000) / 1000;
+}
