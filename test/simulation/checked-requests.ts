@@ -1,11 +1,11 @@
 // Requests to the simulated cluster at random times, whether or not earlier ones were answered, and
 // the judgement of every answer: exact for the version it names, or wrong.
 
-import { WinnowError, stringTensor, tensor, toWinnowError } from "@winnow/core";
-import type { Tensor, TensorOf } from "@winnow/core";
+import { WinnowError, parseFilter, stringTensor, tensor, toWinnowError } from "@winnow/core";
+import type { JsonValue, Tensor, TensorOf } from "@winnow/core";
 import { RequestContext } from "@winnow/router";
 import type { PinnedModel, Prediction, Router } from "@winnow/router";
-import { LABEL, MODEL, SIGNATURE_K } from "./simulated-models.ts";
+import { GROUPS, LABEL, MODEL, SIGNATURE_K } from "./simulated-models.ts";
 import type { VersionContent } from "./simulated-models.ts";
 import type { SimulatedProcess } from "./simulated-process.ts";
 import type { RouterPlace } from "./simulated-routers.ts";
@@ -31,10 +31,20 @@ interface Wish {
    * and for everybody, or one number for each.
    */
   readonly excluded: readonly number[];
+  /** Of all users, or of each; `undefined` for none. */
+  readonly filters: readonly FilterChoice[];
+  /** Whether the groups of the items are wanted with them. */
+  readonly wantsGroups: boolean;
   readonly allowPartial: boolean;
   readonly timeoutMs: number;
   /** The client goes away then. */
   readonly leavesAfterMs: number;
+}
+
+/** A filter of a request, and which rows of a content it admits. */
+interface FilterChoice {
+  readonly filter: JsonValue;
+  readonly admits: (content: VersionContent, row: number) => boolean;
 }
 
 interface SentWish extends Wish {
@@ -54,6 +64,8 @@ export class CheckedRequests {
   isSuccessDue = false;
   readonly #world: SimulatedWorld;
   readonly #random: Random;
+  /** Of their own: what else is asked does not depend on filters. */
+  readonly #filterRandom: Random;
   /** The processes that requests without an end run on. */
   readonly #open = new Set<{ readonly process: SimulatedProcess }>();
   #isStopped = false;
@@ -61,6 +73,7 @@ export class CheckedRequests {
   constructor(world: SimulatedWorld) {
     this.#world = world;
     this.#random = seededRandom(world.scenario.seed, "requests");
+    this.#filterRandom = seededRandom(world.scenario.seed, "filters");
   }
 
   /** Requests without an end; those of a process that died have one. */
@@ -109,10 +122,41 @@ export class CheckedRequests {
       label: isLabelled ? LABEL : undefined,
       k: random() < 0.3 ? 1 + Math.floor(random() * 60) : undefined,
       excluded: this.#excluded(count),
+      ...this.#filtered(count),
       allowPartial: isSafety && random() < 0.2,
       leavesAfterMs: random() < 0.05 ? random() * 30 : Infinity,
       timeoutMs: isSafety ? oneOf(random, [100, 600, 3000]) : between(random, 4000, 6000),
     };
+  }
+
+  /** Of three quarters of the requests none. */
+  #filtered(users: number): Pick<Wish, "filters" | "wantsGroups"> {
+    const random = this.#filterRandom;
+    const wantsGroups = random() < 0.15;
+    if (random() < 0.75) return { filters: [], wantsGroups };
+    const length = random() < 0.5 ? 1 : users;
+    return { filters: Array.from({ length }, () => this.#filter()), wantsGroups };
+  }
+
+  /** Admits a third of the items, the few first ones, those without a group, all or none. */
+  #filter(): FilterChoice {
+    const random = this.#filterRandom;
+    const group = oneOf(random, GROUPS);
+    const below = Math.floor(random() * (this.#world.scenario.size.items + 1));
+    const is = (content: VersionContent, row: number) => content.groupOf(row) === group;
+    return oneOf<FilterChoice>(random, [
+      { filter: new Map([["group", group]]), admits: is },
+      {
+        filter: new Map<string, JsonValue>([
+          ["group", new Map([["$ne", group]])],
+          ["row", new Map([["$lt", below]])],
+        ]),
+        admits: (content, row) => !is(content, row) && row < below,
+      },
+      { filter: new Map([["group", null]]), admits: ({ size }, row) => row >= size.items - 2 },
+      { filter: new Map([["row", new Map([["$gte", 0]])]]), admits: () => true },
+      { filter: new Map([["row", -1]]), admits: () => false },
+    ]);
   }
 
   /** Sometimes more than leaves k items, or any. */
@@ -203,6 +247,8 @@ export class CheckedRequests {
       context,
       k: wish.k,
       exclude,
+      filter: wish.filters.map(({ filter }) => parseFilter(filter)),
+      attributes: wish.wantsGroups ? ["group"] : [],
       allowPartial: wish.allowPartial,
     });
     const { version, fingerprint } = prediction.version;
@@ -273,7 +319,11 @@ export class CheckedRequests {
     return text;
   }
 
-  #judge({ outputs, coverage }: Prediction, content: VersionContent, wish: SentWish): string {
+  #judge(
+    { outputs, coverage, attributes }: Prediction,
+    content: VersionContent,
+    wish: SentWish,
+  ): string {
     const scores = outputs.get("output_1");
     const ids = outputs.get("output_2");
     if (scores?.dtype !== "float32" || ids?.dtype !== "string") {
@@ -281,20 +331,40 @@ export class CheckedRequests {
       return "";
     }
     const lists = listsOf(scores, ids.data.toText());
+    this.#judgeGroups(attributes, ids, { content, wish });
     const isWhole = coverage === 1;
     if (!isWhole && !wish.allowPartial) this.#world.violate("S6", `coverage ${coverage}`);
     for (const [at, user] of wish.users.entries()) {
       const found = lists[at]!;
-      const excluded = excludedOf(wish, at);
+      const admits = admissionOf(wish, at);
       const problem = isWhole
-        ? differsFrom(found, bestOf(content, user, { excluded, k: wish.k ?? SIGNATURE_K }))
-        : impossibleIn(found, bestOf(content, user, { excluded, k: Infinity }));
+        ? differsFrom(found, bestOf(content, user, { admits, k: wish.k ?? SIGNATURE_K }))
+        : impossibleIn(found, bestOf(content, user, { admits, k: Infinity }));
       if (problem === undefined) continue;
       const title = `version ${content.version} user ${user} coverage ${coverage}`;
       this.#world.violate("S1", `${title}: ${problem}`);
     }
     this.counts[isWhole ? "exact" : "partial"] += 1;
     return `exact ${coverage}`;
+  }
+
+  /** Each item has the group that this very content gives it. */
+  #judgeGroups(
+    attributes: Tensor | undefined,
+    ids: TensorOf<"string">,
+    { content, wish }: { readonly content: VersionContent; readonly wish: Wish },
+  ): void {
+    if (!wish.wantsGroups) return;
+    const best = content.best(0);
+    const rowOf = new Map(best.ids.map((id, at) => [id, best.rows[at]!]));
+    const texts = attributes?.dtype === "string" ? attributes.data.toText() : [];
+    const expected = ids.data.toText().map((id) => {
+      // Positions that no item fills are empty.
+      if (id === "") return "";
+      return JSON.stringify({ group: content.groupOf(rowOf.get(id) ?? 0) ?? null });
+    });
+    if (texts.join() === expected.join()) return;
+    this.#world.violate("S1", `groups ${texts.join()} instead of ${expected.join()}`);
   }
 }
 
@@ -329,19 +399,24 @@ function excludedIds(
   return excluded.map((count, at) => stringTensor(content.best(users[at]!).ids.slice(0, count)));
 }
 
-/** What must not be found for the user at this place of the request. */
-function excludedOf({ exclude = [] }: SentWish, at: number): ReadonlySet<string> {
-  return new Set(exclude[exclude.length > 1 ? at : 0]?.data.toText());
+type Admission = (content: VersionContent, item: { id: string; row: number }) => boolean;
+
+/** What may be found for the user at this place of the request. */
+function admissionOf({ exclude = [], filters }: SentWish, at: number): Admission {
+  const excluded = new Set(exclude[exclude.length > 1 ? at : 0]?.data.toText());
+  const filter = filters[filters.length > 1 ? at : 0];
+  return (content, { id, row }) =>
+    !excluded.has(id) && (filter === undefined || filter.admits(content, row));
 }
 
 function bestOf(
   content: VersionContent,
   user: number,
-  { excluded, k }: { readonly excluded: ReadonlySet<string>; readonly k: number },
+  { admits, k }: { readonly admits: Admission; readonly k: number },
 ): Item[] {
-  const { ids, scores } = content.best(user);
-  const all = ids.map((id, at) => ({ id, score: scores[at]! }));
-  return all.filter(({ id }) => !excluded.has(id)).slice(0, k);
+  const { ids, scores, rows } = content.best(user);
+  const all = ids.map((id, at) => ({ id, score: scores[at]!, row: rows[at]! }));
+  return all.filter((item) => admits(content, item)).slice(0, k);
 }
 
 function differsFrom(found: readonly Item[], expected: readonly Item[]): string | undefined {

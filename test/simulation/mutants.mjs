@@ -16,6 +16,34 @@ const campaign = path.join(import.meta.dirname, "simulation-campaign.ts");
  */
 const MUTANTS = [
   {
+    name: "a filter that is known of a partition is taken for every other filter of it",
+    mode: "safety",
+    file: "packages/worker/src/compute/filter-cache.ts",
+    text: "const known = texts?.get(text);",
+    replacement: "const known = texts?.values().next().value;",
+  },
+  {
+    name: "asks of equal k are joined, their filters forgotten",
+    mode: "safety",
+    file: "packages/worker/src/compute/top-k-parts.ts",
+    text: "if (isAlike && isPlain(last) && isPlain(ask))",
+    replacement: "if (isAlike)",
+  },
+  {
+    name: "attributes of an ask begin where those of the one before it do, filters or not",
+    mode: "safety",
+    file: "packages/worker/src/compute/top-k-parts.ts",
+    text: "if (wantsTexts) firstText += count;",
+    replacement: "",
+  },
+  {
+    name: "a filter that leaves fewer items than k is taken for a worker's fault",
+    mode: "liveness",
+    file: "packages/router/src/program/top-k-fault.ts",
+    text: "excluded.length + filters.length + included.length === 0",
+    replacement: "excluded.length + included.length === 0",
+  },
+  {
     name: "a step that is decided with one reading of the clock and timed with a later one",
     mode: "liveness",
     from: 80,

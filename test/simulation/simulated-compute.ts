@@ -40,6 +40,8 @@ export class SimulatedDevice implements Accelerator {
   #lose: (error: WinnowError) => void = () => undefined;
   #loss: WinnowError | undefined;
   readonly #timers = new Set<Timer>();
+  /** Under way: they keep the filters that they have. */
+  readonly #searches = new Set<Promise<TopKBlock>>();
   /** Rows that are on the device, by load. */
   readonly residents = new Set<Resident>();
 
@@ -74,9 +76,12 @@ export class SimulatedDevice implements Accelerator {
     return resident;
   }
 
-  async topK(query: TopKQuery, signal?: AbortSignal): Promise<TopKBlock> {
-    await this.#work(this.health.scanMs);
-    return this.#sound.topK(query, signal);
+  topK(query: TopKQuery, signal?: AbortSignal): Promise<TopKBlock> {
+    const search = this.#work(this.health.scanMs).then(() => this.#sound.topK(query, signal));
+    this.#searches.add(search);
+    const end = (): void => void this.#searches.delete(search);
+    search.then(end, end);
+    return search;
   }
 
   filter(resident: Resident, admittedRows: Uint8Array): RowFilter {
@@ -84,7 +89,7 @@ export class SimulatedDevice implements Accelerator {
   }
 
   releaseFilter(filter: RowFilter): void {
-    this.#sound.releaseFilter(filter);
+    void Promise.allSettled(this.#searches).then(() => this.#sound.releaseFilter(filter));
   }
 
   async gather(resident: Resident, localRows: Uint32Array): Promise<Float32Array> {

@@ -5,6 +5,7 @@
 
 import { canonicalScore, widenQueries } from "@winnow/accelerator";
 import {
+  ColumnBuilder,
   WinnowError,
   fingerprint,
   indexVocabularies,
@@ -14,6 +15,8 @@ import {
   tensor,
 } from "@winnow/core";
 import type {
+  AttributeColumn,
+  AttributeSpec,
   Fingerprint,
   ModelProgram,
   SignatureProgram,
@@ -73,6 +76,7 @@ export interface ModelSize {
 export interface BestItems {
   readonly scores: readonly number[];
   readonly ids: readonly string[];
+  readonly rows: readonly number[];
 }
 
 /** The name of the one model. */
@@ -96,6 +100,14 @@ const VOCABULARY: TextVocabulary = {
 };
 /** Rows before those of users: the one of users that nobody knows. */
 const UNKNOWN_ROWS = 1;
+
+/** Attributes of items; no other content gives all items the same ones. */
+const ATTRIBUTES: readonly AttributeSpec[] = [
+  { name: "group", type: "string", isList: false },
+  { name: "row", type: "integer", isList: false },
+];
+/** Values of `group`. */
+export const GROUPS: readonly string[] = ["red", "green", "blue"];
 
 /** The id of an item; it names its version, and which of its contents. */
 const itemId = ({ version, revision }: ContentName, row: number): string =>
@@ -172,9 +184,26 @@ export class VersionContent implements ContentName {
     const best = {
       scores: scored.map(({ score }) => score),
       ids: scored.map(({ row }) => itemId(this, row)),
+      rows: scored.map(({ row }) => row),
     };
     this.#best.set(user, best);
     return best;
+  }
+
+  /** The group of an item, which another content gives to other items; the last items have none. */
+  groupOf(row: number): string | undefined {
+    if (row >= this.size.items - 2) return undefined;
+    return GROUPS[(row * 7 + this.version + this.revision) % GROUPS.length];
+  }
+
+  /** What workers read of some rows: their groups, and which rows have an even number. */
+  attributesOf({ firstRow, rows }: { firstRow: number; rows: number }): AttributeColumn[] {
+    const builders = ATTRIBUTES.map(() => new ColumnBuilder());
+    for (let row = firstRow; row < firstRow + rows; row += 1) {
+      builders[0]!.add(this.groupOf(row));
+      builders[1]!.add(row);
+    }
+    return builders.map((builder, at) => builder.finish(ATTRIBUTES[at]!));
   }
 
   /** What a worker finds of the users in its copy of the version. */
@@ -210,6 +239,7 @@ export class VersionContent implements ContentName {
         name: "items",
         rows: items,
         idDtype: "string",
+        attributes: ATTRIBUTES,
         sources: [itemRows.source, itemIds.source],
       },
     ];
@@ -366,6 +396,8 @@ export class SimulatedVersion implements ModelVersion {
   readonly #copy: VersionCopy;
   readonly #users: KnownUsers;
   readonly #tables: readonly TableReading[];
+  /** Its attributes are those of the file that was read when it was opened. */
+  readonly #opened: VersionContent;
 
   /** `files` gives what its files hold now: they may be copied over while they are open. */
   constructor(files: () => VersionFiles, copy: VersionCopy) {
@@ -377,6 +409,7 @@ export class SimulatedVersion implements ModelVersion {
     this.warmUp = content.warmUp;
     this.#files = files;
     this.#copy = copy;
+    this.#opened = content;
     this.#tables = this.#readTables(content);
   }
 
@@ -386,7 +419,9 @@ export class SimulatedVersion implements ModelVersion {
 
   openPartition(table: number, partition: number): PartitionReader {
     const reader = this.#tables[table]!.openPartition(partition);
-    return { ...reader, chunks: () => smallChunks(reader) };
+    const chunks = (): ReturnType<PartitionReader["chunks"]> => smallChunks(reader);
+    if (table === 0) return { ...reader, chunks };
+    return { ...reader, chunks, attributes: this.#opened.attributesOf(reader) };
   }
 
   close(): void {}
