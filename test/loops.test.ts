@@ -29,7 +29,7 @@ async function answerOf(name: string, x: Tensor): Promise<ReadonlyMap<string, Te
     lookup: refused,
     topK: refused,
     dense: async (step, inputs) => {
-      const model = await engine.load(denseModels[step.model]!);
+      const model = await engine.load(denseModels[step.model]!, { model: "loops", version: 1 });
       const names = step.outputs.map((output) => output.name);
       return await model.run(inputs, names);
     },

@@ -57,10 +57,36 @@ export async function startProcesses(cluster) {
   };
 }
 
-/** CPU seconds and context switches of each process so far, by name; empty where /proc is missing. */
+/**
+ * CPU seconds and context switches of each process so far, its children's included, by name; empty where
+ * /proc is missing.
+ */
 function costsOf(children) {
   if (!existsSync("/proc/self/stat")) return new Map();
-  return new Map(Array.from(children, ([name, { pid }]) => [name, costOf(pid)]));
+  const parents = parentsOfProcesses();
+  const ofFamily = (pid) => {
+    const own = [...parents].filter(([, parent]) => parent === pid).map(([child]) => child);
+    return [pid, ...own].map(costOf).reduce((sum, { seconds, switches }) => ({
+      seconds: sum.seconds + seconds,
+      switches: sum.switches + switches,
+    }));
+  };
+  return new Map(Array.from(children, ([name, { pid }]) => [name, ofFamily(pid)]));
+}
+
+/** The parent of every process that runs. */
+function parentsOfProcesses() {
+  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  return new Map(
+    pids.flatMap((pid) => {
+      try {
+        const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1).split(" ");
+        return [[Number(pid), Number(fields[1])]];
+      } catch {
+        return []; // It ended meanwhile.
+      }
+    }),
+  );
 }
 
 function costOf(pid) {

@@ -30,10 +30,10 @@ export type BigIntArray = BigInt64Array | BigUint64Array;
 /** Values of a numeric tensor. */
 export type NumericArray = NumberArray | BigIntArray;
 
-/** Makes the array of one dtype: zeros, or a view of a whole buffer. */
+/** Makes the array of one dtype: zeros, or a view of a buffer or of a part of it. */
 interface ArrayConstructor<D extends NumericDtype> {
   readonly BYTES_PER_ELEMENT: number;
-  new (lengthOrBuffer: number | ArrayBuffer): DtypeArrays[D];
+  new (lengthOrBuffer: number | ArrayBuffer, byteOffset?: number, length?: number): DtypeArrays[D];
 }
 
 /** The typed array of each numeric dtype. */

@@ -19,7 +19,7 @@ const ENTRIES = {
   main: "winnow/dist/main.js",
   "compute-thread": "worker/dist/compute/compute-thread.js",
   "reader-thread": "worker/dist/compute/reader-thread.js",
-  "dense-thread": "accelerator/dist/dense/dense-thread.js",
+  "dense-process": "accelerator/dist/dense/dense-process.js",
   "parser-thread": "router/dist/http/predict/parser-thread.js",
   "survey-process": "accelerator/dist/gpu/survey-process.js",
 };
@@ -43,7 +43,7 @@ const BESIDE = new Map([
   ["worker/dist/compute/compute-start.js", undefined],
   ["worker/dist/compute/compute-thread.js", undefined],
   ["router/dist/http/predict/parser-threads.js", undefined],
-  ["accelerator/dist/dense/onnx-engine.js", undefined],
+  ["accelerator/dist/dense/process-start.js", undefined],
   ["accelerator/dist/dense/onnx-runtime.js", undefined],
   ["accelerator/dist/gpu/survey-start.js", undefined],
 ]);

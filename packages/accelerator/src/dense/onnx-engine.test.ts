@@ -1,27 +1,36 @@
-// The dense engine against tiny models: values of every element type, damaged models, a full queue,
-// and a thread that dies. The thread is the compiled one, as Node 20 runs no TypeScript.
+// The dense engine against tiny models: values of every element type, damaged models, a full queue, and
+// requests that end ONNX Runtime's process. The process is the compiled one, as Node 20 runs no TypeScript.
 
 import { existsSync } from "node:fs";
-import type { Worker } from "node:worker_threads";
 import { tensor } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
-import type { DenseEngine, DenseModel } from "../dense-engine.ts";
-import { createDenseEngine, startDenseThread } from "./onnx-engine.ts";
-import { identityModel, matMulModel } from "./fixtures/onnx-writer.ts";
+import type { DenseEngine, DenseModel, DenseOwner } from "../dense-engine.ts";
+import { createDenseEngine } from "./onnx-engine.ts";
+import { concatModel, identityModel, matMulModel, quotientModel } from "./fixtures/onnx-writer.ts";
+import { startDenseProcess } from "./process-start.ts";
+import type { DenseProcess } from "./process-start.ts";
 
-const isBuilt = existsSync(new URL("../../dist/dense/dense-thread.js", import.meta.url));
+const isBuilt = existsSync(new URL("../../dist/dense/dense-process.js", import.meta.url));
 const opened: DenseEngine[] = [];
 
-function open(options: Parameters<typeof createDenseEngine>[0] = {}): [DenseEngine, Worker[]] {
-  const threads: Worker[] = [];
-  const engine = createDenseEngine(options, (settings) => {
-    const thread = startDenseThread(settings);
-    threads.push(thread);
-    return thread;
+const OWNER: DenseOwner = { model: "movies", version: 3 };
+
+function open(options: Parameters<typeof createDenseEngine>[0] = {}) {
+  const processes: DenseProcess[] = [];
+  const ended: string[][] = [];
+  const apart: string[] = [];
+  const observer = {
+    processEnded: (...told: [string, string, string]) => void ended.push(told),
+    setApart: (title: string, why: string) => void apart.push(`${title}: ${why}`),
+  };
+  const engine = createDenseEngine({ ...options, observer }, (threads, listener) => {
+    const started = startDenseProcess(threads, listener);
+    processes.push(started);
+    return started;
   });
   opened.push(engine);
-  return [engine, threads];
+  return { engine, processes, ended, apart };
 }
 
 afterEach(async () => {
@@ -38,11 +47,11 @@ async function scoresOf(model: DenseModel): Promise<number[]> {
   return scores?.dtype === "float32" ? [...scores.data] : [];
 }
 
-// The thread is compiled by `tsc -b`, which `npm test` runs first.
+// The process is compiled by `tsc -b`, which `npm test` runs first.
 describe.skipIf(!isBuilt)("dense engine", () => {
   test("runs a model and gives the asked outputs by name, with their shape", async () => {
-    const [engine] = open();
-    const model = await engine.load(product());
+    const { engine } = open();
+    const model = await engine.load(product(), OWNER);
 
     const outputs = await model.run(vectors(), ["scores"]);
 
@@ -61,8 +70,8 @@ describe.skipIf(!isBuilt)("dense engine", () => {
   ];
 
   test.each(values)("carries $dtype values both ways unchanged", async (value) => {
-    const [engine] = open();
-    const model = await engine.load(identityModel(value.dtype as "float32"));
+    const { engine } = open();
+    const model = await engine.load(identityModel(value.dtype as "float32"), OWNER);
 
     const outputs = await model.run(new Map([["x", value]]), ["y"]);
 
@@ -70,8 +79,8 @@ describe.skipIf(!isBuilt)("dense engine", () => {
   });
 
   test("leaves the caller's inputs as they are, also views of larger arrays", async () => {
-    const [engine] = open();
-    const model = await engine.load(identityModel("float32"));
+    const { engine } = open();
+    const model = await engine.load(identityModel("float32"), OWNER);
     const view = Float32Array.of(9, 1, 2, 9).subarray(1, 3);
 
     const outputs = await model.run(new Map([["x", tensor("float32", [2], view)]]), ["y"]);
@@ -85,17 +94,17 @@ describe.skipIf(!isBuilt)("dense engine", () => {
     ["noise", Uint8Array.from({ length: 300 }, (_, index) => (index * 37) % 251)],
     ["a truncated model", product().subarray(0, 60)],
   ])("refuses bytes that are no model: %s", async (_name, bytes) => {
-    const [engine] = open();
+    const { engine } = open();
 
-    await expect(engine.load(bytes)).rejects.toMatchObject({ code: "INVALID_ARGUMENT" });
+    await expect(engine.load(bytes, OWNER)).rejects.toMatchObject({ code: "INVALID_ARGUMENT" });
 
-    const model = await engine.load(product());
+    const model = await engine.load(product(), OWNER);
     expect(await scoresOf(model)).toEqual([11, 22, 33]);
   });
 
   test("refuses inputs and outputs the model does not have, and goes on", async () => {
-    const [engine] = open();
-    const model = await engine.load(product());
+    const { engine } = open();
+    const model = await engine.load(product(), OWNER);
     const wrong = new Map([["vectors", tensor("float32", [1, 5], new Float32Array(5))]]);
 
     const refused = { code: "INVALID_ARGUMENT" };
@@ -106,9 +115,10 @@ describe.skipIf(!isBuilt)("dense engine", () => {
   });
 
   test("refuses a run beyond the queue's limit instead of growing", async () => {
-    const [engine] = open({ queueRunsMax: 2 });
-    const model = await engine.load(product());
+    const { engine } = open({ queueRunsMax: 1 });
+    const model = await engine.load(product(), OWNER);
 
+    // The first is under way; of no model is known before its first run how long it takes.
     const runs = [scoresOf(model), scoresOf(model), scoresOf(model)];
 
     const settled = await Promise.allSettled(runs);
@@ -117,26 +127,26 @@ describe.skipIf(!isBuilt)("dense engine", () => {
     expect(await scoresOf(model)).toEqual([11, 22, 33]);
   });
 
-  test("a thread that dies fails the runs under way; the next run finds its model", async () => {
-    const [engine, threads] = open();
-    const first = await engine.load(product());
-    const second = await engine.load(identityModel("int32"));
-    const lost = scoresOf(first);
-    void threads[0]?.terminate();
-
-    await expect(lost).rejects.toMatchObject({ code: "UNAVAILABLE" });
+  test("a process that is killed fails no run; the next one finds its models", async () => {
+    const { engine, processes, ended } = open();
+    const first = await engine.load(product(), OWNER);
+    const second = await engine.load(identityModel("int32"), { model: "other", version: 1 });
+    const running = scoresOf(first);
+    void processes[0]?.kill();
 
     const input = tensor("int32", [1], Int32Array.of(5));
     const outputs = await second.run(new Map([["x", input]]), ["y"]);
+
+    expect(await running).toEqual([11, 22, 33]);
     expect(await scoresOf(first)).toEqual([11, 22, 33]);
     expect(outputs.get("y")).toEqual(input);
-    expect(threads).toHaveLength(2);
+    expect(ended).toEqual([["main", "ended with SIGKILL", "model movies version 3"]]);
   });
 
   test("a released model is gone, others stay", async () => {
-    const [engine] = open();
-    const first = await engine.load(product());
-    const second = await engine.load(product());
+    const { engine } = open();
+    const first = await engine.load(product(), OWNER);
+    const second = await engine.load(product(), OWNER);
     const running = scoresOf(first);
 
     await first.release();
@@ -148,19 +158,19 @@ describe.skipIf(!isBuilt)("dense engine", () => {
   });
 
   test("a closed engine refuses", async () => {
-    const [engine] = open();
-    const model = await engine.load(product());
+    const { engine } = open();
+    const model = await engine.load(product(), OWNER);
     await engine.close();
 
     const refused = { code: "UNAVAILABLE" };
-    await expect(engine.load(product())).rejects.toMatchObject(refused);
+    await expect(engine.load(product(), OWNER)).rejects.toMatchObject(refused);
     await expect(model.run(vectors(), ["scores"])).rejects.toMatchObject(refused);
     await engine.close();
   });
 
   test("a run that nobody waits for never begins, and its place is free again", async () => {
-    const [engine] = open({ queueRunsMax: 4 });
-    const model = await engine.load(product());
+    const { engine } = open({ queueRunsMax: 4 });
+    const model = await engine.load(product(), OWNER);
     const reason = new Error("the client has left");
     // Were it run, the engine would refuse it: a vector of three values does not fit.
     const misfit = new Map([["vectors", tensor("float32", [1, 3], new Float32Array(3))]]);
@@ -182,13 +192,121 @@ describe.skipIf(!isBuilt)("dense engine", () => {
   });
 });
 
-test("a thread that cannot start makes requests fail, not hang", async () => {
-  const engine = createDenseEngine({}, (settings) => {
-    const thread = startDenseThread(settings);
-    void thread.terminate();
-    return thread;
-  });
+const quotient = (x: number, y: number): ReadonlyMap<string, Tensor> =>
+  new Map([
+    ["x", tensor("int32", [1], Int32Array.of(x))],
+    ["y", tensor("int32", [1], Int32Array.of(y))],
+  ]);
 
-  await expect(engine.load(product())).rejects.toMatchObject({ code: "UNAVAILABLE" });
+describe.skipIf(!isBuilt)("a request that ends ONNX Runtime's process", () => {
+  const fatal = [
+    {
+      name: "a division that the processor traps",
+      onnx: quotientModel(),
+      inputs: quotient(-(2 ** 31), -1),
+      ends: "SIGFPE",
+    },
+    {
+      name: "a Concat with an empty tensor of another rank",
+      onnx: concatModel(),
+      inputs: new Map<string, Tensor>([
+        ["x", tensor("float32", [0], new Float32Array(0))],
+        ["s", tensor("int64", [1], BigInt64Array.of(0n))],
+        ["y", tensor("float32", [1, 2], Float32Array.of(1, 2))],
+      ]),
+      ends: "SIGABRT",
+    },
+  ];
+
+  test.each(fatal)(
+    "is refused, and ends two processes at most: $name",
+    async ({ onnx, inputs, ends }) => {
+      const { engine, ended, apart } = open();
+      const model = await engine.load(onnx, OWNER);
+      const other = await engine.load(product(), { model: "other", version: 1 });
+      const run = (): Promise<unknown> => model.run(inputs, ["z"]);
+
+      const [outcome, ...scores] = await Promise.allSettled([
+        run(),
+        ...Array.from({ length: 20 }, () => scoresOf(other)),
+      ]);
+      const again = await Promise.allSettled(Array.from({ length: 5 }, run));
+
+      const refused = {
+        code: "INTERNAL",
+        message: expect.stringContaining(
+          "A run of model movies version 3 with these inputs has ended 2 times the process",
+        ) as string,
+      };
+      expect(outcome).toMatchObject({ reason: refused });
+      expect(again).toMatchObject(again.map(() => ({ reason: refused })));
+      expect(scores).toEqual(scores.map(() => ({ status: "fulfilled", value: [11, 22, 33] })));
+      expect(await scoresOf(other)).toEqual([11, 22, 33]);
+      expect(ended.map(([lane]) => lane)).toEqual(["main", "apart"]);
+      expect(ended.every(([, how]) => how?.startsWith(`ended with ${ends}`))).toBe(true);
+      expect(apart).toEqual(["model movies version 3: it ended the process that it was in"]);
+    },
+  );
+
+  test("leaves other requests of its model served, and inputs invented anew pause it", async () => {
+    const { engine, ended } = open();
+    const model = await engine.load(quotientModel(), OWNER);
+    const ask = async (x: number, y: number): Promise<unknown> =>
+      (await model.run(quotient(x, y), ["z"])).get("z")?.data;
+    const invented = (at: number): Promise<unknown> =>
+      model.run(
+        new Map([
+          ["x", tensor("int32", [2], Int32Array.of(-(2 ** 31), at))],
+          ["y", tensor("int32", [2], Int32Array.of(-1, 1))],
+        ]),
+        ["z"],
+      );
+
+    await expect(invented(0)).rejects.toMatchObject({ code: "INTERNAL" });
+    const pausing = await invented(1).catch((error: unknown) => error);
+    await expect.poll(() => ask(6, 3).catch(() => undefined)).toEqual(Int32Array.of(2));
+
+    expect(pausing).toMatchObject({
+      code: "UNAVAILABLE",
+      message: expect.stringMatching(
+        /Runs of model movies version 3 .* pauses for \d+ ms/,
+      ) as string,
+    });
+    expect(ended).toHaveLength(2);
+  });
+});
+
+describe.skipIf(!isBuilt)("a model whose runs take long", () => {
+  test("goes to a process apart, and both answer as before", async () => {
+    const { engine, processes, apart } = open({ slowRunMs: 0 });
+    const slow = await engine.load(product(), OWNER);
+
+    const before = await scoresOf(slow);
+    await expect.poll(() => apart.length).toBe(1);
+    const after = await scoresOf(slow);
+    const quick = await engine.load(product(), { model: "quick", version: 1 });
+
+    expect([before, after, await scoresOf(quick)]).toEqual([
+      [11, 22, 33],
+      [11, 22, 33],
+      [11, 22, 33],
+    ]);
+    expect(processes).toHaveLength(2);
+    expect(apart[0]).toMatch(/^model movies version 3: its runs take \d+ ms$/);
+    await slow.release();
+    await expect(slow.run(vectors(), ["scores"])).rejects.toThrow(RangeError);
+  });
+});
+
+test("a process that cannot start makes requests fail, not hang", async () => {
+  const nowhere = new URL("./nowhere.js", import.meta.url);
+  const engine = createDenseEngine({}, (threads, listener) =>
+    startDenseProcess(threads, listener, nowhere),
+  );
+
+  await expect(engine.load(product(), OWNER)).rejects.toMatchObject({
+    code: "UNAVAILABLE",
+    message: expect.stringContaining("ended with exit code 1") as string,
+  });
   await engine.close();
 });

@@ -1,52 +1,76 @@
-// The dense engine: ONNX Runtime on a thread of its own. The engine keeps the bytes of every model,
-// so that the death of the thread costs only the runs under way: the next request starts another
-// thread and loads the models again.
+// The dense engine: ONNX Runtime in two processes, so that nothing it does to its process ends this one,
+// and nothing slow keeps what is short waiting:
+//
+//   main    every model begins here
+//   apart   started when it is needed: models whose runs take long (SLOW_RUN_MS), and models of which a
+//           run has ended a process. None of them comes back before it is loaded anew.
+//
+// The engine keeps the bytes of every model, so that the end of a process costs the run that it ended on,
+// which is run once more, and the others some time. What becomes of a run that ended its process is said in
+// `fatal-runs.ts`.
 
-import { Worker } from "node:worker_threads";
-import { ThreadLink, WinnowError, entryBeside, excerpt } from "@winnow/core";
-import type { Tensor } from "@winnow/core";
-import type { DenseEngine, DenseModel } from "../dense-engine.ts";
-import { buffersOf, detachedCopy } from "./dense-messages.ts";
-import type { DenseRequest, DenseThreadSettings, NamedTensor } from "./dense-messages.ts";
+import { systemClock, WinnowError, excerpt } from "@winnow/core";
+import type { Clock, Tensor } from "@winnow/core";
+import type { DenseEngine, DenseModel, DenseOwner } from "../dense-engine.ts";
+import { tensorFrame, tensorHeaders, tensorsOf } from "./dense-frames.ts";
+import type { DenseAnswer, Frame } from "./dense-frames.ts";
+import { DenseLane, isMemoryFault } from "./dense-lane.ts";
+import type { DenseRun, FatalRequest, LaneModel } from "./dense-lane.ts";
+import { FatalRuns } from "./fatal-runs.ts";
+import { startDenseProcess } from "./process-start.ts";
+import type { StartDenseProcess } from "./process-start.ts";
+
+/** Which of the engine's processes. */
+export type DenseLaneName = "main" | "apart";
+
+/** Hears of what an operator should know; every method may be left out. */
+export interface DenseObserver {
+  /** A process ended. `title` is the dense part that it was running or loading; "" for none. */
+  processEnded?(lane: DenseLaneName, how: string, title: string): void;
+  /** A model's runs go to the process apart from now on. */
+  setApart?(title: string, why: string): void;
+}
 
 /** Options of `createDenseEngine`. */
 export interface DenseEngineOptions {
   /** Threads of one run; default 1. More shorten large runs and take processors from scans. */
   readonly threads?: number | undefined;
-  /** Runs that wait or are under way, at most; default 256. Further runs get RESOURCE_EXHAUSTED. */
+  /** Runs of one model that wait, at most; default 256. Further runs get RESOURCE_EXHAUSTED. */
   readonly queueRunsMax?: number | undefined;
+  /** Bytes of all inputs that wait in one process's queue; default 256 MiB. */
+  readonly queueBytesMax?: number | undefined;
+  /**
+   * Default 20 ms. Models whose runs take longer share a process apart from the others. Lower makes
+   * what is short wait less, and puts more models together that wait for each other.
+   */
+  readonly slowRunMs?: number | undefined;
+  readonly clock?: Clock | undefined;
+  readonly observer?: DenseObserver | undefined;
 }
-
-/** Starts the thread; a test passes its own, to observe what happens when it ends. */
-export type StartDenseThread = (settings: DenseThreadSettings) => Worker;
 
 const QUEUE_RUNS_MAX = 256;
+const QUEUE_BYTES_MAX = 2 ** 28;
+const SLOW_RUN_MS = 20;
+const MEAN_SHARE_OF_LAST = 0.25;
+const NO_INPUTS = new Uint8Array(0);
 
-/** Starts a dense engine. The thread starts with the first model. */
+/** Starts a dense engine. Its processes start with the first model, and with the first that needs the other. */
 export function createDenseEngine(
   options: DenseEngineOptions = {},
-  start: StartDenseThread = startDenseThread,
+  start: StartDenseProcess = startDenseProcess,
 ): DenseEngine {
-  const { threads = 1, queueRunsMax = QUEUE_RUNS_MAX } = options;
-  const dropped = new Int32Array(new SharedArrayBuffer(queueRunsMax * 4));
-  return new OnnxEngine({ dropped, start: () => start({ threads, dropped }) });
+  return new OnnxEngine(options, start);
 }
 
-/** @internal tests call it */
-export function startDenseThread(settings: DenseThreadSettings): Worker {
-  return new Worker(entryBeside(import.meta.url, "dense-thread"), {
-    name: "winnow-dense",
-    workerData: settings,
-    execArgv: [],
-  });
-}
-
-interface LoadedModel {
-  readonly onnx: Uint8Array;
+interface EngineModel extends LaneModel {
+  readonly title: string;
+  lane: DenseLaneName;
+  /** What a run takes, by the last ones. */
+  meanMs: number | undefined;
+  /** Whether it is being loaded into the process apart. */
+  isMoving: boolean;
   readonly underWay: Set<Promise<unknown>>;
 }
-
-type Outputs = ReadonlyMap<string, Tensor>;
 
 /** What `DenseModel.run` is asked. */
 interface WantedRun {
@@ -55,122 +79,245 @@ interface WantedRun {
   readonly signal: AbortSignal | undefined;
 }
 
-interface EngineSettings {
-  /** As `DenseThreadSettings.dropped`; as many places as runs may wait. */
-  readonly dropped: Int32Array;
-  readonly start: () => Worker;
-}
-
 class OnnxEngine implements DenseEngine {
-  readonly #settings: EngineSettings;
-  /** Models by their number on the thread. */
-  readonly #models = new Map<number, LoadedModel>();
-  #nextModel = 0;
-  #link: ThreadLink<DenseRequest> | undefined;
-  #restored: Promise<unknown> = Promise.resolve();
-  /** Places that no run has. */
-  readonly #places: number[];
+  readonly #clock: Clock;
+  readonly #observer: DenseObserver;
+  readonly #slowRunMs: number;
+  readonly #lanes: Readonly<Record<DenseLaneName, DenseLane>>;
+  readonly #models = new Map<number, EngineModel>();
+  readonly #fatal = new FatalRuns();
+  #lastNumber = 0;
   #isClosed = false;
 
-  constructor(settings: EngineSettings) {
-    this.#settings = settings;
-    this.#places = Array.from(settings.dropped.keys());
+  constructor(options: DenseEngineOptions, start: StartDenseProcess) {
+    const { threads = 1, clock = systemClock, observer = {}, slowRunMs = SLOW_RUN_MS } = options;
+    const { queueRunsMax: itemsMax = QUEUE_RUNS_MAX, queueBytesMax: bytesMax = QUEUE_BYTES_MAX } =
+      options;
+    this.#clock = clock;
+    this.#observer = observer;
+    this.#slowRunMs = slowRunMs;
+    const lane = (name: DenseLaneName): DenseLane =>
+      new DenseLane({
+        clock,
+        start,
+        threads,
+        limits: { itemsMax, bytesMax },
+        onRun: ({ number }, ms) => this.#noteRun(number, ms),
+        onEnd: (how, fatal) => this.#noteEnd(name, how, fatal),
+      });
+    this.#lanes = { main: lane("main"), apart: lane("apart") };
   }
 
-  async load(onnx: Uint8Array): Promise<DenseModel> {
-    const link = await this.#openLink();
-    const model = this.#nextModel;
-    this.#nextModel += 1;
-    const bytes = onnx.slice();
-    await this.#load(link, model, bytes);
-    this.#models.set(model, { onnx: bytes, underWay: new Set() });
+  async load(onnx: Uint8Array, { model, version }: DenseOwner): Promise<DenseModel> {
+    if (this.#isClosed) throw closed();
+    this.#lastNumber += 1;
+    const loaded: EngineModel = {
+      number: this.#lastNumber,
+      name: model,
+      title: `model ${model} version ${version}`,
+      onnx: onnx.slice(),
+      lane: "main",
+      meanMs: undefined,
+      isMoving: false,
+      underWay: new Set(),
+    };
+    this.#models.set(loaded.number, loaded);
+    try {
+      await this.#lanes.main.load(loaded).catch((error: unknown) => {
+        if (!(error instanceof FatalLoad)) throw error;
+        return this.#lanes.apart.load(loaded);
+      });
+    } catch (error) {
+      this.#models.delete(loaded.number);
+      this.#fatal.forget(loaded.number);
+      throw error;
+    }
     return {
-      run: (inputs, outputs, signal) => this.#run(model, { inputs, outputs, signal }),
-      release: () => this.#release(model),
+      run: (inputs, outputs, signal) => this.#run(loaded, { inputs, outputs, signal }),
+      release: () => this.#release(loaded),
     };
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#models.clear();
-    await this.#link?.close();
+    await Promise.all(Object.values(this.#lanes).map((lane) => lane.close(closed())));
   }
 
-  async #load(link: ThreadLink<DenseRequest>, model: number, onnx: Uint8Array): Promise<void> {
-    try {
-      await link.call({ kind: "load", model, onnx });
-    } catch (error) {
-      if (!(error instanceof WinnowError) || error.code !== "INVALID_ARGUMENT") throw error;
-      const message = `Cannot load a dense part of ${onnx.length} bytes: ${excerpt(error.message)}`;
-      throw new WinnowError("INVALID_ARGUMENT", message, { cause: error });
-    }
-  }
-
-  async #run(model: number, { inputs, outputs, signal }: WantedRun): Promise<Outputs> {
+  async #run(
+    model: EngineModel,
+    { inputs, outputs, signal }: WantedRun,
+  ): Promise<ReadonlyMap<string, Tensor>> {
     signal?.throwIfAborted();
-    const { underWay } = this.#loaded(model);
-    const { dropped } = this.#settings;
-    const copies = Array.from(inputs, ([name, value]) => [name, detachedCopy(value)] as const);
-    const place = this.#places.pop();
-    if (place === undefined) {
-      const message = `${dropped.length} dense runs are waiting; at most that many may`;
-      throw new WinnowError("RESOURCE_EXHAUSTED", message);
-    }
-    Atomics.store(dropped, place, 0);
-    const drop = (): void => void Atomics.store(dropped, place, 1);
-    signal?.addEventListener("abort", drop, { once: true });
-    const run = this.#ask({ kind: "run", model, inputs: copies, outputs, place });
-    underWay.add(run);
+    this.#checkLoaded(model);
+    const named = [...inputs];
+    const { number } = model;
+    const frame = tensorFrame(
+      { kind: "run", model: number, inputs: tensorHeaders(named), outputs },
+      named.map(([, tensor]) => tensor),
+    );
+    this.#checkMayRun(model, frame);
+    const asked = this.#ask(model, frame, signal);
+    model.underWay.add(asked);
     try {
-      const found = await run;
-      signal?.throwIfAborted();
-      return new Map(found);
+      return outputsOf(await asked);
     } finally {
-      signal?.removeEventListener("abort", drop);
-      this.#places.push(place);
-      underWay.delete(run);
+      model.underWay.delete(asked);
     }
   }
 
-  async #ask(request: DenseRequest): Promise<readonly NamedTensor[]> {
-    const link = await this.#openLink();
-    return link.call(request, {
-      transfer: request.kind === "run" ? buffersOf(request.inputs) : [],
+  /** @throws WinnowError INTERNAL for inputs that ended processes; UNAVAILABLE while its model pauses */
+  #checkMayRun({ number, title }: EngineModel, frame: Uint8Array): void {
+    const nowMs = this.#clock.nowMs();
+    const ends = this.#fatal.endsOf(number, frame, nowMs);
+    if (ends > 0) throw new WinnowError("INTERNAL", refusalText(title, ends));
+    const pauseMs = this.#fatal.pauseMsOf(number, nowMs);
+    if (pauseMs === 0) return;
+    const text = `Runs of ${title} ended the process they were in; it pauses for ${Math.ceil(pauseMs)} ms`;
+    throw new WinnowError("UNAVAILABLE", text);
+  }
+
+  #ask(
+    model: EngineModel,
+    frame: Uint8Array,
+    signal: AbortSignal | undefined,
+  ): Promise<Frame<DenseAnswer>> {
+    return new Promise((resolve, reject) => {
+      const run: DenseRun = {
+        model,
+        frame,
+        bytes: frame.length,
+        bystood: 0,
+        isLeft: false,
+        resolve: (answer) => {
+          signal?.removeEventListener("abort", leave);
+          resolve(answer);
+        },
+        reject: (error) => {
+          signal?.removeEventListener("abort", leave);
+          reject(error);
+        },
+      };
+      const leave = (): void => {
+        run.isLeft = true;
+        this.#lanes[model.lane].remove(run);
+        reject(signal?.reason as Error);
+      };
+      this.#lanes[model.lane].run(run);
+      signal?.addEventListener("abort", leave, { once: true });
     });
   }
 
-  async #release(model: number): Promise<void> {
-    const { underWay } = this.#loaded(model);
-    this.#models.delete(model);
-    await Promise.allSettled(underWay);
-    // A thread that has ended holds no model.
-    if (this.#link?.isEnded === false) await this.#link.call({ kind: "release", model });
+  async #release(model: EngineModel): Promise<void> {
+    this.#checkLoaded(model);
+    this.#models.delete(model.number);
+    await Promise.allSettled(model.underWay);
+    for (const lane of Object.values(this.#lanes)) lane.release(model);
+    this.#fatal.forget(model.number);
   }
 
-  #loaded(model: number): LoadedModel {
+  #checkLoaded({ number }: EngineModel): void {
     if (this.#isClosed) throw closed();
-    const loaded = this.#models.get(model);
-    if (loaded === undefined) throw new RangeError("the dense model was released");
-    return loaded;
+    if (!this.#models.has(number)) throw new RangeError("the dense model was released");
   }
 
-  /** A link whose thread has loaded every model. */
-  async #openLink(): Promise<ThreadLink<DenseRequest>> {
-    if (this.#isClosed) throw closed();
-    if (this.#link === undefined || this.#link.isEnded) {
-      const link = new ThreadLink<DenseRequest>(this.#settings.start(), { ended: threadEnded });
-      this.#link = link;
-      const loads = Array.from(this.#models, ([model, { onnx }]) => this.#load(link, model, onnx));
-      this.#restored = Promise.allSettled(loads);
+  #noteRun(number: number, ms: number): void {
+    const model = this.#models.get(number);
+    if (model === undefined) return;
+    const { meanMs = ms } = model;
+    model.meanMs = meanMs + (ms - meanMs) * MEAN_SHARE_OF_LAST;
+    const isSlow = model.meanMs > this.#slowRunMs && model.lane === "main";
+    if (isSlow && !model.isMoving) void this.#moveLoaded(model);
+  }
+
+  /** Loads a slow model apart first, so that its runs go on meanwhile. Never rejects. */
+  async #moveLoaded(model: EngineModel): Promise<void> {
+    model.isMoving = true;
+    try {
+      await this.#lanes.apart.load(model);
+    } catch {
+      return; // It stays where it is, and is not tried again: `isMoving` says so.
     }
-    const link = this.#link;
-    await this.#restored;
-    return link;
+    if (this.#models.has(model.number) && model.lane === "main") this.#move(model);
+    else if (!this.#models.has(model.number)) this.#lanes.apart.release(model);
+    else return;
+    const ms = Math.round(model.meanMs ?? 0);
+    this.#observer.setApart?.(model.title, `its runs take ${ms} ms`);
+  }
+
+  #move(model: EngineModel): void {
+    model.lane = "apart";
+    const { main, apart } = this.#lanes;
+    apart.adopt(model);
+    for (const run of main.release(model)) runOn(apart, run);
+  }
+
+  #noteEnd(lane: DenseLaneName, how: string, fatal: FatalRequest | undefined): void {
+    const model = fatal && this.#models.get(fatal.model.number);
+    this.#observer.processEnded?.(lane, how, model === undefined ? "" : model.title);
+    if (fatal === undefined) return;
+    // Of a model that was let go of meanwhile nobody waits for more than this.
+    if (model === undefined) fatal.reject?.(closed());
+    else if (fatal.kind === "run") this.#noteFatalRun(model, fatal.run, how);
+    else this.#noteFatalLoad(model, how, fatal.reject);
+  }
+
+  #noteFatalRun(model: EngineModel, run: DenseRun, how: string): void {
+    const { runAgain, ends } = this.#fatal.ended(model.number, run.frame, this.#clock.nowMs());
+    this.#setApart(model);
+    if (run.isLeft) return;
+    if (runAgain) return runOn(this.#lanes.apart, run);
+    run.reject(new WinnowError("INTERNAL", `${refusalText(model.title, ends)}: ${excerpt(how)}`));
+  }
+
+  /** `reject` is that of the first load; loading again, only the model's runs wait for. */
+  #noteFatalLoad(
+    model: EngineModel,
+    how: string,
+    reject: ((error: Error) => void) | undefined,
+  ): void {
+    const { runAgain } = this.#fatal.ended(model.number, NO_INPUTS, this.#clock.nowMs());
+    const text = `${model.title} cannot be loaded: ONNX Runtime ${how}`;
+    if (reject !== undefined) {
+      model.lane = "apart";
+      return reject(runAgain ? new FatalLoad() : new WinnowError("INVALID_ARGUMENT", text));
+    }
+    this.#setApart(model);
+    if (runAgain) return;
+    const { apart } = this.#lanes;
+    for (const run of apart.release(model)) run.reject(new WinnowError("UNAVAILABLE", text));
+    apart.adopt(model);
+  }
+
+  #setApart(model: EngineModel): void {
+    if (model.lane === "apart") return;
+    this.#move(model);
+    this.#observer.setApart?.(model.title, "it ended the process that it was in");
   }
 }
 
-function threadEnded(cause?: unknown): WinnowError {
-  return new WinnowError("UNAVAILABLE", "The thread that runs dense parts ended", { cause });
+/** The first load of a model ended its process, and has another try. */
+class FatalLoad extends Error {}
+
+function runOn(lane: DenseLane, run: DenseRun): void {
+  try {
+    lane.run(run);
+  } catch (error) {
+    run.reject(error as Error);
+  }
+}
+
+/** @throws WinnowError INVALID_ARGUMENT, RESOURCE_EXHAUSTED as the process says */
+function outputsOf({ header, body }: Frame<DenseAnswer>): ReadonlyMap<string, Tensor> {
+  if (header.kind === "done") return new Map(tensorsOf(header.outputs, body));
+  const message = header.kind === "failed" ? header.message : "";
+  const code = isMemoryFault(message) ? "RESOURCE_EXHAUSTED" : "INVALID_ARGUMENT";
+  throw new WinnowError(code, message);
+}
+
+function refusalText(title: string, ends: number): string {
+  const often = ends === 1 ? "ended" : `has ended ${ends} times`;
+  return `A run of ${title} with these inputs ${often} the process of ONNX Runtime, and is refused`;
 }
 
 function closed(): WinnowError {

@@ -9,7 +9,7 @@ import type {
   WarmUpRequest,
 } from "@winnow/core";
 import { decodeProgramPackage, indexVocabularies, WinnowError } from "@winnow/core";
-import type { DenseEngine, DenseModel } from "@winnow/accelerator";
+import type { DenseEngine, DenseModel, DenseOwner } from "@winnow/accelerator";
 import type { LocalTable } from "./local-table.ts";
 import { createLocalTable } from "./local-table.ts";
 
@@ -30,12 +30,14 @@ export interface ProgramBytes {
   readonly fingerprint: Fingerprint;
   /** Of `encodeProgramPackage`. */
   readonly bytes: Uint8Array;
+  /** A version that has this content. */
+  readonly owner: DenseOwner;
 }
 
 /** Unpacks and loads. @throws WinnowError DATA_LOSS for another program, or what the engine says */
 export async function loadProgram(
   engine: DenseEngine,
-  { fingerprint, bytes }: ProgramBytes,
+  { fingerprint, bytes, owner }: ProgramBytes,
 ): Promise<LoadedProgram> {
   const { program, inlineTables, warmUp = [] } = decodeProgramPackage(bytes);
   if (program.fingerprint !== fingerprint) {
@@ -50,7 +52,7 @@ export async function loadProgram(
   );
   const denseModels: DenseModel[] = [];
   try {
-    for (const model of program.denseModels) denseModels.push(await engine.load(model));
+    for (const model of program.denseModels) denseModels.push(await engine.load(model, owner));
   } catch (error) {
     await releaseAll(denseModels);
     throw error;

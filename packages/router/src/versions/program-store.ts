@@ -225,7 +225,8 @@ export class ProgramStore {
   async #load(entry: Entry, source: Source): Promise<void> {
     const { fingerprint } = entry;
     const bytes = await this.#bytesFrom(entry, source);
-    const loaded = await loadProgram(this.#parts.denseEngine, { fingerprint, bytes });
+    const { key: owner } = source.version;
+    const loaded = await loadProgram(this.#parts.denseEngine, { fingerprint, bytes, owner });
     if (this.#entries.get(fingerprint) !== entry) return await unloadProgram(loaded);
     entry.loaded = loaded;
     entry.error = undefined;

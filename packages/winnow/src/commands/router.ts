@@ -3,7 +3,7 @@
 // with them.
 
 import { hostname } from "node:os";
-import { createDenseEngine } from "@winnow/accelerator";
+import { type DenseEngine, createDenseEngine } from "@winnow/accelerator";
 import { stateFileName } from "@winnow/cluster";
 import type { Environment } from "@winnow/core";
 import type { GrpcServer, HttpOptions, ReloadModels, Router, RouterOptions } from "@winnow/router";
@@ -103,7 +103,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     options.requireSecurity,
     log,
   );
-  const denseEngine = createDenseEngine({});
+  const denseEngine = openDenseEngine(environment);
   const metrics = createMetrics({
     version: winnowVersion,
     refusals: cluster.refusals,
@@ -198,6 +198,17 @@ function watchOf({ clock }: Environment, http: HttpOptions, router: RouterOption
     residentBytes: () => process.memoryUsage.rss(),
     settings: { ...resolveHttpOptions(http), ...resolveRouterOptions(router) },
     defaults: { ...resolveHttpOptions({}), ...resolveRouterOptions({}) },
+  });
+}
+
+function openDenseEngine({ clock, log }: Environment): DenseEngine {
+  return createDenseEngine({
+    clock,
+    observer: {
+      processEnded: (lane, how, title) =>
+        log.warn("dense process ended", { lane, how, running: title === "" ? "nothing" : title }),
+      setApart: (title, why) => log.warn("dense part set apart", { title, why }),
+    },
   });
 }
 

@@ -1,0 +1,181 @@
+// What the dense engine and its processes say to each other, over a socket that carries bytes:
+//
+//   8 bytes    length of the header and of the whole frame / 8, uint32 little-endian each
+//   header     JSON, filled up with spaces to a multiple of 8 bytes
+//   arrays     one after the other, each filled up to a multiple of 8 bytes
+//
+// Everything lies at multiples of 8 bytes, so that what is read is looked at, not copied once more.
+
+import { WinnowError, dtypeArrays, elementCount, isDtype } from "@winnow/core";
+import type { NumericDtype, Tensor } from "@winnow/core";
+
+/** Name, element type and shape of a tensor whose values lie in the frame. */
+export type TensorHeader = readonly [name: string, dtype: NumericDtype, shape: readonly number[]];
+
+/** A request to the process. Requests are answered in order, each with one `DenseAnswer`. */
+export type DenseRequest =
+  /** The model's bytes are the only array. */
+  | { readonly kind: "load"; readonly model: number; readonly bytes: number }
+  | {
+      readonly kind: "run";
+      readonly model: number;
+      readonly inputs: readonly TensorHeader[];
+      readonly outputs: readonly string[];
+    }
+  | { readonly kind: "release"; readonly model: number };
+
+/** What the process says: first that it has started, then an answer to each request. */
+export type DenseAnswer =
+  | { readonly kind: "ready" }
+  /** `ms` is what the request took. */
+  | { readonly kind: "done"; readonly ms: number; readonly outputs: readonly TensorHeader[] }
+  | { readonly kind: "failed"; readonly ms: number; readonly message: string };
+
+/** A frame that was read. */
+export interface Frame<Header> {
+  readonly header: Header;
+  /** The arrays, in memory of their own. */
+  readonly body: Uint8Array<ArrayBuffer>;
+}
+
+/** A tensor, and its name in the model. */
+export type NamedTensor = readonly [name: string, tensor: Tensor];
+
+const PREFIX_BYTES = 8;
+const UNIT_BYTES = 8;
+const SPACE = 0x20;
+/** 2 GiB: as much as an ONNX file may have, and more than the answers of a request may. */
+const FRAME_BYTES_MAX = 2 ** 31 + 2 ** 20;
+
+const upToUnit = (bytes: number): number => Math.ceil(bytes / UNIT_BYTES) * UNIT_BYTES;
+
+/** The frame up to its arrays, which are to follow, filled up to `bodyBytes` in all. */
+export function frameStart(
+  header: DenseRequest | DenseAnswer,
+  bodyBytes: number,
+): Uint8Array<ArrayBuffer> {
+  return newFrame(header, 0, bodyBytes);
+}
+
+/**
+ * A whole frame of tensors. @throws RangeError for strings: ONNX Runtime computes with numbers only
+ */
+export function tensorFrame(
+  header: DenseRequest | DenseAnswer,
+  tensors: readonly Tensor[],
+): Uint8Array<ArrayBuffer> {
+  const arrays = tensors.map(({ dtype, data }) => {
+    if (dtype === "string") throw new RangeError("a string tensor cannot be run");
+    return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  });
+  const bodyBytes = arrays.reduce((sum, array) => sum + upToUnit(array.length), 0);
+  const frame = newFrame(header, bodyBytes, bodyBytes);
+  let at = frame.length - bodyBytes;
+  for (const array of arrays) {
+    frame.set(array, at);
+    at += upToUnit(array.length);
+  }
+  return frame;
+}
+
+/** `heldBytes` of the `bodyBytes` lie in this array. */
+function newFrame(
+  header: DenseRequest | DenseAnswer,
+  heldBytes: number,
+  bodyBytes: number,
+): Uint8Array<ArrayBuffer> {
+  const text = Buffer.from(JSON.stringify(header));
+  const headerBytes = upToUnit(text.length);
+  const start = PREFIX_BYTES + headerBytes;
+  const whole = start + upToUnit(bodyBytes);
+  if (whole > FRAME_BYTES_MAX) {
+    const message = `A dense part or its tensors have ${bodyBytes} bytes, more than ${FRAME_BYTES_MAX}`;
+    throw new WinnowError("RESOURCE_EXHAUSTED", message);
+  }
+  const frame = new Uint8Array(start + heldBytes);
+  const prefix = new DataView(frame.buffer);
+  prefix.setUint32(0, headerBytes, true);
+  prefix.setUint32(4, whole / UNIT_BYTES, true);
+  frame.set(text, PREFIX_BYTES);
+  frame.fill(SPACE, PREFIX_BYTES + text.length, start);
+  return frame;
+}
+
+/** The bytes after an array's own, up to the multiple at which the next one begins. */
+export function fillUp(bytes: number): Uint8Array {
+  return new Uint8Array(upToUnit(bytes) - bytes);
+}
+
+/** What is to be said of tensors in a frame's header, in their order. */
+export function tensorHeaders(tensors: readonly NamedTensor[]): TensorHeader[] {
+  return tensors.map(([name, { dtype, shape }]) => [name, dtype as NumericDtype, shape]);
+}
+
+/** The tensors of a frame: views of its body. @throws RangeError where they do not fit into it */
+export function tensorsOf(
+  headers: readonly TensorHeader[],
+  body: Uint8Array<ArrayBuffer>,
+): NamedTensor[] {
+  let at = body.byteOffset;
+  const tensors = headers.map(([name, dtype, shape]): NamedTensor => {
+    if (!isDtype(dtype)) throw new RangeError(`element type ${String(dtype)}`);
+    const data = new dtypeArrays[dtype](body.buffer, at, elementCount(shape));
+    at += upToUnit(data.byteLength);
+    return [name, { dtype, shape, data } as Tensor];
+  });
+  if (at > body.byteOffset + body.length) throw new RangeError("tensors beyond their frame");
+  return tensors;
+}
+
+/** Cuts a stream of bytes into frames. */
+export class FrameReader<Header> {
+  readonly #prefix = new Uint8Array(PREFIX_BYTES);
+  #prefixBytes = 0;
+  #frame: Uint8Array<ArrayBuffer> | undefined;
+  #filled = 0;
+  #headerBytes = 0;
+
+  /** The frames that end with this piece. @throws RangeError, SyntaxError for bytes that are none */
+  read(piece: Uint8Array): Frame<Header>[] {
+    const frames: Frame<Header>[] = [];
+    let at = 0;
+    while (at < piece.length) {
+      at += this.#frame === undefined ? this.#fillPrefix(piece, at) : this.#fillFrame(piece, at);
+      if (this.#frame !== undefined && this.#filled === this.#frame.length) {
+        frames.push(this.#take(this.#frame));
+      }
+    }
+    return frames;
+  }
+
+  #fillPrefix(piece: Uint8Array, from: number): number {
+    const taken = Math.min(PREFIX_BYTES - this.#prefixBytes, piece.length - from);
+    this.#prefix.set(piece.subarray(from, from + taken), this.#prefixBytes);
+    this.#prefixBytes += taken;
+    if (this.#prefixBytes < PREFIX_BYTES) return taken;
+    const view = new DataView(this.#prefix.buffer);
+    this.#headerBytes = view.getUint32(0, true);
+    const bytes = view.getUint32(4, true) * UNIT_BYTES;
+    if (bytes > FRAME_BYTES_MAX || PREFIX_BYTES + this.#headerBytes > bytes) {
+      throw new RangeError(`a frame of ${bytes} bytes with a header of ${this.#headerBytes}`);
+    }
+    this.#frame = new Uint8Array(bytes - PREFIX_BYTES);
+    this.#filled = 0;
+    return taken;
+  }
+
+  #fillFrame(piece: Uint8Array, from: number): number {
+    const frame = this.#frame!;
+    const taken = Math.min(frame.length - this.#filled, piece.length - from);
+    frame.set(piece.subarray(from, from + taken), this.#filled);
+    this.#filled += taken;
+    return taken;
+  }
+
+  #take(frame: Uint8Array<ArrayBuffer>): Frame<Header> {
+    this.#frame = undefined;
+    this.#prefixBytes = 0;
+    const text = Buffer.from(frame.buffer, 0, this.#headerBytes).toString();
+    return { header: JSON.parse(text) as Header, body: frame.subarray(this.#headerBytes) };
+  }
+}

@@ -1,0 +1,119 @@
+// Entry of the process that runs dense parts: it owns ONNX Runtime, so that a fault of it ends this
+// process alone. ONNX Runtime's `run` blocks its thread, so requests are read with blocking reads as
+// well, and handled in order, one at a time. The process ends when its parent's end of the socket does.
+
+import { readSync, writeSync } from "node:fs";
+import process from "node:process";
+import { isDtype, systemClock } from "@winnow/core";
+import type { Tensor } from "@winnow/core";
+import { FrameReader, tensorFrame, tensorHeaders, tensorsOf } from "./dense-frames.ts";
+import type { DenseAnswer, DenseRequest, Frame, NamedTensor } from "./dense-frames.ts";
+import { onnxRuntime } from "./onnx-runtime.ts";
+import type { OnnxSession, OnnxTensor } from "./onnx-runtime.ts";
+
+/** The socket to the parent. */
+const SOCKET = 3;
+const PIECE_BYTES = 2 ** 18;
+const MESSAGE_CHARACTERS_MAX = 512;
+const LOG_FATAL_ONLY = 4;
+
+const threads = Number(process.argv[2] ?? 1);
+const sessions = new Map<number, OnnxSession>();
+
+// A terminal and a supervisor may signal the whole group of processes: the parent drains, and this
+// process has to answer until it does.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => undefined);
+
+const reader = new FrameReader<DenseRequest>();
+const piece = new Uint8Array(PIECE_BYTES);
+send({ kind: "ready" }, []);
+for (let bytes = receive(); bytes > 0; bytes = receive()) {
+  for (const frame of reader.read(piece.subarray(0, bytes))) await answer(frame);
+}
+// A parent that is gone waits for nothing that ONNX Runtime would still tidy up.
+process.exit(0);
+
+function receive(): number {
+  try {
+    return readSync(SOCKET, piece, 0, PIECE_BYTES, null);
+  } catch {
+    return 0; // The parent ended without closing the socket.
+  }
+}
+
+function send(header: DenseAnswer, tensors: readonly Tensor[]): void {
+  const frame = tensorFrame(header, tensors);
+  try {
+    for (let at = 0; at < frame.length;) at += writeSync(SOCKET, frame, at);
+  } catch {
+    process.exit(0);
+  }
+}
+
+async function answer(frame: Frame<DenseRequest>): Promise<void> {
+  const startMs = systemClock.nowMs();
+  try {
+    const outputs = await handle(frame);
+    const ms = systemClock.nowMs() - startMs;
+    const tensors = outputs.map(([, tensor]) => tensor);
+    send({ kind: "done", ms, outputs: tensorHeaders(outputs) }, tensors);
+  } catch (error) {
+    send({ kind: "failed", ms: systemClock.nowMs() - startMs, message: messageOf(error) }, []);
+  }
+}
+
+async function handle({ header, body }: Frame<DenseRequest>): Promise<readonly NamedTensor[]> {
+  switch (header.kind) {
+    case "load":
+      sessions.set(header.model, await openSession(body.subarray(0, header.bytes)));
+      return [];
+    case "run":
+      return await run(sessionOf(header.model), tensorsOf(header.inputs, body), header.outputs);
+    case "release":
+      await sessionOf(header.model).release();
+      sessions.delete(header.model);
+      return [];
+  }
+}
+
+function openSession(onnx: Uint8Array): Promise<OnnxSession> {
+  return onnxRuntime.InferenceSession.create(onnx, {
+    executionProviders: ["cpu"],
+    intraOpNumThreads: threads,
+    interOpNumThreads: 1,
+    logSeverityLevel: LOG_FATAL_ONLY,
+    // Idle threads of the runtime must not spin, because other threads need the processors.
+    extra: { session: { intra_op: { allow_spinning: "0" }, inter_op: { allow_spinning: "0" } } },
+  });
+}
+
+function sessionOf(model: number): OnnxSession {
+  const session = sessions.get(model);
+  if (session === undefined) throw new Error(`Model ${model} is not loaded`);
+  return session;
+}
+
+async function run(
+  session: OnnxSession,
+  inputs: readonly NamedTensor[],
+  outputs: readonly string[],
+): Promise<readonly NamedTensor[]> {
+  const feeds = Object.fromEntries(inputs.map(([name, tensor]) => [name, toOnnx(tensor)]));
+  const results = await session.run(feeds, outputs);
+  return outputs.map((name) => [name, fromOnnx(results[name]!)] as const);
+}
+
+/** ONNX Runtime names element types as Winnow does; dense parts have no strings. */
+function toOnnx({ dtype, shape, data }: Tensor): OnnxTensor {
+  return new onnxRuntime.Tensor(dtype, data as OnnxTensor["data"], shape);
+}
+
+function fromOnnx({ type, dims, data }: OnnxTensor): Tensor {
+  if (!isDtype(type)) throw new Error(`Outputs of type ${type} are not served`);
+  return { dtype: type, shape: [...dims], data } as Tensor;
+}
+
+function messageOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  return message.slice(0, MESSAGE_CHARACTERS_MAX);
+}

@@ -1,0 +1,146 @@
+// Who is next where several models share one process: the model that has had the least of its time
+// ("Start-time fair queueing", Goyal, Vin and Cheng 1996, with measured costs). Costs are known only
+// after a run, so a run is charged what the last ones of its model took, and the difference once it has
+// ended. A model that comes back after a pause begins at the time of the run that was taken last: it
+// saves nothing up while it asks nothing.
+//
+//   push ─▶ waiting, by model ── take: least spent first ─▶ under way ── settle: what it did take
+
+/** Bounds of a queue. */
+export interface FairQueueLimits {
+  /** Of one model. */
+  readonly itemsMax: number;
+  /** Of all models together. */
+  readonly bytesMax: number;
+}
+
+/** What waits. */
+export interface Queued {
+  readonly bytes: number;
+}
+
+interface Line<Item> {
+  readonly items: Item[];
+  /** Time had, in ms, on the scale of `#nowMs`. */
+  spentMs: number;
+  /** What a run takes, by the last ones; `undefined` before the first. */
+  meanMs: number | undefined;
+}
+
+const MEAN_SHARE_OF_LAST = 0.25;
+/** Models that ask nothing and of which the mean is kept. */
+const IDLE_LINES_MAX = 1024;
+
+/** Items by model, taken in fair turns. */
+export class FairQueue<Item extends Queued> {
+  readonly #limits: FairQueueLimits;
+  readonly #lines = new Map<string, Line<Item>>();
+  #bytes = 0;
+  #count = 0;
+  /** Time had by the model that was taken last. */
+  #nowMs = 0;
+
+  constructor(limits: FairQueueLimits) {
+    this.#limits = limits;
+  }
+
+  /** Items that wait. */
+  get length(): number {
+    return this.#count;
+  }
+
+  /** Why one more cannot wait. */
+  refusalOf(model: string, item: Item): string | undefined {
+    const { itemsMax, bytesMax } = this.#limits;
+    const waiting = this.#lines.get(model)?.items.length ?? 0;
+    if (waiting >= itemsMax) return `${waiting} dense runs are waiting; at most that many may`;
+    if (this.#count === 0 || this.#bytes + item.bytes <= bytesMax) return undefined;
+    return `dense runs of ${this.#bytes} bytes are waiting; ${bytesMax} may`;
+  }
+
+  /** Adds an item behind the others of its model, or before them where it has waited already. */
+  push(model: string, item: Item, { isFirst = false }: { readonly isFirst?: boolean } = {}): void {
+    const line = this.#line(model);
+    if (line.items.length === 0) line.spentMs = Math.max(line.spentMs, this.#nowMs);
+    if (isFirst) line.items.unshift(item);
+    else line.items.push(item);
+    this.#bytes += item.bytes;
+    this.#count += 1;
+  }
+
+  /** The item to be taken next. */
+  peek(): { readonly model: string; readonly item: Item } | undefined {
+    let next: { readonly model: string; readonly line: Line<Item> } | undefined;
+    for (const [model, line] of this.#lines) {
+      if (line.items.length === 0) continue;
+      if (next === undefined || line.spentMs < next.line.spentMs) next = { model, line };
+    }
+    return next === undefined ? undefined : { model: next.model, item: next.line.items[0]! };
+  }
+
+  /** Takes what `peek` gives, and gives what it was charged: the ms that a run of the model takes. */
+  take(): number {
+    const next = this.peek();
+    if (next === undefined) return 0;
+    const line = this.#lines.get(next.model)!;
+    this.#nowMs = Math.max(this.#nowMs, line.spentMs);
+    line.items.shift();
+    this.#forget(next.item);
+    const chargedMs = line.meanMs ?? 0;
+    line.spentMs += chargedMs;
+    return chargedMs;
+  }
+
+  /** A run that was charged `chargedMs` has taken `ms`. */
+  settle(model: string, chargedMs: number, ms: number): void {
+    const line = this.#line(model);
+    line.spentMs += ms - chargedMs;
+    const { meanMs = ms } = line;
+    line.meanMs = meanMs + (ms - meanMs) * MEAN_SHARE_OF_LAST;
+  }
+
+  /** What a run of the model takes, by the last ones; `undefined` where none has ended. */
+  meanMsOf(model: string): number | undefined {
+    return this.#lines.get(model)?.meanMs;
+  }
+
+  /** Removes an item that waits, or tells that it does not. */
+  remove(model: string, item: Item): boolean {
+    const items = this.#lines.get(model)?.items ?? [];
+    const at = items.indexOf(item);
+    if (at < 0) return false;
+    items.splice(at, 1);
+    this.#forget(item);
+    return true;
+  }
+
+  /** Removes and gives all that wait, those of one model in their order. */
+  removeAll(isRemoved: (item: Item) => boolean = () => true): Item[] {
+    const removed = [...this.#lines.values()].flatMap(({ items }) => items.filter(isRemoved));
+    for (const line of this.#lines.values()) {
+      line.items.splice(0, line.items.length, ...line.items.filter((item) => !isRemoved(item)));
+    }
+    for (const item of removed) this.#forget(item);
+    return removed;
+  }
+
+  #forget(item: Item): void {
+    this.#bytes -= item.bytes;
+    this.#count -= 1;
+  }
+
+  #line(model: string): Line<Item> {
+    const known = this.#lines.get(model);
+    if (known !== undefined) return known;
+    this.#dropIdle();
+    const line: Line<Item> = { items: [], spentMs: this.#nowMs, meanMs: undefined };
+    this.#lines.set(model, line);
+    return line;
+  }
+
+  /** Only what a name says of the past is lost: the line begins anew when the model asks again. */
+  #dropIdle(): void {
+    if (this.#lines.size < IDLE_LINES_MAX) return;
+    for (const [model, { items }] of this.#lines) if (items.length === 0) this.#lines.delete(model);
+  }
+}
