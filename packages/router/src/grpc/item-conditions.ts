@@ -1,11 +1,11 @@
 // What Winnow understands beside a signature's inputs, as the REST API's `k`, `exclude`, `include`, `filter` and
 // `return`: inputs of these names, which no other signature has.
 //
-//   winnow_k        int64 or int32, a scalar
-//   winnow_exclude  ids as the model has them: a list [n] for all instances, or [instances, n]
-//   winnow_include  likewise
-//   winnow_filter   string: a filter as JSON, a scalar for all instances, or [instances], "" for none
-//   winnow_return   string [n]: names of attributes; they come as the output "attributes", JSON objects
+//   winnow.k        int64 or int32, a scalar
+//   winnow.exclude  ids as the model has them: a list [n] for all instances, or [instances, n]
+//   winnow.include  likewise
+//   winnow.filter   string: a filter as JSON, a scalar for all instances, or [instances], "" for none
+//   winnow.return   string [n]: names of attributes; they come as the output "attributes", JSON objects
 
 import { StringColumn, WinnowError, parseFilter } from "@winnow/core";
 import type { Dtype, Filter, SignatureProgram, Tensor } from "@winnow/core";
@@ -20,7 +20,7 @@ import { outlineOf } from "./tensors/tensor-outline.ts";
 import { readTensorProto } from "./tensors/tensor-proto-reader.ts";
 
 const NAMES: ReadonlySet<string> = new Set(
-  ["k", "exclude", "include", "filter", "return"].map((field) => `winnow_${field}`),
+  ["k", "exclude", "include", "filter", "return"].map((field) => `winnow.${field}`),
 );
 const FILTER_VALUES_MAX = 65_536;
 
@@ -53,13 +53,13 @@ export function readConditions(
     return proto === undefined ? undefined : readOneOf(proto, { name, dtypes, budget });
   };
   const ids = ["string", "int64", "int32"] as const;
-  const k = read("winnow_k", ["int64", "int32"]);
-  const filter = read("winnow_filter", ["string"]);
-  const attributes = read("winnow_return", ["string"]);
+  const k = read("winnow.k", ["int64", "int32"]);
+  const filter = read("winnow.filter", ["string"]);
+  const attributes = read("winnow.return", ["string"]);
   return {
     k: k && single(k),
-    exclude: listsOf("winnow_exclude", read("winnow_exclude", ids), instances),
-    include: listsOf("winnow_include", read("winnow_include", ids), instances),
+    exclude: listsOf("winnow.exclude", read("winnow.exclude", ids), instances),
+    include: listsOf("winnow.include", read("winnow.include", ids), instances),
     filter: filter && filtersOfTexts(filter, instances),
     attributes: attributes && returnedNames(textsOf(attributes)),
   };
@@ -81,7 +81,7 @@ function readOneOf(
 }
 
 function single({ data }: Tensor): number {
-  if (data.length !== 1) refuse(`winnow_k has ${data.length} values; it must be a scalar`);
+  if (data.length !== 1) refuse(`winnow.k has ${data.length} values; it must be a scalar`);
   return Number((data as Int32Array)[0]);
 }
 
@@ -116,7 +116,7 @@ function filtersOfTexts(texts: Tensor, instances: number): readonly Filter[] {
   }
   if (list.length !== instances) {
     refuse(
-      `winnow_filter has ${list.length} filters for ${instances} instances; give one for each`,
+      `winnow.filter has ${list.length} filters for ${instances} instances; give one for each`,
     );
   }
   return list.map((text) => (text === "" ? { kind: "and", of: [] } : parseFilter(parsed(text))));
@@ -128,9 +128,9 @@ function parsed(text: string): ReturnType<typeof jsonValue> {
     document.parse(Buffer.from(text));
   } catch (error) {
     if (!(error instanceof JsonSyntaxError)) throw error;
-    refuse(`winnow_filter is no JSON: ${error.message} at offset ${error.offset}`);
+    refuse(`winnow.filter is no JSON: ${error.message} at offset ${error.offset}`);
   }
-  return jsonValue(document, 0, { where: "winnow_filter", valuesMax: FILTER_VALUES_MAX });
+  return jsonValue(document, 0, { where: "winnow.filter", valuesMax: FILTER_VALUES_MAX });
 }
 
 function textsOf({ data }: Tensor): readonly string[] {

@@ -99,11 +99,11 @@ describe("Predict", () => {
       model_spec: { name: "retrieval" },
       inputs: {
         input_1: strings(["42", "1"]),
-        winnow_k: { dtype: "DT_INT64", tensor_shape: shapeOf(), int64_val: [2] },
-        winnow_exclude: strings(["a", "b"]),
-        winnow_include: strings(["c", "d", "e", "f"], [2, 2]),
-        winnow_filter: filter,
-        winnow_return: strings(["year", "title", "year"]),
+        "winnow.k": { dtype: "DT_INT64", tensor_shape: shapeOf(), int64_val: [2] },
+        "winnow.exclude": strings(["a", "b"]),
+        "winnow.include": strings(["c", "d", "e", "f"], [2, 2]),
+        "winnow.filter": filter,
+        "winnow.return": strings(["year", "title", "year"]),
       },
     });
     const { k, exclude, include, filter: filters, attributes } = predictor.requests.at(-1)!;
@@ -123,12 +123,12 @@ describe("Predict", () => {
   });
 
   test.each<[string, object, string]>([
-    ["winnow_k", { dtype: "DT_INT64", tensor_shape: shapeOf(2), int64_val: [2, 3] }, "a scalar"],
-    ["winnow_k", strings(["3"]), 'Input "winnow_k" must be int64, not string'],
-    ["winnow_exclude", strings(["a", "b", "c"], [3, 1]), "has shape [3,1]"],
-    ["winnow_filter", strings(["{}", "{}", "{}"]), "3 filters for 1 instances"],
-    ["winnow_filter", strings(["{"]), "winnow_filter is no JSON"],
-    ["winnow_filter", strings(['{"a":{"$x":1}}']), "is no operator here"],
+    ["winnow.k", { dtype: "DT_INT64", tensor_shape: shapeOf(2), int64_val: [2, 3] }, "a scalar"],
+    ["winnow.k", strings(["3"]), 'Input "winnow.k" must be int64, not string'],
+    ["winnow.exclude", strings(["a", "b", "c"], [3, 1]), "has shape [3,1]"],
+    ["winnow.filter", strings(["{}", "{}", "{}"]), "3 filters for 1 instances"],
+    ["winnow.filter", strings(["{"]), "winnow.filter is no JSON"],
+    ["winnow.filter", strings(['{"a":{"$x":1}}']), "is no operator here"],
   ])("refuses %s of %j", async (name, tensor, details) => {
     const asked = predict({ ...RETRIEVAL, inputs: { ...RETRIEVAL.inputs, [name]: tensor } });
     await expect(asked).rejects.toMatchObject({ code: status.INVALID_ARGUMENT });

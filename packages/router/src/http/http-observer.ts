@@ -24,6 +24,8 @@ export interface AnsweredRequest {
   readonly instances: number;
   /** Partitions answered ÷ partitions asked; 1 where none were asked. */
   readonly coverage: number;
+  /** Keys of a body that mean nothing, a few. */
+  readonly ignoredKeys?: number;
   readonly answerBytes: number;
   readonly elapsedMs: number;
   /** Ms by stage, as far as it came. */

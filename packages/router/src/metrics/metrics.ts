@@ -99,6 +99,7 @@ interface RecordedRequest {
   readonly instances: number;
   /** 1 where it is not told. */
   readonly coverage?: number;
+  readonly ignoredKeys?: number;
   readonly elapsedMs: number;
 }
 
@@ -132,14 +133,21 @@ function requestRecorder(registry: Registry, isKnown: (model: string) => boolean
     labelNames: ["model"],
     registers,
   });
+  const ignoring = new Counter({
+    name: "winnow_requests_with_ignored_keys_total",
+    help: "Answered requests whose bodies have keys that mean nothing",
+    labelNames: ["model"],
+    registers,
+  });
   const recordServing = servingRecorder(registry);
   return (request, kind, entrypoint) => {
-    const { model: name, code, coverage = 1 } = request;
+    const { model: name, code, coverage = 1, ignoredKeys = 0 } = request;
     const model = name === undefined || isKnown(name) ? (name ?? "") : UNKNOWN_MODEL;
     requests.inc({ model, kind, code });
     durations.observe({ model, kind }, request.elapsedMs / 1000);
     if (request.instances > 0) instances.inc({ model }, request.instances);
     if (coverage < 1) partial.inc({ model });
+    if (ignoredKeys > 0) ignoring.inc({ model });
     recordServing(request, model, entrypoint);
   };
 }

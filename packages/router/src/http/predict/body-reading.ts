@@ -14,7 +14,13 @@ import {
 import type { PredictInputs, SignatureInputs } from "./predict-request.ts";
 import { checkInstances } from "../../request-limits.ts";
 import type { RequestLimits } from "../../request-limits.ts";
-import { readFilters, readIds, readK, readReturned } from "./request-extensions.ts";
+import {
+  readFilters,
+  readIds,
+  readIgnoredKeys,
+  readK,
+  readReturned,
+} from "./request-extensions.ts";
 
 /** What is asked of a body. */
 export type BodyQuestion =
@@ -36,6 +42,8 @@ interface AskedPrediction extends PredictInputs {
   readonly filter: readonly Filter[] | undefined;
   /** Attributes wanted of each item. */
   readonly attributes: readonly string[] | undefined;
+  /** Some of the body's keys that mean nothing. */
+  readonly ignored: readonly string[];
 }
 
 /** What a body says. */
@@ -71,5 +79,7 @@ export function readContent(
   const include = readIds(document, { field: "include", instances }, limits);
   const filter = readFilters(document, instances);
   const attributes = readReturned(document);
-  return { signatureName, asked: { ...inputs, k, exclude, include, filter, attributes } };
+  const ignored = readIgnoredKeys(document);
+  const wanted = { k, exclude, include, filter, attributes, ignored };
+  return { signatureName, asked: { ...inputs, ...wanted } };
 }

@@ -1,5 +1,5 @@
 // What the event loop and a parser thread say to each other: a body goes over whole, and its typed
-// columns come back, none of them copied. Exclusions may be a hundred thousand lists of a few ids, so
+// columns come back, none of them copied. Listed ids may be a hundred thousand lists of a few ids, so
 // they cross as one column and the length of each list.
 
 import { StringColumn, tensor } from "@winnow/core";
@@ -25,10 +25,11 @@ export type ParserAnswer =
 /** `BodyContent` as it crosses: string columns have lost their class. */
 export interface PackedContent {
   readonly content: BodyContent;
-  readonly excluded: ExcludedColumn | undefined;
+  readonly excluded: ListColumn | undefined;
+  readonly included: ListColumn | undefined;
 }
 
-interface ExcludedColumn {
+interface ListColumn {
   readonly counts: Uint32Array;
   /** Ids of all lists, one after the other. */
   readonly ids: Tensor;
@@ -40,27 +41,34 @@ export function packContent(content: BodyContent): {
   readonly buffers: readonly ArrayBuffer[];
 } {
   const { asked } = content;
-  if (asked === undefined) return { packed: { content, excluded: undefined }, buffers: [] };
-  const excluded = asked.exclude === undefined ? undefined : joinLists(asked.exclude);
-  const packed = { content: { ...content, asked: { ...asked, exclude: undefined } }, excluded };
+  if (asked === undefined) {
+    return { packed: { content, excluded: undefined, included: undefined }, buffers: [] };
+  }
+  const excluded = asked.exclude && joinLists(asked.exclude);
+  const included = asked.include && joinLists(asked.include);
+  const rest = { ...asked, exclude: undefined, include: undefined };
+  const packed = { content: { ...content, asked: rest }, excluded, included };
   const tensors = [...asked.inputs.values()];
   if (excluded !== undefined) tensors.push(excluded.ids);
+  if (included !== undefined) tensors.push(included.ids);
   return { packed, buffers: [...new Set(tensors.flatMap(buffersOf))] };
 }
 
 /** The content that was packed. */
-export function unpackContent({ content, excluded }: PackedContent): BodyContent {
+export function unpackContent({ content, excluded, included }: PackedContent): BodyContent {
   const { asked } = content;
   if (asked === undefined) return content;
   const inputs = new Map([...asked.inputs].map(([name, given]) => [name, revived(given)]));
-  const exclude = excluded === undefined ? undefined : splitLists(excluded);
-  return { ...content, asked: { ...asked, inputs, exclude } };
+  const exclude = excluded && splitLists(excluded);
+  const include = included && splitLists(included);
+  return { ...content, asked: { ...asked, inputs, exclude, include } };
 }
 
 /** Bytes of the columns of a content. */
 export function contentBytes({ asked }: BodyContent): number {
   if (asked === undefined) return 0;
-  const tensors = [...asked.inputs.values(), ...(asked.exclude ?? [])];
+  const lists = [...(asked.exclude ?? []), ...(asked.include ?? [])];
+  const tensors = [...asked.inputs.values(), ...lists];
   return tensors.reduce((sum, { dtype, data }) => {
     if (dtype !== "string") return sum + data.byteLength;
     return sum + data.byteLength + data.offsets.byteLength;
@@ -77,7 +85,7 @@ function revived(given: Tensor): Tensor {
   return { ...given, data: new StringColumn(given.data.offsets, given.data.bytes) };
 }
 
-function joinLists(lists: readonly Tensor[]): ExcludedColumn {
+function joinLists(lists: readonly Tensor[]): ListColumn {
   const counts = Uint32Array.from(lists, (list) => list.data.length);
   const [first] = lists;
   if (first === undefined || lists.length === 1) return { counts, ids: first ?? joinStrings([]) };
@@ -103,7 +111,7 @@ function joinStrings(lists: readonly Tensor[]): Tensor {
   return tensor("string", [strings.length], StringColumn.fromBytes(strings));
 }
 
-function splitLists({ counts, ids }: ExcludedColumn): Tensor[] {
+function splitLists({ counts, ids }: ListColumn): Tensor[] {
   const column = revived(ids);
   let end = 0;
   return Array.from(counts, (count): Tensor => {

@@ -50,6 +50,9 @@ const BODIES: readonly string[] = [
   '{"instances": ["42", {"b64": "/w=="}], "exclude": [["a", {"b64": "/w=="}], []], "k": 7}',
   '{"instances": ["1", "2"], "exclude": [[9007199254740993], [1]]}',
   '{"instances": ["1"], "exclude": []}',
+  '{"instances": ["1", "2"], "include": [["a"], ["b", "c"]], "exclude": ["d"]}',
+  '{"instances": ["1"], "include": [7], "filter": {"year": {"$in": [9007199254740993, null]}}}',
+  '{"instances": ["1", "2"], "filter": [null, {"a": "x"}], "return": ["a"], "fliter": {}, "K": 1}',
   '{"instances": ["1"], "exclude": ["a", 1]}',
   '{"instances": ["1", "2", "3", "4"]}',
   '{"instances": ["\\u00e9\\ud83d\\ude00\\n"]}',
@@ -95,9 +98,10 @@ const valuesOf = ({ dtype, shape, data }: Tensor): unknown => ({
 /** What a content says, comparable. */
 function said({ signatureName, asked }: BodyContent): object {
   if (asked === undefined) return { signatureName };
-  const { inputs, exclude, ...rest } = asked;
+  const { inputs, exclude, include, ...rest } = asked;
   const tensors = [...inputs].map(([name, given]) => [name, valuesOf(given)]);
-  return { signatureName, ...rest, tensors, exclude: exclude?.map(valuesOf) };
+  const lists = { exclude: exclude?.map(valuesOf), include: include?.map(valuesOf) };
+  return { signatureName, ...rest, tensors, ...lists };
 }
 
 const refusal = (error: unknown): object =>

@@ -29,6 +29,8 @@ export interface PredictAnswer {
   readonly answer: HttpAnswer;
   readonly instances: number;
   readonly coverage: number;
+  /** Keys of the body that mean nothing. */
+  readonly ignoredKeys: number;
 }
 
 /** Answers predict requests. */
@@ -45,12 +47,12 @@ export class PredictHandler {
   async predict(call: PredictCall): Promise<PredictAnswer> {
     const pinning = await settled(() => pinModel(this.#predictor, call.model));
     try {
-      const { request, format, instances } = await this.#read(call, pinning);
+      const { request, format, instances, ignored } = await this.#read(call, pinning);
       const pinned = pinnedOf(pinning);
       call.context.signal.throwIfAborted();
       const prediction = await this.#predictor.predict(pinned, request);
-      const answer = await this.#write(prediction, format);
-      return { answer, instances, coverage: prediction.coverage };
+      const answer = await this.#write(prediction, format, ignored);
+      return { answer, instances, coverage: prediction.coverage, ignoredKeys: ignored.length };
     } finally {
       if (pinning.status === "fulfilled") pinning.value.release();
     }
@@ -63,6 +65,7 @@ export class PredictHandler {
     readonly request: PredictRequest;
     readonly format: PredictFormat;
     readonly instances: number;
+    readonly ignored: readonly string[];
   }> {
     const signatures =
       pinning.status === "fulfilled" ? pinning.value.program.signatures : undefined;
@@ -71,17 +74,22 @@ export class PredictHandler {
     const { signatureName, asked } = reading instanceof Promise ? await reading : reading;
     const { program } = pinnedOf(pinning);
     if (asked === undefined) throw new RangeError("a body was read without its inputs");
-    const { format, instances, ...wanted } = asked;
+    const { format, instances, ignored, ...wanted } = asked;
     const signature = signatureNamed(program.signatures, signatureName);
     const request = { signature, context, allowPartial, ...wanted };
-    return { request, format, instances };
+    return { request, format, instances, ignored };
   }
 
-  async #write(prediction: Prediction, format: PredictFormat): Promise<HttpAnswer> {
+  async #write(
+    prediction: Prediction,
+    format: PredictFormat,
+    ignored: readonly string[],
+  ): Promise<HttpAnswer> {
     const body = await writePrediction(prediction, format, this.#predictor.limits);
     return jsonAnswer(body, {
       "x-winnow-model-version": String(prediction.version.version),
       "x-winnow-coverage": coverageText(prediction.coverage),
+      ...(ignored.length > 0 && { "x-winnow-ignored": ignored.join(", ") }),
     });
   }
 }

@@ -5,7 +5,13 @@ import { describe, expect, test } from "vitest";
 import { decodeBase64 } from "../json/base64-bytes.ts";
 import { JsonReader } from "../json/json-reader.ts";
 import { parseRequestBody } from "./predict-request.ts";
-import { readIds, readK } from "./request-extensions.ts";
+import {
+  readFilters,
+  readIds,
+  readIgnoredKeys,
+  readK,
+  readReturned,
+} from "./request-extensions.ts";
 
 const LIMITS = { kMax: 100, excludedIdsMax: 4 };
 
@@ -88,5 +94,48 @@ describe("decodeBase64()", () => {
 
   test.each(["A", "A===", "AA=", "AAA==", "A-_A", "AA=A", "ü"])("refuses %s", (text) => {
     expect(decodeBase64(Buffer.from(text))).toBeUndefined();
+  });
+});
+
+describe("readFilters(), readReturned() and readIgnoredKeys()", () => {
+  const year = { kind: "test", attribute: "year", is: "in", values: [1990] };
+
+  test("read one filter for all, or one per instance", () => {
+    expect(readFilters(read("{}"), 2)).toBeUndefined();
+    expect(readFilters(read('{"filter": null}'), 2)).toBeUndefined();
+    expect(readFilters(read('{"filter": {"year": 1990}}'), 2)).toEqual([year]);
+    const all = { kind: "and", of: [] };
+    expect(readFilters(read('{"filter": [{"year": 1990}, null]}'), 2)).toEqual([year, all]);
+    const big = '{"filter": {"year": {"$gt": -9223372036854775808}}}';
+    expect(readFilters(read(big), 1)).toEqual([
+      { kind: "test", attribute: "year", is: "gt", values: [-(2n ** 63n)] },
+    ]);
+  });
+
+  test.each([
+    ['"x"', 'is "x"; it must be an object'],
+    ['[{"a": 1}]', "1 filters for 2 instances"],
+    ['{"a": 1, "a": 2}', 'names "a" twice in one object'],
+    [`{"a": {"$in": [${"1,".repeat(70_000)}1]}}`, "holds more than 65536 values"],
+    [`${'{"$not": '.repeat(100)}{"a": 1}${"}".repeat(100)}`, "lies too deep"],
+  ])("refuse filter %s", (filter, message) => {
+    expect(() => readFilters(read(`{"filter": ${filter}}`), 2)).toThrow(message);
+  });
+
+  test("names of attributes are taken once", () => {
+    expect(readReturned(read("{}"))).toBeUndefined();
+    expect(readReturned(read('{"return": ["a", "b", "a"]}'))).toEqual(["a", "b"]);
+    expect(() => readReturned(read('{"return": ["a", 1]}'))).toThrow("a list of names");
+    const many = JSON.stringify(Array.from({ length: 65 }, (_, at) => `a${at}`));
+    expect(() => readReturned(read(`{"return": ${many}}`))).toThrow("at most 64 are allowed");
+  });
+
+  test("keys that mean nothing are named, a few, and never as more than one header", () => {
+    const body =
+      '{"instances": [{"nested": 1}], "fliter": {}, "k": 1, "a\\r\\nSet-Cookie: b, é": 2}';
+    expect(readIgnoredKeys(read(body))).toEqual(["fliter", "a??Set-Cookie:?b????"]);
+    const many = Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`key${at}`, at]));
+    expect(readIgnoredKeys(read(JSON.stringify(many)))).toHaveLength(8);
+    expect(readIgnoredKeys(read(`{"${"x".repeat(500)}": 1}`))[0]).toHaveLength(64);
   });
 });

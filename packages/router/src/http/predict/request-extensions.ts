@@ -37,6 +37,28 @@ export function readK(
   return k;
 }
 
+/** What a body may hold; TensorFlow Serving ignores everything else without a word. */
+const KNOWN_KEYS: ReadonlySet<string> = new Set(
+  "signature_name instances inputs k exclude include filter return".split(" "),
+);
+/** Ignored keys that are named, and characters of each. */
+const NAMED_MAX = 8;
+const NAMED_CHARACTERS_MAX = 64;
+
+/** Names of the members that are ignored, a few, as they may stand in a header. */
+export function readIgnoredKeys(document: JsonReader): readonly string[] {
+  const ignored: string[] = [];
+  const end = document.to[ROOT]!;
+  for (let key = ROOT + 1; key < end; key = document.next(key + 1)) {
+    const bytes = document.bytesOf(key).subarray(0, NAMED_CHARACTERS_MAX);
+    const name = Buffer.from(bytes).toString("latin1");
+    if (KNOWN_KEYS.has(name)) continue;
+    ignored.push(name.replaceAll(/[^!-+\--~]/g, "?"));
+    if (ignored.length === NAMED_MAX) break;
+  }
+  return ignored;
+}
+
 /** Where ids may be listed. */
 export type IdField = "exclude" | "include";
 

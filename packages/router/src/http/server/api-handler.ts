@@ -32,6 +32,8 @@ export interface ApiAnswer {
   readonly answer: HttpAnswer;
   readonly instances?: number;
   readonly coverage?: number;
+  /** 0 where it is not told. */
+  readonly ignoredKeys?: number;
 }
 
 /** What the handler asks of the process it runs in. */

@@ -26,7 +26,13 @@ import { Exchange } from "./exchange.ts";
 import type { ExchangeParts } from "./exchange.ts";
 import { RefusedBody, errorAnswer, failureAnswer } from "../http-answer.ts";
 import type { HttpAnswer } from "../http-answer.ts";
-import type { HttpObserver, MetricsPage, ReportPage, RoomLoss } from "../http-observer.ts";
+import type {
+  AnsweredRequest,
+  HttpObserver,
+  MetricsPage,
+  ReportPage,
+  RoomLoss,
+} from "../http-observer.ts";
 import { leaveWanted } from "../request-body.ts";
 import { RequestIds } from "../request-id.ts";
 import { resolveHttpOptions } from "../http-settings.ts";
@@ -250,8 +256,7 @@ class FastifyServer implements HttpServer {
       key: admitted?.key,
       status: given.answer.status,
       code,
-      instances: given.instances ?? 0,
-      coverage: given.coverage ?? 1,
+      ...toldOf(given),
       answerBytes: given.answer.body.length,
       elapsedMs: clock.nowMs() - startMs,
       stages: exchange.context.stages,
@@ -297,4 +302,13 @@ function codeOfStatus(status: number): string {
   if (status === 408) return "CANCELLED";
   if (status >= 500) return "INTERNAL";
   return status === 413 ? "RESOURCE_EXHAUSTED" : "INVALID_ARGUMENT";
+}
+
+/** What an answer tells of itself, or what holds where it does not. */
+function toldOf({
+  instances = 0,
+  coverage = 1,
+  ignoredKeys = 0,
+}: ApiAnswer): Pick<AnsweredRequest, "instances" | "coverage" | "ignoredKeys"> {
+  return { instances, coverage, ignoredKeys };
 }
