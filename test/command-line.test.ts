@@ -39,6 +39,8 @@ describe("winnow", () => {
       "worker",
       "inspect",
       "predict",
+      "status",
+      "top",
       "demo",
       "doctor",
     ]) {
@@ -178,6 +180,38 @@ describe("winnow predict", () => {
     );
     expect(silent.stderr).toContain("winnow up --models DIR");
     expect(broken.stderr).toContain("write for example '[\"42\"]'");
+  });
+});
+
+describe("winnow status and winnow top", () => {
+  test("status ends with 2 where nobody answers, and says whom it asked", () => {
+    const silent = winnow(["status", "http://127.0.0.1:1"]);
+    const variable = winnow(["status", "--json"], { WINNOW_URL: "http://127.0.0.1:2" });
+
+    expect([silent.code, silent.stdout]).toEqual([2, ""]);
+    expect(silent.stderr).toMatch(
+      /^UNAVAILABLE: No router answers at http:\/\/127\.0\.0\.1:1: .*REFUSED/,
+    );
+    expect([variable.code, variable.stdout]).toEqual([2, ""]);
+    expect(variable.stderr).toContain("http://127.0.0.1:2");
+  });
+
+  test("top says that it needs a terminal, and what does not", () => {
+    const ended = winnow(["top", "http://127.0.0.1:1"]);
+
+    expect(ended.code).toBe(1);
+    expect(ended.stdout).toBe("");
+    expect(ended.stderr).toContain("winnow status prints the same once");
+  });
+
+  test("a file without a key is named, and --help tells the exit codes", () => {
+    const ended = winnow(["status", "--key-file", path.join(directory, "no-key")]);
+    const help = winnow(["status", "--help"]);
+
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toContain("no-key");
+    expect(help.stdout.replaceAll(/\s+/g, " ")).toContain("0 ok, 1 degraded, 2 down or no answer");
+    expect(help.stdout).toContain("WINNOW_API_KEY_FILE");
   });
 });
 

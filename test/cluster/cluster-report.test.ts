@@ -1,9 +1,11 @@
 // What a router tells of a cluster of real processes that loses a worker, gets it back, and is given a version
 // that cannot be read and one that can.
 
+import { spawnSync } from "node:child_process";
+import path from "node:path";
 import type { ClusterReport } from "@winnow/router";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { RunningCluster } from "./running-cluster.ts";
+import { type RunningCluster, repositoryRoot } from "./running-cluster.ts";
 import { eventually, predict, untilReplicated } from "./served-model.ts";
 import { type VersionedCluster, WORKERS, startVersioned } from "./versioned-cluster.ts";
 import { cut, publishVersion } from "./written-versions.ts";
@@ -25,6 +27,15 @@ async function reportOf(url: string): Promise<ClusterReport> {
 
 const untilReport = (isRight: (report: ClusterReport) => boolean): Promise<ClusterReport> =>
   eventually(cluster, () => reportOf(cluster.url), isRight);
+/** `winnow status`, as a script runs it. */
+function winnowStatus(...args: readonly string[]): { code: number | null; stdout: string } {
+  const script = path.join(repositoryRoot, "packages/winnow/bin/winnow.js");
+  const env = { ...process.env, NO_COLOR: "1" };
+  const command = [script, "status", cluster.url, ...args];
+  const { status: code, stdout } = spawnSync(process.execPath, command, { encoding: "utf8", env });
+  return { code, stdout };
+}
+
 const textsOf = ({ events }: ClusterReport): string[] => events.map(({ text }) => text);
 
 describe("the report of a running cluster", () => {
@@ -37,6 +48,10 @@ describe("the report of a running cluster", () => {
       ({ router: { traffic } }) => traffic.requests >= 6,
     );
 
+    const { code, stdout } = winnowStatus();
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^ok +All 3 workers answer, and the model is fully replicated\n/);
+    expect(stdout).toMatch(/^w2 +ready /m);
     expect(router.traffic.failures).toEqual({ NOT_FOUND: 1 });
     expect(router.settings).toMatchObject({ routerTableBytesMax: 0, kMax: 4096 });
     expect(router.changedSettings).toContain("routerTableBytesMax");
@@ -61,9 +76,15 @@ describe("the report of a running cluster", () => {
     const told = await untilReport((report) =>
       textsOf(report).includes("Worker w1 cannot be reached"),
     );
+    const text = winnowStatus();
+    const json = winnowStatus("--json");
     cluster.restart("w1");
     const back = await untilReport(({ health }) => health.severity === "ok");
 
+    expect([text.code, json.code]).toEqual([1, 1]);
+    expect(text.stdout).toMatch(/^degraded +Worker w1 cannot be reached/);
+    expect(text.stdout).toMatch(/^w1 +unreachable /m);
+    expect(JSON.parse(json.stdout)).toMatchObject({ health: { severity: "degraded" } });
     expect(lost.health.severity).toBe("degraded");
     expect(told.health.sentence).toMatch(/^Worker w1 cannot be reached for \d/);
     expect(told.health.remedy).toContain("log of w1");

@@ -34,9 +34,8 @@ export { ClusterWatch } from "./report/cluster-watch.ts";
 export type { ClusterWatchParts, ReportedRouter } from "./report/cluster-watch.ts";
 export type {
   ClusterReport,
-  Health,
+  Finding,
   ModelReport,
-  RouterReport,
   Severity,
   VersionReport,
   WorkerReport,

@@ -38,6 +38,7 @@ import {
 } from "./model-config/config-flags.ts";
 import { doctorCommand } from "./doctor-command.ts";
 import { processVariables } from "./process-settings.ts";
+import { statusCommand, topCommand } from "./status-command.ts";
 import { checkVariables, variablesOf } from "./setting-variables.ts";
 import { curlLine, predict, predictionTable } from "./commands/predict.ts";
 import type { OrderOptions } from "./commands/order.ts";
@@ -66,6 +67,8 @@ export function createCommandLine(version: string): Command {
     ...serving,
     inspectCommand(),
     predictCommand(),
+    statusCommand(),
+    topCommand(),
     demoCommand(),
     orderCommand(),
     keysCommand(),

@@ -50,6 +50,18 @@ export function endOnSignals(end: ProcessEnd, log: Logger): void {
   process.on("disconnect", () => process.exit(1));
 }
 
+/** Aborted by the first signal that asks this process to end; `close` leaves signals to Node again. */
+export function endingSignal(): { readonly signal: AbortSignal; close(): void } {
+  const ending = new AbortController();
+  const end = (): void => ending.abort();
+  const names = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  for (const name of names) process.on(name, end);
+  const close = (): void => {
+    for (const name of names) process.off(name, end);
+  };
+  return { signal: ending.signal, close };
+}
+
 /** Tells `winnow up`, if it started this process, that it listens now. */
 export function reportListening(): void {
   process.send?.(LISTENING_MESSAGE);

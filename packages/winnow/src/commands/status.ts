@@ -1,0 +1,36 @@
+// `winnow status`: what a router tells of its cluster, once, and an exit code for scripts.
+
+import type { ClusterReport, Severity } from "@winnow/router";
+import { type WinnowError, systemClock, toWinnowError } from "@winnow/core";
+import { holdProcess } from "../process-settings.ts";
+import { askReport } from "../report/report-question.ts";
+import { type Line, statusLines } from "../report/report-lines.ts";
+import { RestClient, type RestTrust } from "../rest-client.ts";
+
+/** What is to be told of whom. */
+export interface StatusCommand extends RestTrust {
+  readonly url: string;
+}
+
+/** The exit code of each state, as monitoring tools have them; 2 also where nobody answers. */
+export const EXIT_CODES: Readonly<Record<Severity, number>> = { ok: 0, degraded: 1, down: 2 };
+
+/** The report, or why there is none. */
+export async function clusterReport(
+  command: StatusCommand,
+): Promise<ClusterReport | { readonly error: WinnowError }> {
+  const client = new RestClient(command);
+  const release = holdProcess();
+  try {
+    return await askReport(client, command.url, { clock: systemClock });
+  } catch (error) {
+    return { error: toWinnowError(error) };
+  } finally {
+    release();
+  }
+}
+
+/** The lines of a report. */
+export function statusText(report: ClusterReport, paint: (line: Line) => string): string {
+  return `${statusLines(report).map(paint).join("\n")}\n`;
+}

@@ -1,0 +1,88 @@
+// Asks a router for its report of the cluster.
+
+import type { ClusterReport } from "@winnow/router";
+import type { Clock } from "@winnow/core";
+import { WinnowError, excerpt } from "@winnow/core";
+import type { RestAnswer, RestClient } from "../rest-client.ts";
+
+const ANSWER_MS_MAX = 5000;
+
+/** How long an answer is waited for: five seconds, or until the signal. */
+export interface ReportWait {
+  readonly clock: Clock;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * The report, asked once.
+ * @throws WinnowError UNAVAILABLE where nobody answers in five seconds, UNAUTHENTICATED and PERMISSION_DENIED
+ * for a key that does not fit, UNIMPLEMENTED for a server that tells no report
+ */
+export async function askReport(
+  client: RestClient,
+  url: string,
+  { clock, signal }: ReportWait,
+): Promise<ClusterReport> {
+  const { status, text } = await answerOf(client, url, { clock, signal });
+  if (status === 200) return readReport(text, url);
+  if (status === 401 || status === 403) {
+    const code = status === 401 ? "UNAUTHENTICATED" : "PERMISSION_DENIED";
+    const advice = "name a file with a key of the role status (--key-file)";
+    throw new WinnowError(code, `${url} does not tell: ${errorText(text)}; ${advice}`);
+  }
+  throw notARouter(url, `it answered ${status}`);
+}
+
+async function answerOf(
+  client: RestClient,
+  url: string,
+  { clock, signal }: ReportWait,
+): Promise<RestAnswer> {
+  const late = new AbortController();
+  const end = (): void => late.abort(new Error("the wait was ended"));
+  signal?.addEventListener("abort", end, { once: true });
+  const timer = clock.setTimer(ANSWER_MS_MAX, () =>
+    late.abort(new Error(`no answer within ${ANSWER_MS_MAX} ms`)),
+  );
+  try {
+    return await client.ask(`${url.replace(/\/+$/, "")}/v1/cluster`, { signal: late.signal });
+  } catch (error) {
+    const cause = late.signal.aborted ? (late.signal.reason as Error) : error;
+    const { code = "", message } = cause as NodeJS.ErrnoException;
+    if (/CERT|SELF_SIGNED|UNABLE_TO/.test(code)) {
+      const text = `The certificate of ${url} is not believed: ${message}; name its authority with --ca`;
+      throw new WinnowError("UNAUTHENTICATED", text, { cause });
+    }
+    const why = message === "" ? code : message;
+    const text = `No router answers at ${url}: ${why}; is it running, and is this its REST port?`;
+    throw new WinnowError("UNAVAILABLE", text, { cause });
+  } finally {
+    clock.clearTimer(timer);
+    signal?.removeEventListener("abort", end);
+  }
+}
+
+function readReport(text: string, url: string): ClusterReport {
+  try {
+    const report = JSON.parse(text) as Partial<ClusterReport> | null;
+    if (report?.health !== undefined && report.router !== undefined) return report as ClusterReport;
+  } catch {
+    // Told below.
+  }
+  throw notARouter(url, "its answer is no report");
+}
+
+function notARouter(url: string, why: string): WinnowError {
+  const text = `${url} is no router of Winnow that tells of its cluster: ${why}`;
+  return new WinnowError("UNIMPLEMENTED", text);
+}
+
+function errorText(text: string): string {
+  try {
+    const { error } = JSON.parse(text) as { error?: unknown };
+    if (typeof error === "string") return excerpt(error);
+  } catch {
+    // Not JSON: a proxy's page.
+  }
+  return excerpt(text);
+}
