@@ -162,6 +162,7 @@ class ClusterRouter implements Router {
       members: () => this.#links.members(),
       tables: () => this.#programs.tables(),
       warming: () => this.#warmUp.warming(),
+      unrunnable: () => this.#programs.unrunnable(),
       onTable: (table) => {
         this.#programs.follow(table);
         this.#warmUp.follow(table);

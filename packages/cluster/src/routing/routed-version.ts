@@ -20,7 +20,8 @@ export interface RoutedVersion {
   readonly status: RoutedStatus;
   /**
    * Why requests may not use the version at all, not even partially: its program is not known, it
-   * has never been complete, its checksum shares do not add up, or it is being warmed up.
+   * has never been complete, its checksum shares do not add up, it cannot be run, or it is being warmed
+   * up.
    */
   readonly refusal: WinnowError | undefined;
   /** Partitions with a replica ÷ partitions, over all tables; 0 while unknown. */
@@ -49,12 +50,14 @@ export interface VersionQuestion {
   readonly tables: readonly TableSpec[] | undefined;
   /** This router warms the version up with replayed requests: clients may not ask it yet. */
   readonly warming: boolean;
+  /** Why this router will never be able to run it. */
+  readonly unrunnable?: WinnowError | undefined;
   readonly previous: RoutedVersion | undefined;
 }
 
 /** Routes one version by what its holders (ascending by worker id) announce. */
 export function routeVersion(
-  { key, tables: specs, warming, previous }: VersionQuestion,
+  { key, tables: specs, warming, unrunnable, previous }: VersionQuestion,
   holders: readonly VersionHolder[],
 ): RoutedVersion {
   const tables = (specs ?? []).map((spec, table) =>
@@ -71,7 +74,8 @@ export function routeVersion(
   const programHolders = holders.filter(({ holding }) => holding.state !== "failed");
   const coverage = partitions.length === 0 ? 1 : answerable / partitions.length;
   const missing = missingText(key, tables);
-  const refusal = refusalOf(key, { known: specs !== undefined, tables, missing, warming });
+  const facts = { known: specs !== undefined, tables, missing, warming };
+  const refusal = unrunnable ?? refusalOf(key, facts);
   return {
     key,
     known: specs !== undefined,
@@ -132,6 +136,11 @@ function refusalOf(
   return undefined;
 }
 
+/** Whether the version will never be asked: its files are spoilt, or it cannot be run. */
+export function isLasting(refusal: WinnowError | undefined): boolean {
+  return refusal?.code === "DATA_LOSS" || refusal?.code === "FAILED_PRECONDITION";
+}
+
 function statusOf(
   holders: readonly VersionHolder[],
   facts: Pick<RoutedVersion, "refusal" | "coverage" | "missing">,
@@ -139,7 +148,7 @@ function statusOf(
   const failure = failureOf(holders);
   const has = (state: VersionHolding["state"]): boolean =>
     holders.some(({ holding }) => holding.state === state);
-  if (facts.refusal?.code === "DATA_LOSS") return { state: "END", error: facts.refusal };
+  if (isLasting(facts.refusal)) return { state: "END", error: facts.refusal };
   if (has("unloading") && !has("ready") && !has("loading")) {
     return { state: "UNLOADING", error: undefined };
   }

@@ -11,6 +11,7 @@ import type {
   Incarnation,
   TableSpec,
   VersionKey,
+  WinnowError,
   WorkerId,
 } from "@winnow/core";
 import type { Announcement } from "../announcement/announcement.ts";
@@ -19,7 +20,7 @@ import { replicationOf } from "../placement/replication.ts";
 import type { Replication } from "../placement/replication.ts";
 import { contentInUse, isSameVersion, rolloutsOf, servingVersion } from "./rollout.ts";
 import type { VersionRollout } from "./rollout.ts";
-import { isServable, routeVersion, withSiblings } from "./routed-version.ts";
+import { isLasting, isServable, routeVersion, withSiblings } from "./routed-version.ts";
 import type { RoutedVersion, VersionHolder } from "./routed-version.ts";
 
 /** One snapshot of the cluster as a router uses it. */
@@ -54,6 +55,8 @@ export interface RoutingContext extends Replication {
   readonly tables: ReadonlyMap<Fingerprint, readonly TableSpec[]>;
   /** Versions that replayed requests warm up, or will: clients' requests may not use them yet. */
   readonly warming?: ReadonlySet<Fingerprint>;
+  /** Versions that this router cannot run, for a reason that will not pass. */
+  readonly unrunnable?: ReadonlyMap<Fingerprint, WinnowError>;
   /** Members of the cluster, connected or not: the rollout considers all of them. */
   readonly members?: readonly Announcement[];
   /** By model, the version that served before this router restarted, if it was saved. */
@@ -142,6 +145,7 @@ function routeContents(name: string, question: ModelQuestion): readonly RoutedVe
           key,
           tables: context.tables.get(key.fingerprint),
           warming: context.warming?.has(key.fingerprint) === true,
+          unrunnable: context.unrunnable?.get(key.fingerprint),
           previous: known.find((version) => isSameVersion(version.key, key)),
         },
         [...holders.get(text)!, ...unreadHolders(key, holders)],
@@ -167,11 +171,11 @@ function chooseServing(
   contents: readonly RoutedVersion[],
 ): VersionKey | undefined {
   const current = previous?.models.get(name)?.serving ?? context.saved?.get(name);
-  const corrupt = contents.filter((version) => version.refusal?.code === "DATA_LOSS");
+  const refused = contents.filter(({ refusal }) => isLasting(refusal));
   const chosen = servingVersion(name, announced({ workers, context }), {
     current,
     replication: replicationOf(name, context),
-    refused: new Set(corrupt.map((version) => version.key.fingerprint)),
+    refused: new Set(refused.map((version) => version.key.fingerprint)),
   });
   if (chosen === undefined || current === undefined || isSameVersion(chosen, current))
     return chosen;

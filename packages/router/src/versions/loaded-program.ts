@@ -34,7 +34,20 @@ export interface ProgramBytes {
   readonly owner: DenseOwner;
 }
 
-/** Unpacks and loads. @throws WinnowError DATA_LOSS for another program, or what the engine says */
+/** The dense engine refuses a part of the program, which it would at every further try. */
+export class UnrunnableProgram extends Error {
+  readonly reason: WinnowError;
+
+  constructor(reason: WinnowError) {
+    super(reason.message);
+    this.reason = reason;
+  }
+}
+
+/**
+ * Unpacks and loads. @throws UnrunnableProgram; WinnowError DATA_LOSS for another program, or what the
+ * engine says where a later try may succeed
+ */
 export async function loadProgram(
   engine: DenseEngine,
   { fingerprint, bytes, owner }: ProgramBytes,
@@ -55,7 +68,8 @@ export async function loadProgram(
     for (const model of program.denseModels) denseModels.push(await engine.load(model, owner));
   } catch (error) {
     await releaseAll(denseModels);
-    throw error;
+    const isRefused = error instanceof WinnowError && error.code === "INVALID_ARGUMENT";
+    throw isRefused ? new UnrunnableProgram(error) : error;
   }
   return { program, vocabularies, denseModels, localTables, warmUp };
 }

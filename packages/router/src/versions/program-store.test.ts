@@ -195,6 +195,49 @@ describe("the program store", () => {
     expect(bench.router.status("movies")?.[0]).toMatchObject({ errorMessage: "no memory" });
   });
 
+  test("a program that the dense engine refuses ends its version, with the reason, and is not tried again", async () => {
+    const denseEngine = new CountingEngine();
+    let tries = 0;
+    denseEngine.load = async () => {
+      tries += 1;
+      throw new WinnowError("INVALID_ARGUMENT", "Cannot load a dense part: no operator Foo");
+    };
+    const bench = new RouterBench({ held: both, denseEngine, denseModels: [new Uint8Array(8)] });
+    bench.announceAll();
+    await bench.clock.advanceSettled(120_000);
+
+    const reason = "movies/7 cannot be served: Cannot load a dense part: no operator Foo";
+    expect(bench.router.status("movies")).toMatchObject([
+      { version: 7, state: "END", errorCode: "FAILED_PRECONDITION", errorMessage: reason },
+    ]);
+    for (const target of [{ model: "movies" }, { model: "movies", version: 7 }]) {
+      await expect(bench.router.pin(target)).rejects.toMatchObject({
+        code: "FAILED_PRECONDITION",
+        message: reason,
+      });
+    }
+    expect(tries).toBe(1);
+  });
+
+  test("a program for which memory is short is loaded once there is some", async () => {
+    const denseEngine = new CountingEngine();
+    const load = denseEngine.load.bind(denseEngine);
+    let isShort = true;
+    denseEngine.load = async () => {
+      if (isShort) throw new WinnowError("RESOURCE_EXHAUSTED", "std::bad_alloc");
+      return await load();
+    };
+    const bench = new RouterBench({ held: both, denseEngine, denseModels: [new Uint8Array(8)] });
+    bench.announceAll();
+    await bench.clock.advanceSettled(200);
+    const [before] = bench.router.status("movies") ?? [];
+    isShort = false;
+    await bench.clock.advanceSettled(120_000);
+
+    expect(before).toMatchObject({ state: "LOADING", errorCode: "RESOURCE_EXHAUSTED" });
+    expect(bench.router.status("movies")).toMatchObject([{ state: "AVAILABLE", errorCode: "OK" }]);
+  });
+
   test("a program nobody announces is kept for a while, and as long as it is pinned", async () => {
     const denseEngine = new CountingEngine();
     const bench = await RouterBench.started({

@@ -5,13 +5,16 @@
 //                   │  ▲
 //                   ▼  │ a later try, another worker
 //                 failed (also when the worker that is asked is lost)
+//
+// A program that the dense engine refuses is failed for as long as a table names it: every worker sends
+// the same one.
 
 import type { Environment, Fingerprint, TableSpec, Timer, WorkerId } from "@winnow/core";
 import { toWinnowError, uncutTableText, WinnowError } from "@winnow/core";
 import type { DenseEngine } from "@winnow/accelerator";
 import type { RoutedVersion, RoutingTable, WorkerConnector } from "@winnow/cluster";
 import type { LoadedProgram } from "./loaded-program.ts";
-import { loadProgram, unloadProgram } from "./loaded-program.ts";
+import { UnrunnableProgram, loadProgram, unloadProgram } from "./loaded-program.ts";
 import type { RouterSettings } from "../router-settings.ts";
 import type { WorkerPeer } from "../workers/worker-peer.ts";
 
@@ -28,6 +31,8 @@ interface Entry {
   readonly fingerprint: Fingerprint;
   loaded: LoadedProgram | undefined;
   error: WinnowError | undefined;
+  /** Why it can never be run here. */
+  refusal: WinnowError | undefined;
   fetching: boolean;
   /** The worker that is being asked. */
   asked: AskedSource | undefined;
@@ -73,6 +78,12 @@ export class ProgramStore {
   /** The tables of every program that is ready to run. */
   tables(): ReadonlyMap<Fingerprint, readonly TableSpec[]> {
     return new Map(this.ready().map(([print, loaded]) => [print, loaded.program.tables]));
+  }
+
+  /** Programs that can never be run here, and why. */
+  unrunnable(): ReadonlyMap<Fingerprint, WinnowError> {
+    const refused = [...this.#entries.values()].filter(({ refusal }) => refusal !== undefined);
+    return new Map(refused.map(({ fingerprint, refusal }) => [fingerprint, refusal!]));
   }
 
   /** Whether the program is ready to run. */
@@ -123,7 +134,8 @@ export class ProgramStore {
       named.add(key.fingerprint);
       const entry = this.#entry(key.fingerprint);
       if (!entry.named) this.#keep(entry);
-      const isIdle = entry.loaded === undefined && !entry.fetching && entry.timer === undefined;
+      const isWanted = entry.loaded === undefined && entry.refusal === undefined;
+      const isIdle = isWanted && !entry.fetching && entry.timer === undefined;
       if (isIdle && holders.length > 0) void this.#fetch(entry);
       this.#giveUpLost(entry);
     }
@@ -139,6 +151,7 @@ export class ProgramStore {
         fingerprint,
         loaded: undefined,
         error: undefined,
+        refusal: undefined,
         fetching: false,
         asked: undefined,
         tries: 0,
@@ -192,7 +205,7 @@ export class ProgramStore {
     await this.#askInTurn(entry, sources);
     if (this.#abort.signal.aborted) return;
     entry.fetching = false;
-    if (entry.loaded === undefined && entry.named) {
+    if (entry.loaded === undefined && entry.refusal === undefined && entry.named) {
       const waitMs = settings.programRetryMs * Math.min(entry.tries, RETRY_FACTOR_MAX);
       this.#setTimer(entry, waitMs, () => void this.#fetch(entry));
     }
@@ -215,6 +228,13 @@ export class ProgramStore {
         const { model, version } = source.version.key;
         const { address: from, tableBytesMax } = source;
         const fields = { model, version, from, message };
+        if (error instanceof UnrunnableProgram) {
+          const { reason } = error;
+          const text = `${model}/${version} cannot be served: ${reason.message}`;
+          entry.refusal = new WinnowError("FAILED_PRECONDITION", text, { cause: reason });
+          entry.error = entry.refusal;
+          return this.#parts.environment.log.warn("program refused", fields);
+        }
         this.#parts.environment.log.warn("program not loaded", fields);
         const isRead = code !== "UNAVAILABLE" && code !== "DEADLINE_EXCEEDED";
         if (isRead && tableBytesMax > 0) asks.push({ ...source, tableBytesMax: 0 });

@@ -2,7 +2,14 @@
 // never changed. Requests keep the table they began with; whoever cannot finish with it waits here
 // for the next.
 
-import type { Environment, Fingerprint, TableSpec, Timer, VersionKey } from "@winnow/core";
+import type {
+  Environment,
+  Fingerprint,
+  TableSpec,
+  Timer,
+  VersionKey,
+  WinnowError,
+} from "@winnow/core";
 import type { Announcement, RoutedVersion, RoutingTable } from "@winnow/cluster";
 import { buildRoutingTable } from "@winnow/cluster";
 import type { RouterSettings } from "../router-settings.ts";
@@ -19,6 +26,8 @@ export interface RoutingParts {
   readonly tables: () => ReadonlyMap<Fingerprint, readonly TableSpec[]>;
   /** Versions that are not warmed up yet. */
   readonly warming: () => ReadonlySet<Fingerprint>;
+  /** Versions that can never be run here, and why. */
+  readonly unrunnable: () => ReadonlyMap<Fingerprint, WinnowError>;
   readonly onTable: (table: RoutingTable) => void;
 }
 
@@ -122,14 +131,17 @@ export class Routing implements LaterTables {
   }
 
   #build(previous: RoutingTable | undefined): RoutingTable {
-    const { announcements, members, tables, warming, settings } = this.#parts;
+    const { announcements, members, tables, warming, unrunnable, settings } = this.#parts;
     const { replication, modelReplication } = settings;
-    const known = { tables: tables(), members: members(), warming: warming() };
-    return buildRoutingTable(
-      announcements(),
-      { ...known, replication, modelReplication },
-      previous,
-    );
+    const context = {
+      tables: tables(),
+      members: members(),
+      warming: warming(),
+      unrunnable: unrunnable(),
+      replication,
+      modelReplication,
+    };
+    return buildRoutingTable(announcements(), context, previous);
   }
 
   /** No further tables; those who wait get none when their time is up. */

@@ -20,8 +20,9 @@ export interface ResolutionContext {
 
 /**
  * The version a target means; it may be asked. @throws WinnowError what `versionOfLabel` says of a
- * label; NOT_FOUND for a model or version that no worker knows or none could load; UNAVAILABLE for
- * one that is loading or whose workers cannot be reached
+ * label; NOT_FOUND for a model or version that no worker knows or none could load; FAILED_PRECONDITION
+ * for one that this router cannot run; UNAVAILABLE for one that is loading or whose workers cannot be
+ * reached
  */
 export function resolveVersion(target: ModelTarget, context: ResolutionContext): RoutedVersion {
   const { label, version } = target;
@@ -88,7 +89,9 @@ function defaultVersion(model: RoutedModel): RoutedVersion {
   if (other !== undefined) return other;
   if (version !== undefined) return checked(version, undefined);
   const alive = model.versions.find(({ status }) => status.state !== "END");
-  if (alive === undefined && model.versions.length > 0) throw notFound(model.name, undefined);
+  if (alive === undefined && model.versions.length > 0) {
+    throw model.versions.find(isUnrunnable)?.refusal ?? notFound(model.name, undefined);
+  }
   throw new WinnowError(
     "UNAVAILABLE",
     alive?.refusal?.message ?? `Model ${excerpt(model.name)} has no version that can answer yet`,
@@ -97,8 +100,14 @@ function defaultVersion(model: RoutedModel): RoutedVersion {
 
 function checked(version: RoutedVersion, asked: number | undefined): RoutedVersion {
   if (version.refusal === undefined) return version;
+  if (isUnrunnable(version)) throw version.refusal;
   if (version.status.state === "END") throw notFound(version.key.model, asked);
   throw new WinnowError("UNAVAILABLE", version.refusal.message);
+}
+
+/** Whether this router can never run it: clients are told why. */
+function isUnrunnable({ refusal }: RoutedVersion): boolean {
+  return refusal?.code === "FAILED_PRECONDITION";
 }
 
 function isUnreachable(

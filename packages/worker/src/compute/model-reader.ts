@@ -5,7 +5,14 @@
 // Opening a version gives a handle, which alone can read and close it. An open that fails, at
 // whatever step, has closed all that it opened, so that nothing is left to hinder the next open.
 
-import type { AttributeColumn, Fingerprint, KeyedPartition, TableSpec, Tensor } from "@winnow/core";
+import type {
+  AttributeColumn,
+  Fingerprint,
+  KeyedPartition,
+  ModelProgram,
+  TableSpec,
+  Tensor,
+} from "@winnow/core";
 import type { ModelVersion, PartitionReader } from "@winnow/model";
 
 import { packProgram } from "./program-package.ts";
@@ -70,19 +77,28 @@ export interface ModelReader {
   shutdown(): Promise<void>;
 }
 
+/** Refuses a program that routers could not run. @throws WinnowError */
+export type CheckProgram = (program: ModelProgram, directory: string) => Promise<void>;
+
 /** Reads on the thread it is called on. */
 export class LocalModelReader implements ModelReader {
   readonly #openModel: (directory: string) => ModelVersion;
+  readonly #check: CheckProgram;
   readonly #versions = new Map<ReaderHandle, ModelVersion>();
   #lastHandle = 0;
 
-  constructor(openModel: (directory: string) => ModelVersion) {
+  constructor(
+    openModel: (directory: string) => ModelVersion,
+    check: CheckProgram = async () => undefined,
+  ) {
     this.#openModel = openModel;
+    this.#check = check;
   }
 
   async open(directory: string): Promise<OpenedModel> {
     const version = this.#openModel(directory);
     try {
+      await this.#check(version.program, directory);
       const { fingerprint, tables } = version.program;
       // This may read files: where strings begin, and which row each key leads to.
       const partitionBytes = tables.map(({ partitions }, table) =>

@@ -3,14 +3,18 @@
 
 import { parentPort, workerData } from "node:worker_threads";
 
-import { createRowChecks } from "@winnow/accelerator";
+import { createDenseEngine, createRowChecks } from "@winnow/accelerator";
 import { openModelVersion } from "@winnow/model";
 
 import type { ReaderSettings } from "./compute-thread-data.ts";
+import { denseCheck } from "./dense-check.ts";
 import { LocalModelReader } from "./model-reader.ts";
 import { serveReader } from "./reader-channel.ts";
 
 if (parentPort === null) throw new RangeError("this file runs in a thread");
 const options = { ...(workerData as ReaderSettings), checks: createRowChecks() };
-const reader = new LocalModelReader((directory) => openModelVersion(directory, options));
+const reader = new LocalModelReader(
+  (directory) => openModelVersion(directory, options),
+  denseCheck(() => createDenseEngine()),
+);
 serveReader(parentPort, reader);
