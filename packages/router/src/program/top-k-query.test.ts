@@ -1,6 +1,6 @@
 // A search over healthy workers: exact, bounded, without the excluded.
 
-import { stringTensor } from "@winnow/core";
+import { stringTensor, tensor } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { idOf } from "../doubles/fake-cluster.ts";
@@ -38,6 +38,16 @@ describe("a search", () => {
 
     expect(plain(answer)).toEqual(bench.expected(vectors, 6, exclude));
     expect(plain(answer).rows).toHaveLength(12);
+  });
+
+  test("takes an empty list of ids for one of the table's own kind: nothing tells of which it is", async () => {
+    const bench = new QueryBench({ held: twice });
+    const vectors = bench.vectors(1);
+    const exclude = [tensor("int64", [0], new BigInt64Array())];
+
+    const answer = await bench.settle(bench.search({ vectors, k: 6, exclude }));
+
+    expect(plain(answer)).toEqual(bench.expected(vectors, 6));
   });
 
   test("S1: the exclusions of one query shorten no other query's list", async () => {

@@ -3,7 +3,7 @@
 // passes the concurrency limiter.
 
 import type { CandidateTable, Tensor, TopKStep } from "@winnow/core";
-import { WinnowError } from "@winnow/core";
+import { WinnowError, stringTensor, tensor } from "@winnow/core";
 import type { TopKAsk } from "@winnow/cluster";
 import { runBounded } from "./bounded-run.ts";
 import type { DescribedTopK, GatheredTopK } from "./gather.ts";
@@ -159,6 +159,10 @@ function listedIds(
     if (wanted === "int64" && ids.dtype === "int32") {
       const data = BigInt64Array.from(ids.data, (id) => BigInt(id));
       return { dtype: "int64", shape: ids.shape, data };
+    }
+    // Nothing tells of which type the ids of an empty list would be.
+    if (ids.data.length === 0) {
+      return wanted === "string" ? stringTensor([]) : tensor("int64", [0], new BigInt64Array());
     }
     throw new WinnowError(
       "INVALID_ARGUMENT",
