@@ -41,6 +41,7 @@ describe("winnow", () => {
       "predict",
       "status",
       "top",
+      "verify",
       "demo",
       "doctor",
     ]) {

@@ -40,6 +40,7 @@ import { doctorCommand } from "./doctor-command.ts";
 import { processVariables } from "./process-settings.ts";
 import { statusCommand, topCommand } from "./status-command.ts";
 import { checkVariables, variablesOf } from "./setting-variables.ts";
+import { verifyCommand } from "./verify-command.ts";
 import { curlLine, predict, predictionTable } from "./commands/predict.ts";
 import type { OrderOptions } from "./commands/order.ts";
 import type { RouterRoleOptions } from "./commands/router.ts";
@@ -73,6 +74,7 @@ export function createCommandLine(version: string): Command {
     orderCommand(),
     keysCommand(),
     doctorCommand(),
+    verifyCommand(),
   ]) {
     root.addCommand(command.exitOverride());
   }

@@ -1,0 +1,101 @@
+// The JSON of answers as it was written: `NaN` and `Infinity` stand bare in it, as TensorFlow Serving
+// writes them, and integers beyond 2⁵³ must not be rounded. `JSON.parse` refuses the former and rounds the
+// latter, so text that may hold either is read here.
+
+import { WinnowError, excerpt } from "@winnow/core";
+
+/** A value of an answer; integers that a number cannot hold are bigints. */
+export type AnswerValue =
+  string | number | bigint | boolean | null | readonly AnswerValue[] | AnswerObject;
+
+/** An object of an answer; without a prototype. */
+export interface AnswerObject {
+  readonly [name: string]: AnswerValue;
+}
+
+/** Deepest nesting: more than a tensor has dimensions. */
+const DEPTH_MAX = 300;
+const NEEDS_CARE = /NaN|Infinity|\d{16}|__proto__/;
+const TOKEN =
+  /\s*(?:([{}[\],:])|("(?:[^"\\]|\\.)*")|(-?(?:Infinity|\d[\d.eE+-]*)|NaN|true|false|null))/y;
+const INTEGER = /^-?\d+$/;
+
+/** Reads an answer. @throws WinnowError DATA_LOSS where it is no JSON */
+export function parseAnswer(text: string): AnswerValue {
+  try {
+    if (!NEEDS_CARE.test(text)) return JSON.parse(text) as AnswerValue;
+    return new AnswerReader(text).read();
+  } catch (cause) {
+    throw new WinnowError("DATA_LOSS", `The answer is no JSON: ${excerpt(text)}`, { cause });
+  }
+}
+
+/** Whether a value is an object. */
+export function isAnswerObject(value: AnswerValue | undefined): value is AnswerObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+class AnswerReader {
+  readonly #text: string;
+  #at = 0;
+  #depth = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  read(): AnswerValue {
+    const value = this.#value(this.#token());
+    if (this.#text.slice(this.#at).trim() !== "") throw new SyntaxError("text behind the value");
+    return value;
+  }
+
+  #token(): string {
+    TOKEN.lastIndex = this.#at;
+    const match = TOKEN.exec(this.#text);
+    if (match === null) throw new SyntaxError(`at ${this.#at}`);
+    this.#at = TOKEN.lastIndex;
+    return match[1] ?? match[2] ?? match[3]!;
+  }
+
+  #value(token: string): AnswerValue {
+    if (token === "{" || token === "[") {
+      this.#depth += 1;
+      if (this.#depth > DEPTH_MAX) throw new SyntaxError("nested too deep");
+      const value = token === "{" ? this.#object() : this.#list();
+      this.#depth -= 1;
+      return value;
+    }
+    if (token === "NaN" || token.endsWith("Infinity")) return Number(token);
+    if (INTEGER.test(token) && !Number.isSafeInteger(Number(token))) return BigInt(token);
+    return JSON.parse(token) as AnswerValue;
+  }
+
+  #list(): readonly AnswerValue[] {
+    const list: AnswerValue[] = [];
+    let token = this.#token();
+    if (token === "]") return list;
+    for (;;) {
+      list.push(this.#value(token));
+      const next = this.#token();
+      if (next === "]") return list;
+      if (next !== ",") throw new SyntaxError("no comma");
+      token = this.#token();
+    }
+  }
+
+  #object(): AnswerObject {
+    const object = Object.create(null) as Record<string, AnswerValue>;
+    let token = this.#token();
+    if (token === "}") return object;
+    for (;;) {
+      const name = JSON.parse(token) as string;
+      if (this.#token() !== ":") throw new SyntaxError("no colon");
+      object[name] = this.#value(this.#token());
+      const next = this.#token();
+      if (next === "}") return object;
+      if (next !== ",") throw new SyntaxError("no comma");
+      token = this.#token();
+    }
+  }
+}

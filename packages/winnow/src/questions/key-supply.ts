@@ -1,0 +1,140 @@
+// Values for the inputs of a signature: keys that the model really knows, taken from the vocabulary or the
+// table that an input leads to, and others that it does not.
+
+import type { Dtype, SignatureProgram, SignatureTensor, Tensor, ValueId } from "@winnow/core";
+import { StringColumn, dtypeArrays, tensor } from "@winnow/core";
+import { keyAt } from "../oracle/whole-table.ts";
+import type { ReferenceModel } from "../oracle/reference-model.ts";
+import { type Random, draw, pick } from "./seeded-random.ts";
+
+/** A value of an input: a string's bytes in latin1, an integer, or a number. */
+export type InputScalar = string | bigint | number;
+
+/** Keys that the model knows for one input. */
+export interface KnownKeys {
+  readonly count: number;
+  at(index: number): InputScalar;
+}
+
+/** Which keys an input knows; `undefined` where nothing tells. */
+export function knownKeysOf(
+  model: ReferenceModel,
+  signature: SignatureProgram,
+  input: SignatureTensor,
+): KnownKeys | undefined {
+  if (isFloat(input.dtype)) return undefined;
+  const keys = keysBehind(model, signature, input);
+  if (keys === undefined || keys.count === 0) return undefined;
+  // A key of another kind is made by steps in between, from something that cannot be guessed.
+  const isFitting = (typeof keys.at(0) === "string") === (input.dtype === "string");
+  return isFitting ? keys : undefined;
+}
+
+const isFloat = (dtype: Dtype): boolean => dtype === "float32" || dtype === "float64";
+
+/** Follows an input through the steps that only reshape or rename it, to the first look-up. */
+function keysBehind(
+  model: ReferenceModel,
+  signature: SignatureProgram,
+  input: SignatureTensor,
+): KnownKeys | undefined {
+  const { vocabularies, tables } = model.version.program;
+  const derived = new Set<ValueId>([input.value]);
+  for (const step of signature.steps) {
+    if (step.kind === "host" && derived.has(step.inputs[0]!)) {
+      const vocabulary = vocabularies[step.vocabulary ?? -1];
+      if (vocabulary !== undefined) return keysOfTensors([vocabulary.keys]);
+      for (const value of step.outputs) derived.add(value);
+    } else if (step.kind === "lookup" && derived.has(step.keys)) {
+      const spec = tables[step.table];
+      if (spec?.kind !== "keyed") return undefined;
+      if (spec.keys.kind === "row") return { count: spec.rows, at: BigInt };
+      return keysOfTensors(model.keyed(step.table).keys);
+    }
+  }
+  return undefined;
+}
+
+function keysOfTensors(tensors: readonly Tensor[]): KnownKeys {
+  const counts = tensors.map(({ data }) => data.length);
+  const count = counts.reduce((sum, each) => sum + each, 0);
+  return {
+    count,
+    at: (index) => {
+      let left = index;
+      for (const [part, size] of counts.entries()) {
+        if (left < size) return keyAt(tensors[part]!, left);
+        left -= size;
+      }
+      throw new RangeError(`key ${index} of ${count}`);
+    },
+  };
+}
+
+const INT32 = 2 ** 31;
+/** Small: an input may be the row of a table within a dense part, whose size nothing tells. */
+const PLAUSIBLE_MAX = 4;
+const STRANGE_TEXTS = [
+  "",
+  " ",
+  "nobody",
+  "0",
+  "-1",
+  "ключ ☃ 🎬",
+  '"quoted\\',
+  "\u0000x",
+  "x".repeat(300),
+];
+
+/** A value that a model probably takes, where nothing tells which it knows. */
+export function plausibleScalar(dtype: Dtype, random: Random): InputScalar {
+  if (isFloat(dtype)) return normal(random);
+  if (dtype === "bool") return draw(random, 2);
+  const number = draw(random, PLAUSIBLE_MAX);
+  return dtype === "string" ? String(number) : BigInt(number);
+}
+
+/** A value that the model need not know. */
+export function strangeScalar(dtype: Dtype, random: Random): InputScalar {
+  if (dtype === "string") {
+    const text = pick(random, [...STRANGE_TEXTS, `stranger ${draw(random, INT32)}`] as [string]);
+    return Buffer.from(text, "utf8").toString("latin1");
+  }
+  if (isFloat(dtype)) return normal(random);
+  if (dtype === "bool") return draw(random, 2);
+  const { min, max } = integerRange(dtype);
+  const near = BigInt(draw(random, 100));
+  const far = BigInt(draw(random, INT32));
+  const chosen = pick(random, [0n, -1n, near, far, max]);
+  if (chosen < min) return min;
+  return chosen > max ? max : chosen;
+}
+
+function integerRange(dtype: Dtype): { readonly min: bigint; readonly max: bigint } {
+  const bits = BigInt(dtypeArrays[dtype as "int64"].BYTES_PER_ELEMENT * 8);
+  if (dtype.startsWith("u")) return { min: 0n, max: (1n << bits) - 1n };
+  return { min: -(1n << (bits - 1n)), max: (1n << (bits - 1n)) - 1n };
+}
+
+/** About normally distributed, as embeddings and features are. */
+function normal(random: Random): number {
+  return (random() + random() + random() + random() - 2) * Math.sqrt(3);
+}
+
+/** A tensor of these values, row-major. */
+export function tensorOf(
+  dtype: Dtype,
+  shape: readonly number[],
+  values: readonly InputScalar[],
+): Tensor {
+  if (dtype === "string") {
+    const bytes = values.map((value) => Buffer.from(String(value), "latin1"));
+    return tensor("string", shape, StringColumn.fromBytes(bytes));
+  }
+  const data = new dtypeArrays[dtype](values.length);
+  const isBig = data instanceof BigInt64Array || data instanceof BigUint64Array;
+  for (const [at, value] of values.entries()) {
+    (data as { [at: number]: bigint | number })[at] = isBig ? BigInt(value) : Number(value);
+  }
+  return { dtype, shape, data } as Tensor;
+}

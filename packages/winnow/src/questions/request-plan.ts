@@ -1,0 +1,200 @@
+// Which questions a model is asked, by number: question 17 of a seed is the same in every run. They mix
+// what clients send with what breaks servers: single instances and batches, known keys from all over the
+// vocabulary and strange ones, other `k`, exclusions of what would have won, and both formats.
+
+import type { Dtype, SignatureProgram, SignatureTensor, Tensor, TopKStep } from "@winnow/core";
+import type { AnswerFormat } from "../oracle/answer-records.ts";
+import type { ReferenceModel } from "../oracle/reference-model.ts";
+import { idOfRow } from "../oracle/whole-table.ts";
+import {
+  type InputScalar,
+  type KnownKeys,
+  knownKeysOf,
+  plausibleScalar,
+  strangeScalar,
+  tensorOf,
+} from "./key-supply.ts";
+import { type Random, draw, pick, seededRandom } from "./seeded-random.ts";
+
+/** A question to a signature. */
+export interface PlannedRequest {
+  readonly signature: SignatureProgram;
+  readonly format: AnswerFormat;
+  readonly instances: number;
+  readonly inputs: ReadonlyMap<string, Tensor>;
+  readonly k?: number | undefined;
+  readonly exclude?: readonly Tensor[];
+}
+
+/** What is varied. */
+export interface PlanOptions {
+  readonly model: string;
+  readonly seed: number;
+  /** Whether `k` and exclusions are asked for: TensorFlow Serving passes over them. */
+  readonly hasOwnFields: boolean;
+}
+
+/** Instances of a request, and items of an answer, at most: a question is to cost milliseconds. */
+const INSTANCES_MAX = 32;
+const K_MAX = 512;
+const EXCLUDED_MAX = 24;
+/** Requests for warming up that are asked. */
+const WARM_UPS_MAX = 256;
+/** Values that an input of free length gets, at most. */
+const FREE_LENGTH_MAX = 5;
+/** Requests with strange values, and these values' share in them: some models refuse a request for one. */
+const STRANGE_REQUESTS = 0.25;
+const STRANGE_VALUES = 0.4;
+
+interface PlannedSignature {
+  readonly signature: SignatureProgram;
+  readonly keys: ReadonlyMap<string, KnownKeys | undefined>;
+  /** Its one search; `undefined` where it has none, or several. */
+  readonly search: TopKStep | undefined;
+}
+
+/** Questions to one model. */
+export class RequestPlan {
+  readonly #model: ReferenceModel;
+  readonly #options: PlanOptions;
+  readonly #signatures: readonly PlannedSignature[];
+  readonly #warmUps: readonly PlannedRequest[];
+
+  constructor(model: ReferenceModel, options: PlanOptions) {
+    this.#model = model;
+    this.#options = options;
+    // A signature without inputs only fills tables; nobody calls it.
+    const { program, warmUp = [] } = model.version;
+    const called = program.signatures.filter(({ inputs }) => inputs.length > 0);
+    this.#warmUps = warmUp.slice(0, WARM_UPS_MAX).flatMap(({ signature: name, inputs }) => {
+      const signature = called.find((each) => each.name === name);
+      const instances = [...inputs.values()][0]?.shape[0] ?? 1;
+      return signature === undefined ? [] : [{ signature, inputs, instances, format: "column" }];
+    });
+    this.#signatures = called.map((signature) => {
+      const keys = signature.inputs.map(
+        (input) => [input.name, knownKeysOf(model, signature, input)] as const,
+      );
+      const searches = signature.steps.filter((step) => step.kind === "topK");
+      const search = searches.length === 1 ? searches[0] : undefined;
+      return { signature, keys: new Map(keys), search };
+    });
+  }
+
+  /** Signatures that are asked. */
+  get signatures(): number {
+    return this.#signatures.length;
+  }
+
+  /** Question `number`; the first are the requests that come with the model for warming up. */
+  async request(number: number): Promise<PlannedRequest> {
+    const { model, seed } = this.#options;
+    const warmUp = this.#warmUps[number];
+    if (warmUp !== undefined) return warmUp;
+    const random = seededRandom(seed, model, number);
+    const planned = this.#signatures[number % this.#signatures.length]!;
+    const { signature, search } = planned;
+    const { instances, isScalar } = sizeFor(signature, random);
+    const strangeShare = random() < STRANGE_REQUESTS ? STRANGE_VALUES : 0;
+    const inputs = new Map(
+      signature.inputs.map((input, at) => {
+        const keys = planned.keys.get(input.name);
+        const asked = { input, instances, random, keys, strangeShare };
+        return [input.name, this.#tensorFor(asked, number * INSTANCES_MAX + at)] as const;
+      }),
+    );
+    const isColumn = isScalar || random() < 0.2;
+    const base = { signature, inputs, instances };
+    if (search === undefined || !this.#options.hasOwnFields) {
+      return { ...base, format: isColumn ? "column" : "row" };
+    }
+    const k = random() < 0.4 ? undefined : this.#someK(search, random);
+    if (isColumn || random() < 0.6) return { ...base, k, format: isColumn ? "column" : "row" };
+    const exclude = await this.#exclusions({ ...base, k, format: "row" }, search, random);
+    return { ...base, k, exclude, format: "row" };
+  }
+
+  #tensorFor(
+    asked: {
+      readonly input: SignatureTensor;
+      readonly instances: number;
+      readonly random: Random;
+      readonly keys: KnownKeys | undefined;
+      readonly strangeShare: number;
+    },
+    first: number,
+  ): Tensor {
+    const { input, instances, random, keys, strangeShare } = asked;
+    const inner = (input.shape ?? [-1])
+      .slice(1)
+      .map((size) => (size < 0 ? 1 + draw(random, FREE_LENGTH_MAX) : size));
+    const shape = input.shape?.length === 0 ? [] : [instances, ...inner];
+    const count = shape.reduce((product, size) => product * size, 1);
+    const values = Array.from({ length: count }, (_, at): InputScalar => {
+      if (random() < strangeShare) return strangeScalar(input.dtype, random);
+      if (keys === undefined) return plausibleScalar(input.dtype, random);
+      return keys.at(spread(first + at, keys.count));
+    });
+    return tensorOf(input.dtype, shape, values);
+  }
+
+  #someK({ table, k }: TopKStep, random: Random): number {
+    const rows = this.#model.version.program.tables[table]!.rows;
+    const most = Math.max(1, Math.min(rows, K_MAX));
+    return Math.min(most, pick(random, [1, 2, 3, k + 1, 2 * k, 100, most]));
+  }
+
+  /** Ids to leave out: some of those that would be answered, some others, some that no item has. */
+  async #exclusions(
+    request: PlannedRequest,
+    { table: number }: TopKStep,
+    random: Random,
+  ): Promise<readonly Tensor[]> {
+    const { signature, inputs, k, instances } = request;
+    const table = this.#model.candidates(number);
+    const dtype = table.spec.idDtype ?? "int32";
+    const answer = await this.#model.answer(signature, { inputs, k }).catch(() => undefined);
+    const winners = answer?.searches[0]?.rows ?? [];
+    const listFor = (query: number): Tensor => {
+      const rows = [...(winners[query] ?? [])].filter(() => random() < 0.5).slice(0, EXCLUDED_MAX);
+      for (let more = draw(random, 4); more > 0; more -= 1) rows.push(draw(random, table.rows));
+      const ids: InputScalar[] = rows.map((row) => idOfRow(table, row));
+      if (random() < 0.3) ids.push(strangeId(dtype, random));
+      return tensorOf(dtype, [ids.length], ids);
+    };
+    const isForEach = instances > 1 && random() < 0.5;
+    return isForEach
+      ? Array.from({ length: instances }, (_, query) => listFor(query))
+      : [listFor(0)];
+  }
+}
+
+function strangeId(dtype: Dtype, random: Random): InputScalar {
+  return dtype === "string" ? `no such item ${draw(random, 1e6)}` : BigInt(draw(random, 2 ** 30));
+}
+
+/** How many instances a request has: as many as the inputs' shapes fix, where they do. */
+function sizeFor(
+  { inputs }: SignatureProgram,
+  random: Random,
+): { readonly instances: number; readonly isScalar: boolean } {
+  const fixed = inputs.map(({ shape }) => shape?.[0] ?? -1).find((size) => size > 0);
+  const isScalar = inputs.some(({ shape }) => shape?.length === 0);
+  return { instances: isScalar ? 1 : (fixed ?? batchSize(random)), isScalar };
+}
+
+function batchSize(random: Random): number {
+  if (random() < 0.6) return 1;
+  return random() < 0.8 ? 2 + draw(random, 7) : 2 + draw(random, INSTANCES_MAX - 1);
+}
+
+/** Position `index` of a walk through all of `count`, neighbours far apart. */
+function spread(index: number, count: number): number {
+  let step = Math.max(1, Math.round(count * 0.618));
+  while (commonDivisor(step, count) > 1) step += 1;
+  return Number((BigInt(index) * BigInt(step)) % BigInt(count));
+}
+
+function commonDivisor(a: number, b: number): number {
+  return b === 0 ? a : commonDivisor(b, a % b);
+}

@@ -1,0 +1,180 @@
+// Where questions come from: made from a model's own files, with what must be answered, or read from a file of
+// requests, to be compared between servers.
+
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { WinnowError, excerpt } from "@winnow/core";
+import type { AnswerValue } from "../oracle/answer-json.ts";
+import { isAnswerObject, parseAnswer } from "../oracle/answer-json.ts";
+import type { Difference } from "../oracle/answer-comparison.ts";
+import { type OutputSpec, recordsOfTensors } from "../oracle/answer-records.ts";
+import { type ReferenceModel, type ReferenceSearch, isRefusal } from "../oracle/reference-model.ts";
+import { requestBody } from "../questions/request-body.ts";
+import type { PlannedRequest, RequestPlan } from "../questions/request-plan.ts";
+import type { RestServer } from "./rest-server.ts";
+import type { Expected, Question } from "./verdicts.ts";
+
+/** Questions to one model, by number. */
+export interface QuestionSource {
+  readonly model: string;
+  /** The version that must answer; `undefined`: whichever does. */
+  readonly version: number | undefined;
+  readonly fingerprint: string;
+  /** How many there are. */
+  readonly count: number;
+  question(number: number): Promise<Question>;
+}
+
+/** Questions that are made from the files of a model, with their answers. */
+export function questionsOfFiles(
+  { model, version, count }: Pick<QuestionSource, "model" | "version" | "count">,
+  reference: ReferenceModel,
+  plan: RequestPlan,
+): QuestionSource {
+  return {
+    model,
+    version,
+    fingerprint: reference.version.program.fingerprint,
+    count: plan.signatures === 0 ? 0 : count,
+    question: async (number) => {
+      const request = await plan.request(number);
+      const body = requestBody({ ...request, signature: request.signature.name });
+      const { format, instances, signature } = request;
+      const outputs = signature.outputs.map(({ name, dtype }) => ({ name, dtype }));
+      const question = { body, format, instances, outputs };
+      try {
+        const { outputs: tensors, searches } = await reference.answer(signature, request);
+        const expected: Expected = { kind: "records", records: recordsOfTensors(tensors, format) };
+        const noteOf = noteMaker(reference, searches, request);
+        return { ...question, expected, noteOf };
+      } catch (error) {
+        if (!isRefusal(error)) throw error;
+        return { ...question, expected: { kind: "refusal", text: error.message } };
+      }
+    },
+  };
+}
+
+/** Says of a difference in a list where both items stand in the files. */
+function noteMaker(
+  reference: ReferenceModel,
+  searches: readonly ReferenceSearch[],
+  { exclude = [] }: PlannedRequest,
+): (difference: Difference) => string | undefined {
+  return ({ instance, place, givenId }) => {
+    const [search] = searches;
+    if (searches.length !== 1 || search === undefined || place === undefined) return undefined;
+    if (givenId === undefined) return undefined;
+    const notes: string[] = [];
+    const row = search.rows[instance]?.[place];
+    if (row !== undefined) notes.push(`expected is row ${row}`);
+    const id = idOf(givenId);
+    const found = id === undefined ? undefined : reference.itemOf(search, instance, id);
+    notes.push(
+      found === undefined
+        ? "no item has the id given"
+        : `given is row ${found.row}, whose score is ${Number(found.score.toPrecision(9))}`,
+    );
+    if (exclude.length > 0) notes.push("with exclusions");
+    return notes.join("; ");
+  };
+}
+
+/** An id of an answer as tables keep it. */
+function idOf(value: AnswerValue): string | bigint | undefined {
+  if (typeof value === "bigint") return value;
+  if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : undefined;
+  if (typeof value === "string") return Buffer.from(value, "utf8").toString("latin1");
+  const b64 = isAnswerObject(value) ? value["b64"] : undefined;
+  return typeof b64 === "string" ? Buffer.from(b64, "base64").toString("latin1") : undefined;
+}
+
+/** A file of requests: the bodies to send, one a line. */
+export interface RequestsFile {
+  readonly digest: string;
+  readonly bodies: readonly ReplayedBody[];
+}
+
+interface ReplayedBody {
+  readonly text: string;
+  readonly format: "row" | "column";
+  readonly signature: string;
+  readonly instances: number;
+}
+
+const FILE_BYTES_MAX = 1024 * 1024 * 1024;
+
+/** Reads a file of requests: each line a body, or one instance. @throws WinnowError naming the line */
+export function readRequestsFile(file: string): RequestsFile {
+  let bytes: Buffer;
+  try {
+    bytes = readFileSync(file);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new WinnowError("NOT_FOUND", `Cannot read ${file}: ${reason}`, { cause });
+  }
+  if (bytes.length > FILE_BYTES_MAX) {
+    throw new WinnowError(
+      "RESOURCE_EXHAUSTED",
+      `${file} has more than ${FILE_BYTES_MAX} bytes; split it`,
+    );
+  }
+  const lines = bytes.toString("utf8").split("\n");
+  const bodies = lines.flatMap((line, at) => {
+    const text = line.trim();
+    return text === "" ? [] : [replayedBody(text, `line ${at + 1} of ${file}`)];
+  });
+  if (bodies.length === 0) throw new WinnowError("INVALID_ARGUMENT", `${file} holds no requests`);
+  return { digest: createHash("sha256").update(bytes).digest("hex"), bodies };
+}
+
+function replayedBody(text: string, where: string): ReplayedBody {
+  let value: AnswerValue;
+  try {
+    value = parseAnswer(text);
+  } catch (cause) {
+    const example = `{"instances":["42"]}, or one instance, such as "42"`;
+    throw new WinnowError("INVALID_ARGUMENT", `Cannot read ${where} as JSON; write ${example}`, {
+      cause,
+    });
+  }
+  if (!isAnswerObject(value) || !("instances" in value || "inputs" in value)) {
+    return {
+      text: `{"instances":[${text}]}`,
+      format: "row",
+      signature: "serving_default",
+      instances: 1,
+    };
+  }
+  const { instances, signature_name: signature = "serving_default" } = value;
+  return {
+    text,
+    format: instances === undefined ? "column" : "row",
+    signature: typeof signature === "string" ? signature : "",
+    instances: Array.isArray(instances) ? instances.length : 1,
+  };
+}
+
+/** The requests of a file, for servers that are compared; the first one tells the outputs. */
+export function questionsOfRequests(
+  asked: Pick<QuestionSource, "model" | "version" | "count">,
+  requests: RequestsFile,
+  server: RestServer,
+): QuestionSource {
+  const { digest, bodies } = requests;
+  const known = new Map<string, Promise<readonly OutputSpec[]>>();
+  const outputsOf = (signature: string): Promise<readonly OutputSpec[]> => {
+    const outputs = known.get(signature) ?? server.outputsOf(asked, signature);
+    known.set(excerpt(signature), outputs);
+    return outputs;
+  };
+  return {
+    ...asked,
+    fingerprint: digest,
+    count: Math.min(asked.count, bodies.length),
+    question: async (number) => {
+      const { text, signature, format, instances } = bodies[number]!;
+      return { body: text, format, instances, outputs: await outputsOf(signature) };
+    },
+  };
+}

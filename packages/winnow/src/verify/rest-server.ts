@@ -1,0 +1,174 @@
+// A server that is asked to predict: Winnow or TensorFlow Serving. A refusal that will pass (503, 429, 504, a
+// connection that breaks) is tried again a few times; what then is still no answer counts as missing.
+
+import type { Clock } from "@winnow/core";
+import { type Dtype, WinnowError, excerpt, isDtype, sleep } from "@winnow/core";
+import { RestClient, type RestAnswer, type RestTrust } from "../rest-client.ts";
+import { type AnswerValue, isAnswerObject, parseAnswer } from "../oracle/answer-json.ts";
+import type { OutputSpec } from "../oracle/answer-records.ts";
+
+/** Whom to ask. */
+export interface ServerOptions {
+  readonly url: string;
+  readonly trust: RestTrust;
+  readonly clock: Clock;
+  /** How long one attempt may take. */
+  readonly timeoutMs: number;
+}
+
+/** A model, and the version that must answer; `undefined`: whichever does. */
+export interface AskedModel {
+  readonly model: string;
+  readonly version: number | undefined;
+}
+
+/** What became of a request. */
+export type ServerReply =
+  | { readonly kind: "answered"; readonly body: string; readonly version: string | undefined }
+  /** 400: the server says that the request is at fault. */
+  | { readonly kind: "refused"; readonly text: string }
+  | { readonly kind: "missing"; readonly text: string };
+
+const ATTEMPTS_MAX = 6;
+const FIRST_WAIT_MS = 200;
+const PASSING: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
+
+/** One server. */
+export class RestServer {
+  readonly url: string;
+  readonly #client: RestClient;
+  readonly #options: ServerOptions;
+
+  /** @throws WinnowError for an URL that is none, or files of keys and authorities that cannot be read */
+  constructor(options: ServerOptions) {
+    if (!/^https?:\/\/[^/\s]+(\/[^\s?#]*)?$/.test(options.url)) {
+      const text = `${excerpt(options.url)} is no server's address; write for example http://127.0.0.1:8501`;
+      throw new WinnowError("INVALID_ARGUMENT", text);
+    }
+    this.url = options.url.replace(/\/+$/, "");
+    this.#client = new RestClient(options.trust);
+    this.#options = options;
+  }
+
+  /** Asks once; gives up when interrupted. */
+  async predict(asked: AskedModel, body: string, signal: AbortSignal): Promise<ServerReply> {
+    let last = "";
+    for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
+      if (attempt > 0) {
+        const waitMs = FIRST_WAIT_MS * 2 ** (attempt - 1);
+        await sleep(this.#options.clock, waitMs, signal).catch(() => undefined);
+      }
+      if (signal.aborted) return { kind: "missing", text: "interrupted" };
+      const path = `${pathOf(asked)}:predict`;
+      const answer = await this.#ask(path, body, signal).catch(reasonOf);
+      if (typeof answer === "string") {
+        last = answer;
+        continue;
+      }
+      const { status, text } = answer;
+      const version = answer.header("x-winnow-model-version");
+      if (status === 200) return { kind: "answered", body: text, version };
+      if (status === 400) return { kind: "refused", text: errorText(text) };
+      last = `${status} ${errorText(text)}`;
+      if (!PASSING.has(status)) break;
+    }
+    return { kind: "missing", text: last };
+  }
+
+  /**
+   * Whether Winnow is behind the address, which tells its models.
+   * @throws WinnowError UNAVAILABLE where nobody answers, UNAUTHENTICATED or PERMISSION_DENIED where it will not
+   */
+  async isWinnow(): Promise<boolean> {
+    const answer = await this.#ask("/v1/models").catch(reasonOf);
+    if (typeof answer === "string") {
+      throw new WinnowError("UNAVAILABLE", `Nothing answers at ${this.url}: ${answer}`);
+    }
+    const { status, text } = answer;
+    if (status === 401 || status === 403) {
+      const code = status === 401 ? "UNAUTHENTICATED" : "PERMISSION_DENIED";
+      throw new WinnowError(code, `${this.url}: ${errorText(text)}; name a key with --key-file`);
+    }
+    return status === 200;
+  }
+
+  /** What the server says of a model that does not answer, for messages. */
+  async stateOf(asked: AskedModel): Promise<string> {
+    const answer = await this.#ask(pathOf(asked)).catch(reasonOf);
+    if (typeof answer === "string") return answer;
+    return answer.status === 200 ? "available" : errorText(answer.text);
+  }
+
+  /** Outputs of a signature, as the server tells them. @throws WinnowError NOT_FOUND, UNAVAILABLE */
+  async outputsOf(asked: AskedModel, signature: string): Promise<readonly OutputSpec[]> {
+    const answer = await this.#ask(`${pathOf(asked)}/metadata`).catch(reasonOf);
+    const what = `the metadata of model ${asked.model} at ${this.url}`;
+    if (typeof answer === "string")
+      throw new WinnowError("UNAVAILABLE", `Cannot read ${what}: ${answer}`);
+    if (answer.status !== 200) {
+      throw new WinnowError("NOT_FOUND", `Cannot read ${what}: ${errorText(answer.text)}`);
+    }
+    const outputs = memberOf(parseAnswer(answer.text), [
+      "metadata",
+      "signature_def",
+      "signature_def",
+      signature,
+      "outputs",
+    ]);
+    if (!isAnswerObject(outputs)) {
+      throw new WinnowError("NOT_FOUND", `${what} tells of no signature "${excerpt(signature)}"`);
+    }
+    return Object.entries(outputs).map(([name, told]) => ({ name, dtype: dtypeOf(told) }));
+  }
+
+  #ask(path: string, body?: string, signal?: AbortSignal): Promise<RestAnswer> {
+    const { clock, timeoutMs } = this.#options;
+    const stop = new AbortController();
+    const timer = clock.setTimer(timeoutMs, () => stop.abort());
+    const asked = this.#client.ask(`${this.url}${path}`, {
+      ...(body === undefined ? {} : { body }),
+      signal: signal === undefined ? stop.signal : AbortSignal.any([stop.signal, signal]),
+    });
+    return asked
+      .catch((error: unknown) => {
+        throw stop.signal.aborted ? new Error(`no answer within ${timeoutMs} ms`) : error;
+      })
+      .finally(() => clock.clearTimer(timer));
+  }
+}
+
+function pathOf({ model, version }: AskedModel): string {
+  const pinned = version === undefined ? "" : `/versions/${version}`;
+  return `/v1/models/${encodeURIComponent(model)}${pinned}`;
+}
+
+function reasonOf(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return message === "" ? (code ?? "no answer") : message;
+}
+
+function errorText(text: string): string {
+  try {
+    const body = parseAnswer(text);
+    const error = isAnswerObject(body) ? body["error"] : undefined;
+    if (typeof error === "string") return excerpt(error);
+  } catch {
+    // Not JSON: shown as it is.
+  }
+  return excerpt(text);
+}
+
+function memberOf(value: AnswerValue, path: readonly string[]): AnswerValue | undefined {
+  let inner: AnswerValue | undefined = value;
+  for (const name of path) inner = isAnswerObject(inner) ? inner[name] : undefined;
+  return inner;
+}
+
+/** `DT_FLOAT` as `float32`. */
+function dtypeOf(told: AnswerValue): Dtype {
+  const dtype = isAnswerObject(told) ? told["dtype"] : undefined;
+  const name = typeof dtype === "string" ? dtype.replace(/^DT_/, "").toLowerCase() : "";
+  if (name === "float") return "float32";
+  if (name === "double") return "float64";
+  return isDtype(name) ? name : "string";
+}

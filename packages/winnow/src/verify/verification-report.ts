@@ -1,0 +1,126 @@
+// What a run found: the verdict, the exit code, and the text for people.
+
+import type { ModelProgress, ReportedDifference, VerdictCounts } from "./verification-state.ts";
+
+/** A model of the run; `unchecked` says why it was not, or not wholly, checked. */
+export interface VerifiedModel {
+  readonly model: string;
+  readonly version: number | undefined;
+  /** Requests that the run was to ask. */
+  readonly wanted: number;
+  readonly progress: ModelProgress | undefined;
+  readonly unchecked: string | undefined;
+}
+
+/** The result of a run. */
+export interface VerificationReport {
+  readonly url: string;
+  readonly against: string | undefined;
+  readonly seed: number;
+  readonly tolerance: number;
+  readonly serverTolerance: number;
+  readonly verdict: "equal" | "different" | "unchecked" | "interrupted";
+  readonly models: readonly VerifiedModel[];
+}
+
+/** 0: all is equal; 1: differences, or answers are missing; 2: something was not checked; 130: interrupted. */
+export const EXIT_CODES: Readonly<Record<VerificationReport["verdict"], number>> = {
+  equal: 0,
+  different: 1,
+  unchecked: 2,
+  interrupted: 130,
+};
+
+/** The verdict over all models. */
+export function verdictOf(
+  models: readonly VerifiedModel[],
+  isInterrupted: boolean,
+): VerificationReport["verdict"] {
+  const isDifferent = models.some(({ progress }) => {
+    if (progress === undefined) return false;
+    const { files, servers, missing } = progress;
+    return missing.length + (files?.different ?? 0) + (servers?.different ?? 0) > 0;
+  });
+  if (isDifferent) return "different";
+  if (isInterrupted) return "interrupted";
+  return models.some(({ unchecked }) => unchecked !== undefined) ? "unchecked" : "equal";
+}
+
+/** The report for people. */
+export function verificationText(report: VerificationReport): string {
+  const { url, against, seed, models } = report;
+  const other = against === undefined ? "" : ` against ${against}`;
+  const head = `${url}${other}, seed ${seed}\n`;
+  const blocks = models.map((each) => modelText(each, report));
+  return `${[head, ...blocks].join("\n")}\n${verdictText(report)}\n`;
+}
+
+function modelText(verified: VerifiedModel, report: VerificationReport): string {
+  const { model, version, progress, unchecked, wanted } = verified;
+  const lines = [version === undefined ? model : `${model}, version ${version}`];
+  if (progress !== undefined) {
+    lines.push(...progressLines(progress, wanted));
+    for (const each of progress.differences) lines.push(...differenceLines(each, report));
+  }
+  if (unchecked !== undefined) lines.push(`  unchecked: ${unchecked}`);
+  return `${lines.join("\n")}\n`;
+}
+
+function progressLines(progress: ModelProgress, wanted: number): readonly string[] {
+  const { next, missing, instances, files, servers, missingText = "" } = progress;
+  const answered = (next - missing.length).toLocaleString("en");
+  const of = next < wanted ? ` of ${wanted.toLocaleString("en")}` : "";
+  return [
+    `  ${answered}${of} requests, ${instances.toLocaleString("en")} instances`,
+    ...(files === undefined ? [] : [`  by the files     ${countsText(files)}`]),
+    ...(servers === undefined ? [] : [`  of the servers   ${countsText(servers)}`]),
+    ...(missing.length === 0
+      ? []
+      : [`  missing          ${missing.length}, the last: ${missingText}`]),
+  ];
+}
+
+function differenceLines(
+  difference: ReportedDifference,
+  { url, against = "" }: VerificationReport,
+): readonly string[] {
+  const { request, instance, place, expected, given, note, between, body } = difference;
+  const where = place === undefined ? "" : `, place ${place}`;
+  const [first, second] = between === "files" ? ["expected", "given"] : [url, against];
+  return [
+    `  request ${request}, instance ${instance}${where}: ${body}`,
+    `    ${first}: ${expected}`,
+    `    ${second}: ${given}`,
+    ...(note === undefined ? [] : [`    in the files: ${note}`]),
+  ];
+}
+
+function countsText({ exact, close, reordered, refused, different }: VerdictCounts): string {
+  const parts = [
+    [exact, "exact"],
+    [close, "within the tolerance"],
+    [reordered, "with close scores in another order"],
+    [refused, "refused alike"],
+  ] as const;
+  const told = parts.filter(([count]) => count > 0);
+  return [...told, [different, "different"] as const]
+    .map(([count, text]) => `${count.toLocaleString("en")} ${text}`)
+    .join(", ");
+}
+
+function verdictText({ verdict, models }: VerificationReport): string {
+  switch (verdict) {
+    case "equal":
+      return "equal";
+    case "different":
+      return "different";
+    case "interrupted":
+      return "interrupted: what was checked is equal";
+    case "unchecked": {
+      const names = models.flatMap(({ model, unchecked }) =>
+        unchecked === undefined ? [] : [model],
+      );
+      return `what was checked is equal; unchecked: ${names.join(", ")}`;
+    }
+  }
+}

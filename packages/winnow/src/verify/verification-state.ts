@@ -1,0 +1,168 @@
+// What a run has checked so far, kept in a file where one is named: the next run goes on behind it. The file is
+// replaced as a whole, so that an interrupted run leaves the state before or after a block of questions.
+
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { WinnowError, excerpt } from "@winnow/core";
+
+/** What a run compares; another one is another file. */
+export interface RunIdentity {
+  readonly url: string;
+  readonly against: string | undefined;
+  readonly seed: number;
+  readonly tolerance: number;
+  readonly serverTolerance: number;
+  /** Digest of the file of requests; absent where questions are made from the models. */
+  readonly requests?: string | undefined;
+}
+
+/** How many requests ended how. */
+export interface VerdictCounts {
+  /** Equal to the bit. */
+  readonly exact: number;
+  /** Equal within the tolerance. */
+  readonly close: number;
+  /** As close, and items whose scores are that close in another order. */
+  readonly reordered: number;
+  /** Refused as the model refuses them. */
+  readonly refused: number;
+  readonly different: number;
+}
+
+/** One difference, as reports show it. */
+export interface ReportedDifference {
+  /** Number of the question. */
+  readonly request: number;
+  readonly between: "files" | "servers";
+  readonly kind: string;
+  readonly instance: number;
+  readonly place?: number | undefined;
+  readonly expected: string;
+  readonly given: string;
+  readonly note?: string | undefined;
+  /** The request's body, cut. */
+  readonly body: string;
+}
+
+/** What is known of one model. */
+export interface ModelProgress {
+  readonly model: string;
+  readonly version: number | undefined;
+  /** The content that was read; another content is checked from the beginning. */
+  readonly fingerprint: string;
+  /** All questions below this number were asked. */
+  readonly next: number;
+  /** Questions of these that got no answer, to be asked again. */
+  readonly missing: readonly number[];
+  /** Instances of all that were answered. */
+  readonly instances: number;
+  /** Against the files; absent without them. */
+  readonly files: VerdictCounts | undefined;
+  /** Of the two servers; absent without a second. */
+  readonly servers: VerdictCounts | undefined;
+  readonly differences: readonly ReportedDifference[];
+  /** What the last missing answer said. */
+  readonly missingText: string | undefined;
+}
+
+/** All counts at zero. */
+export const NO_VERDICTS: VerdictCounts = {
+  exact: 0,
+  close: 0,
+  reordered: 0,
+  refused: 0,
+  different: 0,
+};
+
+const FORMAT = "winnow verify, state 1";
+
+interface StateDocument {
+  readonly format: string;
+  readonly run: RunIdentity;
+  readonly models: readonly ModelProgress[];
+}
+
+/** Progress of all models, in memory and in the file. */
+export class VerificationState {
+  readonly #file: string | undefined;
+  readonly #run: RunIdentity;
+  readonly #models = new Map<string, ModelProgress>();
+
+  /** @throws WinnowError FAILED_PRECONDITION for the file of another run, DATA_LOSS for one that cannot be read */
+  constructor(run: RunIdentity, file?: string) {
+    this.#file = file;
+    this.#run = run;
+    const text = file === undefined ? undefined : textOf(file);
+    if (text === undefined) return;
+    const { run: before, models } = documentOf(text, file!);
+    if (!isSameRun(before, run)) {
+      const told = `${file} is the state of another run: ${runText(before)}, not ${runText(run)}`;
+      throw new WinnowError("FAILED_PRECONDITION", `${told}; name another --state`);
+    }
+    for (const model of models) this.#models.set(model.model, model);
+  }
+
+  /** What was known of a model's content. */
+  progressOf(model: string, fingerprint: string): ModelProgress | undefined {
+    const known = this.#models.get(model);
+    return known?.fingerprint === fingerprint ? known : undefined;
+  }
+
+  /** Keeps the progress of a model. @throws WinnowError where the file cannot be written */
+  keep(progress: ModelProgress): void {
+    this.#models.set(progress.model, progress);
+    if (this.#file === undefined) return;
+    const state = { format: FORMAT, run: this.#run, models: [...this.#models.values()] };
+    const draft = `${this.#file}.draft`;
+    try {
+      writeFileSync(draft, `${JSON.stringify(state)}\n`);
+      renameSync(draft, this.#file);
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new WinnowError("UNAVAILABLE", `Cannot write ${this.#file}: ${reason}`, { cause });
+    }
+  }
+}
+
+function textOf(file: string): string | undefined {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new WinnowError("DATA_LOSS", `Cannot read ${file}: ${reason}`, { cause });
+  }
+}
+
+function documentOf(text: string, file: string): StateDocument {
+  try {
+    const document = JSON.parse(text) as StateDocument;
+    const isOurs = document.format === FORMAT && Array.isArray(document.models);
+    if (isOurs && document.models.every(isProgress)) return document;
+  } catch {
+    // Told below.
+  }
+  const advice = "name another --state, or remove it";
+  throw new WinnowError("DATA_LOSS", `${file} is no state of winnow verify; ${advice}`);
+}
+
+function isProgress(progress: ModelProgress): boolean {
+  const { model, next, missing, instances } = progress;
+  const areNumbers = [next, instances].every((value) => Number.isSafeInteger(value) && value >= 0);
+  return typeof model === "string" && areNumbers && Array.isArray(missing);
+}
+
+function isSameRun(a: RunIdentity, b: RunIdentity): boolean {
+  return (
+    a.url === b.url &&
+    a.against === b.against &&
+    a.seed === b.seed &&
+    a.tolerance === b.tolerance &&
+    a.serverTolerance === b.serverTolerance &&
+    a.requests === b.requests
+  );
+}
+
+function runText({ url, against, seed, tolerance }: RunIdentity): string {
+  const other = against === undefined ? "" : ` against ${excerpt(against)}`;
+  return `${excerpt(url)}${other}, seed ${seed}, tolerance ${tolerance}`;
+}

@@ -1,0 +1,191 @@
+// Asks a model's questions, block by block, and judges the replies. What must be answered is worked out before
+// a block is sent, so that a busy event loop is never taken for a slow server.
+//
+//   questions of a block ─▶ files say ─▶ all sent at once ─▶ judged ─▶ progress kept ─▶ next block
+
+import { excerpt } from "@winnow/core";
+import type { Difference } from "../oracle/answer-comparison.ts";
+import type { QuestionSource } from "./question-sources.ts";
+import type { RestServer, ServerReply } from "./rest-server.ts";
+import { type Question, type Verdict, judgeByFiles, judgeServers } from "./verdicts.ts";
+import {
+  type ModelProgress,
+  NO_VERDICTS,
+  type ReportedDifference,
+  type VerdictCounts,
+} from "./verification-state.ts";
+
+/** How a run asks and judges. */
+export interface VerificationSettings {
+  /** Requests under way at a time. */
+  readonly connections: number;
+  /** Of a server against the files; 0: to the bit. */
+  readonly tolerance: number;
+  /** Of one server against another. */
+  readonly serverTolerance: number;
+}
+
+/** What a run speaks to and tells. */
+export interface VerificationParts {
+  readonly server: RestServer;
+  /** Another server whose answers are compared with the first one's. */
+  readonly against: RestServer | undefined;
+  readonly signal: AbortSignal;
+  /** Called after every block, with all that is known. */
+  readonly keep: (progress: ModelProgress) => void;
+}
+
+/** Differences kept of one model; all are counted. */
+const DIFFERENCES_MAX = 20;
+/** Questions without an answer at which a model is given up: more would be asked in vain. */
+const MISSING_MAX = 64;
+const BODY_TEXT_MAX = 400;
+
+/** Checks a model from where `before` left off. Ends early on the signal, or where too many answers are missing. */
+export async function verifyModel(
+  source: QuestionSource,
+  settings: VerificationSettings,
+  { before, ...parts }: VerificationParts & { readonly before: ModelProgress | undefined },
+): Promise<ModelProgress> {
+  let progress = before ?? nothingOf(source, parts.against !== undefined);
+  const again = [...progress.missing];
+  const numbers = again.length;
+  let taken = 0;
+  while (!parts.signal.aborted) {
+    const left = numbers - taken;
+    const block = nextBlock(again.slice(taken), progress.next, {
+      most: settings.connections,
+      end: source.count,
+    });
+    if (block.length === 0) break;
+    const judged = await askBlock(block, { source, settings, parts });
+    if (parts.signal.aborted) break;
+    taken += Math.min(left, block.length);
+    progress = judged.reduce(withJudged, progress);
+    parts.keep(progress);
+    if (progress.missing.length >= MISSING_MAX) break;
+  }
+  return progress;
+}
+
+function nextBlock(
+  again: readonly number[],
+  next: number,
+  { most, end }: { readonly most: number; readonly end: number },
+): readonly number[] {
+  if (again.length > 0) return again.slice(0, most);
+  const length = Math.max(0, Math.min(most, end - next));
+  return Array.from({ length }, (_, at) => next + at);
+}
+
+interface Judged {
+  readonly number: number;
+  readonly question: Question;
+  readonly files: Verdict | undefined;
+  readonly servers: Verdict | undefined;
+  readonly missing: string | undefined;
+}
+
+interface Block {
+  readonly source: QuestionSource;
+  readonly settings: VerificationSettings;
+  readonly parts: VerificationParts;
+}
+
+async function askBlock(numbers: readonly number[], block: Block): Promise<readonly Judged[]> {
+  const { source, parts } = block;
+  const questions: Question[] = [];
+  for (const number of numbers) questions.push(await source.question(number));
+  return Promise.all(
+    questions.map(async (question, at) => {
+      const { server, against, signal } = parts;
+      const replies = await Promise.all([
+        server.predict(source, question.body, signal),
+        against?.predict(source, question.body, signal),
+      ]);
+      return judge({ number: numbers[at]!, question }, replies, block);
+    }),
+  );
+}
+
+function judge(
+  { number, question }: Pick<Judged, "number" | "question">,
+  [reply, other]: readonly [ServerReply, ServerReply | undefined],
+  { source, settings, parts }: Block,
+): Judged {
+  const nothing = { number, question, files: undefined, servers: undefined };
+  if (reply.kind === "missing") return { ...nothing, missing: reply.text };
+  if (other?.kind === "missing") {
+    return { ...nothing, missing: `${parts.against?.url ?? ""}: ${other.text}` };
+  }
+  const { expected } = question;
+  const { tolerance, serverTolerance } = settings;
+  const files =
+    expected === undefined
+      ? undefined
+      : judgeByFiles({ ...question, expected }, reply, { tolerance, version: source.version });
+  const servers =
+    other === undefined ? undefined : judgeServers(question, [reply, other], serverTolerance);
+  return { number, question, files, servers, missing: undefined };
+}
+
+function nothingOf(source: QuestionSource, hasSecond: boolean): ModelProgress {
+  const { model, version, fingerprint } = source;
+  return {
+    model,
+    version,
+    fingerprint,
+    next: 0,
+    missing: [],
+    instances: 0,
+    files: undefined,
+    servers: hasSecond ? NO_VERDICTS : undefined,
+    differences: [],
+    missingText: undefined,
+  };
+}
+
+/** The progress with one question more. */
+function withJudged(progress: ModelProgress, judged: Judged): ModelProgress {
+  const { number, question, files, servers, missing } = judged;
+  const others = progress.missing.filter((each) => each !== number);
+  const next = Math.max(progress.next, number + 1);
+  if (missing !== undefined) {
+    return { ...progress, next, missing: [...others, number], missingText: excerpt(missing) };
+  }
+  const found = [
+    ...reported(judged, "files", files?.differences ?? []),
+    ...reported(judged, "servers", servers?.differences ?? []),
+  ];
+  return {
+    ...progress,
+    next,
+    missing: others,
+    instances: progress.instances + question.instances,
+    files: counted(progress.files, files),
+    servers: counted(progress.servers, servers),
+    differences: [...progress.differences, ...found].slice(0, DIFFERENCES_MAX),
+  };
+}
+
+function counted(
+  counts: VerdictCounts | undefined,
+  verdict: Verdict | undefined,
+): VerdictCounts | undefined {
+  if (verdict === undefined) return counts;
+  const before = counts ?? NO_VERDICTS;
+  return { ...before, [verdict.kind]: before[verdict.kind] + 1 };
+}
+
+function reported(
+  { number, question }: Judged,
+  between: ReportedDifference["between"],
+  differences: readonly Difference[],
+): readonly ReportedDifference[] {
+  return differences.map((difference) => {
+    const { kind, instance, place, expected, given } = difference;
+    const note = between === "files" ? question.noteOf?.(difference) : undefined;
+    const body = question.body.slice(0, BODY_TEXT_MAX);
+    return { request: number, between, kind, instance, place, expected, given, note, body };
+  });
+}

@@ -1,0 +1,77 @@
+// A server that answers as the one behind it does, but for what a test spoils: the wrong answers that a faulty
+// cluster could give.
+
+import { type Server, createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** One candidate list of an answer of the row format. */
+export interface ProxiedList {
+  output_1: number[];
+  output_2: string[];
+}
+
+/** An answer on its way to the client. */
+interface ProxiedAnswer {
+  status: number;
+  version: string;
+  predictions: ProxiedList[];
+}
+
+/** Changes an answer in place. */
+export type Spoil = (answer: ProxiedAnswer) => void;
+
+/** Answers for another server. */
+export class SpoilingProxy {
+  /** Predictions that were asked for. */
+  predictions = 0;
+  /** Which answers are spoilt, and how; by default none. */
+  spoil: Spoil = () => undefined;
+  /** Called when a prediction is asked for. */
+  asked: () => void = () => undefined;
+  readonly #server: Server;
+
+  private constructor(behind: string) {
+    this.#server = createServer((request, response) => {
+      const chunks: Buffer[] = [];
+      request.on("data", (chunk: Buffer) => chunks.push(chunk));
+      request.on("end", () => {
+        const isPrediction = request.method === "POST";
+        if (isPrediction) this.predictions += 1;
+        if (isPrediction) this.asked();
+        const sent = isPrediction ? { method: "POST", body: Buffer.concat(chunks) } : {};
+        void fetch(`${behind}${request.url}`, sent).then(async (answer) => {
+          const text = await answer.text();
+          const version = answer.headers.get("x-winnow-model-version") ?? "";
+          if (!text.startsWith('{\n    "predictions"')) {
+            response.writeHead(answer.status, { "x-winnow-model-version": version }).end(text);
+            return undefined;
+          }
+          const { predictions } = JSON.parse(text) as { predictions: ProxiedList[] };
+          const given: ProxiedAnswer = { status: answer.status, version, predictions };
+          this.spoil(given);
+          response.writeHead(given.status, { "x-winnow-model-version": given.version });
+          response.end(JSON.stringify({ predictions: given.predictions }));
+          return undefined;
+        });
+      });
+    });
+  }
+
+  /** Listens on a free port. */
+  static async start(behind: string): Promise<SpoilingProxy> {
+    const proxy = new SpoilingProxy(behind);
+    await new Promise<void>((resolve) => proxy.#server.listen(0, "127.0.0.1", resolve));
+    return proxy;
+  }
+
+  /** Its address. */
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** Stops listening. */
+  async close(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+}
