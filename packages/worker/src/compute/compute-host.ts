@@ -40,6 +40,8 @@ export interface ComputeHostParts {
   readonly filterBytesMax: number;
 }
 
+const FLOAT_BYTES = 4;
+
 /** An opened content and what is loaded of it. */
 interface Content {
   readonly fingerprint: Fingerprint;
@@ -132,6 +134,7 @@ export class ComputeHost {
     table: ResidentTable,
     { handle, partition }: ReplicaName,
   ): Promise<Omit<LoadedReplica, "elapsedMs">> {
+    this.#makeRoom(source);
     const resident = await loadPartition(source, table.spec.kind, this.#parts);
     try {
       const { shares, bytesRead } = source.end();
@@ -144,6 +147,12 @@ export class ComputeHost {
       await this.#parts.accelerator.release(resident);
       throw error;
     }
+  }
+
+  /** Copies of rows that filters admit only save time: a partition comes first. */
+  #makeRoom({ rows, dim }: PartitionSource): void {
+    const { usedBytes, capacityBytes } = this.#parts.accelerator.memory();
+    if (usedBytes + 2 * rows * dim * FLOAT_BYTES > capacityBytes) this.#filters.dropCopies();
   }
 
   async release(name: ReplicaName): Promise<void> {

@@ -7,6 +7,7 @@ import { WinnowError } from "@winnow/core";
 import type { TopKBlock } from "@winnow/core";
 
 import { admissionOf } from "./admission.ts";
+import { searchAdmitted } from "./admitted-search.ts";
 import type { PackedStrings, ScanAsk, TopKBatch, TopKScan } from "./compute.ts";
 import { excludedRowsOf } from "./exclusion.ts";
 import type { ExclusionIndexes } from "./exclusion.ts";
@@ -43,9 +44,11 @@ export async function answerTopK(
   const k = Math.min(Math.max(1, rows), Math.max(...batch.asks.map((ask) => ask.k)));
   const excludedRows = excludedRowsOf(batch.asks, partitions, indexes);
   const admission = admissionOf(batch.asks, { device: accelerator, filters, indexes, partitions });
-  const residents = partitions.map(({ resident }) => resident);
-  const searching = accelerator.topK(
-    { residents, vectors: batch.vectors, k, excludedRows, filters: admission.filters },
+  const { vectors } = batch;
+  const { dim } = table.spec;
+  const admitted = admission.ofQueries;
+  const searching = searchAdmitted(
+    { accelerator, partitions, dim, vectors, k, excludedRows, admitted },
     signal,
   );
   admission.release();
