@@ -89,14 +89,23 @@ describe("a cluster with pipelines", () => {
   });
 
   test.each([
-    ["orphan", 503, /needs model nobody, which cannot answer/],
-    ["circle", 400, /names circle, which is a pipeline/],
-    ["wrong", 400, /movies-ranking cannot serve the stage "rank": it has no input "movie"/],
-  ])("of %s says what is missing", async (model, status, message) => {
+    ["orphan", /stages\[1\]\.rank: model nobody cannot answer: no worker has a model of that name/],
+    ["circle", /stages\[1\]\.rank: model circle is a pipeline; name the models that it asks/],
+    ["wrong", /stages\[1\]\.rank: model movies-ranking has no input "movie", but/],
+  ])("of %s says what is missing, to who asks and in its status", async (model, message) => {
     const answer = await ask(model, ["42"]);
+    const status = await fetch(`${cluster.url}/v1/models/${model}`);
 
-    expect(answer.status).toBe(status);
+    expect(answer.status).toBe(503);
     expect(answer.body["error"]).toMatch(message);
+    expect(await status.json()).toMatchObject({
+      model_version_status: [
+        {
+          state: "LOADING",
+          status: { error_message: expect.stringMatching(message) as string },
+        },
+      ],
+    });
   });
 
   test("with a mistake in its file names line and field in its status", async () => {

@@ -56,8 +56,13 @@ export interface Prediction {
   readonly outputs: ReadonlyMap<string, Tensor>;
   /** string `[instances, k]`, JSON objects: the attributes that the request wants of its items. */
   readonly attributes?: Tensor | undefined;
-  /** Partitions answered ÷ partitions asked; 1 unless partial answers were allowed. */
+  /**
+   * Partitions answered ÷ partitions asked; of a pipeline the product over its stages. 1 unless partial
+   * answers were allowed.
+   */
   readonly coverage: number;
+  /** Of a pipeline: the versions of the models that its stages asked, by name ascending. */
+  readonly members?: readonly VersionKey[] | undefined;
 }
 
 /** TensorFlow Serving's life of a version, as the status endpoint tells it. */

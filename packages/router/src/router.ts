@@ -7,7 +7,13 @@
 //                  ├─ dense engine              ├── table-query ── scatter ── worker-peer ──▶
 //                  └─ top-k-query ── limiter ─┘        └─ gather
 
-import type { Environment, Pipeline, SignatureProgram, SignatureTensor } from "@winnow/core";
+import type {
+  Environment,
+  Pipeline,
+  SignatureProgram,
+  SignatureTensor,
+  VersionKey,
+} from "@winnow/core";
 import { modelsOf, signatureOf, toWinnowError, WinnowError } from "@winnow/core";
 import type { DenseEngine } from "@winnow/accelerator";
 import { OrderBook, RefusedRecords, isSameVersion, noSecret } from "@winnow/cluster";
@@ -42,6 +48,7 @@ import type { TableQueryParts } from "./scatter/table-query.ts";
 import type { Traffic } from "./admission/traffic.ts";
 import { createTraffic } from "./admission/traffic.ts";
 import { runOnMembers, runPipeline } from "./pipeline/pipeline-run.ts";
+import { waitingPipelines } from "./pipeline/waiting-pipelines.ts";
 import { runOnVersion } from "./program/version-run.ts";
 import type { VersionRun } from "./program/version-run.ts";
 import type { Replay } from "./versions/warm-up.ts";
@@ -163,6 +170,7 @@ class ClusterRouter implements Router {
       tables: () => this.#programs.tables(),
       warming: () => this.#warmUp.warming(),
       unrunnable: () => this.#programs.unrunnable(),
+      waiting: (table) => waitingPipelines(table, this.#programs.ready()),
       onTable: (table) => {
         this.#programs.follow(table);
         this.#warmUp.follow(table);
@@ -350,6 +358,14 @@ class ClusterRouter implements Router {
   async #predictByStages(pin: Pin, request: PredictRequest): Promise<Prediction> {
     const { pipeline } = pin.program;
     if (pipeline === undefined) throw new RangeError("no pipeline");
+    return await this.#runStages(pipeline, pin.routed.key, request);
+  }
+
+  async #runStages(
+    pipeline: Pipeline,
+    version: VersionKey,
+    request: PredictRequest,
+  ): Promise<Prediction> {
     checkPipelineRequest(pipeline, request, this.settings);
     return await runOnMembers<Pin, Prediction>({
       pin: () => this.#pinMembers(pipeline),
@@ -362,7 +378,8 @@ class ClusterRouter implements Router {
           ask: (member, asked) => this.#predictAdmitted(member as Pin, asked, { mayMove: false }),
           instancesMax: this.settings.instancesMax,
         });
-        return { version: pin.routed.key, ...answer };
+        const members = Array.from(pinned.values(), ({ routed }) => routed.key);
+        return { version, ...answer, members };
       },
     });
   }
@@ -445,8 +462,14 @@ class ClusterRouter implements Router {
     const loaded = this.#programs.pin(key.fingerprint);
     if (loaded === undefined) return;
     try {
-      const signature = signatureOf(request, loaded.program.signatures);
+      const { pipeline, signatures } = loaded.program;
+      const signature = signatureOf(request, signatures);
       if (signature === undefined) return;
+      if (pipeline !== undefined) {
+        const asked = { signature, inputs: request.inputs, context };
+        await this.#runStages(pipeline, key, asked);
+        return;
+      }
       await this.#run({
         loaded,
         version: key,

@@ -24,6 +24,8 @@ export interface RoutedVersion {
    * up.
    */
   readonly refusal: WinnowError | undefined;
+  /** What of other models it waits for (a pipeline); part of `refusal`. */
+  readonly waitsFor: WinnowError | undefined;
   /** Partitions with a replica ÷ partitions, over all tables; 0 while unknown. */
   readonly coverage: number;
   /** Partitions without a replica, as a text for people; `undefined` at full coverage. */
@@ -52,12 +54,14 @@ export interface VersionQuestion {
   readonly warming: boolean;
   /** Why this router will never be able to run it. */
   readonly unrunnable?: WinnowError | undefined;
+  /** What of other models it waits for. */
+  readonly waitsFor?: WinnowError | undefined;
   readonly previous: RoutedVersion | undefined;
 }
 
 /** Routes one version by what its holders (ascending by worker id) announce. */
 export function routeVersion(
-  { key, tables: specs, warming, unrunnable, previous }: VersionQuestion,
+  { key, tables: specs, warming, unrunnable, waitsFor, previous }: VersionQuestion,
   holders: readonly VersionHolder[],
 ): RoutedVersion {
   const tables = (specs ?? []).map((spec, table) =>
@@ -74,15 +78,18 @@ export function routeVersion(
   const programHolders = holders.filter(({ holding }) => holding.state !== "failed");
   const coverage = partitions.length === 0 ? 1 : answerable / partitions.length;
   const missing = missingText(key, tables);
-  const facts = { known: specs !== undefined, tables, missing, warming };
-  const refusal = unrunnable ?? refusalOf(key, facts);
+  // What waits for others is not warmed up before they are there.
+  const isWarming = warming && waitsFor === undefined;
+  const facts = { known: specs !== undefined, tables, missing, warming: isWarming };
+  const refusal = unrunnable ?? refusalOf(key, facts) ?? waitsFor;
   return {
     key,
     known: specs !== undefined,
     tables,
     holders: programHolders.map(({ worker }) => worker.workerId),
-    status: statusOf(holders, { refusal, coverage, missing }),
+    status: statusOf(holders, { refusal, waitsFor, coverage, missing }),
     refusal,
+    waitsFor,
     coverage: specs === undefined ? 0 : coverage,
     missing,
     conflicts: tables.flatMap((table) => conflictTexts(key, table)),
@@ -143,7 +150,7 @@ export function isLasting(refusal: WinnowError | undefined): boolean {
 
 function statusOf(
   holders: readonly VersionHolder[],
-  facts: Pick<RoutedVersion, "refusal" | "coverage" | "missing">,
+  facts: Pick<RoutedVersion, "refusal" | "waitsFor" | "coverage" | "missing">,
 ): RoutedStatus {
   const failure = failureOf(holders);
   const has = (state: VersionHolding["state"]): boolean =>
@@ -161,11 +168,16 @@ function statusOf(
   return { state: isRead ? "LOADING" : "START", error: lossOf(facts) ?? failure };
 }
 
-/** The error of a version that was complete and has lost partitions: they must be loaded again. */
+/**
+ * The error of a version that waits for others, or was complete and has lost partitions: they must be
+ * loaded again.
+ */
 function lossOf({
   refusal,
+  waitsFor,
   missing,
-}: Pick<RoutedVersion, "refusal" | "missing">): WinnowError | undefined {
+}: Pick<RoutedVersion, "refusal" | "waitsFor" | "missing">): WinnowError | undefined {
+  if (waitsFor !== undefined && refusal === waitsFor) return waitsFor;
   const isLost = refusal === undefined && missing !== undefined;
   return isLost ? new WinnowError("UNAVAILABLE", missing) : undefined;
 }

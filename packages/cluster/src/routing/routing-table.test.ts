@@ -1,7 +1,7 @@
 // Routing follows the verified replicas that workers announce; never placement, and never a
 // superseded incarnation.
 
-import { fingerprint, workerId } from "@winnow/core";
+import { WinnowError, fingerprint, workerId } from "@winnow/core";
 import type { TableSpec, VersionKey } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -60,6 +60,51 @@ describe("buildRoutingTable()", () => {
     );
 
     expect(servedBy).toEqual([1, 2]);
+  });
+
+  test("a version that waits for other models is LOADING; the one before it answers, also when nobody holds it", () => {
+    const reason = new WinnowError("UNAVAILABLE", "model late is missing");
+    const context: RoutingContext = {
+      tables: new Map([1, 2].map((version) => [fingerprint(printOf(version)), []])),
+      waiting: new Map([[fingerprint(printOf(2)), reason]]),
+      replication: 2,
+    };
+    const bare = { held: [], partitions: 0 };
+    const first = build([{ id: "a", versions: [v(1, bare)] }], context);
+    const both = build([{ id: "a", versions: [v(1, bare), v(2, bare)] }], context, first);
+    const left = build([{ id: "a", versions: [v(2, bare)] }], context, both);
+    const still = build([{ id: "a", versions: [v(2, bare)] }], context, left);
+    const there = build(
+      [{ id: "a", versions: [v(2, bare)] }],
+      { ...context, waiting: new Map() },
+      still,
+    );
+    const gone = build([{ id: "a" }], context, still);
+
+    for (const table of [both, left, still]) {
+      expect(table.models.get("movies")?.serving?.version).toBe(1);
+      expect(movies(table, 1).status).toEqual({ state: "AVAILABLE", error: undefined });
+      expect(movies(table, 2).status).toEqual({ state: "LOADING", error: reason });
+      expect(movies(table, 2).refusal).toBe(reason);
+    }
+    expect(there.models.get("movies")?.serving?.version).toBe(2);
+    expect(there.models.get("movies")?.versions.map(({ key: { version } }) => version)).toEqual([
+      2,
+    ]);
+    expect(gone.models.get("movies")?.versions ?? []).toEqual([]);
+  });
+
+  test("a version that this router cannot run is END with the reason, and never the default", () => {
+    const reason = new WinnowError("FAILED_PRECONDITION", "no operator Foo");
+    const context: RoutingContext = {
+      ...contextOf({ 1: spec() }),
+      unrunnable: new Map([[fingerprint(printOf(2)), reason]]),
+    };
+    const first = build([{ id: "a", versions: [v(1)] }], context);
+    const both = build([{ id: "a", versions: [v(1), v(2)] }], context, first);
+
+    expect(both.models.get("movies")?.serving?.version).toBe(1);
+    expect(movies(both, 2).status).toEqual({ state: "END", error: reason });
   });
 
   test("lists the replicas of each partition and plans one of each", () => {

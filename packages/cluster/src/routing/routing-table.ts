@@ -57,6 +57,8 @@ export interface RoutingContext extends Replication {
   readonly warming?: ReadonlySet<Fingerprint>;
   /** Versions that this router cannot run, for a reason that will not pass. */
   readonly unrunnable?: ReadonlyMap<Fingerprint, WinnowError>;
+  /** Versions that may not be asked before other models are there, and what they lack. */
+  readonly waiting?: ReadonlyMap<Fingerprint, WinnowError>;
   /** Members of the cluster, connected or not: the rollout considers all of them. */
   readonly members?: readonly Announcement[];
   /** By model, the version that served before this router restarted, if it was saved. */
@@ -138,7 +140,7 @@ function routeContents(name: string, question: ModelQuestion): readonly RoutedVe
     }
   }
   const known = previous?.models.get(name)?.contents ?? [];
-  return [...keys]
+  const announced = [...keys]
     .map(([text, key]) =>
       routeVersion(
         {
@@ -146,12 +148,35 @@ function routeContents(name: string, question: ModelQuestion): readonly RoutedVe
           tables: context.tables.get(key.fingerprint),
           warming: context.warming?.has(key.fingerprint) === true,
           unrunnable: context.unrunnable?.get(key.fingerprint),
+          waitsFor: context.waiting?.get(key.fingerprint),
           previous: known.find((version) => isSameVersion(version.key, key)),
         },
         [...holders.get(text)!, ...unreadHolders(key, holders)],
       ),
     )
     .toSorted((a, b) => b.coverage - a.coverage || b.holders.length - a.holders.length);
+  return [...announced, ...keptContent(name, question, announced)];
+}
+
+/**
+ * The content that served, where no worker holds it any more and none that is announced can be asked: a
+ * version without tables needs its program alone, which this router has. Workers let go of a pipeline's
+ * version as soon as the next one has been read, whether or not what that one names is there.
+ */
+function keptContent(
+  name: string,
+  { context, previous }: ModelQuestion,
+  announced: readonly RoutedVersion[],
+): readonly RoutedVersion[] {
+  const before = previous?.models.get(name);
+  const { serving } = before ?? {};
+  if (serving === undefined || announced.length === 0 || announced.some(isServable)) return [];
+  if (announced.some(({ key }) => isSameVersion(key, serving))) return [];
+  const kept = before?.contents.find(({ key }) => isSameVersion(key, serving));
+  const tables = context.tables.get(serving.fingerprint);
+  if (!isServable(kept) || tables?.length !== 0) return [];
+  const waitsFor = context.waiting?.get(serving.fingerprint);
+  return [routeVersion({ key: serving, tables, warming: false, waitsFor, previous: kept }, [])];
 }
 
 /** Workers that failed to read the directory, so they name no content: holders of every content. */

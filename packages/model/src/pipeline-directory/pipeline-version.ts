@@ -1,9 +1,10 @@
 // A directory with a `pipeline.yaml` as a model version: a program of stages, without tables.
 
 import { WinnowError } from "@winnow/core";
-import type { ModelProgram, SignatureTensor } from "@winnow/core";
+import type { ModelProgram, SignatureTensor, WarmUpRequest } from "@winnow/core";
 import type { BoundFile, ModelVersion, PartitionReader } from "../model-version.ts";
 import { DirectoryFiles } from "../onnx-directory/directory-files.ts";
+import { readWarmUp } from "../saved-model/warm-up.ts";
 import { PIPELINE_BYTES_MAX, PIPELINE_FILE, parsePipeline } from "./pipeline-description.ts";
 
 /** Opens it. @throws WinnowError NOT_FOUND, DATA_LOSS, INVALID_ARGUMENT naming line and field */
@@ -47,11 +48,13 @@ function readProgram(files: DirectoryFiles): ModelProgram {
 class PipelineVersion implements ModelVersion {
   readonly directory: string;
   readonly program: ModelProgram;
+  readonly warmUp: readonly WarmUpRequest[];
   readonly #files: DirectoryFiles;
 
   constructor(files: DirectoryFiles, program: ModelProgram) {
     this.directory = files.directory;
     this.program = program;
+    this.warmUp = readWarmUp(files.directory, program.signatures, files.account);
     this.#files = files;
   }
 

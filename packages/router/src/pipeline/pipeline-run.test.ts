@@ -19,6 +19,8 @@ interface Case {
   readonly instancesMax: number;
   /** Further letters of each user's name. */
   readonly userLetters?: number;
+  /** Of each question to the models, in turn; the last one of all further ones. Default 1. */
+  readonly coverages?: readonly number[];
 }
 
 const input = (name: string, dtype: SignatureTensor["dtype"]): SignatureTensor => {
@@ -72,6 +74,7 @@ function textsOf(request: PredictRequest, name: string): string[] {
 async function run(words: Case): Promise<{ answer: PipelineAnswer; asked: number[] }> {
   const { retrieved, rankOf, limit, instancesMax } = words;
   const asked: number[] = [];
+  let questions = 0;
   let retrievedFor: string[] = [];
   const width = Math.max(0, ...retrieved.map((list) => list.length));
   const context = new RequestContext(new ManualClock(), { timeoutMs: 1000 });
@@ -109,7 +112,10 @@ async function run(words: Case): Promise<{ answer: PipelineAnswer; asked: number
         outputs.set("s", tensor("float32", [items.length, 1], Float32Array.from(scores)));
       }
       const version = { model: model.model, version: 1, fingerprint: fingerprint("f") };
-      return Promise.resolve({ version, outputs, coverage: 1 });
+      const { coverages = [1] } = words;
+      const coverage = coverages[Math.min(questions, coverages.length - 1)]!;
+      questions += 1;
+      return Promise.resolve({ version, outputs, coverage });
     },
   });
   context.finish();
@@ -178,6 +184,16 @@ describe("a pipeline", () => {
     const { answer } = await run({ retrieved, rankOf, limit: 4, instancesMax: 4 });
 
     expect(lists(answer)[0]!.map(({ id }) => id)).toEqual(["m3", "m1", "m0", "m2"]);
+  });
+
+  test("has the coverage of its stages together, each that of its least covered question", async () => {
+    const retrieved = [[0, 1, 2].map((item) => ({ item, score: 0 }))];
+    const words = { retrieved, rankOf: (_: number, item: number) => item, limit: 3 };
+
+    const whole = await run({ ...words, instancesMax: 1 });
+    const partial = await run({ ...words, instancesMax: 1, coverages: [0.5, 1, 0.25, 0.75] });
+
+    expect([whole.answer.coverage, partial.answer.coverage]).toEqual([1, 0.125]);
   });
 
   test("cuts questions by the bytes of the texts that go with each candidate, and refuses too many", async () => {

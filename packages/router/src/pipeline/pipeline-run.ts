@@ -65,7 +65,7 @@ export async function runOnMembers<Member extends { release(): void }, Answer>({
   }
 }
 
-/** What the stages gave. */
+/** What the stages gave; `coverage` is the product of theirs. */
 export type PipelineAnswer = Pick<Prediction, "outputs" | "coverage">;
 
 /** Runs the stages in turn. @throws WinnowError as the models do, or naming what a model lacks */
@@ -74,10 +74,14 @@ export async function runPipeline(run: PipelineRun): Promise<PipelineAnswer> {
   const [first, ...later] = pipeline.stages;
   if (first?.kind !== "retrieve") throw new RangeError("a pipeline that does not retrieve first");
   const retrieved = await retrieve(run, first);
-  let { candidates } = retrieved;
+  let { candidates, coverage } = retrieved;
   for (const stage of later) {
     request.context.signal.throwIfAborted();
-    if (stage.kind === "rank") candidates = await rank(run, stage, candidates);
+    if (stage.kind === "rank") {
+      const ranked = await rank(run, stage, candidates);
+      ({ candidates } = ranked);
+      coverage *= ranked.coverage;
+    }
     if (stage.kind === "limit") candidates = limited(candidates, stage.count);
   }
   if (request.k !== undefined) candidates = limited(candidates, request.k);
@@ -86,13 +90,16 @@ export async function runPipeline(run: PipelineRun): Promise<PipelineAnswer> {
     [pipeline.outputs.scores, scores],
     [pipeline.outputs.ids, ids],
   ]);
-  return { outputs, coverage: retrieved.coverage };
+  return { outputs, coverage };
 }
 
-async function retrieve(
-  run: PipelineRun,
-  stage: RetrieveStage,
-): Promise<{ readonly candidates: Candidates; readonly coverage: number }> {
+/** The candidates after a stage, and the coverage of what the stage asked. */
+interface StageAnswer {
+  readonly candidates: Candidates;
+  readonly coverage: number;
+}
+
+async function retrieve(run: PipelineRun, stage: RetrieveStage): Promise<StageAnswer> {
   const { pinned, signature } = memberOf(run, stage);
   const { context, exclude, include, filter, allowPartial } = run.request;
   const inputs = new Map(
@@ -112,15 +119,16 @@ async function rank(
   run: PipelineRun,
   stage: RankStage,
   candidates: Candidates,
-): Promise<Candidates> {
+): Promise<StageAnswer> {
   const { pinned, signature } = memberOf(run, stage);
-  const { context } = run.request;
+  const { context, allowPartial } = run.request;
   const positions = flatPositions(candidates);
-  if (positions.length === 0) return candidates;
+  if (positions.length === 0) return { candidates, coverage: 1 };
   const given = candidates.lists.flatMap((list) => list.scores);
   const instances = candidates.lists.flatMap(({ positions: own }, at) => own.map(() => at));
   const repeated = repeatedBytes(run, stage, instances);
   const scores = new Float32Array(positions.length);
+  let leastCoverage = 1;
   // One question after the other: a request has at most one run on the router at a time.
   for (let from = 0; from < positions.length;) {
     const end = endOfQuestion(from, repeated, run.instancesMax);
@@ -135,7 +143,13 @@ async function rank(
         return [name, fitted(values, declared, stage)] as const;
       }),
     );
-    const { outputs } = await run.ask(pinned, { signature, inputs, context });
+    const { outputs, coverage } = await run.ask(pinned, {
+      signature,
+      inputs,
+      context,
+      allowPartial,
+    });
+    leastCoverage = Math.min(leastCoverage, coverage);
     const ranked = outputOf(outputs, stage.scores, stage);
     if (ranked.dtype !== "float32" || ranked.data.length !== end - from) {
       const text = `gives ${ranked.data.length} ${ranked.dtype} values for ${end - from} candidates`;
@@ -144,7 +158,7 @@ async function rank(
     scores.set(ranked.data, from);
     from = end;
   }
-  return reordered(candidates, scores);
+  return { candidates: reordered(candidates, scores), coverage: leastCoverage };
 }
 
 /**

@@ -103,8 +103,9 @@ export class KnownModels {
 export function isSettled(table: RoutingTable): boolean {
   const models = [...table.models.values()];
   const answering = models.filter(({ versions }) => versions.some(isServable));
+  // What waits for other models may wait for ever: they, not it, are what a start waits for.
   const failed = models.filter(({ versions }) =>
-    versions.every(({ status }) => status.state === "END"),
+    versions.every(({ status, waitsFor }) => status.state === "END" || waitsFor !== undefined),
   );
   return answering.length > 0 && answering.length + failed.length >= models.length;
 }

@@ -28,6 +28,8 @@ export interface RoutingParts {
   readonly warming: () => ReadonlySet<Fingerprint>;
   /** Versions that can never be run here, and why. */
   readonly unrunnable: () => ReadonlyMap<Fingerprint, WinnowError>;
+  /** Versions that may not be asked as long as other models are as this table says, and why. */
+  readonly waiting: (table: RoutingTable) => ReadonlyMap<Fingerprint, WinnowError>;
   readonly onTable: (table: RoutingTable) => void;
 }
 
@@ -141,7 +143,12 @@ export class Routing implements LaterTables {
       replication,
       modelReplication,
     };
-    return buildRoutingTable(announcements(), context, previous);
+    const workers = announcements();
+    const table = buildRoutingTable(workers, context, previous);
+    // What a version waits for is never one that waits itself: one look at the others is enough.
+    const waiting = this.#parts.waiting(table);
+    if (waiting.size === 0) return table;
+    return buildRoutingTable(workers, { ...context, waiting }, previous);
   }
 
   /** No further tables; those who wait get none when their time is up. */

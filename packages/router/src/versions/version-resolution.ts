@@ -79,9 +79,9 @@ function namedVersion(
 /**
  * The version that serves; where none does yet, not on this router, or not for everything, the newest
  * that can answer for everything. A router that cannot reach one worker may see no successor of a version
- * that all others have left, and the last of its replicas go.
+ * that all others have left, and the last of its replicas go. @throws WinnowError as `resolveVersion`
  */
-function defaultVersion(model: RoutedModel): RoutedVersion {
+export function defaultVersion(model: RoutedModel): RoutedVersion {
   const { serving } = model;
   const version = serving && model.versions.find(({ key }) => isSameVersion(key, serving));
   if (isServable(version)) return version;

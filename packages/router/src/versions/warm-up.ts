@@ -108,5 +108,8 @@ export class WarmUp {
 
 function completeVersion(table: RoutingTable, fingerprint: Fingerprint): RoutedVersion | undefined {
   const versions = [...table.models.values()].flatMap((model) => model.contents);
-  return versions.find((each) => each.key.fingerprint === fingerprint && isComplete(each));
+  return versions.find(
+    (each) =>
+      each.key.fingerprint === fingerprint && each.waitsFor === undefined && isComplete(each),
+  );
 }

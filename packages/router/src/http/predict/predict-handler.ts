@@ -5,6 +5,7 @@
 //           └── released once, whatever happens behind it ───────────────┘
 
 import { WinnowError } from "@winnow/core";
+import type { VersionKey } from "@winnow/core";
 import type { PinnedModel, Prediction, PredictRequest, Predictor } from "../../predictor.ts";
 import type { BodyParser } from "./body-parser.ts";
 import { jsonAnswer } from "../http-answer.ts";
@@ -89,9 +90,17 @@ export class PredictHandler {
     return jsonAnswer(body, {
       "x-winnow-model-version": String(prediction.version.version),
       "x-winnow-coverage": coverageText(prediction.coverage),
+      ...(prediction.members !== undefined && {
+        "x-winnow-pipeline-versions": membersText(prediction.members),
+      }),
       ...(ignored.length > 0 && { "x-winnow-ignored": ignored.join(", ") }),
     });
   }
+}
+
+/** `movies=3, movies-ranking=7`; what no header may have in a name is percent-encoded. */
+function membersText(members: readonly VersionKey[]): string {
+  return members.map(({ model, version }) => `${encodeURIComponent(model)}=${version}`).join(", ");
 }
 
 /** Pins what a URL names. @throws WinnowError as `Predictor.pin`. */

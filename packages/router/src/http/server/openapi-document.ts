@@ -58,6 +58,10 @@ const PREDICT = (of: string): object => ({
           description: "Partitions answered ÷ partitions asked",
           schema: { type: "number", minimum: 0, maximum: 1 },
         },
+        "X-Winnow-Pipeline-Versions": {
+          description: "Of a pipeline: the version of each model that it asked, `name=3, other=7`",
+          schema: { type: "string" },
+        },
       },
       content: json({ $ref: "#/components/schemas/PredictResponse" }),
     },

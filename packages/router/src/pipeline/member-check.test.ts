@@ -1,0 +1,112 @@
+// What a pipeline lacks, by stage: models, signatures, inputs, outputs and their types.
+
+import { fingerprint } from "@winnow/core";
+import type { Dtype, ModelProgram, PipelineStage } from "@winnow/core";
+import { describe, expect, test } from "vitest";
+import { lackOf } from "./member-check.ts";
+
+type Types = Readonly<Record<string, Dtype>>;
+
+const tensors = (types: Types) =>
+  Object.entries(types).map(([name, dtype]) => {
+    return { name, dtype, shape: [-1], value: 0, graphTensor: "" };
+  });
+
+function modelOf(inputs: Types, outputs: Types, stages?: readonly PipelineStage[]): ModelProgram {
+  const signature = {
+    name: "serving_default",
+    methodName: "",
+    constants: [],
+    steps: [],
+    inputs: tensors(inputs),
+    outputs: tensors(outputs),
+  };
+  const none = { tables: [], vocabularies: [], denseModels: [] };
+  const pipeline = stages && { stages, outputs: { scores: "output_1", ids: "output_2" } };
+  return { fingerprint: fingerprint("f"), ...none, signatures: [signature], pipeline };
+}
+
+const signature = "serving_default";
+const retrieve: PipelineStage = {
+  kind: "retrieve",
+  model: "movies",
+  signature,
+  k: 9,
+  inputs: [{ name: "user", from: "user_id" }],
+  scores: "output_1",
+  ids: "output_2",
+};
+const rank: PipelineStage = {
+  kind: "rank",
+  model: "ranking",
+  signature,
+  inputs: [
+    { name: "user", from: { kind: "request", input: "user_id" } },
+    { name: "movie", from: { kind: "item" } },
+    { name: "before", from: { kind: "score" } },
+  ],
+  scores: "output_1",
+};
+const pipeline = modelOf({ user_id: "string" }, {}, [retrieve, rank, { kind: "limit", count: 3 }]);
+const movies = modelOf({ user: "string" }, { output_1: "float32", output_2: "string" });
+const rankingInputs: Types = { user: "string", movie: "string", before: "float32" };
+const ranking = modelOf(rankingInputs, { output_1: "float32" });
+
+const lack = (members: Readonly<Record<string, ModelProgram>>): string | undefined =>
+  lackOf(pipeline, (name) => members[name] ?? { missing: "nobody has it" });
+
+describe("a pipeline", () => {
+  test("lacks nothing where each model has what its stage names", () => {
+    expect(lack({ movies, ranking })).toBeUndefined();
+    expect(lackOf(movies, () => ({ missing: "never asked" }))).toBeUndefined();
+  });
+
+  test.each<[string, Readonly<Record<string, ModelProgram>>]>([
+    ["stages[0].retrieve: model movies cannot answer: nobody has it", { ranking }],
+    ["stages[1].rank: model ranking cannot answer: nobody has it", { movies }],
+    [
+      "stages[1].rank: model ranking is a pipeline; name the models that it asks",
+      { movies, ranking: pipeline },
+    ],
+    [
+      'stages[1].rank: model ranking has no signature "serving_default", but other',
+      {
+        movies,
+        ranking: { ...ranking, signatures: [{ ...ranking.signatures[0]!, name: "other" }] },
+      },
+    ],
+    [
+      'stages[0].retrieve: model movies has no output "output_2", but output_1',
+      { movies: modelOf({ user: "string" }, { output_1: "float32" }), ranking },
+    ],
+    [
+      'stages[1].rank: output "output_1" of model ranking is int64, not float32',
+      { movies, ranking: modelOf(rankingInputs, { output_1: "int64" }) },
+    ],
+    [
+      'stages[1].rank: model ranking has no input "before", but user, movie',
+      { movies, ranking: modelOf({ user: "string", movie: "string" }, { output_1: "float32" }) },
+    ],
+    [
+      'stages[1].rank: model ranking needs input "year", which the stage does not give',
+      { movies, ranking: modelOf({ ...rankingInputs, year: "int64" }, { output_1: "float32" }) },
+    ],
+    [
+      'stages[0].retrieve: input "user" of model movies takes int64, not string',
+      { movies: modelOf({ user: "int64" }, { output_1: "float32", output_2: "string" }), ranking },
+    ],
+    [
+      'stages[1].rank: input "movie" of model ranking takes string, not int64',
+      { movies: modelOf({ user: "string" }, { output_1: "float32", output_2: "int64" }), ranking },
+    ],
+    [
+      'stages[1].rank: input "before" of model ranking takes float64, not float32',
+      {
+        movies,
+        ranking: modelOf({ ...rankingInputs, before: "float64" }, { output_1: "float32" }),
+      },
+    ],
+  ])("says: %s", (text, members) => {
+    expect(lack(members)).toBe(text);
+  });
+});
