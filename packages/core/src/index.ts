@@ -136,7 +136,7 @@ export type {
   AttributeType,
   AttributeValue,
 } from "./attributes/attribute-column.ts";
-export { FILTER_LIMITS } from "./attributes/filter.ts";
+export { FILTER_LIMITS, conditionsOf } from "./attributes/filter.ts";
 export type { Filter } from "./attributes/filter.ts";
 export { attributeNamed, bindFilter } from "./attributes/filter-binding.ts";
 export { parseFilter } from "./attributes/filter-language.ts";

@@ -25,6 +25,8 @@ export interface RequestLimits {
   readonly excludedBytesMax: number;
   /** Default 64. Different filters of one request; each is found out anew by every worker at first. */
   readonly filtersMax: number;
+  /** Default 256. Conditions of all different filters of one request: each is a walk over all items. */
+  readonly filterConditionsMax: number;
   /** Default 8 MiB. Bytes of the keys of one look-up. */
   readonly lookupBytesMax: number;
   /** Default 8,388,608. JSON values of one body; each costs 17 bytes while it is read. */
@@ -42,6 +44,7 @@ export const DEFAULT_REQUEST_LIMITS: RequestLimits = {
   excludedIdsMax: 65_536,
   excludedBytesMax: 2 ** 20,
   filtersMax: 64,
+  filterConditionsMax: 256,
   lookupBytesMax: 8 * 2 ** 20,
   jsonValuesMax: 8 * 2 ** 20,
   answerBytesMax: 256 * 2 ** 20,
@@ -110,14 +113,21 @@ export function checkExcludedBytes(
   );
 }
 
-/** Different filters of one request. @throws WinnowError INVALID_ARGUMENT */
+/** Different filters of one request, and their conditions. @throws WinnowError INVALID_ARGUMENT */
 export function checkFilters(
-  filters: number,
-  { filtersMax }: Pick<RequestLimits, "filtersMax">,
+  { filters, conditions }: { readonly filters: number; readonly conditions: number },
+  { filtersMax, filterConditionsMax }: Pick<RequestLimits, "filtersMax" | "filterConditionsMax">,
 ): void {
-  if (filters <= filtersMax) return;
+  if (filters > filtersMax) {
+    refuse(
+      `"filter" has ${filters} different filters; at most ${filtersMax} are allowed: send fewer ` +
+        "instances",
+    );
+  }
+  if (conditions <= filterConditionsMax) return;
   refuse(
-    `"filter" has ${filters} different filters; at most ${filtersMax} are allowed: send fewer instances`,
+    `"filter" has ${conditions} conditions in all; at most ${filterConditionsMax} are allowed: send ` +
+      "fewer instances",
   );
 }
 

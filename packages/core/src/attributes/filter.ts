@@ -25,6 +25,13 @@ export type Filter =
   | { readonly kind: "and" | "or"; readonly of: readonly Filter[] }
   | { readonly kind: "not"; readonly of: Filter };
 
+/** How many tests a filter makes of each row. */
+export function conditionsOf(filter: Filter): number {
+  if (filter.kind === "test") return 1;
+  if (filter.kind === "not") return conditionsOf(filter.of);
+  return filter.of.reduce((sum, each) => sum + conditionsOf(each), 0);
+}
+
 /** What one filter may hold, so that nobody's filter takes a worker long. */
 export const FILTER_LIMITS: {
   /** Tests and connectives of one filter. */

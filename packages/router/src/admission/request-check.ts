@@ -1,7 +1,7 @@
 // A request before any work is done for it: held against the limits, made fit for the program, and
 // reckoned in rows, which is what admission goes by.
 
-import { WinnowError, attributeNamed, bindFilter, filterText } from "@winnow/core";
+import { WinnowError, attributeNamed, bindFilter, conditionsOf, filterText } from "@winnow/core";
 import { keyBytes } from "@winnow/cluster";
 import type {
   AttributeSpec,
@@ -23,8 +23,8 @@ import {
   instancesOf,
 } from "../request-limits.ts";
 import type { RequestLimits } from "../request-limits.ts";
-import { listBytesOf, requestCost } from "./search-cost.ts";
-import type { SliceLimits } from "./search-cost.ts";
+import { distinctConditions, listBytesOf, requestCost } from "./search-cost.ts";
+import type { BoundFilter, SliceLimits } from "./search-cost.ts";
 
 /** What a request asks for beside its inputs, made fit for the program, and its cost. */
 export interface CheckedRequest {
@@ -34,8 +34,8 @@ export interface CheckedRequest {
   readonly k: number | undefined;
   readonly exclude: readonly Tensor[];
   readonly include: readonly Tensor[];
-  /** Texts of bound filters: none, one for all instances, or one per instance. */
-  readonly filters: readonly string[];
+  /** None, one for all instances, or one per instance. */
+  readonly filters: readonly BoundFilter[];
   /** Attributes wanted of each item. */
   readonly attributes: readonly string[];
 }
@@ -64,8 +64,8 @@ export function checkRequest(
   const textBytes = textBytesOf(inputs);
   const listBytes = listBytesOf({ exclude, include, filters }, instances);
   const cost = requestCost({ signature, tables, instances, k, listBytes, textBytes }, limits);
-  // A filter that nobody has asked for yet costs a worker about what a query does.
-  const rows = cost + new Set(filters).size;
+  // A condition that nobody has asked for yet costs a worker about what a query does.
+  const rows = cost + distinctConditions(filters);
   return { rows, k, exclude, include, filters, attributes };
 }
 
@@ -92,15 +92,19 @@ function boundFilters(
   program: ModelProgram,
   { filter: filters = [], signature }: PredictRequest,
   { searches, limits }: Searching,
-): readonly string[] {
+): readonly BoundFilter[] {
   if (filters.length === 0) return [];
   if (searches.length === 0) throw withoutSearch("filter", signature);
   const attributes = attributesOf(program, searches, "filter");
-  const texts = filters.map((filter) => filterText(bindFilter(filter, attributes)));
-  checkFilters(new Set(texts).size, limits);
-  const bytes = texts.reduce((sum, text) => sum + text.length, 0);
-  checkExcludedBytes({ ids: texts.length, bytes }, limits, "filters");
-  return texts;
+  const bound = filters.map((filter) => {
+    const canonical = bindFilter(filter, attributes);
+    return { text: filterText(canonical), conditions: conditionsOf(canonical) };
+  });
+  const distinct = new Set(bound.map(({ text }) => text)).size;
+  checkFilters({ filters: distinct, conditions: distinctConditions(bound) }, limits);
+  const bytes = bound.reduce((sum, { text }) => sum + text.length, 0);
+  checkExcludedBytes({ ids: bound.length, bytes }, limits, "filters");
+  return bound;
 }
 
 /** @throws WinnowError INVALID_ARGUMENT where attributes cannot stand beside the items of the answer */

@@ -80,11 +80,25 @@ export function cutSearch(search: SearchSize, limits: SliceLimits): SearchSlice[
   return slices;
 }
 
+/** A filter as workers know it. */
+export interface BoundFilter {
+  /** `filterText` of it. */
+  readonly text: string;
+  /** Tests of each row. */
+  readonly conditions: number;
+}
+
+/** Conditions of the different ones among some filters: a worker that has not met them walks over its rows. */
+export function distinctConditions(filters: readonly BoundFilter[]): number {
+  const byText = new Map(filters.map(({ text, conditions }) => [text, conditions]));
+  return [...byText.values()].reduce((sum, each) => sum + each, 0);
+}
+
 /** What a search brings along beside its vectors: each none, one for all queries, or one per query. */
 export interface SearchLists {
   readonly exclude: readonly Tensor[];
   readonly include: readonly Tensor[];
-  readonly filters: readonly string[];
+  readonly filters: readonly BoundFilter[];
 }
 
 /** Their bytes, as `SearchSize` has them. */
@@ -92,7 +106,7 @@ export function listBytesOf(lists: SearchLists, queries: number): readonly numbe
   const sizes = [
     lists.exclude.map(keyBytes),
     lists.include.map(keyBytes),
-    lists.filters.map((text) => text.length),
+    lists.filters.map(({ text }) => text.length),
   ].filter((each) => each.length > 0);
   if (sizes.every((each) => each.length === 1)) {
     return sizes.length === 0 ? [] : [sizes.reduce((sum, [bytes]) => sum + bytes!, 0)];

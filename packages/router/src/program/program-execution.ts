@@ -4,6 +4,7 @@
 import { setMaxListeners } from "node:events";
 import type { ProgramExecutors, Tensor } from "@winnow/core";
 import { WinnowError } from "@winnow/core";
+import type { BoundFilter } from "../admission/search-cost.ts";
 import type { LoadedProgram } from "../versions/loaded-program.ts";
 import { queryLookup } from "./lookup-query.ts";
 import { checkKeys } from "../request-limits.ts";
@@ -21,8 +22,8 @@ export interface ProgramExecution {
   readonly exclude: readonly Tensor[];
   /** The only ids that may be returned: likewise. */
   readonly include: readonly Tensor[];
-  /** Texts of bound filters: likewise. */
-  readonly filters: readonly string[];
+  /** Likewise. */
+  readonly filters: readonly BoundFilter[];
   /** Attributes wanted of each item. */
   readonly attributes: readonly string[];
   /** Hears the attributes of the items that a search returned. */

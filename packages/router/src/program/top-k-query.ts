@@ -8,8 +8,8 @@ import type { TopKAsk } from "@winnow/cluster";
 import { runBounded } from "./bounded-run.ts";
 import type { DescribedTopK, GatheredTopK } from "./gather.ts";
 import { gatherTopK, joinTopK } from "./gather.ts";
-import { cutSearch, listBytesOf } from "../admission/search-cost.ts";
-import type { SearchSlice } from "../admission/search-cost.ts";
+import { cutSearch, distinctConditions, listBytesOf } from "../admission/search-cost.ts";
+import type { BoundFilter, SearchSlice } from "../admission/search-cost.ts";
 import { topKFault } from "./top-k-fault.ts";
 import type { RequestScope } from "../scatter/scatter-question.ts";
 import type { TableQueryParts } from "../scatter/table-query.ts";
@@ -27,8 +27,8 @@ export interface Search {
   readonly exclude: readonly Tensor[];
   /** The only ids that may be returned: likewise. */
   readonly include: readonly Tensor[];
-  /** Texts of bound filters: likewise. */
-  readonly filters: readonly string[];
+  /** Likewise. */
+  readonly filters: readonly BoundFilter[];
   /** Attributes wanted of each item. */
   readonly attributes: readonly string[];
   readonly signal: AbortSignal;
@@ -66,7 +66,8 @@ export async function queryTopK(
   await runBounded(numbered, settings.slicesAtOnce, async ([number, slice]) => {
     const { rows } = slice;
     const cameMs = clock.nowMs();
-    const leave = await limiter.enter({ rows, dueMs: scope.dueMs }, search.signal);
+    const entrant = { rows: rows + conditionsIn(slice, search.filters), dueMs: scope.dueMs };
+    const leave = await limiter.enter(entrant, search.signal);
     parts.observer.waited?.(clock.nowMs() - cameMs);
     try {
       gathered[number] = await querySlice(parts, search, { slice, scope });
@@ -79,6 +80,11 @@ export async function queryTopK(
   const answer = joinTopK(gathered, shape);
   parts.observer.stage?.("merge", clock.nowMs() - startMs, scope.version.model);
   return answer;
+}
+
+/** Conditions that workers may have to find out for a slice. */
+function conditionsIn({ firstRow, endRow }: SearchSlice, filters: readonly BoundFilter[]): number {
+  return distinctConditions(filters.length > 1 ? filters.slice(firstRow, endRow) : filters);
 }
 
 async function querySlice(
@@ -100,7 +106,7 @@ async function querySlice(
     excluded: ofSlice(exclude),
     rowsOnly,
     ...(include.length > 0 && { included: ofSlice(include) }),
-    ...(filters.length > 0 && { filters: ofSlice(filters) }),
+    ...(filters.length > 0 && { filters: ofSlice(filters).map(({ text }) => text) }),
     ...(attributes.length > 0 && { attributes }),
   };
   const answer = await queryTable(

@@ -5,6 +5,7 @@ import type { SignatureProgram, Tensor, VersionKey } from "@winnow/core";
 import { runProgram } from "@winnow/core";
 import type { RoutingTable } from "@winnow/cluster";
 import type { Admitted } from "../admission/admission.ts";
+import type { BoundFilter } from "../admission/search-cost.ts";
 import type { LoadedProgram } from "../versions/loaded-program.ts";
 import type { Prediction } from "../predictor.ts";
 import { executorsOf } from "./program-execution.ts";
@@ -23,8 +24,7 @@ export interface VersionRun {
   readonly k?: number | undefined;
   readonly exclude?: readonly Tensor[];
   readonly include?: readonly Tensor[];
-  /** Texts of bound filters. */
-  readonly filters?: readonly string[];
+  readonly filters?: readonly BoundFilter[];
   readonly attributes?: readonly string[];
   readonly allowPartial?: boolean;
   /** Its admission; a run without one (a warm-up) is due at once and counts for nothing. */

@@ -4,6 +4,7 @@
 
 import type { Accelerator, Resident } from "@winnow/accelerator";
 
+import { eventLoopTurn } from "./event-loop-turn.ts";
 import type { ResidentPartition } from "./resident-table.ts";
 
 /** The device that copies are on. */
@@ -43,10 +44,7 @@ export async function copyRows(
   async function* chunks(): AsyncGenerator<Float32Array, void, undefined> {
     for (let at = 0; at < localRows.length; at += step) {
       yield await device.gather(from, localRows.subarray(at, at + step));
-      // Searches that have arrived go first.
-      await new Promise((resolve) => {
-        setImmediate(resolve);
-      });
+      await eventLoopTurn();
     }
   }
   const shape = { rows: localRows.length, dim, firstRow, use: "search" } as const;

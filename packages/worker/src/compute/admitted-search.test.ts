@@ -120,6 +120,8 @@ function expected({ vector, k, groups, included, excluded }: Asked): object {
   return { rows: best.map(({ row }) => row), scores: best.map(({ score }) => score) };
 }
 
+let isPrepared = false;
+
 type Parts = Awaited<ReturnType<typeof start>>["parts"];
 
 async function answers(parts: Parts, asked: readonly Asked[]): Promise<object[]> {
@@ -127,6 +129,12 @@ async function answers(parts: Parts, asked: readonly Asked[]): Promise<object[]>
   const partitions = Uint16Array.from({ length: PARTITIONS }, (_, partition) => partition);
   const vectors = Float32Array.from(asked.flatMap(({ vector }) => vector));
   const batch = { target: { handle, table: 0, partitions }, asks: asked.map(askOf), vectors };
+  // Every second time the filters are found out beforehand, as a compute side does.
+  isPrepared = !isPrepared;
+  if (isPrepared) {
+    const texts = new Set(batch.asks.flatMap(({ filters = [] }) => filters));
+    await parts.filters.prepare(texts, [...parts.table.held()], () => true);
+  }
   const { block } = await answerTopK(parts, batch, new AbortController().signal);
   return asked.map(({ k }, query) => {
     const count = Math.min(k, block.counts[query]!);

@@ -13,6 +13,7 @@ import type {
   LookupBatchAnswer,
   LookupPart,
   ReplicaName,
+  TableTarget,
   TopKBatch,
   TopKScan,
   VersionDirectory,
@@ -30,6 +31,7 @@ export type ComputeRequest =
   | { readonly kind: "release"; readonly name: ReplicaName }
   | { readonly kind: "close"; readonly handle: ContentHandle }
   | { readonly kind: "program"; readonly handle: ContentHandle; readonly tableBytesMax: number }
+  | { readonly kind: "filters"; readonly target: TableTarget; readonly texts: readonly string[] }
   | { readonly kind: "topK"; readonly batch: TopKBatch }
   | { readonly kind: "lookup"; readonly batch: LookupBatch }
   | { readonly kind: "shutdown" };
@@ -65,6 +67,8 @@ async function perform(
       return host.close(request.handle);
     case "program":
       return host.program(request.handle, request.tableBytesMax);
+    case "filters":
+      return host.prepareFilters(request.target, request.texts, signal);
     case "topK":
       return host.topK(request.batch, signal);
     case "lookup":

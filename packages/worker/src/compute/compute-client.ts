@@ -18,6 +18,7 @@ import type {
   LookupBatchAnswer,
   OpenedVersion,
   ReplicaName,
+  TableTarget,
   TopKBatch,
   TopKBatchAnswer,
   TopKScan,
@@ -89,6 +90,10 @@ export class ComputeClient implements Compute {
 
   program(handle: ContentHandle, tableBytesMax: number): Promise<Uint8Array> {
     return this.#ask({ kind: "program", handle, tableBytesMax });
+  }
+
+  prepareFilters(target: TableTarget, texts: readonly string[]): Promise<void> {
+    return this.#ask({ kind: "filters", target, texts });
   }
 
   async topK(batch: TopKBatch, signal?: AbortSignal): Promise<TopKBatchAnswer> {

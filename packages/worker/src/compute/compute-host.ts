@@ -14,6 +14,7 @@ import type {
   LookupBatchAnswer,
   OpenedVersion,
   ReplicaName,
+  TableTarget,
   TopKBatch,
   TopKScan,
   VersionDirectory,
@@ -149,6 +150,22 @@ export class ComputeHost {
     }
   }
 
+  /** Finds out the filters that are not known yet; a partition that is released meanwhile ends it. */
+  async prepareFilters(
+    target: TableTarget,
+    texts: readonly string[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (texts.length === 0) return;
+    const table = this.#tableOf(target);
+    const partitions = Array.from(target.partitions, (partition) => table.at(partition));
+    await this.#filters.prepare(new Set(texts), partitions, () => {
+      this.#parts.progress.raise();
+      signal.throwIfAborted();
+      return partitions.every((held) => table.holds(held));
+    });
+  }
+
   /** Copies of rows that filters admit only save time: a partition comes first. */
   #makeRoom({ rows, dim }: PartitionSource): void {
     const { usedBytes, capacityBytes } = this.#parts.accelerator.memory();
@@ -188,6 +205,8 @@ export class ComputeHost {
     const arrivedMs = clock.nowMs();
     const table = this.#tableOf(batch.target);
     const parts = { accelerator, table, indexes: this.#indexes, filters: this.#filters };
+    const texts = batch.asks.flatMap(({ filters = [] }) => filters);
+    await this.prepareFilters(batch.target, texts, signal);
     const found = await answerTopK(parts, batch, signal);
     // Scans run one after the other: one that arrived during another began when that one ended.
     const startedMs = Math.max(arrivedMs, this.#scanEndedMs);

@@ -80,7 +80,7 @@ export type PackedKeys =
   | { readonly dtype: "int64"; readonly values: BigInt64Array };
 
 /** What a scan or a gather is done on. */
-interface TableTarget {
+export interface TableTarget {
   readonly handle: ContentHandle;
   readonly table: number;
   /** Ascending; each must be held. */
@@ -207,6 +207,8 @@ export interface Compute {
   close(handle: ContentHandle): Promise<void>;
   /** The program as bytes, with its keyed tables of at most `tableBytesMax` bytes. */
   program(handle: ContentHandle, tableBytesMax: number): Promise<Uint8Array>;
+  /** Finds out which rows filters admit, for searches to come: in steps, beside searches. */
+  prepareFilters(target: TableTarget, texts: readonly string[]): Promise<void>;
   topK(batch: TopKBatch, signal?: AbortSignal): Promise<TopKBatchAnswer>;
   lookup(batch: LookupBatch): Promise<LookupBatchAnswer>;
   /** Called once if the thread ends without being asked to, or its device is lost. */

@@ -9,6 +9,7 @@ import type { Filter } from "@winnow/core";
 
 import { copyRows, rowsOfBits } from "./admitted-copy.ts";
 import type { AdmittedCopy } from "./admitted-copy.ts";
+import { eventLoopTurn } from "./event-loop-turn.ts";
 import type { ResidentPartition } from "./resident-table.ts";
 
 /** A filter of one partition that is known. */
@@ -99,6 +100,26 @@ export class FilterCache {
       this.#copying = this.#copying.then(() => this.#copy(known));
     }
     return known;
+  }
+
+  /**
+   * Finds out the filters of these texts that are not known yet, one step (a text, a partition) at a time with
+   * other work in between: many conditions over many rows take a while. `onStep` is called after each, and
+   * tells whether to go on. @throws WinnowError as `of`
+   */
+  async prepare(
+    texts: ReadonlySet<string>,
+    partitions: readonly ResidentPartition[],
+    onStep: () => boolean,
+  ): Promise<void> {
+    for (const text of texts) {
+      for (const partition of partitions) {
+        if (this.#byPartition.get(partition)?.has(text) === true) continue;
+        this.#kept.add(this.#add(partition, text));
+        await eventLoopTurn();
+        if (!onStep()) return;
+      }
+    }
   }
 
   #add(partition: ResidentPartition, text: string): KeptFilter {

@@ -4,6 +4,7 @@
 import type { Accelerator, Resident } from "@winnow/accelerator";
 import type { TableSpec } from "@winnow/core";
 
+import { eventLoopTurn } from "./event-loop-turn.ts";
 import type { PartitionSource } from "./model-reader.ts";
 import type { ProgressCounter } from "./progress-counter.ts";
 
@@ -33,11 +34,4 @@ async function* inSteps(
     yield chunk;
     await eventLoopTurn();
   }
-}
-
-/** Lets messages that have arrived (scans, lookups) be handled first. */
-function eventLoopTurn(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
 }

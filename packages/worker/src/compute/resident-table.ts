@@ -73,6 +73,11 @@ export class ResidentTable {
     throw new WinnowError("FAILED_PRECONDITION", message);
   }
 
+  /** Whether this very copy of a partition is still held. */
+  holds(held: ResidentPartition): boolean {
+    return this.#partitions.get(held.partition) === held;
+  }
+
   has(partition: number): boolean {
     return this.#partitions.has(partition);
   }

@@ -16,6 +16,7 @@ import { dueMsOf, WinnowError } from "@winnow/core";
 import type { Clock, VersionKey } from "@winnow/core";
 
 import type { Compute, ContentHandle } from "../compute/compute.ts";
+import { FilterPreparations } from "./filter-preparation.ts";
 import { QueryLane } from "./query-lane.ts";
 import type { Outcome } from "./query-lane.ts";
 import { QueryRefusal, checkQuery } from "./query-check.ts";
@@ -55,12 +56,14 @@ export class QueryAnswer {
   readonly #limits: AnswerLimits;
   readonly #scans: Lane;
   readonly #lookups: Lane;
+  readonly #preparations: FilterPreparations;
 
   constructor(dependencies: AnswerDependencies, limits: AnswerLimits) {
     const { clock, compute } = dependencies;
     this.#dependencies = dependencies;
     this.#limits = limits;
     const { queueRowsMax, batchRowsMax } = limits;
+    this.#preparations = new FilterPreparations(queueRowsMax);
     const scan = (batch: readonly BatchedQuery[], signal: AbortSignal) =>
       this.#watched(batch, () => runTopK(compute, batch, signal));
     const gather = (batch: readonly BatchedQuery[]) =>
@@ -81,12 +84,12 @@ export class QueryAnswer {
 
   /** Rows and keys that wait for the device. */
   get queueRows(): number {
-    return this.#scans.queueRows + this.#lookups.queueRows;
+    return this.#preparations.rows + this.#scans.queueRows + this.#lookups.queueRows;
   }
 
   /** Whether any query waits or is being computed. */
   get isBusy(): boolean {
-    return this.#scans.isBusy || this.#lookups.isBusy;
+    return this.#preparations.rows > 0 || this.#scans.isBusy || this.#lookups.isBusy;
   }
 
   /** Answers the queries of one link until it closes. */
@@ -97,6 +100,7 @@ export class QueryAnswer {
       const found = waiting.get(id);
       if (found === undefined) return;
       waiting.delete(id);
+      this.#preparations.forget(found.query);
       found.lane.cancel(found.query);
       const { kind } = found.query.query.ask;
       observer?.queryEnded({ kind, end: "CANCELLED", queueMs: undefined });
@@ -161,9 +165,32 @@ export class QueryAnswer {
     const dueMs = dueMsOf({ arrivedMs, rows, deadlineMs });
     const group = groupOf(query, handle);
     const batched = { query, handle, group, rows, deadlineMs, dueMs, end };
-    if (lane.offer(batched)) return { lane, query: batched };
-    end({ kind: "failed", error: overloaded(lane.queueRows) });
+    const prepared = this.#prepare(batched, lane);
+    if (prepared === "waits" || (prepared === "ready" && lane.offer(batched))) {
+      return { lane, query: batched };
+    }
+    end({ kind: "failed", error: overloaded(this.queueRows) });
     return undefined;
+  }
+
+  /** Finds out filters that may not be known, before the query waits for the device. */
+  #prepare(batched: BatchedQuery, lane: Lane): "waits" | "refused" | "ready" {
+    const { query, handle, rows, end } = batched;
+    const { ask, table, partitions } = query;
+    if (ask.kind !== "topK" || ask.filters === undefined) return "ready";
+    const { compute } = this.#dependencies;
+    return this.#preparations.take(batched, {
+      scope: `${handle}/${table}/${partitions.join()}`,
+      texts: ask.filters,
+      rows,
+      prepare: (texts) =>
+        compute.prepareFilters({ handle, table, partitions: partitions.slice() }, texts),
+      onReady: () => {
+        if (lane.offer(batched)) lane.pump();
+        else end({ kind: "failed", error: overloaded(this.queueRows) });
+      },
+      onFailure: (error) => end({ kind: "failed", error }),
+    });
   }
 }
 

@@ -149,6 +149,8 @@ export class FakeCompute implements Compute {
     return this.scan(batch);
   }
 
+  async prepareFilters(): Promise<void> {}
+
   async lookup(): Promise<LookupBatchAnswer> {
     return { parts: [], computeUs: 0 };
   }
