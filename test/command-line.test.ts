@@ -42,6 +42,7 @@ describe("winnow", () => {
       "status",
       "top",
       "verify",
+      "bench",
       "demo",
       "doctor",
     ]) {

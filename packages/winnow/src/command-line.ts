@@ -40,6 +40,7 @@ import { doctorCommand } from "./doctor-command.ts";
 import { processVariables } from "./process-settings.ts";
 import { statusCommand, topCommand } from "./status-command.ts";
 import { checkVariables, variablesOf } from "./setting-variables.ts";
+import { benchCommand } from "./bench-command.ts";
 import { verifyCommand } from "./verify-command.ts";
 import { curlLine, predict, predictionTable } from "./commands/predict.ts";
 import type { OrderOptions } from "./commands/order.ts";
@@ -75,6 +76,7 @@ export function createCommandLine(version: string): Command {
     keysCommand(),
     doctorCommand(),
     verifyCommand(),
+    benchCommand(),
   ]) {
     root.addCommand(command.exitOverride());
   }

@@ -33,23 +33,39 @@ export interface RestAnswer {
 
 const ANSWER_BYTES_MAX = 512 * 1024 * 1024;
 
+/** What a trust comes to: headers to send, authorities to believe. */
+export interface ReadTrust {
+  readonly headers: Readonly<Record<string, string>>;
+  /** PEM. */
+  readonly ca: string | undefined;
+}
+
+/** @throws WinnowError NOT_FOUND for a file that cannot be read, INVALID_ARGUMENT for one without a key */
+export function readTrust({ ca, keyFile }: Omit<RestTrust, "isOwnProcess">): ReadTrust {
+  const isFile = keyFile !== undefined && keyFile !== "";
+  const key = isFile ? textOf(keyFile).trim() : (processVariables["WINNOW_API_KEY"] ?? "");
+  // Anything else could not be a header.
+  if (!/^[\x21-\x7e]{0,1024}$/.test(key)) {
+    const text = `${isFile ? keyFile : "WINNOW_API_KEY"} holds no key: one word, as winnow keys create prints it`;
+    throw new WinnowError("INVALID_ARGUMENT", text);
+  }
+  return {
+    headers: key === "" ? {} : { authorization: `Bearer ${key}` },
+    ca: ca === undefined || ca === "" ? undefined : textOf(ca),
+  };
+}
+
 /** Asks one router after another; made once for each command. */
 export class RestClient {
   readonly #ca: string | undefined;
   readonly #isOwnProcess: boolean;
   readonly #headers: Readonly<Record<string, string>>;
 
-  /** @throws WinnowError NOT_FOUND for a file that cannot be read, INVALID_ARGUMENT for one without a key */
-  constructor({ ca, keyFile, isOwnProcess = false }: RestTrust = {}) {
-    const isFile = keyFile !== undefined && keyFile !== "";
-    const key = isFile ? textOf(keyFile).trim() : (processVariables["WINNOW_API_KEY"] ?? "");
-    // Anything else could not be a header.
-    if (!/^[\x21-\x7e]{0,1024}$/.test(key)) {
-      const text = `${isFile ? keyFile : "WINNOW_API_KEY"} holds no key: one word, as winnow keys create prints it`;
-      throw new WinnowError("INVALID_ARGUMENT", text);
-    }
-    this.#headers = key === "" ? {} : { authorization: `Bearer ${key}` };
-    this.#ca = ca === undefined || ca === "" ? undefined : textOf(ca);
+  /** @throws WinnowError as `readTrust` */
+  constructor({ isOwnProcess = false, ...trust }: RestTrust = {}) {
+    const { headers, ca } = readTrust(trust);
+    this.#headers = headers;
+    this.#ca = ca;
     this.#isOwnProcess = isOwnProcess;
   }
 

@@ -1,0 +1,180 @@
+// One HTTP/1.1 connection that is kept alive and has one request under way. It costs a fifth of what `node:http`
+// costs per request, and a third of undici: a load generator that shares its machine with what it measures must be cheap.
+// Requests are bytes made beforehand; of an answer it reads the status and where it ends.
+
+import { type Socket, connect } from "node:net";
+import { connect as connectSecurely } from "node:tls";
+
+/** Where a connection leads. */
+export interface ConnectionTarget {
+  readonly host: string;
+  readonly port: number;
+  /** Whether TLS is spoken; with these authorities, or Node's. */
+  readonly isSecure: boolean;
+  readonly ca: string | undefined;
+}
+
+/** An answer; status 0 where there was none, and then why. */
+export interface HttpAnswer {
+  readonly status: number;
+  /** Head and body; of a chunked answer with its chunks. */
+  readonly bytes: Buffer;
+  readonly headBytes: number;
+  readonly isChunked: boolean;
+  readonly fault?: string;
+}
+
+const HEAD_END = Buffer.from("\r\n\r\n");
+const LAST_CHUNK = Buffer.from("0\r\n\r\n");
+const HEAD_BYTES_MAX = 64 * 1024;
+const ANSWER_BYTES_MAX = 512 * 1024 * 1024;
+const NOTHING = Buffer.alloc(0);
+
+interface AnswerHead {
+  readonly status: number;
+  readonly headBytes: number;
+  /** Bytes of head and body; `undefined`: chunked. */
+  readonly wholeBytes: number | undefined;
+  readonly isLast: boolean;
+}
+
+/** A connection; it connects when it is first used, and again after a fault. */
+export class HttpConnection {
+  readonly #target: ConnectionTarget;
+  #socket: Socket | undefined;
+  #chunks: Buffer[] = [];
+  #bytes = 0;
+  #head: AnswerHead | undefined;
+  #done: ((answer: HttpAnswer) => void) | undefined;
+
+  constructor(target: ConnectionTarget) {
+    this.#target = target;
+  }
+
+  /** Sends a request; `done` is called once. Only after that the next may be sent. */
+  send(request: Buffer, done: (answer: HttpAnswer) => void): void {
+    this.#done = done;
+    this.#socket ??= this.#connect();
+    this.#socket.write(request);
+  }
+
+  /** Ends the connection; a request under way fails with this reason. */
+  end(fault: string): void {
+    this.#socket?.destroy();
+    this.#fail(fault);
+  }
+
+  #connect(): Socket {
+    const { host, port, isSecure, ca } = this.#target;
+    const socket = isSecure
+      ? connectSecurely({ host, port, ca, servername: host, ALPNProtocols: ["http/1.1"] })
+      : connect({ host, port });
+    socket.setNoDelay(true);
+    socket.on("data", (chunk: Buffer) => this.#take(chunk));
+    const isOwn = (): boolean => this.#socket === socket;
+    socket.on("error", (error) => {
+      if (isOwn()) this.#fail(error.message);
+    });
+    socket.on("close", () => {
+      if (isOwn()) this.#fail("the connection was closed");
+    });
+    return socket;
+  }
+
+  #fail(fault: string): void {
+    this.#socket = undefined;
+    this.#finish({ status: 0, bytes: NOTHING, headBytes: 0, isChunked: false, fault });
+  }
+
+  #finish(answer: HttpAnswer): void {
+    this.#chunks = [];
+    this.#bytes = 0;
+    this.#head = undefined;
+    const done = this.#done;
+    this.#done = undefined;
+    done?.(answer);
+  }
+
+  #take(chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    this.#bytes += chunk.length;
+    this.#head ??= this.#readHead();
+    const head = this.#head;
+    if (head === undefined) {
+      if (this.#bytes > HEAD_BYTES_MAX) this.end("no head of an answer");
+      return;
+    }
+    if (head.status === 0) return this.end("an answer that is no HTTP/1.1 with a length");
+    if (this.#bytes > ANSWER_BYTES_MAX) return this.end("the answer is too long");
+    const isWhole =
+      head.wholeBytes === undefined ? this.#endsChunks(head) : this.#bytes >= head.wholeBytes;
+    if (!isWhole) return;
+    const bytes = this.#all();
+    if (head.isLast) {
+      const socket = this.#socket;
+      this.#socket = undefined;
+      socket?.end();
+    }
+    const { status, headBytes, wholeBytes } = head;
+    this.#finish({ status, bytes, headBytes, isChunked: wholeBytes === undefined });
+  }
+
+  #all(): Buffer {
+    if (this.#chunks.length > 1) this.#chunks = [Buffer.concat(this.#chunks)];
+    return this.#chunks[0]!;
+  }
+
+  #readHead(): AnswerHead | undefined {
+    const bytes = this.#all();
+    const at = bytes.indexOf(HEAD_END);
+    return at < 0 ? undefined : headOf(bytes.toString("latin1", 0, at), at + HEAD_END.length);
+  }
+
+  /** Whether the last chunk has come; looked at only where the bytes end like it. */
+  #endsChunks({ headBytes }: AnswerHead): boolean {
+    const last = this.#chunks.at(-1)!;
+    const tail = last.length < LAST_CHUNK.length ? this.#all() : last;
+    if (!tail.subarray(-LAST_CHUNK.length).equals(LAST_CHUNK)) return false;
+    return bodyOfChunks(this.#all(), headBytes) !== undefined;
+  }
+}
+
+function headOf(head: string, headBytes: number): AnswerHead {
+  const status = Number(/^HTTP\/1\.[01] (\d{3})/.exec(head)?.[1] ?? 0);
+  const isLast = /\r\nconnection: *close/i.test(head);
+  if (/\r\ntransfer-encoding:[^\r]*chunked/i.test(head)) {
+    return { status, headBytes, wholeBytes: undefined, isLast };
+  }
+  const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
+  if (length === undefined) return { status: 0, headBytes, wholeBytes: headBytes, isLast };
+  return { status, headBytes, wholeBytes: headBytes + Number(length), isLast };
+}
+
+/** The body of an answer. */
+export function bodyOf({ bytes, headBytes, isChunked }: HttpAnswer): string {
+  const body = isChunked ? bodyOfChunks(bytes, headBytes) : bytes.subarray(headBytes);
+  return (body ?? NOTHING).toString("utf8");
+}
+
+/** A header of an answer, by its name in lower case. */
+export function headerOf({ bytes, headBytes }: HttpAnswer, name: string): string | undefined {
+  const lines = bytes.toString("latin1", 0, headBytes).split("\r\n");
+  const line = lines.find((each) => each.toLowerCase().startsWith(`${name}:`));
+  return line?.slice(name.length + 1).trim();
+}
+
+/** The chunks joined; `undefined` while the last one is missing. */
+function bodyOfChunks(bytes: Buffer, from: number): Buffer | undefined {
+  const parts: Buffer[] = [];
+  let at = from;
+  for (;;) {
+    const lineEnd = bytes.indexOf("\r\n", at);
+    if (lineEnd < 0) return undefined;
+    const size = Number.parseInt(bytes.toString("latin1", at, lineEnd), 16);
+    const start = lineEnd + 2;
+    if (size === 0) return Buffer.concat(parts);
+    if (!(size > 0) || start + size + 2 > bytes.length) return undefined;
+    parts.push(bytes.subarray(start, start + size));
+    at = start + size + 2;
+  }
+}

@@ -1,0 +1,59 @@
+// Where a ramp bends: the highest load that a server still takes as it comes, without answers that fail and
+// without latencies that grow out of proportion.
+
+/** One step of a ramp. */
+export interface RampStep {
+  /** Requests a second that were to be sent. */
+  readonly offered: number;
+  /** Requests a second that were answered. */
+  readonly achieved: number;
+  readonly p99Ms: number;
+  /** Share of requests that failed. */
+  readonly failedShare: number;
+}
+
+/** What a step must keep to be below the knee. */
+export interface KneeRules {
+  /** Least share of what was offered; default 0.95. */
+  readonly achievedMin?: number;
+  /** Highest p99, as a multiple of the lowest step's; default 4. */
+  readonly latencyGrowthMax?: number;
+  /** Highest p99 in ms, instead of the multiple. */
+  readonly p99MsMax?: number | undefined;
+}
+
+/** Why a step is beyond the knee; `undefined` where it is not. */
+export function beyondKnee(
+  step: RampStep,
+  first: RampStep,
+  { achievedMin = 0.95, latencyGrowthMax = 4, p99MsMax }: KneeRules = {},
+): string | undefined {
+  if (step.failedShare > 0.001) return `${percentText(step.failedShare)} of the requests failed`;
+  if (step.achieved < achievedMin * step.offered) {
+    return `${percentText(step.achieved / step.offered)} of the rate was reached`;
+  }
+  const allowedMs = p99MsMax ?? first.p99Ms * latencyGrowthMax;
+  if (step.p99Ms <= allowedMs) return undefined;
+  return `p99 is ${step.p99Ms.toFixed(1)} ms, above ${allowedMs.toFixed(1)}`;
+}
+
+/** The last step before two in a row that are beyond the knee, or one at the end; ascending by load. */
+export function kneeOf(steps: readonly RampStep[], rules?: KneeRules): RampStep | undefined {
+  let knee: RampStep | undefined;
+  let beyond = 0;
+  for (const step of steps) {
+    if (beyondKnee(step, steps[0]!, rules) === undefined) {
+      knee = step;
+      beyond = 0;
+      continue;
+    }
+    // One bad second of a busy machine is no knee.
+    beyond += 1;
+    if (beyond === 2) break;
+  }
+  return knee;
+}
+
+function percentText(share: number): string {
+  return `${(100 * share).toFixed(1)} %`;
+}

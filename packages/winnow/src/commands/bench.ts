@@ -1,0 +1,313 @@
+// `winnow bench`: how much a cluster answers, how soon, and up to which load; with answers held to the model files
+// where wanted.
+
+import { readFileSync } from "node:fs";
+import { availableParallelism, loadavg } from "node:os";
+import { createDenseEngine } from "@winnow/accelerator";
+import { type Clock, WinnowError, excerpt } from "@winnow/core";
+import { type ModelVersion, openModelVersion } from "@winnow/model";
+import {
+  type BenchReport,
+  type CheckReport,
+  FORMAT,
+  type RampReport,
+  type ServerReport,
+} from "../bench/bench-report.ts";
+import { beyondKnee, kneeOf } from "../bench/knee.ts";
+import { type KeptAnswer, type LoadPlan, type LoadResult, runLoad } from "../bench/load-run.ts";
+import type { Arrivals } from "../bench/open-schedule.ts";
+import {
+  type RequestPool,
+  poolOfKeys,
+  poolOfModel,
+  preparedRequests,
+  requestPicker,
+} from "../bench/request-pool.ts";
+import { type VersionDirectory, newestVersions } from "../model-source.ts";
+import { recordsOfTensors } from "../oracle/answer-records.ts";
+import { ReferenceModel } from "../oracle/reference-model.ts";
+import type { ProgressOutput } from "../progress-line.ts";
+import { seededRandom } from "../questions/seeded-random.ts";
+import { type RestTrust, readTrust } from "../rest-client.ts";
+import { RestServer } from "../verify/rest-server.ts";
+import { judgeByFiles } from "../verify/verdicts.ts";
+
+/** What to measure. */
+export interface BenchCommand extends RestTrust {
+  readonly url: string;
+  readonly compareUrl?: string | undefined;
+  readonly models?: string | undefined;
+  readonly keys?: string | undefined;
+  /** Models and how often each is asked; none: all of the directory, alike. */
+  readonly weights: ReadonlyMap<string, number>;
+  readonly connections: number;
+  readonly rate?: number | undefined;
+  readonly arrivals: Arrivals;
+  readonly durationMs: number;
+  readonly warmupMs: number;
+  readonly isRamp: boolean;
+  readonly p99MsMax?: number | undefined;
+  readonly zipf: number;
+  readonly batch: number;
+  readonly k?: number | undefined;
+  readonly check: number;
+  readonly seed: number;
+  readonly timeoutMs: number;
+}
+
+/** What the command takes from its process. */
+export interface BenchEnvironment {
+  readonly clock: Clock;
+  readonly output: ProgressOutput;
+  readonly signal: AbortSignal;
+}
+
+/** A model that is asked. */
+interface AskedPool {
+  readonly pool: RequestPool;
+  readonly weight: number;
+  readonly reference: ReferenceModel | undefined;
+  readonly version: number | undefined;
+}
+
+/** Shares of the closed loop's throughput that a ramp offers. */
+const RAMP_SHARES = [0.1, 0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 1, 1.1, 1.25];
+const RAMP_STEP_MS_MIN = 1000;
+/** An open loop that runs short of connections measures its own queue. */
+const RAMP_CONNECTIONS_MIN = 64;
+
+/** Measures. @throws WinnowError where nobody answers or nothing can be asked */
+export async function bench(
+  command: BenchCommand,
+  environment: BenchEnvironment,
+): Promise<BenchReport> {
+  const { clock, signal } = environment;
+  const { models, keys, check } = command;
+  if ((models === undefined) === (keys === undefined)) {
+    const text =
+      "Name what to ask: --models DIR takes keys from its vocabularies; --keys FILE with --model NAME lists instances";
+    throw new WinnowError("INVALID_ARGUMENT", text);
+  }
+  if (check > 0 && models === undefined) {
+    throw new WinnowError(
+      "INVALID_ARGUMENT",
+      "--check needs --models DIR, whose files say what is right",
+    );
+  }
+  const urls = [command.url, ...(command.compareUrl === undefined ? [] : [command.compareUrl])];
+  const { ca, keyFile, timeoutMs } = command;
+  const addresses: string[] = [];
+  for (const url of urls) {
+    const server = new RestServer({ url, trust: { ca, keyFile }, clock, timeoutMs });
+    await server.isWinnow();
+    addresses.push(server.url);
+  }
+  const engine = createDenseEngine();
+  const opened: ModelVersion[] = [];
+  try {
+    const pools =
+      models === undefined
+        ? poolsOfKeys(command)
+        : await poolsOfModels(command, async ({ directory, model, version }) => {
+            const files = openModelVersion(directory);
+            opened.push(files);
+            return ReferenceModel.load(files, engine, { model, version });
+          });
+    const servers: ServerReport[] = [];
+    for (const url of addresses) {
+      if (!signal.aborted) servers.push(await measure(url, pools, { command, environment }));
+    }
+    const { connections, rate, arrivals, durationMs, warmupMs, batch, k, zipf, seed } = command;
+    const asked = pools.map(({ pool, weight }) => ({ model: pool.model, weight }));
+    return {
+      format: FORMAT,
+      settings: {
+        models: asked,
+        batch,
+        k,
+        zipf,
+        connections,
+        rate,
+        arrivals,
+        durationMs,
+        warmupMs,
+        seed,
+      },
+      machine: {
+        cpus: availableParallelism(),
+        node: process.versions.node,
+        loadAverage: loadavg()[0]!,
+      },
+      isInterrupted: signal.aborted,
+      servers,
+    };
+  } finally {
+    await engine.close();
+    for (const version of opened) version.close();
+  }
+}
+
+function poolsOfKeys({ keys, weights, ...shape }: BenchCommand): readonly AskedPool[] {
+  if (weights.size !== 1) {
+    throw new WinnowError("INVALID_ARGUMENT", "--keys needs one --model NAME: its instances");
+  }
+  const [[model, weight]] = [...weights] as [[string, number]];
+  const random = seededRandom(shape.seed, model);
+  const pool = poolOfKeys(model, linesOf(keys!), { shape: { ...shape, k: shape.k }, random });
+  return [{ pool, weight, reference: undefined, version: undefined }];
+}
+
+const FILE_BYTES_MAX = 512 * 1024 * 1024;
+
+function linesOf(file: string): readonly string[] {
+  try {
+    const bytes = readFileSync(file);
+    if (bytes.length > FILE_BYTES_MAX) throw new Error(`more than ${FILE_BYTES_MAX} bytes`);
+    return bytes.toString("utf8").split("\n");
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new WinnowError("NOT_FOUND", `Cannot read ${file}: ${reason}`, { cause });
+  }
+}
+
+async function poolsOfModels(
+  command: BenchCommand,
+  load: (version: VersionDirectory) => Promise<ReferenceModel>,
+): Promise<readonly AskedPool[]> {
+  const { models, weights, batch, k, zipf, seed } = command;
+  const versions = newestVersions(models!);
+  const names = versions.map(({ model }) => model);
+  const missing = [...weights.keys()].find((name) => !names.includes(name));
+  if (missing !== undefined) {
+    const text = `There is no model "${excerpt(missing)}" in ${models}, but ${names.join(", ")}`;
+    throw new WinnowError("NOT_FOUND", text);
+  }
+  const pools: AskedPool[] = [];
+  for (const found of versions) {
+    const { model, version } = found;
+    const weight = weights.size === 0 ? 1 : weights.get(model);
+    if (weight === undefined) continue;
+    const reference = await load(found);
+    const searches = reference.version.program.signatures.some(({ steps }) =>
+      steps.some(({ kind }) => kind === "topK"),
+    );
+    const shape = { batch, zipf, k: searches ? k : undefined };
+    const random = seededRandom(seed, model);
+    pools.push({
+      pool: poolOfModel(model, reference, { shape, random }),
+      weight,
+      reference,
+      version,
+    });
+  }
+  return pools;
+}
+
+interface Measurement {
+  readonly command: BenchCommand;
+  readonly environment: BenchEnvironment;
+}
+
+async function measure(
+  url: string,
+  pools: readonly AskedPool[],
+  { command, environment }: Measurement,
+): Promise<ServerReport> {
+  const address = new URL(url);
+  const { headers, ca } = readTrust(command);
+  const prepared = pools.map(({ pool, weight }) => {
+    return { requests: preparedRequests(pool, { url: address, headers }), weight };
+  });
+  const isSecure = address.protocol === "https:";
+  const plan: LoadPlan = {
+    target: {
+      host: address.hostname,
+      port: Number(address.port === "" ? (isSecure ? 443 : 80) : address.port),
+      isSecure,
+      ca,
+    },
+    connections: command.connections,
+    durationMs: command.durationMs,
+    perSecond: command.rate,
+    arrivals: command.arrivals,
+    timeoutMs: command.timeoutMs,
+    checkShare: 0,
+    next: requestPicker(prepared),
+  };
+  const { output, clock, signal } = environment;
+  const random = seededRandom(command.seed, "load");
+  const run = (about: string, changes: Partial<LoadPlan>): Promise<LoadResult> => {
+    output.write(`${url}: ${about}\n`);
+    return runLoad({ ...plan, ...changes }, { clock, random, signal });
+  };
+  if (command.warmupMs > 0) await run("warming up", { durationMs: command.warmupMs });
+  const { kept, ...load } = await run("measuring", { checkShare: command.check });
+  const ramp = command.isRamp && !signal.aborted ? await rampOf(run, command, signal) : undefined;
+  const check = command.check > 0 ? await checkAnswers(kept, pools, output) : undefined;
+  return { url, load, ramp, check };
+}
+
+async function rampOf(
+  run: (about: string, changes: Partial<LoadPlan>) => Promise<LoadResult>,
+  { durationMs, connections, p99MsMax }: BenchCommand,
+  signal: AbortSignal,
+): Promise<RampReport> {
+  const stepMs = Math.max(RAMP_STEP_MS_MIN, durationMs / RAMP_SHARES.length);
+  const top = await run("ramp: closed loop", { perSecond: undefined, durationMs: stepMs });
+  const rules = { p99MsMax };
+  const steps: RampReport["steps"][number][] = [];
+  for (const share of RAMP_SHARES) {
+    if (signal.aborted) break;
+    const offered = Math.max(1, share * top.perSecond);
+    const most = Math.max(connections, RAMP_CONNECTIONS_MIN);
+    const about = `ramp: ${Math.round(offered)} requests/s`;
+    // Even: in a short step, chance would offer some percents more or less than is told.
+    const changes = { perSecond: offered, arrivals: "even", connections: most } as const;
+    const result = await run(about, { ...changes, durationMs: stepMs });
+    const failed = result.requests - (result.statuses["200"] ?? 0);
+    const step = {
+      offered,
+      achieved: result.perSecond,
+      p99Ms: result.latencies.p99Ms,
+      failedShare: result.requests === 0 ? 1 : failed / result.requests,
+    };
+    const beyond = beyondKnee(step, steps[0] ?? step, rules);
+    steps.push({ ...step, beyond, generatorBusy: result.generatorBusy });
+  }
+  return { closedLoop: top.perSecond, steps, knee: kneeOf(steps, rules) };
+}
+
+/** Holds answers to the files, once the load is over: brute force would have taken the generator's time. */
+async function checkAnswers(
+  kept: readonly KeptAnswer[],
+  pools: readonly AskedPool[],
+  output: ProgressOutput,
+): Promise<CheckReport> {
+  output.write(`checking ${kept.length} answers by the model files\n`);
+  const byName = new Map(pools.map((asked) => [asked.pool.model, asked]));
+  const counts = { checked: 0, exact: 0, different: 0, otherVersion: 0 };
+  let first: string | undefined;
+  for (const { request, body, version } of kept) {
+    const asked = byName.get(request.model)!;
+    if (version !== undefined && version !== String(asked.version)) {
+      counts.otherVersion += 1;
+      continue;
+    }
+    const question = asked.pool.questions![request.number]!;
+    const { signature } = question;
+    const answer = await asked.reference!.answer(signature, question);
+    const expected = { kind: "records", records: recordsOfTensors(answer.outputs, "row") } as const;
+    const outputs = signature.outputs.map(({ name, dtype }) => ({ name, dtype }));
+    const { kind, differences } = judgeByFiles(
+      { body: "", format: "row", instances: request.instances, outputs, expected },
+      { kind: "answered", body, version },
+      { tolerance: 0, version: asked.version },
+    );
+    counts.checked += 1;
+    counts[kind === "exact" ? "exact" : "different"] += 1;
+    if (kind === "exact" || first !== undefined) continue;
+    const [difference] = differences;
+    first = `${request.model}: expected ${difference?.expected}, given ${difference?.given}`;
+  }
+  return { ...counts, first };
+}
