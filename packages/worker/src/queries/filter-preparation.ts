@@ -45,7 +45,7 @@ export class FilterPreparations {
    * and it may go on at once.
    */
   take(key: object, preparation: Preparation): "waits" | "refused" | "ready" {
-    const { scope, rows, prepare } = preparation;
+    const { scope, rows } = preparation;
     const unknown = [...new Set(preparation.texts)].filter((text) => !this.#knows(scope, text));
     if (unknown.length === 0) return "ready";
     if (this.#rows > 0 && this.#rows + rows > this.#rowsMax) return "refused";
