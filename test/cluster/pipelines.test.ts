@@ -35,6 +35,15 @@ describe("a cluster with pipelines", () => {
   beforeAll(async () => {
     await writeDemo(models, { items: 300, dim: 8, users: 50, k: 5, seed: 1 });
     writePipeline("home-feed", homeFeed);
+    writePipeline(
+      "blend",
+      homeFeed
+        .replace("k: 50", "k: 50, as: prior")
+        .replace(
+          "item } }",
+          "item }, heads: { rating: output_1 } }\n  - score: rating - 2 * max(prior, 0)",
+        ),
+    );
     writePipeline("orphan", homeFeed.replace("movies-ranking", "nobody"));
     writePipeline("circle", homeFeed.replace("movies-ranking", "circle"));
     writePipeline("wrong", homeFeed.replace("movie_title:", "movie:"));
@@ -86,6 +95,23 @@ describe("a cluster with pipelines", () => {
     const short = { output_1: output_1.slice(0, 4), output_2: output_2.slice(0, 4) };
     const answer = await ask("home-feed", ["42"], { exclude, k: 4 });
     expect(answer.body).toEqual({ predictions: [short] });
+  });
+
+  test("orders by an expression over the scores of both models", async () => {
+    const retrieved = await ask("movies", ["42"], { k: 50 });
+    const [{ output_1: priors, output_2: ids }] = retrieved.body["predictions"] as [Feed];
+    const pairs = ids.map((movie_title) => ({ user_id: "42", movie_title }));
+    const ratings = ((await ask("movies-ranking", pairs)).body["predictions"] as number[][]).flat();
+    const best = ids
+      .map((id, at) => ({ id, score: Math.fround(ratings[at]! - 2 * Math.max(priors[at]!, 0)) }))
+      .toSorted((a, b) => b.score - a.score)
+      .slice(0, 7);
+
+    const { body } = await ask("blend", ["42"]);
+
+    const [feed] = body["predictions"] as [Feed];
+    expect(feed.output_2).toEqual(best.map(({ id }) => id));
+    for (const [at, { score }] of best.entries()) expect(feed.output_1[at]).toBeCloseTo(score, 5);
   });
 
   test.each([

@@ -60,7 +60,23 @@ export {
   encodeProgramPackage,
 } from "./program/program-codec.ts";
 export type { ProgramPackage } from "./program/program-codec.ts";
-export { PIPELINE_CANDIDATES_MAX, PIPELINE_STAGES_MAX, modelsOf } from "./program/pipeline.ts";
+export {
+  PIPELINE_CANDIDATES_MAX,
+  PIPELINE_HEADS_MAX,
+  PIPELINE_STAGES_MAX,
+  SCORE_SO_FAR,
+  asksModel,
+  modelsOf,
+  scoreNamesOf,
+} from "./program/pipeline.ts";
+export type { ModelStage, ScoreStage } from "./program/pipeline.ts";
+export {
+  evaluateScore,
+  isScoreName,
+  namesInScore,
+  parseScore,
+} from "./program/score-expression.ts";
+export type { ScoreExpression } from "./program/score-expression.ts";
 export type {
   LimitStage,
   Pipeline,

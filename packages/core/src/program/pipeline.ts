@@ -1,10 +1,12 @@
 // A pipeline: the stages of recommending, over other models, as one model. It has no tables and no
 // steps of its own: the router asks the models that the stages name.
 //
-//   inputs ─▶ retrieve ─▶ candidates (id, score) ─▶ rank ─▶ … ─▶ limit ─▶ scores, ids
+//   inputs ─▶ retrieve ─▶ candidates (id, scores) ─▶ rank, score ─▶ … ─▶ limit ─▶ scores, ids
 
-import type { HeaderReader } from "./header-reader.ts";
+import type { HeaderReader, HeaderValue } from "./header-reader.ts";
 import { count, listOf, oneOf, optional, read, refuse, text } from "./header-reader.ts";
+import type { ScoreExpression } from "./score-expression.ts";
+import { namesInScore, scoreReader } from "./score-expression.ts";
 
 /** Stages of one pipeline. */
 export const PIPELINE_STAGES_MAX = 16;
@@ -19,7 +21,10 @@ export interface Pipeline {
 }
 
 /** One stage. */
-export type PipelineStage = RetrieveStage | RankStage | LimitStage;
+export type PipelineStage = RetrieveStage | RankStage | ScoreStage | LimitStage;
+
+/** A stage that asks a model. */
+export type ModelStage = RetrieveStage | RankStage;
 
 /** A signature of another model; whichever version is served when the request comes. */
 export interface PipelineMember {
@@ -35,6 +40,8 @@ export interface RetrieveStage extends PipelineMember {
   readonly inputs: readonly { readonly name: string; readonly from: string }[];
   readonly scores: string;
   readonly ids: string;
+  /** The name of its score in expressions of later stages. */
+  readonly as?: string | undefined;
 }
 
 /** Where an input of a ranking model comes from. */
@@ -49,6 +56,30 @@ export interface RankStage extends PipelineMember {
   readonly inputs: readonly { readonly name: string; readonly from: RankSource }[];
   /** The output that is the score: one number for each candidate. */
   readonly scores: string;
+  /** Outputs that expressions of later stages name: each one number for each candidate. */
+  readonly heads?: readonly { readonly name: string; readonly output: string }[] | undefined;
+}
+
+/** Orders candidates by an expression over their named scores, and `score`, the score so far. */
+export interface ScoreStage {
+  readonly kind: "score";
+  readonly expression: ScoreExpression;
+}
+
+/** The name of the score so far. */
+export const SCORE_SO_FAR = "score";
+/** Named scores of one ranking stage. */
+export const PIPELINE_HEADS_MAX = 16;
+
+/** Whether a stage asks a model. */
+export function asksModel(stage: PipelineStage): stage is ModelStage {
+  return stage.kind === "retrieve" || stage.kind === "rank";
+}
+
+/** Names that a stage gives to scores. */
+export function scoreNamesOf(stage: PipelineStage): readonly string[] {
+  if (stage.kind === "retrieve") return stage.as === undefined ? [] : [stage.as];
+  return stage.kind === "rank" ? (stage.heads ?? []).map(({ name }) => name) : [];
 }
 
 /** Keeps the first `count` candidates. */
@@ -59,7 +90,7 @@ export interface LimitStage {
 
 /** Names of the models that a pipeline asks, each once, ascending. */
 export function modelsOf({ stages }: Pipeline): readonly string[] {
-  const names = stages.flatMap((stage) => (stage.kind === "limit" ? [] : [stage.model]));
+  const names = stages.flatMap((stage) => (asksModel(stage) ? [stage.model] : []));
   return [...new Set(names)].toSorted();
 }
 
@@ -70,12 +101,27 @@ const pipelineReader: HeaderReader<Pipeline> = (from) => {
   if (stages.length === 0 || stages.length > PIPELINE_STAGES_MAX || !isOrdered) {
     throw refuse(from, `1 to ${PIPELINE_STAGES_MAX} stages, of which the first alone retrieves`);
   }
+  checkScoreNames(from, stages);
   const outputs = read(from, "outputs", (names) => ({
     scores: read(names, "scores", text),
     ids: read(names, "ids", text),
   }));
   return { stages, outputs };
 };
+
+/** Every name is given once, before it is asked for. @throws WinnowError DATA_LOSS */
+function checkScoreNames(from: HeaderValue, stages: readonly PipelineStage[]): void {
+  const known = new Set([SCORE_SO_FAR]);
+  for (const stage of stages) {
+    for (const name of scoreNamesOf(stage)) {
+      if (known.has(name)) throw refuse(from, `scores with a name each, not "${name}" again`);
+      known.add(name);
+    }
+    const asked = stage.kind === "score" ? namesInScore(stage.expression) : [];
+    const unknown = asked.find((name) => !known.has(name));
+    if (unknown !== undefined) throw refuse(from, `scores that are known, not "${unknown}"`);
+  }
+}
 
 const candidates: HeaderReader<number> = (from) => {
   const value = count(from);
@@ -84,13 +130,18 @@ const candidates: HeaderReader<number> = (from) => {
 };
 
 const stageReader: HeaderReader<PipelineStage> = (from) => {
-  const kind = read(from, "kind", oneOf("retrieve", "rank", "limit"));
+  const kind = read(from, "kind", oneOf("retrieve", "rank", "score", "limit"));
+  if (kind === "score") return { kind, expression: read(from, "expression", scoreReader) };
   if (kind === "limit") return { kind, count: read(from, "count", candidates) };
   const member = { model: read(from, "model", text), signature: read(from, "signature", text) };
   const scores = read(from, "scores", text);
   if (kind === "rank") {
     const inputs = read(from, "inputs", listOf(rankInput));
-    return { kind, ...member, inputs, scores };
+    const heads = read(from, "heads", optional(listOf(headReader)));
+    if ((heads?.length ?? 0) > PIPELINE_HEADS_MAX) {
+      throw refuse(from, `at most ${PIPELINE_HEADS_MAX} heads`);
+    }
+    return { kind, ...member, inputs, scores, ...(heads && { heads }) };
   }
   const inputs = read(
     from,
@@ -98,8 +149,15 @@ const stageReader: HeaderReader<PipelineStage> = (from) => {
     listOf((input) => ({ name: read(input, "name", text), from: read(input, "from", text) })),
   );
   const k = read(from, "k", candidates);
-  return { kind, ...member, k, inputs, scores, ids: read(from, "ids", text) };
+  const as = read(from, "as", optional(text));
+  const ids = read(from, "ids", text);
+  return { kind, ...member, k, inputs, scores, ids, ...(as !== undefined && { as }) };
 };
+
+const headReader: HeaderReader<{ readonly name: string; readonly output: string }> = (head) => ({
+  name: read(head, "name", text),
+  output: read(head, "output", text),
+});
 
 const rankInput: HeaderReader<RankStage["inputs"][number]> = (input) => ({
   name: read(input, "name", text),

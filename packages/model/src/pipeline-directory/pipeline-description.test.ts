@@ -1,5 +1,6 @@
 // What a person writes into pipeline.yaml, and what is said of mistakes: line, field, what would work.
 
+import { evaluateScore } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { parsePipeline } from "./pipeline-description.ts";
 
@@ -48,7 +49,43 @@ describe("pipeline.yaml", () => {
     });
   });
 
+  test("names scores, and orders by an expression over them", () => {
+    const text = whole
+      .replace("k: 50", "k: 50, as: prior")
+      .replace("prior: score }", "prior: score }, heads: { ctr: output_1, watch: output_2 }")
+      .replace("- limit", "- score: 0.7 * ctr + log(watch) - prior / 2\n  - score: 1\n  - limit");
+
+    const [retrieve, rank, score, constant] = parse(text).pipeline.stages;
+
+    expect(retrieve).toMatchObject({ as: "prior" });
+    expect(rank).toMatchObject({
+      heads: [
+        { name: "ctr", output: "output_1" },
+        { name: "watch", output: "output_2" },
+      ],
+    });
+    if (score?.kind !== "score") throw new Error("no score");
+    const values: Readonly<Record<string, number>> = { ctr: 2, watch: 1, prior: 3 };
+    expect(evaluateScore(score.expression, (name) => values[name]!)).toBe(0.7 * 2 - 1.5);
+    expect(constant).toEqual({ kind: "score", expression: [{ kind: "number", value: 1 }] });
+  });
+
   test.each([
+    [
+      "- limit: 7",
+      "- score: ctr * 2",
+      /line 5, stages\[2\]\.score: has "ctr" at character 1, where one of score, log/,
+    ],
+    ["- limit: 7", "- score: 2 *", /line 5, stages\[2\]\.score: has the end at character 4/],
+    ["- limit: 7", "- score: []", /line 5, stages\[2\]\.score: is not a text/],
+    ["k: 50", "k: 50, as: score", /line 3, .*as: names a score "score", which is the name of/],
+    ["k: 50", "k: 50, as: log", /line 3, .*as: names a score "log"; a name is a word of letters/],
+    ["prior: score }", "prior: score }, heads: { a-b: output_1 }", /line 4, .*names a score "a-b"/],
+    [
+      "prior: score }",
+      `prior: score }, heads: {${Array.from({ length: 17 }, (_, at) => ` h${at}: o`).join()} }`,
+      /line 4, .*heads: has 17 heads; 16 are allowed/,
+    ],
     ["k: 50", "k: 0", /line 3, stages\[0\]\.retrieve\.k: is not an integer from 1 to 4096/],
     ["k: 50", "k: 4097", /line 3, stages\[0\]\.retrieve\.k/],
     ["k: 50, ", "", /line 3, k: is missing/],
@@ -65,7 +102,7 @@ describe("pipeline.yaml", () => {
     [
       "limit: 7",
       "limti: 7",
-      /line 5, stages\[2\]\.limti: is unknown here; known: retrieve, rank, limit/,
+      /line 5, stages\[2\]\.limti: is unknown here; known: retrieve, rank, score, limit/,
     ],
     ["limit: 7", "limit: '7'", /line 5, stages\[2\]\.limit: is not an integer/],
     ["string }", "text }", /line 1, inputs\.user: is "text", which is no dtype/],

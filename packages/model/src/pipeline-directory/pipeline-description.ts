@@ -5,7 +5,8 @@
 //   items: string
 //   stages:
 //     - retrieve: { model: movies, k: 500, inputs: { user_id: user } }
-//     - rank: { model: ranking, inputs: { user_id: request.user, movie_title: item } }
+//     - rank: { model: ranking, inputs: { user_id: request.user, movie_title: item }, heads: { ctr: output_2 } }
+//     - score: 0.7 * ctr + 0.3 * score
 //     - limit: 20
 
 import { createRequire } from "node:module";
@@ -13,12 +14,17 @@ import type * as Yaml from "yaml";
 import type { Document, LineCounter, Node } from "yaml";
 import {
   PIPELINE_CANDIDATES_MAX,
+  PIPELINE_HEADS_MAX,
   PIPELINE_STAGES_MAX,
+  SCORE_SO_FAR,
   WinnowError,
   excerpt,
   isDtype,
+  isScoreName,
+  parseScore,
+  scoreNamesOf,
 } from "@winnow/core";
-import type { Dtype, Pipeline, PipelineStage, RankSource } from "@winnow/core";
+import type { Dtype, Pipeline, PipelineStage, RankSource, RankStage } from "@winnow/core";
 
 /** The file that makes a version directory a pipeline. */
 export const PIPELINE_FILE = "pipeline.yaml";
@@ -146,9 +152,11 @@ class Reader {
       const text = `has ${items.length} stages; a pipeline has 1 to ${PIPELINE_STAGES_MAX}`;
       throw this.#refused(field, text);
     }
+    const scores = new Set([SCORE_SO_FAR]);
     return items.map((node, at) => {
       const item = { node, path: `${field.path}[${at}]`, offset: node?.range?.[0] ?? field.offset };
-      const stage = this.#stage(item, inputs);
+      const stage = this.#stage(item, inputs, scores);
+      for (const name of scoreNamesOf(stage)) scores.add(name);
       if ((stage.kind === "retrieve") === (at === 0)) return stage;
       const text =
         at === 0 ? `is "${stage.kind}"; the first stage is "retrieve"` : "retrieves again";
@@ -156,16 +164,23 @@ class Reader {
     });
   }
 
-  #stage(item: Field, inputs: ReadonlyMap<string, Dtype>): PipelineStage {
-    const entries = [...this.#map(item, ["retrieve", "rank", "limit"])];
+  /** `scores`: names of scores that stages before have given. */
+  #stage(
+    item: Field,
+    inputs: ReadonlyMap<string, Dtype>,
+    scores: ReadonlySet<string>,
+  ): PipelineStage {
+    const entries = [...this.#map(item, ["retrieve", "rank", "score", "limit"])];
     const [entry, second] = entries;
     if (entry === undefined || second !== undefined) {
-      throw this.#refused(item, "is not one of retrieve, rank and limit");
+      throw this.#refused(item, "is not one of retrieve, rank, score and limit");
     }
     const [kind, field] = entry;
     if (kind === "limit") return { kind, count: this.#count(field) };
-    if (kind === "rank") return this.#rank(field, inputs);
-    const fields = this.#map(field, ["model", "signature", "k", "inputs", "scores", "ids"]);
+    if (kind === "score") return this.#score(field, scores);
+    if (kind === "rank") return this.#rank(field, inputs, scores);
+    const fields = this.#map(field, ["model", "signature", "k", "inputs", "scores", "ids", "as"]);
+    const as = fields.get("as");
     const read = this.#map(this.#needed(fields, "inputs", field.node));
     return {
       kind: "retrieve",
@@ -175,11 +190,45 @@ class Reader {
       inputs: Array.from(read, ([name, value]) => ({ name, from: this.#input(value, inputs) })),
       scores: this.#textOr(fields.get("scores"), "output_1"),
       ids: this.#textOr(fields.get("ids"), "output_2"),
+      ...(as !== undefined && { as: this.#newScore(as, this.#text(as), scores) }),
     };
   }
 
-  #rank(field: Field, inputs: ReadonlyMap<string, Dtype>): PipelineStage {
-    const fields = this.#map(field, ["model", "signature", "inputs", "scores"]);
+  #score(field: Field, scores: ReadonlySet<string>): PipelineStage {
+    const value = yaml().isScalar(field.node) ? field.node.value : undefined;
+    const found = parseScore(typeof value === "number" ? `${value}` : this.#text(field), scores);
+    if ("fault" in found) throw this.#refused(field, found.fault);
+    return { kind: "score", expression: found.expression };
+  }
+
+  /** A name that no stage before has given to a score. */
+  #newScore(field: Field, name: string, scores: ReadonlySet<string>): string {
+    if (!isScoreName(name)) {
+      const text = `names a score "${excerpt(name)}"; a name is a word of letters, digits and _`;
+      throw this.#refused(field, `${text}, and no function`);
+    }
+    if (!scores.has(name)) return name;
+    throw this.#refused(field, `names a score "${excerpt(name)}", which is the name of another`);
+  }
+
+  #heads(field: Field, scores: ReadonlySet<string>): RankStage["heads"] {
+    const heads = [...this.#map(field)];
+    if (heads.length > PIPELINE_HEADS_MAX) {
+      throw this.#refused(field, `has ${heads.length} heads; ${PIPELINE_HEADS_MAX} are allowed`);
+    }
+    return heads.map(([name, value]) => ({
+      name: this.#newScore(value, name, scores),
+      output: this.#text(value),
+    }));
+  }
+
+  #rank(
+    field: Field,
+    inputs: ReadonlyMap<string, Dtype>,
+    scores: ReadonlySet<string>,
+  ): PipelineStage {
+    const fields = this.#map(field, ["model", "signature", "inputs", "scores", "heads"]);
+    const heads = fields.get("heads");
     const read = this.#map(this.#needed(fields, "inputs", field.node));
     return {
       kind: "rank",
@@ -187,6 +236,7 @@ class Reader {
       signature: this.#textOr(fields.get("signature"), "serving_default"),
       inputs: Array.from(read, ([name, value]) => ({ name, from: this.#source(value, inputs) })),
       scores: this.#textOr(fields.get("scores"), "output_1"),
+      ...(heads !== undefined && { heads: this.#heads(heads, scores) }),
     };
   }
 

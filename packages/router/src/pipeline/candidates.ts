@@ -1,8 +1,8 @@
 // The candidates of one pipeline request on their way through the stages: for each instance a list of
 // (id, score), best first. Ids stay where retrieval put them; a stage moves positions and scores.
 
-import { StringColumn, WinnowError } from "@winnow/core";
-import type { Tensor } from "@winnow/core";
+import { SCORE_SO_FAR, StringColumn, WinnowError, evaluateScore } from "@winnow/core";
+import type { ScoreExpression, Tensor } from "@winnow/core";
 
 /** One instance's candidates: positions among the retrieved ids, and a score each. */
 interface CandidateList {
@@ -15,6 +15,8 @@ export interface Candidates {
   /** Flat; of any shape. */
   readonly ids: Tensor;
   readonly lists: readonly CandidateList[];
+  /** Scores that stages have named, by position among the retrieved ids. */
+  readonly named: ReadonlyMap<string, Float32Array>;
 }
 
 /** Reads what a retrieval answered: `[instances, k]` each, perhaps ragged. @throws WinnowError */
@@ -30,7 +32,7 @@ export function candidatesOf(scores: Tensor, ids: Tensor, model: string): Candid
     const positions = Array.from({ length }, (__, rank) => instance * width + rank);
     return { positions, scores: positions.map((position) => scores.data[position]!) };
   });
-  return { ids, lists };
+  return { ids, lists, named: new Map() };
 }
 
 /** Positions of all candidates, instance after instance. */
@@ -67,7 +69,36 @@ export function reordered(candidates: Candidates, scores: ArrayLike<number>): Ca
       scores: order.map((at) => scores[from + at]!),
     };
   });
-  return { ids: candidates.ids, lists };
+  return { ...candidates, lists };
+}
+
+/** Names scores, one for each candidate, flat as `flatPositions`. */
+export function withNamed(
+  candidates: Candidates,
+  name: string,
+  scores: ArrayLike<number>,
+): Candidates {
+  const values = new Float32Array(candidates.ids.data.length);
+  for (const [at, position] of flatPositions(candidates).entries()) values[position] = scores[at]!;
+  return { ...candidates, named: new Map([...candidates.named, [name, values]]) };
+}
+
+/**
+ * Orders each list by the value of an expression, which is computed in float64 and rounded to float32
+ * once; like `reordered` otherwise.
+ */
+export function scored(candidates: Candidates, expression: ScoreExpression): Candidates {
+  const { lists, named } = candidates;
+  const scores = lists.flatMap((list) =>
+    list.positions.map((position, at) =>
+      Math.fround(
+        evaluateScore(expression, (name) =>
+          name === SCORE_SO_FAR ? list.scores[at]! : named.get(name)![position]!,
+        ),
+      ),
+    ),
+  );
+  return reordered(candidates, scores);
 }
 
 function compareScores(a: number, b: number): number {
@@ -76,12 +107,12 @@ function compareScores(a: number, b: number): number {
 }
 
 /** The first `count` of each list. */
-export function limited({ ids, lists }: Candidates, count: number): Candidates {
-  const cut = lists.map(({ positions, scores }) => ({
+export function limited(candidates: Candidates, count: number): Candidates {
+  const cut = candidates.lists.map(({ positions, scores }) => ({
     positions: positions.slice(0, count),
     scores: scores.slice(0, count),
   }));
-  return { ids, lists: cut };
+  return { ...candidates, lists: cut };
 }
 
 /** Scores and ids as `[instances, longest list]`; ragged where the lists differ in length. */

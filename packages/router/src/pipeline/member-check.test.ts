@@ -46,11 +46,13 @@ const rank: PipelineStage = {
     { name: "before", from: { kind: "score" } },
   ],
   scores: "output_1",
+  heads: [{ name: "watch", output: "output_2" }],
 };
 const pipeline = modelOf({ user_id: "string" }, {}, [retrieve, rank, { kind: "limit", count: 3 }]);
 const movies = modelOf({ user: "string" }, { output_1: "float32", output_2: "string" });
 const rankingInputs: Types = { user: "string", movie: "string", before: "float32" };
-const ranking = modelOf(rankingInputs, { output_1: "float32" });
+const heads: Types = { output_1: "float32", output_2: "float32" };
+const ranking = modelOf(rankingInputs, heads);
 
 const lack = (members: Readonly<Record<string, ModelProgram>>): string | undefined =>
   lackOf(pipeline, (name) => members[name] ?? { missing: "nobody has it" });
@@ -81,15 +83,19 @@ describe("a pipeline", () => {
     ],
     [
       'stages[1].rank: output "output_1" of model ranking is int64, not float32',
-      { movies, ranking: modelOf(rankingInputs, { output_1: "int64" }) },
+      { movies, ranking: modelOf(rankingInputs, { ...heads, output_1: "int64" }) },
+    ],
+    [
+      'stages[1].rank: model ranking has no output "output_2", but output_1',
+      { movies, ranking: modelOf(rankingInputs, { output_1: "float32" }) },
     ],
     [
       'stages[1].rank: model ranking has no input "before", but user, movie',
-      { movies, ranking: modelOf({ user: "string", movie: "string" }, { output_1: "float32" }) },
+      { movies, ranking: modelOf({ user: "string", movie: "string" }, heads) },
     ],
     [
       'stages[1].rank: model ranking needs input "year", which the stage does not give',
-      { movies, ranking: modelOf({ ...rankingInputs, year: "int64" }, { output_1: "float32" }) },
+      { movies, ranking: modelOf({ ...rankingInputs, year: "int64" }, heads) },
     ],
     [
       'stages[0].retrieve: input "user" of model movies takes int64, not string',
@@ -103,7 +109,7 @@ describe("a pipeline", () => {
       'stages[1].rank: input "before" of model ranking takes float64, not float32',
       {
         movies,
-        ranking: modelOf({ ...rankingInputs, before: "float64" }, { output_1: "float32" }),
+        ranking: modelOf({ ...rankingInputs, before: "float64" }, heads),
       },
     ],
   ])("says: %s", (text, members) => {

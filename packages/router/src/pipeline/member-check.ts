@@ -4,16 +4,14 @@
 import type {
   Dtype,
   ModelProgram,
-  PipelineStage,
+  ModelStage,
   SignatureProgram,
   SignatureTensor,
 } from "@winnow/core";
-import { excerpt } from "@winnow/core";
+import { asksModel, excerpt } from "@winnow/core";
 
 /** The program that answers for a model now, or why none does. */
 export type MemberOf = (model: string) => ModelProgram | { readonly missing: string };
-
-type ModelStage = Exclude<PipelineStage, { readonly kind: "limit" }>;
 
 /** What the pipeline of a program lacks, as a text for people; `undefined` for nothing. */
 export function lackOf(program: ModelProgram, memberOf: MemberOf): string | undefined {
@@ -22,7 +20,7 @@ export function lackOf(program: ModelProgram, memberOf: MemberOf): string | unde
   );
   let items: Dtype | undefined;
   for (const [at, stage] of (program.pipeline?.stages ?? []).entries()) {
-    if (stage.kind === "limit") continue;
+    if (!asksModel(stage)) continue;
     const found = signatureFor(stage, memberOf);
     const lack =
       typeof found === "string"
@@ -51,15 +49,17 @@ function signatureFor(stage: ModelStage, memberOf: MemberOf): SignatureProgram |
 }
 
 function outputLack(stage: ModelStage, { outputs }: SignatureProgram): string | undefined {
-  const wanted = stage.kind === "retrieve" ? [stage.scores, stage.ids] : [stage.scores];
+  const heads = stage.kind === "rank" ? (stage.heads ?? []) : [];
+  const scores = [stage.scores, ...heads.map(({ output }) => output)];
+  const wanted = stage.kind === "retrieve" ? [...scores, stage.ids] : scores;
   const missing = wanted.find((name) => !outputs.some((output) => output.name === name));
   const model = excerpt(stage.model);
   if (missing !== undefined) {
     return `model ${model} has no output "${excerpt(missing)}", but ${namesOf(outputs)}`;
   }
-  const scores = outputs.find(({ name }) => name === stage.scores)!;
-  if (scores.dtype === "float32") return undefined;
-  return `output "${excerpt(stage.scores)}" of model ${model} is ${scores.dtype}, not float32`;
+  const other = outputs.find(({ name, dtype }) => scores.includes(name) && dtype !== "float32");
+  if (other === undefined) return undefined;
+  return `output "${excerpt(other.name)}" of model ${model} is ${other.dtype}, not float32`;
 }
 
 interface GivenTypes {

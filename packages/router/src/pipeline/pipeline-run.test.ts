@@ -1,7 +1,7 @@
 // The stages against an oracle that makes the separate calls and merges in plain JavaScript.
 
 import type { Pipeline, SignatureProgram, SignatureTensor, Tensor } from "@winnow/core";
-import { fingerprint, stringTensor, tensor, WinnowError } from "@winnow/core";
+import { fingerprint, parseScore, stringTensor, tensor, WinnowError } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
@@ -21,6 +21,8 @@ interface Case {
   readonly userLetters?: number;
   /** Of each question to the models, in turn; the last one of all further ones. Default 1. */
   readonly coverages?: readonly number[];
+  /** An expression over `prior`, the retrieval's score, `score`, the rank's, and `head`, its root. */
+  readonly expression?: string;
 }
 
 const input = (name: string, dtype: SignatureTensor["dtype"]): SignatureTensor => {
@@ -48,7 +50,11 @@ const pinned = new Map([
 
 const member = { signature: "serving_default", scores: "s" };
 
-function pipelineOf(limit: number): Pipeline {
+function pipelineOf(limit: number, expression?: string): Pipeline {
+  const names = new Set(["score", "prior", "head"]);
+  const found = parseScore(expression ?? "score", names);
+  if ("fault" in found) throw new Error(found.fault);
+  const heads = expression === undefined ? [] : [{ name: "head", output: "h" }];
   const user = { kind: "request", input: "user" } as const;
   const inputs = [
     { name: "user", from: user },
@@ -57,8 +63,11 @@ function pipelineOf(limit: number): Pipeline {
   const ids = { ids: "i", k: 9, inputs: [{ name: "user_id", from: "user" }] };
   return {
     stages: [
-      { kind: "retrieve", model: "movies", ...member, ...ids },
-      { kind: "rank", model: "ranking", ...member, inputs },
+      { kind: "retrieve", model: "movies", ...member, ...ids, as: "prior" },
+      { kind: "rank", model: "ranking", ...member, inputs, heads },
+      ...(expression === undefined
+        ? []
+        : [{ kind: "score" as const, expression: found.expression }]),
       { kind: "limit", count: limit },
     ],
     outputs: { scores: "how_much", ids: "what" },
@@ -81,7 +90,7 @@ async function run(words: Case): Promise<{ answer: PipelineAnswer; asked: number
   const letters = "x".repeat(words.userLetters ?? 0);
   const users = retrieved.map((_, user) => `u${user}${letters}`);
   const answer = await runPipeline({
-    pipeline: pipelineOf(limit),
+    pipeline: pipelineOf(limit, words.expression),
     request: {
       signature: pinnedModel("p", [input("user", "string")]).program.signatures[0]!,
       inputs: new Map<string, Tensor>([["user", stringTensor(users)]]),
@@ -110,6 +119,8 @@ async function run(words: Case): Promise<{ answer: PipelineAnswer; asked: number
           rankOf(Number.parseInt(owners[at]!.slice(1), 10), Number(item.slice(1))),
         );
         outputs.set("s", tensor("float32", [items.length, 1], Float32Array.from(scores)));
+        const roots = Float32Array.from(scores, (score) => Math.sqrt(score));
+        outputs.set("h", tensor("float32", [items.length], roots));
       }
       const version = { model: model.model, version: 1, fingerprint: fingerprint("f") };
       const { coverages = [1] } = words;
@@ -174,6 +185,40 @@ describe("a pipeline", () => {
         },
       ),
       { numRuns: 300 },
+    );
+  });
+
+  test("orders by an expression over the scores of its stages, which follow their candidates", async () => {
+    const list = fc.uniqueArray(fc.record({ item: fc.nat(20), score: fc.nat(9) }), {
+      maxLength: 9,
+      selector: ({ item }) => item,
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(list, { minLength: 1, maxLength: 4 }),
+        fc.integer({ min: 1, max: 11 }),
+        async (retrieved, instancesMax) => {
+          const rankOf = (user: number, item: number): number => ((user + 1) * item * 7) % 5;
+          const expression = "2 * score - 3 * head + prior / 4";
+
+          const { answer } = await run({ retrieved, rankOf, limit: 9, instancesMax, expression });
+
+          const blended = retrieved.map((items, user) =>
+            items
+              .map(({ item, score }) => {
+                const [rank, root] = [
+                  rankOf(user, item),
+                  Math.fround(Math.sqrt(rankOf(user, item))),
+                ];
+                return { item, rank, blend: Math.fround(2 * rank - 3 * root + score / 4) };
+              })
+              .toSorted((a, b) => b.rank - a.rank)
+              .toSorted((a, b) => b.blend - a.blend)
+              .map(({ item, blend }) => ({ id: `m${item}`, score: blend })),
+          );
+          expect(lists(answer)).toEqual(blended);
+        },
+      ),
     );
   });
 

@@ -7,7 +7,16 @@ import { WinnowError, excerpt } from "@winnow/core";
 import type { SignatureTensor } from "@winnow/core";
 import type { PinnedModel, Prediction, PredictRequest } from "../predictor.ts";
 import type { Candidates } from "./candidates.ts";
-import { candidatesOf, flatPositions, limited, reordered, take, tensorsOf } from "./candidates.ts";
+import {
+  candidatesOf,
+  flatPositions,
+  limited,
+  reordered,
+  scored,
+  take,
+  tensorsOf,
+  withNamed,
+} from "./candidates.ts";
 
 /** A request of a pipeline, and how its models are asked. */
 export interface PipelineRun {
@@ -82,6 +91,7 @@ export async function runPipeline(run: PipelineRun): Promise<PipelineAnswer> {
       ({ candidates } = ranked);
       coverage *= ranked.coverage;
     }
+    if (stage.kind === "score") candidates = scored(candidates, stage.expression);
     if (stage.kind === "limit") candidates = limited(candidates, stage.count);
   }
   if (request.k !== undefined) candidates = limited(candidates, request.k);
@@ -112,7 +122,10 @@ async function retrieve(run: PipelineRun, stage: RetrieveStage): Promise<StageAn
   const { outputs, coverage } = await run.ask(pinned, asked);
   const scores = outputOf(outputs, stage.scores, stage);
   const ids = outputOf(outputs, stage.ids, stage);
-  return { candidates: candidatesOf(scores, ids, stage.model), coverage };
+  const candidates = candidatesOf(scores, ids, stage.model);
+  if (stage.as === undefined) return { candidates, coverage };
+  const given = candidates.lists.flatMap((list) => list.scores);
+  return { candidates: withNamed(candidates, stage.as, given), coverage };
 }
 
 async function rank(
@@ -127,7 +140,9 @@ async function rank(
   const given = candidates.lists.flatMap((list) => list.scores);
   const instances = candidates.lists.flatMap(({ positions: own }, at) => own.map(() => at));
   const repeated = repeatedBytes(run, stage, instances);
-  const scores = new Float32Array(positions.length);
+  const { heads = [] } = stage;
+  const wanted = [stage.scores, ...heads.map(({ output }) => output)];
+  const columns = wanted.map(() => new Float32Array(positions.length));
   let leastCoverage = 1;
   // One question after the other: a request has at most one run on the router at a time.
   for (let from = 0; from < positions.length;) {
@@ -150,15 +165,28 @@ async function rank(
       allowPartial,
     });
     leastCoverage = Math.min(leastCoverage, coverage);
-    const ranked = outputOf(outputs, stage.scores, stage);
-    if (ranked.dtype !== "float32" || ranked.data.length !== end - from) {
-      const text = `gives ${ranked.data.length} ${ranked.dtype} values for ${end - from} candidates`;
-      throw memberFault(stage, `its output "${stage.scores}" ${text}, not one float32 for each`);
+    for (const [at, name] of wanted.entries()) {
+      columns[at]!.set(
+        oneForEach(outputOf(outputs, name, stage), end - from, { stage, name }),
+        from,
+      );
     }
-    scores.set(ranked.data, from);
     from = end;
   }
-  return { candidates: reordered(candidates, scores), coverage: leastCoverage };
+  let named = candidates;
+  for (const [at, { name }] of heads.entries()) named = withNamed(named, name, columns[at + 1]!);
+  return { candidates: reordered(named, columns[0]!), coverage: leastCoverage };
+}
+
+/** The values of an output. @throws WinnowError where there is not one float32 for each candidate */
+function oneForEach(
+  { dtype, data }: Tensor,
+  count: number,
+  { stage, name }: { readonly stage: RankStage; readonly name: string },
+): Float32Array {
+  if (dtype === "float32" && data.length === count) return data;
+  const text = `gives ${data.length} ${dtype} values for ${count} candidates`;
+  throw memberFault(stage, `its output "${excerpt(name)}" ${text}, not one float32 for each`);
 }
 
 /**

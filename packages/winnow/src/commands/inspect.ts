@@ -140,6 +140,7 @@ function flowOf(signature: SignatureProgram, program: ModelProgram): string {
     const stages = program.pipeline.stages.map((stage) => {
       if (stage.kind === "limit") return `Limit(${stage.count})`;
       if (stage.kind === "rank") return `Rank(${stage.model})`;
+      if (stage.kind === "score") return "Score";
       return `Retrieve(${stage.model}, k=${stage.k})`;
     });
     return stages.join(" → ");
