@@ -27,7 +27,7 @@ export class SpoilingProxy {
   /** Which answers are spoilt, and how; by default none. */
   spoil: Spoil = () => undefined;
   /** Called when a prediction is asked for. */
-  asked: () => void = () => undefined;
+  asked: (body: string) => void = () => undefined;
   readonly #server: Server;
 
   private constructor(behind: string) {
@@ -37,7 +37,7 @@ export class SpoilingProxy {
       request.on("end", () => {
         const isPrediction = request.method === "POST";
         if (isPrediction) this.predictions += 1;
-        if (isPrediction) this.asked();
+        if (isPrediction) this.asked(Buffer.concat(chunks).toString());
         const sent = isPrediction ? { method: "POST", body: Buffer.concat(chunks) } : {};
         void fetch(`${behind}${request.url}`, sent).then(async (answer) => {
           const text = await answer.text();

@@ -87,6 +87,20 @@ describe("winnow verify", () => {
     expect([report.verdict, code]).toEqual(["equal", 0]);
   });
 
+  test("S1: asks for filters, for the only items wanted and for exclusions, and finds all exact", async () => {
+    const asked = { filter: 0, include: 0, exclude: 0, k: 0, inputs: 0 };
+    proxy.asked = (body) => {
+      for (const name of Object.keys(asked) as (keyof typeof asked)[]) {
+        if (body.includes(`"${name}":`)) asked[name] += 1;
+      }
+    };
+    const { code, report } = await verify(proxy.url, ...ONE_MODEL, "--queries", "200");
+
+    expect(report.models[0]!.progress!.files).toMatchObject({ exact: 200 });
+    expect(Math.min(...Object.values(asked))).toBeGreaterThan(3);
+    expect(code).toBe(0);
+  });
+
   test.each([
     ["a score", "score", (list) => (list.output_1[0]! += 2 ** -20)],
     ["an id", "id", (list) => (list.output_2[0] = "No such film")],

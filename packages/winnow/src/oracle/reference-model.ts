@@ -15,6 +15,7 @@ import type {
 import { StringColumn, WinnowError, indexVocabularies, runProgram, tensor } from "@winnow/core";
 import type { ModelVersion } from "@winnow/model";
 import { bestRows, definedScore, scoresOf } from "./brute-force.ts";
+import { type PlainFilter, isAdmitted } from "./plain-filter.ts";
 import {
   type WholeCandidates,
   type WholeKeyed,
@@ -23,6 +24,7 @@ import {
   readCandidates,
   readKeyed,
   rowsById,
+  valuesOfRow,
 } from "./whole-table.ts";
 
 /** What is asked of a signature. */
@@ -31,6 +33,10 @@ export interface ReferenceQuestion {
   readonly k?: number | undefined;
   /** Ids never to be answered: none, one list for all instances, or one for each. */
   readonly exclude?: readonly Tensor[];
+  /** Likewise, the only ids that may be answered. */
+  readonly include?: readonly Tensor[];
+  /** Which items may be answered, by their attributes; for all instances. */
+  readonly filter?: PlainFilter | undefined;
 }
 
 /** A search that a question led to. */
@@ -103,7 +109,7 @@ export class ReferenceModel {
   /** What a signature must answer. @throws WinnowError INVALID_ARGUMENT where it must refuse */
   async answer(signature: SignatureProgram, question: ReferenceQuestion): Promise<ReferenceAnswer> {
     const searches: ReferenceSearch[] = [];
-    const { inputs, k, exclude = [] } = question;
+    const { inputs, k } = question;
     const executors: ProgramExecutors = {
       tables: this.version.program.tables,
       vocabularies: this.#vocabularies,
@@ -114,7 +120,7 @@ export class ReferenceModel {
       },
       topK: (step, asked) =>
         Promise.resolve().then(() => {
-          const { answer, search } = this.#search(step, asked, exclude);
+          const { answer, search } = this.#search(step, asked, question);
           searches.push(search);
           return answer;
         }),
@@ -169,14 +175,12 @@ export class ReferenceModel {
   #search(
     step: TopKStep,
     { query, k }: TopKQuestion,
-    exclude: readonly Tensor[],
+    question: ReferenceQuestion,
   ): { readonly answer: TopKAnswer; readonly search: ReferenceSearch } {
     if (query.dtype !== "float32") throw new RangeError("a query of another dtype");
     const { table, rowsOf } = this.#searched(step.table);
-    const rowsWithout = exclude.map((ids) => rowsOfIds(ids, rowsOf));
-    const found = scoresOf(query.data, table).map((scores, at) =>
-      bestRows(scores, k, rowsWithout.length > 1 ? rowsWithout[at] : rowsWithout[0]),
-    );
+    const left = leftOutOf(question, table, rowsOf);
+    const found = scoresOf(query.data, table).map((scores, at) => bestRows(scores, k, left(at)));
     const counts = Uint32Array.from(found, ({ rows }) => rows.length);
     const isShort = counts.some((count) => count < k);
     const width = isShort ? counts.reduce((most, count) => Math.max(most, count), 0) : k;
@@ -201,6 +205,34 @@ export class ReferenceModel {
     };
     return { answer, search };
   }
+}
+
+/** One list for all queries, or one for each. */
+function ofQuery<List>(lists: readonly List[], query: number): List | undefined {
+  return lists.length > 1 ? lists[query] : lists[0];
+}
+
+/** The rows that may not be answered to each query. */
+function leftOutOf(
+  { exclude = [], include = [], filter }: ReferenceQuestion,
+  table: WholeCandidates,
+  rowsOf: (id: string | bigint) => readonly number[],
+): (query: number) => ReadonlySet<number> {
+  const without = exclude.map((ids) => rowsOfIds(ids, rowsOf));
+  const only = include.map((ids) => rowsOfIds(ids, rowsOf));
+  const all = Array.from(
+    { length: filter === undefined && only.length === 0 ? 0 : table.rows },
+    (_, row) => row,
+  );
+  const refused =
+    filter === undefined
+      ? []
+      : all.filter((row) => !isAdmitted(filter, (name) => valuesOfRow(table, row, name)));
+  return (query) => {
+    const listed = ofQuery(only, query);
+    const others = listed === undefined ? [] : all.filter((row) => !listed.has(row));
+    return new Set([...(ofQuery(without, query) ?? []), ...others, ...refused]);
+  };
 }
 
 /** Rows that carry one of these ids. @throws WinnowError INVALID_ARGUMENT for ids of another kind */

@@ -1,18 +1,27 @@
 // A model's tables as one process holds them: all rows, all keys, nothing cut. Rows come from the reader
 // of model files; that they are the file's is proven by its checksum, over all of them.
 
-import type { CandidateTable, KeyedTable, Tensor } from "@winnow/core";
+import type { AttributeColumn, CandidateTable, KeyedTable, Tensor } from "@winnow/core";
 import { WinnowError, excerpt, hashBucketFast } from "@winnow/core";
 import type { ModelVersion, PartitionReader } from "@winnow/model";
 import { type RowPiece, type RowPieces, rowPiece } from "./brute-force.ts";
+import { type FilterValue, valuesInColumn } from "./plain-filter.ts";
 
-/** A table that is searched. */
+/** A table that is searched, with what filters may ask of its items. */
 export interface WholeCandidates extends RowPieces {
   readonly spec: CandidateTable;
   /** By row; `undefined`: the row number itself is the id. */
   readonly ids: readonly Tensor[] | undefined;
   /** The row after the last of each tensor of `ids`. */
   readonly idEnds: readonly number[];
+  /** Attributes of the rows of each partition, and the row after its last; none where the version brings none. */
+  readonly attributes: readonly AttributePart[];
+}
+
+interface AttributePart {
+  readonly firstRow: number;
+  readonly endRow: number;
+  readonly columns: readonly AttributeColumn[];
 }
 
 /** A table in which keys are looked up. */
@@ -36,14 +45,30 @@ export function readCandidates(version: ModelVersion, table: number): WholeCandi
   const pieces: RowPiece[] = [];
   const ids: Tensor[] = [];
   const idEnds: number[] = [];
+  const attributes: AttributePart[] = [];
   eachPartition(version, table, (reader) => {
     for (const chunk of reader.chunks()) pieces.push(rowPiece(chunk, spec.dim));
+    const { firstRow, attributes: columns } = reader;
+    if (columns !== undefined) {
+      attributes.push({ firstRow, endRow: firstRow + reader.rows, columns });
+    }
     if (reader.ids === undefined) return;
     ids.push(reader.ids);
     idEnds.push((idEnds.at(-1) ?? 0) + reader.rows);
   });
   const { rows, dim } = spec;
-  return { spec, rows, dim, pieces, ids: ids.length === 0 ? undefined : ids, idEnds };
+  return { spec, rows, dim, pieces, ids: ids.length === 0 ? undefined : ids, idEnds, attributes };
+}
+
+/** Values of a row's attribute; `undefined` where it has none. */
+export function valuesOfRow(
+  { attributes }: WholeCandidates,
+  row: number,
+  attribute: string,
+): readonly FilterValue[] | undefined {
+  const part = attributes.find(({ endRow }) => row < endRow);
+  const column = part?.columns.find(({ spec }) => spec.name === attribute);
+  return column && valuesInColumn(column, row - part!.firstRow);
 }
 
 /** The id of a row. */

@@ -3,6 +3,7 @@
 
 import type { Tensor } from "@winnow/core";
 import type { AnswerFormat } from "../oracle/answer-records.ts";
+import type { PlainFilter } from "../oracle/plain-filter.ts";
 
 /** What a request's body is made of. */
 export interface RequestParts {
@@ -11,12 +12,15 @@ export interface RequestParts {
   readonly inputs: ReadonlyMap<string, Tensor>;
   readonly k?: number | undefined;
   readonly exclude?: readonly Tensor[];
+  readonly include?: readonly Tensor[];
+  readonly filter?: PlainFilter | undefined;
 }
 
 const decoder = new TextDecoder("utf-8", { fatal: true });
 
 /** The body. In the row format all inputs have as many rows as the first. */
-export function requestBody({ format, signature, inputs, k, exclude = [] }: RequestParts): string {
+export function requestBody(parts: RequestParts): string {
+  const { format, signature, inputs, k, exclude = [], include = [], filter } = parts;
   const named = [...inputs];
   const [, first] = named[0]!;
   const fields: string[] = [];
@@ -33,9 +37,15 @@ export function requestBody({ format, signature, inputs, k, exclude = [] }: Requ
     fields.push(`"instances":[${rows.join(",")}]`);
   }
   if (k !== undefined) fields.push(`"k":${k}`);
-  const lists = exclude.map(tensorJson);
-  if (lists.length === 1) fields.push(`"exclude":${lists[0]}`);
-  if (lists.length > 1) fields.push(`"exclude":[${lists.join(",")}]`);
+  for (const [name, ids] of [
+    ["exclude", exclude],
+    ["include", include],
+  ] as const) {
+    const lists = ids.map(tensorJson);
+    if (lists.length === 1) fields.push(`"${name}":${lists[0]}`);
+    if (lists.length > 1) fields.push(`"${name}":[${lists.join(",")}]`);
+  }
+  if (filter !== undefined) fields.push(`"filter":${JSON.stringify(filter)}`);
   return `{${fields.join(",")}}`;
 }
 

@@ -5,7 +5,8 @@
 import type { Dtype, SignatureProgram, SignatureTensor, Tensor, TopKStep } from "@winnow/core";
 import type { AnswerFormat } from "../oracle/answer-records.ts";
 import type { ReferenceModel } from "../oracle/reference-model.ts";
-import { idOfRow } from "../oracle/whole-table.ts";
+import type { FilterValue, PlainCondition, PlainFilter } from "../oracle/plain-filter.ts";
+import { idOfRow, valuesOfRow } from "../oracle/whole-table.ts";
 import {
   type InputScalar,
   type KnownKeys,
@@ -24,6 +25,8 @@ export interface PlannedRequest {
   readonly inputs: ReadonlyMap<string, Tensor>;
   readonly k?: number | undefined;
   readonly exclude?: readonly Tensor[];
+  readonly include?: readonly Tensor[];
+  readonly filter?: PlainFilter | undefined;
 }
 
 /** What is varied. */
@@ -104,14 +107,24 @@ export class RequestPlan {
       }),
     );
     const isColumn = isScalar || random() < 0.2;
-    const base = { signature, inputs, instances };
-    if (search === undefined || !this.#options.hasOwnFields) {
-      return { ...base, format: isColumn ? "column" : "row" };
-    }
+    const asked = { signature, inputs, instances, format: isColumn ? "column" : "row" } as const;
+    if (search === undefined || !this.#options.hasOwnFields) return asked;
     const k = random() < 0.4 ? undefined : this.#someK(search, random);
-    if (isColumn || random() < 0.6) return { ...base, k, format: isColumn ? "column" : "row" };
-    const exclude = await this.#exclusions({ ...base, k, format: "row" }, search, random);
-    return { ...base, k, exclude, format: "row" };
+    // Lists that conditions shorten have no room in the column format.
+    if (isColumn || random() < 0.6) return { ...asked, k };
+    return this.#withConditions({ ...asked, k }, search, random);
+  }
+
+  /** A question with exclusions, or with the only items that may be answered, and perhaps with a filter. */
+  async #withConditions(
+    asked: PlannedRequest,
+    search: TopKStep,
+    random: Random,
+  ): Promise<PlannedRequest> {
+    const filter = random() < 0.5 ? this.#filter(search, random) : undefined;
+    if (random() < 0.2) return { ...asked, filter, include: [this.#included(search, random)] };
+    const exclude = await this.#exclusions(asked, search, random);
+    return { ...asked, filter, exclude };
   }
 
   #tensorFor(
@@ -142,6 +155,42 @@ export class RequestPlan {
     const rows = this.#model.version.program.tables[table]!.rows;
     const most = Math.max(1, Math.min(rows, K_MAX));
     return Math.min(most, pick(random, [1, 2, 3, k + 1, 2 * k, 100, most]));
+  }
+
+  /** A filter of values that items have; `undefined` where nothing is known of them. */
+  #filter({ table: number }: TopKStep, random: Random): PlainFilter | undefined {
+    const table = this.#model.candidates(number);
+    // Timestamps are written in many ways; integers beyond 2⁵³ would be rounded here.
+    const specs = (table.spec.attributes ?? []).filter(({ type }) => type !== "timestamp");
+    if (specs.length === 0) return undefined;
+    const one = (): PlainFilter => {
+      const { name, type } = specs[draw(random, specs.length)]!;
+      const value = (): FilterValue | undefined => {
+        const values = valuesOfRow(table, draw(random, table.rows), name) ?? [];
+        return values[draw(random, values.length)];
+      };
+      const [first, second] = [value(), value()];
+      const areSafe = [first, second].every(
+        (each) => typeof each !== "number" || Math.abs(each) < 2 ** 53,
+      );
+      if (first === undefined || second === undefined || !areSafe || random() < 0.1) {
+        return { [name]: { $exists: random() < 0.7 } };
+      }
+      // Ranges of booleans are refused.
+      const ranges: PlainCondition[] = type === "boolean" ? [] : [{ $gte: first }, { $lt: first }];
+      const conditions = [{ $eq: first }, { $ne: first }, { $in: [first, second] }, ...ranges];
+      return { [name]: conditions[draw(random, conditions.length)]! };
+    };
+    if (random() < 0.6) return one();
+    return random() < 0.5 ? { $and: [one(), one()] } : { $or: [one(), one()] };
+  }
+
+  /** Some ids, the only ones to be answered. */
+  #included({ table: number }: TopKStep, random: Random): Tensor {
+    const table = this.#model.candidates(number);
+    const rows = Array.from({ length: draw(random, 40) }, () => draw(random, table.rows));
+    const ids = rows.map((row) => idOfRow(table, row));
+    return tensorOf(table.spec.idDtype ?? "int32", [ids.length], ids);
   }
 
   /** Ids to leave out: some of those that would be answered, some others, some that no item has. */
