@@ -14,6 +14,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   cluster: ["core"],
   worker: ["core", "model", "accelerator", "cluster"],
   router: ["core", "accelerator", "cluster"],
+  console: ["router"],
   winnow: ["core", "model", "model-writer", "accelerator", "cluster", "worker", "router"],
 };
 /** What tests of every package may import besides. */

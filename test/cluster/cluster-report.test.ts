@@ -48,8 +48,12 @@ describe("the report of a running cluster", () => {
       ({ router: { traffic } }) => traffic.requests >= 6,
     );
 
-    const { code, stdout } = winnowStatus();
-    expect(code).toBe(0);
+    // On a machine that has more to do, a worker may be suspected for a moment.
+    const { stdout } = await eventually(
+      cluster,
+      async () => winnowStatus(),
+      ({ code }) => code === 0,
+    );
     expect(stdout).toMatch(/^ok +All 3 workers answer, and the model is fully replicated\n/);
     expect(stdout).toMatch(/^w2 +ready /m);
     expect(router.traffic.failures).toEqual({ NOT_FOUND: 1 });
@@ -86,7 +90,7 @@ describe("the report of a running cluster", () => {
     expect(text.stdout).toMatch(/^w1 +unreachable /m);
     expect(JSON.parse(json.stdout)).toMatchObject({ health: { severity: "degraded" } });
     expect(lost.health.severity).toBe("degraded");
-    expect(told.health.sentence).toMatch(/^Worker w1 cannot be reached for \d/);
+    expect(told.health.sentence).toMatch(/^Worker w1 cannot be reached: last heard \d/);
     expect(told.health.remedy).toContain("log of w1");
     expect(told.workers[1]).toMatchObject({ id: "w1", condition: "unreachable", replicas: 0 });
     expect(told.models[0]!.answers).toBe(true);

@@ -8,7 +8,13 @@ export type { ReloadModels, ReloadedModel, VersionPolicy } from "./grpc/reload-c
 export type { GrpcEnvironment } from "./grpc/serving-handlers.ts";
 export { createHttpServer } from "./http/server/http-server.ts";
 export type { HttpEnvironment, HttpServer } from "./http/server/http-server.ts";
-export type { AnsweredRequest, HttpObserver, MetricsPage } from "./http/http-observer.ts";
+export type {
+  AnsweredRequest,
+  HttpObserver,
+  MetricsPage,
+  PageFile,
+  PageFiles,
+} from "./http/http-observer.ts";
 export { resolveHttpOptions } from "./http/http-settings.ts";
 export type { HttpOptions, HttpSettings } from "./http/http-settings.ts";
 export { createMetrics } from "./metrics/metrics.ts";

@@ -30,6 +30,7 @@ const EXTERNAL = ["onnxruntime-node", "webgpu", "@grpc/proto-loader"];
 /** Modules that look for files beside them: what they ask for, and where it is from the bundle. */
 const BESIDE = new Map([
   ["winnow/dist/version.js", ["../package.json", "../../package.json"]],
+  ["winnow/dist/console-files.js", ["../../console/dist/page/", "../../../console/dist/page/"]],
   ["winnow/dist/command-line.js", ["../bin/winnow.js", "../../bin/winnow.js"]],
   [
     "accelerator/dist/cpu/native-addon.js",

@@ -26,6 +26,11 @@ function isLoopback(host: string): boolean {
   return isIP(bare) === 4 && bare.startsWith("127.");
 }
 
+/** Whether a router can be read on its own machine alone, or knows who reads: the console is for these. */
+export function isShownToFew({ host, knowsClients }: Protection): boolean {
+  return knowsClients || isLoopback(host);
+}
+
 /** Whether a router meets its workers on its own machine alone. */
 function areLocal(members: string | undefined): boolean {
   if (members === undefined || members === "") return false;

@@ -50,6 +50,17 @@ export interface MetricsPage {
   text(): Promise<string>;
 }
 
+/** A file of the console. */
+export interface PageFile {
+  readonly contentType: string;
+  readonly body: Buffer;
+  /** The same, packed. */
+  readonly gzip: Buffer;
+}
+
+/** The console's files by path, with that of its page: `/console/`. */
+export type PageFiles = ReadonlyMap<string, PageFile>;
+
 /** The report of the cluster, as JSON. */
 export interface ReportPage {
   json(): Buffer;

@@ -2,6 +2,7 @@
 // so a view that is missed loses a detail and never leaves a wrong state behind. The newest events are kept.
 
 import type { Clock } from "@winnow/core";
+import { reasonOf } from "./health.ts";
 import type {
   ClusterEvent,
   EventReport,
@@ -46,12 +47,11 @@ const CONDITIONS: Readonly<Record<WorkerReport["condition"], readonly [Severity,
 
 function changeOf(
   before: WorkerReport | undefined,
-  { id, condition, incarnation }: WorkerReport,
+  { id, condition, incarnation, heardAgoMs }: WorkerReport,
 ): ClusterEvent[] {
   const [severity, says] = CONDITIONS[condition];
   if (before === undefined) {
-    if (condition === "unreachable")
-      return [event("degraded", `Worker ${id} is known and ${says}`)];
+    if (heardAgoMs === undefined) return [event("ok", `Worker ${id} is known and not met yet`)];
     return [event(severity, `Worker ${id} has joined and ${says}`)];
   }
   const isRestart = before.incarnation !== undefined && incarnation !== before.incarnation;
@@ -126,7 +126,8 @@ function versionChange(
 }
 
 function failureOf({ rollout, state, error }: VersionReport): string {
-  return rollout.failedOn.length > 0 || state === "END" ? (error?.message ?? "") : "";
+  const isFailed = rollout.failedOn.length > 0 || state === "END";
+  return isFailed ? reasonOf(error?.message ?? "", rollout.failedOn) : "";
 }
 
 function event(severity: Severity, text: string): ClusterEvent {

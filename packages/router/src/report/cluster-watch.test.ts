@@ -100,7 +100,7 @@ describe("the report", () => {
     const back = await after(5000);
 
     expect(lost.health).toMatchObject({ severity: "degraded" });
-    expect(lost.health.sentence).toMatch(/^Worker w1 cannot be reached for 2 s/);
+    expect(lost.health.sentence).toMatch(/^Worker w1 cannot be reached: last heard 2 s ago/);
     expect(lost.workers[1]).toMatchObject({ condition: "unreachable", replicas: 0 });
     expect(lost.models[0]!.versions[0]!.partitions).toEqual({
       covered: 2,

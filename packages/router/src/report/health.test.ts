@@ -68,11 +68,11 @@ describe("health", () => {
 
     expect(health).toMatchObject({
       severity: "degraded",
-      sentence: "Worker w1 cannot be reached for 12 s (and 1 more)",
+      sentence: "Worker w1 cannot be reached: last heard 12 s ago (and 1 more)",
       remedy: expect.stringContaining("log of w1") as string,
     });
     expect(health.findings.map(({ text }) => text)).toEqual([
-      "Worker w1 cannot be reached for 12 s",
+      "Worker w1 cannot be reached: last heard 12 s ago",
       "5 of 8 partitions of movies/1 have fewer than 2 replicas",
     ]);
   });
@@ -113,7 +113,7 @@ describe("health", () => {
   });
 
   test("is degraded by a new version that failed, while the old one answers", () => {
-    const error = { code: "DATA_LOSS", message: "saved_model.pb is cut" };
+    const error = { code: "DATA_LOSS", message: "w0 (and 2 more): saved_model.pb is cut" };
     const failed = version({
       version: 2,
       state: "END",

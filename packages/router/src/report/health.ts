@@ -85,7 +85,7 @@ function workerFindings({ workers }: HealthFacts): Finding[] {
   const findings: Finding[] = [];
   if (gone.length > 0) {
     const heard = Math.min(...gone.map(({ heardAgoMs }) => heardAgoMs ?? Infinity));
-    const since = heard === Infinity ? "" : ` for ${durationText(heard)}`;
+    const since = heard === Infinity ? "" : `: last heard ${durationText(heard)} ago`;
     const text = `${workersText(gone)} cannot be reached${since}`;
     const remedy = `Look at the log of ${namesOf(gone)} and start it again; a worker that is gone for good is taken out of --members`;
     findings.push({ severity: "degraded", text, remedy });
@@ -148,7 +148,7 @@ function silenceFinding(model: ModelReport, severity: Severity): Finding {
     wanted.error !== undefined &&
     (wanted.state === "END" || wanted.rollout.failedOn.length > 0)
   ) {
-    const text = `${name} does not answer: ${named} cannot be served: ${wanted.error.message}`;
+    const text = `${name} does not answer: ${named} cannot be served: ${reasonOf(wanted.error.message, wanted.rollout.failedOn)}`;
     return { severity, text, remedy: FAILED_REMEDY };
   }
   const text = `${name} does not answer yet: ${named} is loaded to ${percent(wanted.rollout.progress)}`;
@@ -204,9 +204,17 @@ function failureFinding(
   const where = failedOn.length === 0 ? "" : ` on ${listed(failedOn)}`;
   const isOther = defaultVersion !== undefined && !isDefault;
   const kept = isOther ? `; version ${defaultVersion} goes on answering` : "";
-  const why = error === undefined ? "" : `: ${error.message}`;
+  const why = error === undefined ? "" : `: ${reasonOf(error.message, failedOn)}`;
   const text = `${name}/${version} failed${where}${kept}${why}`;
   return { severity: "degraded", text, remedy: FAILED_REMEDY };
+}
+
+/** The message of a failure without the workers that it begins with: `w0 (and 2 more): …`. */
+export function reasonOf(message: string, failedOn: readonly string[]): string {
+  const worker = failedOn.find(
+    (id) => message.startsWith(`${id}: `) || message.startsWith(`${id} (and `),
+  );
+  return worker === undefined ? message : message.slice(message.indexOf(": ", worker.length) + 2);
 }
 
 function membershipFindings({ router: { membershipAgeMs }, workers }: HealthFacts): Finding[] {

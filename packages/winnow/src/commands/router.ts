@@ -5,6 +5,7 @@
 import { hostname } from "node:os";
 import { type DenseEngine, createDenseEngine } from "@winnow/accelerator";
 import { stateFileName } from "@winnow/cluster";
+import type { TlsSource } from "@winnow/cluster";
 import type { Environment } from "@winnow/core";
 import type { GrpcServer, HttpOptions, ReloadModels, Router, RouterOptions } from "@winnow/router";
 import {
@@ -27,7 +28,8 @@ import {
 import type { ModelConfig } from "../model-config/model-config.ts";
 import { ModelReload } from "../model-config/model-reload.ts";
 import { openApiKeys } from "../api-keys.ts";
-import { checkProtection } from "../exposure.ts";
+import { consoleFiles } from "../console-files.ts";
+import { type Protection, checkProtection, isShownToFew } from "../exposure.ts";
 import { endOnSignals, reportListening } from "../process-life.ts";
 import { type AccessLogged, withAccessLog } from "../access-log.ts";
 import { type LogFormat, type LogLevel, processLog } from "../process-log.ts";
@@ -90,19 +92,8 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   const certificates = new ProcessTls(environment);
   const tls = await certificates.openPublic(options);
   const cluster = await openCluster(options, environment, { certificates });
-  checkProtection(
-    {
-      host: options.host,
-      role: "router",
-      hasTls: tls !== undefined,
-      knowsClients: isGiven(options.apiKeys) || tls?.material.ca !== undefined,
-      hasClusterTls: cluster.tls !== undefined,
-      members: options.members,
-      redis: options.redis,
-    },
-    options.requireSecurity,
-    log,
-  );
+  const protection = protectionOf(options, tls, cluster);
+  checkProtection(protection, options.requireSecurity, log);
   const denseEngine = openDenseEngine(environment);
   const metrics = createMetrics({
     version: winnowVersion,
@@ -136,6 +127,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     keys: keys?.guard,
     observer,
     report: watch,
+    ...(isShownToFew(protection) && { pages: consoleFiles() }),
     ...(metricsPath !== undefined && { metrics }),
   });
   metrics.watchDoor("http", () => http.held());
@@ -210,6 +202,22 @@ function openDenseEngine({ clock, log }: Environment): DenseEngine {
       setApart: (title, why) => log.warn("dense part set apart", { title, why }),
     },
   });
+}
+
+function protectionOf(
+  { host, apiKeys, members, redis }: RouterRoleOptions,
+  tls: TlsSource | undefined,
+  cluster: ClusterAccess,
+): Protection {
+  return {
+    host,
+    role: "router",
+    hasTls: tls !== undefined,
+    knowsClients: isGiven(apiKeys) || tls?.material.ca !== undefined,
+    hasClusterTls: cluster.tls !== undefined,
+    members,
+    redis,
+  };
 }
 
 /** What a router keeps across restarts; routers of one machine may share a state directory. */

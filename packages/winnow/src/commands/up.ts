@@ -151,7 +151,8 @@ function readyText(
   const processes = [...cluster.processIds].map(([name, pid]) => `${name} is process ${pid}`);
   const metrics = `metrics of the workers: ${cluster.workerMetricsUrls.join(", ")}`;
   const details = [processes.join(", "), metrics].map((line) => `${picocolors.dim(line)}\n`);
-  return `\n${blocks.join("")}\n${picocolors.bold(cluster.url)}\n${details.join("")}`;
+  const page = `${cluster.url}/console/ shows the cluster`;
+  return `\n${blocks.join("")}\n${picocolors.bold(cluster.url)}\n${page}\n${details.join("")}`;
 }
 
 function say(text: string): void {

@@ -62,12 +62,12 @@ function report(changes: Partial<ClusterReport> = {}): ClusterReport {
   return {
     health: {
       severity: "degraded",
-      sentence: "Worker w1 cannot be reached for 12 s (and 1 more)",
+      sentence: "Worker w1 cannot be reached: last heard 12 s ago (and 1 more)",
       remedy: "Look at the log of w1",
       findings: [
         {
           severity: "degraded",
-          text: "Worker w1 cannot be reached for 12 s",
+          text: "Worker w1 cannot be reached: last heard 12 s ago",
           remedy: "Look at the log of w1",
         },
         { severity: "degraded", text: "5 of 8 partitions lack replicas", remedy: "Wait" },
@@ -126,7 +126,7 @@ describe("a status", () => {
 
     expect(text).toBe(
       [
-        "degraded  Worker w1 cannot be reached for 12 s",
+        "degraded  Worker w1 cannot be reached: last heard 12 s ago",
         "          → Look at the log of w1",
         "also      5 of 8 partitions lack replicas",
         "          → Wait",

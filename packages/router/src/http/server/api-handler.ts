@@ -9,8 +9,9 @@ import { BodyParser } from "../predict/body-parser.ts";
 import { examplesError } from "../predict/examples-request.ts";
 import { emptyAnswer, errorAnswer, jsonAnswer, pageAnswer, textAnswer } from "../http-answer.ts";
 import type { HttpAnswer } from "../http-answer.ts";
-import type { HttpObserver, MetricsPage, ReportPage } from "../http-observer.ts";
+import type { HttpObserver, MetricsPage, PageFiles, ReportPage } from "../http-observer.ts";
 import type { HttpSettings } from "../http-settings.ts";
+import { consoleAnswer } from "./console-page.ts";
 import { metadataDocument } from "./metadata-document.ts";
 import { openApiDocument } from "./openapi-document.ts";
 import { PredictHandler, pinModel } from "../predict/predict-handler.ts";
@@ -42,6 +43,7 @@ export interface ApiHost {
   readonly observer: HttpObserver | undefined;
   readonly metrics: MetricsPage | undefined;
   readonly report: ReportPage | undefined;
+  readonly pages: PageFiles | undefined;
   /** No new work is welcome: readiness says so. */
   isDraining(): boolean;
 }
@@ -234,11 +236,16 @@ export class ApiHandler {
       return { answer: textAnswer(400, text) };
     }
     const isRead = call.method === "GET" || call.method === "HEAD";
-    return { answer: (isRead ? this.#ownPath(route.path) : undefined) ?? pageAnswer(404) };
+    const answer = isRead ? this.#ownAnswer(route.path, call) : undefined;
+    return { answer: answer ?? pageAnswer(404) };
+  }
+
+  #ownAnswer(path: string, { request }: ApiCall): HttpAnswer | undefined {
+    if (!this.#settings.ownPaths) return undefined;
+    return this.#ownPath(path) ?? consoleAnswer(path, request, this.#host.pages);
   }
 
   #ownPath(path: string): HttpAnswer | undefined {
-    if (!this.#settings.ownPaths) return undefined;
     switch (path) {
       case "/healthz":
       case "/livez":

@@ -30,6 +30,7 @@ import type {
   AnsweredRequest,
   HttpObserver,
   MetricsPage,
+  PageFiles,
   ReportPage,
   RoomLoss,
 } from "../http-observer.ts";
@@ -49,6 +50,8 @@ export interface HttpEnvironment extends Environment {
   readonly metrics?: MetricsPage | undefined;
   /** Answers `GET /v1/cluster`. Default: there is no such path. */
   readonly report?: ReportPage | undefined;
+  /** The console at `/console/`. Default: none. */
+  readonly pages?: PageFiles | undefined;
   /** HTTPS with these certificates, and with those of clients where it names authorities. Default: HTTP. */
   readonly tls?: TlsSource | undefined;
   /** Answers those alone who present a key, and everybody's probes. Default: everybody. */
@@ -114,6 +117,7 @@ class FastifyServer implements HttpServer {
       observer,
       metrics: environment.metrics,
       report: environment.report,
+      pages: environment.pages,
       isDraining: () => this.#isDraining,
     });
     this.#answers = new Transfers(clock, {

@@ -4,7 +4,9 @@
 import type { IncomingMessage } from "node:http";
 import type { Admitted, KeyGuard, KeyRole, TlsSource } from "@winnow/cluster";
 import { WinnowError } from "@winnow/core";
+import type { PageFiles } from "../http-observer.ts";
 import type { Route } from "../request-path.ts";
+import { isConsolePath } from "./console-page.ts";
 import { isCertified } from "./listening-server.ts";
 
 /** What decides; all of it may be missing. */
@@ -12,6 +14,7 @@ export interface AccessParts {
   readonly tls?: TlsSource | undefined;
   readonly keys?: KeyGuard | undefined;
   readonly metricsPath: string;
+  readonly pages?: PageFiles | undefined;
 }
 
 const PROBES: ReadonlySet<string> = new Set(["/healthz", "/livez", "/readyz"]);
@@ -44,8 +47,23 @@ export function admitRequest(
   }
   // Browsers send no key with the question whether they may.
   if (keys === undefined || route.kind === "preflight") return undefined;
-  const isMetrics = path?.split("?", 1)[0] === metricsPath;
-  return keys.admit(authorizationOf(request), isMetrics ? ["status"] : (ROLES[route.kind] ?? []));
+  if (isConsole(path, request, parts.pages)) return undefined;
+  return keys.admit(authorizationOf(request), rolesFor(route, metricsPath));
+}
+
+function rolesFor(route: Route, metricsPath: string): readonly KeyRole[] {
+  const isMetrics = route.kind === "outside" && route.path.split("?", 1)[0] === metricsPath;
+  return isMetrics ? ["status"] : (ROLES[route.kind] ?? []);
+}
+
+/** The console's files tell nothing: whoever reads them has yet to give a key. */
+function isConsole(
+  path: string | undefined,
+  { method }: IncomingMessage,
+  pages: PageFiles | undefined,
+): boolean {
+  const isRead = method === "GET" || method === "HEAD";
+  return path !== undefined && isRead && isConsolePath(path, pages);
 }
 
 /** The header, or as many as came: Node would tell the first alone. */

@@ -1,0 +1,163 @@
+// The page as a whole, and the states it can be in:
+//
+//   loading ── report ──▶ shown ── no answer ──▶ shown, with a banner that says for how long
+//      │                   ▲  └── 401, 403 ──▶ login ── key ──┐
+//      └── 401 ──▶ login ──┘◀─────────────────────────────────┘
+//      └── no answer ──▶ silent
+
+import type { ClusterReport } from "@winnow/router";
+import type { VNode } from "preact";
+import { h, use } from "./views/element.ts";
+import type { Sample } from "./history.ts";
+import type { RouterClient } from "./router-client.ts";
+import { ageText } from "./words.ts";
+import { chartsView } from "./views/charts-view.ts";
+import { eventsView, slowRequestsView } from "./views/events-view.ts";
+import { healthView } from "./views/health-view.ts";
+import { modelsView } from "./views/models-view.ts";
+import { Playground } from "./views/playground-view.ts";
+import { settingsView } from "./views/settings-view.ts";
+import { partitionsView, workersView } from "./views/workers-view.ts";
+
+/** What is known of the router. */
+export type PageState =
+  | { readonly kind: "loading" }
+  | { readonly kind: "login"; readonly message: string; readonly wasTried: boolean }
+  | { readonly kind: "silent"; readonly message: string }
+  | {
+      readonly kind: "shown";
+      readonly report: ClusterReport;
+      readonly samples: readonly Sample[];
+      /** Since the router answered last, where it does not now. */
+      readonly silent: { readonly sinceMs: number; readonly message: string } | undefined;
+    };
+
+/** What the page is drawn from. */
+export interface PageProps {
+  readonly state: PageState;
+  readonly client: RouterClient;
+  readonly origin: string;
+  readonly isDark: boolean;
+  readonly copy: (text: string) => Promise<boolean>;
+  /** A person gives a key, or none: "" forgets it. */
+  readonly onKey: (key: string) => void;
+}
+
+/** The page. */
+export function Page(props: PageProps): VNode {
+  const { state, client, onKey } = props;
+  const leave = h(
+    "button",
+    { type: "button", class: "quiet", onClick: () => onKey("") },
+    "Forget the key",
+  );
+  return h(
+    "div",
+    { class: "page" },
+    h("a", { class: "skip", href: "#main" }, "To the content"),
+    h(
+      "header",
+      {},
+      h("h1", {}, "Winnow", h("span", { class: "beside" }, ` ${new URL(props.origin).host}`)),
+      state.kind === "shown" ? navigation() : null,
+      client.hasKey && state.kind === "shown" ? leave : null,
+    ),
+    h("main", { id: "main", tabIndex: -1 }, ...content(props)),
+  );
+}
+
+function navigation(): VNode {
+  const places = [
+    ["workers", "Workers"],
+    ["partitions", "Partitions"],
+    ["models", "Models"],
+    ["charts", "Live"],
+    ["try", "Try"],
+    ["events", "Events"],
+    ["slow", "Slow requests"],
+    ["settings", "Router"],
+  ];
+  const links = places.map(([id, name]) => h("li", {}, h("a", { href: `#${id}` }, name)));
+  return h("nav", { "aria-label": "Sections" }, h("ul", {}, ...links));
+}
+
+function content({ state, client, origin, isDark, copy, onKey }: PageProps): (VNode | null)[] {
+  switch (state.kind) {
+    case "loading":
+      return [h("p", { class: "empty", role: "status" }, "Asking the router …")];
+    case "silent":
+      return [banner(`The router does not answer: ${state.message}`)];
+    case "login":
+      return [loginView(state, onKey)];
+    case "shown": {
+      const { report, samples, silent } = state;
+      return [
+        silent === undefined
+          ? null
+          : banner(
+              `The router has not answered for ${ageText(silent.sinceMs)}; below is what it told last.`,
+            ),
+        healthView(report),
+        workersView(report),
+        modelsView(report),
+        partitionsView(report),
+        chartsView(samples, isDark),
+        use(Playground, { client, models: report.models, origin, copy }),
+        eventsView(report),
+        slowRequestsView(report),
+        leftOutView(report),
+        settingsView(report),
+      ];
+    }
+  }
+}
+
+function banner(text: string): VNode {
+  return h("p", { class: "banner", role: "alert" }, text);
+}
+
+function leftOutView({ leftOut }: ClusterReport): VNode | null {
+  const left = Object.entries(leftOut).filter(([, count]) => count > 0);
+  if (left.length === 0) return null;
+  return h(
+    "p",
+    { class: "empty" },
+    `Left out: ${left.map(([name, count]) => `${count} more ${name}`).join(", ")}.`,
+  );
+}
+
+function loginView(
+  { message, wasTried }: { readonly message: string; readonly wasTried: boolean },
+  onKey: (key: string) => void,
+): VNode {
+  const onSubmit = (event: Event): void => {
+    event.preventDefault();
+    const field = (event.target as HTMLFormElement).elements.namedItem("key") as HTMLInputElement;
+    onKey(field.value);
+  };
+  return h(
+    "section",
+    { id: "login", class: "panel login", "aria-labelledby": "login-heading" },
+    h("h2", { id: "login-heading" }, "This router asks for a key"),
+    h(
+      "p",
+      {},
+      "A key with the role status shows the cluster; one with the role predict as well can try requests. It stays in this tab.",
+    ),
+    wasTried ? h("p", { class: "wrong", role: "alert" }, message) : null,
+    h(
+      "form",
+      { onSubmit },
+      h("label", { for: "login-key" }, "Key"),
+      h("input", {
+        id: "login-key",
+        name: "key",
+        type: "password",
+        required: true,
+        autocomplete: "off",
+        spellcheck: false,
+      }),
+      h("button", { type: "submit" }, "Show the cluster"),
+    ),
+  );
+}

@@ -1,0 +1,49 @@
+// What the charts draw: a sample for each report, as many as ten minutes have. The router tells the requests of
+// the minute before, so that the first chart is not empty.
+
+import type { ClusterReport } from "@winnow/router";
+
+/** One moment; `undefined`: not known. */
+export interface Sample {
+  /** Seconds since 1970. */
+  readonly at: number;
+  readonly rate: number;
+  readonly p50Ms: number | undefined;
+  readonly p99Ms: number | undefined;
+  /** Query vectors in the queues of the workers, and questions of this router. */
+  readonly queue: number | undefined;
+  /** Bytes of all workers' replicas. */
+  readonly memoryBytes: number | undefined;
+}
+
+const SAMPLES_MAX = 600;
+
+/** The samples with one more. */
+export function withReport(
+  samples: readonly Sample[],
+  report: ClusterReport,
+  nowSeconds: number,
+): readonly Sample[] {
+  const { traffic, questions } = report.router;
+  const before = samples.length > 0 ? samples : pastOf(traffic.perSecond, nowSeconds);
+  const sample: Sample = {
+    at: nowSeconds,
+    rate: traffic.perSecond.at(-1) ?? 0,
+    p50Ms: traffic.latency?.p50Ms,
+    p99Ms: traffic.latency?.p99Ms,
+    queue: report.workers.reduce((sum, { queueRows }) => sum + queueRows, questions),
+    memoryBytes: report.workers.reduce((sum, { memoryUsedBytes }) => sum + memoryUsedBytes, 0),
+  };
+  return [...before, sample].slice(-SAMPLES_MAX);
+}
+
+function pastOf(perSecond: readonly number[], nowSeconds: number): Sample[] {
+  return perSecond.map((rate, position) => ({
+    at: nowSeconds - perSecond.length + position,
+    rate,
+    p50Ms: undefined,
+    p99Ms: undefined,
+    queue: undefined,
+    memoryBytes: undefined,
+  }));
+}

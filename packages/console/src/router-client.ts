@@ -1,0 +1,116 @@
+// Asks the router that this page came from. The key stays in this tab (`sessionStorage`) and goes out in one
+// header, to this origin alone; it is part of no URL and of nothing that is shown or copied.
+
+import type { ClusterReport } from "@winnow/router";
+
+/** What became of a question. */
+export type Answer<Value> =
+  | { readonly kind: "answered"; readonly value: Value; readonly elapsedMs: number }
+  /** The router wants a key, or another one. */
+  | { readonly kind: "refused"; readonly message: string }
+  | { readonly kind: "failed"; readonly status: number; readonly message: string }
+  /** Nobody answers. */
+  | { readonly kind: "silent"; readonly message: string };
+
+/** What the client needs of the browser. */
+export interface Browser {
+  fetch(path: string, init: RequestInit): Promise<Response>;
+  nowMs(): number;
+  /** Aborted after so long. */
+  timeout(ms: number): AbortSignal;
+  readonly storage: Pick<Storage, "getItem" | "setItem" | "removeItem">;
+}
+
+const KEY_NAME = "winnow-key";
+const WAIT_MS_MAX = 10_000;
+const PREDICT_MS_MAX = 60_000;
+
+/** Asks one router. */
+export class RouterClient {
+  readonly #browser: Browser;
+
+  constructor(browser: Browser) {
+    this.#browser = browser;
+  }
+
+  /** Whether a key is sent. */
+  get hasKey(): boolean {
+    return this.#key !== "";
+  }
+
+  /** Sends this key from now on; "" none. */
+  setKey(key: string): void {
+    if (key === "") this.#browser.storage.removeItem(KEY_NAME);
+    else this.#browser.storage.setItem(KEY_NAME, key.trim());
+  }
+
+  report(): Promise<Answer<ClusterReport>> {
+    return this.#ask<ClusterReport>("/v1/cluster", undefined, WAIT_MS_MAX);
+  }
+
+  metadata(model: string): Promise<Answer<unknown>> {
+    return this.#ask(`/v1/models/${encodeURIComponent(model)}/metadata`, undefined, WAIT_MS_MAX);
+  }
+
+  predict(path: string, body: string): Promise<Answer<unknown>> {
+    return this.#ask(path, body, PREDICT_MS_MAX);
+  }
+
+  get #key(): string {
+    return this.#browser.storage.getItem(KEY_NAME) ?? "";
+  }
+
+  async #ask<Value>(
+    path: string,
+    body: string | undefined,
+    waitMs: number,
+  ): Promise<Answer<Value>> {
+    const startMs = this.#browser.nowMs();
+    const headers = this.hasKey ? { authorization: `Bearer ${this.#key}` } : {};
+    const method = body === undefined ? "GET" : "POST";
+    const signal = this.#browser.timeout(waitMs);
+    try {
+      const init = {
+        method,
+        headers,
+        signal,
+        cache: "no-store",
+        ...(body !== undefined && { body }),
+      };
+      const response = await this.#browser.fetch(path, init as RequestInit);
+      const text = await response.text();
+      const elapsedMs = this.#browser.nowMs() - startMs;
+      if (response.ok) return { kind: "answered", value: readJson(text) as Value, elapsedMs };
+      const message = errorText(text);
+      const { status } = response;
+      if (status === 401 || status === 403) return { kind: "refused", message };
+      return { kind: "failed", status, message };
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      return { kind: "silent", message };
+    }
+  }
+}
+
+/** JSON as TensorFlow Serving writes it: NaN and Infinity are among its numbers. */
+function readJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    const quoted = text.replaceAll(
+      /("(?:[^"\\]|\\.)*")|-?\b(?:NaN|Infinity)\b/g,
+      (match, string) => (string === undefined ? `"${match}"` : match),
+    );
+    return JSON.parse(quoted);
+  }
+}
+
+function errorText(text: string): string {
+  try {
+    const { error } = JSON.parse(text) as { error?: unknown };
+    if (typeof error === "string") return error;
+  } catch {
+    // Not JSON: a proxy's page.
+  }
+  return text.slice(0, 300);
+}

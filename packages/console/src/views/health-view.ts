@@ -1,0 +1,43 @@
+// The sentence, what to do, and everything else that is not as it should be.
+
+import type { ClusterReport, Finding, Severity } from "@winnow/router";
+import type { VNode } from "preact";
+import { badge, h } from "./element.ts";
+
+const WORDS: Readonly<Record<Severity, string>> = { ok: "OK", degraded: "Degraded", down: "Down" };
+
+/** Announced to screen readers when the sentence changes. */
+export function healthView({ health }: ClusterReport): VNode {
+  const { severity, findings } = health;
+  const told = severity === "ok" ? findings : findings.slice(1);
+  const sentence = severity === "ok" ? health.sentence : (findings[0]?.text ?? health.sentence);
+  return h(
+    "section",
+    { id: "health", class: `health ${severity}`, "aria-labelledby": "health-sentence" },
+    h(
+      "div",
+      { role: "status" },
+      h(
+        "p",
+        { id: "health-sentence", class: "sentence" },
+        badge(severity, WORDS[severity]),
+        " ",
+        sentence,
+      ),
+      health.remedy === "" ? null : h("p", { class: "remedy" }, health.remedy),
+    ),
+    told.length === 0 ? null : h("ul", { class: "findings" }, ...told.map(findingView)),
+  );
+}
+
+function findingView({ severity, text, remedy }: Finding): VNode {
+  const word = severity === "ok" ? "news" : WORDS[severity].toLowerCase();
+  return h(
+    "li",
+    {},
+    badge(severity, word),
+    " ",
+    text,
+    remedy === "" ? null : h("span", { class: "remedy" }, ` — ${remedy}`),
+  );
+}

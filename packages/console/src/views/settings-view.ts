@@ -1,0 +1,34 @@
+// The limits and waits that are in effect; those that an operator has set stand out.
+
+import type { ClusterReport } from "@winnow/router";
+import type { VNode } from "preact";
+import { ageText, sizeText } from "../words.ts";
+import { badge, h, section, table } from "./element.ts";
+
+/** The router, and its settings folded away. */
+export function settingsView({ router }: ClusterReport): VNode {
+  const changed = new Set(router.changedSettings);
+  const entries = Object.entries(router.settings).toSorted(
+    ([a], [b]) => Number(changed.has(b)) - Number(changed.has(a)) || (a < b ? -1 : 1),
+  );
+  const rows = entries.map(([name, value]) =>
+    h(
+      "tr",
+      { key: name },
+      h("th", { scope: "row" }, name, changed.has(name) ? [" ", badge("label", "set")] : null),
+      h("td", {}, typeof value === "object" ? JSON.stringify(value) : String(value)),
+    ),
+  );
+  const about = `Winnow ${router.version}, up ${ageText(router.uptimeMs)}, ${router.isReady ? "ready" : "not ready"}, routing generation ${router.routingGeneration}, ${sizeText(router.memory.residentBytes)} of memory`;
+  return section(
+    "settings",
+    "This router",
+    h("p", {}, about),
+    h(
+      "details",
+      {},
+      h("summary", {}, `Effective configuration: ${entries.length} settings, ${changed.size} set`),
+      table("Effective configuration", ["Setting", "Value"], rows),
+    ),
+  );
+}

@@ -1,0 +1,170 @@
+// Workers, and which partitions each of them answers for: a row for each worker, a cell for each partition.
+
+import type { ClusterReport, ModelReport, VersionReport, WorkerReport } from "@winnow/router";
+import type { VNode } from "preact";
+import { ageText, countText, durationText, sizeText } from "../words.ts";
+import { badge, bar, empty, h, section, table } from "./element.ts";
+
+const TONES: Readonly<Record<WorkerReport["condition"], string>> = {
+  ready: "ok",
+  starting: "news",
+  suspect: "degraded",
+  draining: "news",
+  unreachable: "down",
+};
+
+/** The table of workers. */
+export function workersView({ workers }: ClusterReport): VNode {
+  if (workers.length === 0) return section("workers", "Workers", empty("No worker is known."));
+  const busiest = Math.max(1, ...workers.map(({ queueRows, questions }) => queueRows + questions));
+  const head = [
+    "Worker",
+    "State",
+    "Memory",
+    "Load",
+    "Usual answer",
+    "Heard",
+    "Replicas",
+    "Accelerator",
+  ];
+  const rows = workers.map((worker) => workerRow(worker, busiest));
+  return section("workers", "Workers", table("Workers", head, rows));
+}
+
+function workerRow(worker: WorkerReport, busiest: number): VNode {
+  const {
+    condition,
+    latency,
+    isStraggler,
+    memoryUsedBytes: used,
+    memoryCapacityBytes: most,
+  } = worker;
+  const load = worker.queueRows + worker.questions;
+  const memory = most === 0 ? "–" : `${sizeText(used)} of ${sizeText(most)}`;
+  return h(
+    "tr",
+    { key: worker.id, class: isStraggler ? "straggler" : condition },
+    h("th", { scope: "row" }, worker.id, h("span", { class: "beside" }, worker.address)),
+    h(
+      "td",
+      {},
+      badge(TONES[condition], condition),
+      isStraggler ? [" ", badge("degraded", "slow")] : null,
+    ),
+    h("td", {}, bar(most === 0 ? 0 : used / most, memory, used > 0.9 * most ? "degraded" : "")),
+    h("td", {}, bar(load / busiest, `${worker.questions} asked, ${worker.queueRows} queued`)),
+    h(
+      "td",
+      { class: "number" },
+      latency === undefined
+        ? "–"
+        : [
+            durationText(latency.p50Ms),
+            h("span", { class: "beside" }, `p99 ${durationText(latency.p99Ms)}`),
+          ],
+    ),
+    h(
+      "td",
+      { class: "number" },
+      worker.heardAgoMs === undefined ? "never" : `${ageText(worker.heardAgoMs)} ago`,
+    ),
+    h("td", { class: "number" }, countText(worker.replicas)),
+    h("td", {}, worker.accelerator, h("span", { class: "beside" }, worker.device)),
+  );
+}
+
+/** Cells of one map; a table of more partitions is told in words. */
+const CELLS_MAX = 8192;
+
+const ENDING: ReadonlySet<string> = new Set(["UNLOADING", "END"]);
+
+/** A map for each version that answers by default, or is on its way to. */
+export function partitionsView(report: ClusterReport): VNode {
+  const maps = report.models.flatMap((model) =>
+    model.versions
+      .filter(({ isOver, state, tables }) => !isOver && !ENDING.has(state) && tables.length > 0)
+      .map((version) => versionMap(report.workers, model, version)),
+  );
+  if (maps.length === 0) {
+    return section("partitions", "Partitions", empty("No version with tables is loaded."));
+  }
+  return section(
+    "partitions",
+    "Partitions",
+    h(
+      "p",
+      { class: "legend", "aria-hidden": "true" },
+      h("i", { class: "cell held" }),
+      " held ",
+      h("i", { class: "cell held few" }),
+      " held, too few replicas ",
+      h("i", { class: "cell" }),
+      " not here ",
+      h("i", { class: "cell lost" }),
+      " held by nobody",
+    ),
+    ...maps,
+  );
+}
+
+function versionMap(
+  workers: readonly WorkerReport[],
+  model: ModelReport,
+  version: VersionReport,
+): VNode {
+  const name = `${model.name}/${version.version}`;
+  return h(
+    "div",
+    { key: name, class: "map" },
+    h(
+      "h3",
+      {},
+      name,
+      " ",
+      version.isDefault ? badge("ok", "default") : badge("news", version.state.toLowerCase()),
+    ),
+    ...version.tables.map((each) => tableMap(workers, version, each)),
+  );
+}
+
+function tableMap(
+  workers: readonly WorkerReport[],
+  version: VersionReport,
+  { name, rows, dim, partitions, replicas }: VersionReport["tables"][number],
+): VNode {
+  const about = `${name}: ${countText(rows)} rows of ${dim}, ${partitions === 1 ? "one partition" : `${countText(partitions)} partitions`}`;
+  const caption = h("p", { class: "map-caption" }, about);
+  if (replicas === undefined || replicas.length * workers.length > CELLS_MAX) {
+    return h("div", {}, caption, empty("Too many partitions for a map."));
+  }
+  const lines = workers.map((worker, position) => {
+    const held = replicas.filter((ids) => ids.includes(position)).length;
+    const cells = replicas.map((ids, partition) =>
+      h("i", {
+        class: cellClass(ids, position, version.replicasIntended),
+        title: `${worker.id}, partition ${partition}: ${cellText(ids, position)}`,
+      }),
+    );
+    const label = `${worker.id} holds ${held} of ${partitions} partitions`;
+    return h(
+      "div",
+      { key: worker.id, class: `map-row ${worker.condition}` },
+      h("span", { class: "map-name" }, worker.id),
+      h("span", { class: "cells", role: "img", "aria-label": label }, ...cells),
+      h("span", { class: "beside" }, `${held}`),
+    );
+  });
+  return h("div", {}, caption, h("div", { class: "map-rows" }, ...lines));
+}
+
+function cellClass(ids: readonly number[], worker: number, intended: number): string {
+  if (ids.length === 0) return "cell lost";
+  if (!ids.includes(worker)) return "cell";
+  return ids.length < intended ? "cell held few" : "cell held";
+}
+
+function cellText(ids: readonly number[], worker: number): string {
+  if (ids.length === 0) return "held by nobody";
+  const replicas = `${ids.length} ${ids.length === 1 ? "replica" : "replicas"}`;
+  return ids.includes(worker) ? `held, ${replicas}` : `not here, ${replicas}`;
+}
