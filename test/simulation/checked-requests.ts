@@ -66,6 +66,8 @@ export class CheckedRequests {
   readonly #random: Random;
   /** Of their own: what else is asked does not depend on filters. */
   readonly #filterRandom: Random;
+  /** Whether any request of this run has filters. */
+  readonly #hasFilters: boolean;
   /** The processes that requests without an end run on. */
   readonly #open = new Set<{ readonly process: SimulatedProcess }>();
   #isStopped = false;
@@ -74,6 +76,7 @@ export class CheckedRequests {
     this.#world = world;
     this.#random = seededRandom(world.scenario.seed, "requests");
     this.#filterRandom = seededRandom(world.scenario.seed, "filters");
+    this.#hasFilters = this.#filterRandom() < 0.5;
   }
 
   /** Requests without an end; those of a process that died have one. */
@@ -129,8 +132,9 @@ export class CheckedRequests {
     };
   }
 
-  /** Of three quarters of the requests none. */
+  /** In half of the runs, and there of three quarters of the requests, none. */
   #filtered(users: number): Pick<Wish, "filters" | "wantsGroups"> {
+    if (!this.#hasFilters) return { filters: [], wantsGroups: false };
     const random = this.#filterRandom;
     const wantsGroups = random() < 0.15;
     if (random() < 0.75) return { filters: [], wantsGroups };

@@ -19,8 +19,8 @@ const MUTANTS = [
     name: "a filter that is known of a partition is taken for every other filter of it",
     mode: "safety",
     file: "packages/worker/src/compute/filter-cache.ts",
-    text: "const known = texts?.get(text);",
-    replacement: "const known = texts?.values().next().value;",
+    text: "const known = this.#byPartition.get(partition)?.get(text) ??",
+    replacement: "const known = this.#byPartition.get(partition)?.values().next().value ??",
   },
   {
     name: "asks of equal k are joined, their filters forgotten",
@@ -189,7 +189,7 @@ const MUTANTS = [
     mode: "safety",
     faults: ["publish flawed version"],
     file: "packages/model/src/saved-model/graph/vocabulary-reach.ts",
-    text: "if (highest === undefined || highest + 1 >= rows) return;",
+    text: "if (unused <= 0) return;",
     replacement: "return;",
   },
   {
