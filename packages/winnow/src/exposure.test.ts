@@ -2,7 +2,7 @@
 
 import { silentLogger } from "@winnow/core";
 import { expect, test } from "vitest";
-import { checkProtection, missingProtection } from "./exposure.ts";
+import { checkProtection, isShownToFew, missingProtection } from "./exposure.ts";
 import type { Protection } from "./exposure.ts";
 
 const bare: Protection = {
@@ -70,3 +70,18 @@ test("it is said once, or the process does not start", () => {
   );
   expect(() => checkProtection({ ...bare, host: "127.0.0.1" }, true, log)).not.toThrow();
 });
+
+test.each([
+  ["127.0.0.1", false, true],
+  ["[::1]", false, true],
+  ["localhost", false, true],
+  ["0.0.0.0", false, false],
+  ["10.0.0.7", false, false],
+  ["127.example", false, false],
+  ["0.0.0.0", true, true],
+])(
+  "a router on %s that knows its clients: %s, serves the console: %s",
+  (host, knowsClients, isShown) => {
+    expect(isShownToFew({ host, knowsClients })).toBe(isShown);
+  },
+);

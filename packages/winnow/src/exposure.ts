@@ -27,7 +27,10 @@ function isLoopback(host: string): boolean {
 }
 
 /** Whether a router can be read on its own machine alone, or knows who reads: the console is for these. */
-export function isShownToFew({ host, knowsClients }: Protection): boolean {
+export function isShownToFew({
+  host,
+  knowsClients,
+}: Pick<Protection, "host" | "knowsClients">): boolean {
   return knowsClients || isLoopback(host);
 }
 

@@ -10,6 +10,7 @@ import {
   startLocalCluster,
   waitUntilLoaded,
 } from "../local-cluster.ts";
+import { isShownToFew } from "../exposure.ts";
 import { type LocalFlags, isGiven, localClusterShape } from "../local-flags.ts";
 import { watchLoading } from "../load-progress.ts";
 import { assertPortFree } from "../local-ports.ts";
@@ -84,6 +85,9 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
     const states = await loadedStates(cluster, versions, { options, signal: stop.signal });
     const seconds = ((systemClock.nowMs() - startedMs) / 1000).toFixed(1);
     process.stdout.write(readyText(cluster, versions, states));
+    if (isShownToFew({ host: options.host, knowsClients: isGiven(options.apiKeys) })) {
+      process.stdout.write(`${cluster.url}/console/ shows the cluster\n`);
+    }
     say(`up after ${seconds} s; Ctrl-C stops everything. For one machine, not for production.`);
     void watchVersions(cluster, say, { signal: stop.signal }); // Never rejects.
   } catch (error) {
@@ -151,8 +155,7 @@ function readyText(
   const processes = [...cluster.processIds].map(([name, pid]) => `${name} is process ${pid}`);
   const metrics = `metrics of the workers: ${cluster.workerMetricsUrls.join(", ")}`;
   const details = [processes.join(", "), metrics].map((line) => `${picocolors.dim(line)}\n`);
-  const page = `${cluster.url}/console/ shows the cluster`;
-  return `\n${blocks.join("")}\n${picocolors.bold(cluster.url)}\n${page}\n${details.join("")}`;
+  return `\n${blocks.join("")}\n${picocolors.bold(cluster.url)}\n${details.join("")}`;
 }
 
 function say(text: string): void {
