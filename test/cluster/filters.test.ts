@@ -149,15 +149,19 @@ describe.each([1, 3])("a cluster of %i workers", (workers) => {
   });
 
   test("refuses a filter of a model without attributes, and of one that searches nothing", async () => {
-    const response = await fetch(`${cluster.url}/v1/models/movies-ranking:predict`, {
-      method: "POST",
-      body: JSON.stringify({
-        instances: [{ user_id: "1", movie_title: "x" }],
-        filter: { year: 1 },
-      }),
-    });
-    expect(response.status).toBe(400);
-    expect(await response.text()).toContain("searches no candidate table");
+    const body = { instances: [{ user_id: "1", movie_title: "x" }], filter: { year: 1 } };
+    // It may still be loading.
+    await vi.waitFor(
+      async () => {
+        const response = await fetch(`${cluster.url}/v1/models/movies-ranking:predict`, {
+          method: "POST",
+          body: JSON.stringify(body),
+        });
+        expect(await response.text()).toContain("searches no candidate table");
+        expect(response.status).toBe(400);
+      },
+      { timeout: WAIT_MS, interval: 200 },
+    );
   });
 });
 

@@ -82,6 +82,23 @@ describe("a cluster with pipelines", () => {
     return { output_1: best.map((at) => scores[at]!), output_2: best.map((at) => ids[at]!) };
   }
 
+  test("takes filters to its retrieval, and gives attributes in the order of its stages", async () => {
+    const filter = { kids: false, year: { $gte: 1970 } };
+    const wanted = { filter, return: ["year", "kids"] };
+    const retrieved = await ask("movies", ["42"], { k: 50, ...wanted });
+    const [all] = retrieved.body["predictions"] as [Feed & { attributes: object[] }];
+    const attributesOf = new Map(all.output_2.map((id, at) => [id, all.attributes[at]]));
+    const { body } = await ask("home-feed", ["42"], wanted);
+    const [feed] = body["predictions"] as [Feed & { attributes: object[] }];
+    expect(feed.output_2).toHaveLength(7);
+    expect(feed.attributes).toEqual(feed.output_2.map((id) => attributesOf.get(id)));
+    const { status, body: refused } = await ask("home-feed", ["42"], { return: ["titel"] });
+    expect({ status, error: refused["error"] }).toMatchObject({
+      status: 400,
+      error: expect.stringContaining('no attribute "titel"') as string,
+    });
+  });
+
   test("answers what the separate calls answer, exclusions and k included", async () => {
     const users = ["42", "7", "nobody knows"];
     const expected = await Promise.all(users.map((user) => separately(user)));

@@ -30,7 +30,7 @@ describe("a worker with --metrics-port", () => {
     url = `http://127.0.0.1:${port}`;
     const argsOf = { w0: ["--metrics-port", String(port)] };
     cluster = await RunningCluster.start({ models, workers: 1, argsOf });
-    await cluster.loaded(["movies"]);
+    await cluster.loaded(["movies", "movies-ranking"]);
   });
   afterAll(async () => {
     await cluster.stop();

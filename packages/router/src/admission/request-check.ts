@@ -158,9 +158,9 @@ export function checkPipelineRequest(
   { signature, inputs, k, attributes = [] }: PredictRequest,
   limits: RequestLimits,
 ): void {
-  if (attributes.length > 0) {
-    const text =
-      'Cannot apply "return" to a pipeline; ask its models for attributes of their items';
+  const isTaken = signature.outputs.some(({ name }) => name === ATTRIBUTES_OUTPUT);
+  if (attributes.length > 0 && isTaken) {
+    const text = `Cannot apply "return": the pipeline has an output "${ATTRIBUTES_OUTPUT}" of its own`;
     throw new WinnowError("INVALID_ARGUMENT", text);
   }
   const instances = instancesOf(signature, inputs);

@@ -17,6 +17,8 @@ export interface Candidates {
   readonly lists: readonly CandidateList[];
   /** Scores that stages have named, by position among the retrieved ids. */
   readonly named: ReadonlyMap<string, Float32Array>;
+  /** Attributes of the items as JSON objects, where the request wants any; flat, as `ids`. */
+  readonly attributes?: Tensor | undefined;
 }
 
 /** Reads what a retrieval answered: `[instances, k]` each, perhaps ragged. @throws WinnowError */
@@ -115,12 +117,13 @@ export function limited(candidates: Candidates, count: number): Candidates {
   return { ...candidates, lists: cut };
 }
 
-/** Scores and ids as `[instances, longest list]`; ragged where the lists differ in length. */
+/** Scores, ids and attributes as `[instances, longest list]`; ragged where the lists differ in length. */
 export function tensorsOf(candidates: Candidates): {
   readonly scores: Tensor;
   readonly ids: Tensor;
+  readonly attributes: Tensor | undefined;
 } {
-  const { ids, lists } = candidates;
+  const { ids, lists, attributes } = candidates;
   const lengths = Uint32Array.from(lists, ({ positions }) => positions.length);
   const width = lengths.reduce((most, length) => Math.max(most, length), 0);
   const shape = [lists.length, width];
@@ -130,10 +133,10 @@ export function tensorsOf(candidates: Candidates): {
   for (const [instance, list] of lists.entries()) scores.set(list.scores, instance * width);
   const positions = new Int32Array(lists.length * width).fill(-1);
   for (const [instance, list] of lists.entries()) positions.set(list.positions, instance * width);
-  const taken = takePadded(ids, positions);
   return {
     scores: { dtype: "float32", shape, data: scores, ...rows },
-    ids: { ...taken, shape, ...rows },
+    ids: { ...takePadded(ids, positions), shape, ...rows },
+    attributes: attributes && { ...takePadded(attributes, positions), shape, ...rows },
   };
 }
 

@@ -75,7 +75,7 @@ export async function runOnMembers<Member extends { release(): void }, Answer>({
 }
 
 /** What the stages gave; `coverage` is the product of theirs. */
-export type PipelineAnswer = Pick<Prediction, "outputs" | "coverage">;
+export type PipelineAnswer = Pick<Prediction, "outputs" | "coverage" | "attributes">;
 
 /** Runs the stages in turn. @throws WinnowError as the models do, or naming what a model lacks */
 export async function runPipeline(run: PipelineRun): Promise<PipelineAnswer> {
@@ -95,12 +95,12 @@ export async function runPipeline(run: PipelineRun): Promise<PipelineAnswer> {
     if (stage.kind === "limit") candidates = limited(candidates, stage.count);
   }
   if (request.k !== undefined) candidates = limited(candidates, request.k);
-  const { scores, ids } = tensorsOf(candidates);
+  const { scores, ids, attributes } = tensorsOf(candidates);
   const outputs = new Map([
     [pipeline.outputs.scores, scores],
     [pipeline.outputs.ids, ids],
   ]);
-  return { outputs, coverage };
+  return { outputs, coverage, ...(attributes && { attributes }) };
 }
 
 /** The candidates after a stage, and the coverage of what the stage asked. */
@@ -111,21 +111,26 @@ interface StageAnswer {
 
 async function retrieve(run: PipelineRun, stage: RetrieveStage): Promise<StageAnswer> {
   const { pinned, signature } = memberOf(run, stage);
-  const { context, exclude, include, filter, allowPartial } = run.request;
+  const { context, ...wanted } = wishesOf(run.request);
   const inputs = new Map(
     stage.inputs.map(({ name, from }) => {
       const declared = inputOf(signature.inputs, name, stage);
       return [name, fitted(requestInput(run, from), declared, stage)] as const;
     }),
   );
-  const asked = { signature, inputs, context, k: stage.k, exclude, include, filter, allowPartial };
-  const { outputs, coverage } = await run.ask(pinned, asked);
+  const asked = { signature, inputs, context, k: stage.k, ...wanted };
+  const { outputs, coverage, attributes } = await run.ask(pinned, asked);
   const scores = outputOf(outputs, stage.scores, stage);
   const ids = outputOf(outputs, stage.ids, stage);
-  const candidates = candidatesOf(scores, ids, stage.model);
+  const candidates = { ...candidatesOf(scores, ids, stage.model), attributes };
   if (stage.as === undefined) return { candidates, coverage };
   const given = candidates.lists.flatMap((list) => list.scores);
   return { candidates: withNamed(candidates, stage.as, given), coverage };
+}
+
+/** What a request says of the items that it wants: the retrieval's to heed. */
+function wishesOf({ context, exclude, include, filter, attributes, allowPartial }: PredictRequest) {
+  return { context, exclude, include, filter, attributes, allowPartial };
 }
 
 async function rank(
