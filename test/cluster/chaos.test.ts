@@ -10,7 +10,7 @@ import process from "node:process";
 import { afterAll, expect, test } from "vitest";
 import type { ScenarioResult } from "../chaos/scenario-run.ts";
 
-const MINUTES = 2;
+const MINUTES = 1.25;
 const folder = mkdtempSync(path.join(tmpdir(), "winnow-chaos-"));
 const script = path.join(import.meta.dirname, "../chaos/chaos.mjs");
 
