@@ -58,7 +58,7 @@ async function start(kind: "reference" | "cpu", policy: CopyPolicy, bytesMax = 2
     const source = { ids, keyed: undefined, attributes: [columnOf(firstRow, endRow)] };
     table.add(partition, { resident, source: source as unknown as PartitionSource });
   }
-  const filters = new FilterCache(accelerator, bytesMax, policy);
+  const filters = new FilterCache(accelerator, bytesMax, { policy });
   const parts = { accelerator, table, filters, indexes: new ExclusionIndexes(2 ** 20) };
   return { accelerator, filters, parts };
 }
@@ -176,6 +176,18 @@ describe.each(["reference", "cpu"] as const)("on the %s device", (kind) => {
     expect(filters.bytes).toBe(0);
     await vi.waitFor(() => expect(accelerator.memory().usedBytes).toBe(before));
   });
+});
+
+test("the budget holds while filters are found out that no search ever uses", async () => {
+  const { parts, filters } = await start("cpu", EAGER, 2000);
+  const textOf = (value: number): string =>
+    filterText({ kind: "test", attribute: "g", is: "gt", values: [value] });
+  const most: number[] = [];
+  const texts = new Set(Array.from({ length: 300 }, (_, at) => textOf(at / 100)));
+  await filters.prepare(texts, [...parts.table.held()], () => most.push(filters.bytes) > 0);
+  expect(most).toHaveLength(300 * PARTITIONS);
+  expect(Math.max(...most)).toBeLessThanOrEqual(2000);
+  expect(Math.max(...most)).toBeGreaterThan(0);
 });
 
 describe("copies", () => {

@@ -92,8 +92,12 @@ export class ComputeClient implements Compute {
     return this.#ask({ kind: "program", handle, tableBytesMax });
   }
 
-  prepareFilters(target: TableTarget, texts: readonly string[]): Promise<void> {
-    return this.#ask({ kind: "filters", target, texts });
+  prepareFilters(
+    target: TableTarget,
+    texts: readonly string[],
+    signal?: AbortSignal,
+  ): Promise<void> {
+    return this.#ask({ kind: "filters", target, texts }, signal);
   }
 
   async topK(batch: TopKBatch, signal?: AbortSignal): Promise<TopKBatchAnswer> {

@@ -63,7 +63,8 @@ export class ComputeHost {
   constructor(parts: ComputeHostParts) {
     this.#parts = parts;
     this.#indexes = new ExclusionIndexes(parts.exclusionBytesMax);
-    this.#filters = new FilterCache(parts.accelerator, parts.filterBytesMax);
+    const onAdded = (): void => parts.progress.raise();
+    this.#filters = new FilterCache(parts.accelerator, parts.filterBytesMax, { onAdded });
   }
 
   /** Resolves if the device is gone for good. */
@@ -160,7 +161,6 @@ export class ComputeHost {
     const table = this.#tableOf(target);
     const partitions = Array.from(target.partitions, (partition) => table.at(partition));
     await this.#filters.prepare(new Set(texts), partitions, () => {
-      this.#parts.progress.raise();
       signal.throwIfAborted();
       return partitions.every((held) => table.holds(held));
     });

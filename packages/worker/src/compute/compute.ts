@@ -208,7 +208,11 @@ export interface Compute {
   /** The program as bytes, with its keyed tables of at most `tableBytesMax` bytes. */
   program(handle: ContentHandle, tableBytesMax: number): Promise<Uint8Array>;
   /** Finds out which rows filters admit, for searches to come: in steps, beside searches. */
-  prepareFilters(target: TableTarget, texts: readonly string[]): Promise<void>;
+  prepareFilters(
+    target: TableTarget,
+    texts: readonly string[],
+    signal?: AbortSignal,
+  ): Promise<void>;
   topK(batch: TopKBatch, signal?: AbortSignal): Promise<TopKBatchAnswer>;
   lookup(batch: LookupBatch): Promise<LookupBatchAnswer>;
   /** Called once if the thread ends without being asked to, or its device is lost. */

@@ -57,11 +57,17 @@ const COPY_POLICY: CopyPolicy = {
 /** A copy's bytes, of which codes, order and bounds are a quarter and more, in its float32 values'. */
 const COPY_BYTES_PER_VALUE_BYTE = 1.5;
 
+interface FilterCacheOptions {
+  readonly policy?: CopyPolicy;
+  readonly onAdded?: () => void;
+}
+
 /** Filters of partitions, within a budget of bytes. */
 export class FilterCache {
   readonly #device: FilterDevice;
   readonly #bytesMax: number;
   readonly #policy: CopyPolicy;
+  readonly #onAdded: () => void;
   readonly #byPartition = new Map<ResidentPartition, Map<string, KeptFilter>>();
   /** In order of last use. */
   readonly #kept = new Set<KeptFilter>();
@@ -70,10 +76,16 @@ export class FilterCache {
   /** Ends when all copies begun so far are made. */
   #copying: Promise<void> = Promise.resolve();
 
-  constructor(device: FilterDevice, bytesMax: number, policy: CopyPolicy = COPY_POLICY) {
+  /** `onAdded` is called for each filter that was found out, wherever that was. */
+  constructor(
+    device: FilterDevice,
+    bytesMax: number,
+    { policy = COPY_POLICY, onAdded = () => undefined }: FilterCacheOptions = {},
+  ) {
     this.#device = device;
     this.#bytesMax = bytesMax;
     this.#policy = policy;
+    this.#onAdded = onAdded;
   }
 
   /** Bytes of all filters and their texts, copies on the device not counted. */
@@ -104,8 +116,8 @@ export class FilterCache {
 
   /**
    * Finds out the filters of these texts that are not known yet, one step (a text, a partition) at a time with
-   * other work in between: many conditions over many rows take a while. `onStep` is called after each, and
-   * tells whether to go on. @throws WinnowError as `of`
+   * other work in between: many conditions over many rows take a while. The budget holds after each step,
+   * for perhaps no search follows. `onStep` is called after each, and tells whether to go on. @throws WinnowError as `of`
    */
   async prepare(
     texts: ReadonlySet<string>,
@@ -116,6 +128,7 @@ export class FilterCache {
       for (const partition of partitions) {
         if (this.#byPartition.get(partition)?.has(text) === true) continue;
         this.#kept.add(this.#add(partition, text));
+        this.trim();
         await eventLoopTurn();
         if (!onStep()) return;
       }
@@ -134,6 +147,7 @@ export class FilterCache {
     if (texts === undefined) this.#byPartition.set(partition, new Map([[text, kept]]));
     else texts.set(text, kept);
     this.#bytes += bytes;
+    this.#onAdded();
     return kept;
   }
 

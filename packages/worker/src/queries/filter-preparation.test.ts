@@ -8,6 +8,7 @@ import type { Preparation } from "./filter-preparation.ts";
 
 interface Asked {
   readonly texts: readonly string[];
+  readonly signal: AbortSignal;
   readonly done: () => Promise<void>;
   readonly failed: (error: Error) => Promise<void>;
 }
@@ -25,10 +26,11 @@ class Bench {
       scope: "content 1",
       texts,
       rows: 4,
-      prepare: (unknown) =>
+      prepare: (unknown, signal) =>
         new Promise<void>((resolve, reject) => {
           this.asked.push({
             texts: unknown,
+            signal,
             done: async () => {
               resolve();
               await heard();
@@ -69,16 +71,21 @@ describe("FilterPreparations", () => {
     expect(bench.take({}, ["a"])).toBe("waits");
   });
 
-  test("nobody is told for a query that is forgotten; what was found out is known all the same", async () => {
+  test("nobody is told for a query that is forgotten, and its filters are not found out further", async () => {
     const bench = new Bench();
     const key = {};
     bench.take(key, ["a"]);
     expect(bench.preparations.forget(key)).toBe(true);
     expect(bench.preparations.forget(key)).toBe(false);
     expect(bench.preparations.rows).toBe(0);
+    expect(bench.asked[0]!.signal.aborted).toBe(true);
     await bench.asked[0]!.done();
     expect(bench.events).toEqual([]);
+    // What was found out before it heard of that is known.
     expect(bench.take({}, ["a"])).toBe("ready");
+    bench.take({}, ["b"]);
+    await bench.asked[1]!.done();
+    expect(bench.asked[1]!.signal.aborted).toBe(false);
   });
 
   test("beyond its rows queries are refused; one alone may have more", () => {

@@ -15,10 +15,15 @@ export interface Preparation {
   readonly scope: string;
   readonly texts: readonly string[];
   readonly rows: number;
-  /** Finds out some of them. */
-  readonly prepare: (texts: readonly string[]) => Promise<void>;
+  /** Finds out some of them; to be stopped when nobody waits any more. */
+  readonly prepare: (texts: readonly string[], signal: AbortSignal) => Promise<void>;
   readonly onReady: () => void;
   readonly onFailure: (error: WinnowError) => void;
+}
+
+interface Waiting {
+  readonly rows: number;
+  readonly stop: AbortController;
 }
 
 /** Queries that wait for their filters. */
@@ -27,7 +32,7 @@ export class FilterPreparations {
   /** In order of last use. */
   readonly #known = new Set<string>();
   #knownCharacters = 0;
-  readonly #waiting = new Map<object, Preparation>();
+  readonly #waiting = new Map<object, Waiting>();
   #rows = 0;
 
   /** `rowsMax`: rows of all queries that may wait here; one alone may have more. */
@@ -49,9 +54,10 @@ export class FilterPreparations {
     const unknown = [...new Set(preparation.texts)].filter((text) => !this.#knows(scope, text));
     if (unknown.length === 0) return "ready";
     if (this.#rows > 0 && this.#rows + rows > this.#rowsMax) return "refused";
-    this.#waiting.set(key, preparation);
+    const stop = new AbortController();
+    this.#waiting.set(key, { rows, stop });
     this.#rows += rows;
-    void this.#run(key, { ...preparation, texts: unknown });
+    void this.#run(key, { ...preparation, texts: unknown }, stop.signal);
     return "waits";
   }
 
@@ -59,24 +65,31 @@ export class FilterPreparations {
   async #run(
     key: object,
     { scope, texts, prepare, onReady, onFailure }: Preparation,
+    signal: AbortSignal,
   ): Promise<void> {
     try {
-      await prepare(texts);
+      await prepare(texts, signal);
     } catch (error) {
-      if (this.forget(key)) onFailure(toWinnowError(error));
+      if (this.#end(key) !== undefined) onFailure(toWinnowError(error));
       return;
     }
     for (const text of texts) this.#remember(scope, text);
-    if (this.forget(key)) onReady();
+    if (this.#end(key) !== undefined) onReady();
   }
 
-  /** Nobody waits for the query any more. Whether it waited here. */
+  /** Nobody waits for the query any more: its filters are not found out further. Whether it waited here. */
   forget(key: object): boolean {
+    const waiting = this.#end(key);
+    waiting?.stop.abort();
+    return waiting !== undefined;
+  }
+
+  #end(key: object): Waiting | undefined {
     const waiting = this.#waiting.get(key);
-    if (waiting === undefined) return false;
+    if (waiting === undefined) return undefined;
     this.#waiting.delete(key);
     this.#rows -= waiting.rows;
-    return true;
+    return waiting;
   }
 
   #knows(scope: string, text: string): boolean {

@@ -183,8 +183,8 @@ export class QueryAnswer {
       scope: `${handle}/${table}/${partitions.join()}`,
       texts: ask.filters,
       rows,
-      prepare: (texts) =>
-        compute.prepareFilters({ handle, table, partitions: partitions.slice() }, texts),
+      prepare: (texts, signal) =>
+        compute.prepareFilters({ handle, table, partitions: partitions.slice() }, texts, signal),
       onReady: () => {
         if (lane.offer(batched)) lane.pump();
         else end({ kind: "failed", error: overloaded(this.queueRows) });
