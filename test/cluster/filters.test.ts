@@ -148,6 +148,13 @@ describe.each([1, 3])("a cluster of %i workers", (workers) => {
     await expect(ask(cluster.url, ["1"], more)).rejects.toThrow(message);
   });
 
+  test("refuses to describe more than an answer may hold, before any work", async () => {
+    const many = Array.from({ length: 30 }, (_, at) => String(at + 1));
+    const asked = ask(cluster.url, many, { k: ITEMS, return: ["year", "kids"] });
+    await expect(asked).rejects.toThrow("400: ");
+    await expect(asked).rejects.toThrow("would give 36000 attributes; at most 32768 are allowed");
+  });
+
   test("refuses a filter of a model without attributes, and of one that searches nothing", async () => {
     const body = { instances: [{ user_id: "1", movie_title: "x" }], filter: { year: 1 } };
     // It may still be loading.

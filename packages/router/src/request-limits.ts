@@ -27,6 +27,11 @@ export interface RequestLimits {
   readonly filtersMax: number;
   /** Default 256. Conditions of all different filters of one request: each is a walk over all items. */
   readonly filterConditionsMax: number;
+  /**
+   * Default 32,768. Attributes that one answer gives: its items times the names that `return` has. A value may
+   * have 4 KiB.
+   */
+  readonly describedValuesMax: number;
   /** Default 8 MiB. Bytes of the keys of one look-up. */
   readonly lookupBytesMax: number;
   /** Default 8,388,608. JSON values of one body; each costs 17 bytes while it is read. */
@@ -45,6 +50,7 @@ export const DEFAULT_REQUEST_LIMITS: RequestLimits = {
   excludedBytesMax: 2 ** 20,
   filtersMax: 64,
   filterConditionsMax: 256,
+  describedValuesMax: 32_768,
   lookupBytesMax: 8 * 2 ** 20,
   jsonValuesMax: 8 * 2 ** 20,
   answerBytesMax: 256 * 2 ** 20,
@@ -128,6 +134,18 @@ export function checkFilters(
   refuse(
     `"filter" has ${conditions} conditions in all; at most ${filterConditionsMax} are allowed: send ` +
       "fewer instances",
+  );
+}
+
+/** Attributes of all items of an answer. @throws WinnowError INVALID_ARGUMENT */
+export function checkDescribed(
+  values: number,
+  { describedValuesMax }: Pick<RequestLimits, "describedValuesMax">,
+): void {
+  if (values <= describedValuesMax) return;
+  refuse(
+    `"return" would give ${values} attributes; at most ${describedValuesMax} are allowed: send fewer ` +
+      "instances, a smaller k or fewer names",
   );
 }
 

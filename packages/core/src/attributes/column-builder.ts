@@ -15,6 +15,10 @@ const VALUES_MAX = 16_000_000;
 
 const LONE_SURROGATE = /[\uD800-\uDFFF]/u;
 
+/** Bytes of one attribute of one item: answers may hold thousands. */
+const CELL_BYTES_MAX = 4096;
+const NUMBER_BYTES = 8;
+
 type RowValue = AttributeValue | readonly AttributeValue[] | undefined;
 
 /** Takes the values of an attribute. NaN counts as none, -0 as 0. */
@@ -28,6 +32,7 @@ export class ColumnBuilder {
 
   /** The next row: a value, the values of its list, or `undefined` for none. @throws WinnowError */
   add(value: RowValue): void {
+    checkSize(value);
     if (isList(value)) {
       this.#begin();
       for (const each of value) this.#push(each);
@@ -84,6 +89,19 @@ const NONE = 2 ** 32 - 1;
 
 function isList(value: RowValue): value is readonly AttributeValue[] {
   return Array.isArray(value);
+}
+
+function checkSize(value: RowValue): void {
+  const bytes = isList(value)
+    ? value.reduce((sum: number, each) => sum + sizeOf(each), 0)
+    : sizeOf(value);
+  if (bytes <= CELL_BYTES_MAX) return;
+  const text = `A value has ${bytes} bytes; attributes have at most ${CELL_BYTES_MAX}: leave it out`;
+  throw new WinnowError("INVALID_ARGUMENT", text);
+}
+
+function sizeOf(value: AttributeValue | undefined): number {
+  return typeof value === "string" ? Buffer.byteLength(value) : NUMBER_BYTES;
 }
 
 function mixed(): WinnowError {

@@ -25,7 +25,13 @@ export function readParquetItems(file: RegionFile): DescribedItems {
     .map((column) => {
       const type = typeOf(file, column);
       const builder = new ColumnBuilder();
-      for (const value of rowsOf(file, column, type)) builder.add(value);
+      try {
+        for (const value of rowsOf(file, column, type)) builder.add(value);
+      } catch (error) {
+        throw error instanceof WinnowError && !error.message.startsWith("Cannot read")
+          ? refused(file, column, `cannot be an attribute: ${error.message}`)
+          : error;
+      }
       return builder.finish({ name: column.name, type, isList: column.repetitionLevel > 0 });
     });
   return { ids, columns: described };

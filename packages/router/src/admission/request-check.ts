@@ -15,6 +15,7 @@ import { ATTRIBUTES_OUTPUT } from "../predictor.ts";
 import type { PredictRequest } from "../predictor.ts";
 import {
   checkCandidates,
+  checkDescribed,
   checkExcludedBytes,
   checkFilters,
   checkInstances,
@@ -57,17 +58,20 @@ export function checkRequest(
   checkIds("include", include, { signature, searches, limits });
   const filters = boundFilters(program, request, { searches, limits });
   checkReturned(program, request, searches);
-  checkCandidates(
-    searches.reduce((sum, step) => sum + instances * (k ?? step.k), 0),
-    limits,
-  );
+  const items = searches.reduce((sum, step) => sum + instances * (k ?? step.k), 0);
+  checkCandidates(items, limits);
+  checkDescribed(items * attributes.length, limits);
   const textBytes = textBytesOf(inputs);
   const listBytes = listBytesOf({ exclude, include, filters }, instances);
   const cost = requestCost({ signature, tables, instances, k, listBytes, textBytes }, limits);
   // A condition that nobody has asked for yet costs a worker about what a query does.
-  const rows = cost + distinctConditions(filters);
+  const conditions = distinctConditions(filters);
+  const rows = cost + conditions + Math.ceil((items * attributes.length) / VALUES_PER_ROW);
   return { rows, k, exclude, include, filters, attributes };
 }
+
+/** Attributes of items that count for a row. */
+const VALUES_PER_ROW = 64;
 
 interface Searching {
   readonly searches: readonly TopKStep[];
