@@ -28,8 +28,8 @@ export interface RequestLimits {
   /** Default 256. Conditions of all different filters of one request: each is a walk over all items. */
   readonly filterConditionsMax: number;
   /**
-   * Default 32,768. Attributes that one answer gives: its items times the names that `return` has. A value may
-   * have 4 KiB.
+   * Default 8192. Attributes that one answer gives: its items times the names that `return` has. A value may
+   * have 2 KiB, so that a worker's share of them fits a frame.
    */
   readonly describedValuesMax: number;
   /** Default 8 MiB. Bytes of the keys of one look-up. */
@@ -50,7 +50,7 @@ export const DEFAULT_REQUEST_LIMITS: RequestLimits = {
   excludedBytesMax: 2 ** 20,
   filtersMax: 64,
   filterConditionsMax: 256,
-  describedValuesMax: 32_768,
+  describedValuesMax: 8192,
   lookupBytesMax: 8 * 2 ** 20,
   jsonValuesMax: 8 * 2 ** 20,
   answerBytesMax: 256 * 2 ** 20,

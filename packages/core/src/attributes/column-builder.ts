@@ -15,8 +15,8 @@ const VALUES_MAX = 16_000_000;
 
 const LONE_SURROGATE = /[\uD800-\uDFFF]/u;
 
-/** Bytes of one attribute of one item: answers may hold thousands. */
-const CELL_BYTES_MAX = 4096;
+/** Bytes of one attribute of one item as JSON: answers may hold thousands. */
+const CELL_BYTES_MAX = 2048;
 const NUMBER_BYTES = 8;
 
 type RowValue = AttributeValue | readonly AttributeValue[] | undefined;
@@ -101,7 +101,7 @@ function checkSize(value: RowValue): void {
 }
 
 function sizeOf(value: AttributeValue | undefined): number {
-  return typeof value === "string" ? Buffer.byteLength(value) : NUMBER_BYTES;
+  return typeof value === "string" ? Buffer.byteLength(JSON.stringify(value)) : NUMBER_BYTES;
 }
 
 function mixed(): WinnowError {

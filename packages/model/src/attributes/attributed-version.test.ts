@@ -182,7 +182,7 @@ describe("a version with attributes", () => {
       '{"id":"a","x":[1]}\n{"id":"b","x":1}',
       "lists for some items and values for others",
     ],
-    ["items.jsonl", `{"id":"a","x":"${"é".repeat(2049)}"}`, "A value has 4098 bytes; attributes"],
+    ["items.jsonl", `{"id":"a","x":"${"é".repeat(1024)}"}`, "A value has 2050 bytes; attributes"],
     ["items.jsonl", `{"id":"a","x":[${"7,".repeat(600)}7]}`, "A value has 4808 bytes; attributes"],
     ["items.jsonl", '{"id":"a","x":{"y":1}}', "attributes are values, or lists of values"],
     ["items.jsonl", '{"id":"a","x":9007199254740993}', "beyond 2^53"],

@@ -59,7 +59,8 @@ async function start(kind: "reference" | "cpu", policy: CopyPolicy, bytesMax = 2
     table.add(partition, { resident, source: source as unknown as PartitionSource });
   }
   const filters = new FilterCache(accelerator, bytesMax, { policy });
-  const parts = { accelerator, table, filters, indexes: new ExclusionIndexes(2 ** 20) };
+  const indexes = new ExclusionIndexes(2 ** 20);
+  const parts = { accelerator, table, filters, indexes, onStep: () => undefined };
   return { accelerator, filters, parts };
 }
 

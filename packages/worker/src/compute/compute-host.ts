@@ -204,7 +204,8 @@ export class ComputeHost {
     const { accelerator, clock } = this.#parts;
     const arrivedMs = clock.nowMs();
     const table = this.#tableOf(batch.target);
-    const parts = { accelerator, table, indexes: this.#indexes, filters: this.#filters };
+    const onStep = (): void => this.#parts.progress.raise();
+    const parts = { accelerator, table, indexes: this.#indexes, filters: this.#filters, onStep };
     const texts = batch.asks.flatMap(({ filters = [] }) => filters);
     await this.prepareFilters(batch.target, texts, signal);
     const found = await answerTopK(parts, batch, signal);

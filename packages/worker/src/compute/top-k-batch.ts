@@ -7,6 +7,7 @@ import { WinnowError } from "@winnow/core";
 import type { TopKBlock } from "@winnow/core";
 
 import { admissionOf } from "./admission.ts";
+import { eventLoopTurn } from "./event-loop-turn.ts";
 import { searchAdmitted } from "./admitted-search.ts";
 import type { PackedStrings, ScanAsk, TopKBatch, TopKScan } from "./compute.ts";
 import { excludedRowsOf } from "./exclusion.ts";
@@ -23,11 +24,13 @@ export interface TopKParts {
   readonly table: ResidentTable;
   readonly indexes: ExclusionIndexes;
   readonly filters: FilterCache;
+  /** Called between pieces of long work. */
+  readonly onStep: () => void;
 }
 
 /** Answers every ask of a batch. @throws WinnowError INVALID_ARGUMENT, FAILED_PRECONDITION */
 export async function answerTopK(
-  { accelerator, table, indexes, filters }: TopKParts,
+  { accelerator, table, indexes, filters, onStep }: TopKParts,
   batch: TopKBatch,
   signal: AbortSignal,
 ): Promise<Pick<TopKScan, "block" | "ids" | "attributes">> {
@@ -54,24 +57,45 @@ export async function answerTopK(
   admission.release();
   const block = await searching;
   const ids = idsOfRows(wantedRows(block, batch.asks), partitions);
-  return { block, ids, attributes: wantedAttributes(block, batch.asks, partitions) };
+  const attributes = await wantedAttributes({ block, partitions, onStep }, batch.asks);
+  return { block, ids, attributes };
 }
 
-/** The attributes of the candidates of each ask that wants any, query after query, at most its k. */
-function wantedAttributes(
-  block: TopKBlock,
+/** Bytes of attributes that are written before other work has its turn. */
+const PIECE_BYTES = 2 ** 19;
+
+/**
+ * The attributes of the candidates of each ask that wants any, query after query, at most its k: megabytes, so
+ * in pieces.
+ */
+async function wantedAttributes(
+  {
+    block,
+    partitions,
+    onStep,
+  }: Pick<TopKParts, "onStep"> & {
+    readonly block: TopKBlock;
+    readonly partitions: readonly ResidentPartition[];
+  },
   asks: readonly ScanAsk[],
-  partitions: readonly ResidentPartition[],
-): PackedStrings | undefined {
+): Promise<PackedStrings | undefined> {
   if (asks.every(({ attributes = [] }) => attributes.length === 0)) return undefined;
   const texts: Uint8Array[] = [];
+  let bytes = 0;
   let query = 0;
   for (const { queries, k, attributes = [] } of asks) {
     for (const end = query + queries; query < end; query += 1) {
       if (attributes.length === 0) continue;
       const from = query * block.k;
       const rows = block.rows.subarray(from, from + countOf(block, query, k));
-      for (const text of attributesOfRows(rows, attributes, partitions)) texts.push(text);
+      for (const text of attributesOfRows(rows, attributes, partitions)) {
+        texts.push(text);
+        bytes += text.length;
+        if (bytes < PIECE_BYTES) continue;
+        bytes = 0;
+        onStep();
+        await eventLoopTurn();
+      }
     }
   }
   return packTexts(texts);

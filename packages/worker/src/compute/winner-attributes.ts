@@ -12,21 +12,24 @@ import type {
 import type { PackedStrings } from "./compute.ts";
 import type { ResidentPartition } from "./resident-table.ts";
 
-/** The attributes of global rows, in their order. @throws WinnowError INVALID_ARGUMENT for an unknown name */
-export function attributesOfRows(
+/**
+ * The attributes of global rows, in their order, written one by one.
+ * @throws WinnowError INVALID_ARGUMENT for an unknown name
+ */
+export function* attributesOfRows(
   rows: Uint32Array,
   names: readonly string[],
   partitions: readonly ResidentPartition[],
-): Uint8Array[] {
+): Generator<Uint8Array> {
   const ascending = partitions.toSorted((a, b) => a.resident.firstRow - b.resident.firstRow);
   const columns = ascending.map(({ attributes }) => names.map((name) => named(attributes, name)));
   const keys = names.map((name) => `${JSON.stringify(name)}:`);
-  return Array.from(rows, (row) => {
+  for (const row of rows) {
     const at = ascending.findLastIndex(({ resident }) => resident.firstRow <= row);
     const local = row - ascending[at]!.resident.firstRow;
     const fields = columns[at]!.map((column, index) => keys[index]! + cellText(column, local));
-    return Buffer.from(`{${fields.join(",")}}`);
-  });
+    yield Buffer.from(`{${fields.join(",")}}`);
+  }
 }
 
 /** Texts in arrays that can be transferred. */
