@@ -104,6 +104,7 @@ export type {
   LookupStep,
   MissingKey,
   ModelProgram,
+  SearchDepth,
   SignatureProgram,
   SignatureTensor,
   Step,
@@ -114,6 +115,7 @@ export type {
   ValueId,
   Vocabulary,
 } from "./program/program.ts";
+export { DEPTH_OPERATIONS, depthText, requestedDepth } from "./program/search-depth.ts";
 export { uncutTableText } from "./program/uncut-table.ts";
 export type { UncutTable } from "./program/uncut-table.ts";
 export { indexVocabularies } from "./program/vocabulary-index.ts";

@@ -70,6 +70,17 @@ const signature: SignatureProgram = {
       when: { predicate: 1, isTrue: false },
     },
     { kind: "choice", node: "cond", predicate: 1, branches: [4, 6], output: 7 },
+    {
+      kind: "topK",
+      table: 1,
+      node: "top_k_of_request",
+      query: 6,
+      k: { value: 1 },
+      capped: true,
+      scores: undefined,
+      rows: 8,
+      ids: undefined,
+    },
   ],
 };
 

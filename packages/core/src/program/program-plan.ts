@@ -43,7 +43,7 @@ function operandsOf(step: Step): readonly ValueId[] {
     case "dense":
       return step.inputs.map(({ value }) => value);
     case "topK":
-      return [step.query];
+      return typeof step.k === "number" ? [step.query] : [step.query, step.k.value];
     case "choice":
       return [step.predicate, ...step.branches];
   }

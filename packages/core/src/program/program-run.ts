@@ -28,6 +28,7 @@ import type {
   ValueId,
 } from "./program.ts";
 import { planOf, valuesDefinedBy } from "./program-plan.ts";
+import { depthOf } from "./search-depth.ts";
 import type { ProgramPlan } from "./program-plan.ts";
 import {
   checkDenseOutputs,
@@ -217,7 +218,8 @@ class ProgramRun {
 
   async #topK(step: TopKStep): Promise<readonly StepOutput[]> {
     const query = this.#input(step.query, step.node);
-    const k = this.#request.k ?? step.k;
+    const own = typeof step.k === "number" ? step.k : depthOf(this.#input(step.k.value, step.node));
+    const k = this.#request.k ?? own;
     const question = questionOf(step, this.#table(step.table), { query, k });
     const answer = await this.#executors.topK(step, question, this.#abort.signal);
     return checkTopKAnswer(step, question, answer);

@@ -190,13 +190,16 @@ export interface DenseStep extends Conditional {
   }[];
 }
 
+/** How many rows a search returns; or the value, an integer scalar, by which each request says so. */
+export type SearchDepth = number | { readonly value: ValueId };
+
 /** query vectors float32 `[queries, dim]` → the best `k` rows of a candidate table. */
 export interface TopKStep extends Conditional {
   readonly kind: "topK";
   readonly table: number;
   readonly node: string;
   readonly query: ValueId;
-  readonly k: number;
+  readonly k: SearchDepth;
   /**
    * True where the stored layer answers min(k, rows) (TFRS Streaming); otherwise k > rows is
    * INVALID_ARGUMENT, as `TopKV2` says.

@@ -8,6 +8,7 @@ import type {
   DenseStep,
   HostStep,
   LookupStep,
+  SearchDepth,
   Step,
   TableSpec,
   TopKStep,
@@ -170,13 +171,16 @@ function topKStep(from: HeaderValue, around: StepSurroundings): TopKStep {
     table: tableOf(from, around, "candidate"),
     node: read(from, "node", text),
     query: read(from, "query", count32),
-    k: read(from, "k", count32),
+    k: read(from, "k", searchDepth),
     capped: read(from, "capped", flag),
     scores: read(from, "scores", optional(count32)),
     rows: read(from, "rows", optional(count32)),
     ids: read(from, "ids", optional(count32)),
   };
 }
+
+const searchDepth: HeaderReader<SearchDepth> = (from) =>
+  typeof from.value === "object" ? { value: read(from, "value", count32) } : count32(from);
 
 function choiceStep(from: HeaderValue): ChoiceStep {
   const [yes, no, ...others] = read(from, "branches", listOf(count32));

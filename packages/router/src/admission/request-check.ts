@@ -1,7 +1,15 @@
 // A request before any work is done for it: held against the limits, made fit for the program, and
 // reckoned in rows, which is what admission goes by.
 
-import { WinnowError, attributeNamed, bindFilter, conditionsOf, filterText } from "@winnow/core";
+import {
+  WinnowError,
+  attributeNamed,
+  bindFilter,
+  conditionsOf,
+  depthText,
+  filterText,
+  requestedDepth,
+} from "@winnow/core";
 import { keyBytes } from "@winnow/cluster";
 import type {
   AttributeSpec,
@@ -58,12 +66,14 @@ export function checkRequest(
   checkIds("include", include, { signature, searches, limits });
   const filters = boundFilters(program, request, { searches, limits });
   checkReturned(program, request, searches);
-  const items = searches.reduce((sum, step) => sum + instances * (k ?? step.k), 0);
+  const depths = depthsOf(program, request, { searches, k });
+  for (const [step, depth] of depths) checkDepth(signature, { step, depth }, limits);
+  const items = [...depths.values()].reduce((sum, depth) => sum + instances * depth, 0);
   checkCandidates(items, limits);
   checkDescribed(items * attributes.length, limits);
   const textBytes = textBytesOf(inputs);
   const listBytes = listBytesOf({ exclude, include, filters }, instances);
-  const cost = requestCost({ signature, tables, instances, k, listBytes, textBytes }, limits);
+  const cost = requestCost({ signature, tables, instances, depths, listBytes, textBytes }, limits);
   // A condition that nobody has asked for yet costs a worker about what a query does.
   const conditions = distinctConditions(filters);
   const rows = cost + conditions + Math.ceil((items * attributes.length) / VALUES_PER_ROW);
@@ -188,6 +198,34 @@ function fittedK(
   if (k === undefined) return undefined;
   if (searches.length === 0) throw withoutSearch("k", signature);
   return Math.min(k, ...searches.map((step) => tables[step.table]!.rows));
+}
+
+/** @throws WinnowError INVALID_ARGUMENT where the request itself says a k beyond the limit */
+function checkDepth(
+  signature: SignatureProgram,
+  { step, depth }: { readonly step: TopKStep; readonly depth: number },
+  { kMax }: RequestLimits,
+): void {
+  if (typeof step.k === "number" || depth <= kMax) return;
+  const text = `k is ${depth}, as ${depthText(signature, step.k)} says; at most ${kMax} is allowed (kMax)`;
+  throw new WinnowError("INVALID_ARGUMENT", text);
+}
+
+/**
+ * What each search is asked for. A k that the run will refuse, such as one beyond the table, costs what the
+ * table has: the run says why, in TensorFlow's words.
+ */
+function depthsOf(
+  { tables }: ModelProgram,
+  { signature, inputs }: PredictRequest,
+  { searches, k }: { readonly searches: readonly TopKStep[]; readonly k: number | undefined },
+): ReadonlyMap<TopKStep, number> {
+  return new Map(
+    searches.map((step) => {
+      const depth = k ?? requestedDepth(signature, step, inputs) ?? 1;
+      return [step, Math.min(Math.max(depth, 0), tables[step.table]!.rows)];
+    }),
+  );
 }
 
 /** Bytes of the text among the inputs. */

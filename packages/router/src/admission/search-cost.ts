@@ -6,7 +6,7 @@
 //                                               16 × (256 + 128) rows
 
 import { keyBytes } from "@winnow/cluster";
-import type { RowRange, SignatureProgram, TableSpec, Tensor } from "@winnow/core";
+import type { RowRange, SignatureProgram, Step, TableSpec, Tensor } from "@winnow/core";
 import type { RouterSettings } from "../router-settings.ts";
 
 const VALUE_BYTES = 4;
@@ -122,7 +122,8 @@ export function requestCost(
     readonly signature: SignatureProgram;
     readonly tables: readonly TableSpec[];
     readonly instances: number;
-    readonly k: number | undefined;
+    /** The k of each search. */
+    readonly depths: ReadonlyMap<Step, number>;
     readonly listBytes: readonly number[];
     /** Of the inputs, which keys are made of. */
     readonly textBytes: number;
@@ -136,7 +137,7 @@ export function requestCost(
     if (step.kind === "lookup") cost += Math.floor(rowsOfBytes(asked.textBytes, limits));
     if (step.kind !== "topK") continue;
     const { dim } = asked.tables[step.table]!;
-    const k = Math.max(1, asked.k ?? step.k);
+    const k = Math.max(1, asked.depths.get(step) ?? 1);
     const slices = cutSearch({ queries, dim, k, listBytes }, limits);
     cost += slices.reduce((sum, { rows }) => sum + rows, 0);
   }

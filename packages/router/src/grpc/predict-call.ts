@@ -66,9 +66,8 @@ export async function predict(
       signatureName: signature.name,
       outputs: new Map(attributes ? [...given, [ATTRIBUTES_OUTPUT, attributes]] : given),
     };
-    const [first] = inputs.values();
     const bytes = writePredictAnswer(answer, settings.messageBytesMax);
-    return { bytes, instances: first?.shape[0] ?? 1 };
+    return { bytes, instances };
   } finally {
     pinned.release();
   }

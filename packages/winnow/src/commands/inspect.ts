@@ -9,6 +9,7 @@ import {
   type Step,
   type ErrorCode,
   type TableSpec,
+  depthText,
   rowRangeOf,
   toWinnowError,
   uncutTableText,
@@ -147,7 +148,8 @@ function flowOf(signature: SignatureProgram, program: ModelProgram): string {
   }
   const stepText = (step: Step): string => {
     if (step.kind === "lookup") return `Lookup(${program.tables[step.table]?.name})`;
-    if (step.kind === "topK") return `TopK(${program.tables[step.table]?.name}, k=${step.k})`;
+    if (step.kind === "topK")
+      return `TopK(${program.tables[step.table]?.name}, k=${depthText(signature, step.k)})`;
     return step.kind === "host" ? step.op : step.kind;
   };
   return signature.steps.map(stepText).join(" → ");

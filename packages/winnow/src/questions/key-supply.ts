@@ -1,7 +1,7 @@
 // Values for the inputs of a signature: keys that the model really knows, taken from the vocabulary or the
 // table that an input leads to, and others that it does not.
 
-import type { Dtype, SignatureProgram, SignatureTensor, Tensor, ValueId } from "@winnow/core";
+import type { Dtype, SignatureProgram, SignatureTensor, Step, Tensor, ValueId } from "@winnow/core";
 import { StringColumn, dtypeArrays, tensor } from "@winnow/core";
 import { keyAt } from "../oracle/whole-table.ts";
 import type { ReferenceModel } from "../oracle/reference-model.ts";
@@ -38,21 +38,35 @@ function keysBehind(
   signature: SignatureProgram,
   input: SignatureTensor,
 ): KnownKeys | undefined {
-  const { vocabularies, tables } = model.version.program;
+  const { vocabularies } = model.version.program;
   const derived = new Set<ValueId>([input.value]);
   for (const step of signature.steps) {
     if (step.kind === "host" && derived.has(step.inputs[0]!)) {
       const vocabulary = vocabularies[step.vocabulary ?? -1];
       if (vocabulary !== undefined) return keysOfTensors([vocabulary.keys]);
       for (const value of step.outputs) derived.add(value);
-    } else if (step.kind === "lookup" && derived.has(step.keys)) {
-      const spec = tables[step.table];
-      if (spec?.kind !== "keyed") return undefined;
-      if (spec.keys.kind === "row") return { count: spec.rows, at: BigInt };
-      return keysOfTensors(model.keyed(step.table).keys);
+    } else {
+      const keys = keysWanted(model, step, derived);
+      if (keys !== undefined) return keys;
     }
   }
   return undefined;
+}
+
+/** What a step takes that looks one of these values up, or searches for as many items as one of them says. */
+function keysWanted(
+  model: ReferenceModel,
+  step: Step,
+  values: ReadonlySet<ValueId>,
+): KnownKeys | undefined {
+  const { tables } = model.version.program;
+  if (step.kind === "topK" && typeof step.k !== "number" && values.has(step.k.value)) {
+    return { count: tables[step.table]!.rows, at: (index) => BigInt(index + 1) };
+  }
+  const spec = step.kind === "lookup" && values.has(step.keys) ? tables[step.table] : undefined;
+  if (step.kind !== "lookup" || spec?.kind !== "keyed") return undefined;
+  if (spec.keys.kind === "row") return { count: spec.rows, at: BigInt };
+  return keysOfTensors(model.keyed(step.table).keys);
 }
 
 function keysOfTensors(tensors: readonly Tensor[]): KnownKeys {

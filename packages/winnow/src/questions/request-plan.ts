@@ -154,7 +154,8 @@ export class RequestPlan {
   #someK({ table, k }: TopKStep, random: Random): number {
     const rows = this.#model.version.program.tables[table]!.rows;
     const most = Math.max(1, Math.min(rows, K_MAX));
-    return Math.min(most, pick(random, [1, 2, 3, k + 1, 2 * k, 100, most]));
+    const own = typeof k === "number" ? k : 10;
+    return Math.min(most, pick(random, [1, 2, 3, own + 1, 2 * own, 100, most]));
   }
 
   /** A filter of values that items have; `undefined` where nothing is known of them. */

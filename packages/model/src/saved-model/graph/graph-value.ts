@@ -141,8 +141,9 @@ export interface TopKNode extends ConditionalNode {
   readonly name: string;
   /** Position in the version's tables; changes once identifiers are gathered by the rows found. */
   table: number;
+  /** The query; behind it the k, where requests say it. */
   readonly inputs: readonly GraphValue[];
-  readonly k: number;
+  readonly k: number | undefined;
   readonly capped: boolean;
   outputs: readonly GraphValue[];
 }

@@ -186,7 +186,8 @@ class ProgramWriter {
           const output = node.outputs[position];
           return output !== undefined && this.#isWanted(output) ? this.#newId(output) : undefined;
         });
-        const { table, name, k, capped } = node;
+        const { table, name, capped } = node;
+        const k = node.k ?? { value: this.#read(node.inputs[1]!) };
         return { kind: "topK", table, node: name, query, k, capped, scores, rows, ids };
       }
       case "choice": {

@@ -74,6 +74,15 @@ describe("readPredictInputs()", () => {
     expect([rows.format, rows.instances, columns.format]).toEqual(["row", 2, "column"]);
   });
 
+  test("count the instances of columns by those that have a batch", () => {
+    const columns = inputsOf(
+      { inputs: { k: 5, user: ["a", "b"] } },
+      { k: "int32", user: "string" },
+    );
+
+    expect(columns.instances).toBe(2);
+  });
+
   test.each<[Dtype, string, readonly (number | bigint)[]]>([
     [
       "float32",

@@ -26,7 +26,7 @@ export type SignatureInputs = Pick<SignatureProgram, "name" | "inputs">;
 /** The tensors of a request. */
 export interface PredictInputs {
   readonly format: PredictFormat;
-  /** First dimension of the inputs; 1 if the first input is a scalar. */
+  /** First dimension of the inputs that have one; 1 if all are scalars. */
   readonly instances: number;
   readonly inputs: ReadonlyMap<string, Tensor>;
 }
@@ -97,7 +97,8 @@ export function readPredictInputs(document: JsonReader, signature: SignatureInpu
   if (instances >= 0) return readRows(target, instances);
   if (inputs < 0) refuse("Missing 'inputs' or 'instances' key");
   const tensors = readColumns(target, inputs);
-  const [first] = tensors.values();
+  // A scalar, such as a k, says nothing of the batch.
+  const first = [...tensors.values()].find(({ shape }) => shape.length > 0);
   return { format: "column", instances: first?.shape[0] ?? 1, inputs: tensors };
 }
 

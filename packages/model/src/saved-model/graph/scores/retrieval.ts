@@ -1,8 +1,8 @@
-// Searches. A top-k with a constant k over scores of stored candidates (score-expression.ts) is a
-// search of a candidate table, which workers run. Identifiers gathered by the rows that a search found
+// Searches. A top-k over scores of stored candidates (score-expression.ts), with a k that is constant or
+// that a request brings, is a search of a candidate table, which workers run. Identifiers gathered by the rows that a search found
 // belong to the table. A top-k of anything else stays an operation.
 
-import { WinnowError } from "@winnow/core";
+import { DEPTH_OPERATIONS, WinnowError } from "@winnow/core";
 import { Attributes } from "../definition/attributes.ts";
 import type { GraphValue, TopKNode } from "../graph-value.ts";
 import { integerOf } from "../graph-value.ts";
@@ -20,41 +20,61 @@ export function visitTopK(
 ): readonly GraphValue[] | undefined {
   const [scored, wanted] = inputs;
   const k = node.op === "TopK" ? node.attributes.int("k") : integerOf(wanted);
-  if (scored === undefined || k === undefined || k < 1) return undefined;
-  const sorted = alreadySorted(lowering, scored, k);
+  const isKnown = k === undefined ? wanted !== undefined && isOfRequest(wanted) : k > 0;
+  if (scored === undefined || !isKnown) return undefined;
+  const depth = k ?? wanted!;
+  const sorted = alreadySorted(lowering, scored, depth);
   if (sorted !== undefined) return sorted;
   if (node.outputDtypes[1] !== "int32") return undefined;
   const scores = searchedScoresOf(lowering, scored);
-  if ("query" in scores) return search(lowering, { name: node.name, k, ...scores });
+  if ("query" in scores) return search(lowering, { name: node.name, depth, ...scores });
   if (scores.node !== undefined) lowering.obstacles.set(scored, scores.node);
   return undefined;
 }
 
+const DEPTH_STEPS_MAX = 16;
+
+/** Whether a k follows from inputs and constants by what a router reckons before a request runs. */
+function isOfRequest(k: GraphValue): boolean {
+  const values = new Set([k]);
+  for (const { dtype, producer } of values) {
+    const isFew = values.size <= DEPTH_STEPS_MAX && (dtype === "int32" || dtype === "int64");
+    const isCheap =
+      producer === undefined ||
+      (producer.kind === "operation" && DEPTH_OPERATIONS.has(producer.op));
+    if (!isFew || !isCheap) return false;
+    for (const input of producer?.inputs ?? []) if (!input.constant) values.add(input);
+  }
+  return true;
+}
+
 interface WantedSearch extends SearchedScores {
   readonly name: string;
-  readonly k: number;
+  /** The k, or the value that says it. */
+  readonly depth: number | GraphValue;
 }
 
 function search(
   lowering: Lowering,
-  { name, k, query, candidates, after }: WantedSearch,
+  { name, depth, query, candidates, after }: WantedSearch,
 ): readonly GraphValue[] {
   const dim = query.shape?.[1] ?? -1;
   if (dim !== -1 && dim !== candidates.dim) {
     const dims = `queries of ${dim} values among candidates of ${candidates.dim}`;
     throw new WinnowError("INVALID_ARGUMENT", `node ${name} searches ${dims}`);
   }
+  const k = typeof depth === "number" ? depth : undefined;
   const node: TopKNode = {
     kind: "topK",
     name,
     table: lowering.registry.candidate(candidates, undefined),
-    inputs: [query],
+    inputs: typeof depth === "number" ? [query] : [query, depth],
     k,
     capped: lowering.isInDataset,
     outputs: [],
   };
   // A request may ask for another k, which no operation on the scores may rule out.
-  const shape = [query.shape?.[0] ?? -1, after.length === 0 ? k : -1];
+  const shape = [query.shape?.[0] ?? -1, after.length === 0 ? (k ?? -1) : -1];
   node.outputs = [
     { dtype: "float32", shape, producer: node },
     { dtype: "int32", shape, producer: node },
@@ -75,10 +95,13 @@ function search(
 function alreadySorted(
   lowering: Lowering,
   scored: GraphValue,
-  k: number,
+  depth: number | GraphValue,
 ): readonly GraphValue[] | undefined {
   const search = lowering.rankings.get(scored);
-  if (!lowering.isInDataset || search === undefined || search.k > k) return undefined;
+  if (!lowering.isInDataset || search === undefined) return undefined;
+  const areAll =
+    typeof depth === "number" ? (search.k ?? Infinity) <= depth : search.inputs[1] === depth;
+  if (!areAll) return undefined;
   const ordinal: GraphValue = {
     dtype: "int32",
     shape: scored.shape,

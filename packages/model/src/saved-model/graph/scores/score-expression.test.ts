@@ -3,7 +3,13 @@
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { type ModelProgram, ProtobufWriter, type Step, WinnowError } from "@winnow/core";
+import {
+  type ModelProgram,
+  ProtobufWriter,
+  type Step,
+  type TopKStep,
+  WinnowError,
+} from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { openModelVersion } from "../../../model-directory.ts";
 import { temporaryDirectory } from "../../../../../../test/temporary-directory.ts";
@@ -221,6 +227,16 @@ const chain = (count: number, op: string, ...others: readonly string[]): Node[] 
     const before = at === 0 ? "product" : `n${at - 1}`;
     return operation(name, op, before, ...(others.length === 0 ? [] : others));
   });
+
+test("a top-k whose k the request says is a search too, through casts and bounds", () => {
+  const { signatures, tables } = programOf(path.join(EXPORT, "../../requested_k/1"));
+  const searches = signatures.flatMap(({ steps }) => steps.filter(({ kind }) => kind === "topK"));
+
+  expect(tables).toMatchObject([{ kind: "candidate", rows: 40, idDtype: "string" }]);
+  expect(searches.map((step) => typeof (step as TopKStep).k)).toEqual(
+    Array.from({ length: 6 }, () => "object"),
+  );
+});
 
 describe("scores of a small graph", () => {
   const scalar = (value: number): Node => constant("c", [], [value]);

@@ -1,0 +1,71 @@
+// How many rows a search returns: a number of the program, or a scalar that each request brings, as where
+// `k` is an input of the signature. Before a request runs, its cost is reckoned by it, so the operations
+// between the input and the search (a cast, a minimum, `k[0]`) are few, cheap and of the host alone.
+
+import { WinnowError } from "../errors.ts";
+import type { Tensor } from "../tensor.ts";
+import { runHostStep } from "./host-operations.ts";
+import { invalid } from "./node-error.ts";
+import { valuesDefinedBy } from "./program-plan.ts";
+import type { SearchDepth, SignatureProgram, TopKStep, ValueId } from "./program.ts";
+
+/** Operations that may stand between an input and the k of a search. */
+export const DEPTH_OPERATIONS: ReadonlySet<string> = new Set(
+  "Cast,Reshape,Squeeze,ExpandDims,StridedSlice,GatherV2,Minimum,Maximum,AddV2,Sub,Mul,Max,Min".split(
+    ",",
+  ),
+);
+
+const OPERATIONS_MAX = 16;
+
+/** The k that a value says. @throws WinnowError INVALID_ARGUMENT in TensorFlow's words */
+export function depthOf({ dtype, shape, data }: Tensor): number {
+  if (shape.length > 0) throw invalid(`k must be scalar, got shape [${shape.join(",")}]`);
+  return dtype === "string" ? NaN : Number(data[0]);
+}
+
+/**
+ * The k of a search for a request's inputs; `undefined` where they do not say it: it is refused when the
+ * search runs, or the search belongs to a branch that does not.
+ */
+export function requestedDepth(
+  signature: SignatureProgram,
+  { k }: Pick<TopKStep, "k">,
+  inputs: ReadonlyMap<string, Tensor>,
+): number | undefined {
+  if (typeof k === "number") return k;
+  try {
+    return depthOf(valueOf(k.value, { signature, inputs, operationsLeft: OPERATIONS_MAX }));
+  } catch (error) {
+    if (error instanceof WinnowError) return undefined;
+    throw error;
+  }
+}
+
+/** A k as people read it: its number, or the input that says it. */
+export function depthText({ inputs }: SignatureProgram, k: SearchDepth): string {
+  if (typeof k === "number") return String(k);
+  const named = inputs.find(({ value }) => value === k.value);
+  return named === undefined ? "by the request" : `input "${named.name}"`;
+}
+
+interface Known {
+  readonly signature: SignatureProgram;
+  readonly inputs: ReadonlyMap<string, Tensor>;
+  operationsLeft: number;
+}
+
+function valueOf(value: ValueId, known: Known): Tensor {
+  const { signature, inputs } = known;
+  const input = signature.inputs.find((each) => each.value === value);
+  const given =
+    input === undefined
+      ? signature.constants.find((each) => each.value === value)?.tensor
+      : inputs.get(input.name);
+  if (given !== undefined) return given;
+  const step = signature.steps.find((each) => valuesDefinedBy(each).includes(value));
+  known.operationsLeft -= 1;
+  if (step?.kind !== "host" || known.operationsLeft < 0) throw invalid("k is not known yet");
+  const operands = step.inputs.map((each) => valueOf(each, known));
+  return runHostStep(step, operands, [])[step.outputs.indexOf(value)]!;
+}

@@ -1,0 +1,89 @@
+// What a request is reckoned at before it runs, where its own inputs say how much is searched for.
+
+import { fingerprint, tensor } from "@winnow/core";
+import type { ModelProgram, SignatureProgram, Tensor } from "@winnow/core";
+import { describe, expect, test } from "vitest";
+import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
+import { RequestContext } from "../request-context.ts";
+import { resolveRouterOptions } from "../router-settings.ts";
+import { checkRequest } from "./request-check.ts";
+import type { CheckedRequest } from "./request-check.ts";
+
+const settings = resolveRouterOptions();
+const context = new RequestContext(new ManualClock(), { timeoutMs: 1000 });
+
+/** A search of a million items of 4 values, whose k is the input `k`. */
+const signature: SignatureProgram = {
+  name: "serving_default",
+  methodName: "tensorflow/serving/predict",
+  inputs: [
+    { name: "k", graphTensor: "k:0", value: 1, dtype: "int32", shape: [] },
+    { name: "query", graphTensor: "query:0", value: 0, dtype: "float32", shape: [-1, 4] },
+  ],
+  outputs: [],
+  constants: [],
+  steps: [
+    {
+      kind: "topK",
+      table: 0,
+      node: "top_k",
+      query: 0,
+      k: { value: 1 },
+      capped: false,
+      scores: 2,
+      rows: undefined,
+      ids: undefined,
+    },
+  ],
+};
+
+interface Asked {
+  readonly k: number;
+  readonly instances?: number;
+  readonly rows?: number;
+  /** The k beside the inputs. */
+  readonly wished?: number;
+}
+
+function checked({ k, instances = 1, rows = 1_000_000, wished }: Asked): CheckedRequest {
+  const table = { kind: "candidate", name: "items", dim: 4, partitions: 1, sources: [] } as const;
+  const program: ModelProgram = {
+    fingerprint: fingerprint("ab"),
+    tables: [{ ...table, rows, idDtype: "int32" }],
+    vocabularies: [],
+    denseModels: [],
+    signatures: [signature],
+  };
+  const inputs = new Map<string, Tensor>([
+    ["k", tensor("int32", [], Int32Array.of(k))],
+    ["query", tensor("float32", [instances, 4], new Float32Array(instances * 4))],
+  ]);
+  return checkRequest(program, { signature, inputs, context, k: wished }, settings);
+}
+
+describe("a request that says k as an input", () => {
+  test("is reckoned by it", () => {
+    expect(checked({ k: 10, instances: 8 }).rows).toBe(8);
+    // A slice of so many candidates takes fewer queries.
+    expect(checked({ k: 4000, instances: 8 }).rows).toBeGreaterThan(8 * 8);
+    expect(checked({ k: 0, instances: 8 }).rows).toBe(8);
+  });
+
+  test("is held to the limit of k, and told so", () => {
+    expect(() => checked({ k: 5000 })).toThrow(
+      'k is 5000, as input "k" says; at most 4096 is allowed (kMax)',
+    );
+    expect(() => checked({ k: 4096, instances: 4096 })).toThrow(
+      /would have 16777216 items; at most 1677721/,
+    );
+  });
+
+  test("beyond the items, or below 0, is left to the run, which says so in TensorFlow's words", () => {
+    expect(checked({ k: 5000, rows: 40 }).rows).toBe(1);
+    expect(checked({ k: -3 }).rows).toBe(1);
+  });
+
+  test("and k beside the inputs as well goes by the latter", () => {
+    expect(checked({ k: 5000, wished: 3 })).toMatchObject({ k: 3, rows: 1 });
+  });
+});

@@ -1,0 +1,167 @@
+"""Makes SavedModels whose searches ask for more than a fixed k of all items, under savedmodels/, and
+records what TensorFlow answers for them.
+
+    TF_ENABLE_ONEDNN_OPTS=0 python record_searches.py [name ...]
+
+Needs tensorflow 2.21; Winnow itself does not. The weights are random. The format is that of
+record_savedmodels.py.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import sys
+
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+
+import numpy as np
+import tensorflow as tf
+
+tf.config.threading.set_inter_op_parallelism_threads(1)
+tf.config.threading.set_intra_op_parallelism_threads(1)
+
+HERE = pathlib.Path(__file__).parent / "savedmodels"
+MODELS = {}
+ITEMS = [f"item {i:02d}" for i in range(40)]
+
+
+def model(build):
+    MODELS[build.__name__] = build
+    return build
+
+
+def randoms(*shape):
+    return np.random.default_rng(sum(shape) + 7).normal(size=shape).astype(np.float32)
+
+
+def spec(dtype, *shape, name=None):
+    return tf.TensorSpec(shape, dtype, name)
+
+
+QUERY = spec(tf.float32, None, 8, name="query")
+ROWS = randoms(5, 8).tolist()
+
+
+def signatures_of(module, functions):
+    """One signature for each function of a module and its inputs: those are (inputs, function)."""
+
+    def signature(inputs, function):
+        return tf.function(lambda *values: function(module, *values), input_signature=inputs)
+
+    return {name: signature(*parts) for name, parts in functions.items()}
+
+
+# --- k in the request ------------------------------------------------------------------------------
+
+
+def top(module, query, k, final=tf.identity):
+    scores, rows = tf.math.top_k(final(tf.matmul(query, module.items, transpose_b=True)), k=k)
+    return {"scores": scores, "ids": tf.gather(module.ids, rows)}
+
+
+K = spec(tf.int32, name="k")
+DEPTHS = {
+    "serving_default": ([QUERY, K], top),
+    "at_most_ten": ([QUERY, K], lambda m, q, k: top(m, q, tf.minimum(k, 10))),
+    "int64": ([QUERY, spec(tf.int64, name="k")], lambda m, q, k: top(m, q, tf.cast(k, tf.int32))),
+    "largest_of_batch": ([QUERY, spec(tf.int32, None, 1, name="k")], lambda m, q, k: top(m, q, tf.reduce_max(k))),
+    "first_of_batch": ([QUERY, spec(tf.int32, None, name="k")], lambda m, q, k: top(m, q, k[0] + 1)),
+    "sigmoid": ([QUERY, K], lambda m, q, k: top(m, q, k, tf.sigmoid)),
+}
+
+
+@model
+def requested_k(directory):
+    """k as an input: a scalar, bounded, of another type, one for each instance."""
+    module = tf.Module()
+    module.items = tf.Variable(randoms(40, 8), name="items")
+    module.ids = tf.Variable(ITEMS, name="ids")
+    tf.saved_model.save(module, directory, signatures=signatures_of(module, DEPTHS))
+    cases = []
+    for name in ("serving_default", "at_most_ten", "int64", "sigmoid"):
+        cases += [("known", {"query": ROWS[:1], "k": 1}, name), ("batch", {"query": ROWS, "k": 7}, name)]
+        cases += [("none", {"query": ROWS[:2], "k": 0}, name), ("error", {"query": ROWS[:1], "k": -1}, name)]
+    cases += [("all", {"query": ROWS, "k": 40}, "serving_default"), ("error", {"query": ROWS, "k": 41}, "serving_default")]
+    cases += [("bounded", {"query": ROWS, "k": 41}, "at_most_ten")]
+    for ks in ([3], [2, 5, 1], [0, 0]):
+        query = ROWS[: len(ks)]
+        cases.append(("batch", {"query": query, "k": [[k] for k in ks]}, "largest_of_batch"))
+        cases.append(("batch", {"query": query, "k": ks}, "first_of_batch"))
+    cases.append(("error", {"query": ROWS[:1], "k": []}, "first_of_batch"))
+    return cases
+
+
+# --- recording -------------------------------------------------------------------------------------
+
+
+def plain(value):
+    if isinstance(value, list):
+        return [plain(v) for v in value]
+    if isinstance(value, bytes):
+        return value.decode("utf-8")
+    if isinstance(value, float) and not np.isfinite(value):
+        return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def describe(specs):
+    return {
+        name: {
+            "dtype": s.dtype.name,
+            "shape": None if s.shape.rank is None else [-1 if d is None else d for d in s.shape],
+        }
+        for name, s in sorted(specs.items())
+    }
+
+
+def run(function, inputs):
+    specs = function.structured_input_signature[1]
+    fed = {name: tf.constant(value, specs[name].dtype) for name, value in inputs.items()}
+    try:
+        answer = function(**fed)
+    except tf.errors.OpError as error:
+        code = type(error).__name__.replace("Error", "")
+        code = {"InvalidArgument": "INVALID_ARGUMENT", "OutOfRange": "OUT_OF_RANGE"}[code]
+        lines = [line for line in error.message.split("\n") if line.strip() and "[[{{node" not in line]
+        lines = [line for line in lines if not line.startswith(("Graph execution", "Detected at", "<stack"))]
+        return {"error": {"code": code, "message": lines[0].strip()}}
+    return {"outputs": {name: plain(t.numpy().tolist()) for name, t in sorted(answer.items())}}
+
+
+def record(name, build):
+    folder = HERE / name
+    shutil.rmtree(folder, ignore_errors=True)
+    directory = str(folder / "1")
+    cases = build(directory)
+    loaded = tf.saved_model.load(directory)
+    signatures = {
+        n: {"inputs": describe(f.structured_input_signature[1]), "outputs": describe(f.structured_outputs)}
+        for n, f in loaded.signatures.items()
+    }
+    recorded = []
+    for kind, inputs, signature in cases:
+        case = {"kind": kind, "signature_name": signature, "inputs": {k: plain(v) for k, v in inputs.items()}}
+        case.update(run(loaded.signatures[signature], inputs))
+        if (kind == "error") != ("error" in case):
+            raise AssertionError(f"{name}: {case}")
+        recorded.append(case)
+    head = {
+        "model": name,
+        "recorded_with": f"tensorflow {tf.__version__}, CPU, one thread, oneDNN off",
+        "special": " ".join(build.__doc__.split()),
+        "signature_name": "serving_default",
+        "signature": signatures["serving_default"],
+        "signatures": signatures,
+    }
+    lines = ",\n".join(json.dumps(case, ensure_ascii=True) for case in recorded)
+    text = json.dumps(head, indent=1)[:-2] + f',\n "cases": [\n{lines}\n ]\n}}\n'
+    (folder / "oracle.json").write_text(text)
+    size = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
+    print(f"{name}: {len(recorded)} cases, {size // 1024} KiB", flush=True)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or MODELS:
+        record(name, MODELS[name])
