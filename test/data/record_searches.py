@@ -93,6 +93,76 @@ def requested_k(directory):
     return cases
 
 
+# --- masks -----------------------------------------------------------------------------------------
+
+HIDDEN = -np.inf
+
+
+def products(m, q):
+    return tf.matmul(q, m.items, transpose_b=True)
+
+
+def kept(m, scores, k=12):
+    values, rows = tf.math.top_k(scores, k=k)
+    return {"scores": values, "ids": tf.gather(m.ids, rows)}
+
+
+def wanted(dtype, *shape):
+    return spec(dtype, None, *shape, name="wanted")
+
+
+def listed(m, w):
+    return tf.reduce_any(m.numbers[None, None, :] == w[:, :, None], axis=1)
+
+
+MASKS = {
+    "serving_default": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(m.genre[None, :] == w[:, None], products(m, q), HIDDEN))),
+    "genre_hidden": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(w[:, None] == m.genre, tf.fill([tf.shape(q)[0], 40], HIDDEN), products(m, q) / 0.3))),
+    "language": ([QUERY, wanted(tf.string)], lambda m, q, w: kept(m, tf.where(tf.equal(tf.expand_dims(m.language, 0), tf.expand_dims(w, 1)), products(m, q), -1e9))),
+    "price_and_stock": ([QUERY, wanted(tf.float32)], lambda m, q, w: kept(m, tf.where((m.price[None, :] <= w[:, None]) & m.stock, products(m, q) + m.bias, tf.float32.min))),
+    "dearer": ([QUERY, wanted(tf.float32)], lambda m, q, w: kept(m, tf.where(w[:, None] < m.price, products(m, q), HIDDEN))),
+    # Rows that are masked score more than some that are kept.
+    "worth_nothing": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(tf.not_equal(m.genre, w[:, None]), products(m, q), tf.zeros_like(products(m, q))), 40)),
+    "in_stock": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(m.stock, products(m, q), HIDDEN))),
+    "two_masks": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(m.stock, tf.where(m.genre == w[:, None], products(m, q), HIDDEN), HIDDEN))),
+    "not_seen": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.where(listed(m, w), HIDDEN, products(m, q)))),
+    "only_listed": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.where(tf.reduce_any(w[:, None, :] == m.numbers[:, None], axis=-1), products(m, q), HIDDEN))),
+    "not_seen_one_hot": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.where(tf.reduce_max(tf.one_hot(w, 40), axis=1) > 0, HIDDEN, products(m, q)))),
+    "not_seen_counted": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.where(tf.equal(tf.reduce_sum(tf.one_hot(w, 40), axis=1), 0.0), products(m, q), tf.ones_like(products(m, q)) * -1e9))),
+    # No rules over columns: these stay dense.
+    "dense_penalty": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, products(m, q) - 1e9 * tf.reduce_max(tf.one_hot(w, 40), axis=1))),
+    "dense_after_sigmoid": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(m.genre == w[:, None], tf.sigmoid(products(m, q)), 0.0))),
+    "dense_two_scores": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(m.stock, tf.where(m.genre == w[:, None], products(m, q), -1.0), HIDDEN))),
+}
+WANTED = {
+    tf.int64: [[1], [3, 9, 0, 1, 2]],
+    tf.string: [["en"], ["de", "zz", "", "fr", "日本"]],
+    tf.float32: [[0.5], [5.0, -1.0, 0.25, 1.0, 0.125]],
+}
+LISTS = [[[3, 1, 39]], [[0, 1], [39, 39], [99, -1], [7, 8], [20, 0]]]
+
+
+@model
+def masked_searches(directory):
+    """where(condition, scores, number) before top_k: by genre, language, price, stock, and by lists of items.
+    Signatures named dense_ are no search."""
+    module = tf.Module()
+    module.items = tf.Variable(randoms(40, 8), name="items")
+    module.ids = tf.Variable(ITEMS, name="ids")
+    module.bias = tf.Variable(randoms(40), name="bias")
+    module.genre = tf.Variable([i % 4 for i in range(40)], dtype=tf.int64, name="genre")
+    module.numbers = tf.Variable(range(40), dtype=tf.int64, name="numbers")
+    module.language = tf.Variable([["en", "de", "fr", "日本"][i * 7 % 5 % 4] for i in range(40)], name="language")
+    module.stock = tf.Variable([i % 5 != 0 for i in range(40)], name="stock")
+    module.price = tf.Variable([(i * 13 % 16) / 8 for i in range(40)], name="price")
+    tf.saved_model.save(module, directory, signatures=signatures_of(module, MASKS))
+    cases = []
+    for name, ((_, values), _) in MASKS.items():
+        for want in LISTS if values.shape.rank == 2 else WANTED[values.dtype]:
+            cases.append(("batch", {"query": ROWS[: len(want)], "wanted": want}, name))
+    return cases
+
+
 # --- recording -------------------------------------------------------------------------------------
 
 

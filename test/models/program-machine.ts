@@ -4,6 +4,7 @@
 
 import { InferenceSession, Tensor as OnnxTensor } from "onnxruntime-node";
 import {
+  admittedRows,
   createKeyIndex,
   indexVocabularies,
   partitionOfBytes,
@@ -11,7 +12,9 @@ import {
   runProgram,
   StringColumn,
   WinnowError,
+  type AttributeColumns,
   type DenseStep,
+  type Filter,
   type KeyIndex,
   type KeyedPartition,
   type LookupStep,
@@ -33,6 +36,14 @@ interface KeyedPart {
 interface Candidates {
   readonly values: Float32Array;
   readonly ids: Tensor | undefined;
+  readonly parts: readonly ColumnPart[];
+}
+
+/** What is known of the items of a partition. */
+interface ColumnPart {
+  readonly firstRow: number;
+  readonly rows: number;
+  readonly columns: AttributeColumns;
 }
 
 /** A model ready to answer. */
@@ -129,19 +140,28 @@ export class ProgramMachine {
     );
   }
 
-  #topK({ table }: TopKStep, { query, k }: TopKQuestion): TopKAnswer {
+  #topK({ table }: TopKStep, { query, k: most, admits }: TopKQuestion): TopKAnswer {
     const { dim, rows } = this.#version.program.tables[table]!;
-    const { values, ids } = this.#readCandidates(table);
+    const { values, ids, parts } = this.#readCandidates(table);
     const queries = query.shape[0]!;
+    const lists = Array.from({ length: queries }, (_, at) => {
+      const vector = (query.data as Float32Array).subarray(at * dim, (at + 1) * dim);
+      const filter = admits?.[admits.length > 1 ? at : 0];
+      const all = Float32Array.from({ length: rows }, (_, row) => dot(vector, values, row));
+      return Array.from(all.keys())
+        .filter((row) => filter === undefined || isAdmitted(filter, parts, row))
+        .toSorted((a, b) => all[b]! - all[a]! || a - b)
+        .slice(0, most)
+        .map((row) => ({ row, score: all[row]! }));
+    });
+    const counts = Uint32Array.from(lists, ({ length }) => length);
+    const k = queries === 0 ? most : Math.max(0, ...counts);
     const scores = new Float32Array(queries * k);
     const found = new Int32Array(queries * k);
-    for (let at = 0; at < queries; at += 1) {
-      const vector = (query.data as Float32Array).subarray(at * dim, (at + 1) * dim);
-      const all = Float32Array.from({ length: rows }, (_, row) => dot(vector, values, row));
-      const order = Uint32Array.from(all.keys()).toSorted((a, b) => all[b]! - all[a]! || a - b);
-      for (let rank = 0; rank < k; rank += 1) {
-        found[at * k + rank] = order[rank]!;
-        scores[at * k + rank] = all[order[rank]!]!;
+    for (const [at, list] of lists.entries()) {
+      for (const [rank, { row, score }] of list.entries()) {
+        found[at * k + rank] = row;
+        scores[at * k + rank] = score;
       }
     }
     const shape = [queries, k];
@@ -149,6 +169,7 @@ export class ProgramMachine {
       scores: { dtype: "float32", shape, data: scores },
       rows: { dtype: "int32", shape, data: found },
       ids: ids === undefined ? undefined : { ...taken(ids, found), shape },
+      ...(counts.some((count) => count < most) && { counts }),
     };
   }
 
@@ -158,15 +179,24 @@ export class ProgramMachine {
     const { partitions } = this.#version.program.tables[table]!;
     const chunks: Float32Array[] = [];
     const ids: Tensor[] = [];
+    const parts: ColumnPart[] = [];
     for (let partition = 0; partition < partitions; partition += 1) {
       const reader = this.#version.openPartition(table, partition);
       chunks.push(...reader.chunks());
       if (reader.ids !== undefined) ids.push(reader.ids);
+      const { firstRow, rows, attributes = [] } = reader;
+      parts.push({ firstRow, rows, columns: new Map(attributes.map((of) => [of.spec.name, of])) });
     }
-    const candidates = { values: joined(chunks), ids: joinedIds(ids) };
+    const candidates = { values: joined(chunks), ids: joinedIds(ids), parts };
     this.#candidates.set(table, candidates);
     return candidates;
   }
+}
+
+function isAdmitted(filter: Filter, parts: readonly ColumnPart[], row: number): boolean {
+  const { firstRow, rows, columns } = parts.findLast((part) => part.firstRow <= row)!;
+  const at = row - firstRow;
+  return ((admittedRows(filter, columns, rows)[at >> 3]! >> (at & 7)) & 1) === 1;
 }
 
 function keyAt(keys: Tensor, at: number): Tensor {

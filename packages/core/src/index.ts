@@ -102,6 +102,7 @@ export type {
   HostStep,
   KeyedTable,
   LookupStep,
+  MaskRule,
   MissingKey,
   ModelProgram,
   SearchDepth,
@@ -115,6 +116,7 @@ export type {
   ValueId,
   Vocabulary,
 } from "./program/program.ts";
+export { maskValueAt, testsInRule } from "./program/search-mask.ts";
 export { DEPTH_OPERATIONS, depthText, requestedDepth } from "./program/search-depth.ts";
 export { uncutTableText } from "./program/uncut-table.ts";
 export type { UncutTable } from "./program/uncut-table.ts";

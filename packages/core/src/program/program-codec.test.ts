@@ -77,6 +77,16 @@ const signature: SignatureProgram = {
       query: 6,
       k: { value: 1 },
       capped: true,
+      mask: {
+        keeps: {
+          kind: "and",
+          of: [
+            { kind: "not", of: { kind: "test", column: "genre", is: "in", values: 2 } },
+            { kind: "test", column: "price", is: "lte", values: 1 },
+          ],
+        },
+        score: -Infinity,
+      },
       scores: undefined,
       rows: 8,
       ids: undefined,
@@ -101,7 +111,16 @@ const program: ModelProgram = {
         fixed: { keys: stringTensor([""]), rows: [0] },
       },
     },
-    { kind: "candidate", name: "movies", ...shape, idDtype: "string" },
+    {
+      kind: "candidate",
+      name: "movies",
+      ...shape,
+      idDtype: "string",
+      masks: [
+        { name: "genre", type: "string", isList: false },
+        { name: "price", type: "float", isList: false },
+      ],
+    },
     { kind: "keyed", name: "by row", ...shape, keys: { kind: "row" } },
   ],
   vocabularies: [

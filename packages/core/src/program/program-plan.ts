@@ -2,6 +2,7 @@
 // how many uses a value has. Computed once per signature and kept as long as the signature lives.
 
 import type { SignatureProgram, Step, ValueId } from "./program.ts";
+import { valuesInRule } from "./search-mask.ts";
 
 /** Dependencies of one signature's steps. */
 export interface ProgramPlan {
@@ -43,7 +44,11 @@ function operandsOf(step: Step): readonly ValueId[] {
     case "dense":
       return step.inputs.map(({ value }) => value);
     case "topK":
-      return typeof step.k === "number" ? [step.query] : [step.query, step.k.value];
+      return [
+        step.query,
+        ...(typeof step.k === "number" ? [] : [step.k.value]),
+        ...(step.mask === undefined ? [] : valuesInRule(step.mask.keeps)),
+      ];
     case "choice":
       return [step.predicate, ...step.branches];
   }

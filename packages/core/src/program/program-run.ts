@@ -11,6 +11,7 @@
 //
 // The first failure rejects the run and aborts the steps in flight.
 
+import type { Filter } from "../attributes/filter.ts";
 import { WinnowError } from "../errors.ts";
 import type { Tensor } from "../tensor.ts";
 import { requireEqualRows } from "../tensor.ts";
@@ -29,6 +30,7 @@ import type {
 } from "./program.ts";
 import { planOf, valuesDefinedBy } from "./program-plan.ts";
 import { depthOf } from "./search-depth.ts";
+import { filtersOfRule, needsMasked, withMasked } from "./search-mask.ts";
 import type { ProgramPlan } from "./program-plan.ts";
 import {
   checkDenseOutputs,
@@ -221,8 +223,25 @@ class ProgramRun {
     const own = typeof step.k === "number" ? step.k : depthOf(this.#input(step.k.value, step.node));
     const k = this.#request.k ?? own;
     const question = questionOf(step, this.#table(step.table), { query, k });
-    const answer = await this.#executors.topK(step, question, this.#abort.signal);
+    const answer = await this.#searched(step, question);
     return checkTopKAnswer(step, question, answer);
+  }
+
+  /** The answer to a search, with rows that its mask leaves out where they belong into a list. */
+  async #searched(step: TopKStep, question: TopKQuestion): Promise<TopKAnswer> {
+    const { signal } = this.#abort;
+    if (step.mask === undefined) return await this.#executors.topK(step, question, signal);
+    const { keeps, score } = step.mask;
+    const { query, k } = question;
+    const queries = query.shape[0]!;
+    const admits = filtersOfRule(keeps, (value) => this.#input(value, step.node), queries);
+    const kept = await this.#executors.topK(step, { ...question, admits }, signal);
+    if (!needsMasked(kept, { k, score })) return kept;
+    const others = admits.map((of): Filter => ({ kind: "not", of }));
+    const zeros = { ...query, data: new Float32Array(query.data.length) } as Tensor;
+    const asked = { query: zeros, k, admits: others };
+    const masked = await this.#executors.topK(step, asked, signal);
+    return withMasked(kept, masked, { k, score });
   }
 
   #finish(index: number, outputs: readonly StepOutput[]): void {

@@ -65,6 +65,8 @@ export interface CandidateTable extends TableShape {
   readonly idDtype: "string" | "int32" | "int64" | undefined;
   /** What filters may ask of its items; absent where the version brings no attributes. */
   readonly attributes?: readonly AttributeSpec[] | undefined;
+  /** Columns by which searches of the graph mask rows, and which no request may name; absent without any. */
+  readonly masks?: readonly AttributeSpec[] | undefined;
 }
 
 /** A table in which keys are looked up: cut by a hash of the key. */
@@ -193,6 +195,29 @@ export interface DenseStep extends Conditional {
 /** How many rows a search returns; or the value, an integer scalar, by which each request says so. */
 export type SearchDepth = number | { readonly value: ValueId };
 
+/** One test of a column that the model holds; on a list of values it is `in` alone. */
+export interface MaskTest {
+  readonly kind: "test";
+  /** Name of one of the table's `masks`. */
+  readonly column: string;
+  readonly is: "in" | "gt" | "gte" | "lt" | "lte";
+  /** Compared with: for all queries `[]` or `[1, ...]`, for each `[queries, ...]`. */
+  readonly values: ValueId;
+}
+
+/** Which rows keep their scores, by the columns of the table. */
+export type MaskRule =
+  | MaskTest
+  | { readonly kind: "and" | "or"; readonly of: readonly MaskRule[] }
+  | { readonly kind: "not"; readonly of: MaskRule };
+
+/** What a graph does to scores before its top-k. */
+export interface SearchMask {
+  readonly keeps: MaskRule;
+  /** The score of all rows that are not kept. */
+  readonly score: number;
+}
+
 /** query vectors float32 `[queries, dim]` → the best `k` rows of a candidate table. */
 export interface TopKStep extends Conditional {
   readonly kind: "topK";
@@ -205,6 +230,8 @@ export interface TopKStep extends Conditional {
    * INVALID_ARGUMENT, as `TopKV2` says.
    */
   readonly capped: boolean;
+  /** Absent where all rows keep their scores. */
+  readonly mask?: SearchMask | undefined;
   /** float32 `[queries, k]`; unused outputs are `undefined`. */
   readonly scores: ValueId | undefined;
   /** int32 `[queries, k]`, global rows. */

@@ -8,7 +8,9 @@ import type {
   DenseStep,
   HostStep,
   LookupStep,
+  MaskRule,
   SearchDepth,
+  SearchMask,
   Step,
   TableSpec,
   TopKStep,
@@ -42,6 +44,9 @@ export interface StepSurroundings {
  * JSON lacks, become texts.
  */
 export function encodeStep(step: Step): unknown {
+  if (step.kind === "topK" && step.mask !== undefined) {
+    return { ...step, mask: { ...step.mask, score: numberText(step.mask.score) } };
+  }
   if (step.kind !== "host") return step;
   const attributes = Object.entries(step.attributes).map(([name, value]) => [
     name,
@@ -166,17 +171,44 @@ function denseStep(from: HeaderValue, around: StepSurroundings): DenseStep {
 }
 
 function topKStep(from: HeaderValue, around: StepSurroundings): TopKStep {
+  const table = tableOf(from, around, "candidate");
+  const spec = around.tables[table]!;
+  const columns = spec.kind === "candidate" ? (spec.masks ?? []) : [];
+  const mask = read(from, "mask", optional(searchMask(columns.map(({ name }) => name))));
   return {
     kind: "topK",
-    table: tableOf(from, around, "candidate"),
+    table,
     node: read(from, "node", text),
     query: read(from, "query", count32),
     k: read(from, "k", searchDepth),
     capped: read(from, "capped", flag),
+    ...(mask !== undefined && { mask }),
     scores: read(from, "scores", optional(count32)),
     rows: read(from, "rows", optional(count32)),
     ids: read(from, "ids", optional(count32)),
   };
+}
+
+/** Rules within each other: what a graph may nest. */
+const RULE_DEPTH_MAX = 16;
+
+function searchMask(columns: readonly string[]): HeaderReader<SearchMask> {
+  return (from) => ({
+    keeps: read(from, "keeps", (rule) => maskRule(rule, columns, 0)),
+    score: read(from, "score", number),
+  });
+}
+
+function maskRule(from: HeaderValue, columns: readonly string[], depth: number): MaskRule {
+  if (depth > RULE_DEPTH_MAX) throw refuse(from, `nested ${RULE_DEPTH_MAX} deep at most`);
+  const inner = (rule: HeaderValue): MaskRule => maskRule(rule, columns, depth + 1);
+  const kind = read(from, "kind", oneOf("test", "and", "or", "not"));
+  if (kind === "not") return { kind, of: read(from, "of", inner) };
+  if (kind !== "test") return { kind, of: read(from, "of", listOf(inner)) };
+  const column = read(from, "column", text);
+  if (!columns.includes(column)) throw refuse(property(from, "column"), "a column of the table");
+  const is = read(from, "is", oneOf("in", "gt", "gte", "lt", "lte"));
+  return { kind, column, is, values: read(from, "values", count32) };
 }
 
 const searchDepth: HeaderReader<SearchDepth> = (from) =>

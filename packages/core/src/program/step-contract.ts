@@ -2,6 +2,7 @@
 // them, rows and lists of the agreed shape. A fault of the client is INVALID_ARGUMENT with
 // TensorFlow's message; a violation by an executor is INTERNAL.
 
+import type { Filter } from "../attributes/filter.ts";
 import type { Dtype } from "../dtype.ts";
 import { WinnowError, excerpt } from "../errors.ts";
 import type { Tensor, TensorSpec } from "../tensor.ts";
@@ -36,6 +37,11 @@ export interface TopKQuestion {
   readonly query: Tensor;
   /** The request's `k` or the step's own: at most the table's rows. */
   readonly k: number;
+  /**
+   * The only rows that may be found, by the table's `masks`: one filter for all queries, or one for each.
+   * Absent: all rows. Requests may leave out more.
+   */
+  readonly admits?: readonly Filter[] | undefined;
 }
 
 /** Checks a request's inputs against the signature. @throws WinnowError INVALID_ARGUMENT */

@@ -63,7 +63,9 @@ export function tableReader(blobs: BlobReader): HeaderReader<TableSpec> {
     }
     const idDtype = read(from, "idDtype", optional(oneOf("string", "int32", "int64")));
     const attributes = read(from, "attributes", optional(listOf(attribute)));
-    return { kind: "candidate", ...shape, idDtype, ...(attributes && { attributes }) };
+    const masks = read(from, "masks", optional(listOf(attribute)));
+    const columns = { ...(attributes && { attributes }), ...(masks && { masks }) };
+    return { kind: "candidate", ...shape, idDtype, ...columns };
   };
 }
 

@@ -87,7 +87,8 @@ class AttributedVersion implements ModelVersion {
     const reader = this.#version.openPartition(table, partition);
     const spec = this.program.tables[table];
     if (spec?.kind !== "candidate") return reader;
-    const attributes = this.#file.columnsOf(spec satisfies CandidateTable, reader);
+    const described = this.#file.columnsOf(spec satisfies CandidateTable, reader);
+    const attributes = [...described, ...(reader.attributes ?? [])];
     const { rows, dim, firstRow, ids, keyed } = reader;
     return {
       rows,

@@ -1,15 +1,7 @@
 // A request before any work is done for it: held against the limits, made fit for the program, and
 // reckoned in rows, which is what admission goes by.
 
-import {
-  WinnowError,
-  attributeNamed,
-  bindFilter,
-  conditionsOf,
-  depthText,
-  filterText,
-  requestedDepth,
-} from "@winnow/core";
+import { WinnowError, attributeNamed, depthText, requestedDepth } from "@winnow/core";
 import { keyBytes } from "@winnow/cluster";
 import type {
   AttributeSpec,
@@ -32,7 +24,7 @@ import {
   instancesOf,
 } from "../request-limits.ts";
 import type { RequestLimits } from "../request-limits.ts";
-import { distinctConditions, listBytesOf, requestCost } from "./search-cost.ts";
+import { boundFilter, distinctConditions, listBytesOf, requestCost } from "./search-cost.ts";
 import type { BoundFilter, SliceLimits } from "./search-cost.ts";
 
 /** What a request asks for beside its inputs, made fit for the program, and its cost. */
@@ -110,10 +102,7 @@ function boundFilters(
   if (filters.length === 0) return [];
   if (searches.length === 0) throw withoutSearch("filter", signature);
   const attributes = attributesOf(program, searches, "filter");
-  const bound = filters.map((filter) => {
-    const canonical = bindFilter(filter, attributes);
-    return { text: filterText(canonical), conditions: conditionsOf(canonical) };
-  });
+  const bound = filters.map((filter) => boundFilter(filter, attributes));
   const distinct = new Set(bound.map(({ text }) => text)).size;
   checkFilters({ filters: distinct, conditions: distinctConditions(bound) }, limits);
   const bytes = bound.reduce((sum, { text }) => sum + text.length, 0);
@@ -138,7 +127,8 @@ function checkReturned(
     (value) => value !== undefined && given.has(value),
   );
   const isTaken = signature.outputs.some(({ name }) => name === ATTRIBUTES_OUTPUT);
-  if (areItems && others.length === 0 && !isTaken) return;
+  const isMasked = search!.mask !== undefined;
+  if (areItems && others.length === 0 && !isTaken && !isMasked) return;
   const why = isTaken
     ? `has an output "${ATTRIBUTES_OUTPUT}" of its own`
     : "does not answer the items of one search as they were found";

@@ -6,7 +6,16 @@
 //                                               16 × (256 + 128) rows
 
 import { keyBytes } from "@winnow/cluster";
-import type { RowRange, SignatureProgram, Step, TableSpec, Tensor } from "@winnow/core";
+import { bindFilter, conditionsOf, filterText, testsInRule } from "@winnow/core";
+import type {
+  AttributeSpec,
+  Filter,
+  RowRange,
+  SignatureProgram,
+  Step,
+  TableSpec,
+  Tensor,
+} from "@winnow/core";
 import type { RouterSettings } from "../router-settings.ts";
 
 const VALUE_BYTES = 4;
@@ -88,6 +97,12 @@ export interface BoundFilter {
   readonly conditions: number;
 }
 
+/** A filter as workers know it. @throws WinnowError INVALID_ARGUMENT where it does not fit the attributes */
+export function boundFilter(filter: Filter, attributes: readonly AttributeSpec[]): BoundFilter {
+  const canonical = bindFilter(filter, attributes);
+  return { text: filterText(canonical), conditions: conditionsOf(canonical) };
+}
+
 /** Conditions of the different ones among some filters: a worker that has not met them walks over its rows. */
 export function distinctConditions(filters: readonly BoundFilter[]): number {
   const byText = new Map(filters.map(({ text, conditions }) => [text, conditions]));
@@ -139,7 +154,9 @@ export function requestCost(
     const { dim } = asked.tables[step.table]!;
     const k = Math.max(1, asked.depths.get(step) ?? 1);
     const slices = cutSearch({ queries, dim, k, listBytes }, limits);
-    cost += slices.reduce((sum, { rows }) => sum + rows, 0);
+    const rows = slices.reduce((sum, each) => sum + each.rows, 0);
+    // A mask is a filter for each query, and may need a second search.
+    cost += step.mask === undefined ? rows : 2 * (rows + queries * testsInRule(step.mask.keeps));
   }
   return cost;
 }

@@ -2,8 +2,9 @@
 // workers (or to tables at hand), dense parts to the dense engine.
 
 import { setMaxListeners } from "node:events";
-import type { ProgramExecutors, Tensor } from "@winnow/core";
-import { WinnowError } from "@winnow/core";
+import type { CandidateTable, Filter, ProgramExecutors, Tensor } from "@winnow/core";
+import { WinnowError, filterText, parseFilterText } from "@winnow/core";
+import { boundFilter } from "../admission/search-cost.ts";
 import type { BoundFilter } from "../admission/search-cost.ts";
 import type { LoadedProgram } from "../versions/loaded-program.ts";
 import { queryLookup } from "./lookup-query.ts";
@@ -67,16 +68,37 @@ export function executorsOf(
       allowListeners(signal);
       return await timed("dense", model.run(inputs, names, signal));
     },
-    topK: async (step, { query, k }, signal) => {
+    topK: async (step, { query, k, admits }, signal) => {
       const table = program.tables[step.table];
       if (table?.kind !== "candidate" || query.dtype !== "float32") throw broken(step.node);
       allowListeners(signal);
-      const question = { step, table, vectors: query.data, k, signal, ...wanted };
+      const filters = withMask(wanted.filters, admits, { table, queries: query.shape[0]! });
+      const question = { step, table, vectors: query.data, k, signal, ...wanted, filters };
       const { attributes, ...answer } = await timed("topK", queryTopK(parts, question, scope));
       if (attributes !== undefined) described(attributes);
       return answer;
     },
   };
+}
+
+/** Filters of a request and those of a mask: both hold. */
+function withMask(
+  filters: readonly BoundFilter[],
+  admits: readonly Filter[] | undefined,
+  { table, queries }: { readonly table: CandidateTable; readonly queries: number },
+): readonly BoundFilter[] {
+  if (admits === undefined) return filters;
+  const masks = admits.map((each) => boundFilter(each, table.masks ?? []));
+  if (filters.length === 0) return masks;
+  const length = filters.length > 1 || masks.length > 1 ? queries : 1;
+  return Array.from({ length }, (_, query) => {
+    const [own, mask] = [filters, masks].map((list) => list[list.length > 1 ? query : 0]!);
+    const of = [own!, mask!].map(({ text }) => parseFilterText(text));
+    return {
+      text: filterText({ kind: "and", of }),
+      conditions: own!.conditions + mask!.conditions,
+    };
+  });
 }
 
 /** Every slice under way listens to the request's signal; `slicesAtOnce` bounds their number per step. */

@@ -1,6 +1,6 @@
 // Filters as docs/filters.md defines them, tried on the values of one item after the other: no codes, no bitmaps.
 
-import { type AttributeColumn, valueOfCode } from "@winnow/core";
+import { type AttributeColumn, type Filter, valueOfCode } from "@winnow/core";
 
 /** A value in a filter. */
 export type FilterValue = string | number | boolean;
@@ -43,6 +43,29 @@ function holds(condition: PlainCondition, values: readonly FilterValue[] | undef
   if ($gte !== undefined && !hasAny((value) => !isBelow(value, $gte))) return false;
   if ($lt !== undefined && !hasAny((value) => isBelow(value, $lt))) return false;
   return $exists === undefined || $exists === (values !== undefined);
+}
+
+/** Whether a mask of the model keeps an item. */
+export function isKept(filter: Filter, valuesOf: ItemValues): boolean {
+  switch (filter.kind) {
+    case "not":
+      return !isKept(filter.of, valuesOf);
+    case "and":
+      return filter.of.every((each) => isKept(each, valuesOf));
+    case "or":
+      return filter.of.some((each) => isKept(each, valuesOf));
+    case "test": {
+      const [own] = valuesOf(filter.attribute) ?? [];
+      const { is } = filter;
+      return filter.values.some((value) => {
+        const wanted = typeof value === "bigint" ? Number(value) : value;
+        if (own === undefined || wanted === null) return false;
+        if (is === "in") return own === wanted;
+        if (is === "gt" || is === "lte") return own > wanted === (is === "gt");
+        return own >= wanted === (is === "gte");
+      });
+    }
+  }
 }
 
 /** Strings by their UTF-8 bytes. */

@@ -15,7 +15,7 @@ import type {
 import { StringColumn, WinnowError, indexVocabularies, runProgram, tensor } from "@winnow/core";
 import type { ModelVersion } from "@winnow/model";
 import { bestRows, definedScore, scoresOf } from "./brute-force.ts";
-import { type PlainFilter, isAdmitted } from "./plain-filter.ts";
+import { type PlainFilter, isAdmitted, isKept } from "./plain-filter.ts";
 import {
   type WholeCandidates,
   type WholeKeyed,
@@ -174,12 +174,12 @@ export class ReferenceModel {
 
   #search(
     step: TopKStep,
-    { query, k }: TopKQuestion,
+    { query, k, admits }: TopKQuestion,
     question: ReferenceQuestion,
   ): { readonly answer: TopKAnswer; readonly search: ReferenceSearch } {
     if (query.dtype !== "float32") throw new RangeError("a query of another dtype");
     const { table, rowsOf } = this.#searched(step.table);
-    const left = leftOutOf(question, table, rowsOf);
+    const left = leftOutOf({ ...question, admits }, table, rowsOf);
     const found = scoresOf(query.data, table).map((scores, at) => bestRows(scores, k, left(at)));
     const counts = Uint32Array.from(found, ({ rows }) => rows.length);
     const isShort = counts.some((count) => count < k);
@@ -214,14 +214,14 @@ function ofQuery<List>(lists: readonly List[], query: number): List | undefined 
 
 /** The rows that may not be answered to each query. */
 function leftOutOf(
-  { exclude = [], include = [], filter }: ReferenceQuestion,
+  { exclude = [], include = [], filter, admits }: ReferenceQuestion & Pick<TopKQuestion, "admits">,
   table: WholeCandidates,
   rowsOf: (id: string | bigint) => readonly number[],
 ): (query: number) => ReadonlySet<number> {
   const without = exclude.map((ids) => rowsOfIds(ids, rowsOf));
   const only = include.map((ids) => rowsOfIds(ids, rowsOf));
   const all = Array.from(
-    { length: filter === undefined && only.length === 0 ? 0 : table.rows },
+    { length: (filter ?? admits) === undefined && only.length === 0 ? 0 : table.rows },
     (_, row) => row,
   );
   const refused =
@@ -231,7 +231,12 @@ function leftOutOf(
   return (query) => {
     const listed = ofQuery(only, query);
     const others = listed === undefined ? [] : all.filter((row) => !listed.has(row));
-    return new Set([...(ofQuery(without, query) ?? []), ...others, ...refused]);
+    const mask = admits && ofQuery(admits, query);
+    const masked =
+      mask === undefined
+        ? []
+        : all.filter((row) => !isKept(mask, (name) => valuesOfRow(table, row, name)));
+    return new Set([...(ofQuery(without, query) ?? []), ...others, ...refused, ...masked]);
   };
 }
 

@@ -250,7 +250,8 @@ export class ComputeHost {
 function openedVersion(handle: ContentHandle, opened: OpenedModel): OpenedVersion {
   const tables = opened.tables.map((table, at) => {
     const { name, kind, rows, dim, partitions, sources } = table;
-    const attributes = table.kind === "candidate" ? table.attributes : undefined;
+    const { attributes: own, masks } = table.kind === "candidate" ? table : {};
+    const attributes = masks === undefined ? own : [...(own ?? []), ...masks];
     const partitionBytes = opened.partitionBytes[at] ?? [];
     return { name, kind, rows, dim, partitions, partitionBytes, attributes, sources };
   });

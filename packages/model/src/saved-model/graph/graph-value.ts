@@ -135,15 +135,34 @@ export interface LookupNode extends ConditionalNode {
   outputs: readonly GraphValue[];
 }
 
+/** Which rows keep their scores: columns by their vectors, or, of a table that has them, by name. */
+export type GraphMaskRule<Column = StoredTensor> =
+  | {
+      readonly kind: "test";
+      readonly column: Column;
+      readonly is: "in" | "gt" | "gte" | "lt" | "lte";
+      readonly values: GraphValue;
+    }
+  | { readonly kind: "and" | "or"; readonly of: readonly GraphMaskRule<Column>[] }
+  | { readonly kind: "not"; readonly of: GraphMaskRule<Column> };
+
+/** A mask of a search. */
+export interface NodeMask {
+  readonly keeps: GraphMaskRule<string>;
+  readonly score: number;
+}
+
 /** A search of a candidate table; outputs are scores, rows and, if the graph gathers them, ids. */
 export interface TopKNode extends ConditionalNode {
   readonly kind: "topK";
   readonly name: string;
   /** Position in the version's tables; changes once identifiers are gathered by the rows found. */
   table: number;
-  /** The query; behind it the k, where requests say it. */
+  /** The query; behind it the k, where requests say it; behind that the values of the mask. */
   readonly inputs: readonly GraphValue[];
   readonly k: number | undefined;
+  /** Its values are among the inputs as well. */
+  readonly mask?: NodeMask | undefined;
   readonly capped: boolean;
   outputs: readonly GraphValue[];
 }

@@ -4,6 +4,7 @@
 import { WinnowError, elementCount, validateHostStep } from "@winnow/core";
 import type {
   HostStep,
+  MaskRule,
   SignatureProgram,
   SignatureTensor,
   Step,
@@ -16,7 +17,13 @@ import { contentOf, makeDensePart } from "./dense-part.ts";
 import { dataDtypeOf } from "./definition/graph-dtype.ts";
 import type { GraphSources } from "./sources/graph-sources.ts";
 import { dependenciesOf } from "./graph-value.ts";
-import type { GraphValue, LoweredNode, NodeCondition, OperationNode } from "./graph-value.ts";
+import type {
+  GraphMaskRule,
+  GraphValue,
+  LoweredNode,
+  NodeCondition,
+  OperationNode,
+} from "./graph-value.ts";
 import { placeNodes } from "./placement-of-nodes.ts";
 import type { NodePlace } from "./placement-of-nodes.ts";
 import type { SignatureDefinition, TensorInfo } from "./definition/meta-graph.ts";
@@ -184,11 +191,19 @@ class ProgramWriter {
         const query = this.#read(node.inputs[0]!);
         const [scores, rows, ids] = [0, 1, 2].map((position) => {
           const output = node.outputs[position];
-          return output !== undefined && this.#isWanted(output) ? this.#newId(output) : undefined;
+          // Lists are put together by their rows where a mask leaves some out.
+          const isNeeded = position === 1 && node.mask !== undefined;
+          const isWanted = output !== undefined && (isNeeded || this.#isWanted(output));
+          return isWanted ? this.#newId(output) : undefined;
         });
         const { table, name, capped } = node;
         const k = node.k ?? { value: this.#read(node.inputs[1]!) };
-        return { kind: "topK", table, node: name, query, k, capped, scores, rows, ids };
+        const step = { kind: "topK", table, node: name, query, k, capped } as const;
+        const mask = node.mask && {
+          keeps: this.#rule(node.mask.keeps),
+          score: node.mask.score,
+        };
+        return { ...step, ...(mask && { mask }), scores, rows, ids };
       }
       case "choice": {
         const [predicate, yes, no] = node.inputs.map((value) => this.#read(value));
@@ -197,6 +212,12 @@ class ProgramWriter {
         return { kind: "choice", node: node.name, predicate: predicate!, branches, output };
       }
     }
+  }
+
+  #rule(rule: GraphMaskRule<string>): MaskRule {
+    if (rule.kind === "test") return { ...rule, values: this.#read(rule.values) };
+    if (rule.kind === "not") return { kind: "not", of: this.#rule(rule.of) };
+    return { kind: rule.kind, of: rule.of.map((each) => this.#rule(each)) };
   }
 
   #isWanted(value: GraphValue): boolean {

@@ -3,13 +3,16 @@
 // strings begin, which partition holds which key) is kept while the version is open.
 
 import {
+  type AttributeColumn,
   type CandidateTable,
   type KeyedTable,
   type RowChecks,
   type RowRange,
   type TableSpec,
   WinnowError,
+  columnBytes,
   rowRangeOf,
+  takeRows,
 } from "@winnow/core";
 import type { ChunkGenerator, PartitionReader } from "../../model-version.ts";
 import { isNarrowFloat } from "../bundle/data-type.ts";
@@ -40,7 +43,7 @@ export interface TableRegions {
 }
 
 /** What is to be known of a table beside its stored tensors. */
-export type ReadableTable = Pick<StoredTable, "spec" | "derivation" | "vocabulary">;
+export type ReadableTable = Pick<StoredTable, "spec" | "derivation" | "masks" | "vocabulary">;
 
 /** Prepares a table. @throws WinnowError DATA_LOSS when its tensors do not fit its description */
 export function readTable(stored: ReadableTable, regions: TableRegions): TableReading {
@@ -58,7 +61,7 @@ export function readTable(stored: ReadableTable, regions: TableRegions): TableRe
     derivation === undefined
       ? plainRows(matrix)
       : derivedRows({ matrix, derivation, appended: appendedColumns(spec, regions) });
-  return candidateReading(spec, reading, regions.ids);
+  return candidateReading(spec, reading, { ids: regions.ids, masks: stored.masks });
 }
 
 const FLOATS = ["float32", "half", "bfloat16"];
@@ -142,7 +145,7 @@ function asColumn(stored: StoredRegion): StoredRegion {
 function candidateReading(
   table: CandidateTable,
   readingOf: () => RangeReading,
-  stored: TableRegions["ids"],
+  { ids: stored, masks = [] }: Pick<TableRegions, "ids"> & Pick<StoredTable, "masks">,
 ): TableReading {
   const isRead = stored === undefined || "bytesOf" in stored;
   const ids = isRead ? stored : idReading(table, stored);
@@ -152,17 +155,20 @@ function candidateReading(
   };
   return {
     partitionBytes: (partition) =>
-      countOf(partition) * table.dim * 4 + (ids?.bytesOf(partition) ?? 0),
+      countOf(partition) * (table.dim * 4 + maskBytesPerRow(masks)) +
+      (ids?.bytesOf(partition) ?? 0),
     openPartition(partition) {
       const range = rowRangeOf(partition, table);
       const reading = readingOf();
       const stored = ids?.read(partition);
+      const attributes = columnsOf(masks, range);
       return {
         rows: countOf(partition),
         dim: table.dim,
         firstRow: range.firstRow,
         ids: stored?.ids,
         keyed: undefined,
+        ...(attributes.length > 0 && { attributes }),
         chunks: () => reading.chunks(range),
         checksumShares() {
           const [ofRows = 0, ...ofAppended] = reading.shares(partition);
@@ -171,6 +177,21 @@ function candidateReading(
       };
     },
   };
+}
+
+function columnsOf(
+  masks: readonly AttributeColumn[],
+  { firstRow, endRow }: RowRange,
+): readonly AttributeColumn[] {
+  if (masks.length === 0) return [];
+  const rows = Uint32Array.from({ length: endRow - firstRow }, (_, at) => firstRow + at);
+  return masks.map((column) => takeRows(column, rows));
+}
+
+/** About what columns take for a row: its share of all rows. */
+function maskBytesPerRow(masks: readonly AttributeColumn[]): number {
+  const bytes = masks.map((column) => columnBytes(column) / Math.max(1, column.codes.length));
+  return Math.ceil(bytes.reduce((sum, each) => sum + each, 0));
 }
 
 function keyedReading(

@@ -1,7 +1,7 @@
 // Where the rows, ids and keys of a table lie. The graph folder makes these descriptions, because
 // it knows what each variable means; partition-reading.ts reads by them.
 
-import type { TableSpec, Tensor } from "@winnow/core";
+import type { AttributeColumn, TableSpec, Tensor } from "@winnow/core";
 import type { TensorSlice } from "../bundle/tensor-slice.ts";
 
 /**
@@ -56,6 +56,8 @@ export interface StoredTable {
   readonly derivation?: RowDerivation | undefined;
   /** string, int32 or int64 `[rows]`; `undefined` for a table without stored identifiers. */
   readonly ids: StoredTensor | undefined;
+  /** Columns of all rows of a candidate table by which searches mask rows, as `spec.masks` names them. */
+  readonly masks?: readonly AttributeColumn[] | undefined;
   /** Of a keyed table whose keys are a vocabulary: `keys[i]` leads to row `values[i]` (int64). */
   readonly vocabulary: { readonly keys: Tensor; readonly values: Tensor } | undefined;
 }

@@ -4,12 +4,13 @@
 
 import { DEPTH_OPERATIONS, WinnowError } from "@winnow/core";
 import { Attributes } from "../definition/attributes.ts";
-import type { GraphValue, TopKNode } from "../graph-value.ts";
+import type { GraphMaskRule, GraphValue, NodeMask, TopKNode } from "../graph-value.ts";
 import { integerOf } from "../graph-value.ts";
 import type { Lowering, Visit } from "../lowered-nodes.ts";
 import { applied, searchedScoresOf } from "./score-expression.ts";
 import type { SearchedScores } from "./score-expression.ts";
-import type { StoredIds } from "../tables/table-registry.ts";
+import type { ScoreMask } from "./score-mask.ts";
+import type { StoredIds, StoredRows } from "../tables/table-registry.ts";
 
 const NO_ATTRIBUTES = new Attributes("", new Map());
 
@@ -56,20 +57,21 @@ interface WantedSearch extends SearchedScores {
 
 function search(
   lowering: Lowering,
-  { name, depth, query, candidates, after }: WantedSearch,
-): readonly GraphValue[] {
-  const dim = query.shape?.[1] ?? -1;
-  if (dim !== -1 && dim !== candidates.dim) {
-    const dims = `queries of ${dim} values among candidates of ${candidates.dim}`;
-    throw new WinnowError("INVALID_ARGUMENT", `node ${name} searches ${dims}`);
-  }
+  { name, depth, query, candidates, after, mask }: WantedSearch,
+): readonly GraphValue[] | undefined {
+  checkDimensions(name, query, candidates);
+  const table = lowering.registry.candidate(candidates, undefined);
+  const named = mask && namedMask(lowering, mask, table);
+  if (mask !== undefined && named === undefined) return undefined;
   const k = typeof depth === "number" ? depth : undefined;
+  const depths = typeof depth === "number" ? [] : [depth];
   const node: TopKNode = {
     kind: "topK",
     name,
-    table: lowering.registry.candidate(candidates, undefined),
-    inputs: typeof depth === "number" ? [query] : [query, depth],
+    table,
+    inputs: [query, ...depths, ...(named === undefined ? [] : valuesInGraphRule(named.keeps))],
     k,
+    mask: named,
     capped: lowering.isInDataset,
     outputs: [],
   };
@@ -85,6 +87,45 @@ function search(
   for (const operation of after) scores = applied(lowering, operation, scores);
   lowering.rankings.set(scores, node);
   return [scores, rows!];
+}
+
+function checkDimensions(name: string, { shape }: GraphValue, candidates: StoredRows): void {
+  const dim = shape?.[1] ?? -1;
+  if (dim === -1 || dim === candidates.dim) return;
+  const dims = `queries of ${dim} values among candidates of ${candidates.dim}`;
+  throw new WinnowError("INVALID_ARGUMENT", `node ${name} searches ${dims}`);
+}
+
+function namedMask(
+  lowering: Lowering,
+  { keeps, score }: ScoreMask,
+  table: number,
+): NodeMask | undefined {
+  const rule = namedRule(lowering, keeps, table);
+  return rule && { keeps: rule, score };
+}
+
+/** A rule over the columns of a table; `undefined` where one of its vectors cannot be a column. */
+function namedRule(
+  lowering: Lowering,
+  rule: GraphMaskRule,
+  table: number,
+): GraphMaskRule<string> | undefined {
+  if (rule.kind === "test") {
+    const column = lowering.registry.mask(table, rule.column);
+    return column === undefined ? undefined : { ...rule, column };
+  }
+  if (rule.kind === "not") {
+    const of = namedRule(lowering, rule.of, table);
+    return of && { kind: "not", of };
+  }
+  const of = rule.of.flatMap((each) => namedRule(lowering, each, table) ?? []);
+  return of.length < rule.of.length ? undefined : { kind: rule.kind, of };
+}
+
+function valuesInGraphRule(rule: GraphMaskRule<string>): readonly GraphValue[] {
+  if (rule.kind === "test") return [rule.values];
+  return rule.kind === "not" ? valuesInGraphRule(rule.of) : rule.of.flatMap(valuesInGraphRule);
 }
 
 /**
@@ -134,6 +175,7 @@ export function gatherIdentifiers(
   const { derivation } = table;
   const rows = { stored: table.rows, rows: table.spec.rows, dim: table.spec.dim, derivation };
   const wanted = lowering.registry.candidate(rows, ids);
+  if (wanted !== search.table) lowering.registry.copyMasks(search.table, wanted);
   if (known !== undefined) return wanted === search.table ? known : undefined;
   const value: GraphValue = { dtype: ids.dtype, shape: indices.shape, producer: search };
   search.table = wanted;

@@ -4,8 +4,10 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import {
+  type CandidateTable,
   type ModelProgram,
   ProtobufWriter,
+  type SignatureProgram,
   type Step,
   type TopKStep,
   WinnowError,
@@ -236,6 +238,40 @@ test("a top-k whose k the request says is a search too, through casts and bounds
   expect(searches.map((step) => typeof (step as TopKStep).k)).toEqual(
     Array.from({ length: 6 }, () => "object"),
   );
+});
+
+describe("scores under a mask", () => {
+  const masked = programOf(path.join(EXPORT, "../../masked_searches/1"));
+  const named = masked.signatures.filter(({ methodName }) => methodName !== "");
+  const ofKind = (isDense: boolean): SignatureProgram[] =>
+    named.filter(({ name }) => name.startsWith("dense_") === isDense);
+
+  test.each(ofKind(false))("$name are searched by columns of the table", ({ steps }) => {
+    const search = steps.find((step) => step.kind === "topK");
+
+    expect(search?.mask?.keeps).toBeDefined();
+    expect(masked.tables[search!.table]).toMatchObject({ kind: "candidate", idDtype: "string" });
+  });
+
+  test.each(ofKind(true))("$name are not", ({ steps }) => {
+    expect(steps.map(({ kind }) => kind)).not.toContain("topK");
+  });
+
+  test("are of one table, whose columns each stand once and count as memory", () => {
+    const [plain, biased] = masked.tables;
+
+    expect(masked.tables).toHaveLength(2);
+    expect(plain).toMatchObject({ dim: 8 });
+    expect((plain as CandidateTable).masks?.map(({ type }) => type).toSorted()).toEqual([
+      "boolean",
+      "float",
+      "integer",
+      "integer",
+      "integer",
+      "string",
+    ]);
+    expect((biased as CandidateTable).masks?.map(({ type }) => type)).toEqual(["float", "boolean"]);
+  });
 });
 
 describe("scores of a small graph", () => {

@@ -17,6 +17,8 @@ import type { GraphValue, OperationNode } from "../graph-value.ts";
 import type { Lowering } from "../lowered-nodes.ts";
 import { withoutRearrangement } from "./rearrangement.ts";
 import type { ScalarReader } from "./scalar-value.ts";
+import { maskedScoresOf } from "./score-mask.ts";
+import type { ScoreMask } from "./score-mask.ts";
 import { scoreProductOf } from "./score-product.ts";
 import type { ScoreProduct } from "./score-product.ts";
 import { scoreStepOf } from "./score-steps.ts";
@@ -30,6 +32,8 @@ export interface SearchedScores {
   readonly candidates: StoredRows;
   /** Operations that the scores of winners still go through, in order. */
   readonly after: readonly ScoreOperation[];
+  /** Which rows keep their scores; absent where all do. */
+  readonly mask?: ScoreMask | undefined;
 }
 
 /** Why scores are not searched: the operation that stood in the way, or `undefined` for an input. */
@@ -49,10 +53,14 @@ export function searchedScoresOf(
 ): SearchedScores | Obstacle {
   const scalars = scalarReader(lowering);
   const steps: ScoreStep[] = [];
-  let value = withoutRearrangement(scored);
+  // A data set's batches would each have their own masked rows.
+  const masked = lowering.isInDataset ? undefined : maskedScoresOf(scored, scalars);
+  let value = masked?.scores ?? withoutRearrangement(scored);
   for (let step = 0; step <= STEPS_MAX; step += 1) {
     const product = scoreProductOf(value, scalars);
-    if (product !== undefined) return composed(lowering, product, steps.toReversed());
+    if (product !== undefined) {
+      return composed(lowering, { product, steps: steps.toReversed(), mask: masked?.mask });
+    }
     const found = scoreStepOf(value, scalars);
     if (found === undefined) break;
     steps.push(found.step);
@@ -66,24 +74,35 @@ function scalarReader({ sources }: Lowering): ScalarReader {
     stored?.kind === "bundle" ? sources.files.readTensor(stored.key) : undefined;
 }
 
+/** What scores are made of. */
+interface Composition {
+  readonly product: ScoreProduct;
+  /** First step first. */
+  readonly steps: readonly ScoreStep[];
+  readonly mask: ScoreMask | undefined;
+}
+
 /** The search that a product becomes with the steps behind it, first step first. */
 function composed(
   lowering: Lowering,
-  product: ScoreProduct,
-  steps: readonly ScoreStep[],
+  { product, steps, mask }: Composition,
 ): SearchedScores | Obstacle {
-  const end = steps.findLastIndex(({ kind }) => kind === "bias") + 1;
+  // A mask gives scores as they are compared, so factors go to the query.
+  const areFactors = mask !== undefined && steps.every(({ kind }) => kind !== "keepsOrder");
+  const end = areFactors ? steps.length : steps.findLastIndex(({ kind }) => kind === "bias") + 1;
   const within = withBiases(lowering, product, steps.slice(0, end));
   if ("node" in within) return within;
   const behind = steps.slice(end);
   const falling = behind.find((step) => step.kind === "scaled" && step.factor < 0);
   if (falling !== undefined) return falling.operation;
   const after = [...within.after, ...behind.map(({ operation }) => operation)];
+  const [operation] = after;
+  if (mask !== undefined && operation !== undefined) return operation;
   const candidates = storedRows(product, within.biases);
   if (candidates.dim > DIM_MAX) return { node: product.node };
   let { query } = within;
   for (const { factor } of within.biases) query = withDimension(lowering, query, factor);
-  return { query, candidates, after };
+  return { query, candidates, after, ...(mask && { mask }) };
 }
 
 interface BiasedQuery {

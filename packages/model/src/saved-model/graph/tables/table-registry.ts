@@ -2,11 +2,12 @@
 // search the same rows in the same way share one table, so its rows are placed and held once.
 
 import { partitionCountOf } from "@winnow/core";
-import type { CandidateTable, KeyedTable, TableKeys, Tensor } from "@winnow/core";
+import type { AttributeColumn, CandidateTable, KeyedTable, TableKeys, Tensor } from "@winnow/core";
 import { textOfStored } from "../../partitions/stored-table.ts";
 import type { RowDerivation, StoredTable, StoredTensor } from "../../partitions/stored-table.ts";
 import type { VersionFiles } from "../../version-files.ts";
 import type { GraphValue } from "../graph-value.ts";
+import { maskColumn } from "./mask-columns.ts";
 
 /**
  * The matrix that a table consists of: `[rows, dim]`, of float32 or what is read as float32; as
@@ -36,6 +37,7 @@ export class TableRegistry {
   readonly #files: VersionFiles;
   readonly #tables: StoredTable[] = [];
   readonly #names = new Map<string, number>();
+  readonly #masks: { readonly stored: StoredTensor; readonly column: AttributeColumn }[] = [];
 
   constructor(files: VersionFiles) {
     this.#files = files;
@@ -81,8 +83,41 @@ export class TableRegistry {
     const { stored, derivation } = rows;
     const table = { spec, rows: stored, derivation, ids: ids?.stored, vocabulary: undefined };
     if (found < 0) return this.#tables.push(table) - 1;
+    const { masks = [] } = this.#tables[found]!;
     this.#tables[found] = table;
+    this.#addMasks(found, masks);
     return found;
+  }
+
+  /**
+   * The name of the column of a candidate table that holds this vector; it may exist already. `undefined`
+   * where the vector cannot be one.
+   */
+  mask(table: number, stored: StoredTensor): string | undefined {
+    let known = this.#masks.find((each) => isSame(each.stored, stored))?.column;
+    if (known === undefined) {
+      const column = maskColumn(`mask ${this.#masks.length}`, this.#files.contentOf(stored));
+      if (column === undefined) return undefined;
+      this.#masks.push({ stored, column });
+      known = column;
+    }
+    this.#addMasks(table, [known]);
+    return known.spec.name;
+  }
+
+  /** Gives a table the columns of another one over the same rows. */
+  copyMasks(from: number, to: number): void {
+    this.#addMasks(to, this.#tables[from]?.masks ?? []);
+  }
+
+  #addMasks(number: number, columns: readonly AttributeColumn[]): void {
+    const table = this.#tables[number];
+    if (table?.spec.kind !== "candidate") throw new RangeError(`table ${number} is not searched`);
+    const own = table.masks ?? [];
+    const masks = [...own, ...columns.filter((column) => !own.includes(column))];
+    if (masks.length === own.length) return;
+    const spec = { ...table.spec, masks: masks.map((column) => column.spec) };
+    this.#tables[number] = { ...table, spec, masks };
   }
 
   #nameAt(table: number): string {

@@ -1,0 +1,220 @@
+// Scores that a graph masks before its top-k: `where(genre == wanted, scores, -inf)`. The rows that keep their
+// scores are found as a filter finds rows, by columns that the model itself holds. The others all have one
+// score, so they come in the order of their rows, and only where it is not below a score that is kept:
+//
+//   search, rows that are kept     9.1 row 4   3.2 row 7                 ─┐
+//   search by a query of zeros,                                           ├─▶ merge: (score desc, row asc), k
+//     rows that are masked        -inf row 0  -inf row 1  -inf row 2 ... ─┘
+//
+// The second search finds equal scores and therefore the first rows. It is made where a list needs it.
+
+import { FILTER_LIMITS } from "../attributes/filter.ts";
+import type { Filter, FilterComparison, FilterValue } from "../attributes/filter.ts";
+import { StringColumn } from "../string-column.ts";
+import type { Tensor } from "../tensor.ts";
+import { compareCandidates } from "../top-k.ts";
+import { invalid } from "./node-error.ts";
+import type { MaskRule, MaskTest, ValueId } from "./program.ts";
+import type { TopKAnswer } from "./step-contract.ts";
+
+/** The values that a rule names. */
+export function valuesInRule(rule: MaskRule): readonly ValueId[] {
+  if (rule.kind === "test") return [rule.values];
+  return rule.kind === "not" ? valuesInRule(rule.of) : rule.of.flatMap(valuesInRule);
+}
+
+/** Tests that a rule makes of each row. */
+export function testsInRule(rule: MaskRule): number {
+  return valuesInRule(rule).length;
+}
+
+/**
+ * The filters that admit what a rule keeps: one for all queries, or one for each.
+ * @throws WinnowError INVALID_ARGUMENT for values that fit neither way
+ */
+export function filtersOfRule(
+  rule: MaskRule,
+  valueOf: (value: ValueId) => Tensor,
+  queries: number,
+): readonly Filter[] {
+  const isForEach = valuesInRule(rule).some((value) => rowsOf(valueOf(value)) > 1);
+  return Array.from({ length: isForEach ? queries : 1 }, (_, query) =>
+    filterOf(rule, valueOf, { query, queries }),
+  );
+}
+
+interface OfQuery {
+  readonly query: number;
+  readonly queries: number;
+}
+
+/** One list of values for all queries, or one for each: the first dimension. */
+function rowsOf({ shape }: Tensor): number {
+  return shape[0] ?? 1;
+}
+
+function filterOf(rule: MaskRule, valueOf: (value: ValueId) => Tensor, of: OfQuery): Filter {
+  switch (rule.kind) {
+    case "test":
+      return testOf(rule, valueOf(rule.values), of);
+    case "not":
+      return { kind: "not", of: filterOf(rule.of, valueOf, of) };
+    case "and":
+    case "or":
+      return { kind: rule.kind, of: rule.of.map((each) => filterOf(each, valueOf, of)) };
+  }
+}
+
+const NOTHING: Filter = { kind: "or", of: [] };
+
+function testOf({ column, is }: MaskTest, values: Tensor, { query, queries }: OfQuery): Filter {
+  const rows = rowsOf(values);
+  if (rows !== 1 && rows !== queries) {
+    const shapes = `[${queries}] vs. [${values.shape.join(",")}]`;
+    throw invalid(`Incompatible shapes: ${shapes}: a mask needs values for each query`);
+  }
+  const length = values.data.length / Math.max(1, rows);
+  if (length > FILTER_LIMITS.valuesMax) {
+    throw invalid(`A mask compares with ${length} values; at most ${FILTER_LIMITS.valuesMax}`);
+  }
+  const first = rows === 1 ? 0 : query * length;
+  const wanted = Array.from({ length }, (_, at) => maskValueAt(values, first + at));
+  // No item has NaN or an infinity; nothing equals the one, and everything is on one side of the other.
+  const finite = wanted.filter((value) => typeof value !== "number" || Number.isFinite(value));
+  if (is === "in") {
+    if (finite.length === 0) return NOTHING;
+    return { kind: "test", attribute: column, is, values: finite };
+  }
+  const [bound] = wanted;
+  if (finite.length > 0) return { kind: "test", attribute: column, is, values: finite };
+  return isAboveAll(is, bound) ? { kind: "and", of: [] } : NOTHING;
+}
+
+function isAboveAll(is: FilterComparison, bound: FilterValue | undefined): boolean {
+  return is === "lt" || is === "lte" ? bound === Infinity : bound === -Infinity;
+}
+
+/** A value as columns of masks have it: strings as their bytes in latin1. */
+export function maskValueAt({ dtype, data }: Tensor, at: number): Exclude<FilterValue, null> {
+  if (dtype === "string") {
+    const bytes = data.at(at);
+    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
+  }
+  if (dtype === "bool") return data[at] === 1;
+  const value = data[at] as number | bigint;
+  if (typeof value === "number") return value === 0 ? 0 : value;
+  return Number.isSafeInteger(Number(value)) ? Number(value) : value;
+}
+
+/** How long the lists are to be, and what masked rows score. */
+export interface MaskedLists {
+  readonly k: number;
+  readonly score: number;
+}
+
+/** Whether rows that are masked belong into one of the lists, given those that are kept. */
+export function needsMasked(kept: TopKAnswer, { k, score }: MaskedLists): boolean {
+  const { scores, counts } = listsOf(kept);
+  const width = scores.shape[1]!;
+  for (let query = 0; query < scores.shape[0]!; query += 1) {
+    const count = counts?.[query] ?? width;
+    const last = (scores.data as Float32Array)[query * width + count - 1];
+    if (count < k || !(last! > score)) return true;
+  }
+  return false;
+}
+
+/** The best of both lists of each query: rows that are kept, and masked ones, which all have one score. */
+export function withMasked(
+  kept: TopKAnswer,
+  masked: TopKAnswer,
+  { k, score }: MaskedLists,
+): TopKAnswer {
+  const own = listsOf(kept);
+  const others = listsOf(masked);
+  const behind = own.rows.data.length;
+  const queries = own.scores.shape[0]!;
+  const lists = Array.from({ length: queries }, (_, query) => {
+    const left = itemsOf(own, query);
+    const right = itemsOf(others, query).map(({ row, place }) => {
+      return { score, row, place: behind + place };
+    });
+    return merged(left, right, k);
+  });
+  const counts = Uint32Array.from(lists, ({ length }) => length);
+  const width = counts.reduce((most, count) => Math.max(most, count), queries === 0 ? k : 0);
+  const shape = [queries, width];
+  const scores = new Float32Array(queries * width);
+  const rows = new Int32Array(queries * width);
+  const places = new Uint32Array(queries * width);
+  for (const [query, list] of lists.entries()) {
+    for (const [rank, item] of list.entries()) {
+      const at = query * width + rank;
+      [scores[at], rows[at], places[at]] = [item.score, item.row, item.place];
+    }
+  }
+  return {
+    scores: { dtype: "float32", shape, data: scores },
+    rows: { dtype: "int32", shape, data: rows },
+    ids: kept.ids && masked.ids && { ...pickedIds(kept.ids, masked.ids, places), shape },
+    ...(counts.some((count) => count < k) && { counts }),
+  };
+}
+
+interface Item {
+  readonly score: number;
+  readonly row: number;
+  /** Where its id stands: among those of kept rows, or behind all of them. */
+  readonly place: number;
+}
+
+function merged(left: readonly Item[], right: readonly Item[], k: number): readonly Item[] {
+  const list: Item[] = [];
+  for (let [a, b] = [0, 0]; list.length < k && a + b < left.length + right.length;) {
+    const [one, other] = [left[a], right[b]];
+    const isOne = one && (other === undefined || compareCandidates(one, other) < 0);
+    list.push(isOne === true ? one : other!);
+    if (isOne === true) a += 1;
+    else b += 1;
+  }
+  return list;
+}
+
+interface Lists {
+  readonly scores: Tensor;
+  readonly rows: Tensor;
+  readonly counts: Uint32Array | undefined;
+}
+
+function listsOf({ scores, rows, counts }: TopKAnswer): Lists {
+  if (scores === undefined || rows === undefined)
+    throw new RangeError("a masked search without rows");
+  return { scores, rows, counts };
+}
+
+function itemsOf({ scores, rows, counts }: Lists, query: number): readonly Item[] {
+  const width = scores.shape[1]!;
+  return Array.from({ length: counts?.[query] ?? width }, (_, rank) => {
+    const place = query * width + rank;
+    const score = (scores.data as Float32Array)[place]!;
+    return { score, row: (rows.data as Int32Array)[place]!, place };
+  });
+}
+
+function pickedIds(kept: Tensor, masked: Tensor, places: Uint32Array): Tensor {
+  const shape = [places.length];
+  const behind = kept.data.length;
+  if (kept.dtype === "string" && masked.dtype === "string") {
+    const [a, b] = [kept.data, masked.data];
+    const bytes = Array.from(places, (at) => (at < behind ? a.at(at) : b.at(at - behind)));
+    return { dtype: "string", shape, data: StringColumn.fromBytes(bytes) };
+  }
+  if (kept.dtype === "int64" && masked.dtype === "int64") {
+    const [a, b] = [kept.data, masked.data];
+    const picked = Array.from(places, (at) => (at < behind ? a[at]! : b[at - behind]!));
+    return { dtype: "int64", shape, data: BigInt64Array.from(picked) };
+  }
+  const [a, b] = [kept.data, masked.data] as unknown as readonly [Int32Array, Int32Array];
+  const picked = Array.from(places, (at) => (at < behind ? a[at]! : b[at - behind]!));
+  return { dtype: "int32", shape, data: Int32Array.from(picked) };
+}

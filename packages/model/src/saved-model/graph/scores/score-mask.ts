@@ -1,0 +1,297 @@
+// Masks between scores and their top-k: `where(genre == wanted, scores, -inf)`, and the like with items that
+// a list of the request names. A mask is searched where what it asks of an item is in a stored vector with one
+// value per item (genre, language, price, whether it is in stock), compared with values of the request, or is
+// the item's row. Then the vector becomes a column of the table, and the condition a rule over columns.
+//
+//   where(genre == wanted[:, None], s, c)                  genre in [wanted of the query]
+//   where(stock & (price <= most[:, None]), s, c)           both
+//   where(reduce_any(ids == seen[:, :, None], 1), c, s)     not: ids in [seen of the query]
+//   where(reduce_max(one_hot(seen, n), 1) > 0, c, s)        not: row in [seen of the query]
+//
+// All rows that are not kept have the score c; core/program/search-mask.ts puts both kinds together.
+
+import type { Tensor } from "@winnow/core";
+import type { StoredTensor } from "../../partitions/stored-table.ts";
+import { constantValue, integersOf, producerOf } from "../graph-value.ts";
+import type { GraphMaskRule, GraphValue } from "../graph-value.ts";
+import { isSingle, scalarOf } from "./scalar-value.ts";
+import type { ScalarReader } from "./scalar-value.ts";
+import { withoutRearrangement } from "./rearrangement.ts";
+
+/** A condition on items, before it is known which table holds them. */
+export interface ScoreMask {
+  readonly keeps: GraphMaskRule;
+  readonly score: number;
+}
+
+const MASKS_MAX = 8;
+const DEPTH_MAX = 12;
+
+/** The mask over scores, and the scores below it; `undefined` where the scores have none that is known. */
+export function maskedScoresOf(
+  scored: GraphValue,
+  scalars: ScalarReader,
+): { readonly mask: ScoreMask; readonly scores: GraphValue } | undefined {
+  const rules: GraphMaskRule[] = [];
+  let score: number | undefined;
+  let scores = withoutRearrangement(scored);
+  for (let count = 0; count < MASKS_MAX; count += 1) {
+    const found = maskOf(scores, scalars);
+    if (found === undefined || (score !== undefined && !Object.is(score, found.score))) break;
+    ({ score } = found);
+    rules.push(found.keeps);
+    scores = withoutRearrangement(found.scores);
+  }
+  if (score === undefined) return undefined;
+  const keeps: GraphMaskRule = rules.length === 1 ? rules[0]! : { kind: "and", of: rules };
+  return { mask: { keeps, score }, scores };
+}
+
+function maskOf(
+  value: GraphValue,
+  scalars: ScalarReader,
+): (ScoreMask & { readonly scores: GraphValue }) | undefined {
+  const [condition, yes, no] = operandsOf(value, "SelectV2", "Select");
+  if (condition === undefined || yes === undefined || no === undefined) return undefined;
+  const below = maskedScoreOf(no, scalars);
+  const score = below ?? maskedScoreOf(yes, scalars);
+  const scores = below === undefined ? no : yes;
+  const items = itemsOf(value);
+  if (score === undefined || items < 2 || itemsOf(scores) !== items) return undefined;
+  const rule = ruleOf(condition, { items, scalars, depth: 0 });
+  if (rule === undefined) return undefined;
+  return { keeps: below === undefined ? { kind: "not", of: rule } : rule, score, scores };
+}
+
+/** How many scores a query has; -1 where that is not known. */
+function itemsOf({ shape }: GraphValue): number {
+  return shape?.length === 2 ? shape[1]! : -1;
+}
+
+/** One number in the place of all scores: a constant, `fill`, `ones_like(scores) * c`. */
+function maskedScoreOf(value: GraphValue, scalars: ScalarReader): number | undefined {
+  const number = isSingle(value) ? scalarOf(value, scalars) : repeatedNumberOf(value, scalars);
+  const rounded = number === undefined ? NaN : Math.fround(number);
+  return Number.isNaN(rounded) ? undefined : rounded + 0;
+}
+
+function repeatedNumberOf(value: GraphValue, scalars: ScalarReader): number | undefined {
+  if (value.constant !== undefined) return oneNumberOf(value.constant);
+  if (producerOf(value, "ZerosLike") !== undefined) return 0;
+  const [, filler] = operandsOf(value, "Fill");
+  const [spread] = operandsOf(value, "BroadcastTo");
+  const [factor] = besideOf(value, "OnesLike", "Mul");
+  const [summand] = besideOf(value, "ZerosLike", "Add", "AddV2");
+  const number = filler ?? spread ?? factor ?? summand;
+  return number && scalarOf(number, scalars);
+}
+
+/** The operand beside one that changes nothing. */
+function besideOf(
+  value: GraphValue,
+  neutral: string,
+  ...ops: readonly string[]
+): readonly GraphValue[] {
+  const operands = operandsOf(value, ...ops);
+  const others = operands.filter((operand) => producerOf(operand, neutral) === undefined);
+  return others.length === 1 && operands.length === 2 ? others : [];
+}
+
+function oneNumberOf({ dtype, data }: Tensor): number | undefined {
+  if (dtype !== "float32" || data.length === 0) return undefined;
+  return data.every((each) => each === data[0]) ? data[0] : undefined;
+}
+
+interface Within {
+  readonly items: number;
+  readonly scalars: ScalarReader;
+  readonly depth: number;
+}
+
+function ruleOf(condition: GraphValue, within: Within): GraphMaskRule | undefined {
+  if (within.depth > DEPTH_MAX) return undefined;
+  const deeper = { ...within, depth: within.depth + 1 };
+  const connective = connectiveOf(condition, deeper);
+  if (connective !== undefined) return connective;
+  const column = columnOf(condition, within.items, 0);
+  if (column !== undefined && condition.dtype === "bool") {
+    const isTrue: Tensor = { dtype: "bool", shape: [], data: Uint8Array.of(1) };
+    return { kind: "test", column, is: "in", values: constantValue(isTrue) };
+  }
+  return comparisonOf(condition, within) ?? listedOf(condition, within);
+}
+
+function connectiveOf(condition: GraphValue, within: Within): GraphMaskRule | undefined {
+  const node = producerOf(condition, "LogicalNot", "LogicalAnd", "LogicalOr");
+  if (node === undefined) return undefined;
+  const rules = node.inputs.map((input) => ruleOf(input, within));
+  const [rule] = rules;
+  if (rule === undefined || rules.includes(undefined)) return undefined;
+  if (node.op === "LogicalNot") return { kind: "not", of: rule };
+  return { kind: node.op === "LogicalAnd" ? "and" : "or", of: rules as GraphMaskRule[] };
+}
+
+type Comparison = "in" | "gt" | "gte" | "lt" | "lte";
+
+/** What a comparison asks of its left operand, and of its right one. */
+const COMPARISONS: ReadonlyMap<string, readonly [Comparison, Comparison]> = new Map([
+  ["Equal", ["in", "in"]],
+  ["NotEqual", ["in", "in"]],
+  ["Less", ["lt", "gt"]],
+  ["LessEqual", ["lte", "gte"]],
+  ["Greater", ["gt", "lt"]],
+  ["GreaterEqual", ["gte", "lte"]],
+]);
+
+/** item value ∘ value of the query. */
+function comparisonOf(condition: GraphValue, { items }: Within): GraphMaskRule | undefined {
+  const node = producerOf(condition, ...COMPARISONS.keys());
+  const [left, right] = node?.inputs ?? [];
+  if (node === undefined || left === undefined || right === undefined) return undefined;
+  const [ofLeft, ofRight] = COMPARISONS.get(node.op)!;
+  const test =
+    testOf(left, right, { is: ofLeft, items }) ?? testOf(right, left, { is: ofRight, items });
+  return test && node.op === "NotEqual" ? { kind: "not", of: test } : test;
+}
+
+function testOf(
+  item: GraphValue,
+  values: GraphValue,
+  { is, items }: { readonly is: Comparison; readonly items: number },
+): GraphMaskRule | undefined {
+  // Booleans and strings have no order.
+  const isOrdered = item.dtype !== "bool" && item.dtype !== "string";
+  if (!isOfQuery(values) || (is !== "in" && !isOrdered)) return undefined;
+  const column = columnOf(item, items, 0);
+  return column && { kind: "test", column, is, values };
+}
+
+/** Whether a value is one for all queries, or one for each. */
+function isOfQuery({ shape }: GraphValue): boolean {
+  return shape !== undefined && shape.length <= 2 && (shape.length === 0 || shape.at(-1) === 1);
+}
+
+/** Whether an item is among those that a list of the query names. */
+function listedOf(condition: GraphValue, within: Within): GraphMaskRule | undefined {
+  return comparedWithList(condition, within) ?? countedInList(condition, within);
+}
+
+/** The operand of a reduction over one axis that it does not keep, where the axis is one of these. */
+function reducedOf(
+  value: GraphValue,
+  axes: ReadonlyMap<string, number>,
+  ...ops: readonly string[]
+): { readonly operand: GraphValue; readonly axis: number } | undefined {
+  const node = producerOf(value, ...ops);
+  const [operand, over] = node?.inputs ?? [];
+  if (operand === undefined || node?.attributes.flag("keep_dims") === true) return undefined;
+  const axis = axes.get(integersOf(over)?.join() ?? "");
+  return axis === undefined ? undefined : { operand, axis };
+}
+
+const MIDDLE: ReadonlyMap<string, number> = new Map([
+  ["1", 1],
+  ["-2", 1],
+]);
+const INNER: ReadonlyMap<string, number> = new Map([...MIDDLE, ["2", 2], ["-1", 2]]);
+
+/** `reduce_any(items == list[:, :, None], 1)`, `reduce_any(items[:, None] == list[:, None, :], 2)`. */
+function comparedWithList(condition: GraphValue, { items }: Within): GraphMaskRule | undefined {
+  const any = reducedOf(condition, INNER, "Any");
+  const [left, right] = any === undefined ? [] : operandsOf(any.operand, "Equal");
+  if (any === undefined || left === undefined || right === undefined) return undefined;
+  const fromLast = any.axis === 2 ? 1 : 0;
+  for (const [item, list] of [[left, right] as const, [right, left] as const]) {
+    const isList = list.shape?.length === 3 && list.shape[2 - fromLast] === 1;
+    const column = isList ? columnOf(item, items, fromLast) : undefined;
+    if (column !== undefined) return { kind: "test", column, is: "in", values: list };
+  }
+  return undefined;
+}
+
+/** `reduce_max(one_hot(list, items), 1) > 0` and other ways to ask whether a count is none. */
+function countedInList(condition: GraphValue, within: Within): GraphMaskRule | undefined {
+  const [cast] = operandsOf(condition, "Cast");
+  if (cast !== undefined) return isCounted(cast, within.items);
+  const node = producerOf(condition, ...COUNTS.keys());
+  const [counts, bound] = node?.inputs ?? [];
+  if (node === undefined || counts === undefined || bound === undefined) return undefined;
+  const { fits, isAny } = COUNTS.get(node.op)!;
+  if (!fits(scalarOf(bound, within.scalars) ?? NaN)) return undefined;
+  const rule = isCounted(counts, within.items);
+  return rule && !isAny ? { kind: "not", of: rule } : rule;
+}
+
+const isBelowOne = (bound: number): boolean => bound >= 0 && bound < 1;
+const isUpToOne = (bound: number): boolean => bound > 0 && bound <= 1;
+const isZero = (bound: number): boolean => bound === 0;
+
+/** With which bounds a comparison of a count asks whether there is any, and whether there is none. */
+const COUNTS: ReadonlyMap<
+  string,
+  { readonly fits: (bound: number) => boolean; readonly isAny: boolean }
+> = new Map([
+  ["Greater", { fits: isBelowOne, isAny: true }],
+  ["GreaterEqual", { fits: isUpToOne, isAny: true }],
+  ["NotEqual", { fits: isZero, isAny: true }],
+  ["Equal", { fits: isZero, isAny: false }],
+  ["Less", { fits: isUpToOne, isAny: false }],
+  ["LessEqual", { fits: isBelowOne, isAny: false }],
+]);
+
+/** Rows that are counted in `[queries, items]`: those that a list `[queries, length]` names. */
+function isCounted(counts: GraphValue, items: number): GraphMaskRule | undefined {
+  const hot = reducedOf(counts, MIDDLE, "Max", "Sum", "Any");
+  const node = hot && producerOf(hot.operand, "OneHot");
+  if (node === undefined || !LAST.has(node.attributes.int("axis", -1))) return undefined;
+  const [list, depth, on, off] = node.inputs;
+  const isWhole = list?.shape?.length === 2 && integersOf(depth)?.[0] === items;
+  return isWhole && isNumber(on, 1) && isNumber(off, 0) ? isListed(list, items) : undefined;
+}
+
+/** The last of three axes. */
+const LAST: ReadonlySet<number> = new Set([-1, 2]);
+
+function isNumber(value: GraphValue | undefined, number: number): boolean {
+  const tensor = value?.constant;
+  return tensor !== undefined && tensor.dtype !== "string" && Number(tensor.data[0]) === number;
+}
+
+function isListed(list: GraphValue, items: number): GraphMaskRule {
+  const data = Int32Array.from({ length: items }, (_, row) => row);
+  const tensor: Tensor = { dtype: "int32", shape: [items], data };
+  const column: StoredTensor = { kind: "constant", name: `rows [${items}]`, tensor };
+  return { kind: "test", column, is: "in", values: list };
+}
+
+function operandsOf(value: GraphValue, ...ops: readonly string[]): readonly GraphValue[] {
+  return producerOf(value, ...ops)?.inputs ?? [];
+}
+
+const REARRANGEMENTS_MAX = 16;
+const DTYPES: ReadonlySet<string> = new Set(["string", "int32", "int64", "float32", "bool"]);
+
+/** A stored vector with one value per item, which stands at this axis from the last one. */
+function columnOf(value: GraphValue, items: number, fromLast: number): StoredTensor | undefined {
+  if (value.shape?.at(-1 - fromLast) !== items || !DTYPES.has(value.dtype)) return undefined;
+  let vector: GraphValue | undefined = value;
+  for (let step = 0; vector !== undefined && step < REARRANGEMENTS_MAX; step += 1) {
+    const { shape, dtype, stored, constant } = vector;
+    const isVector = shape?.filter((size) => size !== 1).join() === String(items);
+    if (!isVector || dtype !== value.dtype) return undefined;
+    if (stored !== undefined) return stored;
+    if (constant !== undefined) {
+      return { kind: "constant", name: `constant [${items}]`, tensor: constant };
+    }
+    [vector] = isReversed(vector) ? [] : operandsOf(vector, ...REARRANGING);
+  }
+  return undefined;
+}
+
+/** Of a vector in any number of axes of size 1, none of these changes the order. */
+const REARRANGING = ["Reshape", "Squeeze", "ExpandDims", "Transpose", "StridedSlice"] as const;
+
+function isReversed(vector: GraphValue): boolean {
+  const [, , , strides] = operandsOf(vector, "StridedSlice");
+  return strides !== undefined && integersOf(strides)?.every((stride) => stride > 0) !== true;
+}
