@@ -1,6 +1,6 @@
 """Makes SavedModels of many operations under operations/ and records what TensorFlow answers.
 
-    TF_ENABLE_ONEDNN_OPTS=0 python record_operations.py
+    TF_ENABLE_ONEDNN_OPTS=0 python record_operations.py [name ...]
 
 Needs tensorflow 2.21 and keras 3; Winnow itself needs neither. The weights are random. Each folder
 gets the model as version 1 and `oracle.json`, in the format of record_savedmodels.py.
@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import shutil
+import sys
 
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
@@ -40,6 +41,8 @@ def version_of(name):
 def text(value):
     if isinstance(value, list):
         return [text(item) for item in value]
+    if isinstance(value, float) and np.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
     return value.decode() if isinstance(value, bytes) else value
 
 
@@ -56,7 +59,8 @@ def record(name, special, cases):
     for signature_name, kind, inputs in cases:
         signature = loaded.signatures[signature_name]
         specs = signature.structured_input_signature[1]
-        case = {"kind": kind, "signature_name": signature_name, "inputs": inputs}
+        case = {"kind": kind, "signature_name": signature_name, "inputs": {}}
+        case["inputs"] = {key: text(value) for key, value in inputs.items()}
         try:
             fed = {key: tf.constant(value, specs[key].dtype) for key, value in inputs.items()}
             outputs = signature(**fed)
@@ -414,8 +418,73 @@ def branches():
     record("branches", "tf.cond over lookups, searches, dense parts, strings and assertions.", cases)
 
 
-operations()
-strict_lookup()
-keras_layers()
-towers()
-branches()
+# --- choices between towers, quantised layers ------------------------------------------------------
+
+
+class Choices(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.towers = [tf.Variable(randoms(4, 4)) for _ in range(3)]
+        self.candidates = tf.Variable(randoms(9, 4))
+        self.names = tf.Variable([f"i{index}" for index in range(9)])
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, 4], tf.float32, name="x"),
+            tf.TensorSpec([], tf.int32, name="segment"),
+        ]
+    )
+    def switch(self, x, segment):
+        """The query comes from the tower of a segment; segments that are not known take the last one."""
+        query = tf.switch_case(segment, [lambda tower=tower: x @ tower for tower in self.towers])
+        inner = tf.cond(
+            segment > 0,
+            lambda: tf.switch_case(segment - 1, [lambda: tf.constant("one"), lambda: tf.constant("more")]),
+            lambda: tf.constant("none"),
+        )
+        values, found = tf.math.top_k(tf.matmul(query, self.candidates, transpose_b=True), k=3)
+        return {"kind": inner, "names": tf.gather(self.names, found), "scores": values}
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None], tf.float32, name="y"),
+            tf.TensorSpec([None], tf.float32, name="x"),
+        ]
+    )
+    def angle(self, y, x):
+        return {"angle": tf.atan2(y, x), "of_one": tf.atan2(y, tf.constant(-2.0))}
+
+
+def choices():
+    module = Choices()
+    signatures = {"serving_default": module.switch, "angle": module.angle}
+    tf.saved_model.save(module, version_of("choices"), signatures=signatures)
+    x = randoms(3, 4).tolist()
+    cases = [("serving_default", "known", {"x": x, "segment": segment}) for segment in (0, 1, 2, 3, -1)]
+    edges = [0.0, -0.0, 1.0, -1.0, 1e-30, -3e38, float("inf"), float("-inf"), 0.75]
+    y, x = zip(*[(y, x) for y in edges for x in edges])
+    cases.append(("angle", "known", {"y": list(y), "x": list(x)}))
+    record("choices", "tf.switch_case over towers, and atan2 with the signs of zeros and infinities.", cases)
+
+
+def quantised():
+    """Layers of Keras 3 in int8: products of int8 matrices, whose sums are int32."""
+    layers = keras.layers
+    keras.utils.set_random_seed(5)
+    query = keras.Input((8,), name="query")
+    hidden = layers.Dense(16, activation="relu")(query)
+    embedding = layers.Embedding(12, 16)
+    row = keras.Input((), dtype="int32", name="row")
+    outputs = {"logits": layers.Dense(24)(hidden + embedding(row))}
+    model = keras.Model({"query": query, "row": row}, outputs)
+    model.quantize("int8")
+    model.export(version_of("quantised"), verbose=False)
+    values = randoms(4, 8).tolist()
+    inputs = [{"query": values[:1], "row": [3]}, {"query": values, "row": [0, 11, 5, 5]}]
+    record("quantised", quantised.__doc__, [("serving_default", "known", each) for each in inputs])
+
+
+MODELS = (operations, strict_lookup, keras_layers, towers, branches, choices, quantised)
+for build in MODELS:
+    if len(sys.argv) < 2 or build.__name__ in sys.argv[1:]:
+        build()

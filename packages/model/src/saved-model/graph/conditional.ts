@@ -1,4 +1,4 @@
-// Branches: tf.cond, as it is exported. Where the graph does not tell which branch is taken, both are
+// Branches: tf.cond and tf.switch_case, as they are exported. Where the graph does not tell which branch is taken, both are
 // walked: their nodes run under the condition of their branch, on the host, in dense parts and in
 // lookups and searches alike, so that a branch may contain whatever a signature may, and what would
 // fail in the branch that is not taken does not run. Each result is a choice between two values:
@@ -8,6 +8,8 @@
 //              └────────────────────────────────────────────┴─▶ choice ─▶ result
 
 import { WinnowError } from "@winnow/core";
+import { Attributes } from "./definition/attributes.ts";
+import { constantValue, integerOf } from "./graph-value.ts";
 import type { ChoiceNode, GraphValue, Shape } from "./graph-value.ts";
 import type { GraphNode } from "./graph-walk.ts";
 import type { Lowering, Visit } from "./lowered-nodes.ts";
@@ -28,6 +30,73 @@ export function visitConditional(lowering: Lowering, visit: Visit): readonly Gra
     throw unfit(node, `has branches with ${taken.length} and ${other.length} results`);
   }
   return taken.map((value, at) => choice(lowering, node, [predicate, value, other[at]!]));
+}
+
+const BRANCHES_MAX = 256;
+
+/**
+ * Handles Case and StatelessCase (tf.switch_case): one branch for each index, the last one for all others.
+ * Each runs where the index is its own; a result is the first branch's, or else that of the others.
+ */
+export function visitCase(lowering: Lowering, visit: Visit): readonly GraphValue[] {
+  const { node, inputs, walk } = visit;
+  const [index, ...values] = inputs;
+  const names = node.attributes.functionNames("branches");
+  const last = names.length - 1;
+  if (index === undefined || last < 0) throw unfit(node, "has no index or no branch");
+  if (names.length > BRANCHES_MAX) throw unfit(node, `has more than ${BRANCHES_MAX} branches`);
+  const known = integerOf(index);
+  if (known !== undefined) {
+    const taken = known >= 0 && known < last ? known : last;
+    return walk.call(names[taken]!, values, `${node.name}/branch${taken}`);
+  }
+  const isIndex = names.slice(0, -1).map((_, at) => isEqual(lowering, index, { node, at }));
+  const isOther = isIndex.reduce<GraphValue | undefined>(
+    (any, one) => (any === undefined ? one : either(lowering, node, [any, one])),
+    undefined,
+  );
+  const results = names.map((name, at) => {
+    const predicate = at < last ? isIndex[at] : isOther;
+    const follow = (): (GraphValue | undefined)[] => [
+      ...walk.call(name, values, `${node.name}/branch${at}`),
+    ];
+    return predicate === undefined
+      ? follow()
+      : lowering.under({ predicate, isTrue: at < last }, follow);
+  });
+  return results.reduceRight((others, taken, at) => {
+    if (taken.length !== others.length) throw unfit(node, "has branches of unlike results");
+    return taken.map((value, result) =>
+      choice(lowering, node, [isIndex[at]!, value!, others[result]!]),
+    );
+  }) as GraphValue[];
+}
+
+function isEqual(
+  lowering: Lowering,
+  index: GraphValue,
+  { node, at }: { readonly node: GraphNode; readonly at: number },
+): GraphValue {
+  const number = constantValue({ dtype: "int32", shape: [], data: Int32Array.of(at) });
+  return ofBooleans(lowering, { op: "Equal", name: `${node.name}/is${at}` }, [index, number]);
+}
+
+function either(
+  lowering: Lowering,
+  { name }: GraphNode,
+  inputs: readonly [GraphValue, GraphValue],
+): GraphValue {
+  return ofBooleans(lowering, { op: "LogicalOr", name: `${name}/any` }, inputs);
+}
+
+function ofBooleans(
+  lowering: Lowering,
+  { op, name }: { readonly op: string; readonly name: string },
+  inputs: readonly GraphValue[],
+): GraphValue {
+  const attributes = new Attributes(name, new Map());
+  const node = { op, name, attributes, outputDtypes: ["bool"] as const };
+  return lowering.operation(node, inputs).outputs[0]!;
 }
 
 function choice(

@@ -8,7 +8,7 @@ import { elementCount } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import { ASSIGNMENT_HANDLERS } from "./changed-variables.ts";
 import { fold } from "./constant-folding.ts";
-import { visitConditional } from "./conditional.ts";
+import { visitCase, visitConditional } from "./conditional.ts";
 import { visitDataset } from "./dataset-nodes.ts";
 import { visitGather } from "./lookups/embedding-lookup.ts";
 import type { Handler, Lowering, Visit } from "./lowered-nodes.ts";
@@ -39,6 +39,8 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ["Size", sizeOf],
   ["Rank", rankOf],
   ["Assert", assertion],
+  ["Case", visitCase],
+  ["StatelessCase", visitCase],
   ["If", visitConditional],
   ["StatelessIf", visitConditional],
   ["StatelessWhile", visitLoop],

@@ -80,6 +80,8 @@ function readList(reader: ProtobufReader): AttributeValue {
       add("type");
     } else if (reader.field === 7) {
       values.push({ kind: "shape", value: readShape(reader.message()) });
+    } else if (reader.field === 9) {
+      values.push({ kind: "function", value: readFunctionName(reader.message()) });
     }
   }
   return { kind: "list", value: values };
@@ -180,6 +182,11 @@ export class Attributes {
   functionName(name: string): string | undefined {
     const value = this.get(name);
     return value?.kind === "function" ? value.value : undefined;
+  }
+
+  /** The names of the functions of a list; empty when absent. */
+  functionNames(name: string): string[] {
+    return this.#list(name).map((value) => (value.kind === "function" ? value.value : ""));
   }
 
   /** A constant, read once. @throws WinnowError DATA_LOSS, INVALID_ARGUMENT when absent */

@@ -65,6 +65,7 @@ const RENAMED: Readonly<Record<string, string>> = {
 /** Translators of elementwise operations. */
 export const elementwise: Translators = {
   ...Object.fromEntries(Object.entries(RENAMED).map(([op, onnx]) => [op, named(onnx)])),
+  Atan2: atan2,
   BiasAdd: biasAdd,
   Cast: (t) => t.cast(t.name(0), ONNX_TYPES[t.outputDtype]),
   ClipByValue: (t) => t.node("Min", [t.node("Max", [t.name(0), t.name(1)]), t.name(2)]),
@@ -92,6 +93,31 @@ export const elementwise: Translators = {
   },
   ZerosLike: (t) => filledLike(t, 0),
 };
+
+/**
+ * The angle of (x, y): atan(y / x), half a turn further where x is negative. A zero has a sign, which its
+ * reciprocal shows; of two infinities the signs are divided.
+ */
+function atan2(t: Translation): string {
+  const [y, x] = [t.name(0), t.name(1)];
+  const number = (value: number): string => t.model.scalar(t.dtype(0), value);
+  const isZero = (value: string): string => t.node("Equal", [value, number(0)]);
+  const isNegative = (value: string): string => {
+    const signed = t.node("Where", [isZero(value), t.node("Reciprocal", [value]), value]);
+    return t.node("Less", [signed, number(0)]);
+  };
+  const halfTurn = t.node("Where", [isNegative(y), number(-Math.PI), number(Math.PI)]);
+  const areInfinite = t.node("And", [t.node("IsInf", [y]), t.node("IsInf", [x])]);
+  const [rise, run] = [y, x].map((value) =>
+    t.node("Where", [areInfinite, t.node("Sign", [value]), value]),
+  );
+  const angle = t.node("Atan", [t.node("Div", [rise!, run!])]);
+  const turned = t.node("Where", [isNegative(x), t.node("Add", [angle, halfTurn]), angle]);
+  const upright = t.node("Mul", [halfTurn, number(0.5)]);
+  const atOrigin = t.node("Where", [isNegative(x), halfTurn, y]);
+  const onAxis = t.node("Where", [isZero(y), atOrigin, upright]);
+  return t.node("Where", [isZero(x), onAxis, turned]);
+}
 
 function one(t: Translation): string {
   return t.model.scalar(t.dtype(0), 1);

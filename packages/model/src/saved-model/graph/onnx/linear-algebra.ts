@@ -7,11 +7,11 @@ import type { Translation, Translators } from "./translation.ts";
 
 /** Translators of products, normalisations and distributions. */
 export const linearAlgebra: Translators = {
-  MatMul: (t) =>
-    t.node("MatMul", [
-      t.operation.attributes.flag("transpose_a") ? swapped(t, 0) : t.name(0),
-      t.operation.attributes.flag("transpose_b") ? swapped(t, 1) : t.name(1),
-    ]),
+  MatMul: (t) => {
+    const { attributes } = t.operation;
+    const left = attributes.flag("transpose_a") ? swapped(t, 0) : t.name(0);
+    return product(t, left, attributes.flag("transpose_b") ? swapped(t, 1) : t.name(1));
+  },
   BatchMatMul: batchMatMul,
   BatchMatMulV2: batchMatMul,
   BatchMatMulV3: batchMatMul,
@@ -33,7 +33,14 @@ function half(t: Translation): string {
 function batchMatMul(t: Translation): string {
   const { attributes } = t.operation;
   const left = attributes.flag("adj_x") ? swapped(t, 0) : t.name(0);
-  return t.node("MatMul", [left, attributes.flag("adj_y") ? swapped(t, 1) : t.name(1)]);
+  return product(t, left, attributes.flag("adj_y") ? swapped(t, 1) : t.name(1));
+}
+
+/** Of int8 matrices, as quantised layers have them, TensorFlow sums the products in int32. */
+function product(t: Translation, left: string, right: string): string {
+  const isQuantised = t.outputDtype === "int32" && [t.dtype(0), t.dtype(1)].includes("int8");
+  const sides = [left, right].map((side) => (isQuantised ? t.cast(side, ONNX_TYPES.int32) : side));
+  return t.node("MatMul", sides);
 }
 
 /** An input with its last two axes exchanged; matrices of MatMul have no others. */

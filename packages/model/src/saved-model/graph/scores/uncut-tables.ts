@@ -3,11 +3,16 @@
 
 import { elementCount } from "@winnow/core";
 import type { UncutTable } from "@winnow/core";
+import { producerOf } from "../graph-value.ts";
 import type { GraphValue, LoweredNode, OperationNode } from "../graph-value.ts";
 import { nameOf } from "../tables/table-registry.ts";
 
 const VALUES_MAX = 10_000;
-const VALUE_BYTES = 4;
+/** Of the types that weights have. */
+const VALUE_BYTES: ReadonlyMap<string, number> = new Map([
+  ["float32", 4],
+  ["int8", 1],
+]);
 
 /**
  * The matrices of items that the top-k operations among these nodes rank. `obstacles` names the
@@ -22,24 +27,29 @@ export function uncutTablesOf(
     const isTopK = node.kind === "operation" && (node.op === "TopK" || node.op === "TopKV2");
     if (!isTopK || scored === undefined) return [];
     const { name, op } = obstacles.get(scored) ?? node;
-    return matricesOf(scored).map(({ stored, shape }) => ({
+    return matricesOf(scored).map(({ dtype, stored, shape }) => ({
       tensor: stored === undefined ? "" : nameOf(stored),
-      bytes: elementCount(shape ?? []) * VALUE_BYTES,
+      bytes: elementCount(shape ?? []) * (VALUE_BYTES.get(dtype) ?? 0),
       ranking: node.name,
       obstacle: { node: name, op },
     }));
   });
 }
 
-/** The stored matrices behind scores, of which one side is as long as the scores of a query. */
+/** The stored matrices behind scores, of which one side, or a slice of it, is as long as the scores of a query. */
 function matricesOf(scored: GraphValue): GraphValue[] {
   const items = scored.shape?.at(-1) ?? -1;
-  return items > 1 ? valuesBehind(scored).filter((value) => isMatrixOf(value, items)) : [];
+  if (items < 2) return [];
+  const matrices = valuesBehind(scored).flatMap((value) => {
+    if (!isMatrixOf(value, items)) return [];
+    const whole = producerOf(value, "StridedSlice", "Slice")?.inputs[0] ?? value;
+    return whole.stored !== undefined && VALUE_BYTES.has(whole.dtype) ? [whole] : [];
+  });
+  return [...new Set(matrices)];
 }
 
-function isMatrixOf({ dtype, shape, stored }: GraphValue, items: number): boolean {
-  if (stored === undefined || dtype !== "float32" || shape?.length !== 2) return false;
-  return shape.includes(items) && Math.min(...shape) > 1;
+function isMatrixOf({ shape }: GraphValue, items: number): boolean {
+  return shape?.length === 2 && shape.includes(items) && Math.min(...shape) > 1;
 }
 
 /** The values that a value depends on, and itself. */
