@@ -130,17 +130,20 @@ export class Transfers {
   /** @internal a transfer's own */
   shrink(transfer: OpenTransfer, bytes: number): void {
     this.#count(transfer, -bytes);
+    this.#endLooks();
   }
 
   /** @internal a transfer's own */
   rest(transfer: OpenTransfer): void {
     this.#moving.delete(transfer);
+    this.#endLooks();
   }
 
   /** @internal a transfer's own */
   release(transfer: OpenTransfer): void {
     this.#moving.delete(transfer);
     this.#count(transfer, -transfer.bytes);
+    this.#endLooks();
   }
 
   #fits(held: number, bytes: number): boolean {
@@ -187,6 +190,14 @@ export class Transfers {
       this.#look();
       if (this.#moving.size > 0 || this.#bytes > 0) this.#lookLater();
     });
+  }
+
+  /** Where there is nothing to judge, no timer wakes the process. */
+  #endLooks(): void {
+    if (this.#moving.size > 0 || this.#bytes > 0) return;
+    this.#looks?.clear();
+    this.#looks = undefined;
+    this.#shortLooks = 0;
   }
 
   #look(): void {

@@ -14,23 +14,25 @@ function watching() {
     { clock, signs: () => signs, onChange: (stalled) => changes.push(stalled) },
     { stallMs: 1000, checkIntervalMs: 100 },
   );
-  watch.run();
   return { clock, signs, changes, watch };
 }
 
-test("an idle worker never stalls", () => {
-  const { clock, changes } = watching();
+test("an idle worker never stalls, and is not woken", () => {
+  const { clock, changes, watch } = watching();
 
+  watch.noteWork();
   clock.advance(60_000);
 
   expect(changes).toEqual([]);
+  expect(clock.pendingTimers).toBe(0);
 });
 
 test("work that waits while the counter stands still for a second is a stall, until it moves", () => {
   const { clock, signs, changes, watch } = watching();
   signs.isBusy = true;
+  watch.noteWork();
 
-  clock.advance(1000);
+  clock.advance(900);
   expect(watch.isStalled).toBe(false);
   clock.advance(200);
   expect(watch.isStalled).toBe(true);
@@ -43,6 +45,7 @@ test("work that waits while the counter stands still for a second is a stall, un
 test("slow work that moves is no stall; a stall ends when nothing waits any more", () => {
   const { clock, signs, changes, watch } = watching();
   signs.isBusy = true;
+  watch.noteWork();
 
   for (let step = 0; step < 20; step += 1) {
     signs.progress += 1;
@@ -75,7 +78,7 @@ test("an event loop that stood still takes its own lag for no stall", () => {
     },
     { stallMs: 1000, checkIntervalMs: 100 },
   );
-  watch.run();
+  watch.noteWork();
   clock.advance(250);
 
   heldMs = 5000;

@@ -2,6 +2,7 @@
 // queries wait and the shared counter stands still for `stallMs`, the worker is stalled: its pongs
 // say so and its lease is not renewed, until the counter moves again. Time in which this event loop
 // itself stood still does not count: answers of the compute side may lie unread meanwhile (L5).
+// It looks regularly while there is work, and sleeps while there is none.
 
 import { setGraceTimer } from "@winnow/core";
 import type { Clock, GraceTimer, Timer } from "@winnow/core";
@@ -21,7 +22,7 @@ export interface ProgressWatchSettings {
   readonly checkIntervalMs: number;
 }
 
-/** Looks at the signs regularly until closed. */
+/** Looks at the signs regularly while there is work, until closed. */
 export class ProgressWatch {
   readonly #clock: Clock;
   readonly #settings: ProgressWatchSettings;
@@ -31,7 +32,9 @@ export class ProgressWatch {
   #progress = 0;
   /** Set while work waits without progress; it may have fired already. */
   #stall: GraceTimer | undefined;
+  /** While there is work. */
   #timer: Timer | undefined;
+  #isClosed = false;
 
   constructor(
     parts: {
@@ -51,15 +54,23 @@ export class ProgressWatch {
     return this.#isStalled;
   }
 
-  /** Looks at once, and then every `checkIntervalMs`. */
-  run(): void {
-    this.#look();
-    this.#timer = this.#clock.setTimer(this.#settings.checkIntervalMs, () => this.run());
+  /** Work has come: looks at once, and then every `checkIntervalMs` until it is done. */
+  noteWork(): void {
+    if (this.#timer === undefined && !this.#isClosed) this.#run();
   }
 
   close(): void {
+    this.#isClosed = true;
     if (this.#timer !== undefined) this.#clock.clearTimer(this.#timer);
+    this.#timer = undefined;
     this.#stall?.clear();
+  }
+
+  #run(): void {
+    this.#timer = undefined;
+    this.#look();
+    if (!this.#signs().isBusy) return;
+    this.#timer = this.#clock.setTimer(this.#settings.checkIntervalMs, () => this.#run());
   }
 
   /** Whether work waits and nothing has moved since the last look. */

@@ -40,7 +40,10 @@ export interface WorkerOptions {
   readonly modelReloadRoot?: string | undefined;
   /** Which versions to hold. Default: the latest one (and the serving one while it is another). */
   readonly versionPolicy?: VersionPolicy | undefined;
-  /** Between two looks at the model directories; 0: look once. Default 1000 ms. */
+  /**
+   * Between two looks at the model directories; 0: look once. Default 1000 ms. Files that were still are
+   * looked at in every fifth look, or after 5 s: a version that is replaced in place is seen as late.
+   */
   readonly pollIntervalMs?: number | undefined;
   /** Changed files are opened once they have not changed for this long. Default 300 ms. */
   readonly fileStillMs?: number | undefined;
@@ -151,6 +154,9 @@ export interface WorkerSettings {
 }
 
 const PROGRESS_CHECK_INTERVAL_MS = 100;
+/** Looks, and ms, after which the files of a version that are still are looked at again. */
+const STILL_LOOK_POLLS = 5;
+const STILL_LOOK_MS_MAX = 5000;
 
 /** Fills in the defaults. @throws WinnowError INVALID_ARGUMENT for what cannot work */
 export function resolveWorkerOptions(options: WorkerOptions): WorkerSettings {
@@ -271,7 +277,9 @@ function watchSettings(options: WorkerOptions): WatchSettings {
   const pollIntervalMs = options.pollIntervalMs ?? 1000;
   const stillMs = options.fileStillMs ?? 300;
   const copyMsMax = options.fileCopyMsMax ?? 60_000;
-  return { models, modelsPath: options.modelsPath, policy, pollIntervalMs, stillMs, copyMsMax };
+  const stillLookMs = Math.min(STILL_LOOK_MS_MAX, STILL_LOOK_POLLS * pollIntervalMs);
+  const { modelsPath } = options;
+  return { models, modelsPath, policy, pollIntervalMs, stillLookMs, stillMs, copyMsMax };
 }
 
 const ownModels = ({ models }: WorkerOptions): readonly NamedModel[] => models ?? [];

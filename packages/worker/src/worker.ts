@@ -234,7 +234,6 @@ export class Worker implements WorkerService {
       this.#members.setView(view);
       this.#control.setView(view);
     });
-    this.#progress.run();
     await this.#follower.start();
     // Never rejects: a look that fails keeps the last finding.
     if (!this.#isWatching) void this.#watch.run();
@@ -250,6 +249,10 @@ export class Worker implements WorkerService {
     const handlers = this.#answers.serve(link);
     return {
       ...handlers,
+      onQueries: (queries) => {
+        handlers.onQueries(queries);
+        this.#progress.noteWork();
+      },
       onPing: (sequence, wantsHeard) => {
         const { progress } = this.#compute;
         const { queueRows } = this.#answers;

@@ -36,6 +36,7 @@ function watching(pollIntervalMs = 1000) {
       modelsPath: undefined,
       policy,
       pollIntervalMs,
+      stillLookMs: 0,
       ...settings,
     },
     (models) => findings.push({ atMs: clock.nowMs(), model: models[0] }),

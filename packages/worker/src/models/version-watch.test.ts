@@ -60,6 +60,7 @@ function watching(settings: Partial<WatchSettings> = {}) {
       modelsPath: "/models",
       policy: latest,
       pollIntervalMs: 1000,
+      stillLookMs: 0,
       stillMs: 0,
       copyMsMax: 60_000,
       ...settings,
@@ -83,6 +84,33 @@ describe("VersionWatch", () => {
     await watch.run();
 
     expect(versions()).toEqual(["movies/1@a", "movies/2@b", "books/7@c"]);
+    watch.close();
+  });
+
+  test("files that are still are looked at again after `stillLookMs`, new directories in every look", async () => {
+    const { storage, clock, watch, versions } = watching({
+      stillLookMs: 5000,
+      policy: { kind: "all" },
+    });
+    const look = async (): Promise<readonly string[]> => {
+      clock.advance(1000);
+      await watch.poll();
+      return versions();
+    };
+    storage.tree.set("/models/movies/1", "a");
+    await watch.poll();
+
+    storage.tree.set("/models/movies/1", "b").set("/models/movies/2", "c");
+    const before = await look();
+    for (let looks = 0; looks < 3; looks += 1) expect(await look()).toEqual(before);
+    const after = await look();
+    storage.tree.set("/models/movies/1", "d");
+    watch.setModels([]);
+    await watch.poll();
+
+    expect(before).toEqual(["movies/1@a", "movies/2@c"]);
+    expect(after).toEqual(["movies/1@b", "movies/2@c"]);
+    expect(versions()).toEqual(["movies/1@d", "movies/2@c"]);
     watch.close();
   });
 

@@ -5,6 +5,10 @@
 // to be gone only when two looks in a row miss it: a listing on network storage may be short for
 // once. Files that change are reported once they are still (`directory-stillness.ts`); until then a
 // directory counts as what it held before, even while it is empty because it is being replaced.
+//
+// Every look lists the directories, in which new versions appear. Files of a version that were still are
+// looked at more seldom (`stillLookMs`): that is most of what a look costs, and finds only what was
+// replaced in place.
 
 import type { Clock, Logger, Timer } from "@winnow/core";
 
@@ -43,6 +47,8 @@ export interface WatchSettings extends StillnessSettings {
   readonly policy: VersionPolicy;
   /** 0: look once, and again only when the models change. */
   readonly pollIntervalMs: number;
+  /** The files of a version that are still are not looked at again for this long. */
+  readonly stillLookMs: number;
 }
 
 /** One model as last seen. */
@@ -64,6 +70,13 @@ export interface WatchDependencies {
   readonly log: Logger;
 }
 
+/** A version directory and what its files look like; no stamp: no model file is there yet. */
+interface StampedDirectory extends Omit<FoundVersion, "stamp"> {
+  readonly stamp: string | undefined;
+  /** Whether this look looked at the files. */
+  readonly isNew: boolean;
+}
+
 /** Polls the model directories until closed. */
 export class VersionWatch {
   readonly #dependencies: WatchDependencies;
@@ -77,6 +90,8 @@ export class VersionWatch {
   #missedOnce: ReadonlySet<string> = new Set();
   /** What is known of each version directory from all looks, by model and number. */
   readonly #observed = new Map<string, Map<number, ObservedDirectory>>();
+  /** When the files of a directory were last looked at. */
+  #stampedAtMs = new WeakMap<ObservedDirectory, number>();
   /** What the listener was told last, as text. */
   #told: string | undefined;
   #timer: Timer | undefined;
@@ -131,6 +146,7 @@ export class VersionWatch {
     this.#dependencies.log.info("models replaced", { models: told });
     this.#named = models;
     this.#revision += 1;
+    this.#stampedAtMs = new WeakMap();
     if (this.#settings.modelsPath === undefined) {
       const names = new Set(models.map(({ model }) => model));
       this.#models = new Map([...this.#models].filter(([name]) => names.has(name)));
@@ -196,8 +212,9 @@ export class VersionWatch {
       }));
       const stamped = await Promise.all(
         directories.map(async ({ version, directory }) => {
-          const stamp = await this.#stampOf(model, { version, directory });
-          return { version, directory, stamp };
+          const known = this.#recentStamp(model, { version, directory });
+          const stamp = known ?? (await this.#stampOf(model, { version, directory }));
+          return { version, directory, stamp, isNew: known === undefined };
         }),
       );
       const observed = this.#observe(model, stamped);
@@ -227,10 +244,7 @@ export class VersionWatch {
   }
 
   /** Notes a look at a model's directories; one without a model file counts as it was before. */
-  #observe(
-    model: string,
-    stamped: readonly (Omit<FoundVersion, "stamp"> & { readonly stamp: string | undefined })[],
-  ): ObservedDirectory[] {
+  #observe(model: string, stamped: readonly StampedDirectory[]): ObservedDirectory[] {
     const nowMs = this.#dependencies.clock.nowMs();
     const before = this.#observed.get(model) ?? new Map<number, ObservedDirectory>();
     const after = new Map<number, ObservedDirectory>();
@@ -238,7 +252,7 @@ export class VersionWatch {
       const kept = unobserved(known, nowMs);
       if (kept !== undefined) after.set(version, kept);
     }
-    const listed = stamped.flatMap(({ version, directory, stamp }) => {
+    const listed = stamped.flatMap(({ version, directory, stamp, isNew }) => {
       const known = before.get(version);
       const context = { nowMs, settings: this.#settings };
       const next =
@@ -246,10 +260,23 @@ export class VersionWatch {
           ? unobserved(known, nowMs)
           : observed(known, { version, directory, stamp }, context);
       if (next !== undefined) after.set(version, next);
+      if (next !== undefined && isNew) this.#stampedAtMs.set(next, nowMs);
       return next ?? [];
     });
     this.#observed.set(model, after);
     return listed;
+  }
+
+  /** The stamp of files that were still a short time ago; `undefined`: they are to be looked at. */
+  #recentStamp(
+    model: string,
+    { version, directory }: Omit<FoundVersion, "stamp">,
+  ): string | undefined {
+    const known = this.#observed.get(model)?.get(version);
+    if (known === undefined || known.unrest !== undefined) return undefined;
+    const sinceMs = this.#dependencies.clock.nowMs() - (this.#stampedAtMs.get(known) ?? -Infinity);
+    const isRecent = known.seen.directory === directory && sinceMs < this.#settings.stillLookMs;
+    return isRecent ? known.seen.stamp : undefined;
   }
 
   /**
