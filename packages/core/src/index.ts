@@ -31,6 +31,7 @@ export {
 } from "./errors.ts";
 export type { ErrorCode } from "./errors.ts";
 export { setGraceTimer } from "./grace-timer.ts";
+export { LAG_TIMER_MS, takeOffLagTimer } from "./loop-lag.ts";
 export type { GraceTimer } from "./grace-timer.ts";
 export { fingerprint, generation, incarnation, workerId } from "./identity.ts";
 export type { Fingerprint, Generation, Incarnation, VersionKey, WorkerId } from "./identity.ts";

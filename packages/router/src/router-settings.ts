@@ -35,8 +35,8 @@ export interface RouterSettings extends RequestLimits {
   /** Default 2 ms. Lower hedges ordinary jitter. */
   readonly hedgeDelayMinMs: number;
   /**
-   * Default 50 ms. Higher lets a slow worker cost more before it is helped. Where all workers often take
-   * longer than this, hedges wait longer too.
+   * Default 50 ms. Higher lets a slow worker cost more before it is helped. Where a fifth of this is exceeded
+   * by one answer in twenty, the workers are busy, and hedges wait longer too.
    */
   readonly hedgeDelayMaxMs: number;
   /** Default 0.1. Second attempts per first attempt over 10 s; more amplifies an overload. */

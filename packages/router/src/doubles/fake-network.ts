@@ -32,6 +32,7 @@ export interface NetworkWorker extends FakeStatus {
   down: boolean;
   queries: number;
   cancels: number;
+  pings: number;
   /** Numbers itself above what a router tells it of. */
   heedsPredecessors: boolean;
   behave: () => Behaviour;
@@ -85,6 +86,7 @@ export class FakeNetwork implements WorkerConnector {
       down: false,
       queries: 0,
       cancels: 0,
+      pings: 0,
       heedsPredecessors: true,
       behave: () => "answer",
     };
@@ -206,6 +208,7 @@ export class FakeNetwork implements WorkerConnector {
         break;
       case "ping": {
         const { sequence } = frame;
+        worker.pings += 1;
         const pong = { sequence, queueRows: 0, progress: sequence, stalled: false };
         this.#toRouter(stream, { kind: "pong", pong });
         break;

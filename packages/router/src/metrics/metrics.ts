@@ -12,6 +12,7 @@ import {
   exponentialBuckets,
 } from "prom-client";
 import type { KeyObserver, RefusalCounts, TlsStatus } from "@winnow/cluster";
+import { LAG_TIMER_MS, takeOffLagTimer } from "@winnow/core";
 import type { HeldMemory } from "@winnow/core";
 import type { GrpcObserver } from "../grpc/grpc-observer.ts";
 import type { HttpObserver, MetricsPage } from "../http/http-observer.ts";
@@ -42,9 +43,6 @@ const SECONDS_BUCKETS = [
 /** TensorFlow Serving's: 10 × 1.8^i microseconds. */
 const MICROSECONDS_BUCKETS = exponentialBuckets(10, 1.8, 33);
 
-/** The event loop's lag is taken by a timer of so many ms: at 10, its default, that is most of what rest costs. */
-const LAG_TIMER_MS = 50;
-
 /** What metrics are made with. */
 export interface MetricsOptions {
   /** Winnow's version, for `winnow_build_info`. */
@@ -62,6 +60,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry();
   if (options.processMetrics ?? true) {
     collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_TIMER_MS });
+    takeOffLagTimer((name) => registry.getSingleMetric(name));
   }
   addBuildInfo(registry, options.version);
   addRefusals(registry, options.refusals);

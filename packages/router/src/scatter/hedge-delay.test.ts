@@ -2,11 +2,11 @@
 
 import { workerId } from "@winnow/core";
 import type { RoutedTable } from "@winnow/cluster";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { LatencyPercentiles } from "../workers/latency-window.ts";
 import type { WorkerPeer } from "../workers/worker-peer.ts";
 import type { RouterSettings } from "../router-settings.ts";
-import { hedgeDelayMs } from "./hedge-delay.ts";
+import { areAllLate, hedgeDelayMs } from "./hedge-delay.ts";
 import type { Slot } from "./slot.ts";
 
 const settings = { hedgeDelayMinMs: 2, hedgeDelayMaxMs: 50 } as RouterSettings;
@@ -35,8 +35,30 @@ test("waits for twice what the slowest other replica hardly ever needs, within b
 
 test("waits longer where all are slow: the machine is busy, and a hedge would add to it", () => {
   expect(delayMs([{ p95Ms: 60, p99Ms: 90 }])).toBe(180);
+  expect(delayMs([{ p95Ms: 20, p99Ms: 45 }])).toBe(90);
+  expect(delayMs([{ p95Ms: 20, p99Ms: 400 }])).toBe(100);
 });
 
 test("there is no hedge where no other replica can be trusted", () => {
   expect(delayMs(["untrusted"])).toBeUndefined();
+});
+
+describe("where the slot was asked at 1000 and has waited for 40 ms", () => {
+  const waited = { delayMs: 40, nowMs: 1040 };
+  const isLate = (...others: readonly (readonly [asked: number | undefined, answered: number])[]) =>
+    areAllLate(
+      { askedAtMs: 1000 } as Slot,
+      others.map(([oldestAskedAtMs, answeredAtMs]) => ({ oldestAskedAtMs, answeredAtMs })),
+      waited,
+    );
+
+  test("all are late when each other one owes an answer for as long, and has given none since", () => {
+    expect(isLate([990, -Infinity], [1000, 999])).toBe(true);
+  });
+
+  test("one that rests, that was asked lately, or that has answered since can help", () => {
+    expect(isLate([990, -Infinity], [undefined, 995])).toBe(false);
+    expect(isLate([1001, -Infinity])).toBe(false);
+    expect(isLate([900, 1001])).toBe(false);
+  });
 });

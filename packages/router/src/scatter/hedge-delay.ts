@@ -11,6 +11,8 @@ import type { WorkerPeer } from "../workers/worker-peer.ts";
 
 /** What is slower than this many times the 99th percentile of others is slow for a reason of its own. */
 const RARE_RATIO = 2;
+/** The longest delay grows with the load: it is at least so many times what one answer in twenty exceeds. */
+const OFTEN_RATIO = 5;
 
 /** What the delay depends on. */
 export interface HedgeDelayParts {
@@ -26,15 +28,41 @@ export function hedgeDelayMs(
 ): number | undefined {
   const { hedgeDelayMinMs, hedgeDelayMaxMs } = settings;
   let delayMs: number | undefined;
-  for (const id of table.replicas[slot.partitions[0]!] ?? []) {
-    const peer = peers.get(id);
-    if (peer === undefined || peer === slot.peer || !peer.askable || !peer.trusted) continue;
+  for (const peer of othersOf(peers, table, slot)) {
     const usual = peer.latency.percentiles();
     const rareMs = usual === undefined ? hedgeDelayMaxMs : RARE_RATIO * usual.p99Ms;
-    // Where the others often take longer than the longest delay, everybody is slow.
-    const isBusy = usual !== undefined && usual.p95Ms >= hedgeDelayMaxMs;
-    const peerMs = isBusy ? rareMs : Math.min(hedgeDelayMaxMs, rareMs);
-    delayMs = Math.max(delayMs ?? hedgeDelayMinMs, peerMs);
+    const longestMs = Math.max(hedgeDelayMaxMs, OFTEN_RATIO * (usual?.p95Ms ?? 0));
+    delayMs = Math.max(delayMs ?? hedgeDelayMinMs, Math.min(longestMs, rareMs));
   }
   return delayMs;
+}
+
+/**
+ * Whether all who could answer instead are as late as the slot's own worker: each has a question that has
+ * waited for `delayMs`, and has answered none since the slot was asked. The machine or the network is slow
+ * then, and a second question would wait as long as the first.
+ */
+export function areAllLate(
+  slot: Slot,
+  others: readonly Pick<WorkerPeer, "oldestAskedAtMs" | "answeredAtMs">[],
+  { delayMs, nowMs }: { readonly delayMs: number; readonly nowMs: number },
+): boolean {
+  return others.every(
+    ({ oldestAskedAtMs, answeredAtMs }) =>
+      oldestAskedAtMs !== undefined &&
+      nowMs - oldestAskedAtMs >= delayMs &&
+      answeredAtMs < slot.askedAtMs,
+  );
+}
+
+/** The other workers that could be asked for a slot and are trusted. */
+export function othersOf(
+  peers: HedgeDelayParts["peers"],
+  table: RoutedTable,
+  slot: Slot,
+): readonly WorkerPeer[] {
+  return (table.replicas[slot.partitions[0]!] ?? []).flatMap((id) => {
+    const peer = peers.get(id);
+    return peer === undefined || peer === slot.peer || !peer.askable || !peer.trusted ? [] : peer;
+  });
 }

@@ -6,7 +6,7 @@ import { setGraceTimer, toWinnowError, WinnowError } from "@winnow/core";
 import type { Environment, WorkerId } from "@winnow/core";
 import type { Asked, WorkerAnswer, WorkerReply } from "@winnow/cluster";
 import type { RetryBudget } from "../admission/retry-budget.ts";
-import { hedgeDelayMs } from "./hedge-delay.ts";
+import { areAllLate, hedgeDelayMs, othersOf } from "./hedge-delay.ts";
 import type { PlanTurns } from "./plan-turns.ts";
 import { chooseReplicas } from "./replica-choice.ts";
 import type { RouterObserver, SecondAttempt } from "../router-observer.ts";
@@ -210,10 +210,29 @@ class Scatter {
       setTimer(attemptTimeoutMs, onTimeout);
       return;
     }
-    setTimer(hedgeMs, () => {
-      setTimer(attemptTimeoutMs - hedgeMs, onTimeout);
-      if (this.#parts.limiter.waiting === 0) this.#onSlow(slot, "hedge", "slow");
-    });
+    // A timer that is late by half of a short delay says that this process was slow.
+    const hedgeLagMs = Math.min(ownLagMs, hedgeMs / 2);
+    const waitToHedge = (waitedMs: number): void => {
+      slot.timer = setGraceTimer(
+        environment.clock,
+        { delayMs: hedgeMs, ownLagMs: hedgeLagMs },
+        () => {
+          const leftMs = attemptTimeoutMs - waitedMs - hedgeMs;
+          const isBusy = this.#parts.limiter.waiting > 0;
+          const mayHelp = !isBusy && !this.#areAllLate(slot, hedgeMs);
+          if (!mayHelp && !isBusy && leftMs > hedgeMs) return waitToHedge(waitedMs + hedgeMs);
+          setTimer(leftMs, onTimeout);
+          if (mayHelp) this.#onSlow(slot, "hedge", "slow");
+        },
+      );
+    };
+    waitToHedge(0);
+  }
+
+  #areAllLate(slot: Slot, delayMs: number): boolean {
+    const { environment, peers } = this.#parts;
+    const nowMs = environment.clock.nowMs();
+    return areAllLate(slot, othersOf(peers, this.#attempt.table, slot), { delayMs, nowMs });
   }
 
   /** A busy worker may take half of the time until the deadline, and `busyTimeoutMs` at most. */

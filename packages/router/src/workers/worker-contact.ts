@@ -36,6 +36,8 @@ export interface WorkerContactParts {
   readonly defer?: ((run: () => void) => void) | undefined;
   /** Something that a routing table is built from may have changed. */
   readonly onChange: () => void;
+  /** The worker was at rest and is asked something. */
+  readonly onWork?: (() => void) | undefined;
   /** Told that the worker is there, and when it is not any more. */
   readonly membership: Pick<MembershipStore, "hear" | "lose">;
   /** This worker tells where others are. */
@@ -96,6 +98,13 @@ export class WorkerContact {
   /** Where the worker was last met; `undefined`: nowhere yet. */
   get lastMet(): Contact | undefined {
     return this.#lastMet;
+  }
+
+  /** Ms until the next tick is needed; 0 unless the worker answers, is at rest, and nothing hints elsewhere. */
+  get restingMs(): number {
+    if (this.#call !== undefined || this.#line === undefined || !this.peer.answers) return 0;
+    if (this.#hints.some(({ contact }) => this.#isWorthACall(contact))) return 0;
+    return this.peer.restingMs;
   }
 
   /** Replaces what is said of where the worker is, the best hint first. */

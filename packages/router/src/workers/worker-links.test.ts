@@ -383,8 +383,37 @@ describe("a router whose own event loop is late", () => {
 
     held.perTimerMs = 40;
     worker.frozen = true;
-    await clock.advanceSettled(1500);
+    await clock.advanceSettled(2500);
 
     expect(peer.trusted).toBe(false);
+  });
+});
+
+describe("at rest", () => {
+  test("workers that nobody asks wake the router for their pings alone, until one is asked", async () => {
+    const bench = await RouterBench.started({ held: twice });
+    await bench.clock.advanceSettled(10_000);
+    let wakes = 0;
+    const setTimer = bench.clock.setTimer.bind(bench.clock);
+    bench.clock.setTimer = (delayMs, run) =>
+      setTimer(delayMs, () => {
+        wakes += 1;
+        run();
+      });
+    const pings = (): number => bench.workers.reduce((sum, worker) => sum + worker.pings, 0);
+
+    const before = pings();
+    await bench.clock.advanceSettled(6000);
+    const atRest = { wakes, pings: pings() - before };
+    const frozen = bench.workers[1]!;
+    frozen.frozen = true;
+    const during = await bench.settle(bench.predict([2]), 600);
+
+    expect(atRest.pings).toBe(3 * 4);
+    // Each ping and its pong are a timer of the network; for each round of pings there are two ticks.
+    expect(atRest.wakes - 2 * atRest.pings).toBeLessThanOrEqual(3 * 4);
+    expect(plainOutputs(during)).toEqual(bench.expected([2]));
+    bench.router.close();
+    expect(bench.clock.pendingTimers).toBe(0);
   });
 });

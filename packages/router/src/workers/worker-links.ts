@@ -3,6 +3,9 @@
 // names is let go only when its stream is dead too, so an empty, failed or flushed store removes no worker
 // that answers. Invented names remove none either: there is room for `workersMax` workers, those that were
 // met keep theirs, and of the others `callsPerSecond` are called.
+//
+// Ticks come every `pingIntervalMs` while some worker is asked, sought or silent. While all are at rest, the
+// next tick comes when a ping is due.
 
 import { setGraceTimer } from "@winnow/core";
 import type { GraceTimer, WorkerId } from "@winnow/core";
@@ -21,7 +24,10 @@ import type { WorkerContactParts } from "./worker-contact.ts";
 import type { WorkerPeer } from "./worker-peer.ts";
 
 /** What links need of the world. */
-export interface WorkerLinksParts extends Omit<WorkerContactParts, "onChange" | "onMembers"> {
+export interface WorkerLinksParts extends Omit<
+  WorkerContactParts,
+  "onChange" | "onWork" | "onMembers"
+> {
   readonly membership: MembershipStore;
   /** Where workers are kept across restarts, and for which cluster; absent: nowhere. */
   readonly saved?: SavedWorkers | undefined;
@@ -45,6 +51,7 @@ export class WorkerLinks {
   #earnedAtMs: number;
   #closed = false;
   #ticks: GraceTimer;
+  #isResting = false;
 
   /** `onChange` is called whenever a table built from the announcements might differ. */
   constructor(parts: WorkerLinksParts, onChange: () => void) {
@@ -96,6 +103,7 @@ export class WorkerLinks {
     }
     this.#admitNamed();
     this.#call();
+    this.#wake();
     this.#onChange();
   }
 
@@ -106,6 +114,7 @@ export class WorkerLinks {
     for (const contact of this.#contacts.values()) contact.aim(this.#book.hintsOf(contact.id));
     this.#admitNamed();
     this.#call();
+    this.#wake();
   }
 
   /** Where workers were met, now or in the last run; nothing before any was met in this one. */
@@ -127,6 +136,7 @@ export class WorkerLinks {
     }
     this.#admitNamed();
     this.#call();
+    this.#wake();
   }
 
   /**
@@ -158,10 +168,16 @@ export class WorkerLinks {
       this.#letGoIfGone(contact);
       this.#call();
       this.#saved?.changed();
+      this.#wake();
       this.#onChange();
     };
     const onMembers = (news: readonly MemberNews[]): void => this.#onMembers(news);
-    const contact: WorkerContact = new WorkerContact(id, { ...this.#parts, onChange, onMembers });
+    const contact: WorkerContact = new WorkerContact(id, {
+      ...this.#parts,
+      onChange,
+      onWork: () => this.#wake(),
+      onMembers,
+    });
     this.#contacts.set(id, contact);
     this.#peers.set(id, contact.peer);
     return contact;
@@ -207,19 +223,50 @@ export class WorkerLinks {
     this.#peers.delete(contact.id);
   }
 
+  /** Something has changed: a rest is over where the change needs ticks. */
+  #wake(): void {
+    if (!this.#isResting || this.#closed || this.#restMs() > 0) return;
+    this.#ticks.clear();
+    this.#ticks = this.#scheduleTick();
+  }
+
+  /** Ms for which no worker needs a tick. */
+  #restMs(): number {
+    let restMs = Infinity;
+    for (const { restingMs } of this.#contacts.values()) {
+      if (restingMs === 0) return 0;
+      restMs = Math.min(restMs, restingMs);
+    }
+    const hasStrangers = [...this.#book.names()].some((id) => !this.#contacts.has(id));
+    return restMs === Infinity || hasStrangers ? 0 : restMs;
+  }
+
   /** A tick judges who has not answered the last ping, so it waits until this process has listened. */
   #scheduleTick(): GraceTimer {
     const { environment, settings } = this.#parts;
-    const { pingIntervalMs: delayMs, ownLagMs } = settings;
-    return setGraceTimer(environment.clock, { delayMs, ownLagMs }, () => {
-      this.#ticks = this.#scheduleTick();
-      for (const contact of this.#contacts.values()) {
-        contact.tick();
-        this.#letGoIfGone(contact);
-      }
-      this.#admitNamed();
-      this.#call();
-    });
+    const { clock } = environment;
+    const { pingIntervalMs, ownLagMs } = settings;
+    const restMs = this.#restMs();
+    this.#isResting = restMs > pingIntervalMs;
+    if (!this.#isResting) {
+      return setGraceTimer(clock, { delayMs: pingIntervalMs, ownLagMs }, () => this.#tick());
+    }
+    // Nobody owes an answer, so that nobody is judged. Pings that are due at about the same time share a tick.
+    const nowMs = clock.nowMs();
+    const dueMs = nowMs + restMs - pingIntervalMs / 2;
+    const tickMs = Math.ceil(dueMs / REST_GRID_MS) * REST_GRID_MS;
+    const timer = clock.setTimer(tickMs - nowMs, () => this.#tick());
+    return { clear: () => clock.clearTimer(timer) };
+  }
+
+  #tick(): void {
+    for (const contact of this.#contacts.values()) {
+      contact.tick();
+      this.#letGoIfGone(contact);
+    }
+    this.#admitNamed();
+    this.#call();
+    this.#ticks = this.#scheduleTick();
   }
 
   /** Ends all streams. */
@@ -233,6 +280,9 @@ export class WorkerLinks {
     this.#peers.clear();
   }
 }
+
+/** Ticks at rest come at multiples of this. */
+const REST_GRID_MS = 200;
 
 /** Failed calls after which a worker that was never met may make room for another. */
 const TRIES_MIN = 2;

@@ -158,3 +158,42 @@ describe("ejection", () => {
     expect(peer.pending).toBe(0);
   });
 });
+
+describe("what is usual", () => {
+  test("a question that was given up counts with the time that it was waited for, if that is unusual", () => {
+    const { peer, clock, worker } = peerAndWorker();
+    worker.delayMs = Infinity;
+    const listener = { onReply: () => undefined, onDoubt: () => undefined };
+    for (let each = 0; each < 10; each += 1) peer.latency.add(5);
+    const give = (afterMs: number): void => {
+      const asked = peer.ask(question, listener);
+      clock.advance(afterMs);
+      if (asked.state === "asked") asked.cancel();
+      clock.advance(300);
+    };
+
+    give(2);
+    const afterShort = peer.latency.percentiles();
+    give(80);
+
+    expect(afterShort).toEqual({ p50Ms: 5, p95Ms: 5, p99Ms: 5 });
+    expect(peer.latency.percentiles()?.p50Ms).toBe(5);
+    for (let each = 0; each < 10; each += 1) give(80);
+    expect(peer.latency.percentiles()?.p99Ms).toBe(80);
+  });
+
+  test("tells since when it owes an answer, and when it gave one", () => {
+    const { peer, clock, worker } = peerAndWorker();
+    worker.delayMs = Infinity;
+    const listener = { onReply: () => undefined, onDoubt: () => undefined };
+
+    clock.advance(10);
+    const first = peer.ask(question, listener);
+    clock.advance(10);
+    peer.ask(question, { ...listener });
+    const oldest = peer.oldestAskedAtMs;
+    if (first.state === "asked") first.cancel();
+
+    expect([oldest, peer.oldestAskedAtMs, peer.answeredAtMs]).toEqual([10, 20, -Infinity]);
+  });
+});

@@ -9,7 +9,7 @@
 //                      └──────────────────────────┘
 //
 // Pings go out with every tick while questions are asked or one is unanswered, and ever more seldom otherwise; the
-// first question after a rest takes a ping along.
+// first question after a rest takes a ping along. A worker at rest needs no tick before its next ping.
 //
 // Neither suspicion nor ejection forbids anything: an untrusted worker is asked last, so the last
 // replica of a partition is asked however bad it is (the panic rule).
@@ -42,6 +42,8 @@ export interface WorkerPeerParts {
   readonly id: WorkerId;
   readonly environment: Environment;
   readonly settings: RouterSettings;
+  /** The worker was at rest and is asked something: it needs ticks again. */
+  readonly onWork?: (() => void) | undefined;
 }
 
 /** A worker that may be asked, and what is thought of it. */
@@ -50,7 +52,10 @@ export class WorkerPeer {
   readonly latency: LatencyWindow;
   readonly #environment: Environment;
   readonly #settings: RouterSettings;
-  readonly #waiting = new Set<QuestionListener>();
+  readonly #onWork: (() => void) | undefined;
+  /** When each question without an answer was asked, the oldest first. */
+  readonly #waiting = new Map<QuestionListener, number>();
+  #answeredAtMs = Number.NEGATIVE_INFINITY;
   #channel: PeerChannel | undefined;
   #aimedAt: string | undefined;
   #announcement: Announcement | undefined;
@@ -79,6 +84,7 @@ export class WorkerPeer {
     this.latency = new LatencyWindow(parts.environment.clock);
     this.#environment = parts.environment;
     this.#settings = parts.settings;
+    this.#onWork = parts.onWork;
   }
 
   /** Gives the peer the channel it speaks through from now on. */
@@ -149,6 +155,17 @@ export class WorkerPeer {
     return this.#waiting.size;
   }
 
+  /** When the oldest question without an answer was asked; `undefined`: there is none. */
+  get oldestAskedAtMs(): number | undefined {
+    for (const askedAtMs of this.#waiting.values()) return askedAtMs;
+    return undefined;
+  }
+
+  /** When a question was answered last; -Infinity: never. */
+  get answeredAtMs(): number {
+    return this.#answeredAtMs;
+  }
+
   /** Query vectors in its queue, as it last said. */
   get queueRows(): number {
     return this.#queueRows;
@@ -177,15 +194,17 @@ export class WorkerPeer {
     };
     const asked = this.#channel.ask(question, onReply);
     if (asked.state === "refused") return asked;
-    this.#waiting.add(listener);
+    this.#waiting.set(listener, sentAtMs);
     // A worker at rest is pinged seldom and may have fallen silent: the count begins with the question.
     const isRested = this.#heard && sentAtMs - this.#pingedAtMs >= this.#settings.pingIntervalMs;
-    if (this.#isIdle && isRested) this.#ping(sentAtMs);
+    const wasIdle = this.#isIdle;
+    if (wasIdle && isRested) this.#ping(sentAtMs);
     this.#isIdle = false;
+    if (wasIdle) this.#onWork?.();
     return {
       state: "asked",
       cancel: () => {
-        this.#waiting.delete(listener);
+        if (this.#waiting.delete(listener)) this.#noteUnanswered(sentAtMs);
         asked.cancel();
       },
     };
@@ -236,9 +255,16 @@ export class WorkerPeer {
     const isResting = this.#heard && this.#isIdle && !this.#silent;
     this.#isIdle = this.#waiting.size === 0;
     if (!isResting) this.#restedPings = 0;
-    else if (sincePingMs < this.#restMs) return;
+    else if (sincePingMs < this.#restMs - REST_SLACK_MS) return;
     else this.#restedPings += 1;
     this.#ping(nowMs);
+  }
+
+  /** Ms until this worker needs a tick: it is at rest, and its next ping is due then. */
+  get restingMs(): number {
+    const isResting = this.#heard && this.#isIdle && this.#waiting.size === 0 && !this.#silent;
+    if (!isResting || !this.#connected || this.#channel === undefined) return 0;
+    return Math.max(0, this.#pingedAtMs + this.#restMs - this.#environment.clock.nowMs());
   }
 
   /** Between two pings at rest: longer with each that was answered. */
@@ -285,15 +311,26 @@ export class WorkerPeer {
     const nowMs = this.#environment.clock.nowMs();
     this.#heard = true;
     this.#heardAtMs = nowMs;
+    this.#answeredAtMs = nowMs;
     this.latency.add(nowMs - sentAtMs);
     this.#failures = 0;
     if (nowMs >= this.#ejectedUntilMs) this.#ejections = 0;
   }
 
+  /**
+   * A question that was given up would have taken longer than it was waited for. Left out, the slow
+   * answers would be missing from what is usual, and ever more questions would seem to be slow.
+   */
+  #noteUnanswered(sentAtMs: number): void {
+    const waitedMs = this.#environment.clock.nowMs() - sentAtMs;
+    const usual = this.latency.percentiles();
+    if (usual !== undefined && waitedMs > usual.p99Ms) this.latency.add(waitedMs);
+  }
+
   #suspect(reason: string): void {
     this.#environment.log.warn("worker suspect", { worker: this.id, reason });
     this.#prolongSuspicion();
-    for (const listener of this.#waiting) listener.onDoubt();
+    for (const listener of this.#waiting.keys()) listener.onDoubt();
   }
 
   #prolongSuspicion(): void {
@@ -315,3 +352,6 @@ export class WorkerPeer {
     this.#channel?.close();
   }
 }
+
+/** Pings of many workers are due within one tick, though timers fire a little early or late. */
+const REST_SLACK_MS = 50;

@@ -3,6 +3,7 @@
 // may be a label: it comes from a directory or a configuration, never from a request.
 
 import type { RefusalCounts, TlsStatus } from "@winnow/cluster";
+import { LAG_TIMER_MS, takeOffLagTimer } from "@winnow/core";
 import type { Clock } from "@winnow/core";
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
 
@@ -24,12 +25,6 @@ export interface WorkerMetrics {
   text(): Promise<string>;
 }
 
-/**
- * Interval of the timer that measures the event loop's lag. At its default of 10 ms, that timer
- * takes most of the processor time of a worker at rest.
- */
-const LAG_TIMER_MS = 50;
-
 /** What metrics are made with. */
 export interface MetricsOptions {
   readonly clock: Clock;
@@ -50,6 +45,7 @@ export function createWorkerMetrics(options: MetricsOptions): WorkerMetrics {
   const registry = new Registry();
   if (options.processMetrics ?? true) {
     collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_TIMER_MS });
+    takeOffLagTimer((name) => registry.getSingleMetric(name));
   }
   let watched: WatchedWorker | undefined;
   const status = (): WorkerStatus | undefined => watched?.status();
