@@ -295,7 +295,10 @@ test("the command is installed as a bin of the workspace", () => {
 });
 
 describe("the log", () => {
-  const module = path.resolve(import.meta.dirname, "../packages/winnow/dist/process-log.js");
+  const module = path.resolve(
+    import.meta.dirname,
+    "../packages/winnow/dist/process/process-log.js",
+  );
   const logged = (format: string): string => {
     const code = `
       import { processLog } from ${JSON.stringify(module)};

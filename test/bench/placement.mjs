@@ -9,7 +9,7 @@ import os from "node:os";
 import process from "node:process";
 import { buildRoutingTable, partitionNames, place } from "../../packages/cluster/dist/index.js";
 import { announcementToJson } from "../../packages/cluster/dist/announcement/announcement-codec.js";
-import { encodeWorkerFrame } from "../../packages/cluster/dist/rpc/frame-codec.js";
+import { encodeWorkerFrame } from "../../packages/cluster/dist/rpc/frames/frame-codec.js";
 import {
   PARTITION_BYTES,
   fingerprint,

@@ -9,12 +9,12 @@ import type { ModelVersion } from "@winnow/model";
 import { serveCompute } from "../../packages/worker/src/compute/compute-channel.ts";
 import { ComputeClient } from "../../packages/worker/src/compute/compute-client.ts";
 import { ComputeHost } from "../../packages/worker/src/compute/compute-host.ts";
-import { LocalModelReader } from "../../packages/worker/src/compute/model-reader.ts";
+import { LocalModelReader } from "../../packages/worker/src/compute/reader/model-reader.ts";
 import { ProgressCounter } from "../../packages/worker/src/compute/progress-counter.ts";
 import {
   RemoteModelReader,
   serveReader,
-} from "../../packages/worker/src/compute/reader-channel.ts";
+} from "../../packages/worker/src/compute/reader/reader-channel.ts";
 import type { SimulatedProcess } from "./simulated-process.ts";
 
 /** How a device does at the moment; faults change it. */

@@ -6,7 +6,7 @@ import type { AcceleratorOptions } from "./accelerator-options.ts";
 import { createCpuAccelerator } from "./cpu/accelerator.ts";
 import { loadNativeAddon } from "./cpu/native-addon.ts";
 import { createGpuAccelerator } from "./gpu/accelerator.ts";
-import { openGpuDevice } from "./gpu/device.ts";
+import { openGpuDevice } from "./gpu/device/device.ts";
 import { gpuOptionsFromEnvironment, resolveGpuOptions } from "./gpu/gpu-settings.ts";
 import { createReferenceAccelerator } from "./reference/accelerator.ts";
 

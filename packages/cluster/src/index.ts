@@ -63,10 +63,10 @@ export type {
   WorkerFrame,
   WorkerQuery,
   WorkerReply,
-} from "./rpc/frames.ts";
+} from "./rpc/frames/frames.ts";
 export { HealthService } from "./rpc/health-service.ts";
 export type { HealthStatus } from "./rpc/health-service.ts";
-export { keyBytes } from "./rpc/key-codec.ts";
+export { keyBytes } from "./rpc/frames/key-codec.ts";
 export type { Question } from "./rpc/query-window.ts";
 export { GrpcConnector } from "./rpc/grpc-connector.ts";
 export { WorkerChannel } from "./rpc/shard-channel.ts";

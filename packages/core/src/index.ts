@@ -47,7 +47,7 @@ export {
   rowRangeOf,
 } from "./partition.ts";
 export type { RowRange } from "./partition.ts";
-export { fingerprint64, hashBucketFast } from "./program/farm-hash.ts";
+export { fingerprint64, hashBucketFast } from "./program/hashes/farm-hash.ts";
 export {
   hostOperationNames,
   isHostOperation,
@@ -59,8 +59,8 @@ export {
   decodeProgramPackage,
   encodeProgram,
   encodeProgramPackage,
-} from "./program/program-codec.ts";
-export type { ProgramPackage } from "./program/program-codec.ts";
+} from "./program/codec/program-codec.ts";
+export type { ProgramPackage } from "./program/codec/program-codec.ts";
 export {
   PIPELINE_CANDIDATES_MAX,
   PIPELINE_HEADS_MAX,
@@ -123,8 +123,8 @@ export { uncutTableText } from "./program/uncut-table.ts";
 export type { UncutTable } from "./program/uncut-table.ts";
 export { indexVocabularies } from "./program/vocabulary-index.ts";
 export type { VocabularyIndex } from "./program/vocabulary-index.ts";
-export { signatureOf } from "./program/warm-up.ts";
-export type { WarmUpRequest } from "./program/warm-up.ts";
+export { signatureOf } from "./program/codec/warm-up.ts";
+export type { WarmUpRequest } from "./program/codec/warm-up.ts";
 export { ProtobufReader } from "./protobuf/protobuf-reader.ts";
 export type { ProtobufFault, ProtobufRules } from "./protobuf/protobuf-reader.ts";
 export { ProtobufWriter } from "./protobuf/protobuf-writer.ts";
@@ -146,7 +146,7 @@ export { dueMsOf } from "./due-time.ts";
 export type { Arrival } from "./due-time.ts";
 export type { TopKQuestion } from "./program/step-contract.ts";
 export type { TopKAnswer } from "./program/step-contract.ts";
-export type { InlineTable } from "./program/table-codec.ts";
+export type { InlineTable } from "./program/codec/table-codec.ts";
 export { IdIndex, comparableIds } from "./id-index.ts";
 export { nearestName } from "./nearest-name.ts";
 export { ColumnBuilder } from "./attributes/column-builder.ts";

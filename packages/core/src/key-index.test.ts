@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createKeyIndex } from "./key-index.ts";
 import type { KeyedPartition } from "./keyed-partition.ts";
-import { fingerprint64 } from "./program/farm-hash.ts";
+import { fingerprint64 } from "./program/hashes/farm-hash.ts";
 import type { MissingKey, TableKeys } from "./program/program.ts";
 import { StringColumn } from "./string-column.ts";
 import { type Tensor, stringTensor } from "./tensor.ts";

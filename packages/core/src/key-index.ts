@@ -5,7 +5,7 @@
 
 import { WinnowError, excerpt } from "./errors.ts";
 import type { KeyedPartition } from "./keyed-partition.ts";
-import { hashBucketFast } from "./program/farm-hash.ts";
+import { hashBucketFast } from "./program/hashes/farm-hash.ts";
 import type { MissingKey, TableKeys } from "./program/program.ts";
 import { type RepeatedKey, indexVocabularies } from "./program/vocabulary-index.ts";
 import type { Tensor } from "./tensor.ts";

@@ -31,7 +31,7 @@ const EXTERNAL = ["onnxruntime-node", "webgpu", "@grpc/proto-loader"];
 const BESIDE = new Map([
   ["winnow/dist/version.js", ["../package.json", "../../package.json"]],
   ["winnow/dist/console-files.js", ["../../console/dist/page/", "../../../console/dist/page/"]],
-  ["winnow/dist/command-line.js", ["../bin/winnow.js", "../../bin/winnow.js"]],
+  ["winnow/dist/command-line/command-line.js", ["../../bin/winnow.js", "../../bin/winnow.js"]],
   [
     "accelerator/dist/cpu/native-addon.js",
     [

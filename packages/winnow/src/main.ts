@@ -2,7 +2,7 @@
 // exit code (1 failed, 2 usage).
 
 import { CommanderError } from "commander";
-import { createCommandLine } from "./command-line.ts";
+import { createCommandLine } from "./command-line/command-line.ts";
 import { withoutIdleFlags } from "./command-options.ts";
 import { reportFailure } from "./failure-report.ts";
 import { winnowVersion } from "./version.ts";

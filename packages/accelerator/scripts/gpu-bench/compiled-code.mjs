@@ -18,7 +18,7 @@ register(
 
 const from = (file) => import(new URL(`../../dist/${file}`, import.meta.url).href);
 
-export const { openGpuDevice } = await from("gpu/device.js");
+export const { openGpuDevice } = await from("gpu/device/device.js");
 export const { surveyGpus } = await from("gpu/gpu-survey.js");
 export const { createGpuAccelerator } = await from("gpu/accelerator.js");
 export const { gpuOptionsFromEnvironment, resolveGpuOptions } = await from("gpu/gpu-settings.js");

@@ -24,19 +24,19 @@ import { ResidentStore } from "../resident-store.ts";
 import { BitmapFilter, admittedQuery } from "../row-admission.ts";
 import type { RowSource } from "../row-taking.ts";
 import { checkLoadShape, checkLocalRows, checkTopKQuery, emptyBlock } from "../top-k-request.ts";
-import type { GpuDevice } from "./device.ts";
-import { readRows } from "./exact-path.ts";
+import type { GpuDevice } from "./device/device.ts";
+import { readRows } from "./search/exact-path.ts";
 import { resolveGpuOptions } from "./gpu-settings.ts";
 import type { GpuAcceleratorOptions, GpuSettings } from "./gpu-settings.ts";
 import { rowLayout } from "./codes.ts";
 import { uploadRows } from "./rows-upload.ts";
-import { scratchShare } from "./scratch.ts";
-import { searchTopK } from "./search.ts";
-import { SearchLanes } from "./search-lanes.ts";
-import { scopeOf } from "./search-scope.ts";
-import { groupsOf } from "./slab.ts";
-import { SlabPool } from "./slab-pool.ts";
-import type { SearchRows } from "./slab-pool.ts";
+import { scratchShare } from "./search/scratch.ts";
+import { searchTopK } from "./search/search.ts";
+import { SearchLanes } from "./search/search-lanes.ts";
+import { scopeOf } from "./search/search-scope.ts";
+import { groupsOf } from "./memory/slab.ts";
+import { SlabPool } from "./memory/slab-pool.ts";
+import type { SearchRows } from "./memory/slab-pool.ts";
 
 /** Values per row at most. */
 const GPU_DIM_MAX = 4096;

@@ -7,7 +7,7 @@ import { normalValues, seededRandom } from "../exactness.cases.ts";
 import { rowLayout } from "./codes.ts";
 import type { RowLayout, RowScale } from "./codes.ts";
 import { uploadRows } from "./rows-upload.ts";
-import { allocateSlab, freeSlabs, groupBytes, groupsOf } from "./slab.ts";
+import { allocateSlab, freeSlabs, groupBytes, groupsOf } from "./memory/slab.ts";
 import { openSoftwareGpu } from "./fixtures/software-gpu.ts";
 import { BUFFER_USAGE, MAP_MODE_READ } from "./webgpu-api.ts";
 import type { GpuBuffer } from "./webgpu-api.ts";

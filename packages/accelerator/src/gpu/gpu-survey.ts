@@ -5,7 +5,7 @@ import { WinnowError } from "@winnow/core";
 import { createReferenceAccelerator } from "../reference/accelerator.ts";
 import type { Accelerator } from "../accelerator.ts";
 import { createGpuAccelerator } from "./accelerator.ts";
-import { importWebGpu, openGpuDevice } from "./device.ts";
+import { importWebGpu, openGpuDevice } from "./device/device.ts";
 import { resolveGpuOptions } from "./gpu-settings.ts";
 import type { GpuOptions } from "./gpu-settings.ts";
 import type { GpuAdapter } from "./webgpu-api.ts";

@@ -8,11 +8,11 @@ import { takeRows } from "../row-taking.ts";
 import type { RowSource } from "../row-taking.ts";
 import { checkFinite } from "../top-k-request.ts";
 import type { RowLayout, RowScale } from "./codes.ts";
-import type { GpuDevice } from "./device.ts";
-import { dispatchGrid } from "./search-pass.ts";
+import type { GpuDevice } from "./device/device.ts";
+import { dispatchGrid } from "./search/search-pass.ts";
 import { CODER_PARAMS_BYTES, CODER_SCALE_WORDS } from "./shaders/coder.ts";
 import { GROUP_ROWS } from "./shaders/prelude.ts";
-import type { Extent } from "./slab.ts";
+import type { Extent } from "./memory/slab.ts";
 import { BUFFER_USAGE, MAP_MODE_READ } from "./webgpu-api.ts";
 import type { GpuBuffer } from "./webgpu-api.ts";
 

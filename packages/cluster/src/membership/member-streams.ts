@@ -10,7 +10,7 @@
 import { setGraceTimer } from "@winnow/core";
 import type { Environment, GraceTimer, WorkerId } from "@winnow/core";
 import type { Announcement } from "../announcement/announcement.ts";
-import type { HeardWorker, Pong } from "../rpc/frames.ts";
+import type { HeardWorker, Pong } from "../rpc/frames/frames.ts";
 import { WorkerChannel } from "../rpc/shard-channel.ts";
 import type { WorkerConnector } from "../rpc/worker-connector.ts";
 import type { SilentMember } from "./membership.ts";

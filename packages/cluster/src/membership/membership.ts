@@ -4,7 +4,7 @@
 
 import type { Incarnation, WorkerId } from "@winnow/core";
 import type { Announcement } from "../announcement/announcement.ts";
-import type { HeardWorker } from "../rpc/frames.ts";
+import type { HeardWorker } from "../rpc/frames/frames.ts";
 import type { Contact } from "../announcement/contact.ts";
 
 /** The last good view of the cluster, replaced whole. */

@@ -4,7 +4,7 @@
 
 import type { Environment, Timer } from "@winnow/core";
 import type { Redis } from "ioredis";
-import type { RedisKeys } from "../membership/redis-keys.ts";
+import type { RedisKeys } from "./redis-keys.ts";
 import type { OrderStore } from "../orders/order-store.ts";
 
 /** The connection, and the keys to read and write. */

@@ -27,8 +27,8 @@ import type { MembershipStore, MembershipView, SilentMember } from "./membership
 import { announcementDigest } from "../announcement/announcement-digest.ts";
 import { meet, unmet } from "../announcement/succession.ts";
 import type { Succession } from "../announcement/succession.ts";
-import { HEARD_PER_PONG } from "../rpc/frame-limits.ts";
-import type { HeardWorker } from "../rpc/frames.ts";
+import { HEARD_PER_PONG } from "../rpc/frames/frame-limits.ts";
+import type { HeardWorker } from "../rpc/frames/frames.ts";
 import type { WorkerConnector } from "../rpc/worker-connector.ts";
 import { partnerAt, roundIntervalMs } from "./member-rounds.ts";
 import { MemberStreams } from "./member-streams.ts";

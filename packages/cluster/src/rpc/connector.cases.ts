@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { eventually } from "../fixtures/eventually.ts";
 import { EchoWorker } from "./doubles/echo-worker.ts";
 import { rowReply } from "./fixtures/any-frames.ts";
-import type { MemberNews, RouterFrame, WorkerFrame, WorkerQuery } from "./frames.ts";
+import type { MemberNews, RouterFrame, WorkerFrame, WorkerQuery } from "./frames/frames.ts";
 import type { FrameChannel, OrderMessage, WorkerConnector } from "./worker-connector.ts";
 
 /** A network with one worker in it. */

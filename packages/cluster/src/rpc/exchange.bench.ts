@@ -6,7 +6,7 @@ import { fingerprint, silentLogger, systemClock } from "@winnow/core";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
 import { bench, describe } from "vitest";
 import { EchoWorker } from "./doubles/echo-worker.ts";
-import type { WorkerReply } from "./frames.ts";
+import type { WorkerReply } from "./frames/frames.ts";
 import { GrpcConnector } from "./grpc-connector.ts";
 import { MemoryNetwork } from "./doubles/memory-network.ts";
 import type { Question } from "./query-window.ts";

@@ -11,14 +11,14 @@ import type { Announcement } from "../announcement/announcement.ts";
 import { decodeAnnouncement } from "../announcement/announcement-codec.ts";
 import { anyAddress } from "../trust/worker-address.ts";
 import type { AddressRules } from "../trust/worker-address.ts";
-import { decodeWorkerFrame, encodeRouterFrame } from "./frame-codec.ts";
-import type { RouterFrame } from "./frames.ts";
+import { decodeWorkerFrame, encodeRouterFrame } from "./frames/frame-codec.ts";
+import type { RouterFrame } from "./frames/frames.ts";
 import type { Announcement__Output } from "./generated/winnow/shard/v1/Announcement.ts";
 import type { GetOrderReply__Output } from "./generated/winnow/shard/v1/GetOrderReply.ts";
 import { ClientCredentials } from "../tls/grpc-credentials.ts";
 import type { ClusterTls } from "../tls/grpc-credentials.ts";
-import { createClient, fromServiceError } from "./shard-service.ts";
-import type { ExchangeCall, ShardClient } from "./shard-service.ts";
+import { createClient, fromServiceError } from "./frames/shard-service.ts";
+import type { ExchangeCall, ShardClient } from "./frames/shard-service.ts";
 import type {
   FrameChannel,
   FrameHandlers,

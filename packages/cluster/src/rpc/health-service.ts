@@ -11,7 +11,7 @@ import type {
   handleUnaryCall,
 } from "@grpc/grpc-js";
 import { ProtobufWriter } from "@winnow/core";
-import { MessageCodec } from "./message-codec.ts";
+import { MessageCodec } from "./frames/message-codec.ts";
 
 /** The health of a service. */
 export type HealthStatus = "SERVING" | "NOT_SERVING";

@@ -12,7 +12,7 @@ import { WinnowError, fingerprint, grpcStatusOf, setGraceTimer, toWinnowError } 
 import type { Clock, GraceTimer } from "@winnow/core";
 import type { ProgramChunk } from "./generated/winnow/shard/v1/ProgramChunk.ts";
 import type { ProgramRequest__Output } from "./generated/winnow/shard/v1/ProgramRequest.ts";
-import { cutDetails } from "./malformed-frame.ts";
+import { cutDetails } from "./frames/malformed-frame.ts";
 import type { ProgramQuery } from "./worker-connector.ts";
 
 /** Bounds of programs that are being sent. */

@@ -6,7 +6,7 @@ import type { TopKBlock } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { announced } from "../fixtures/announcement-words.ts";
 import { lookupOf, rowReply } from "./fixtures/any-frames.ts";
-import type { RouterFrame, WorkerReply } from "./frames.ts";
+import type { RouterFrame, WorkerReply } from "./frames/frames.ts";
 import { QueryWindow } from "./query-window.ts";
 import { WorkerChannel } from "./shard-channel.ts";
 import type { FrameChannel, FrameHandlers, WorkerConnector } from "./worker-connector.ts";

@@ -2,8 +2,8 @@
 // under backpressure. Ids are never used twice, so a late reply matches no question (S8).
 
 import { WinnowError } from "@winnow/core";
-import type { FailureReason, WorkerAsk, WorkerQuery, WorkerReply } from "./frames.ts";
-import { queryBytes } from "./query-codec.ts";
+import type { FailureReason, WorkerAsk, WorkerQuery, WorkerReply } from "./frames/frames.ts";
+import { queryBytes } from "./frames/query-codec.ts";
 
 /** A frame takes queries up to this number and so many bytes. */
 const FRAME_QUERIES_MAX = 256;

@@ -10,11 +10,11 @@ import type { ServerDuplexStream } from "@grpc/grpc-js";
 import { WinnowError, grpcStatusOf, setGraceTimer, toWinnowError } from "@winnow/core";
 import type { Clock, GraceTimer, WorkerId } from "@winnow/core";
 import type { Announcement } from "../announcement/announcement.ts";
-import { decodeRouterFrame, encodeWorkerFrame } from "./frame-codec.ts";
-import { FRAME_REPLIES_MAX, MEMBERS_PER_FRAME } from "./frame-limits.ts";
-import type { MemberNews, Pong, RouterFrame, WorkerFrame, WorkerReply } from "./frames.ts";
-import { cutDetails } from "./malformed-frame.ts";
-import { replyBytes } from "./reply-codec.ts";
+import { decodeRouterFrame, encodeWorkerFrame } from "./frames/frame-codec.ts";
+import { FRAME_REPLIES_MAX, MEMBERS_PER_FRAME } from "./frames/frame-limits.ts";
+import type { MemberNews, Pong, RouterFrame, WorkerFrame, WorkerReply } from "./frames/frames.ts";
+import { cutDetails } from "./frames/malformed-frame.ts";
+import { replyBytes } from "./frames/reply-codec.ts";
 import type { LinkHandlers, WorkerLink, WorkerService } from "./worker-link.ts";
 
 /** Limits of a link. */

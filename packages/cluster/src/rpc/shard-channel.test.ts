@@ -5,7 +5,7 @@ import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
 import { describe, expect, test } from "vitest";
 import { EchoWorker } from "./doubles/echo-worker.ts";
 import { lookupOf, rowAsked, rowReply } from "./fixtures/any-frames.ts";
-import type { WorkerReply } from "./frames.ts";
+import type { WorkerReply } from "./frames/frames.ts";
 import { MemoryNetwork } from "./doubles/memory-network.ts";
 import { WorkerChannel } from "./shard-channel.ts";
 import type { WorkerChannelSettings } from "./shard-channel.ts";

@@ -10,7 +10,7 @@
 import { WinnowError, setGraceTimer } from "@winnow/core";
 import type { Environment, GraceTimer, Incarnation } from "@winnow/core";
 import type { Announcement } from "../announcement/announcement.ts";
-import type { MemberNews, Pong, WorkerFrame, WorkerReply } from "./frames.ts";
+import type { MemberNews, Pong, WorkerFrame, WorkerReply } from "./frames/frames.ts";
 import { QueryWindow } from "./query-window.ts";
 import type { Question } from "./query-window.ts";
 import type { FrameChannel, WorkerConnector } from "./worker-connector.ts";

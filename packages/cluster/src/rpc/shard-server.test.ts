@@ -9,14 +9,14 @@ import { eventually } from "../fixtures/eventually.ts";
 import { RawGrpcClient, framed } from "../grpc-door/fixtures/raw-grpc-client.ts";
 import { EchoWorker } from "./doubles/echo-worker.ts";
 import { lookupOf, rowReply } from "./fixtures/any-frames.ts";
-import type { WorkerReply } from "./frames.ts";
+import type { WorkerReply } from "./frames/frames.ts";
 import type { RouterFrame } from "./generated/winnow/shard/v1/RouterFrame.ts";
 import { GrpcConnector } from "./grpc-connector.ts";
 import { WorkerChannel } from "./shard-channel.ts";
 import { WorkerServer } from "./shard-server.ts";
 import type { WorkerServerSettings } from "./shard-server.ts";
-import { createClient, frameMessages, shardService } from "./shard-service.ts";
-import type { ExchangeCall } from "./shard-service.ts";
+import { createClient, frameMessages, shardService } from "./frames/shard-service.ts";
+import type { ExchangeCall } from "./frames/shard-service.ts";
 import type { ProgramQuery } from "./worker-connector.ts";
 
 const environment = { clock: systemClock, random: Math.random, log: silentLogger };

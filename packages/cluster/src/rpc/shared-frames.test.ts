@@ -9,7 +9,7 @@ import { expect, test } from "vitest";
 import { EchoWorker } from "./doubles/echo-worker.ts";
 import { MemoryNetwork } from "./doubles/memory-network.ts";
 import { lookupOf, rowAsked, rowReply } from "./fixtures/any-frames.ts";
-import type { WorkerQuery, WorkerReply } from "./frames.ts";
+import type { WorkerQuery, WorkerReply } from "./frames/frames.ts";
 import { WorkerChannel } from "./shard-channel.ts";
 
 const ADDRESS = "w0:1";

@@ -3,7 +3,7 @@
 
 import type { VersionKey, WinnowError } from "@winnow/core";
 import type { Announcement } from "../announcement/announcement.ts";
-import type { RouterFrame, WorkerFrame } from "./frames.ts";
+import type { RouterFrame, WorkerFrame } from "./frames/frames.ts";
 
 /** One stream to one worker. */
 export interface FrameChannel {

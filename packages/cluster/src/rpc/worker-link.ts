@@ -3,7 +3,7 @@
 
 import type { Incarnation, WinnowError } from "@winnow/core";
 import type { Announcement } from "../announcement/announcement.ts";
-import type { MemberNews, Pong, WorkerQuery, WorkerReply } from "./frames.ts";
+import type { MemberNews, Pong, WorkerQuery, WorkerReply } from "./frames/frames.ts";
 import type { OrderMessage, ProgramQuery } from "./worker-connector.ts";
 
 /** One router's stream. Sending never fails and never blocks; a closed link drops what is sent. */

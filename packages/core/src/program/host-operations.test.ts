@@ -9,7 +9,7 @@ import { WinnowError } from "../errors.ts";
 import { StringColumn } from "../string-column.ts";
 import { stringTensor } from "../tensor.ts";
 import type { Tensor } from "../tensor.ts";
-import { fingerprint64, hashBucketFast } from "./farm-hash.ts";
+import { fingerprint64, hashBucketFast } from "./hashes/farm-hash.ts";
 import {
   hostOperationNames,
   isHostOperation,
@@ -17,7 +17,7 @@ import {
   validateHostStep,
 } from "./host-operations.ts";
 import type { Attribute, HostStep } from "./program.ts";
-import { hashBucketStrong } from "./sip-hash.ts";
+import { hashBucketStrong } from "./hashes/sip-hash.ts";
 import { tensorOf, zeros } from "./tensor-memory.ts";
 import { indexVocabularies } from "./vocabulary-index.ts";
 

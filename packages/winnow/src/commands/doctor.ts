@@ -9,10 +9,10 @@ import { getHeapStatistics } from "node:v8";
 import { type SurveyedGpu, startGpuSurvey, surveyCpu } from "@winnow/accelerator";
 import { probeRedis } from "@winnow/cluster";
 import { silentLogger, toWinnowError } from "@winnow/core";
-import { assertPortFree } from "../local-ports.ts";
+import { assertPortFree } from "../local-cluster/local-ports.ts";
 import { type Finding, coresFinding, gpuFinding, nodeFinding } from "../machine-findings.ts";
-import { processEnvironment } from "../process-settings.ts";
-import { ProcessTls } from "../process-tls.ts";
+import { processEnvironment } from "../process/process-settings.ts";
+import { ProcessTls } from "../process/process-tls.ts";
 import { byteText } from "../progress-line.ts";
 import { type RedisFlags, openRedisAccess } from "../redis-access.ts";
 

@@ -6,7 +6,7 @@ import type { MembershipView, ModelsOrder, OrderBook, OrderedModel } from "@winn
 import { isAbove, isSameOrder } from "@winnow/cluster";
 import { WinnowError, silentLogger, sleep, systemClock } from "@winnow/core";
 import { type ClusterAccess, type ClusterOptions, openCluster } from "../cluster-access.ts";
-import { holdProcess, processEnvironment, wallClock } from "../process-settings.ts";
+import { holdProcess, processEnvironment, wallClock } from "../process/process-settings.ts";
 
 /** Flags of `winnow order`. */
 export interface OrderOptions extends ClusterOptions {

@@ -30,11 +30,11 @@ import { ModelReload } from "../model-config/model-reload.ts";
 import { openApiKeys } from "../api-keys.ts";
 import { consoleFiles } from "../console-files.ts";
 import { type Protection, checkProtection, isShownToFew } from "../exposure.ts";
-import { endOnSignals, reportListening } from "../process-life.ts";
+import { endOnSignals, reportListening } from "../process/process-life.ts";
 import { type AccessLogged, withAccessLog } from "../access-log.ts";
-import { type LogFormat, type LogLevel, processLog } from "../process-log.ts";
-import { processEnvironment, wallClock } from "../process-settings.ts";
-import { ProcessTls, type TlsFlags } from "../process-tls.ts";
+import { type LogFormat, type LogLevel, processLog } from "../process/process-log.ts";
+import { processEnvironment, wallClock } from "../process/process-settings.ts";
+import { ProcessTls, type TlsFlags } from "../process/process-tls.ts";
 import { winnowVersion } from "../version.ts";
 
 /** Flags of `winnow router`. */

@@ -2,13 +2,13 @@
 // router and its workers on one machine, kept running, drained on SIGTERM. Unlike `winnow up` it waits for
 // no model, talks in log lines and is reached by others unless told otherwise.
 
-import { type LocalCluster, startLocalCluster } from "../local-cluster.ts";
-import { type LocalFlags, localClusterShape } from "../local-flags.ts";
-import { assertPortFree } from "../local-ports.ts";
+import { type LocalCluster, startLocalCluster } from "../local-cluster/local-cluster.ts";
+import { type LocalFlags, localClusterShape } from "../local-cluster/local-flags.ts";
+import { assertPortFree } from "../local-cluster/local-ports.ts";
 import { modelSource } from "../model-source.ts";
-import { endOnSignals } from "../process-life.ts";
-import { processLog } from "../process-log.ts";
-import { processVariables } from "../process-settings.ts";
+import { endOnSignals } from "../process/process-life.ts";
+import { processLog } from "../process/process-log.ts";
+import { processVariables } from "../process/process-settings.ts";
 
 /** Flags of `winnow serve`. */
 export interface ServeOptions extends LocalFlags {

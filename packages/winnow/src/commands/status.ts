@@ -2,7 +2,7 @@
 
 import type { ClusterReport, Severity } from "@winnow/router";
 import { type WinnowError, systemClock, toWinnowError } from "@winnow/core";
-import { holdProcess } from "../process-settings.ts";
+import { holdProcess } from "../process/process-settings.ts";
 import { askReport } from "../report/report-question.ts";
 import { type Line, statusLines } from "../report/report-lines.ts";
 import { RestClient, type RestTrust } from "../rest-client.ts";

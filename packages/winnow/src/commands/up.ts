@@ -9,11 +9,11 @@ import {
   type ModelState,
   startLocalCluster,
   waitUntilLoaded,
-} from "../local-cluster.ts";
+} from "../local-cluster/local-cluster.ts";
 import { isShownToFew } from "../exposure.ts";
-import { type LocalFlags, isGiven, localClusterShape } from "../local-flags.ts";
-import { watchLoading } from "../load-progress.ts";
-import { assertPortFree } from "../local-ports.ts";
+import { type LocalFlags, isGiven, localClusterShape } from "../local-cluster/local-flags.ts";
+import { watchLoading } from "../local-cluster/load-progress.ts";
+import { assertPortFree } from "../local-cluster/local-ports.ts";
 import { openModelConfig } from "../model-config/config-flags.ts";
 import {
   type ModelSource,
@@ -23,11 +23,11 @@ import {
   namedVersions,
   newestVersions,
 } from "../model-source.ts";
-import { endOnSignals } from "../process-life.ts";
-import { processLog } from "../process-log.ts";
-import { processVariables } from "../process-settings.ts";
+import { endOnSignals } from "../process/process-life.ts";
+import { processLog } from "../process/process-log.ts";
+import { processVariables } from "../process/process-settings.ts";
 import { progressLine } from "../progress-line.ts";
-import { watchVersions } from "../version-news.ts";
+import { watchVersions } from "../local-cluster/version-news.ts";
 import { exampleInstances } from "./example.ts";
 
 /** Flags of `winnow up`. */

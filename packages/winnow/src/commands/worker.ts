@@ -23,10 +23,10 @@ import {
 } from "../model-config/config-flags.ts";
 import { type ModelSource, modelSource } from "../model-source.ts";
 import { checkProtection } from "../exposure.ts";
-import { DEVICE_LOST_EXIT_CODE, endOnSignals, reportListening } from "../process-life.ts";
-import { type LogFormat, type LogLevel, processLog } from "../process-log.ts";
-import { processEnvironment, processVariables } from "../process-settings.ts";
-import { ProcessTls } from "../process-tls.ts";
+import { DEVICE_LOST_EXIT_CODE, endOnSignals, reportListening } from "../process/process-life.ts";
+import { type LogFormat, type LogLevel, processLog } from "../process/process-log.ts";
+import { processEnvironment, processVariables } from "../process/process-settings.ts";
+import { ProcessTls } from "../process/process-tls.ts";
 import { winnowVersion } from "../version.ts";
 
 /** Flags of `winnow worker`. */

@@ -25,7 +25,7 @@ import type {
   VersionDirectory,
 } from "./compute.ts";
 import type { ProgressCounter } from "./progress-counter.ts";
-import { joinAsks, partsOf } from "./top-k-parts.ts";
+import { joinAsks, partsOf } from "./search/top-k-parts.ts";
 
 /** What a client is made of. */
 export interface ComputeClientParts {

@@ -19,15 +19,20 @@ import type {
   TopKScan,
   VersionDirectory,
 } from "./compute.ts";
-import { ExclusionIndexes } from "./exclusion.ts";
-import { FilterCache } from "./filter-cache.ts";
+import { ExclusionIndexes } from "./filters/exclusion.ts";
+import { FilterCache } from "./filters/filter-cache.ts";
 import { answerLookups } from "./lookup-batch.ts";
-import type { ModelReader, OpenedModel, PartitionSource, ReaderHandle } from "./model-reader.ts";
+import type {
+  ModelReader,
+  OpenedModel,
+  PartitionSource,
+  ReaderHandle,
+} from "./reader/model-reader.ts";
 import { loadPartition } from "./partition-load.ts";
 import type { ProgressCounter } from "./progress-counter.ts";
 import { ResidentTable } from "./resident-table.ts";
 import type { ResidentPartition } from "./resident-table.ts";
-import { answerTopK } from "./top-k-batch.ts";
+import { answerTopK } from "./search/top-k-batch.ts";
 
 /** What the compute side is made of. */
 export interface ComputeHostParts {

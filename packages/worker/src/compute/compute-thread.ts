@@ -10,7 +10,7 @@ import { serveCompute } from "./compute-channel.ts";
 import { ComputeHost } from "./compute-host.ts";
 import type { ComputeHello, ComputeThreadData, ReaderSettings } from "./compute-thread-data.ts";
 import { ProgressCounter } from "./progress-counter.ts";
-import { RemoteModelReader } from "./reader-channel.ts";
+import { RemoteModelReader } from "./reader/reader-channel.ts";
 
 async function run(data: ComputeThreadData): Promise<void> {
   const port = parentPort;

@@ -5,7 +5,7 @@ import type { Accelerator, Resident } from "@winnow/accelerator";
 import type { TableSpec } from "@winnow/core";
 
 import { eventLoopTurn } from "./event-loop-turn.ts";
-import type { PartitionSource } from "./model-reader.ts";
+import type { PartitionSource } from "./reader/model-reader.ts";
 import type { ProgressCounter } from "./progress-counter.ts";
 
 /** What loading needs. */

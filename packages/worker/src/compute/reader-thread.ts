@@ -7,9 +7,9 @@ import { createDenseEngine, createRowChecks } from "@winnow/accelerator";
 import { openModelVersion } from "@winnow/model";
 
 import type { ReaderSettings } from "./compute-thread-data.ts";
-import { denseCheck } from "./dense-check.ts";
-import { LocalModelReader } from "./model-reader.ts";
-import { serveReader } from "./reader-channel.ts";
+import { denseCheck } from "./reader/dense-check.ts";
+import { LocalModelReader } from "./reader/model-reader.ts";
+import { serveReader } from "./reader/reader-channel.ts";
 
 if (parentPort === null) throw new RangeError("this file runs in a thread");
 const options = { ...(workerData as ReaderSettings), checks: createRowChecks() };

@@ -5,7 +5,7 @@ import type { Accelerator, Resident } from "@winnow/accelerator";
 import { WinnowError, columnBytes, createKeyIndex } from "@winnow/core";
 import type { AttributeColumns, KeyIndex, TableSpec, Tensor } from "@winnow/core";
 
-import type { PartitionSource } from "./model-reader.ts";
+import type { PartitionSource } from "./reader/model-reader.ts";
 
 /** Most bytes per key of a vocabulary's open-addressing table (core/key-index). */
 const KEY_INDEX_BYTES_PER_KEY = 16;

@@ -4,7 +4,7 @@
 import { WinnowError } from "@winnow/core";
 import { announced } from "../../fixtures/announcement-words.ts";
 import { rowReply } from "../fixtures/any-frames.ts";
-import type { WorkerQuery } from "../frames.ts";
+import type { WorkerQuery } from "../frames/frames.ts";
 import type { OrderMessage } from "../worker-connector.ts";
 import type { LinkHandlers, WorkerLink, WorkerService } from "../worker-link.ts";
 

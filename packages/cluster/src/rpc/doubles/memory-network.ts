@@ -5,7 +5,7 @@
 import { WinnowError, toWinnowError } from "@winnow/core";
 import type { Clock } from "@winnow/core";
 import type { Announcement } from "../../announcement/announcement.ts";
-import type { MemberNews, Pong, RouterFrame, WorkerFrame, WorkerReply } from "../frames.ts";
+import type { MemberNews, Pong, RouterFrame, WorkerFrame, WorkerReply } from "../frames/frames.ts";
 import type {
   FrameChannel,
   FrameHandlers,

@@ -4,7 +4,7 @@
 
 import { WinnowError } from "../../errors.ts";
 import type { Tensor } from "../../tensor.ts";
-import { fingerprint64 } from "../farm-hash.ts";
+import { fingerprint64 } from "../hashes/farm-hash.ts";
 import { booleanAttribute, inputAt, numberAttribute } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";

@@ -2,11 +2,11 @@
 
 import { inputAt, scalarAt, stringsAt } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
-import { hashBucketFast } from "../farm-hash.ts";
+import { hashBucketFast } from "../hashes/farm-hash.ts";
 import { invalid } from "../node-error.ts";
 import { joined, takeValues } from "../element-positions.ts";
-import { hashBucketStrong } from "../sip-hash.ts";
-import type { SipKey } from "../sip-hash.ts";
+import { hashBucketStrong } from "../hashes/sip-hash.ts";
+import type { SipKey } from "../hashes/sip-hash.ts";
 import type { Tensor } from "../../tensor.ts";
 import type { VocabularyIndex } from "../vocabulary-index.ts";
 import { tensorOf } from "../tensor-memory.ts";

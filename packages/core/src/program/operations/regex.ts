@@ -6,7 +6,7 @@ import { stringList } from "../element-positions.ts";
 import { booleanAttribute, bytesAt, stringsAt, textAttribute } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
-import { translateRegex } from "../regex-translation.ts";
+import { translateRegex } from "../regex/regex-translation.ts";
 import type { Tensor } from "../../tensor.ts";
 import { stringsOf, tensorOf, zeros } from "../tensor-memory.ts";
 

@@ -11,9 +11,9 @@ import type { ModelVersion } from "@winnow/model";
 import { serveCompute } from "../compute-channel.ts";
 import { ComputeClient } from "../compute-client.ts";
 import { ComputeHost } from "../compute-host.ts";
-import { LocalModelReader } from "../model-reader.ts";
+import { LocalModelReader } from "../reader/model-reader.ts";
 import { ProgressCounter } from "../progress-counter.ts";
-import { RemoteModelReader, serveReader } from "../reader-channel.ts";
+import { RemoteModelReader, serveReader } from "../reader/reader-channel.ts";
 
 /** What the compute side of a test is made of. */
 export interface InProcessParts {

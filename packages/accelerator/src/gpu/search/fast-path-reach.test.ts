@@ -1,0 +1,97 @@
+// The limits of the fast path: the largest k and dims, odd dims, masks that admit a part, more
+// excluded rows than a grid has threads. The tests check that the fast path gave the answer, and
+// the answer.
+
+import { afterAll, describe, expect, test } from "vitest";
+import {
+  answer,
+  bruteForce,
+  firstDifference,
+  normalValues,
+  seededRandom,
+} from "../../exactness.cases.ts";
+import type { SearchProblem } from "../../exactness.cases.ts";
+import { bitmapOf } from "../../fixtures/search-problem.ts";
+import { createGpuAccelerator } from "../accelerator.ts";
+import type { GpuAcceleratorOptions, GpuSearchCost } from "../gpu-settings.ts";
+import { GRID_WIDTH, ROW_THREADS } from "../shaders/prelude.ts";
+import { openSoftwareGpu } from "../fixtures/software-gpu.ts";
+
+const { device, reason } = await openSoftwareGpu();
+
+afterAll(async () => {
+  await device?.close();
+});
+
+function normalProblem(rows: number, dim: number, k: number): SearchProblem {
+  const random = seededRandom(rows + dim);
+  return {
+    dim,
+    k,
+    table: normalValues(random, rows * dim),
+    vectors: normalValues(random, 2 * dim),
+  };
+}
+
+/** What is wrong with the answer, or with the path that gave it. */
+async function fault(
+  problem: SearchProblem,
+  options: Partial<GpuAcceleratorOptions> = {},
+): Promise<string | undefined> {
+  const costs: GpuSearchCost[] = [];
+  const accelerator = createGpuAccelerator(device!, {
+    capacityBytes: 2 ** 30,
+    onSearch: (cost) => costs.push(cost),
+    ...options,
+  });
+  const block = await answer(accelerator, problem, 2);
+  await accelerator.close();
+  const { queries = 0, filteredQueries = 0 } = costs[0] ?? {};
+  return filteredQueries === queries && queries > 0
+    ? firstDifference(block, bruteForce(problem))
+    : `${filteredQueries} of ${queries} queries went the fast path`;
+}
+
+describe.skipIf(device === undefined)(`the GPU's fast path ${reason}`, () => {
+  test.each([1, 2, 7, 64, 127, 1023, 1024])("answers k = 2,000 at dim %i", async (dim) => {
+    expect(await fault(normalProblem(9000, dim, 2000))).toBeUndefined();
+  });
+
+  test("answers k = 2,000 at dim 1,024 over many slabs in little working memory", async () => {
+    const options = { slabBytesMax: 2 ** 22, scratchBytesMax: 2 ** 25 };
+
+    expect(await fault(normalProblem(6000, 1024, 2000), options)).toBeUndefined();
+  });
+
+  test.each([
+    [1, 50_000],
+    [64, 40_000],
+    [129, 30_000],
+  ])("answers k = 2,000 under a mask that admits 11 %% at dim %i", async (dim, rows) => {
+    const random = seededRandom(dim);
+    const some = bitmapOf(rows, () => random() < 0.11);
+    const problem = normalProblem(rows, dim, 2000);
+    const admittedRows = Array.from({ length: problem.vectors.length / dim }, () => some);
+
+    expect(await fault({ ...problem, admittedRows })).toBeUndefined();
+  });
+
+  test("leaves out more rows than one grid has threads", async () => {
+    const rows = GRID_WIDTH * ROW_THREADS + 5000;
+    const table = Float32Array.from({ length: rows }, (_, row) => row + 1);
+    const excluded = Uint32Array.from({ length: rows - 30 }, (_, index) => index + 15);
+    const accelerator = createGpuAccelerator(device!, { capacityBytes: 2 ** 31 });
+    const resident = await accelerator.load({ rows, dim: 1, firstRow: 0, use: "search" }, [table]);
+
+    const { rows: found } = await accelerator.topK({
+      residents: [resident],
+      vectors: Float32Array.of(1),
+      k: 20,
+      excludedRows: [excluded],
+    });
+
+    const last = Array.from({ length: 15 }, (_, place) => rows - 1 - place);
+    expect([...found]).toEqual([...last, 14, 13, 12, 11, 10]);
+    await accelerator.close();
+  }, 240_000);
+});

@@ -1,0 +1,229 @@
+// Steps within an encoded program: written as they are, because they are plain data, and read with
+// a check of each property.
+
+import type {
+  Attribute,
+  ChoiceStep,
+  Condition,
+  DenseStep,
+  HostStep,
+  LookupStep,
+  MaskRule,
+  SearchDepth,
+  SearchMask,
+  Step,
+  TableSpec,
+  TopKStep,
+} from "../program.ts";
+import {
+  count32,
+  flag,
+  listOf,
+  number,
+  oneOf,
+  optional,
+  positionIn,
+  property,
+  read,
+  refuse,
+  text,
+} from "../header-reader.ts";
+import type { HeaderReader, HeaderValue } from "../header-reader.ts";
+import { isHostOperation } from "../host-operations.ts";
+import { dtype } from "./tensor-codec.ts";
+
+/** The lists to which the numbers in steps refer: the tables, and the lengths of the others. */
+export interface StepSurroundings {
+  readonly tables: readonly TableSpec[];
+  readonly vocabularies: number;
+  readonly denseModels: number;
+}
+
+/**
+ * A step for the header. Attributes become [name, kind, value]; -0, NaN and the infinities, which
+ * JSON lacks, become texts.
+ */
+export function encodeStep(step: Step): unknown {
+  if (step.kind === "topK" && step.mask !== undefined) {
+    return { ...step, mask: { ...step.mask, score: numberText(step.mask.score) } };
+  }
+  if (step.kind !== "host") return step;
+  const attributes = Object.entries(step.attributes).map(([name, value]) => [
+    name,
+    kindOf(value),
+    Array.isArray(value) ? value.map(numberText) : numberText(value),
+  ]);
+  return { ...step, attributes };
+}
+
+type AttributeKind = "number" | "text" | "flag" | "numbers" | "texts";
+
+function kindOf(value: Attribute): AttributeKind {
+  if (typeof value === "number") return "number";
+  if (typeof value === "string") return "text";
+  if (typeof value === "boolean") return "flag";
+  return typeof value[0] === "string" ? "texts" : "numbers";
+}
+
+function numberText(value: unknown): unknown {
+  if (typeof value !== "number" || (Number.isFinite(value) && !Object.is(value, -0))) return value;
+  return Object.is(value, -0) ? "-0" : String(value);
+}
+
+/** Reads one step. */
+export function stepReader(around: StepSurroundings): HeaderReader<Step> {
+  return (from) => {
+    const when = read(from, "when", optional(condition));
+    const step = stepOfKind(from, around);
+    return when === undefined ? step : { ...step, when };
+  };
+}
+
+function stepOfKind(from: HeaderValue, around: StepSurroundings): Step {
+  switch (read(from, "kind", oneOf("host", "lookup", "dense", "topK", "choice"))) {
+    case "host":
+      return hostStep(from, around);
+    case "lookup":
+      return lookupStep(from, around);
+    case "dense":
+      return denseStep(from, around);
+    case "topK":
+      return topKStep(from, around);
+    case "choice":
+      return choiceStep(from);
+  }
+}
+
+const condition: HeaderReader<Condition> = (from) => ({
+  predicate: read(from, "predicate", count32),
+  isTrue: read(from, "isTrue", flag),
+});
+
+function hostStep(from: HeaderValue, around: StepSurroundings): HostStep {
+  const op = read(from, "op", text);
+  if (!isHostOperation(op)) throw refuse(property(from, "op"), "a known operation");
+  const vocabulary = read(from, "vocabulary", optional(positionIn(around.vocabularies)));
+  return {
+    kind: "host",
+    op,
+    node: read(from, "node", text),
+    attributes: attributesOf(property(from, "attributes")),
+    ...(vocabulary === undefined ? {} : { vocabulary }),
+    inputs: read(from, "inputs", listOf(count32)),
+    outputs: read(from, "outputs", listOf(count32)),
+  };
+}
+
+const ATTRIBUTE_READERS: { readonly [K in AttributeKind]: HeaderReader<Attribute> } = {
+  number,
+  text,
+  flag,
+  numbers: listOf(number),
+  texts: listOf(text),
+};
+
+/** Attributes as own properties of an object without a prototype. */
+function attributesOf(from: HeaderValue): Readonly<Record<string, Attribute>> {
+  const attributes = Object.create(null) as Record<string, Attribute>;
+  for (const entry of listOf((item) => item)(from)) {
+    const [name, kind, value] = listOf((item) => item)(entry);
+    if (name === undefined || kind === undefined || value === undefined) {
+      throw refuse(entry, "a name, a kind and a value");
+    }
+    const reader = ATTRIBUTE_READERS[oneOf("number", "text", "flag", "numbers", "texts")(kind)];
+    attributes[text(name)] = reader(value);
+  }
+  return attributes;
+}
+
+function tableOf(from: HeaderValue, { tables }: StepSurroundings, kind: TableSpec["kind"]): number {
+  const table = read(from, "table", positionIn(tables.length));
+  if (tables[table]!.kind !== kind) throw refuse(property(from, "table"), `a ${kind} table`);
+  return table;
+}
+
+function lookupStep(from: HeaderValue, around: StepSurroundings): LookupStep {
+  return {
+    kind: "lookup",
+    table: tableOf(from, around, "keyed"),
+    node: read(from, "node", text),
+    keys: read(from, "keys", count32),
+    output: read(from, "output", count32),
+  };
+}
+
+const binding: HeaderReader<DenseStep["inputs"][number]> = (item) => ({
+  name: read(item, "name", text),
+  value: read(item, "value", count32),
+});
+
+function denseStep(from: HeaderValue, around: StepSurroundings): DenseStep {
+  return {
+    kind: "dense",
+    model: read(from, "model", positionIn(around.denseModels)),
+    inputs: read(from, "inputs", listOf(binding)),
+    outputs: read(
+      from,
+      "outputs",
+      listOf((item) => ({ ...binding(item), dtype: read(item, "dtype", dtype) })),
+    ),
+  };
+}
+
+function topKStep(from: HeaderValue, around: StepSurroundings): TopKStep {
+  const table = tableOf(from, around, "candidate");
+  const spec = around.tables[table]!;
+  const columns = spec.kind === "candidate" ? (spec.masks ?? []) : [];
+  const mask = read(from, "mask", optional(searchMask(columns.map(({ name }) => name))));
+  return {
+    kind: "topK",
+    table,
+    node: read(from, "node", text),
+    query: read(from, "query", count32),
+    k: read(from, "k", searchDepth),
+    capped: read(from, "capped", flag),
+    ...(mask !== undefined && { mask }),
+    scores: read(from, "scores", optional(count32)),
+    rows: read(from, "rows", optional(count32)),
+    ids: read(from, "ids", optional(count32)),
+  };
+}
+
+/** Rules within each other: what a graph may nest. */
+const RULE_DEPTH_MAX = 16;
+
+function searchMask(columns: readonly string[]): HeaderReader<SearchMask> {
+  return (from) => ({
+    keeps: read(from, "keeps", (rule) => maskRule(rule, columns, 0)),
+    score: read(from, "score", number),
+  });
+}
+
+function maskRule(from: HeaderValue, columns: readonly string[], depth: number): MaskRule {
+  if (depth > RULE_DEPTH_MAX) throw refuse(from, `nested ${RULE_DEPTH_MAX} deep at most`);
+  const inner = (rule: HeaderValue): MaskRule => maskRule(rule, columns, depth + 1);
+  const kind = read(from, "kind", oneOf("test", "and", "or", "not"));
+  if (kind === "not") return { kind, of: read(from, "of", inner) };
+  if (kind !== "test") return { kind, of: read(from, "of", listOf(inner)) };
+  const column = read(from, "column", text);
+  if (!columns.includes(column)) throw refuse(property(from, "column"), "a column of the table");
+  const is = read(from, "is", oneOf("in", "gt", "gte", "lt", "lte"));
+  return { kind, column, is, values: read(from, "values", count32) };
+}
+
+const searchDepth: HeaderReader<SearchDepth> = (from) =>
+  typeof from.value === "object" ? { value: read(from, "value", count32) } : count32(from);
+
+function choiceStep(from: HeaderValue): ChoiceStep {
+  const [yes, no, ...others] = read(from, "branches", listOf(count32));
+  if (yes === undefined || no === undefined || others.length > 0) {
+    throw refuse(property(from, "branches"), "two values");
+  }
+  return {
+    kind: "choice",
+    node: read(from, "node", text),
+    predicate: read(from, "predicate", count32),
+    branches: [yes, no],
+    output: read(from, "output", count32),
+  };
+}

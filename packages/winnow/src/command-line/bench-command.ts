@@ -1,0 +1,164 @@
+// The flags of `winnow bench`, and its exit codes: 0 measured, 1 requests failed or an answer was wrong, 2 usage or
+// nobody to ask. Ctrl-C ends the measurement and prints the report so far.
+
+import { readFileSync } from "node:fs";
+import { Command, InvalidArgumentError } from "commander";
+import { WinnowError, systemClock } from "@winnow/core";
+import { addClientOptions, option, wholeNumber } from "../command-options.ts";
+import { reportFailure } from "../failure-report.ts";
+import { holdProcess } from "../process/process-settings.ts";
+
+interface BenchOptions {
+  readonly models?: string;
+  readonly keys?: string;
+  readonly model: ReadonlyMap<string, number>;
+  readonly connections: number;
+  readonly rate?: number;
+  readonly arrivals: "even" | "poisson";
+  readonly duration: number;
+  readonly warmup: number;
+  readonly ramp?: true;
+  readonly maxP99Ms?: number;
+  readonly zipf: number;
+  readonly batch: number;
+  readonly k?: number;
+  readonly check: number;
+  readonly seed: number;
+  readonly timeoutMs: number;
+  readonly compare?: string;
+  readonly compareUrl?: string;
+  readonly json?: true;
+  readonly ca?: string;
+  readonly keyFile?: string;
+}
+
+const INT32_MAX = 2 ** 31 - 1;
+const CONNECTIONS_MAX = 4096;
+const SECONDS_MAX = 86_400;
+const BATCH_MAX = 4096;
+const CANNOT_MEASURE = 2;
+
+/** `winnow bench`. */
+export function benchCommand(): Command {
+  return addClientOptions(new Command("bench"))
+    .description(
+      "measure how much a running cluster answers and how soon (exit code 1: requests failed or answers were wrong)",
+    )
+    .argument("<url>", "the router, such as http://127.0.0.1:8501; TensorFlow Serving too")
+    .addOption(option("--models <dir>", "models whose vocabularies give the keys", "WINNOW_MODELS"))
+    .option("--keys <file>", "instances to ask for, one JSON value a line, the most popular first")
+    .option(
+      "--model <list>",
+      "models and how often each is asked: movies=3,ads=1 (default: all of --models)",
+      weights,
+      new Map(),
+    )
+    .option(
+      "--connections <n>",
+      "connections of the closed loop; at most so many of the open one",
+      wholeNumber(1, CONNECTIONS_MAX),
+      16,
+    )
+    .option(
+      "--rate <n>",
+      "open loop: requests a second, whether earlier ones were answered or not",
+      number(0.01, 1e6),
+    )
+    .addOption(
+      option("--arrivals <how>", "gaps of the open loop")
+        .choices(["even", "poisson"])
+        .default("poisson"),
+    )
+    .option("--duration <s>", "seconds to measure", number(0.1, SECONDS_MAX), 10)
+    .option("--warmup <s>", "seconds of load before", number(0, SECONDS_MAX), 2)
+    .option("--ramp", "then raise the rate of an open loop step by step, and tell where it bends")
+    .option(
+      "--max-p99-ms <ms>",
+      "the ramp bends where p99 is above this (default: 4 times the lowest step's)",
+      number(0.01, 1e6),
+    )
+    .option(
+      "--zipf <s>",
+      "how popular keys differ: 0 all alike, 1 as words of a language",
+      number(0, 5),
+      1,
+    )
+    .option("--batch <n>", "instances of a request", wholeNumber(1, BATCH_MAX), 1)
+    .option("-k <n>", "items wanted per instance (default: the model's)", wholeNumber(1, INT32_MAX))
+    .option(
+      "--check <share>",
+      "share of the answers, at most 1000, to be held to the model files afterwards",
+      number(0, 1),
+      0,
+    )
+    .option("--seed <n>", "same seed, same requests", wholeNumber(0, INT32_MAX), 1)
+    .option("--timeout-ms <ms>", "longest time of a request", wholeNumber(1, INT32_MAX), 30_000)
+    .option("--compare <report>", "a report of --json to compare with")
+    .option("--compare-url <url>", "another server, measured afterwards and shown beside")
+    .option("--json", "machine-readable")
+    .action(async (url: string, options: BenchOptions) => {
+      const { bench } = await import("../commands/bench.ts");
+      const { benchText, hasFailures, readReport } = await import("../bench/bench-report.ts");
+      const release = holdProcess();
+      const interrupted = new AbortController();
+      const interrupt = (): void => interrupted.abort();
+      process.once("SIGINT", interrupt);
+      process.once("SIGTERM", interrupt);
+      try {
+        const { compare } = options;
+        const before = compare === undefined ? undefined : readReport(textOf(compare), compare);
+        const report = await bench(
+          {
+            ...options,
+            url,
+            weights: options.model,
+            durationMs: options.duration * 1000,
+            warmupMs: options.warmup * 1000,
+            isRamp: options.ramp === true,
+            p99MsMax: options.maxP99Ms,
+          },
+          { clock: systemClock, output: process.stderr, signal: interrupted.signal },
+        );
+        const isJson = options.json === true;
+        const text = isJson
+          ? `${JSON.stringify(report, undefined, 2)}\n`
+          : benchText(report, before);
+        process.stdout.write(text);
+        process.exitCode = hasFailures(report) ? 1 : 0;
+      } catch (error) {
+        reportFailure(error);
+        process.exitCode = CANNOT_MEASURE;
+      } finally {
+        release();
+        process.off("SIGINT", interrupt);
+        process.off("SIGTERM", interrupt);
+      }
+    });
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new WinnowError("NOT_FOUND", `Cannot read ${file}: ${reason}`, { cause });
+  }
+}
+
+function weights(text: string): ReadonlyMap<string, number> {
+  const entries = text
+    .split(",")
+    .map((entry) => /^([^=,]{1,256})(?:=(\d+(?:\.\d+)?))?$/.exec(entry.trim()));
+  const parsed = entries.map((match) => [match?.[1] ?? "", Number(match?.[2] ?? 1)] as const);
+  if (parsed.every(([name, weight]) => name !== "" && weight > 0 && weight <= 1e6))
+    return new Map(parsed);
+  throw new InvalidArgumentError("Write model=weight,…, each weight above 0, or model alone.");
+}
+
+function number(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (/^\d*\.?\d+(e-?\d+)?$/.test(text) && value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`It must be a number from ${min} to ${max}.`);
+  };
+}

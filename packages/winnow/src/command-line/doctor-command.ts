@@ -1,0 +1,51 @@
+// The flags of `winnow doctor`: those of the roles, as far as they can be checked before a role
+// starts.
+
+import { Command } from "commander";
+import {
+  REST_PORT,
+  WORKER_PORT,
+  acceleratorOption,
+  addRedisOptions,
+  option,
+  portOption,
+} from "../command-options.ts";
+import type { RedisFlags } from "../redis-access.ts";
+
+interface DoctorOptions extends RedisFlags {
+  readonly accelerator: "cpu" | "gpu" | "reference";
+  readonly port: number;
+  readonly workerPort: number;
+  readonly host: string;
+  readonly json?: true;
+}
+
+/** `winnow doctor`. */
+export function doctorCommand(): Command {
+  const command = new Command("doctor")
+    .description("say what this machine has for Winnow, and what it lacks (exit code 1)")
+    .addOption(acceleratorOption())
+    .addOption(portOption("--port <port>", "REST port", "WINNOW_PORT").default(REST_PORT))
+    .addOption(
+      portOption("--worker-port <port>", "gRPC port of a worker", "WINNOW_WORKER_PORT").default(
+        WORKER_PORT,
+      ),
+    )
+    .addOption(
+      option("--host <address>", "address to listen on", "WINNOW_HOST").default("127.0.0.1"),
+    )
+    .option("--json", "machine-readable");
+  addRedisOptions(command, "a Redis that must answer");
+  return command.action(async (options: DoctorOptions) => {
+    const { diagnose, diagnosisText } = await import("../commands/doctor.ts");
+    const required = {
+      port: command.getOptionValueSource("port") !== "default",
+      workerPort: command.getOptionValueSource("workerPort") !== "default",
+    };
+    const diagnosis = await diagnose({ ...options, required });
+    const isJson = options.json === true;
+    const text = isJson ? JSON.stringify(diagnosis, undefined, 2) : diagnosisText(diagnosis);
+    process.stdout.write(`${text}\n`);
+    process.exitCode = diagnosis.isWell ? 0 : 1;
+  });
+}

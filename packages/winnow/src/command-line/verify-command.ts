@@ -1,0 +1,109 @@
+// The flags of `winnow verify`, and its exit codes: 0 all is equal, 1 differences or missing answers, 2 usage, nobody
+// to ask or something unchecked, 130 interrupted.
+
+import { Command, InvalidArgumentError } from "commander";
+import { systemClock } from "@winnow/core";
+import { addClientOptions, option, wholeNumber } from "../command-options.ts";
+import { reportFailure } from "../failure-report.ts";
+import { holdProcess } from "../process/process-settings.ts";
+
+interface VerifyOptions {
+  readonly models?: string;
+  readonly model: readonly string[];
+  readonly against?: string;
+  readonly requests?: string;
+  readonly queries: number;
+  readonly seed: number;
+  readonly state?: string;
+  readonly connections: number;
+  readonly tolerance: number;
+  readonly againstTolerance: number;
+  readonly timeoutMs: number;
+  readonly json?: true;
+  readonly ca?: string;
+  readonly keyFile?: string;
+}
+
+const INT32_MAX = 2 ** 31 - 1;
+const CANNOT_JUDGE = 2;
+
+/** `winnow verify`. */
+export function verifyCommand(): Command {
+  return addClientOptions(new Command("verify"))
+    .description(
+      "compare a running cluster's answers with its model files, by brute force, or with another server's (exit code 1: different, 2: could not be checked)",
+    )
+    .argument("<url>", "the router, such as http://127.0.0.1:8501")
+    .addOption(
+      option(
+        "--models <dir>",
+        "models whose files say what is right: <dir>/<name>/<version>/",
+        "WINNOW_MODELS",
+      ),
+    )
+    .option("--model <name>", "this model alone; may be repeated", collect, [])
+    .option("--against <url>", "another server, Winnow or TensorFlow Serving, to compare with")
+    .option(
+      "--requests <file>",
+      "requests to compare servers by, one JSON body or instance a line, instead of --models",
+    )
+    .option("--queries <n>", "requests for each model", wholeNumber(1, INT32_MAX), 1000)
+    .option("--seed <n>", "same seed, same requests", wholeNumber(0, INT32_MAX), 1)
+    .option(
+      "--state <file>",
+      "keeps what was checked; another run with this file goes on behind it",
+    )
+    .option("--connections <n>", "requests under way at a time", wholeNumber(1, 256), 8)
+    .option(
+      "--tolerance <x>",
+      "how far scores may be from the files', relative to max(1, score); 0: to the bit",
+      tolerance,
+      0,
+    )
+    .option(
+      "--against-tolerance <x>",
+      "how far scores of the two servers may be apart",
+      tolerance,
+      1e-5,
+    )
+    .option("--timeout-ms <ms>", "longest time of one attempt", wholeNumber(1, INT32_MAX), 30_000)
+    .option("--json", "machine-readable")
+    .action(async (url: string, options: VerifyOptions) => {
+      const { verify } = await import("../commands/verify.ts");
+      const { EXIT_CODES, verificationText } = await import("../verify/verification-report.ts");
+      const release = holdProcess();
+      const interrupted = new AbortController();
+      const interrupt = (): void => interrupted.abort();
+      process.once("SIGINT", interrupt);
+      process.once("SIGTERM", interrupt);
+      try {
+        const report = await verify(
+          { ...options, url, only: options.model },
+          { clock: systemClock, output: process.stderr, signal: interrupted.signal },
+        );
+        const text =
+          options.json === true
+            ? `${JSON.stringify(report, undefined, 2)}\n`
+            : verificationText(report);
+        process.stdout.write(text);
+        process.exitCode = EXIT_CODES[report.verdict];
+      } catch (error) {
+        reportFailure(error);
+        process.exitCode = CANNOT_JUDGE;
+      } finally {
+        release();
+        process.off("SIGINT", interrupt);
+        process.off("SIGTERM", interrupt);
+      }
+    });
+}
+
+function collect(value: string, before: readonly string[]): readonly string[] {
+  return [...before, value];
+}
+
+function tolerance(text: string): number {
+  const value = Number(text);
+  if (/^[\d.]+(e-?\d+)?$/.test(text) && value >= 0 && value < 1) return value;
+  throw new InvalidArgumentError("It must be a number from 0 up to, but not 1, such as 1e-5.");
+}

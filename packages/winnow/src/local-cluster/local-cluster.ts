@@ -1,0 +1,192 @@
+// A whole cluster on this machine: one router and N workers, each a process of its own, found by a
+// fixed address list, or through Redis when a URL is given.
+
+import { type Clock, type Logger, systemClock } from "@winnow/core";
+import { freePorts } from "./local-ports.ts";
+import { RestClient } from "../rest-client.ts";
+import { type Program, Supervisor } from "./supervisor.ts";
+
+/** The cluster to start. */
+export interface LocalClusterShape {
+  readonly workers: number;
+  readonly host: string;
+  readonly port: number;
+  /** Redis, or `undefined` for a fixed address list. */
+  readonly redis: string | undefined;
+  /** Whether the router speaks HTTPS. */
+  readonly isSecure: boolean;
+  /** A file with the key that the router wants to see. */
+  readonly keyFile: string | undefined;
+  /** Flags of the router beyond where it listens and how it finds workers. */
+  readonly routerArgs: readonly string[];
+  /** Flags of every worker beyond these. */
+  readonly workerArgs: readonly string[];
+  /** The script that runs a role: `bin/winnow.js`. */
+  readonly script: string;
+}
+
+/** A running local cluster. */
+export interface LocalCluster {
+  readonly url: string;
+  /** What asks the router. */
+  readonly client: RestClient;
+  /** host:port of each worker. */
+  readonly workerAddresses: readonly string[];
+  /** The metrics page of each worker. */
+  readonly workerMetricsUrls: readonly string[];
+  /** Process ids by name, for people who want to kill one. */
+  readonly processIds: ReadonlyMap<string, number>;
+  /** Closes the router, then the workers. */
+  stop(): Promise<void>;
+  /** Has the router answer what it has taken on, then closes everything. */
+  drain(): Promise<void>;
+}
+
+/** A router cuts what is left of its drain after 30 s, and then has to close. */
+const DRAIN_WAIT_MS = 35_000;
+
+/** Starts the processes; resolves when all listen. @throws WinnowError UNAVAILABLE if one cannot */
+export async function startLocalCluster(
+  shape: LocalClusterShape,
+  log: Logger,
+): Promise<LocalCluster> {
+  const supervisor = new Supervisor({ clock: systemClock, log });
+  const free = await freePorts(2 * shape.workers);
+  const [ports, metricsPorts] = [free.slice(0, shape.workers), free.slice(shape.workers)];
+  const programs = [...workerPrograms(shape, ports, metricsPorts), routerProgram(shape, ports)];
+  try {
+    await Promise.all(programs.map((program) => supervisor.start(program)));
+  } catch (error) {
+    await supervisor.stop();
+    throw error;
+  }
+  const isWildcard = shape.host === "0.0.0.0" || shape.host === "::";
+  return {
+    client: new RestClient({ isOwnProcess: true, keyFile: shape.keyFile }),
+    url: `${shape.isSecure ? "https" : "http"}://${isWildcard ? "127.0.0.1" : shape.host}:${shape.port}`,
+    workerAddresses: ports.map((port) => `127.0.0.1:${port}`),
+    workerMetricsUrls: metricsPorts.map((port) => `http://127.0.0.1:${port}/metrics`),
+    get processIds() {
+      return supervisor.processIds;
+    },
+    stop: () => supervisor.stop(["router"]),
+    drain: async () => {
+      await supervisor.drain("router", DRAIN_WAIT_MS);
+      await supervisor.stop();
+    },
+  };
+}
+
+function workerPrograms(
+  shape: LocalClusterShape,
+  ports: readonly number[],
+  metricsPorts: readonly number[],
+): Program[] {
+  return ports.map((port, index) => ({
+    name: `worker w${index}`,
+    args: [
+      shape.script,
+      "worker",
+      `--id=w${index}`,
+      "--host=127.0.0.1",
+      `--port=${port}`,
+      `--metrics-port=${metricsPorts[index]}`,
+      ...membershipArgs(shape, ports),
+      ...shape.workerArgs,
+    ],
+    env: redisVariable(shape),
+  }));
+}
+
+function routerProgram(shape: LocalClusterShape, ports: readonly number[]): Program {
+  return {
+    name: "router",
+    args: [
+      shape.script,
+      "router",
+      `--host=${shape.host}`,
+      `--port=${shape.port}`,
+      ...membershipArgs(shape, ports),
+      ...shape.routerArgs,
+    ],
+    env: redisVariable(shape),
+  };
+}
+
+function membershipArgs(shape: LocalClusterShape, ports: readonly number[]): string[] {
+  if (shape.redis !== undefined) return [];
+  const members = ports.map((port, index) => `w${index}@127.0.0.1:${port}`);
+  return ["--members", members.join(",")];
+}
+
+/** The URL of Redis, which may hold a password: everybody sees the flags of a process. */
+function redisVariable({ redis }: LocalClusterShape): Record<string, string> {
+  return redis === undefined ? {} : { WINNOW_REDIS: redis };
+}
+
+interface StatusDocument {
+  readonly model_version_status?: readonly {
+    readonly version: string;
+    readonly state: string;
+    readonly status: { readonly error_message: string };
+  }[];
+}
+
+/** State of one model's newest version, in TensorFlow Serving's words. */
+export interface ModelState {
+  readonly model: string;
+  readonly state: string;
+  readonly error: string;
+}
+
+const LOADED_POLL_MS = 100;
+
+/**
+ * Waits until each of these versions answers or has failed; `onWait` hears why one does not yet, each
+ * reason once. @throws the signal's reason
+ */
+export async function waitUntilLoaded(
+  router: Pick<LocalCluster, "url" | "client">,
+  versions: readonly { readonly model: string; readonly version: number }[],
+  { signal, onWait }: { readonly signal: AbortSignal; readonly onWait: (why: string) => void },
+): Promise<ModelState[]> {
+  const told = new Set<string>();
+  for (;;) {
+    const states = await Promise.all(
+      versions.map(async ({ model, version }) => ({
+        model,
+        ...(await stateOf(router, model, version)),
+      })),
+    );
+    if (states.every(({ state }) => state === "AVAILABLE" || state === "END")) return states;
+    for (const { model, state, error } of states) {
+      const why = `${model}: ${error}`;
+      if (state === "AVAILABLE" || error === "" || told.has(why)) continue;
+      told.add(why);
+      onWait(why);
+    }
+    await pause(systemClock, signal);
+  }
+}
+
+async function stateOf(
+  { url, client }: Pick<LocalCluster, "url" | "client">,
+  model: string,
+  version: number,
+): Promise<Omit<ModelState, "model">> {
+  try {
+    const { text } = await client.ask(`${url}/v1/models/${encodeURIComponent(model)}`);
+    const document = JSON.parse(text) as StatusDocument;
+    const found = document.model_version_status?.find((entry) => Number(entry.version) === version);
+    return { state: found?.state ?? "START", error: found?.status.error_message ?? "" };
+  } catch {
+    return { state: "START", error: "" };
+  }
+}
+
+function pause(clock: Clock, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) reject(signal.reason as Error);
+    else clock.setTimer(LOADED_POLL_MS, resolve);
+  });
+}

@@ -1,0 +1,143 @@
+// What `winnow up` and `winnow serve` have in common: the flags of a cluster on one machine, and the
+// arguments that its processes get for them.
+
+import { availableParallelism } from "node:os";
+import type { AccessLogged } from "../access-log.ts";
+import type { LocalClusterShape } from "./local-cluster.ts";
+import {
+  type LoadFlags,
+  type ModelConfigFlags,
+  type RequestFlags,
+  argumentsOf,
+} from "../model-config/config-flags.ts";
+import type { ModelSource } from "../model-source.ts";
+import type { LogFormat, LogLevel } from "../process/process-log.ts";
+import type { TlsFlags } from "../process/process-tls.ts";
+import type { RedisFlags } from "../redis-access.ts";
+
+/** Flags of both commands. */
+export interface LocalFlags
+  extends ModelConfigFlags, LoadFlags, RequestFlags, TlsFlags, RedisFlags {
+  readonly workers: number;
+  readonly replication: number;
+  readonly modelReplication?: ReadonlyMap<string, number>;
+  readonly partitionBytes?: number;
+  readonly extraMemory?: number;
+  readonly host: string;
+  readonly accelerator: string;
+  readonly logLevel: LogLevel;
+  readonly logFormat?: LogFormat;
+  readonly accessLog: AccessLogged;
+  readonly models?: string;
+  readonly model_name?: string;
+  readonly model_base_path?: string;
+  readonly apiKeys?: string;
+}
+
+/** Where models are, what runs a role (`bin/winnow.js`), and where the router serves REST. */
+interface LocalPlace {
+  readonly source: ModelSource;
+  readonly script: string;
+  readonly port: number;
+}
+
+/** The processes that the flags ask for: a router on `port`, which is told where its workers are. */
+export function localClusterShape(
+  options: LocalFlags,
+  { source, script, port }: LocalPlace,
+): LocalClusterShape {
+  const replication = String(Math.min(options.replication, options.workers));
+  const ofModels = Array.from(
+    options.modelReplication ?? [],
+    ([model, count]) => `${model}=${count}`,
+  );
+  const common = [
+    "--replication",
+    replication,
+    ...(ofModels.length === 0 ? [] : ["--model-replication", ofModels.join(",")]),
+    "--log-level",
+    options.logLevel,
+    ...redisArgs(options),
+    ...(options.logFormat === undefined ? [] : ["--log-format", options.logFormat]),
+  ];
+  const models =
+    source.kind === "directory"
+      ? ["--models", source.directory]
+      : ["--model_name", source.model, "--model_base_path", source.basePath];
+  return {
+    workers: options.workers,
+    host: options.host,
+    port,
+    redis: options.redis,
+    isSecure: isGiven(options.tlsCert),
+    keyFile: undefined,
+    routerArgs: [
+      ...common,
+      "--access-log",
+      String(options.accessLog),
+      ...tlsArgs(options),
+      ...(isGiven(options.apiKeys) ? ["--api-keys", options.apiKeys] : []),
+      ...argumentsOf(options, ROUTER_FLAGS),
+    ],
+    workerArgs: [
+      ...common,
+      ...models,
+      "--accelerator",
+      options.accelerator,
+      // The workers share this machine's cores: with a thread per core each, they would compete.
+      "--threads",
+      String(Math.max(1, Math.floor(availableParallelism() / options.workers))),
+      ...partitionArgs(options),
+      ...argumentsOf(options, WORKER_FLAGS),
+    ],
+    script,
+  };
+}
+
+/** How the Redis of the URL, which is in a variable of theirs, is reached. */
+function redisArgs(options: LocalFlags): readonly string[] {
+  const args = {
+    "--redis-username": options.redisUsername,
+    "--redis-password-file": options.redisPasswordFile,
+    "--redis-ca": options.redisCa,
+    "--redis-cert": options.redisCert,
+    "--redis-key": options.redisKey,
+  };
+  return Object.entries(args).flatMap(([flag, text]) => (isGiven(text) ? [flag, text] : []));
+}
+
+function tlsArgs({ tlsCert, tlsKey, tlsClientCa }: LocalFlags): readonly string[] {
+  const args = { "--tls-cert": tlsCert, "--tls-key": tlsKey, "--tls-client-ca": tlsClientCa };
+  return Object.entries(args).flatMap(([flag, file]) => (isGiven(file) ? [flag, file] : []));
+}
+
+/** An option that is set to nothing, as a variable may be, counts as absent. */
+export function isGiven(text: string | undefined): text is string {
+  return text !== undefined && text !== "";
+}
+
+function partitionArgs({ partitionBytes, extraMemory }: LocalFlags): readonly string[] {
+  return [
+    ...(partitionBytes === undefined ? [] : ["--partition-bytes", String(partitionBytes)]),
+    ...(extraMemory === undefined ? [] : ["--extra-memory", String(extraMemory)]),
+  ];
+}
+
+/** Flags that are passed on as they are: to both roles, to workers, to the router. */
+const CONFIG_FLAGS = [
+  "model_config_file",
+  "model_config_file_poll_wait_seconds",
+  "enable_model_warmup",
+] as const;
+const WORKER_FLAGS = [
+  ...CONFIG_FLAGS,
+  "file_system_poll_wait_seconds",
+  "max_num_load_retries",
+  "load_retry_interval_micros",
+  "model_reload_root",
+] as const;
+const ROUTER_FLAGS = [
+  ...CONFIG_FLAGS,
+  "monitoring_config_file",
+  "allow_version_labels_for_unavailable_models",
+] as const;

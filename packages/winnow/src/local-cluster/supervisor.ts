@@ -1,0 +1,126 @@
+// The processes of a local cluster: started together, restarted when one dies, stopped together.
+//
+//   starting ──listening──▶ running ──exit──▶ waiting (backoff) ──▶ starting
+//       └────────exit before listening, first start: the cluster cannot come up────▶ failed
+//
+// It does for a cluster on one machine what Kubernetes does in production.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { type Clock, type Logger, WinnowError } from "@winnow/core";
+import { LISTENING_MESSAGE, STOP_MESSAGE } from "../process/process-life.ts";
+import { holdProcess, processVariables } from "../process/process-settings.ts";
+
+/** One process to keep running. */
+export interface Program {
+  /** Name in logs: `worker w1`. */
+  readonly name: string;
+  /** Arguments after the node executable and its flags. */
+  readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** What the supervisor needs of the world. */
+export interface SupervisorDependencies {
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+const BACKOFF_FIRST_MS = 200;
+const BACKOFF_MAX_MS = 5000;
+const STOP_WAIT_MS = 5000;
+
+/** Runs programs until `stop`. */
+export class Supervisor {
+  readonly #children = new Map<string, ChildProcess>();
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  #isStopping = false;
+
+  constructor(dependencies: SupervisorDependencies) {
+    this.#clock = dependencies.clock;
+    this.#log = dependencies.log;
+  }
+
+  /** Process ids by name, for people who want to kill one. */
+  get processIds(): ReadonlyMap<string, number> {
+    const running = [...this.#children].filter(([, child]) => child.exitCode === null);
+    return new Map(running.map(([name, child]) => [name, child.pid ?? 0]));
+  }
+
+  /** Starts a program; resolves when it listens. @throws WinnowError UNAVAILABLE if it exits. */
+  async start(program: Program): Promise<void> {
+    await this.#launch(program);
+  }
+
+  /** Stops all: those named first one after the other, then the rest together. */
+  async stop(first: readonly string[] = []): Promise<void> {
+    this.#isStopping = true;
+    for (const name of first) await this.#end(name);
+    await Promise.all([...this.#children.keys()].map((name) => this.#end(name)));
+  }
+
+  /** Has one finish what it does and end by itself, within `waitMs`; it is not started again. */
+  async drain(name: string, waitMs: number): Promise<void> {
+    this.#isStopping = true;
+    await this.#end(name, { waitMs, isDrained: true });
+  }
+
+  #launch(program: Program): Promise<void> {
+    const child = spawn(process.execPath, program.args, {
+      stdio: ["ignore", "inherit", "inherit", "ipc"],
+      env: { ...processVariables, ...program.env },
+    });
+    this.#children.set(program.name, child);
+    return new Promise((resolve, reject) => {
+      let hasListened = false;
+      child.on("message", (message) => {
+        if (message !== LISTENING_MESSAGE) return;
+        hasListened = true;
+        resolve();
+      });
+      child.on("error", reject);
+      child.on("exit", (code, signal) => {
+        if (this.#isStopping) return resolve();
+        if (!hasListened) {
+          return reject(
+            new WinnowError(
+              "UNAVAILABLE",
+              `${program.name} ended (${signal ?? code}) while starting`,
+            ),
+          );
+        }
+        this.#log.warn("process ended, starting it again", { name: program.name, code, signal });
+        this.#restart(program, BACKOFF_FIRST_MS);
+      });
+    });
+  }
+
+  #restart(program: Program, backoffMs: number): void {
+    // Where every process has died, nothing else keeps this one alive.
+    const release = holdProcess();
+    this.#clock.setTimer(backoffMs, () => {
+      release();
+      if (this.#isStopping) return;
+      this.#launch(program).then(
+        () => this.#log.info("process is back", { name: program.name }),
+        () => this.#restart(program, Math.min(2 * backoffMs, BACKOFF_MAX_MS)),
+      );
+    });
+  }
+
+  #end(name: string, how = { waitMs: STOP_WAIT_MS, isDrained: false }): Promise<void> {
+    const child = this.#children.get(name);
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) {
+      return Promise.resolve();
+    }
+    return new Promise((resolve) => {
+      const force = this.#clock.setTimer(how.waitMs, () => child.kill("SIGKILL"));
+      child.once("exit", () => {
+        this.#clock.clearTimer(force);
+        resolve();
+      });
+      if (child.connected && !how.isDrained) child.send(STOP_MESSAGE, () => undefined);
+      else child.kill("SIGTERM");
+    });
+  }
+}

@@ -1,0 +1,131 @@
+// Which rows each query of a batch may return: filters of attributes, and lists of the only ids wanted. Both
+// become filters on the device; those of lists serve one batch and are released with it. Where the rows of a
+// filter are copied, a search goes over the copies instead.
+
+import type { RowFilter } from "@winnow/accelerator";
+import { parseFilterText } from "@winnow/core";
+import type { Filter } from "@winnow/core";
+
+import type { AdmittedCopy } from "./admitted-copy.ts";
+import type { PackedKeys, ScanAsk } from "../compute.ts";
+import { rowsOfIds } from "./exclusion.ts";
+import type { ExclusionIndexes } from "./exclusion.ts";
+import { rowsOf } from "./filter-cache.ts";
+import type { FilterCache, FilterDevice, KnownFilter } from "./filter-cache.ts";
+import { unpackKeys } from "../packed-keys.ts";
+import type { ResidentPartition } from "../resident-table.ts";
+
+/** What admission needs. */
+export interface AdmissionParts {
+  readonly device: FilterDevice;
+  readonly filters: FilterCache;
+  readonly indexes: ExclusionIndexes;
+  readonly partitions: readonly ResidentPartition[];
+}
+
+/** What a query may return: the same object for queries of the same filter. */
+export interface Admitted {
+  /** A filter of each partition, in their order. */
+  readonly filters: readonly RowFilter[];
+  /** Copies of all rows that they admit, of the partitions that have any; absent where some are not copied. */
+  readonly copies: readonly AdmittedCopy[] | undefined;
+}
+
+/** The filters of a batch. */
+export interface BatchAdmission {
+  /** Per query; `undefined` where all rows may be returned. */
+  readonly ofQueries: readonly (Admitted | undefined)[] | undefined;
+  /** To be called once all searches have begun: they keep what they need. */
+  release(): void;
+}
+
+/** Finds the filters of all queries. @throws WinnowError INVALID_ARGUMENT */
+export function admissionOf(asks: readonly ScanAsk[], parts: AdmissionParts): BatchAdmission {
+  const isFiltered = asks.some(
+    ({ filters = [], included = [] }) => filters.length + included.length > 0,
+  );
+  if (!isFiltered) return { ofQueries: undefined, release: () => undefined };
+  const lists = new FilterLists(parts);
+  try {
+    const ofQueries = asks.flatMap((ask) => lists.ofAsk(ask));
+    return { ofQueries, release: () => lists.release() };
+  } catch (error) {
+    lists.release();
+    throw error;
+  }
+}
+
+class FilterLists {
+  readonly #parts: AdmissionParts;
+  /** Equal filters are one object, so that their queries are searched together. */
+  readonly #byText = new Map<string, Admitted>();
+  readonly #own: RowFilter[] = [];
+
+  constructor(parts: AdmissionParts) {
+    this.#parts = parts;
+  }
+
+  ofAsk({ queries, filters = [], included = [] }: ScanAsk): (Admitted | undefined)[] {
+    const textOf = (query: number) => filters[filters.length === 1 ? 0 : query];
+    const idsOf = (query: number) => included[included.length === 1 ? 0 : query];
+    const isOne = filters.length <= 1 && included.length <= 1;
+    const first = isOne ? this.#admitted(textOf(0), idsOf(0)) : undefined;
+    return Array.from({ length: queries }, (_, query) =>
+      isOne ? first : this.#admitted(textOf(query), idsOf(query)),
+    );
+  }
+
+  #admitted(text: string | undefined, ids: PackedKeys | undefined): Admitted | undefined {
+    if (ids !== undefined) return { filters: this.#ofIds(ids, text), copies: undefined };
+    if (text === undefined) return undefined;
+    const known = this.#byText.get(text);
+    if (known !== undefined) return known;
+    const { partitions, filters } = this.#parts;
+    const found = partitions.map((partition) => filters.of(partition, text));
+    const admitted = { filters: found.map(({ filter }) => filter), copies: copiesOf(found) };
+    this.#byText.set(text, admitted);
+    return admitted;
+  }
+
+  #ofIds(ids: PackedKeys, text: string | undefined): readonly RowFilter[] {
+    const { partitions, indexes, device } = this.#parts;
+    const wanted = unpackKeys(ids);
+    const filter = text === undefined ? undefined : parseFilterText(text);
+    return partitions.map((partition) => {
+      const bits = bitsOf(rowsOfIds(wanted, [partition], indexes), partition, filter);
+      const made = device.filter(partition.resident, bits);
+      this.#own.push(made);
+      return made;
+    });
+  }
+
+  release(): void {
+    for (const filter of this.#own) this.#parts.device.releaseFilter(filter);
+    this.#parts.filters.trim();
+  }
+}
+
+/** By ascending first rows. */
+function copiesOf(filters: readonly KnownFilter[]): readonly AdmittedCopy[] | undefined {
+  const copies: AdmittedCopy[] = [];
+  for (const { filter, copy } of filters) {
+    if (copy !== undefined) copies.push(copy);
+    else if (filter.admitted > 0) return undefined;
+  }
+  return copies.toSorted((a, b) => a.resident.firstRow - b.resident.firstRow);
+}
+
+/** Global rows of a partition as a bitmap of its own, less what a filter does not admit. */
+function bitsOf(
+  rows: Uint32Array,
+  partition: ResidentPartition,
+  filter: Filter | undefined,
+): Uint8Array {
+  const { firstRow } = partition.resident;
+  const bits = new Uint8Array(Math.ceil(partition.resident.rows / 8));
+  for (const row of rows) bits[(row - firstRow) >> 3]! |= 1 << ((row - firstRow) & 7);
+  if (filter === undefined) return bits;
+  const admitted = rowsOf(filter, partition);
+  for (let at = 0; at < bits.length; at += 1) bits[at]! &= admitted[at]!;
+  return bits;
+}

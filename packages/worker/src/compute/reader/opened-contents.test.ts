@@ -1,0 +1,228 @@
+// An open, a load or a replacement that fails half-way leaves nothing open, and a handle always
+// stands for the same content.
+
+import {
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+
+import { createReferenceAccelerator } from "@winnow/accelerator";
+import { StringColumn, WinnowError, fingerprint } from "@winnow/core";
+import { openModelVersion } from "@winnow/model";
+import { writeRetrievalModel } from "@winnow/model-writer";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+
+import { computeInProcess } from "../doubles/compute-in-process.ts";
+import { MemoryModel } from "../doubles/memory-model.ts";
+import type { ComputeClient } from "../compute-client.ts";
+import { DIM, candidates, everyPartition, strings, valuesOf } from "../fixtures/loaded-tables.ts";
+import { LocalModelReader } from "./model-reader.ts";
+
+const root = mkdtempSync(path.join(tmpdir(), "winnow-opened-"));
+const directory = path.join(root, "7");
+const DATA_FILE = path.join(directory, "variables/variables.data-00000-of-00001");
+const from = { model: "movies", version: 7, directory };
+
+beforeEach(() => {
+  rmSync(directory, { recursive: true, force: true });
+  writeRetrievalModel(directory, {
+    users: {
+      vocabulary: StringColumn.fromText(["ann", "bob"]),
+      embedding: { rows: 3, dim: DIM, pieces: () => [valuesOf(3)] },
+      place: "asset",
+    },
+    candidates: { rows: 40, dim: DIM, pieces: () => [valuesOf(40)] },
+    identifiers: StringColumn.fromText(Array.from({ length: 40 }, (_, row) => `movie ${row}`)),
+    k: 5,
+  });
+});
+
+const clients: ComputeClient[] = [];
+afterEach(async () => {
+  await Promise.all(clients.splice(0).map((client) => client.shutdown()));
+  if (!existsSync(directory)) return;
+  rmSync(directory, { recursive: true, force: true });
+});
+
+function started(
+  openModel: (directory: string) => MemoryModel | ReturnType<typeof openModelVersion>,
+  accelerator = createReferenceAccelerator({ capacityBytes: 2 ** 26 }),
+): ComputeClient {
+  const client = computeInProcess({ openModel, accelerator });
+  clients.push(client);
+  return client;
+}
+
+/** Files below the version directory that this process has open, where the system lists them. */
+function openFiles(): string[] {
+  if (!existsSync("/proc/self/fd")) return [];
+  const links = readdirSync("/proc/self/fd").flatMap((handle) => {
+    try {
+      return [readlinkSync(path.join("/proc/self/fd", handle))];
+    } catch {
+      return []; // Closed between the listing and now.
+    }
+  });
+  return links.filter((link) => link.startsWith(directory));
+}
+
+describe("a directory that is opened while it is being copied", () => {
+  test.each([0, 0.2, 0.5, 0.9])(
+    "is opened as soon as its data file is whole: %f of it were written, the rest was cut off or zero",
+    async (ratio) => {
+      const content = readFileSync(DATA_FILE);
+      const written = Math.floor(content.length * ratio);
+      const reader = new LocalModelReader((at) => openModelVersion(at));
+      const preallocated = new Uint8Array(content.length);
+      preallocated.set(content.subarray(0, written));
+
+      for (const unfinished of [content.subarray(0, written), preallocated]) {
+        writeFileSync(DATA_FILE, unfinished);
+        // Files in which only rows are zero can be opened: the checksum shows it on reading them.
+        const code = await reader.open(directory).then(
+          ({ handle }) => reader.close(handle),
+          (error: WinnowError) => error.code,
+        );
+        expect(["DATA_LOSS", undefined]).toContain(code);
+        expect(openFiles()).toEqual([]);
+      }
+      writeFileSync(DATA_FILE, content);
+      const opened = await reader.open(directory);
+
+      expect(opened.tables).toHaveLength(2);
+      await reader.close(opened.handle);
+    },
+  );
+
+  test("leaves no file open, whichever file is missing or cut short", async () => {
+    const files = ["saved_model.pb", "variables/variables.index", "assets/user_vocab.txt"];
+    const reader = new LocalModelReader((at) => openModelVersion(at));
+    for (const file of [...files, "variables/variables.data-00000-of-00001"]) {
+      const name = path.join(directory, file);
+      if (!existsSync(name)) continue;
+      const content = readFileSync(name);
+      for (const length of [0, 1, Math.floor(content.length / 2), content.length - 1]) {
+        writeFileSync(name, content.subarray(0, length));
+        const opened = await reader.open(directory).catch(() => undefined);
+        if (opened !== undefined) await reader.close(opened.handle);
+      }
+      rmSync(name);
+      await reader.open(directory).catch(() => undefined);
+      writeFileSync(name, content);
+    }
+
+    expect(openFiles()).toEqual([]);
+  });
+});
+
+/** A model that notes whether it was closed, and fails where a test wants it to. */
+class CountedModel extends MemoryModel {
+  failsToMeasure = false;
+
+  override partitionBytes(table: number, partition: number): number {
+    if (this.failsToMeasure) throw new WinnowError("DATA_LOSS", "variables.data is cut short");
+    return super.partitionBytes(table, partition);
+  }
+}
+
+const model = (): CountedModel => new CountedModel([candidates(40, strings(ids(40)))]);
+const ids = (count: number): string[] => Array.from({ length: count }, (_, row) => `m${row}`);
+
+describe("the compute side", () => {
+  test("gives each opening a handle of its own, and lets each be closed alone", async () => {
+    const models = [model(), model()];
+    const client = started(() => models.shift()!);
+    const [first, second] = models;
+
+    const a = await client.open(from, []);
+    const b = await client.open(from, []);
+    expect(a.handle).not.toBe(b.handle);
+    await client.close(a.handle);
+
+    expect([first?.isClosed, second?.isClosed]).toEqual([true, false]);
+    await expect(client.load({ handle: a.handle, table: 0, partition: 0 })).rejects.toMatchObject({
+      code: "NOT_FOUND",
+    });
+    expect((await client.load({ handle: b.handle, table: 0, partition: 0 })).bytes).toBeGreaterThan(
+      0,
+    );
+  });
+
+  test("closes what it opened when its partitions cannot be measured", async () => {
+    const broken = model();
+    broken.failsToMeasure = true;
+    const models = [broken, model()];
+    const client = started(() => models.shift()!);
+
+    await expect(client.open(from, [])).rejects.toMatchObject({ code: "DATA_LOSS" });
+    const opened = await client.open(from, []);
+
+    expect(broken.isClosed).toBe(true);
+    expect(opened.tables).toHaveLength(1);
+  });
+
+  test("keeps what is loaded when the same content is found in other files", async () => {
+    const models = [model(), model()];
+    const [first, second] = models;
+    const client = started(() => models.shift()!);
+    const before = await client.open(from, []);
+    for (let partition = 0; partition < before.tables[0]!.partitions; partition += 1) {
+      await client.load({ handle: before.handle, table: 0, partition });
+    }
+    const usedBytes = client.memory.usedBytes;
+
+    const after = await client.open(from, [before.handle]);
+
+    expect(after.handle).toBe(before.handle);
+    expect([first?.isClosed, second?.isClosed]).toEqual([true, false]);
+    expect(client.memory.usedBytes).toBe(usedBytes);
+    const scan = await client.topK({
+      target: {
+        handle: after.handle,
+        table: 0,
+        partitions: everyPartition(before.tables[0]!.partitions),
+      },
+      asks: [{ queries: 1, k: 3, excluded: [], rowsOnly: true }],
+      vectors: new Float32Array(DIM).fill(1),
+    });
+    expect(scan.parts[0]!.block.counts[0]).toBe(3);
+    await client.release({ handle: after.handle, table: 0, partition: 0 });
+    await client.load({ handle: after.handle, table: 0, partition: 0 });
+    await client.close(after.handle);
+    expect([first?.isClosed, second?.isClosed]).toEqual([true, true]);
+  });
+
+  test("(S7) does not take another content for one that is open", async () => {
+    const other = model();
+    Object.assign(other.program, { fingerprint: fingerprint("0dd") });
+    const models = [model(), other];
+    const client = started(() => models.shift()!);
+    const before = await client.open(from, []);
+
+    const after = await client.open(from, [before.handle]);
+
+    expect(after.handle).not.toBe(before.handle);
+    await client.close(before.handle);
+    await client.load({ handle: after.handle, table: 0, partition: 0 });
+  });
+
+  test("(R5) lets go of a partition that the device has no room for", async () => {
+    const client = started(model, createReferenceAccelerator({ capacityBytes: 8 }));
+    const { handle } = await client.open(from, []);
+
+    for (let tries = 0; tries < 3; tries += 1) {
+      await expect(client.load({ handle, table: 0, partition: 0 })).rejects.toMatchObject({
+        code: "RESOURCE_EXHAUSTED",
+      });
+    }
+
+    expect(client.memory.usedBytes).toBe(0);
+  });
+});

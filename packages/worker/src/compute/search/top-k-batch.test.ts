@@ -1,0 +1,187 @@
+// Searches through the compute side's message channel, against brute force.
+
+import type { StringColumn, Tensor } from "@winnow/core";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+
+import type { MemoryTable } from "../doubles/memory-model.ts";
+import type { ScanAsk } from "../compute.ts";
+import {
+  DIM,
+  NAME,
+  candidates,
+  everyPartition,
+  integers,
+  loaded,
+  strings,
+} from "../fixtures/loaded-tables.ts";
+import { packKeys, unpackKeys } from "../packed-keys.ts";
+import { joinAsks } from "./top-k-parts.ts";
+
+function ask(options: Partial<ScanAsk> = {}): ScanAsk {
+  return { queries: 1, k: 5, excluded: [], rowsOnly: false, ...options };
+}
+
+/** No list of excluded ids for no items, else one. */
+function excludedKeys(items: readonly number[]): ScanAsk["excluded"] {
+  return items.length === 0 ? [] : [packKeys(strings(items.map((item) => `item ${item}`)))];
+}
+
+function int32(values: readonly number[]): Tensor {
+  return { dtype: "int32", shape: [values.length], data: Int32Array.from(values) };
+}
+
+/** Rows by score descending, then row, without the excluded ones. */
+function bruteForce(table: MemoryTable, query: Float32Array, isExcluded: (row: number) => boolean) {
+  const scored = Array.from({ length: table.rows }, (_, row) => {
+    const values = table.values.subarray(row * DIM, (row + 1) * DIM);
+    return { row, score: values.reduce((sum, value, at) => sum + value * query[at]!, 0) };
+  });
+  return scored
+    .filter(({ row }) => !isExcluded(row))
+    .toSorted((a, b) => b.score - a.score || a.row - b.row);
+}
+
+describe("topK", () => {
+  test("(I2, S1) each ask of a batch gets its own k, exclusions and ids, as brute force says", async () => {
+    const rows = 40;
+    const names = Array.from({ length: rows }, (_, row) => `item ${row % 30}`);
+    const table = candidates(rows, strings(names));
+    const client = await loaded(table);
+    // Asks are often equal but for the vector, because such asks cross between the threads as one.
+    const query = fc.record({
+      vector: fc.array(fc.integer({ min: -3, max: 3 }), { minLength: DIM, maxLength: DIM }),
+      k: fc.oneof(fc.constantFrom(4, 5), fc.integer({ min: 1, max: 50 })),
+      excluded: fc.oneof(
+        fc.constant<number[]>([]),
+        fc.array(fc.integer({ min: 0, max: 40 }), { maxLength: 12 }),
+      ),
+      rowsOnly: fc.oneof(fc.constant(false), fc.boolean()),
+    });
+
+    await fc.assert(
+      fc.asyncProperty(fc.array(query, { minLength: 1, maxLength: 8 }), async (queries) => {
+        const answer = await client.topK({
+          target: { ...NAME, table: 0, partitions: everyPartition(16) },
+          asks: queries.map(({ k, excluded, rowsOnly }) =>
+            ask({ k, rowsOnly, excluded: excludedKeys(excluded) }),
+          ),
+          vectors: Float32Array.from(queries.flatMap(({ vector }) => vector)),
+        });
+
+        for (const [index, { vector, k, excluded, rowsOnly }] of queries.entries()) {
+          const out = new Set(excluded.map((id) => `item ${id}`));
+          const all = bruteForce(table, Float32Array.from(vector), (row) => out.has(names[row]!));
+          const wanted = all.slice(0, k);
+          const part = answer.parts[index]!;
+          const count = part.block.counts[0]!;
+          expect([...part.block.rows.subarray(0, count)]).toEqual(wanted.map(({ row }) => row));
+          expect([...part.block.scores.subarray(0, count)]).toEqual(
+            wanted.map(({ score }) => score + 0),
+          );
+          const ids = part.ids && (unpackKeys(part.ids).data as StringColumn).toText();
+          expect(ids).toEqual(rowsOnly ? undefined : wanted.map(({ row }) => names[row]));
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test("asks that differ in their vectors alone cross the threads as one", () => {
+    const list = excludedKeys([1]);
+    const asks = [ask(), ask({ queries: 3 }), ask({ k: 4 }), ask({ excluded: list }), ask(), ask()];
+
+    expect(joinAsks(asks)).toEqual([
+      ask({ queries: 4 }),
+      ask({ k: 4 }),
+      ask({ excluded: list }),
+      ask({ queries: 2 }),
+    ]);
+    expect(joinAsks([ask({ rowsOnly: true }), ask()])).toHaveLength(2);
+  });
+
+  test.each<[string, Tensor]>([
+    ["int64", integers(Array.from({ length: 20 }, (_, row) => 1000 + row))],
+    ["int32", int32(Array.from({ length: 20 }, (_, row) => 1000 + row))],
+  ])("%s ids go with their rows, to every ask of several queries", async (_, ids) => {
+    const client = await loaded(candidates(20, ids));
+
+    const answer = await client.topK({
+      target: { ...NAME, table: 0, partitions: everyPartition(16) },
+      asks: [ask({ queries: 2, k: 3 }), ask({ queries: 1, k: 4 })],
+      vectors: Float32Array.of(1, 0, 0, 0, 1, 0, -1, 2, 1),
+    });
+
+    for (const { block, ids: found } of answer.parts) {
+      const expected = Array.from(block.rows, (row) => 1000 + row);
+      expect(Array.from(unpackKeys(found!).data as Iterable<bigint>, Number)).toEqual(expected);
+    }
+    expect(answer.parts.map(({ block }) => block.rows.length)).toEqual([6, 4]);
+  });
+
+  test("several queries of one ask take one list of exclusions for all, or one each", async () => {
+    const table = candidates(20, integers(Array.from({ length: 20 }, (_, row) => 1000 + row)));
+    const client = await loaded(table);
+    const vectors = (): Float32Array => Float32Array.of(1, 0, 0, 0, 1, 0);
+    const rowsOf = async (excluded: ScanAsk["excluded"]): Promise<number[][]> => {
+      const answer = await client.topK({
+        target: { ...NAME, table: 0, partitions: everyPartition(16) },
+        asks: [ask({ queries: 2, k: 20, excluded })],
+        vectors: vectors(),
+      });
+      const { block } = answer.parts[0]!;
+      return [0, 1].map((query) =>
+        Array.from(block.rows.subarray(query * block.k, query * block.k + block.counts[query]!)),
+      );
+    };
+
+    const forAll = await rowsOf([packKeys(integers([1003, 77]))]);
+    const each = await rowsOf([packKeys(integers([1003])), packKeys(integers([1004]))]);
+
+    expect(forAll.map((rows) => rows.includes(3))).toEqual([false, false]);
+    expect(each.map((rows) => [rows.includes(3), rows.includes(4)])).toEqual([
+      [false, true],
+      [true, false],
+    ]);
+  });
+
+  test("in a table without ids the row number is the id", async () => {
+    const client = await loaded(candidates(20, undefined));
+
+    const answer = await client.topK({
+      target: { ...NAME, table: 0, partitions: everyPartition(16) },
+      asks: [ask({ k: 20, excluded: [packKeys(integers([0, 19, 400, -1]))] })],
+      vectors: Float32Array.of(1, 1, 1),
+    });
+
+    expect(answer.parts[0]?.block.counts[0]).toBe(18);
+    expect(answer.parts[0]?.ids).toBeUndefined();
+  });
+
+  test("(I2) only the partitions asked for are searched", async () => {
+    const table = candidates(32, undefined);
+    const client = await loaded(table);
+
+    const answer = await client.topK({
+      target: { ...NAME, table: 0, partitions: Uint16Array.of(2, 3) },
+      asks: [ask({ k: 32 })],
+      vectors: Float32Array.of(1, 2, 3),
+    });
+
+    expect([...answer.parts[0]!.block.rows].toSorted((a, b) => a - b)).toEqual([4, 5, 6, 7]);
+  });
+
+  test("a partition that is not held, and vectors of another dim, are refused", async () => {
+    const client = await loaded(candidates(20, undefined));
+    const target = { ...NAME, table: 0, partitions: Uint16Array.of(0) };
+    await client.release({ ...NAME, table: 0, partition: 0 });
+
+    const vectors = Float32Array.of(1, 2, 3);
+    await expect(client.topK({ target, asks: [ask()], vectors })).rejects.toThrow(/not held/);
+    const other = { ...NAME, table: 0, partitions: Uint16Array.of(1) };
+    const short = Float32Array.of(1, 2);
+    await expect(client.topK({ target: other, asks: [ask()], vectors: short })).rejects.toThrow(
+      /dim 3/,
+    );
+  });
+});

@@ -1,0 +1,117 @@
+// One batch of TopK asks inside the compute thread: exclude and filter rows, scan once for all
+// asks, and look up the ids and attributes of winners only. The block stays whole: `top-k-parts.ts` cuts it into each ask's
+// answer.
+
+import type { Accelerator } from "@winnow/accelerator";
+import { WinnowError } from "@winnow/core";
+import type { TopKBlock } from "@winnow/core";
+
+import { admissionOf } from "../filters/admission.ts";
+import { eventLoopTurn } from "../event-loop-turn.ts";
+import { searchAdmitted } from "../filters/admitted-search.ts";
+import type { PackedStrings, ScanAsk, TopKBatch, TopKScan } from "../compute.ts";
+import { excludedRowsOf } from "../filters/exclusion.ts";
+import type { ExclusionIndexes } from "../filters/exclusion.ts";
+import type { FilterCache } from "../filters/filter-cache.ts";
+import type { ResidentPartition, ResidentTable } from "../resident-table.ts";
+import { countOf } from "./top-k-parts.ts";
+import { attributesOfRows, packTexts } from "./winner-attributes.ts";
+import { idsOfRows } from "./winner-ids.ts";
+
+/** What answering needs. */
+export interface TopKParts {
+  readonly accelerator: Accelerator;
+  readonly table: ResidentTable;
+  readonly indexes: ExclusionIndexes;
+  readonly filters: FilterCache;
+  /** Called between pieces of long work. */
+  readonly onStep: () => void;
+}
+
+/** Answers every ask of a batch. @throws WinnowError INVALID_ARGUMENT, FAILED_PRECONDITION */
+export async function answerTopK(
+  { accelerator, table, indexes, filters, onStep }: TopKParts,
+  batch: TopKBatch,
+  signal: AbortSignal,
+): Promise<Pick<TopKScan, "block" | "ids" | "attributes">> {
+  const partitions = Array.from(batch.target.partitions, (partition) => table.at(partition));
+  const queries = batch.asks.reduce((sum, ask) => sum + ask.queries, 0);
+  if (table.spec.kind !== "candidate" || batch.vectors.length !== queries * table.spec.dim) {
+    throw new WinnowError(
+      "INVALID_ARGUMENT",
+      `Table "${table.spec.name}" (${table.spec.kind}) cannot be searched with ${queries} vectors ` +
+        `of ${batch.vectors.length / Math.max(1, queries)} values; it has dim ${table.spec.dim}`,
+    );
+  }
+  const rows = partitions.reduce((sum, { resident }) => sum + resident.rows, 0);
+  const k = Math.min(Math.max(1, rows), Math.max(...batch.asks.map((ask) => ask.k)));
+  const excludedRows = excludedRowsOf(batch.asks, partitions, indexes);
+  const admission = admissionOf(batch.asks, { device: accelerator, filters, indexes, partitions });
+  const { vectors } = batch;
+  const { dim } = table.spec;
+  const admitted = admission.ofQueries;
+  const searching = searchAdmitted(
+    { accelerator, partitions, dim, vectors, k, excludedRows, admitted },
+    signal,
+  );
+  admission.release();
+  const block = await searching;
+  const ids = idsOfRows(wantedRows(block, batch.asks), partitions);
+  const attributes = await wantedAttributes({ block, partitions, onStep }, batch.asks);
+  return { block, ids, attributes };
+}
+
+/** Bytes of attributes that are written before other work has its turn. */
+const PIECE_BYTES = 2 ** 19;
+
+/**
+ * The attributes of the candidates of each ask that wants any, query after query, at most its k: megabytes, so
+ * in pieces.
+ */
+async function wantedAttributes(
+  {
+    block,
+    partitions,
+    onStep,
+  }: Pick<TopKParts, "onStep"> & {
+    readonly block: TopKBlock;
+    readonly partitions: readonly ResidentPartition[];
+  },
+  asks: readonly ScanAsk[],
+): Promise<PackedStrings | undefined> {
+  if (asks.every(({ attributes = [] }) => attributes.length === 0)) return undefined;
+  const texts: Uint8Array[] = [];
+  let bytes = 0;
+  let query = 0;
+  for (const { queries, k, attributes = [] } of asks) {
+    for (const end = query + queries; query < end; query += 1) {
+      if (attributes.length === 0) continue;
+      const from = query * block.k;
+      const rows = block.rows.subarray(from, from + countOf(block, query, k));
+      for (const text of attributesOfRows(rows, attributes, partitions)) {
+        texts.push(text);
+        bytes += text.length;
+        if (bytes < PIECE_BYTES) continue;
+        bytes = 0;
+        onStep();
+        await eventLoopTurn();
+      }
+    }
+  }
+  return packTexts(texts);
+}
+
+/** The rows whose ids are wanted: of each ask that wants any, query after query, at most its k. */
+function wantedRows(block: TopKBlock, asks: readonly ScanAsk[]): Uint32Array {
+  const rows = new Uint32Array(block.rows.length);
+  let wanted = 0;
+  let query = 0;
+  for (const { queries, k, rowsOnly } of asks) {
+    for (const end = query + queries; query < end; query += 1) {
+      const count = rowsOnly ? 0 : countOf(block, query, k);
+      rows.set(block.rows.subarray(query * block.k, query * block.k + count), wanted);
+      wanted += count;
+    }
+  }
+  return rows.subarray(0, wanted);
+}
