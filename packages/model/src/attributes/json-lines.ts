@@ -68,12 +68,13 @@ class LineItems {
   }
 
   add(text: string, line: number): void {
-    const { ...fields } = this.#objectOf(text, line);
+    const fields = this.#objectOf(text, line);
     try {
-      this.#idName ??= idNameOf(this.#file, Object.keys(fields));
-      const { [this.#idName]: id, ...attributes } = fields;
+      const names = Object.keys(fields);
+      this.#idName ??= idNameOf(this.#file, names);
+      const id = names.includes(this.#idName) ? fields[this.#idName] : undefined;
       if (id === undefined) throw invalid(`it has no "${this.#idName}"`);
-      for (const [name, value] of Object.entries(attributes)) this.#addValue(name, value);
+      for (const name of names) if (name !== this.#idName) this.#addValue(name, fields[name]);
       this.#addId(id);
     } catch (error) {
       if (!(error instanceof WinnowError) || error.message.startsWith("Cannot read")) throw error;
@@ -117,8 +118,9 @@ class LineItems {
       if (value === null) column.builder.add(undefined);
       else if (Array.isArray(value)) {
         column.isList = true;
-        const there = value.filter((each: unknown) => each !== null);
-        column.builder.add(there.map((each: unknown) => typed(column, each)));
+        const there: AttributeValue[] = [];
+        for (const each of value as unknown[]) if (each !== null) there.push(typed(column, each));
+        column.builder.add(there);
       } else column.builder.add(typed(column, value));
       column.rows += 1;
     } catch (error) {
