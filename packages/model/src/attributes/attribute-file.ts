@@ -1,6 +1,6 @@
 // The file beside a version that describes its items: `assets.extra/items.parquet` or `items.jsonl`. It is read
-// as a whole when the version is opened, which finds out what attributes there are; what was read is kept
-// as long as memory allows, and read again for a partition that is loaded later.
+// as a whole when the version is opened, which finds out what attributes there are; what was read of a large
+// file is kept as long as memory allows, and read again for a partition that is loaded later.
 
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -29,6 +29,8 @@ const READERS: Readonly<Record<string, (file: RegionFile) => DescribedItems>> = 
   "items.jsonl": readJsonLines,
 };
 const FILE_BYTES_MAX = 2 ** 36;
+/** What was read of a file of at most so many bytes is kept: to read it anew for each load costs more. */
+const KEPT_FILE_BYTES_MAX = 2 ** 23;
 const PIECE_BYTES = 2 ** 22;
 
 /** The name of the file within a version directory. @throws WinnowError INVALID_ARGUMENT for two of them */
@@ -57,8 +59,11 @@ export class AttributeFile {
   readonly description: ItemDescription;
   readonly #path: string;
   readonly #account: ReadAccount;
-  /** Collected when memory is short; a version that is served stays open for as long as it lives. */
-  #read: WeakRef<ReadItems>;
+  /**
+   * Of a small file, what was read. Of a large one it is collected when memory is short: a version that is
+   * served stays open for as long as it lives.
+   */
+  #read: ReadItems | WeakRef<ReadItems>;
 
   /** Reads the file. @throws WinnowError INVALID_ARGUMENT, DATA_LOSS, UNIMPLEMENTED, RESOURCE_EXHAUSTED */
   constructor(directory: string, name: string, account: ReadAccount) {
@@ -67,7 +72,7 @@ export class AttributeFile {
     this.#account = account;
     const { items, digest } = this.#readFile();
     this.digest = digest;
-    this.#read = new WeakRef(items);
+    this.#read = keptOf(items, digest);
     this.attributes = items.columns.map(({ spec }) => spec);
     this.description = {
       file: name,
@@ -98,14 +103,14 @@ export class AttributeFile {
   }
 
   #items(): ReadItems {
-    const kept = this.#read.deref();
+    const kept = this.#read instanceof WeakRef ? this.#read.deref() : this.#read;
     if (kept !== undefined) return kept;
     const { items, digest } = this.#readFile();
     if (digest.sha256 !== this.digest.sha256) {
       const text = "it is not what it was when the version was opened";
       throw new WinnowError("DATA_LOSS", `Cannot read ${this.name}: ${text}`);
     }
-    this.#read = new WeakRef(items);
+    this.#read = keptOf(items, digest);
     return items;
   }
 
@@ -123,6 +128,10 @@ export class AttributeFile {
       file.close();
     }
   }
+}
+
+function keptOf(items: ReadItems, { bytes }: FileDigest): ReadItems | WeakRef<ReadItems> {
+  return bytes <= KEPT_FILE_BYTES_MAX ? items : new WeakRef(items);
 }
 
 function describedColumn(column: AttributeColumn): ItemDescription["attributes"][number] {

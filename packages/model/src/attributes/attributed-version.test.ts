@@ -126,8 +126,20 @@ describe("a version with attributes", () => {
     expect(new Set([without, ...prints]).size).toBe(3);
   });
 
-  test("is refused where the file is replaced before a partition is read again", () => {
+  test("a small file is read once: what replaces it later is another content", () => {
     const version = opened("items.jsonl", '{"id":"item 1","year":1}\n');
+    const collected = vi.spyOn(WeakRef.prototype, "deref").mockReturnValue(undefined);
+    try {
+      writeFileSync(path.join(version.directory, "assets.extra/items.jsonl"), "replaced");
+      expect(version.openPartition(0, 0).attributes).toHaveLength(1);
+    } finally {
+      collected.mockRestore();
+    }
+  });
+
+  test("a large file is refused where it is replaced before a partition is read again", () => {
+    const blankLines = `${" ".repeat(2 ** 20 - 1)}\n`.repeat(8);
+    const version = opened("items.jsonl", `${blankLines}{"id":"item 1","year":1}\n`);
     const collected = vi.spyOn(WeakRef.prototype, "deref").mockReturnValue(undefined);
     try {
       expect(version.openPartition(0, 0).attributes).toHaveLength(1);
