@@ -6,42 +6,22 @@
 //
 // Where the bundler does not load, it says so in one line and succeeds: everything but the page runs without.
 
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
-import process from "node:process";
+import { bundleInto } from "../../winnow/scripts/bundler.mjs";
 
 const home = path.resolve(import.meta.dirname, "..");
 const page = path.join(home, "dist/page");
 const require = createRequire(import.meta.url);
 
-async function build({ rolldown }) {
-  const draft = `${page}.${process.pid}`;
-  try {
-    const made = await rolldown({ input: path.join(home, "dist/main.js"), platform: "browser" });
-    await made.write({ file: path.join(draft, "console.js"), format: "esm", minify: true });
-    await made.close();
-    const chart = path.join(path.dirname(require.resolve("uplot")), "uPlot.min.css");
-    const own = readFileSync(path.join(home, "page/console.css"), "utf8");
-    mkdirSync(draft, { recursive: true });
-    writeFileSync(path.join(draft, "console.css"), `${readFileSync(chart, "utf8")}\n${own}`);
-    writeFileSync(path.join(draft, "index.html"), readFileSync(path.join(home, "page/index.html")));
-    rmSync(page, { recursive: true, force: true });
-    renameSync(draft, page);
-  } finally {
-    rmSync(draft, { recursive: true, force: true });
-  }
-}
-
-async function loadBundler() {
-  try {
-    return await import("rolldown");
-  } catch (error) {
-    const reason = error instanceof Error ? error.message.split("\n")[0] : String(error);
-    process.stderr.write(`No page at /console/: ${reason}\n`);
-    return undefined;
-  }
-}
-
-const bundler = await loadBundler();
-if (bundler !== undefined) await build(bundler);
+await bundleInto(page, "No page at /console/", async (rolldown, draft) => {
+  const made = await rolldown({ input: path.join(home, "dist/main.js"), platform: "browser" });
+  await made.write({ file: path.join(draft, "console.js"), format: "esm", minify: true });
+  await made.close();
+  const chart = path.join(path.dirname(require.resolve("uplot")), "uPlot.min.css");
+  const own = readFileSync(path.join(home, "page/console.css"), "utf8");
+  mkdirSync(draft, { recursive: true });
+  writeFileSync(path.join(draft, "console.css"), `${readFileSync(chart, "utf8")}\n${own}`);
+  writeFileSync(path.join(draft, "index.html"), readFileSync(path.join(home, "page/index.html")));
+});

@@ -7,9 +7,8 @@
 //
 // Where the bundler does not load, it says so in one line and succeeds: everything runs without.
 
-import { renameSync, rmSync } from "node:fs";
 import path from "node:path";
-import process from "node:process";
+import { bundleInto } from "./bundler.mjs";
 
 const packages = path.resolve(import.meta.dirname, "../..");
 const bundle = path.join(packages, "winnow/dist/bundle");
@@ -62,39 +61,18 @@ const besidePlugin = {
   },
 };
 
-/** Builds beside the old bundle and then takes its place: nobody sees half of one. */
-async function build({ rolldown }) {
-  const draft = `${bundle}.${process.pid}`;
-  try {
-    const made = await rolldown({
-      input: Object.fromEntries(
-        Object.entries(ENTRIES).map(([name, file]) => [name, path.join(packages, file)]),
-      ),
-      platform: "node",
-      external: EXTERNAL,
-      plugins: [besidePlugin],
-      onLog: (level, log) => {
-        if (level === "warn" && log.code === "UNRESOLVED_IMPORT") throw new Error(log.message);
-      },
-    });
-    await made.write({ dir: draft, format: "esm", chunkFileNames: "[name]-[hash].js" });
-    await made.close();
-    rmSync(bundle, { recursive: true, force: true });
-    renameSync(draft, bundle);
-  } finally {
-    rmSync(draft, { recursive: true, force: true });
-  }
-}
-
-async function loadBundler() {
-  try {
-    return await import("rolldown");
-  } catch (error) {
-    const reason = error instanceof Error ? error.message.split("\n")[0] : String(error);
-    process.stderr.write(`Not bundled, so processes start slower: ${reason}\n`);
-    return undefined;
-  }
-}
-
-const bundler = await loadBundler();
-if (bundler !== undefined) await build(bundler);
+await bundleInto(bundle, "Not bundled, so processes start slower", async (rolldown, draft) => {
+  const made = await rolldown({
+    input: Object.fromEntries(
+      Object.entries(ENTRIES).map(([name, file]) => [name, path.join(packages, file)]),
+    ),
+    platform: "node",
+    external: EXTERNAL,
+    plugins: [besidePlugin],
+    onLog: (level, log) => {
+      if (level === "warn" && log.code === "UNRESOLVED_IMPORT") throw new Error(log.message);
+    },
+  });
+  await made.write({ dir: draft, format: "esm", chunkFileNames: "[name]-[hash].js" });
+  await made.close();
+});

@@ -107,9 +107,9 @@ test("the page tells of the watched router and its stages", async () => {
   expect(page).toContain("winnow_inflight_requests 2");
   expect(page).toContain("winnow_inflight_questions 5");
   expect(page).toContain("winnow_inflight_rows 300");
-  expect(page).toContain("winnow_waiting_frames 1");
+  expect(page).toContain("winnow_waiting_slices 1");
   expect(page).toContain('winnow_refused_requests_total{reason="rows"} 1');
-  expect(page).toContain("winnow_turn_wait_seconds_sum 0.05");
+  expect(page).toContain("winnow_slice_wait_seconds_sum 0.05");
   expect(page).toContain('winnow_membership_workers{state="suspect"} 1');
   expect(page).toContain('winnow_membership_workers{state="unreachable"} 1');
   expect(page).toContain('winnow_stage_duration_seconds_sum{stage="topK"} 0.02');

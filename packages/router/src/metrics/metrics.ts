@@ -192,7 +192,7 @@ function routerObserver(registry: Registry): RouterObserver {
     registers,
   });
   const waits = new Histogram({
-    name: "winnow_turn_wait_seconds",
+    name: "winnow_slice_wait_seconds",
     help: "Time a slice of a search waited in the router's concurrency limiter",
     buckets: SECONDS_BUCKETS,
     registers,

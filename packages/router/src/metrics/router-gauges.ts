@@ -51,7 +51,7 @@ const GAUGES: readonly RouterGauge[] = [
     read: ({ counters }) => [{ value: counters.rows }],
   },
   {
-    name: "winnow_waiting_frames",
+    name: "winnow_waiting_slices",
     help: "Slices of searches that wait in the router's concurrency limiter",
     read: ({ counters }) => [{ value: counters.waiting }],
   },

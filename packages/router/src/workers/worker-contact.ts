@@ -212,7 +212,7 @@ export class WorkerContact {
   /** The line's stream tells the worker's state: the first time since it was opened, or a change. */
   #hear(announcement: Announcement): void {
     const { incarnation } = announcement;
-    if (!this.#isHimself(announcement)) return this.#loseLine();
+    if (!this.#hasExpectedId(announcement)) return this.#loseLine();
     if (this.peer.connected) {
       if (incarnation !== this.#succession.current) {
         this.#succession = renumbered(this.#succession, incarnation);
@@ -229,7 +229,7 @@ export class WorkerContact {
   #answer(announcement: Announcement): void {
     const { channel, hint } = this.#call!;
     const { answers } = this.peer;
-    if (!this.#isHimself(announcement)) return this.#onRefused(hint, "another worker");
+    if (!this.#hasExpectedId(announcement)) return this.#onRefused(hint, "another worker");
     const { incarnation } = announcement;
     const meeting = meet(this.#succession, incarnation, { isCurrentAnswering: answers });
     if (meeting.kind === "refused") {
@@ -279,7 +279,7 @@ export class WorkerContact {
     return this.#silentMs >= this.#parts.settings.successorGoneMs;
   }
 
-  #isHimself({ workerId }: Announcement): boolean {
+  #hasExpectedId({ workerId }: Announcement): boolean {
     if (workerId === this.id) return true;
     this.#parts.environment.log.warn("address answers as another worker", {
       worker: this.id,

@@ -76,7 +76,7 @@ function bytesForExtras(set: ReplicaSet, facts: ExtraFacts): number {
 function candidatesOf(set: ReplicaSet, facts: ExtraFacts): readonly Candidate[] {
   return wantedContents(set, facts).flatMap(({ held, opened }) => {
     if (!facts.hasExtras(held.model)) return [];
-    const isDoubted = held.standing.kind === "doubted";
+    const isDoubted = held.status.kind === "doubted";
     if (isDoubted || held.isLeft || held.trouble !== undefined) return [];
     const assignment = new Assignment(held, opened, facts);
     if (!assignment.isLoaded(held) || !isSound(assignment.key, set, facts)) return [];

@@ -61,7 +61,7 @@ export interface ReplicaDependencies extends ReplicaWork {
   readonly observer?: WorkerObserver | undefined;
 }
 
-const UNPLACED_PATIENCE_MS = 5000;
+const UNPLACED_WAIT_MAX_MS = 5000;
 const SERVING_INTERVAL_MS = 100;
 
 /** Holds replicas until closed. */
@@ -88,7 +88,7 @@ export class ReplicaControl {
     this.#dependencies = dependencies;
     this.#settings = settings;
     this.#clock = dependencies.environment.clock;
-    this.#unplacedUntilMs = this.#clock.nowMs() + UNPLACED_PATIENCE_MS;
+    this.#unplacedUntilMs = this.#clock.nowMs() + UNPLACED_WAIT_MAX_MS;
     this.#cluster = new ClusterView(settings);
     this.#loadLog = new LoadLog(dependencies.environment, dependencies.observer);
   }

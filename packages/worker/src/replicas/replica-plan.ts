@@ -194,14 +194,14 @@ class Planner {
   }
 
   #followOpen(held: HeldVersion, opened: OpenedVersion): void {
-    const { trouble, standing } = held;
-    if (standing.kind === "doubted" && standing.corruptSinceMs !== undefined) {
-      const dueMs = standing.corruptSinceMs + CORRUPT_KEPT_MS;
+    const { trouble, status } = held;
+    if (status.kind === "doubted" && status.corruptSinceMs !== undefined) {
+      const dueMs = status.corruptSinceMs + CORRUPT_KEPT_MS;
       this.#whenDue(dueMs, () => this.#close(held, opened, "failed"));
       return;
     }
     const isRetriedLater = trouble !== undefined && trouble.retryAtMs > this.#facts.nowMs;
-    if (isRetriedLater && standing.kind !== "complete") {
+    if (isRetriedLater && status.kind !== "complete") {
       this.#close(held, opened, "failed");
       return;
     }
@@ -259,12 +259,12 @@ class Planner {
     if (this.#isBusy || !this.#facts.placed) return held;
     const missing = assignment.missing(held);
     if (missing.length === 0) {
-      const { standing, refusal, trouble } = held;
-      if (standing.kind === "doubted") return held;
-      const isNoted = standing.kind === "complete";
+      const { status, refusal, trouble } = held;
+      if (status.kind === "doubted") return held;
+      const isNoted = status.kind === "complete";
       if (isNoted && refusal === undefined && trouble === undefined) return held;
-      const complete = { ...standing, kind: "complete" } as const;
-      return { ...held, refusal: undefined, trouble: undefined, standing: complete };
+      const complete = { ...status, kind: "complete" } as const;
+      return { ...held, refusal: undefined, trouble: undefined, status: complete };
     }
     const neededBytes = occupiedBytesOf(this.set, held, missing);
     const { freeBytes, workerId } = this.#facts;

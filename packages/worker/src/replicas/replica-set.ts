@@ -71,7 +71,7 @@ interface Trouble {
 export type VerifiedShares = readonly (readonly (readonly number[])[] | undefined)[];
 
 /** What is known of a content's replicas, here and on all workers. */
-type Standing =
+type ContentStatus =
   /** `verified`: `undefined` until the shares of all workers have added up since it was opened. */
   | { readonly kind: "incomplete"; readonly verified: VerifiedShares | undefined }
   | { readonly kind: "complete"; readonly verified: VerifiedShares | undefined }
@@ -108,7 +108,7 @@ export interface HeldVersion {
   readonly trouble: Trouble | undefined;
   /** Why the rest of the assignment is not loaded: memory, with figures. */
   readonly refusal: WinnowError | undefined;
-  readonly standing: Standing;
+  readonly status: ContentStatus;
   /** Announced as unloading, and kept while it serves: an older version is to take over. */
   readonly isLeft: boolean;
 }
@@ -172,7 +172,7 @@ export function withFound(
     replicas: new Map(),
     trouble: undefined,
     refusal: undefined,
-    standing: { kind: "incomplete", verified: undefined },
+    status: { kind: "incomplete", verified: undefined },
     isLeft: false,
   };
   return withVersion({ ...set, seen }, held);
@@ -233,9 +233,9 @@ export function isServing({ serving }: ReplicaSet, key: VersionKey): boolean {
  * new content has, unless it serves: what is loaded of it answers on, and the rest is retried.
  */
 export function isFailed(held: HeldVersion, isServed: (held: HeldVersion) => boolean): boolean {
-  const { life, standing, trouble } = held;
+  const { life, status, trouble } = held;
   if (life.phase !== "open") return life.phase === "failed";
-  if (standing.kind !== "complete") return standing.kind === "doubted";
+  if (status.kind !== "complete") return status.kind === "doubted";
   return trouble?.isLasting === true && !isServed(held);
 }
 
@@ -269,8 +269,8 @@ export function withReplica(
 }
 
 /** The shares of an open content that add up over all workers, once they have. */
-export function verifiedOf({ standing }: HeldVersion): VerifiedShares | undefined {
-  return standing.kind === "doubted" ? undefined : standing.verified;
+export function verifiedOf({ status }: HeldVersion): VerifiedShares | undefined {
+  return status.kind === "doubted" ? undefined : status.verified;
 }
 
 /**
@@ -370,20 +370,20 @@ function afterRelease(set: ReplicaSet, held: HeldVersion, replica: number): Repl
 function afterClose(set: ReplicaSet, held: HeldVersion): ReplicaSet {
   const next = held.life.phase === "closing" ? held.life.next : "gone";
   if (next === "gone") return withoutVersion(set, held.id);
-  const standing = unproven(held.standing);
-  return withVersion(set, { ...held, life: { phase: next }, standing, replicas: new Map() });
+  const status = unproven(held.status);
+  return withVersion(set, { ...held, life: { phase: next }, status, replicas: new Map() });
 }
 
 /** What stays known of a content that is closed: its replicas, and what they proved, are gone. */
-function unproven({ kind }: Standing): Standing {
+function unproven({ kind }: ContentStatus): ContentStatus {
   return kind === "doubted" ? { kind, corruptSinceMs: undefined } : { kind, verified: undefined };
 }
 
 /** A content that was doubted starts anew: nothing of it has been complete yet. */
 function proven(held: HeldVersion, verified: VerifiedShares): HeldVersion {
-  const { standing } = held;
-  if (standing.kind !== "doubted") return { ...held, standing: { ...standing, verified } };
-  return { ...held, standing: { kind: "incomplete", verified }, trouble: undefined };
+  const { status } = held;
+  if (status.kind !== "doubted") return { ...held, status: { ...status, verified } };
+  return { ...held, status: { kind: "incomplete", verified }, trouble: undefined };
 }
 
 /** Loads run in pairs: when the second one fails too, that counts as the same attempt. */
@@ -403,8 +403,8 @@ function corrupted(
   error: WinnowError,
   context: { readonly nowMs: number; readonly settings: RetrySettings },
 ): HeldVersion {
-  const standing = { kind: "doubted", corruptSinceMs: context.nowMs } as const;
-  const doubted = { ...held, standing };
+  const status = { kind: "doubted", corruptSinceMs: context.nowMs } as const;
+  const doubted = { ...held, status };
   return { ...doubted, trouble: troubleAfter(doubted, error, context) };
 }
 
@@ -416,8 +416,8 @@ function afterCorruptReplicas(
 ): HeldVersion {
   const replicas = new Map(held.replicas);
   for (const replica of event.replicas) replicas.set(replica, { phase: "corrupt" });
-  const standing = { kind: "complete", verified: verifiedOf(held) } as const;
-  const lessened = { ...held, replicas, standing };
+  const status = { kind: "complete", verified: verifiedOf(held) } as const;
+  const lessened = { ...held, replicas, status };
   return { ...lessened, trouble: troubleAfter(lessened, event.error, context) };
 }
 
@@ -432,7 +432,7 @@ function troubleAfter(
   const isTriedOut = attempts > settings.maxLoadRetries && error.code !== "RESOURCE_EXHAUSTED";
   const isBeyond = isHopeless || isTriedOut;
   // Retried for ever: an assignment that was complete (it may serve), and memory (it may become free).
-  const isLast = isBeyond && held.standing.kind !== "complete";
+  const isLast = isBeyond && held.status.kind !== "complete";
   return {
     error,
     attempts,

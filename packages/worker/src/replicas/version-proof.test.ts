@@ -52,20 +52,20 @@ describe("what is proven of a content", () => {
     expect(verifiedOf(after(...open))).toEqual(verified);
     expect(verifiedOf(after(...open, misread))).toEqual(verified);
     expect(verifiedOf(after(...open, misread, { kind: "close" }))).toBeUndefined();
-    expect(after(...open, { kind: "close" }).standing.kind).toBe("incomplete");
+    expect(after(...open, { kind: "close" }).status.kind).toBe("incomplete");
   });
 
   test("takes the place of a doubt, which outlives a close", () => {
     const open = [opened as ReplicaEvent, { kind: "corrupt", id, error }] as const;
 
-    expect(after(...open).standing).toEqual({ kind: "doubted", corruptSinceMs: 7 });
-    expect(after(...open, { kind: "close" }).standing).toEqual({
+    expect(after(...open).status).toEqual({ kind: "doubted", corruptSinceMs: 7 });
+    expect(after(...open, { kind: "close" }).status).toEqual({
       kind: "doubted",
       corruptSinceMs: undefined,
     });
-    expect(after(...open, { kind: "close" }, opened as ReplicaEvent).standing.kind).toBe("doubted");
+    expect(after(...open, { kind: "close" }, opened as ReplicaEvent).status.kind).toBe("doubted");
     const proven = after(...open, { kind: "close" }, { kind: "proven", id, verified });
-    expect(proven).toMatchObject({ standing: { kind: "incomplete", verified } });
+    expect(proven).toMatchObject({ status: { kind: "incomplete", verified } });
     expect(proven.trouble).toBeUndefined();
   });
 });

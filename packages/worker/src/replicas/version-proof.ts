@@ -44,8 +44,8 @@ function prove(
   opened: OpenedVersion,
   { cluster, intent, announcement }: ProofFacts,
 ): (ReplicaEvent & { readonly kind: "proven" | "corrupt" }) | undefined {
-  const { id, model, version, standing } = held;
-  const isJudged = standing.kind === "doubted" && standing.corruptSinceMs !== undefined;
+  const { id, model, version, status } = held;
+  const isJudged = status.kind === "doubted" && status.corruptSinceMs !== undefined;
   if (isJudged || !isWhole(held, opened, intent)) return undefined;
   const { fingerprint } = opened;
   const proof = cluster.proofOf({ model, version, fingerprint }, opened, announcement());

@@ -1,0 +1,30 @@
+// A folder of files that the bundler joins. It is made beside the one that is there and then takes its
+// place: nobody sees half of one. Where the bundler does not load, that is said in one line, and the
+// build succeeds.
+
+import { renameSync, rmSync } from "node:fs";
+import process from "node:process";
+
+/** Has `make(rolldown, draft)` write `folder`; `loss` says what is missing without the bundler. */
+export async function bundleInto(folder, loss, make) {
+  const rolldown = await loadBundler(loss);
+  if (rolldown === undefined) return;
+  const draft = `${folder}.${process.pid}`;
+  try {
+    await make(rolldown, draft);
+    rmSync(folder, { recursive: true, force: true });
+    renameSync(draft, folder);
+  } finally {
+    rmSync(draft, { recursive: true, force: true });
+  }
+}
+
+async function loadBundler(loss) {
+  try {
+    return (await import("rolldown")).rolldown;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message.split("\n")[0] : String(error);
+    process.stderr.write(`${loss}: ${reason}\n`);
+    return undefined;
+  }
+}
