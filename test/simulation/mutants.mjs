@@ -25,14 +25,14 @@ const MUTANTS = [
   {
     name: "asks of equal k are joined, their filters forgotten",
     mode: "safety",
-    file: "packages/worker/src/compute/search/top-k-parts.ts",
+    file: "packages/worker/src/compute/search/scan-answers.ts",
     text: "if (isAlike && isPlain(last) && isPlain(ask))",
     replacement: "if (isAlike)",
   },
   {
     name: "attributes of an ask begin where those of the one before it do, filters or not",
     mode: "safety",
-    file: "packages/worker/src/compute/search/top-k-parts.ts",
+    file: "packages/worker/src/compute/search/scan-answers.ts",
     text: "if (wantsTexts) firstText += count;",
     replacement: "",
   },

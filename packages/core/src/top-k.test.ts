@@ -108,7 +108,7 @@ describe("mergeTopK()", () => {
 
     const merged = mergeTopK([left, right], 3);
 
-    expect([...merged.parts]).toEqual([0, 1, 0]);
+    expect([...merged.blocks]).toEqual([0, 1, 0]);
     expect([...merged.positions]).toEqual([0, 0, 1]);
   });
 

@@ -20,7 +20,7 @@ export interface TopKBlock {
 /** A merged block with the origin of each candidate, by which its id is found. */
 export interface MergedTopK extends TopKBlock {
   /** `[queries, k]`: index of the merged block that gave this candidate. */
-  readonly parts: Uint16Array;
+  readonly blocks: Uint16Array;
   /** `[queries, k]`: its position in that block's arrays. */
   readonly positions: Uint32Array;
 }
@@ -48,7 +48,7 @@ export function mergeTopK(blocks: readonly TopKBlock[], k: number): MergedTopK {
     counts: new Uint32Array(queries),
     scores: new Float32Array(queries * k),
     rows: new Uint32Array(queries * k),
-    parts: new Uint16Array(queries * k),
+    blocks: new Uint16Array(queries * k),
     positions: new Uint32Array(queries * k),
   };
   const cursors = new Uint32Array(blocks.length);
@@ -66,19 +66,19 @@ interface QueryMerge {
   readonly query: number;
 }
 
-/** A k-way merge by linear search for the best head: the parts of one query are few (workers). */
+/** A k-way merge by linear search for the best head: the blocks of one query are few (workers). */
 function mergeQuery(merged: MergedTopK, merge: QueryMerge): void {
   const base = merge.query * merged.k;
   let taken = 0;
   for (; taken < merged.k; taken += 1) {
-    const part = bestHead(merge);
-    if (part < 0) break;
-    const block = merge.blocks[part]!;
-    const position = merge.query * block.k + merge.cursors[part]!;
-    merge.cursors[part]! += 1;
+    const from = bestHead(merge);
+    if (from < 0) break;
+    const block = merge.blocks[from]!;
+    const position = merge.query * block.k + merge.cursors[from]!;
+    merge.cursors[from]! += 1;
     merged.scores[base + taken] = block.scores[position]!;
     merged.rows[base + taken] = block.rows[position]!;
-    merged.parts[base + taken] = part;
+    merged.blocks[base + taken] = from;
     merged.positions[base + taken] = position;
   }
   merged.counts[merge.query] = taken;
@@ -89,14 +89,14 @@ function bestHead({ blocks, cursors, query }: QueryMerge): number {
   let best = -1;
   let bestScore = 0;
   let bestRow = 0;
-  for (let part = 0; part < blocks.length; part += 1) {
-    const block = blocks[part]!;
-    if (cursors[part]! >= block.counts[query]!) continue;
-    const position = query * block.k + cursors[part]!;
+  for (let from = 0; from < blocks.length; from += 1) {
+    const block = blocks[from]!;
+    if (cursors[from]! >= block.counts[query]!) continue;
+    const position = query * block.k + cursors[from]!;
     const score = block.scores[position]!;
     const row = block.rows[position]!;
     if (best < 0 || comesFirst(score, row, bestScore, bestRow)) {
-      best = part;
+      best = from;
       bestScore = score;
       bestRow = row;
     }
@@ -104,7 +104,7 @@ function bestHead({ blocks, cursors, query }: QueryMerge): number {
   return best;
 }
 
-// Four numbers, not two objects: this function runs once per part and candidate of every answer.
+// Four numbers, not two objects: this function runs once per block and candidate of every answer.
 // oxlint-disable-next-line max-params
 function comesFirst(score: number, row: number, otherScore: number, otherRow: number): boolean {
   if (score > otherScore) return true;

@@ -4,7 +4,7 @@
 import type { CandidateTable, MergedTopK, Tensor, TopKAnswer } from "@winnow/core";
 import { mergeTopK, StringColumn, tensor } from "@winnow/core";
 import type { WorkerAnswer } from "@winnow/cluster";
-import type { ScatterPart } from "../scatter/slot.ts";
+import type { PartialAnswer } from "../scatter/slot.ts";
 
 type TopKReply = Extract<WorkerAnswer, { kind: "topK" }>;
 
@@ -14,10 +14,10 @@ export interface GatheredTopK {
   readonly replies: readonly TopKReply[];
 }
 
-/** Merges the parts of one scatter, which are disjoint. */
-export function gatherTopK(parts: readonly ScatterPart[], k: number): GatheredTopK {
-  const replies = parts.map(({ answer }) => {
-    if (answer.kind !== "topK") throw new RangeError("a search part without candidates");
+/** Merges the partial answers of one scatter, which are disjoint. */
+export function gatherTopK(partials: readonly PartialAnswer[], k: number): GatheredTopK {
+  const replies = partials.map(({ answer }) => {
+    if (answer.kind !== "topK") throw new RangeError("an answer to a search without candidates");
     return answer;
   });
   const merged = mergeTopK(
@@ -192,13 +192,13 @@ function eachWinner(
       for (let rank = 0; rank < merged.counts[query]!; rank += 1) {
         winner.at = first + rank;
         const index = query * merged.k + rank;
-        const part = merged.parts[index]!;
-        const { block, ids, attributes } = replies[part]!;
+        const from = merged.blocks[index]!;
+        const { block, ids, attributes } = replies[from]!;
         const inQuery = merged.positions[index]! - query * block.k;
         winner.row = merged.rows[index]!;
         winner.ids = ids;
         winner.attributes = attributes;
-        winner.position = starts[part]![query]! + inQuery;
+        winner.position = starts[from]![query]! + inQuery;
         visit(winner);
       }
     }

@@ -7,7 +7,7 @@ import type { WorkerAnswer } from "@winnow/cluster";
 import type { KeyGroups } from "./key-groups.ts";
 import { groupKeys, takeKeys } from "./key-groups.ts";
 import { runBounded } from "./bounded-run.ts";
-import type { ScatterPart } from "../scatter/slot.ts";
+import type { PartialAnswer } from "../scatter/slot.ts";
 import type { RequestScope } from "../scatter/scatter-question.ts";
 import type { TableQueryParts } from "../scatter/table-query.ts";
 import { queryTable } from "../scatter/table-query.ts";
@@ -66,7 +66,7 @@ export async function queryLookup(
         },
         scope,
       );
-      for (const part of answer.parts) placeRows(rows, table.dim, { part, keysOf });
+      for (const partial of answer.partials) placeRows(rows, table.dim, { partial, keysOf });
     } finally {
       leave?.();
     }
@@ -157,12 +157,12 @@ function placeRows(
   rows: Float32Array,
   dim: number,
   from: {
-    readonly part: ScatterPart;
+    readonly partial: PartialAnswer;
     readonly keysOf: (partitions: readonly number[]) => number[];
   },
 ): void {
-  const { answer, partitions } = from.part;
-  if (answer.kind !== "lookup") throw new RangeError("a lookup part without rows");
+  const { answer, partitions } = from.partial;
+  if (answer.kind !== "lookup") throw new RangeError("an answer to a lookup without rows");
   for (const [index, position] of from.keysOf(partitions).entries()) {
     rows.set(answer.vectors.subarray(index * dim, (index + 1) * dim), position * dim);
   }

@@ -124,7 +124,7 @@ async function querySlice(
     },
     scope,
   );
-  return gatherTopK(answer.parts, k);
+  return gatherTopK(answer.partials, k);
 }
 
 const partitionLists = new Map<number, readonly number[]>();
@@ -142,7 +142,7 @@ function allPartitions(partitions: number): readonly number[] {
 function gatherNothing(queries: number): GatheredTopK {
   const none = new Uint32Array();
   const block = { queries, k: 0, counts: new Uint32Array(queries), scores: new Float32Array() };
-  const merged = { ...block, rows: none, parts: new Uint16Array(), positions: none };
+  const merged = { ...block, rows: none, blocks: new Uint16Array(), positions: none };
   return { merged, replies: [] };
 }
 

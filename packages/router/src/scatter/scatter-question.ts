@@ -3,7 +3,7 @@
 
 import type { VersionKey, WinnowError } from "@winnow/core";
 import type { RoutedTable, RoutingTable, WorkerAnswer, WorkerAsk } from "@winnow/cluster";
-import type { ScatterPart } from "./slot.ts";
+import type { PartialAnswer } from "./slot.ts";
 
 /** What all queries of one request share. */
 export interface RequestScope {
@@ -63,10 +63,10 @@ export interface ScatterAttempt {
   readonly allowPartial: boolean;
 }
 
-/** Parts that cover all partitions, or all but `lost`, ascending: never any unless `allowPartial`. */
+/** Answers that cover all partitions, or all but `lost`, ascending: never any unless `allowPartial`. */
 export interface TableAnswer {
   readonly state: "answered";
-  readonly parts: readonly ScatterPart[];
+  readonly partials: readonly PartialAnswer[];
   readonly lost: readonly number[];
 }
 

@@ -12,7 +12,7 @@ import { chooseReplicas } from "./replica-choice.ts";
 import type { RouterObserver, SecondAttempt } from "../router-observer.ts";
 import type { RouterSettings } from "../router-settings.ts";
 import type { ScatterAttempt, ScatterResult, TableQuestion } from "./scatter-question.ts";
-import type { ScatterPart, Slot } from "./slot.ts";
+import type { PartialAnswer, Slot } from "./slot.ts";
 import {
   answerSlot,
   dropSlot,
@@ -337,22 +337,22 @@ class Scatter {
     if (this.#ended) return;
     const answered = this.#roots.filter(isAnswered);
     const open = this.#roots.filter((slot) => !slot.settled);
-    const parts = this.#roots.flatMap((slot) => slot.parts);
+    const partials = this.#roots.flatMap((slot) => slot.partials);
     const asked = this.#roots.reduce((count, slot) => count + slot.partitions.length, 0);
     const isWhole = asked === this.#question.partitions.length;
     const failed = !isWhole || answered.length + open.length < this.#roots.length;
     if (failed && !this.#attempt.allowPartial) {
       const pending = new Set(open.flatMap((slot) => slot.partitions));
-      const lost = this.#lostBut(parts).filter((partition) => !pending.has(partition));
+      const lost = this.#lostBut(partials).filter((partition) => !pending.has(partition));
       this.#end({ state: "unfinished", lost, reason: this.#reason, isCostly: this.#isCostly });
     } else if (open.length === 0) {
-      this.#end({ state: "answered", parts, lost: failed ? this.#lostBut(parts) : [] });
+      this.#end({ state: "answered", partials, lost: failed ? this.#lostBut(partials) : [] });
     }
   }
 
-  /** The partitions that no part answers. */
-  #lostBut(parts: readonly ScatterPart[]): number[] {
-    const answered = new Set(parts.flatMap((part) => part.partitions));
+  /** The partitions that no partial answer covers. */
+  #lostBut(partials: readonly PartialAnswer[]): number[] {
+    const answered = new Set(partials.flatMap((partial) => partial.partitions));
     return this.#question.partitions.filter((partition) => !answered.has(partition));
   }
 

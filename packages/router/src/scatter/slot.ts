@@ -10,7 +10,7 @@ import type { WorkerAnswer } from "@winnow/cluster";
 import type { WorkerPeer } from "../workers/worker-peer.ts";
 
 /** One worker's answer for some partitions. */
-export interface ScatterPart {
+export interface PartialAnswer {
   readonly partitions: readonly number[];
   readonly answer: WorkerAnswer;
 }
@@ -28,7 +28,7 @@ export interface Slot {
   /** Whether nothing can change any more. */
   settled: boolean;
   /** What has been answered; all of its partitions, or the slot has failed. */
-  parts: readonly ScatterPart[];
+  partials: readonly PartialAnswer[];
   successors: readonly Slot[];
   cancel: () => void;
   timer: GraceTimer | undefined;
@@ -48,7 +48,7 @@ export function openSlot(
     askedAtMs: 0,
     waiting: true,
     settled: false,
-    parts: [],
+    partials: [],
     successors: [],
     cancel: () => undefined,
     timer: undefined,
@@ -57,14 +57,14 @@ export function openSlot(
 
 /** Whether all its partitions are answered. */
 export function isAnswered(slot: Slot): boolean {
-  return slot.settled && partitionsOf(slot.parts) === slot.partitions.length;
+  return slot.settled && partitionsOf(slot.partials) === slot.partitions.length;
 }
 
 /** The slot's own worker has answered. */
 export function answerSlot(slot: Slot, answer: WorkerAnswer): void {
   stopWaiting(slot);
   for (const successor of slot.successors) dropSlot(successor);
-  slot.parts = [{ partitions: slot.partitions, answer }];
+  slot.partials = [{ partitions: slot.partitions, answer }];
   slot.settled = true;
 }
 
@@ -82,17 +82,17 @@ export function stopWaiting(slot: Slot): void {
 export function settleBySuccessors(slot: Slot, thrifty: boolean): void {
   if (slot.settled) return;
   const { successors } = slot;
-  const parts = successors.flatMap((successor) => (successor.settled ? successor.parts : []));
-  if (partitionsOf(parts) === slot.partitions.length) {
+  const partials = successors.flatMap((successor) => (successor.settled ? successor.partials : []));
+  if (partitionsOf(partials) === slot.partitions.length) {
     dropSlot(slot);
-    slot.parts = parts;
+    slot.partials = partials;
     return;
   }
   if (slot.waiting) return;
   const isLost = thrifty && successors.some((one) => one.settled && !isAnswered(one));
   if (!isLost && successors.some((successor) => !successor.settled)) return;
   dropSlot(slot);
-  slot.parts = parts;
+  slot.partials = partials;
 }
 
 /** Forgets a slot and everything below it; workers that still compute are told to stop. */
@@ -104,6 +104,6 @@ export function dropSlot(slot: Slot): void {
   for (const successor of slot.successors) dropSlot(successor);
 }
 
-function partitionsOf(parts: readonly ScatterPart[]): number {
-  return parts.reduce((count, part) => count + part.partitions.length, 0);
+function partitionsOf(partials: readonly PartialAnswer[]): number {
+  return partials.reduce((count, partial) => count + partial.partitions.length, 0);
 }

@@ -93,7 +93,7 @@ async function lastChance(
     throw lostError(scope, question, failed ?? { lost, reason: "no replica" });
   }
   const result = await ask(parts, question, { scope, kind, allowPartial: true });
-  if (result.state === "answered" && result.parts.length > 0) {
+  if (result.state === "answered" && result.partials.length > 0) {
     return accept(scope, question, result);
   }
   throw lostError(scope, question, failed ?? { lost: result.lost, reason: "no replica" });

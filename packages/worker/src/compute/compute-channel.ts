@@ -11,7 +11,7 @@ import type {
   ContentHandle,
   LookupBatch,
   LookupBatchAnswer,
-  LookupPart,
+  GatherAnswer,
   ReplicaName,
   TableTarget,
   TopKBatch,
@@ -102,11 +102,11 @@ function answerBuffers(kind: ComputeRequest["kind"], value: unknown): ArrayBuffe
     return transferOf(ids === undefined ? buffers : [...buffers, ...buffersOf(ids)]);
   }
   if (kind === "lookup")
-    return transferOf((value as LookupBatchAnswer).parts.flatMap(vectorBuffer));
+    return transferOf((value as LookupBatchAnswer).answers.flatMap(vectorBuffer));
   if (kind === "program") return [(value as Uint8Array).buffer as ArrayBuffer];
   return [];
 }
 
-function vectorBuffer(part: LookupPart): ArrayBufferLike[] {
+function vectorBuffer(part: GatherAnswer): ArrayBufferLike[] {
   return "vectors" in part ? [part.vectors.buffer] : [];
 }

@@ -121,7 +121,7 @@ describe("the compute side", () => {
         vectors: Float32Array.of(1, -2, 3),
       });
     const [found, expected] = [await scanOf(client), await scanOf(oneByOne)];
-    expect(found.parts).toEqual(expected.parts);
+    expect(found.answers).toEqual(expected.answers);
   });
 
   test("a device without room lets go of the file, and takes a smaller share afterwards", async () => {

@@ -25,7 +25,7 @@ import type {
   VersionDirectory,
 } from "./compute.ts";
 import type { ProgressCounter } from "./progress-counter.ts";
-import { joinAsks, partsOf } from "./search/top-k-parts.ts";
+import { joinAsks, answersOf } from "./search/scan-answers.ts";
 
 /** What a client is made of. */
 export interface ComputeClientParts {
@@ -105,7 +105,7 @@ export class ComputeClient implements Compute {
     const joined = { ...batch, asks: joinAsks(asks) };
     const scan = await this.#ask<TopKScan>({ kind: "topK", batch: joined }, signal);
     const { waitUs, computeUs } = scan;
-    return { parts: partsOf(scan, asks), waitUs, computeUs };
+    return { answers: answersOf(scan, asks), waitUs, computeUs };
   }
 
   lookup(batch: LookupBatch): Promise<LookupBatchAnswer> {

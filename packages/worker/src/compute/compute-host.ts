@@ -224,8 +224,8 @@ export class ComputeHost {
   async lookup(batch: LookupBatch): Promise<LookupBatchAnswer> {
     const startedMs = this.#parts.clock.nowMs();
     const table = this.#tableOf(batch);
-    const parts = await answerLookups({ accelerator: this.#parts.accelerator, table }, batch);
-    return { parts, computeUs: this.#finish(startedMs) };
+    const answers = await answerLookups({ accelerator: this.#parts.accelerator, table }, batch);
+    return { answers, computeUs: this.#finish(startedMs) };
   }
 
   async shutdown(): Promise<void> {

@@ -125,7 +125,7 @@ export interface TopKScan {
 }
 
 /** The answer to one ask; its arrays may be views of the whole scan's. */
-export interface TopKPart {
+export interface ScanAnswer {
   readonly block: TopKBlock;
   /** Ids of the filled positions, query after query; none if not wanted or not stored. */
   readonly ids: PackedKeys | undefined;
@@ -135,7 +135,7 @@ export interface TopKPart {
 
 /** Answers in the order of the asks. */
 export interface TopKBatchAnswer {
-  readonly parts: readonly TopKPart[];
+  readonly answers: readonly ScanAnswer[];
   /** How long the batch waited at the device for the previous scan to end. */
   readonly waitUs: number;
   readonly computeUs: number;
@@ -155,11 +155,11 @@ export interface LookupBatch {
 }
 
 /** float32 `[keys, dim]` in the order of the keys, or why this ask alone failed. */
-export type LookupPart = { readonly vectors: Float32Array } | { readonly problem: ThreadProblem };
+export type GatherAnswer = { readonly vectors: Float32Array } | { readonly problem: ThreadProblem };
 
 /** Answers in the order of the asks. */
 export interface LookupBatchAnswer {
-  readonly parts: readonly LookupPart[];
+  readonly answers: readonly GatherAnswer[];
   readonly computeUs: number;
 }
 

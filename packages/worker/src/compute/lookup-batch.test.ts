@@ -39,7 +39,7 @@ describe("lookup", () => {
       asks: [{ partitions: everyPartition(16), keys: packKeys(strings(keys)) }],
     });
 
-    const [part] = answer.parts;
+    const [part] = answer.answers;
     expect(part).toEqual({
       vectors: Float32Array.from([8, 0, 50, 8].flatMap(rowValues)),
     });
@@ -58,8 +58,8 @@ describe("lookup", () => {
       ],
     });
 
-    expect(answer.parts[0]).toMatchObject({ problem: { code: "INVALID_ARGUMENT" } });
-    expect(answer.parts[1]).toEqual({ vectors: Float32Array.from(rowValues(4)) });
+    expect(answer.answers[0]).toMatchObject({ problem: { code: "INVALID_ARGUMENT" } });
+    expect(answer.answers[1]).toEqual({ vectors: Float32Array.from(rowValues(4)) });
   });
 
   test("row numbers are keys; one outside the table is INVALID_ARGUMENT, and so are strings", async () => {
@@ -80,9 +80,9 @@ describe("lookup", () => {
     const values = [39, 0].flatMap((row) =>
       Array.from(byRow.values.subarray(row * DIM, (row + 1) * DIM)),
     );
-    expect(answer.parts[0]).toEqual({ vectors: Float32Array.from(values) });
-    expect(answer.parts[1]).toMatchObject({ problem: { code: "INVALID_ARGUMENT" } });
-    expect(answer.parts[2]).toMatchObject({ problem: { code: "INVALID_ARGUMENT" } });
+    expect(answer.answers[0]).toEqual({ vectors: Float32Array.from(values) });
+    expect(answer.answers[1]).toMatchObject({ problem: { code: "INVALID_ARGUMENT" } });
+    expect(answer.answers[2]).toMatchObject({ problem: { code: "INVALID_ARGUMENT" } });
   });
 
   test("a small table travels whole with the program", async () => {

@@ -12,7 +12,7 @@ import {
 } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 
-import type { GatherAsk, LookupBatch, LookupPart } from "./compute.ts";
+import type { GatherAsk, LookupBatch, GatherAnswer } from "./compute.ts";
 import { unpackKeys } from "./packed-keys.ts";
 import type { ResidentTable } from "./resident-table.ts";
 
@@ -30,7 +30,7 @@ type Placements = Map<number, Placement[]>;
 export async function answerLookups(
   parts: { readonly accelerator: Accelerator; readonly table: ResidentTable },
   batch: LookupBatch,
-): Promise<LookupPart[]> {
+): Promise<GatherAnswer[]> {
   const { table, accelerator } = parts;
   const placements: Placements = new Map();
   const answers = batch.asks.map((ask) => locate(table, ask, placements));
@@ -45,7 +45,7 @@ export async function answerLookups(
 }
 
 /** Finds the rows of one ask; its answer is filled once they are gathered. */
-function locate(table: ResidentTable, ask: GatherAsk, placements: Placements): LookupPart {
+function locate(table: ResidentTable, ask: GatherAsk, placements: Placements): GatherAnswer {
   try {
     const keys = unpackKeys(ask.keys);
     const asked = new Set(ask.partitions);

@@ -99,7 +99,7 @@ export class TestRouter {
       ask.k,
     );
     return Array.from({ length: merged.counts[0] ?? 0 }, (_, position) => {
-      const ids = answers[merged.parts[position]!]?.ids;
+      const ids = answers[merged.blocks[position]!]?.ids;
       if (ids?.dtype !== "string") throw new Error("no string ids");
       return {
         row: merged.rows[position]!,

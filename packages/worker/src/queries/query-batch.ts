@@ -3,7 +3,13 @@
 import type { LookupAsk, TopKAsk, WorkerAnswer, WorkerQuery } from "@winnow/cluster";
 import { StringColumn } from "@winnow/core";
 
-import type { Compute, ContentHandle, LookupPart, ScanAsk, TopKPart } from "../compute/compute.ts";
+import type {
+  Compute,
+  ContentHandle,
+  GatherAnswer,
+  ScanAsk,
+  ScanAnswer,
+} from "../compute/compute.ts";
 import { packKeys, unpackKeys } from "../compute/packed-keys.ts";
 import { QueryRefusal } from "./query-check.ts";
 import type { LaneQuery } from "./query-lane.ts";
@@ -40,8 +46,8 @@ export async function runTopK(
     },
     signal,
   );
-  return answer.parts.map((part) => ({
-    answer: topKAnswer(part),
+  return answer.answers.map((each) => ({
+    answer: topKAnswer(each),
     waitUs: answer.waitUs,
     computeUs: answer.computeUs,
   }));
@@ -59,8 +65,8 @@ export async function runLookups(
     return { partitions: query.partitions.slice(), keys: packKeys(query.ask.keys) };
   });
   const answer = await compute.lookup({ handle: first.handle, table: first.query.table, asks });
-  return answer.parts.map((part) => ({
-    answer: lookupAnswer(part),
+  return answer.answers.map((each) => ({
+    answer: lookupAnswer(each),
     waitUs: 0,
     computeUs: answer.computeUs,
   }));
@@ -84,13 +90,13 @@ function joinVectors(asks: readonly TopKAsk[]): Float32Array {
   return joined;
 }
 
-function topKAnswer({ block, ids, attributes }: TopKPart): WorkerAnswer {
+function topKAnswer({ block, ids, attributes }: ScanAnswer): WorkerAnswer {
   const answer = { kind: "topK", block, ids: ids && unpackKeys(ids) } as const;
   if (attributes === undefined) return answer;
   return { ...answer, attributes: new StringColumn(attributes.offsets, attributes.bytes) };
 }
 
-function lookupAnswer(part: LookupPart): WorkerAnswer {
+function lookupAnswer(part: GatherAnswer): WorkerAnswer {
   if ("vectors" in part) return { kind: "lookup", vectors: part.vectors };
   const { code } = part.problem;
   const reason = code === "INVALID_ARGUMENT" ? "INVALID_KEY" : "INTERNAL";

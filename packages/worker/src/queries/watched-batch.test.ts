@@ -53,9 +53,9 @@ function watching() {
         scores: new Float32Array(1),
         rows: new Uint32Array(1),
       };
-      const parts = batch.asks.map(() => ({ block, ids: undefined }));
+      const answers = batch.asks.map(() => ({ block, ids: undefined }));
       const fail = (): void => reject(new Error("the device is out of order"));
-      scans.push({ finish: () => resolve({ parts, waitUs: 0, computeUs: 7000 }), fail });
+      scans.push({ finish: () => resolve({ answers, waitUs: 0, computeUs: 7000 }), fail });
     });
   const batches: (ObservedBatch & { computeMs?: number | undefined })[] = [];
   const ended: [QueryEnd, number | undefined][] = [];

@@ -152,7 +152,7 @@ export class FakeCompute implements Compute {
   async prepareFilters(): Promise<void> {}
 
   async lookup(): Promise<LookupBatchAnswer> {
-    return { parts: [], computeUs: 0 };
+    return { answers: [], computeUs: 0 };
   }
 
   onFailure(listener: (failure: ComputeFailure) => void): void {

@@ -192,7 +192,7 @@ describe("the compute side", () => {
       asks: [{ queries: 1, k: 3, excluded: [], rowsOnly: true }],
       vectors: new Float32Array(DIM).fill(1),
     });
-    expect(scan.parts[0]!.block.counts[0]).toBe(3);
+    expect(scan.answers[0]!.block.counts[0]).toBe(3);
     await client.release({ handle: after.handle, table: 0, partition: 0 });
     await client.load({ handle: after.handle, table: 0, partition: 0 });
     await client.close(after.handle);

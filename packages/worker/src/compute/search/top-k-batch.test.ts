@@ -16,7 +16,7 @@ import {
   strings,
 } from "../fixtures/loaded-tables.ts";
 import { packKeys, unpackKeys } from "../packed-keys.ts";
-import { joinAsks } from "./top-k-parts.ts";
+import { joinAsks } from "./scan-answers.ts";
 
 function ask(options: Partial<ScanAsk> = {}): ScanAsk {
   return { queries: 1, k: 5, excluded: [], rowsOnly: false, ...options };
@@ -73,7 +73,7 @@ describe("topK", () => {
           const out = new Set(excluded.map((id) => `item ${id}`));
           const all = bruteForce(table, Float32Array.from(vector), (row) => out.has(names[row]!));
           const wanted = all.slice(0, k);
-          const part = answer.parts[index]!;
+          const part = answer.answers[index]!;
           const count = part.block.counts[0]!;
           expect([...part.block.rows.subarray(0, count)]).toEqual(wanted.map(({ row }) => row));
           expect([...part.block.scores.subarray(0, count)]).toEqual(
@@ -112,11 +112,11 @@ describe("topK", () => {
       vectors: Float32Array.of(1, 0, 0, 0, 1, 0, -1, 2, 1),
     });
 
-    for (const { block, ids: found } of answer.parts) {
+    for (const { block, ids: found } of answer.answers) {
       const expected = Array.from(block.rows, (row) => 1000 + row);
       expect(Array.from(unpackKeys(found!).data as Iterable<bigint>, Number)).toEqual(expected);
     }
-    expect(answer.parts.map(({ block }) => block.rows.length)).toEqual([6, 4]);
+    expect(answer.answers.map(({ block }) => block.rows.length)).toEqual([6, 4]);
   });
 
   test("several queries of one ask take one list of exclusions for all, or one each", async () => {
@@ -129,7 +129,7 @@ describe("topK", () => {
         asks: [ask({ queries: 2, k: 20, excluded })],
         vectors: vectors(),
       });
-      const { block } = answer.parts[0]!;
+      const { block } = answer.answers[0]!;
       return [0, 1].map((query) =>
         Array.from(block.rows.subarray(query * block.k, query * block.k + block.counts[query]!)),
       );
@@ -154,8 +154,8 @@ describe("topK", () => {
       vectors: Float32Array.of(1, 1, 1),
     });
 
-    expect(answer.parts[0]?.block.counts[0]).toBe(18);
-    expect(answer.parts[0]?.ids).toBeUndefined();
+    expect(answer.answers[0]?.block.counts[0]).toBe(18);
+    expect(answer.answers[0]?.ids).toBeUndefined();
   });
 
   test("(I2) only the partitions asked for are searched", async () => {
@@ -168,7 +168,7 @@ describe("topK", () => {
       vectors: Float32Array.of(1, 2, 3),
     });
 
-    expect([...answer.parts[0]!.block.rows].toSorted((a, b) => a - b)).toEqual([4, 5, 6, 7]);
+    expect([...answer.answers[0]!.block.rows].toSorted((a, b) => a - b)).toEqual([4, 5, 6, 7]);
   });
 
   test("a partition that is not held, and vectors of another dim, are refused", async () => {

@@ -1,5 +1,5 @@
 // One batch of TopK asks inside the compute thread: exclude and filter rows, scan once for all
-// asks, and look up the ids and attributes of winners only. The block stays whole: `top-k-parts.ts` cuts it into each ask's
+// asks, and look up the ids and attributes of winners only. The block stays whole: `scan-answers.ts` cuts it into each ask's
 // answer.
 
 import type { Accelerator } from "@winnow/accelerator";
@@ -14,7 +14,7 @@ import { excludedRowsOf } from "../filters/exclusion.ts";
 import type { ExclusionIndexes } from "../filters/exclusion.ts";
 import type { FilterCache } from "../filters/filter-cache.ts";
 import type { ResidentPartition, ResidentTable } from "../resident-table.ts";
-import { countOf } from "./top-k-parts.ts";
+import { countOf } from "./scan-answers.ts";
 import { attributesOfRows, packTexts } from "./winner-attributes.ts";
 import { idsOfRows } from "./winner-ids.ts";
 

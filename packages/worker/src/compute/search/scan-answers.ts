@@ -1,11 +1,11 @@
 // One scan's block as the answer to each ask that shared it. Asks that differ only in their vectors
 // cross between the threads as one, because each object that crosses costs both threads
-// microseconds. The block crosses whole, and the part of an ask with the block's k is a view of it,
+// microseconds. The block crosses whole, and the answer to an ask with the block's k is a view of it,
 // without a copy.
 
 import type { TopKBlock } from "@winnow/core";
 
-import type { PackedKeys, PackedStrings, ScanAsk, TopKPart, TopKScan } from "../compute.ts";
+import type { PackedKeys, PackedStrings, ScanAsk, ScanAnswer, TopKScan } from "../compute.ts";
 
 /** How many candidates of one query of a block an ask with this `k` takes. */
 export function countOf(block: TopKBlock, query: number, k: number): number {
@@ -31,10 +31,10 @@ export function joinAsks(asks: readonly ScanAsk[]): ScanAsk[] {
 }
 
 /** The answer to each ask, in their order. */
-export function partsOf(
+export function answersOf(
   scan: Pick<TopKScan, "block" | "ids" | "attributes">,
   asks: readonly ScanAsk[],
-): TopKPart[] {
+): ScanAnswer[] {
   let firstQuery = 0;
   let firstId = 0;
   let firstText = 0;
