@@ -25,8 +25,12 @@ export async function startProcesses(cluster) {
   const found = redis === undefined ? ["--members", members] : ["--redis", redis];
   const replication = String(Math.min(2, workers));
   const shared = [...found, "--replication", replication, "--log-level", logLevel];
-  const start = (...args) =>
-    spawn(process.execPath, [script, ...args, ...shared], { stdio: ["ignore", "ignore", logTo] });
+  // As `winnow up` and the image start them.
+  const start = (role, ...args) => {
+    const flags = role === "router" ? ["--max-semi-space-size=32"] : [];
+    const stdio = ["ignore", "ignore", logTo];
+    return spawn(process.execPath, [...flags, script, role, ...args, ...shared], { stdio });
+  };
   const children = new Map();
   children.set("router", start("router", "--port", String(routerPort)));
   for (const [index, port] of ports.entries()) {

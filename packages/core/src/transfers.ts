@@ -16,6 +16,7 @@
 import type { Clock } from "./clock.ts";
 import { setGraceTimer } from "./grace-timer.ts";
 import type { GraceTimer } from "./grace-timer.ts";
+import { Outstanding } from "./outstanding.ts";
 
 /** Why a transfer was given up; `places`: a later stream needed its place. */
 export type GiveUpReason = "stalled" | "overdue" | "memory" | "places";
@@ -67,7 +68,7 @@ export interface Transfer {
 export class Transfers {
   readonly #clock: Clock;
   readonly #limits: TransferLimits;
-  readonly #moving = new Set<OpenTransfer>();
+  readonly #moving = new Outstanding<OpenTransfer>();
   #bytes = 0;
   #largeBytes = 0;
   #looks: GraceTimer | undefined;
@@ -97,7 +98,7 @@ export class Transfers {
   /** Begins a transfer. `end` is called at most once, if it is given up; close it even then. */
   open(end: (reason: GiveUpReason) => void): Transfer {
     const transfer = new OpenTransfer(this, end);
-    this.#moving.add(transfer);
+    transfer.id = this.#moving.add(transfer);
     this.#lookLater();
     return transfer;
   }
@@ -135,13 +136,13 @@ export class Transfers {
 
   /** @internal a transfer's own */
   rest(transfer: OpenTransfer): void {
-    this.#moving.delete(transfer);
+    this.#moving.delete(transfer.id);
     this.#endLooks();
   }
 
   /** @internal a transfer's own */
   release(transfer: OpenTransfer): void {
-    this.#moving.delete(transfer);
+    this.#moving.delete(transfer.id);
     this.#count(transfer, -transfer.bytes);
     this.#endLooks();
   }
@@ -214,6 +215,8 @@ export class Transfers {
 class OpenTransfer implements Transfer {
   readonly end: (reason: GiveUpReason) => void;
   readonly #all: Transfers;
+  /** Among those that move. */
+  id = 0;
   bytes = 0;
   looks = 0;
   stillLooks = 0;

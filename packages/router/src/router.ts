@@ -14,7 +14,7 @@ import type {
   SignatureTensor,
   VersionKey,
 } from "@winnow/core";
-import { modelsOf, signatureOf, toWinnowError, WinnowError } from "@winnow/core";
+import { modelsOf, Outstanding, signatureOf, toWinnowError, WinnowError } from "@winnow/core";
 import type { DenseEngine } from "@winnow/accelerator";
 import { OrderBook, RefusedRecords, isSameVersion, noSecret } from "@winnow/cluster";
 import type { MembershipStore, RoutedVersion, WorkerConnector } from "@winnow/cluster";
@@ -115,6 +115,8 @@ interface Pin extends PinnedModel {
   readonly target: ModelTarget;
   readonly loaded: LoadedProgram;
   readonly routed: RoutedVersion;
+  /** Among the pins of this router. */
+  id: number;
 }
 
 class ClusterRouter implements Router {
@@ -131,8 +133,8 @@ class ClusterRouter implements Router {
   readonly #warmUp: WarmUp;
   readonly #parts: TableQueryParts;
   readonly #traffic: Traffic;
-  readonly #pins = new Set<PinnedModel>();
-  readonly #running = new Set<RequestContext>();
+  readonly #pins = new Outstanding<Pin>();
+  readonly #running = new Outstanding<RequestContext>();
   #idle: (() => void)[] = [];
   #seenComplete = false;
   #draining = false;
@@ -317,21 +319,23 @@ class ClusterRouter implements Router {
       program: loaded.program,
       loaded,
       routed,
+      id: 0,
       release: () => {
-        if (!this.#pins.delete(pin)) throw new RangeError(`${model}/${version} released twice`);
+        if (!this.#pins.delete(pin.id)) throw new RangeError(`${model}/${version} released twice`);
         this.#programs.release(fingerprint);
         this.#tellIfIdle();
       },
     };
-    this.#pins.add(pin);
+    pin.id = this.#pins.add(pin);
     return pin;
   }
 
   async predict(pinned: PinnedModel, request: PredictRequest): Promise<Prediction> {
-    if (!this.#pins.has(pinned)) throw new RangeError("predict() without a pin of this router");
-    if (pinned.program.pipeline !== undefined)
-      return await this.#predictByStages(pinned as Pin, request);
-    return await this.#predictAdmitted(pinned as Pin, request, { mayMove: true });
+    const pin = pinned as Pin;
+    if (this.#pins.get(pin.id) !== pin)
+      throw new RangeError("predict() without a pin of this router");
+    if (pinned.program.pipeline !== undefined) return await this.#predictByStages(pin, request);
+    return await this.#predictAdmitted(pin, request, { mayMove: true });
   }
 
   /** `mayMove`: whether a version that took the place of a lost one may answer. */
@@ -485,11 +489,11 @@ class ClusterRouter implements Router {
   }
 
   async #run(run: VersionRun): Promise<Prediction> {
-    this.#running.add(run.context);
+    const id = this.#running.add(run.context);
     try {
       return await runOnVersion(this.#parts, run);
     } finally {
-      this.#running.delete(run.context);
+      this.#running.delete(id);
     }
   }
 

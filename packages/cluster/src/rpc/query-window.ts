@@ -1,7 +1,7 @@
 // The questions of one channel that have no answer yet: bounded in number, and in unsent bytes
 // under backpressure. Ids are never used twice, so a late reply matches no question (S8).
 
-import { WinnowError } from "@winnow/core";
+import { Outstanding, WinnowError } from "@winnow/core";
 import type { FailureReason, WorkerAsk, WorkerQuery, WorkerReply } from "./frames/frames.ts";
 import { queryBytes } from "./frames/query-codec.ts";
 
@@ -17,7 +17,10 @@ export interface Question extends Omit<WorkerQuery, "id" | "remainingMs"> {
 }
 
 interface Pending {
-  readonly id: number;
+  /** As the worker knows it. */
+  id: number;
+  /** Among the unsent; 0: it is sent. */
+  unsentId: number;
   readonly question: Question;
   readonly bytes: number;
   readonly onReply: (reply: WorkerReply) => void;
@@ -26,10 +29,9 @@ interface Pending {
 /** Pending questions by id, and the unsent ones in order. */
 export class QueryWindow {
   readonly #limits: { readonly pendingMax: number; readonly unsentBytesMax: number };
-  readonly #pending = new Map<number, Pending>();
-  readonly #unsent = new Set<Pending>();
+  readonly #pending = new Outstanding<Pending>();
+  readonly #unsent = new Outstanding<Pending>();
   #unsentBytes = 0;
-  #lastId = 0;
 
   constructor(limits: { readonly pendingMax: number; readonly unsentBytesMax: number }) {
     this.#limits = limits;
@@ -52,9 +54,9 @@ export class QueryWindow {
     }
     if (this.#pending.size >= pendingMax) return undefined;
     if (this.#unsent.size > 0 && this.#unsentBytes + bytes > unsentBytesMax) return undefined;
-    const pending = { id: (this.#lastId += 1), question, bytes, onReply };
-    this.#pending.set(pending.id, pending);
-    this.#unsent.add(pending);
+    const pending = { id: 0, unsentId: 0, question, bytes, onReply };
+    pending.id = this.#pending.add(pending);
+    pending.unsentId = this.#unsent.add(pending);
     this.#unsentBytes += bytes;
     return pending.id;
   }
@@ -63,7 +65,9 @@ export class QueryWindow {
   takeUnsent(nowMs: number): readonly WorkerQuery[] {
     const queries: WorkerQuery[] = [];
     let bytes = 0;
-    for (const pending of this.#unsent) {
+    for (;;) {
+      const pending = this.#unsent.oldest;
+      if (pending === undefined) break;
       const isFull = queries.length >= FRAME_QUERIES_MAX || bytes + pending.bytes > FRAME_BYTES;
       if (isFull && queries.length > 0) break;
       this.#removeUnsent(pending);
@@ -85,7 +89,7 @@ export class QueryWindow {
    */
   settle(reply: WorkerReply): WinnowError | undefined {
     const pending = this.#pending.get(reply.id);
-    if (pending === undefined || this.#unsent.has(pending)) return undefined;
+    if (pending === undefined || pending.unsentId > 0) return undefined;
     if (!answers(reply, pending.question.ask)) {
       return new WinnowError("INTERNAL", "The worker answered another question than was asked");
     }
@@ -104,8 +108,8 @@ export class QueryWindow {
 
   /** Answers every question with DISCONNECTED. */
   failAll(error: WinnowError): void {
-    // A Map may be changed while it is iterated: questions that a callback cancels are not visited.
-    for (const pending of this.#pending.values()) {
+    // Questions that a callback cancels are not visited.
+    for (const pending of this.#pending) {
       this.#removeUnsent(pending);
       this.#fail(pending, "DISCONNECTED", error);
     }
@@ -118,7 +122,8 @@ export class QueryWindow {
   }
 
   #removeUnsent(pending: Pending): boolean {
-    if (!this.#unsent.delete(pending)) return false;
+    if (!this.#unsent.delete(pending.unsentId)) return false;
+    pending.unsentId = 0;
     this.#unsentBytes -= pending.bytes;
     return true;
   }

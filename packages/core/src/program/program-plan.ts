@@ -16,6 +16,8 @@ export interface ProgramPlan {
   readonly uses: ReadonlyMap<ValueId, number>;
   /** Whether some steps run only where a predicate says so. */
   readonly hasBranches: boolean;
+  /** Whether no two steps that leave the interpreter can be under way at once: each waits for another. */
+  readonly isChain: boolean;
 }
 
 const plans = new WeakMap<SignatureProgram, ProgramPlan>();
@@ -86,5 +88,29 @@ function makePlan(signature: SignatureProgram): ProgramPlan {
   }
   const inputsOfSteps = Int32Array.from(valuesOfSteps, (values) => values.length);
   const hasBranches = signature.steps.some(({ when }) => when !== undefined);
-  return { readersOf, valuesOfSteps, inputsOfSteps, uses, hasBranches };
+  const isChain = formsChain(signature, valuesOfSteps);
+  return { readersOf, valuesOfSteps, inputsOfSteps, uses, hasBranches, isChain };
+}
+
+/** In a chain of n steps, they depend on 0, 1, 2 … n - 1 others of it. */
+function formsChain(
+  { steps }: SignatureProgram,
+  valuesOfSteps: readonly (readonly ValueId[])[],
+): boolean {
+  const definedBy = new Map(
+    steps.flatMap((step, index) => valuesDefinedBy(step).map((value) => [value, index] as const)),
+  );
+  const isRemote = steps.map(({ kind }) => kind !== "host" && kind !== "choice");
+  const remoteSteps = [...steps.keys()].filter((step) => isRemote[step]);
+  const depths = remoteSteps.map((remoteStep) => {
+    const reached = new Set([remoteStep]);
+    for (const step of reached) {
+      for (const value of valuesOfSteps[step]!) {
+        const definer = definedBy.get(value);
+        if (definer !== undefined) reached.add(definer);
+      }
+    }
+    return [...reached].filter((step) => isRemote[step]).length - 1;
+  });
+  return depths.toSorted((a, b) => a - b).every((depth, position) => depth === position);
 }

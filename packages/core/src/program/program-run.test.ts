@@ -162,14 +162,17 @@ describe("runProgram()", () => {
     );
   });
 
-  test("fails once with the first failure, and aborts the other steps", async () => {
+  test.each([
+    ["of a request", { signal: new AbortController().signal }],
+    ["of nobody's", {}],
+  ])("fails once with the first failure, and aborts the other steps %s", async (_, own) => {
     const aborted: string[] = [];
     const signature = signatureOf([lookup(0, 2), lookup(1, 3), host("AddV2", [2, 3], [4])], {
       score: 4,
     });
     const run = runProgram(
       signature,
-      { inputs },
+      { inputs, ...own },
       executorsOf({
         lookup: (step, _keys, signal) => {
           if (step.output === 2) {
@@ -189,6 +192,34 @@ describe("runProgram()", () => {
 
     await expect(run).rejects.toThrow("is not in [0, 5)\n\t [[{{node gather_2}}]]");
     expect(aborted).toEqual(["gather_3"]);
+  });
+
+  test.each([
+    [
+      "waits for the other",
+      [lookup(0, 2), host("Identity", [2], [3]), topK(3, { scores: 4 })],
+      true,
+    ],
+    ["stands beside the other", [lookup(0, 2), lookup(1, 3), host("AddV2", [2, 3], [4])], false],
+  ] as const)("gives steps the request's own signal where one %s", async (_, steps, isShared) => {
+    const { signal } = new AbortController();
+    const given: boolean[] = [];
+    const note = (signalOfStep: AbortSignal): void => void given.push(signalOfStep === signal);
+    const executors = executorsOf({
+      lookup: (_step, _keys, signalOfStep) => {
+        note(signalOfStep);
+        return Promise.resolve(floats([2, 2]));
+      },
+      topK: (_step, _question, signalOfStep) => {
+        note(signalOfStep);
+        return Promise.reject(new WinnowError("UNAVAILABLE", "no replica of partition 3"));
+      },
+    });
+
+    const run = runProgram(signatureOf(steps, { scores: 4 }), { inputs, signal }, executors);
+
+    await Promise.allSettled([run]);
+    expect(given).toEqual([isShared, isShared]);
   });
 
   test.each(["UNAVAILABLE", "RESOURCE_EXHAUSTED"] as const)(

@@ -90,7 +90,10 @@ class ProgramRun {
   /** Per step, how many of its input values do not exist yet. */
   readonly #waitingFor: Int32Array;
   readonly #ready: number[] = [];
-  readonly #abort = new AbortController();
+  /** Aborts what the steps that are under way ask; absent where one waits for the other. */
+  readonly #abort: AbortController | undefined;
+  readonly #signal: AbortSignal;
+  #isOver = false;
   #stepsLeft: number;
   #resolve: (outputs: ReadonlyMap<string, Tensor>) => void = () => undefined;
   #reject: (error: unknown) => void = () => undefined;
@@ -103,6 +106,11 @@ class ProgramRun {
     this.#usesLeft = new Map(this.#plan.uses);
     this.#waitingFor = this.#plan.inputsOfSteps.slice();
     this.#stepsLeft = signature.steps.length;
+    // A step that fails alone leaves nothing to abort, and a signal takes long to make.
+    const { signal } = request;
+    const mayShare = signal !== undefined && this.#plan.isChain;
+    this.#abort = mayShare ? undefined : new AbortController();
+    this.#signal = this.#abort?.signal ?? signal!;
   }
 
   async run(): Promise<ReadonlyMap<string, Tensor>> {
@@ -135,7 +143,7 @@ class ProgramRun {
   /** Runs all steps that are ready. */
   #advance(): void {
     try {
-      while (this.#ready.length > 0 && !this.#abort.signal.aborted) {
+      while (this.#ready.length > 0 && !this.#isOver) {
         this.#begin(this.#ready.pop()!);
       }
       if (this.#stepsLeft === 0) this.#resolve(this.#outputs());
@@ -168,7 +176,7 @@ class ProgramRun {
     }
     this.#ask(step).then(
       (outputs) => {
-        if (!this.#abort.signal.aborted) {
+        if (!this.#isOver) {
           this.#finish(index, outputs);
           this.#advance();
         }
@@ -204,7 +212,7 @@ class ProgramRun {
 
   async #lookup(step: LookupStep): Promise<readonly StepOutput[]> {
     const keys = this.#input(step.keys, step.node);
-    const rows = await this.#executors.lookup(step, keys, this.#abort.signal);
+    const rows = await this.#executors.lookup(step, keys, this.#signal);
     checkLookupOutput(this.#table(step.table), keys, rows);
     return [[step.output, rows]];
   }
@@ -214,7 +222,7 @@ class ProgramRun {
     const inputs = new Map(
       step.inputs.map(({ name, value }) => [name, this.#input(value, `dense model ${model}`)]),
     );
-    const outputs = await this.#executors.dense(step, inputs, this.#abort.signal);
+    const outputs = await this.#executors.dense(step, inputs, this.#signal);
     return checkDenseOutputs(step, outputs);
   }
 
@@ -229,7 +237,7 @@ class ProgramRun {
 
   /** The answer to a search, with rows that its mask leaves out where they belong into a list. */
   async #searched(step: TopKStep, question: TopKQuestion): Promise<TopKAnswer> {
-    const { signal } = this.#abort;
+    const signal = this.#signal;
     if (step.mask === undefined) return await this.#executors.topK(step, question, signal);
     const { keeps, score } = step.mask;
     const { query, k } = question;
@@ -289,8 +297,9 @@ class ProgramRun {
   }
 
   #fail(error: unknown): void {
-    if (this.#abort.signal.aborted) return;
-    this.#abort.abort(error);
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#abort?.abort(error);
     this.#reject(error);
   }
 }

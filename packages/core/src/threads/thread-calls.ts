@@ -8,6 +8,7 @@
 
 import { WinnowError, toWinnowError } from "../errors.ts";
 import type { ErrorCode } from "../errors.ts";
+import { Outstanding } from "../outstanding.ts";
 
 /** One end of a message channel: a MessagePort, or a thread seen from outside. */
 export interface ThreadPort {
@@ -61,8 +62,7 @@ export interface CallOptions {
 /** The end of a channel that asks. */
 export class ThreadCaller<Request, Aside = never> {
   readonly #port: ThreadPort;
-  readonly #pending = new Map<number, PendingCall>();
-  #lastId = 0;
+  readonly #pending = new Outstanding<PendingCall>();
   #ended: Error | undefined;
 
   /** `onAside` hears what is said beside answers, before the answer that it came with. */
@@ -86,13 +86,11 @@ export class ThreadCaller<Request, Aside = never> {
    */
   call<Value>(request: Request, { transfer = [], signal }: CallOptions = {}): Promise<Value> {
     if (this.#ended !== undefined) return Promise.reject(this.#ended);
-    this.#lastId += 1;
-    const id = this.#lastId;
     return new Promise<Value>((resolve, reject) => {
-      this.#pending.set(id, { resolve, reject });
+      const id = this.#pending.add({ resolve, reject });
       this.#send({ id, request }, transfer);
       const cancel = (): void => {
-        if (this.#pending.has(id))
+        if (this.#pending.get(id) !== undefined)
           this.#port.postMessage({ cancel: id } satisfies Cancellation, []);
       };
       signal?.addEventListener("abort", cancel, { once: true });
@@ -102,9 +100,10 @@ export class ThreadCaller<Request, Aside = never> {
   /** No answer will come any more: all pending calls fail with `reason`, and so do later ones. */
   end(reason: Error): void {
     this.#ended ??= reason;
-    const pending = [...this.#pending.values()];
-    this.#pending.clear();
-    for (const { reject } of pending) reject(reason);
+    for (const [id, { reject }] of this.#pending.entries()) {
+      this.#pending.delete(id);
+      reject(reason);
+    }
   }
 
   #send(message: ToAnswerer<Request>, transfer: readonly ArrayBuffer[]): void {

@@ -9,7 +9,7 @@
 // So an overload is answered at once, and admitted requests are answered in time.
 
 import type { Clock } from "@winnow/core";
-import { dueMsOf, WinnowError } from "@winnow/core";
+import { dueMsOf, Outstanding, WinnowError } from "@winnow/core";
 import type { RouterSettings } from "../router-settings.ts";
 import type { RefusalReason } from "../router-observer.ts";
 
@@ -58,7 +58,7 @@ export interface AdmissionParts {
 export class Admission {
   readonly #parts: AdmissionParts;
   readonly #limits: AdmissionLimits;
-  readonly #taken = new Set<Taken>();
+  readonly #taken = new Outstanding<Taken>();
   #rows = 0;
 
   constructor(parts: AdmissionParts, limits: AdmissionLimits) {
@@ -114,7 +114,7 @@ export class Admission {
   }
 
   #take(taken: Taken): Admitted {
-    this.#taken.add(taken);
+    const id = this.#taken.add(taken);
     this.#rows += taken.rows;
     const answered = (rows: number): void => {
       const given = Math.min(rows, taken.rows);
@@ -125,7 +125,7 @@ export class Admission {
       dueMs: taken.dueMs,
       answered,
       release: () => {
-        if (!this.#taken.delete(taken)) throw new RangeError("a request released twice");
+        if (!this.#taken.delete(id)) throw new RangeError("a request released twice");
         answered(taken.rows);
       },
     };

@@ -14,6 +14,7 @@
 // Neither suspicion nor ejection forbids anything: an untrusted worker is asked last, so the last
 // replica of a partition is asked however bad it is (the panic rule).
 
+import { Outstanding } from "@winnow/core";
 import type { Environment, WorkerId } from "@winnow/core";
 import type {
   Announcement,
@@ -46,6 +47,11 @@ export interface WorkerPeerParts {
   readonly onWork?: (() => void) | undefined;
 }
 
+interface WaitingQuestion {
+  readonly listener: QuestionListener;
+  readonly askedAtMs: number;
+}
+
 /** A worker that may be asked, and what is thought of it. */
 export class WorkerPeer {
   readonly id: WorkerId;
@@ -53,8 +59,7 @@ export class WorkerPeer {
   readonly #environment: Environment;
   readonly #settings: RouterSettings;
   readonly #onWork: (() => void) | undefined;
-  /** When each question without an answer was asked, the oldest first. */
-  readonly #waiting = new Map<QuestionListener, number>();
+  readonly #waiting = new Outstanding<WaitingQuestion>();
   #answeredAtMs = Number.NEGATIVE_INFINITY;
   #channel: PeerChannel | undefined;
   #aimedAt: string | undefined;
@@ -157,8 +162,7 @@ export class WorkerPeer {
 
   /** When the oldest question without an answer was asked; `undefined`: there is none. */
   get oldestAskedAtMs(): number | undefined {
-    for (const askedAtMs of this.#waiting.values()) return askedAtMs;
-    return undefined;
+    return this.#waiting.oldest?.askedAtMs;
   }
 
   /** When a question was answered last; -Infinity: never. */
@@ -187,14 +191,17 @@ export class WorkerPeer {
       return { state: "refused", reason: "DISCONNECTED" };
     }
     const sentAtMs = this.#environment.clock.nowMs();
+    const id = this.#waiting.add({ listener, askedAtMs: sentAtMs });
     const onReply = (reply: WorkerReply): void => {
-      this.#waiting.delete(listener);
+      this.#waiting.delete(id);
       this.#onReply(reply, sentAtMs);
       listener.onReply(reply);
     };
     const asked = this.#channel.ask(question, onReply);
-    if (asked.state === "refused") return asked;
-    this.#waiting.set(listener, sentAtMs);
+    if (asked.state === "refused") {
+      this.#waiting.delete(id);
+      return asked;
+    }
     // A worker at rest is pinged seldom and may have fallen silent: the count begins with the question.
     const isRested = this.#heard && sentAtMs - this.#pingedAtMs >= this.#settings.pingIntervalMs;
     const wasIdle = this.#isIdle;
@@ -204,7 +211,7 @@ export class WorkerPeer {
     return {
       state: "asked",
       cancel: () => {
-        if (this.#waiting.delete(listener)) this.#noteUnanswered(sentAtMs);
+        if (this.#waiting.delete(id)) this.#noteUnanswered(sentAtMs);
         asked.cancel();
       },
     };
@@ -330,7 +337,7 @@ export class WorkerPeer {
   #suspect(reason: string): void {
     this.#environment.log.warn("worker suspect", { worker: this.id, reason });
     this.#prolongSuspicion();
-    for (const listener of this.#waiting.keys()) listener.onDoubt();
+    for (const { listener } of this.#waiting) listener.onDoubt();
   }
 
   #prolongSuspicion(): void {
