@@ -1,6 +1,6 @@
 // How the tests run. Unit tests resolve packages to their source by an export condition, so they
 // need no build. Cluster tests start real processes from `dist/` and run after everything else,
-// two files at a time: they mostly wait, and a timing that they assert must hold on a busy machine.
+// three files at a time: they mostly wait, and a timing that they assert must hold on a busy machine.
 
 import { defineConfig } from "vitest/config";
 
@@ -44,7 +44,7 @@ export default defineConfig({
           hookTimeout: CLUSTER_MS_MAX,
           include: [clusterTests],
           benchmark: { include: [] },
-          maxWorkers: 2,
+          maxWorkers: 3,
           sequence: { groupOrder: 1 },
         },
       },
