@@ -79,10 +79,14 @@ function columnBody({ signature, recorded }: Question): string {
   return `{"signature_name":${JSON.stringify(signature.name)},"inputs":{${fields.join(",")}}}`;
 }
 
-/** int64 beyond 2^53 is recorded as text; JSON has numbers of any length. */
+/**
+ * A recorded value as TensorFlow Serving reads it in a body. int64 beyond 2^53, NaN and the infinities are recorded
+ * as text, and stand there without quotes; JSON.stringify would drop the sign of -0.
+ */
 function valueText(value: Recorded, dtype: string): string {
-  const text = JSON.stringify(value);
-  return dtype === "int64" ? text.replaceAll('"', "") : text;
+  if (Array.isArray(value)) return `[${value.map((each) => valueText(each, dtype)).join(",")}]`;
+  if (Object.is(value, -0)) return "-0.0";
+  return dtype !== "string" && typeof value === "string" ? value : JSON.stringify(value);
 }
 
 /** The tensors of an answer: exact integers, strings as bytes, NaN and the infinities. */

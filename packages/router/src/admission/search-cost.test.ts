@@ -42,6 +42,21 @@ test("a list of excluded ids for all queries counts with each slice it goes alon
   ]);
 });
 
+test("a slice has no more different filters than a request may bring", () => {
+  const filtersMax = 3;
+  const sliced = (names: string): number[] => {
+    const filters = Array.from(names, (text) => ({ text }));
+    const search = { queries: names.length, dim: 4, k: 10, listBytes: [], filters };
+    return cutSearch(search, { ...settings, filtersMax }).map(({ endRow }) => endRow);
+  };
+
+  expect(sliced("abcabcabc")).toEqual([9]);
+  expect(sliced("abcdefgaaaa")).toEqual([3, 6, 11]);
+  expect(sliced("a")).toEqual([1]);
+  const ofAll = { queries: 500, dim: 4, k: 10, listBytes: [9], filters: [{ text: "a" }] };
+  expect(cutSearch(ofAll, settings).map(({ endRow }) => endRow)).toEqual([256, 500]);
+});
+
 test("lists of single queries travel once, in slices that are not longer for them", () => {
   const lists = fc.array(fc.integer({ min: 0, max: 2 * settings.sliceBytesMax }), { minLength: 2 });
   fc.assert(

@@ -20,10 +20,13 @@ import type { RouterSettings } from "../router-settings.ts";
 
 const VALUE_BYTES = 4;
 
-/** The bounds of one slice. */
+/**
+ * The bounds of one slice. A worker scans once for each of its different filters and keeps a bit per row for
+ * each, so there are no more of them than a request may bring: a mask of the model makes one for each instance.
+ */
 export type SliceLimits = Pick<
   RouterSettings,
-  "sliceQueriesMax" | "sliceCandidatesMax" | "sliceBytesMax"
+  "sliceQueriesMax" | "sliceCandidatesMax" | "sliceBytesMax" | "filtersMax"
 >;
 
 /** What one query vector costs depends on these. */
@@ -37,6 +40,8 @@ interface SearchSize extends SearchShape {
   readonly queries: number;
   /** Bytes of listed ids and filters: of none, of one list for all queries, or of one list per query. */
   readonly listBytes: readonly number[];
+  /** Filters: none, one for all queries, or one per query. */
+  readonly filters?: readonly Pick<BoundFilter, "text">[];
 }
 
 /** Some of a search's queries, which travel together. */
@@ -60,11 +65,11 @@ export function rowsOfBytes(bytes: number, limits: SliceLimits): number {
 }
 
 /**
- * Cuts a search. Lists of single queries fill a slice as their vectors do; one list for all goes
- * with each slice.
+ * Cuts a search. Lists of single queries fill a slice as their vectors do, and so do different filters;
+ * one list for all goes with each slice.
  */
 export function cutSearch(search: SearchSize, limits: SliceLimits): SearchSlice[] {
-  const { queries, dim, listBytes } = search;
+  const { queries, dim, listBytes, filters = [] } = search;
   const queriesMax = sliceQueriesOf(search, limits);
   const vectorBytes = dim * VALUE_BYTES;
   const own = listBytes.length > 1 ? listBytes : [];
@@ -74,9 +79,12 @@ export function cutSearch(search: SearchSize, limits: SliceLimits): SearchSlice[
     let endRow = firstRow;
     let lists = shared;
     let bytes = 0;
+    const texts = new Set<string | undefined>();
     while (endRow < queries && endRow - firstRow < queriesMax) {
       const more = vectorBytes + (own[endRow] ?? 0);
       if (endRow > firstRow && bytes + more > limits.sliceBytesMax) break;
+      texts.add(filters[endRow]?.text);
+      if (texts.size > limits.filtersMax) break;
       bytes += more;
       lists += own[endRow] ?? 0;
       endRow += 1;

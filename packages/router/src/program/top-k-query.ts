@@ -60,13 +60,14 @@ export async function queryTopK(
   if (k === 0) return joinTopK([gatherNothing(queries)], shape);
   const { settings, limiter } = parts;
   const { clock } = parts.environment;
-  const size = { queries, dim: table.dim, k, listBytes: listBytesOf(search, queries) };
+  const { filters } = search;
+  const size = { queries, dim: table.dim, k, listBytes: listBytesOf(search, queries), filters };
   const gathered: GatheredTopK[] = [];
   const numbered = [...cutSearch(size, settings).entries()];
   await runBounded(numbered, settings.slicesAtOnce, async ([number, slice]) => {
     const { rows } = slice;
     const cameMs = clock.nowMs();
-    const entrant = { rows: rows + conditionsIn(slice, search.filters), dueMs: scope.dueMs };
+    const entrant = { rows: rows + conditionsIn(slice, filters), dueMs: scope.dueMs };
     const leave = await limiter.enter(entrant, search.signal);
     parts.observer.waited?.(clock.nowMs() - cameMs);
     try {

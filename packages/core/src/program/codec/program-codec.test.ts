@@ -274,6 +274,8 @@ describe("a program's bytes", () => {
     ["a lookup in a candidate table", '"kind":"lookup","table":0', '"kind":"lookup","table":1'],
     ["a value nobody defines", '"query":6', '"query":60'],
     ["a predicate nobody defines", '"when":{"predicate":1', '"when":{"predicate":8'],
+    ["a mask by a column that is not there", '"column":"genre"', '"column":"genus"'],
+    ["a masked search without a mask", '"mask":', '"musk":'],
     ["three branches", '"branches":[4,6]', '"branches":[4,6,6]'],
     ["a value defined twice", '"output":3', '"output":2'],
     ["an operation that does not exist", "StringLower", "StringLow3r"],
@@ -290,6 +292,16 @@ describe("a program's bytes", () => {
     });
 
     expect(refusalOf(changed)).toBe("DATA_LOSS");
+  });
+
+  test("call a masked search by a kind of its own, so that who knows no masks refuses it", () => {
+    const kinds: string[] = [];
+    withHeader((header) => {
+      kinds.push(...Array.from(header.matchAll(/"kind":"(\w*[tT]opK)"/g), ([, kind]) => kind!));
+      return header;
+    });
+
+    expect(kinds).toEqual(["topK", "maskedTopK"]);
   });
 
   test("do not reach any prototype", () => {

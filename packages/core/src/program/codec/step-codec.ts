@@ -45,7 +45,9 @@ export interface StepSurroundings {
  */
 export function encodeStep(step: Step): unknown {
   if (step.kind === "topK" && step.mask !== undefined) {
-    return { ...step, mask: { ...step.mask, score: numberText(step.mask.score) } };
+    // A kind of its own: a router that does not know masks is to refuse the program, not to search all rows.
+    const mask = { ...step.mask, score: numberText(step.mask.score) };
+    return { ...step, kind: "maskedTopK", mask };
   }
   if (step.kind !== "host") return step;
   const attributes = Object.entries(step.attributes).map(([name, value]) => [
@@ -80,7 +82,7 @@ export function stepReader(around: StepSurroundings): HeaderReader<Step> {
 }
 
 function stepOfKind(from: HeaderValue, around: StepSurroundings): Step {
-  switch (read(from, "kind", oneOf("host", "lookup", "dense", "topK", "choice"))) {
+  switch (read(from, "kind", oneOf("host", "lookup", "dense", "topK", "maskedTopK", "choice"))) {
     case "host":
       return hostStep(from, around);
     case "lookup":
@@ -89,6 +91,8 @@ function stepOfKind(from: HeaderValue, around: StepSurroundings): Step {
       return denseStep(from, around);
     case "topK":
       return topKStep(from, around);
+    case "maskedTopK":
+      return maskedTopKStep(from, around);
     case "choice":
       return choiceStep(from);
   }
@@ -171,22 +175,24 @@ function denseStep(from: HeaderValue, around: StepSurroundings): DenseStep {
 }
 
 function topKStep(from: HeaderValue, around: StepSurroundings): TopKStep {
-  const table = tableOf(from, around, "candidate");
-  const spec = around.tables[table]!;
-  const columns = spec.kind === "candidate" ? (spec.masks ?? []) : [];
-  const mask = read(from, "mask", optional(searchMask(columns.map(({ name }) => name))));
   return {
     kind: "topK",
-    table,
+    table: tableOf(from, around, "candidate"),
     node: read(from, "node", text),
     query: read(from, "query", count32),
     k: read(from, "k", searchDepth),
     capped: read(from, "capped", flag),
-    ...(mask !== undefined && { mask }),
     scores: read(from, "scores", optional(count32)),
     rows: read(from, "rows", optional(count32)),
     ids: read(from, "ids", optional(count32)),
   };
+}
+
+function maskedTopKStep(from: HeaderValue, around: StepSurroundings): TopKStep {
+  const step = topKStep(from, around);
+  const spec = around.tables[step.table]!;
+  const columns = spec.kind === "candidate" ? (spec.masks ?? []) : [];
+  return { ...step, mask: read(from, "mask", searchMask(columns.map(({ name }) => name))) };
 }
 
 /** Rules within each other: what a graph may nest. */
