@@ -69,32 +69,38 @@ export function rowsOfBytes(bytes: number, limits: SliceLimits): number {
  * one list for all goes with each slice.
  */
 export function cutSearch(search: SearchSize, limits: SliceLimits): SearchSlice[] {
-  const { queries, dim, listBytes, filters = [] } = search;
+  const { queries, listBytes } = search;
   const queriesMax = sliceQueriesOf(search, limits);
-  const vectorBytes = dim * VALUE_BYTES;
   const own = listBytes.length > 1 ? listBytes : [];
   const shared = listBytes.length === 1 ? listBytes[0]! : 0;
   const slices: SearchSlice[] = [];
   for (let firstRow = 0; firstRow < queries;) {
-    let endRow = firstRow;
-    let lists = shared;
-    let bytes = 0;
-    const texts = new Set<string | undefined>();
-    while (endRow < queries && endRow - firstRow < queriesMax) {
-      const more = vectorBytes + (own[endRow] ?? 0);
-      if (endRow > firstRow && bytes + more > limits.sliceBytesMax) break;
-      texts.add(filters[endRow]?.text);
-      if (texts.size > limits.filtersMax) break;
-      bytes += more;
-      lists += own[endRow] ?? 0;
-      endRow += 1;
-    }
+    const endRow = endOfSlice(search, limits, { firstRow, endRowMax: firstRow + queriesMax });
+    const lists = own.slice(firstRow, endRow).reduce((sum, bytes) => sum + bytes, shared);
     const ofQueries = Math.ceil(((endRow - firstRow) * limits.sliceQueriesMax) / queriesMax);
     const rows = ofQueries + Math.ceil(rowsOfBytes(lists, limits));
     slices.push({ firstRow, endRow, rows, idBytes: lists });
     firstRow = endRow;
   }
   return slices;
+}
+
+/** As many queries as bytes and filters leave room for, one at least. */
+function endOfSlice(
+  { queries, dim, listBytes, filters = [] }: SearchSize,
+  { sliceBytesMax, filtersMax }: SliceLimits,
+  { firstRow, endRowMax }: { readonly firstRow: number; readonly endRowMax: number },
+): number {
+  const own = listBytes.length > 1 ? listBytes : [];
+  const texts = new Set<string | undefined>();
+  let bytes = 0;
+  let endRow = firstRow;
+  for (; endRow < Math.min(queries, endRowMax); endRow += 1) {
+    bytes += dim * VALUE_BYTES + (own[endRow] ?? 0);
+    texts.add(filters[endRow]?.text);
+    if (endRow > firstRow && (bytes > sliceBytesMax || texts.size > filtersMax)) break;
+  }
+  return endRow;
 }
 
 /** A filter as workers know it. */
