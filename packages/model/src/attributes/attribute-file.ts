@@ -1,4 +1,4 @@
-// The file beside a version that describes its items: `assets.extra/items.parquet` or `items.jsonl`. It is read
+// The file beside a version that describes its items: `assets.extra/items.parquet`, `items.jsonl` or `items.csv`. It is read
 // as a whole when the version is opened, which finds out what attributes there are; what was read of a large
 // file is kept as long as memory allows, and read again for a partition that is loaded later.
 
@@ -20,6 +20,7 @@ import type { ReadAccount } from "../saved-model/bundle/region.ts";
 import type { ItemDescription } from "../model-version.ts";
 import type { FileDigest } from "../saved-model/checksum-manifest.ts";
 import type { DescribedItems, ItemIds } from "./described-items.ts";
+import { readCsvItems } from "./csv-items.ts";
 import { readJsonLines } from "./json-lines.ts";
 import { readParquetItems } from "./parquet-items.ts";
 
@@ -27,6 +28,7 @@ const FOLDER = "assets.extra";
 const READERS: Readonly<Record<string, (file: RegionFile) => DescribedItems>> = {
   "items.parquet": readParquetItems,
   "items.jsonl": readJsonLines,
+  "items.csv": readCsvItems,
 };
 const FILE_BYTES_MAX = 2 ** 36;
 /** What was read of a file of at most so many bytes is kept: to read it anew for each load costs more. */
@@ -39,7 +41,7 @@ export function attributeFileOf(directory: string): string | undefined {
     existsSync(path.join(directory, FOLDER, name)),
   );
   if (found.length > 1) {
-    const text = `${FOLDER} holds both ${found.join(" and ")}; leave one of them`;
+    const text = `${FOLDER} holds ${found.join(" and ")}; leave one of them`;
     throw new WinnowError("INVALID_ARGUMENT", `Cannot open ${excerpt(directory)}: ${text}`);
   }
   return found[0] === undefined ? undefined : `${FOLDER}/${found[0]}`;
@@ -86,8 +88,8 @@ export class AttributeFile {
     { idDtype, name }: CandidateTable,
     part: { readonly firstRow: number; readonly rows: number; readonly ids: Tensor | undefined },
   ): readonly AttributeColumn[] {
-    const { ids, index, columns } = this.#items();
-    const wanted = wantedIds(part, name);
+    const { ids, areIdsUntyped = false, index, columns } = this.#items();
+    const wanted = areIdsUntyped ? asTexts(wantedIds(part, name)) : wantedIds(part, name);
     if ((wanted.dtype === "string") !== ids instanceof StringColumn) {
       const text = `its ids are ${ids instanceof StringColumn ? "texts" : "integers"}`;
       const table = `those of table "${excerpt(name)}" are ${idDtype ?? "row numbers"}`;
@@ -122,8 +124,8 @@ export class AttributeFile {
         throw new WinnowError("RESOURCE_EXHAUSTED", `Cannot read ${this.name}: ${text}`);
       }
       const digest = digestOf(file);
-      const { ids, columns } = READERS[path.basename(this.name)]!(file);
-      return { items: { ids, columns, index: indexOf(ids, this.name) }, digest };
+      const items = READERS[path.basename(this.name)]!(file);
+      return { items: { ...items, index: indexOf(items.ids, this.name) }, digest };
     } finally {
       file.close();
     }
@@ -182,4 +184,11 @@ function wantedIds(
   if (ids.dtype !== "int32") throw new RangeError(`ids of table "${table}" are ${ids.dtype}`);
   const data = BigInt64Array.from(ids.data, (id) => BigInt(id));
   return { dtype: "int64", shape: [rows], data };
+}
+
+/** Ids as a format without types writes them: integers by their digits. */
+function asTexts(ids: Tensor): Tensor {
+  if (ids.dtype === "string") return ids;
+  const texts = Array.from(ids.data as ArrayLike<bigint>, String);
+  return { dtype: "string", shape: ids.shape, data: StringColumn.fromText(texts) };
 }

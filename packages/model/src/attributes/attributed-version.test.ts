@@ -178,7 +178,81 @@ describe("a version with attributes", () => {
     expect(values("item 4")).toEqual([null, null, null, null, null, null]);
   });
 
-  test.each([
+  test("reads CSV: types by what all fields of a column read as, empty ones as no value", () => {
+    const lines = [
+      "\uFEFFint,float,text,bool,id,postcode,date,none,large",
+      '1,2.5,"a, ""b""\r\nc",true,item 1,01234,2024-01-31,,9223372036854775807',
+      "-7,1e3,,FALSE,item 2,9,,,-1",
+      "",
+      ",0,12x,,item 3,,2023-12-01,,",
+      "4,.5,x,True,not of the model,1,,,2",
+    ];
+    const version = opened("items.csv", lines.join("\r\n"));
+    expect(specsOf(version).map(({ name, type, isList }) => `${name} ${type} ${isList}`)).toEqual([
+      "int integer false",
+      "float float false",
+      "text string false",
+      "bool boolean false",
+      "postcode string false",
+      "date string false",
+      "none string false",
+      "large integer false",
+    ]);
+    const items = read(version);
+    const values = (id: string) => [...items.get(id)!.values()];
+    const int = (value: string) => ({ int: value });
+    expect(values("item 1")).toEqual([
+      int("1"),
+      2.5,
+      'a, "b"\r\nc',
+      true,
+      "01234",
+      "2024-01-31",
+      null,
+      int("9223372036854775807"),
+    ]);
+    expect(values("item 2")).toEqual([int("-7"), 1000, null, false, "9", null, null, int("-1")]);
+    expect(values("item 3")).toEqual([null, 0, "12x", null, null, "2023-12-01", null, null]);
+    expect(values("item 4")).toEqual([null, null, null, null, null, null, null, null]);
+  });
+
+  test("reads CSV of megabytes, with line breaks within quotes, as JSON lines of the same values", () => {
+    const rows = Array.from({ length: 40_000 }, (_, row) => ({
+      id: `item ${row}`,
+      n: row * 3,
+      text: `${"line\n".repeat(row % 5)}"${row % 97}", end`,
+    }));
+    const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`;
+    const csv = rows.map(({ id, n, text }) => `${id},${n},${quoted(text)}\n`).join("");
+    expect(csv.length).toBeGreaterThan(1.2 * 2 ** 20);
+    const fromCsv = read(opened("items.csv", `id,n,text\n${csv}`));
+    const lines = rows.map((row) => `${JSON.stringify(row)}\n`).join("");
+    expect(fromCsv).toEqual(read(opened("items.jsonl", lines)));
+  });
+
+  test("ids of CSV name items that the model numbers", () => {
+    const directory = opened("items.csv", "id,x\n0,10\n2,12\n").directory;
+    const facts = { retrieval: { items: { file: "items.safetensors" }, k: 1 } };
+    writeFileSync(path.join(directory, "winnow.json"), JSON.stringify(facts));
+    const version = openModelVersion(directory, { partitionBytes: 2 ** 20 });
+    const [column] = version.openPartition(0, 0).attributes!;
+    const values = [0, 1, 2, 3].map((row) => cellOf(column!, row));
+    version.close();
+    expect(values).toEqual([{ int: "10" }, null, { int: "12" }, null]);
+  });
+
+  const refused: readonly (readonly [file: string, content: string, message: string])[] = [
+    ["items.csv", "", 'has no "id" (or "item_id")'],
+    ["items.csv", "id;year\na;1\n", "for the ids of items, but id;year"],
+    ["items.csv", "id,year\na,1\nb\n", "line 3: 1 fields where the header has 2"],
+    ["items.csv", "id,year\na,1\n,2\n", "line 3: no id"],
+    ["items.csv", 'id,x\na,"1\n2"\nb,"3"4\n', "line 4 is no CSV"],
+    ["items.csv", 'id,x\na,"1\n2\n', "line 3 is no CSV"],
+    ["items.csv", `id,x\na,"${"y\n".repeat(2 ** 19)}"\n`, "a quoted field of more than"],
+    ["items.csv", "id,x\na,1\na,2\n", 'id "a" stands in items 1 and 2'],
+    ["items.csv", "id,x,x\na,1,2\n", "stands twice"],
+    ["items.csv", "id,$x\na,1\n", "cannot be an attribute"],
+    ["items.csv", `id,x\na,${"y".repeat(2100)}\n`, 'attribute "x": A value has 2102 bytes'],
     ["items.jsonl", '{"id":"a"', "line 1 is no JSON object"],
     ["items.jsonl", '{"id":"a"}\n[1]', "line 2 is no JSON object"],
     ["items.jsonl", '{"name":"a"}', 'has no "id" (or "item_id")'],
@@ -203,9 +277,14 @@ describe("a version with attributes", () => {
     ["items.jsonl", '{"id":1}\n{"id":"b"}', "some ids are texts and some are integers"],
     ["items.jsonl", `{"id":"a","x":"${"y".repeat(2 ** 21)}"}`, "a line of more than"],
     ["items.parquet", "PAR1", "it is no Parquet file"],
-  ])("refuses %s that is %j", (name, content, message) => {
-    expect(() => opened(name, content)).toThrow(message);
-  });
+  ];
+  // A title ends with what is told: contents may have megabytes.
+  test.each(refused.map(([name, content, message]) => ({ name, content, message })))(
+    "refuses $name: $message",
+    ({ name, content, message }) => {
+      expect(() => opened(name, content)).toThrow(message);
+    },
+  );
 
   test("refuses ids of another type than the model's", () => {
     const version = opened("items.jsonl", '{"id":1,"x":1}');
@@ -229,8 +308,10 @@ describe("a version with attributes", () => {
     expect(() => openModelVersion(both.directory)).toThrow("leave one of them");
   });
 
-  test("survives damaged Parquet files: an error of Winnow's, or values", () => {
-    const content = readFileSync(path.join(DATA, "row_groups.parquet"));
+  test.each([
+    ["items.parquet", readFileSync(path.join(DATA, "row_groups.parquet"))],
+    ["items.csv", Buffer.from('id,a,b\r\nitem 1,1,"x, ""y""\r\nz"\r\nitem 2,2.5,true\r\n')],
+  ])("survives damage of %s: an error of Winnow's, or values", (name, content) => {
     const seed = Number(process.env["FUZZ_SEED"] ?? 1);
     const others: unknown[] = [];
     const inputs = Math.ceil(Number(process.env["FUZZ_INPUTS"] ?? 300) / 10);
@@ -241,7 +322,7 @@ describe("a version with attributes", () => {
         damaged[source.below(damaged.length)] = source.below(256);
       }
       try {
-        read(opened("items.parquet", damaged));
+        read(opened(name, damaged));
       } catch (error) {
         if (!(error instanceof WinnowError)) others.push({ input, error });
       }

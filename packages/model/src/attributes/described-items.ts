@@ -9,6 +9,8 @@ export type ItemIds = StringColumn | BigInt64Array<ArrayBuffer>;
 /** A file's content. */
 export interface DescribedItems {
   readonly ids: ItemIds;
+  /** Whether the format has texts only, so that a text may also mean an integer id. */
+  readonly areIdsUntyped?: boolean;
   /** Of the rows of the file. */
   readonly columns: readonly AttributeColumn[];
 }

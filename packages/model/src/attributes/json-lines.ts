@@ -7,11 +7,9 @@ import { ColumnBuilder, StringColumn, WinnowError, excerpt } from "@winnow/core"
 import type { AttributeType, AttributeValue } from "@winnow/core";
 import type { RegionFile } from "../saved-model/bundle/region.ts";
 import { checkColumns, idNameOf } from "./described-items.ts";
+import { linesOf } from "./lines.ts";
 import type { DescribedItems, ItemIds } from "./described-items.ts";
 
-const PIECE_BYTES = 2 ** 20;
-const LINE_BYTES_MAX = 2 ** 20;
-const NEWLINE = 10;
 /** Doubles from here on are not integers of 64 bits. */
 const INTEGERS_END = 2 ** 64;
 
@@ -19,33 +17,12 @@ const INTEGERS_END = 2 ** 64;
 export function readJsonLines(file: RegionFile): DescribedItems {
   const items = new LineItems(file.name);
   let line = 0;
-  for (const bytes of linesOf(file)) {
+  for (const bytes of linesOf(file, "write one object in each line")) {
     line += 1;
     const text = bytes.toString("utf8");
     if (text.trim() !== "") items.add(text, line);
   }
   return items.finish();
-}
-
-/** The lines of a file, without their ends. */
-function* linesOf(file: RegionFile): Generator<Buffer> {
-  let rest = Buffer.alloc(0);
-  for (let at = 0; at < file.size; at += PIECE_BYTES) {
-    const piece = Buffer.alloc(Math.min(PIECE_BYTES, file.size - at));
-    file.read(at, piece);
-    const bytes = rest.length === 0 ? piece : Buffer.concat([rest, piece]);
-    let from = 0;
-    for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, from)) {
-      yield bytes.subarray(from, end);
-      from = end + 1;
-    }
-    rest = bytes.subarray(from);
-    if (rest.length > LINE_BYTES_MAX) {
-      const text = `a line of more than ${LINE_BYTES_MAX} bytes; write one object in each line`;
-      throw new WinnowError("INVALID_ARGUMENT", `Cannot read ${file.name}: ${text}`);
-    }
-  }
-  if (rest.length > 0) yield rest;
 }
 
 /** The values of one attribute as they are met. */

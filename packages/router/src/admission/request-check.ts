@@ -146,7 +146,7 @@ function attributesOf(
   const attributes = table?.kind === "candidate" ? table.attributes : undefined;
   if (attributes !== undefined) return attributes;
   const text = `Cannot apply "${field}": the version brings no attributes of its items`;
-  const remedy = "an assets.extra/items.parquet or items.jsonl beside it would";
+  const remedy = "an assets.extra/items.parquet, items.jsonl or items.csv beside it would";
   throw new WinnowError("INVALID_ARGUMENT", `${text}; ${remedy}`);
 }
 

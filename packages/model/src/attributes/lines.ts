@@ -1,0 +1,30 @@
+// The lines of a text file, read piece by piece.
+
+import { WinnowError } from "@winnow/core";
+import type { RegionFile } from "../saved-model/bundle/region.ts";
+
+const PIECE_BYTES = 2 ** 20;
+/** A line, or a record of several lines, has at most so many bytes. */
+export const LINE_BYTES_MAX: number = 2 ** 20;
+const NEWLINE = 10;
+
+/** The lines of a file, without their ends. @throws WinnowError INVALID_ARGUMENT with the remedy for long ones */
+export function* linesOf(file: RegionFile, remedy: string): Generator<Buffer> {
+  let rest = Buffer.alloc(0);
+  for (let at = 0; at < file.size; at += PIECE_BYTES) {
+    const piece = Buffer.alloc(Math.min(PIECE_BYTES, file.size - at));
+    file.read(at, piece);
+    const bytes = rest.length === 0 ? piece : Buffer.concat([rest, piece]);
+    let from = 0;
+    for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, from)) {
+      yield bytes.subarray(from, end);
+      from = end + 1;
+    }
+    rest = bytes.subarray(from);
+    if (rest.length > LINE_BYTES_MAX) {
+      const text = `a line of more than ${LINE_BYTES_MAX} bytes; ${remedy}`;
+      throw new WinnowError("INVALID_ARGUMENT", `Cannot read ${file.name}: ${text}`);
+    }
+  }
+  if (rest.length > 0) yield rest;
+}
