@@ -44,6 +44,14 @@ describe("a cluster with pipelines", () => {
           "item }, heads: { rating: output_1 } }\n  - score: rating - 2 * max(prior, 0)",
         ),
     );
+    writePipeline(
+      "grown-up",
+      homeFeed.replace("  - limit", "  - filter: { kids: false, year: { $gte: 1970 } }\n  - limit"),
+    );
+    writePipeline(
+      "misnamed",
+      homeFeed.replace("  - limit", "  - filter: { yaer: { $gte: 1970 } }\n  - limit"),
+    );
     writePipeline("orphan", homeFeed.replace("movies-ranking", "nobody"));
     writePipeline("circle", homeFeed.replace("movies-ranking", "circle"));
     writePipeline("wrong", homeFeed.replace("movie_title:", "movie:"));
@@ -99,6 +107,24 @@ describe("a cluster with pipelines", () => {
     });
   });
 
+  test("filters by its own file what a request's filter would, joined with the request's", async () => {
+    const own = { kids: false, year: { $gte: 1970 } };
+    const more = { genres: "crime" };
+
+    const plain = await ask("grown-up", ["42", "7"]);
+    const joined = await ask("grown-up", ["42", "7"], { filter: [more, null], return: ["genres"] });
+
+    const expected = await ask("home-feed", ["42", "7"], { filter: own });
+    expect(plain).toEqual(expected);
+    const both = { $and: [own, more] };
+    const expectedJoined = await ask("home-feed", ["42", "7"], {
+      filter: [both, own],
+      return: ["genres"],
+    });
+    expect(joined).toEqual(expectedJoined);
+    expect(joined.body).not.toEqual((await ask("home-feed", ["42", "7"])).body);
+  });
+
   test("answers what the separate calls answer, exclusions and k included", async () => {
     const users = ["42", "7", "nobody knows"];
     const expected = await Promise.all(users.map((user) => separately(user)));
@@ -132,6 +158,10 @@ describe("a cluster with pipelines", () => {
   });
 
   test.each([
+    [
+      "misnamed",
+      /stages\[2\]\.filter: model movies: .* no attribute "yaer"; did you mean "year"\?/,
+    ],
     ["orphan", /stages\[1\]\.rank: model nobody cannot answer: no worker has a model of that name/],
     ["circle", /stages\[1\]\.rank: model circle is a pipeline; name the models that it asks/],
     ["wrong", /stages\[1\]\.rank: model movies-ranking has no input "movie", but/],
@@ -189,6 +219,18 @@ describe("a cluster with pipelines", () => {
     const kinds = new Set(answers.map((answer) => JSON.stringify(answer)));
     const expected = [old, fresh].map((feed) => JSON.stringify({ predictions: [feed] }));
     expect([...kinds].toSorted()).toEqual(expected.toSorted());
+  });
+
+  test("refuses filters that workers would not read, by themselves or with its own", async () => {
+    const long = Array.from({ length: 700 }, (_, at) => `${"x".repeat(100)}${at}`);
+    const many = Array.from({ length: 4096 }, (_, at) => at);
+
+    const alone = await ask("movies", ["42"], { filter: { genres: { $in: long } } });
+    const joined = await ask("grown-up", ["42"], { filter: { year: { $in: many } } });
+
+    expect([alone.status, joined.status]).toEqual([400, 400]);
+    expect(alone.body["error"]).toMatch(/A filter takes \d+ bytes; at most 65536 are allowed/);
+    expect(joined.body["error"]).toMatch(/those of the pipeline are too large together: .*values/);
   });
 
   test("refuses more candidates than a request may have", async () => {

@@ -69,13 +69,15 @@ export {
   asksModel,
   modelsOf,
   scoreNamesOf,
+  stageFault,
 } from "./program/pipeline.ts";
-export type { ModelStage, ScoreStage } from "./program/pipeline.ts";
+export type { FilterStage, ModelStage, ScoreStage } from "./program/pipeline.ts";
 export {
   evaluateScore,
   isScoreName,
   namesInScore,
   parseScore,
+  scoreText,
 } from "./program/score-expression.ts";
 export type { ScoreExpression } from "./program/score-expression.ts";
 export type {

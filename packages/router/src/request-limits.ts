@@ -4,7 +4,7 @@
 // So REST, gRPC and the router name the same number in the same words, whichever of them looks first.
 // What is above a limit is the client's to change: INVALID_ARGUMENT, with the limit in the message.
 
-import { WinnowError } from "@winnow/core";
+import { FILTER_LIMITS, WinnowError } from "@winnow/core";
 import { keyBytes } from "@winnow/cluster";
 import type { SignatureProgram, Tensor } from "@winnow/core";
 
@@ -135,6 +135,12 @@ export function checkFilters(
     `"filter" has ${conditions} conditions in all; at most ${filterConditionsMax} are allowed: send ` +
       "fewer instances",
   );
+}
+
+/** One filter as workers read it. @throws WinnowError INVALID_ARGUMENT */
+export function checkFilterBytes(bytes: number): void {
+  if (bytes <= FILTER_LIMITS.bytesMax) return;
+  refuse(`A filter takes ${bytes} bytes; at most ${FILTER_LIMITS.bytesMax} are allowed`);
 }
 
 /** Attributes of all items of an answer. @throws WinnowError INVALID_ARGUMENT */

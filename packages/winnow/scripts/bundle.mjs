@@ -39,7 +39,7 @@ const BESIDE = new Map([
     ],
   ],
   // Entries, which lie beside them here as well, and packages.
-  ["model/dist/pipeline-directory/pipeline-description.js", undefined],
+  ["model/dist/pipeline-directory/yaml-fields.js", undefined],
   ["worker/dist/compute/compute-start.js", undefined],
   ["worker/dist/compute/compute-thread.js", undefined],
   ["router/dist/http/predict/parser-threads.js", undefined],

@@ -1,5 +1,6 @@
-// A bound filter as text, as it travels to workers and as they know it again: nested JSON arrays without
-// spaces. What cannot be a JSON number exactly is a list of its digits.
+// A filter as text, as it travels to workers and as they know it again: nested JSON arrays without
+// spaces. What cannot be a JSON number exactly is a list of its digits. A test that is for lists alone says so
+// in a fourth place; bound filters, which is what workers get, have none.
 //
 //   ["and",[["in","genre",["crime","drama"]],["gte","year",[1990]]]]
 
@@ -9,6 +10,9 @@ import type { Filter, FilterComparison, FilterValue } from "./filter.ts";
 
 const COMPARISONS: ReadonlySet<string> = new Set(["in", "gt", "gte", "lt", "lte", "exists"]);
 
+/** Stands behind a test of an attribute that must be a list. */
+const LIST_ONLY = "list";
+
 /** The text of a filter. */
 export function filterText(filter: Filter): string {
   return JSON.stringify(plain(filter));
@@ -16,7 +20,8 @@ export function filterText(filter: Filter): string {
 
 function plain(filter: Filter): unknown {
   if (filter.kind === "test") {
-    return [filter.is, filter.attribute, filter.values.map((value) => plainValue(value))];
+    const test = [filter.is, filter.attribute, filter.values.map((value) => plainValue(value))];
+    return filter.onList === true ? [...test, LIST_ONLY] : test;
   }
   return [filter.kind, filter.kind === "not" ? plain(filter.of) : filter.of.map(plain)];
 }
@@ -50,7 +55,7 @@ function readFilter(value: unknown, counts: Counts): Filter {
   // Of what a client writes a node may become a `not` and a test; `and` of tests is counted by its parts.
   if (counts.nodes > 4 * FILTER_LIMITS.nodesMax) throw malformed("it has too many conditions");
   if (!Array.isArray(value)) throw malformed("a condition is no list");
-  const [kind, first, second] = value as readonly unknown[];
+  const [kind, first, second, third] = value as readonly unknown[];
   if (kind === "not") return { kind, of: readFilter(first, counts) };
   if (kind === "and" || kind === "or") {
     if (!Array.isArray(first)) throw malformed(`"${kind}" has no list`);
@@ -61,7 +66,10 @@ function readFilter(value: unknown, counts: Counts): Filter {
   }
   const values = readValues(second, counts);
   const is = kind as FilterComparison;
-  if (isCount(is, values.length)) return { kind: "test", attribute: first, is, values };
+  if (isCount(is, values.length)) {
+    const test = { kind: "test", attribute: first, is, values } as const;
+    return third === LIST_ONLY ? { ...test, onList: true } : test;
+  }
   throw malformed(`"${is}" has ${values.length} values`);
 }
 

@@ -182,6 +182,8 @@ describe("a filter", () => {
         const canonical = bindFilter(parseFilter(filter), SPECS);
         const bits = admittedRows(canonical, columns, rows.length);
         expect(rows.map((_, row) => admits(bits, row))).toEqual(expected);
+        const written = parseFilter(filter);
+        expect(parseFilterText(filterText(written))).toEqual(written);
         const text = filterText(canonical);
         const again = parseFilterText(text);
         expect(admittedRows(again, columns, rows.length)).toEqual(bits);

@@ -24,6 +24,7 @@ const rank: PipelineStage = {
   scores: "output_1",
   heads: [{ name: "ctr", output: "output_2" }],
 };
+const filter: PipelineStage = { kind: "filter", filter: '["in","genres",["crime"],"list"]' };
 const scoreOf = (name: string): PipelineStage => ({
   kind: "score",
   expression: [
@@ -41,7 +42,7 @@ const readBack = (pipeline: Pipeline): Pipeline | undefined =>
 
 describe("a pipeline of an encoded program", () => {
   test("is read back as it was, and tells its models", () => {
-    const whole = pipelineOf(retrieve, rank, scoreOf("ctr"), { kind: "limit", count: 3 });
+    const whole = pipelineOf(retrieve, filter, rank, scoreOf("ctr"), { kind: "limit", count: 3 });
     const { as: _, ...plain } = retrieve;
     const short = pipelineOf(plain, scoreOf("score")).stages.slice(0, 1);
 
@@ -63,7 +64,13 @@ describe("a pipeline of an encoded program", () => {
         },
       ],
     ],
-    ["of which the first alone retrieves", [scoreOf("score"), retrieve]],
+    ['stages in order, but stages[0] is "score"', [scoreOf("score"), retrieve]],
+    ["stages in order, but stages[1] retrieves again", [retrieve, retrieve]],
+    [
+      "stages in order, but stages[2] filters behind a limit",
+      [retrieve, { kind: "limit", count: 3 }, filter],
+    ],
+    ["a filter: Cannot read a filter", [retrieve, { kind: "filter", filter: '["xor",[]]' }]],
   ])("is refused: it should have %s", (text, stages) => {
     expect(() => readBack(pipelineOf(...stages))).toThrow(text);
   });

@@ -3,6 +3,8 @@
 //
 //   inputs ─▶ retrieve ─▶ candidates (id, scores) ─▶ rank, score ─▶ … ─▶ limit ─▶ scores, ids
 
+import { parseFilterText } from "../attributes/filter-text.ts";
+import { toWinnowError } from "../errors.ts";
 import type { HeaderReader, HeaderValue } from "./header-reader.ts";
 import { count, listOf, oneOf, optional, read, refuse, text } from "./header-reader.ts";
 import type { ScoreExpression } from "./score-expression.ts";
@@ -21,7 +23,7 @@ export interface Pipeline {
 }
 
 /** One stage. */
-export type PipelineStage = RetrieveStage | RankStage | ScoreStage | LimitStage;
+export type PipelineStage = RetrieveStage | FilterStage | RankStage | ScoreStage | LimitStage;
 
 /** A stage that asks a model. */
 export type ModelStage = RetrieveStage | RankStage;
@@ -42,6 +44,16 @@ export interface RetrieveStage extends PipelineMember {
   readonly ids: string;
   /** The name of its score in expressions of later stages. */
   readonly as?: string | undefined;
+}
+
+/**
+ * Which items may be retrieved, by their attributes. It goes to the retrieval, which still gives `k` items while
+ * enough are admitted; so it stands before every stage that cuts the list.
+ */
+export interface FilterStage {
+  readonly kind: "filter";
+  /** `filterText` of it, as a person wrote it: not held against attributes. */
+  readonly filter: string;
 }
 
 /** Where an input of a ranking model comes from. */
@@ -88,6 +100,21 @@ export interface LimitStage {
   readonly count: number;
 }
 
+/** What is wrong with a stage behind those before it; `undefined` for nothing. */
+export function stageFault(
+  { kind }: PipelineStage,
+  before: readonly PipelineStage[],
+): string | undefined {
+  if (before.length === 0) {
+    return kind === "retrieve" ? undefined : `is "${kind}"; the first stage is "retrieve"`;
+  }
+  if (kind === "retrieve") return "retrieves again";
+  if (kind === "filter" && before.some((stage) => stage.kind === "limit")) {
+    return "filters behind a limit; a filter goes to the retrieval, so it stands before every limit";
+  }
+  return undefined;
+}
+
 /** Names of the models that a pipeline asks, each once, ascending. */
 export function modelsOf({ stages }: Pipeline): readonly string[] {
   const names = stages.flatMap((stage) => (asksModel(stage) ? [stage.model] : []));
@@ -97,9 +124,12 @@ export function modelsOf({ stages }: Pipeline): readonly string[] {
 /** Reads a pipeline of an encoded program. */
 const pipelineReader: HeaderReader<Pipeline> = (from) => {
   const stages = read(from, "stages", listOf(stageReader));
-  const isOrdered = stages.every(({ kind }, at) => (kind === "retrieve") === (at === 0));
-  if (stages.length === 0 || stages.length > PIPELINE_STAGES_MAX || !isOrdered) {
-    throw refuse(from, `1 to ${PIPELINE_STAGES_MAX} stages, of which the first alone retrieves`);
+  if (stages.length === 0 || stages.length > PIPELINE_STAGES_MAX) {
+    throw refuse(from, `1 to ${PIPELINE_STAGES_MAX} stages`);
+  }
+  for (const [at, stage] of stages.entries()) {
+    const fault = stageFault(stage, stages.slice(0, at));
+    if (fault !== undefined) throw refuse(from, `stages in order, but stages[${at}] ${fault}`);
   }
   checkScoreNames(from, stages);
   const outputs = read(from, "outputs", (names) => ({
@@ -130,7 +160,8 @@ const candidates: HeaderReader<number> = (from) => {
 };
 
 const stageReader: HeaderReader<PipelineStage> = (from) => {
-  const kind = read(from, "kind", oneOf("retrieve", "rank", "score", "limit"));
+  const kind = read(from, "kind", oneOf("retrieve", "filter", "rank", "score", "limit"));
+  if (kind === "filter") return { kind, filter: read(from, "filter", filterReader) };
   if (kind === "score") return { kind, expression: read(from, "expression", scoreReader) };
   if (kind === "limit") return { kind, count: read(from, "count", candidates) };
   const member = { model: read(from, "model", text), signature: read(from, "signature", text) };
@@ -152,6 +183,16 @@ const stageReader: HeaderReader<PipelineStage> = (from) => {
   const as = read(from, "as", optional(text));
   const ids = read(from, "ids", text);
   return { kind, ...member, k, inputs, scores, ids, ...(as !== undefined && { as }) };
+};
+
+const filterReader: HeaderReader<string> = (from) => {
+  const written = text(from);
+  try {
+    parseFilterText(written);
+    return written;
+  } catch (error) {
+    throw refuse(from, `a filter: ${toWinnowError(error).message}`);
+  }
 };
 
 const headReader: HeaderReader<{ readonly name: string; readonly output: string }> = (head) => ({

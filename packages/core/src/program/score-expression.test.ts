@@ -8,6 +8,7 @@ import {
   namesInScore,
   parseScore,
   scoreReader,
+  scoreText,
 } from "./score-expression.ts";
 import type { ScoreExpression } from "./score-expression.ts";
 
@@ -58,6 +59,14 @@ const { tree } = fc.letrec<{ tree: Tree }>((tie) => {
 });
 
 describe("an expression", () => {
+  test("is written with no more brackets than it needs", () => {
+    const text = "0.7 * ctr - (score - 2 * -(watch_time + 1)) / log(max(ctr, 1))";
+
+    expect(
+      scoreText(parsed(`((0.7)*ctr) - ((score-(2*(-(watch_time+1)))))/(log(max(ctr,1)))`)),
+    ).toBe(text);
+  });
+
   test("has the value of the tree that it was written from, and is read back as it was", () => {
     fc.assert(
       fc.property(tree, ({ text, value }) => {
@@ -66,6 +75,7 @@ describe("an expression", () => {
 
         expect(evaluateScore(expression, valueOf)).toBe(value);
         expect(again).toEqual(expression);
+        expect(parsed(scoreText(expression))).toEqual(expression);
       }),
     );
   });

@@ -84,6 +84,52 @@ export function evaluateScore(
   return stack[0] ?? NaN;
 }
 
+/** An expression as people write it; a number may be written otherwise than it was. */
+export function scoreText(expression: ScoreExpression): string {
+  const stack: { readonly text: string; readonly binds: number }[] = [];
+  for (const step of expression) {
+    if (step.kind === "number") stack.push({ text: String(step.value), binds: BINDS_MAX });
+    else if (step.kind === "name") stack.push({ text: step.name, binds: BINDS_MAX });
+    else {
+      const { takes } = OPERATIONS[step.operation];
+      stack.push(applied(step.operation, stack.splice(stack.length - takes)));
+    }
+  }
+  return stack[0]?.text ?? "";
+}
+
+/** How tightly what is written holds together: sums, products, and what stands alone. */
+const BINDS_MAX = 3;
+const SIGNS: Partial<
+  Readonly<Record<Operation, { readonly sign: string; readonly binds: number }>>
+> = {
+  add: { sign: "+", binds: 1 },
+  subtract: { sign: "-", binds: 1 },
+  multiply: { sign: "*", binds: 2 },
+  divide: { sign: "/", binds: 2 },
+};
+
+interface Written {
+  readonly text: string;
+  readonly binds: number;
+}
+
+function applied(operation: Operation, values: readonly Written[]): Written {
+  const inBrackets = ({ text: inner, binds }: Written, least: number): string =>
+    binds < least ? `(${inner})` : inner;
+  const infix = SIGNS[operation];
+  if (infix !== undefined) {
+    const [a, b] = values;
+    // The second of two is bracketed where the first would not be: a - (b - c).
+    const text = `${inBrackets(a!, infix.binds)} ${infix.sign} ${inBrackets(b!, infix.binds + 1)}`;
+    return { text, binds: infix.binds };
+  }
+  if (operation === "negate")
+    return { text: `-${inBrackets(values[0]!, BINDS_MAX)}`, binds: BINDS_MAX };
+  const list = values.map(({ text: inner }) => inner).join(", ");
+  return { text: `${operation}(${list})`, binds: BINDS_MAX };
+}
+
 /** Names that an expression asks for. */
 export function namesInScore(expression: ScoreExpression): readonly string[] {
   return expression.flatMap((step) => (step.kind === "name" ? [step.name] : []));

@@ -1,6 +1,6 @@
 // What a person writes into pipeline.yaml, and what is said of mistakes: line, field, what would work.
 
-import { evaluateScore } from "@winnow/core";
+import { evaluateScore, parseFilterText } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { parsePipeline } from "./pipeline-description.ts";
 
@@ -70,6 +70,21 @@ describe("pipeline.yaml", () => {
     expect(constant).toEqual({ kind: "score", expression: [{ kind: "number", value: 1 }] });
   });
 
+  test("filters as requests do, integers beyond 2⁵³ and lists included", () => {
+    const text = whole.replace(
+      "- limit",
+      "- filter: { year: { $gte: 1990 }, tag: { $contains: a }, size: 9007199254740993 }\n  - limit",
+    );
+    const size = { kind: "test", attribute: "size", is: "in", values: [9007199254740993n] };
+    const tag = { kind: "test", attribute: "tag", is: "in", values: ["a"], onList: true };
+    const year = { kind: "test", attribute: "year", is: "gte", values: [1990] };
+
+    const filter = parse(text).pipeline.stages[2];
+
+    if (filter?.kind !== "filter") throw new Error("no filter");
+    expect(parseFilterText(filter.filter)).toEqual({ kind: "and", of: [year, tag, size] });
+  });
+
   test.each([
     [
       "- limit: 7",
@@ -102,7 +117,7 @@ describe("pipeline.yaml", () => {
     [
       "limit: 7",
       "limti: 7",
-      /line 5, stages\[2\]\.limti: is unknown here; known: retrieve, rank, score, limit/,
+      /line 5, stages\[2\]\.limti: is unknown here; known: retrieve, filter, .*did you mean limit\?/,
     ],
     ["limit: 7", "limit: '7'", /line 5, stages\[2\]\.limit: is not an integer/],
     ["string }", "text }", /line 1, inputs\.user: is "text", which is no dtype/],
@@ -111,6 +126,31 @@ describe("pipeline.yaml", () => {
       "- limit: 7",
       "- retrieve: { model: m, k: 1, inputs: { a: user } }",
       /line 5, .*retrieves again/,
+    ],
+    [
+      "- limit: 7",
+      "- filter: { year: { $gte: 1990, $lte: [1] } }",
+      /line 5, stages\[2\]\.filter: "filter"\.year\.\$lte holds a list or an object/,
+    ],
+    [
+      "- limit: 7",
+      "- filter:\n      year: { $gtt: 1990 }",
+      /line 6, stages\[2\]\.filter: "filter"\.year holds "\$gtt", .*did you mean \$gt\?/,
+    ],
+    [
+      "- limit: 7",
+      "- filter: 7",
+      /line 5, stages\[2\]\.filter: "filter" is 7; it must be an object/,
+    ],
+    [
+      "- limit: 7",
+      `- filter: ${"{ $not: ".repeat(60)}{}${" }".repeat(60)}`,
+      /line 5, stages\[2\]\.filter.*lies deeper than 40 levels/,
+    ],
+    [
+      "- limit: 7",
+      "- limit: 7\n  - filter: { year: 1990 }",
+      /line 6, stages\[3\]: filters behind a limit; a filter goes to the retrieval/,
     ],
     ["- limit: 7", "- [", /line \d, the file/],
     ["- limit: 7", "- !!js/function x", /line 5, the file/],

@@ -17,6 +17,7 @@ import {
   checkCandidates,
   checkDescribed,
   checkExcludedBytes,
+  checkFilterBytes,
   checkFilters,
   checkInstances,
   checkK,
@@ -103,6 +104,7 @@ function boundFilters(
   if (searches.length === 0) throw withoutSearch("filter", signature);
   const attributes = attributesOf(program, searches, "filter");
   const bound = filters.map((filter) => boundFilter(filter, attributes));
+  for (const { text } of bound) checkFilterBytes(text.length);
   const distinct = new Set(bound.map(({ text }) => text)).size;
   checkFilters({ filters: distinct, conditions: distinctConditions(bound) }, limits);
   const bytes = bound.reduce((sum, { text }) => sum + text.length, 0);

@@ -1,7 +1,14 @@
 // What a pipeline lacks, by stage: models, signatures, inputs, outputs and their types.
 
 import { fingerprint } from "@winnow/core";
-import type { Dtype, ModelProgram, PipelineStage } from "@winnow/core";
+import type {
+  AttributeSpec,
+  Dtype,
+  ModelProgram,
+  PipelineStage,
+  TableSpec,
+  TopKStep,
+} from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { lackOf } from "./member-check.ts";
 
@@ -24,6 +31,22 @@ function modelOf(inputs: Types, outputs: Types, stages?: readonly PipelineStage[
   const none = { tables: [], vocabularies: [], denseModels: [] };
   const pipeline = stages && { stages, outputs: { scores: "output_1", ids: "output_2" } };
   return { fingerprint: fingerprint("f"), ...none, signatures: [signature], pipeline };
+}
+
+/** A model whose signature searches items with these attributes. */
+function searching(model: ModelProgram, attributes?: readonly AttributeSpec[]): ModelProgram {
+  const table: TableSpec = {
+    kind: "candidate",
+    name: "items",
+    rows: 1,
+    dim: 1,
+    partitions: 1,
+    idDtype: "string",
+    attributes,
+  } as unknown as TableSpec;
+  const search = { kind: "topK", table: 0 } as unknown as TopKStep;
+  const signatures = model.signatures.map((each) => ({ ...each, steps: [search] }));
+  return { ...model, tables: [table], signatures };
 }
 
 const signature = "serving_default";
@@ -114,5 +137,25 @@ describe("a pipeline", () => {
     ],
   ])("says: %s", (text, members) => {
     expect(lack(members)).toBe(text);
+  });
+
+  test("with a filter lacks attributes that its retrieval's items do not have", () => {
+    const filter: PipelineStage = { kind: "filter", filter: '["gte","year",[1990]]' };
+    const filtered = modelOf({ user_id: "string" }, {}, [retrieve, rank, filter]);
+    const lackWith = (...attributes: readonly AttributeSpec[]): string | undefined =>
+      lackOf(filtered, (name) => (name === "movies" ? searching(movies, attributes) : ranking));
+    const plain = lackOf(filtered, (name) => (name === "movies" ? searching(movies) : ranking));
+
+    expect(lackWith({ name: "year", type: "integer", isList: false })).toBeUndefined();
+    expect(lackWith({ name: "years", type: "integer", isList: false })).toBe(
+      'stages[2].filter: model movies: Items of this model have no attribute "year"; did you mean "years"?',
+    );
+    expect(lackWith({ name: "year", type: "string", isList: false })).toMatch(
+      /^stages\[2\]\.filter: model movies: Attribute "year" cannot be compared with 1990/,
+    );
+    expect(plain).toBe(
+      "stages[2].filter: model movies brings no attributes of its items; an assets.extra/items.parquet " +
+        "or items.jsonl beside it would",
+    );
   });
 });

@@ -2,33 +2,79 @@
 // stages name. A decision on its own: programs come in.
 
 import type {
+  AttributeSpec,
   Dtype,
+  FilterStage,
   ModelProgram,
   ModelStage,
+  PipelineStage,
   SignatureProgram,
   SignatureTensor,
 } from "@winnow/core";
-import { asksModel, excerpt } from "@winnow/core";
+import { asksModel, bindFilter, excerpt, parseFilterText, toWinnowError } from "@winnow/core";
 
 /** The program that answers for a model now, or why none does. */
 export type MemberOf = (model: string) => ModelProgram | { readonly missing: string };
 
+/** What stages before have found out. */
+interface Found {
+  /** Types of the pipeline's inputs, by name. */
+  readonly given: ReadonlyMap<string, Dtype>;
+  /** Type of the retrieved ids. */
+  readonly items: Dtype | undefined;
+  /** What models say of the items that they retrieve, by model; `undefined` where one says nothing. */
+  readonly described: ReadonlyMap<string, readonly AttributeSpec[] | undefined>;
+}
+
 /** What the pipeline of a program lacks, as a text for people; `undefined` for nothing. */
 export function lackOf(program: ModelProgram, memberOf: MemberOf): string | undefined {
-  const given = new Map(
-    program.signatures.flatMap(({ inputs }) => inputs.map(({ name, dtype }) => [name, dtype])),
-  );
-  let items: Dtype | undefined;
+  const inputs = program.signatures.flatMap((signature) => signature.inputs);
+  const given = new Map(inputs.map(({ name, dtype }) => [name, dtype]));
+  let found: Found = { given, items: undefined, described: new Map() };
   for (const [at, stage] of (program.pipeline?.stages ?? []).entries()) {
-    if (!asksModel(stage)) continue;
-    const found = signatureFor(stage, memberOf);
-    const lack =
-      typeof found === "string"
-        ? found
-        : (outputLack(stage, found) ?? inputLack(stage, found, { given, items }));
-    if (lack !== undefined) return `stages[${at}].${stage.kind}: ${lack}`;
-    if (stage.kind === "retrieve" && typeof found !== "string") {
-      items = found.outputs.find(({ name }) => name === stage.ids)?.dtype;
+    const outcome = checkStage(stage, found, memberOf);
+    if (typeof outcome === "string") return `stages[${at}].${stage.kind}: ${outcome}`;
+    found = outcome;
+  }
+  return undefined;
+}
+
+/** What a stage lacks, or what is known behind it. */
+function checkStage(stage: PipelineStage, found: Found, memberOf: MemberOf): string | Found {
+  if (stage.kind === "filter") return filterLack(stage, found) ?? found;
+  if (!asksModel(stage)) return found;
+  const signature = signatureFor(stage, memberOf);
+  if (typeof signature === "string") return signature;
+  const lack = outputLack(stage, signature) ?? inputLack(stage, signature, found);
+  if (lack !== undefined) return lack;
+  if (stage.kind !== "retrieve") return found;
+  return {
+    ...found,
+    items: signature.outputs.find(({ name }) => name === stage.ids)?.dtype,
+    described: new Map([...found.described, [stage.model, attributesOf(stage, memberOf)]]),
+  };
+}
+
+/** The attributes of the items that a signature searches. */
+function attributesOf(stage: ModelStage, memberOf: MemberOf): readonly AttributeSpec[] | undefined {
+  const member = memberOf(stage.model);
+  if ("missing" in member) return undefined;
+  const signature = member.signatures.find(({ name }) => name === stage.signature);
+  const search = signature?.steps.find((step) => step.kind === "topK");
+  const table = search && member.tables[search.table];
+  return table?.kind === "candidate" ? table.attributes : undefined;
+}
+
+function filterLack({ filter }: FilterStage, { described }: Found): string | undefined {
+  for (const [model, attributes] of described) {
+    if (attributes === undefined) {
+      const remedy = "an assets.extra/items.parquet or items.jsonl beside it would";
+      return `model ${excerpt(model)} brings no attributes of its items; ${remedy}`;
+    }
+    try {
+      bindFilter(parseFilterText(filter), attributes);
+    } catch (error) {
+      return `model ${excerpt(model)}: ${toWinnowError(error).message}`;
     }
   }
   return undefined;
@@ -62,17 +108,10 @@ function outputLack(stage: ModelStage, { outputs }: SignatureProgram): string | 
   return `output "${excerpt(other.name)}" of model ${model} is ${other.dtype}, not float32`;
 }
 
-interface GivenTypes {
-  /** Of the pipeline's inputs, by name. */
-  readonly given: ReadonlyMap<string, Dtype>;
-  /** Of the retrieved ids. */
-  readonly items: Dtype | undefined;
-}
-
 function inputLack(
   stage: ModelStage,
   { inputs }: SignatureProgram,
-  types: GivenTypes,
+  found: Found,
 ): string | undefined {
   const model = excerpt(stage.model);
   for (const input of stage.inputs) {
@@ -80,7 +119,7 @@ function inputLack(
     if (declared === undefined) {
       return `model ${model} has no input "${excerpt(input.name)}", but ${namesOf(inputs)}`;
     }
-    const dtype = givenType(input.from, types);
+    const dtype = givenType(input.from, found);
     if (dtype !== undefined && dtype !== declared.dtype) {
       const text = `input "${excerpt(input.name)}" of model ${model} takes ${declared.dtype}`;
       return `${text}, not ${dtype}`;
@@ -95,7 +134,7 @@ function inputLack(
 
 function givenType(
   from: ModelStage["inputs"][number]["from"],
-  { given, items }: GivenTypes,
+  { given, items }: Found,
 ): Dtype | undefined {
   if (typeof from === "string") return given.get(from);
   if (from.kind === "request") return given.get(from.input);

@@ -1,7 +1,23 @@
 // The stages against an oracle that makes the separate calls and merges in plain JavaScript.
 
-import type { Pipeline, SignatureProgram, SignatureTensor, Tensor } from "@winnow/core";
-import { fingerprint, parseScore, stringTensor, tensor, WinnowError } from "@winnow/core";
+import type {
+  Filter,
+  JsonValue,
+  Pipeline,
+  PipelineStage,
+  SignatureProgram,
+  SignatureTensor,
+  Tensor,
+} from "@winnow/core";
+import {
+  filterText,
+  fingerprint,
+  parseFilter,
+  parseScore,
+  stringTensor,
+  tensor,
+  WinnowError,
+} from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
@@ -255,6 +271,84 @@ describe("a pipeline", () => {
     });
   });
 });
+
+describe("the filters of a pipeline", () => {
+  const filterOf = (written: unknown) => parseFilter(jsonOf(written));
+  const stagesOf = (...written: readonly unknown[]): Pipeline => {
+    const [retrieve] = pipelineOf(1).stages;
+    const filters = written.map((each): PipelineStage => ({
+      kind: "filter",
+      filter: filterText(filterOf(each)),
+    }));
+    return { stages: [retrieve!, ...filters], outputs: { scores: "a", ids: "b" } };
+  };
+
+  /** What the retrieval is asked for. */
+  async function askedFor(
+    pipeline: Pipeline,
+    filter?: readonly Filter[],
+  ): Promise<readonly Filter[] | undefined> {
+    let asked: readonly Filter[] | undefined;
+    const context = new RequestContext(new ManualClock(), { timeoutMs: 1000 });
+    const ids = stringTensor(["a"], [1, 1]);
+    await runPipeline({
+      pipeline,
+      request: {
+        signature: pinnedModel("p", [input("user", "string")]).program.signatures[0]!,
+        inputs: new Map<string, Tensor>([["user", stringTensor(["u"])]]),
+        context,
+        filter,
+      },
+      pinned,
+      instancesMax: 9,
+      ask: (model, request) => {
+        asked = request.filter;
+        const version = { model: model.model, version: 1, fingerprint: fingerprint("f") };
+        const scores = tensor("float32", [1, 1], new Float32Array(1));
+        return Promise.resolve({
+          version,
+          outputs: new Map<string, Tensor>([
+            ["s", scores],
+            ["i", ids],
+          ]),
+          coverage: 1,
+        });
+      },
+    }).finally(() => context.finish());
+    return asked;
+  }
+
+  test("go to the retrieval, each joined with the request's own of that instance", async () => {
+    const [kids, year, genre] = [{ kids: false }, { year: { $gte: 1990 } }, { genre: "noir" }];
+
+    expect(await askedFor(stagesOf(kids, year))).toEqual([
+      { kind: "and", of: [filterOf(kids), filterOf(year), { kind: "and", of: [] }] },
+    ]);
+    expect(await askedFor(stagesOf(kids), [filterOf(genre), filterOf(year)])).toEqual([
+      { kind: "and", of: [filterOf(kids), filterOf(genre)] },
+      { kind: "and", of: [filterOf(kids), filterOf(year)] },
+    ]);
+    expect(await askedFor(stagesOf(), [filterOf(genre)])).toEqual([filterOf(genre)]);
+  });
+
+  test("are refused where they and the request's are too large together, before anybody is asked", async () => {
+    const many = { genre: { $in: Array.from({ length: 3000 }, (_, at) => `g${at}`) } };
+
+    await expect(askedFor(stagesOf(many), [filterOf(many)])).rejects.toMatchObject({
+      code: "INVALID_ARGUMENT",
+      message:
+        "The filter of the request and those of the pipeline are too large together: " +
+        "Cannot read a filter: it has too many values",
+    });
+  });
+});
+
+/** Plain JavaScript as parsed JSON. */
+function jsonOf(value: unknown): JsonValue {
+  if (Array.isArray(value)) return value.map((each) => jsonOf(each));
+  if (typeof value !== "object" || value === null) return value as JsonValue;
+  return new Map(Object.entries(value).map(([name, each]) => [name, jsonOf(each)]));
+}
 
 describe("the members of a pipeline", () => {
   const lost = new WinnowError("UNAVAILABLE", "No replica");

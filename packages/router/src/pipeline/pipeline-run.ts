@@ -2,8 +2,8 @@
 // router's own predict on the versions pinned for this request: so slices, hedges, retries, exclusions
 // and the deadline are those of any request.
 
-import type { Pipeline, RankSource, RankStage, RetrieveStage, Tensor } from "@winnow/core";
-import { WinnowError, excerpt } from "@winnow/core";
+import type { Filter, Pipeline, RankSource, RankStage, RetrieveStage, Tensor } from "@winnow/core";
+import { WinnowError, excerpt, filterText, parseFilterText, toWinnowError } from "@winnow/core";
 import type { SignatureTensor } from "@winnow/core";
 import type { PinnedModel, Prediction, PredictRequest } from "../predictor.ts";
 import type { Candidates } from "./candidates.ts";
@@ -111,7 +111,7 @@ interface StageAnswer {
 
 async function retrieve(run: PipelineRun, stage: RetrieveStage): Promise<StageAnswer> {
   const { pinned, signature } = memberOf(run, stage);
-  const { context, ...wanted } = wishesOf(run.request);
+  const { context, ...wanted } = wishesOf(run);
   const inputs = new Map(
     stage.inputs.map(({ name, from }) => {
       const declared = inputOf(signature.inputs, name, stage);
@@ -128,9 +128,33 @@ async function retrieve(run: PipelineRun, stage: RetrieveStage): Promise<StageAn
   return { candidates: withNamed(candidates, stage.as, given), coverage };
 }
 
-/** What a request says of the items that it wants: the retrieval's to heed. */
-function wishesOf({ context, exclude, include, filter, attributes, allowPartial }: PredictRequest) {
+/** What a request says of the items that it wants, for the retrieval to heed; the pipeline's filters hold too. */
+function wishesOf({ request, pipeline }: PipelineRun) {
+  const { context, exclude, include, attributes, allowPartial } = request;
+  const own = pipeline.stages.flatMap((stage) =>
+    stage.kind === "filter" ? [parseFilterText(stage.filter)] : [],
+  );
+  const filter = own.length === 0 ? request.filter : joinedFilters(own, request.filter);
   return { context, exclude, include, filter, attributes, allowPartial };
+}
+
+/** All filters of a pipeline with each of a request's. @throws WinnowError INVALID_ARGUMENT */
+function joinedFilters(
+  own: readonly Filter[],
+  asked: readonly Filter[] = [{ kind: "and", of: [] }],
+): readonly Filter[] {
+  return asked.map((each): Filter => {
+    const filter: Filter = { kind: "and", of: [...own, each] };
+    try {
+      // As workers read it: what they would refuse is refused before they are asked.
+      parseFilterText(filterText(filter));
+    } catch (cause) {
+      const text = "The filter of the request and those of the pipeline are too large together";
+      const message = `${text}: ${toWinnowError(cause).message}`;
+      throw new WinnowError("INVALID_ARGUMENT", message, { cause });
+    }
+    return filter;
+  });
 }
 
 async function rank(

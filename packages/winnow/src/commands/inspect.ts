@@ -23,6 +23,7 @@ import {
 } from "@winnow/model";
 import { type VersionDirectory, newestVersions } from "../model-source.ts";
 import { byteText } from "../progress-line.ts";
+import { pipelineText } from "./pipeline-drawing.ts";
 import { align } from "./predict.ts";
 
 /** What to look at, and for which cluster. */
@@ -137,15 +138,7 @@ function tensorText(spec: SignatureProgram["inputs"][number]): string {
 }
 
 function flowOf(signature: SignatureProgram, program: ModelProgram): string {
-  if (program.pipeline !== undefined) {
-    const stages = program.pipeline.stages.map((stage) => {
-      if (stage.kind === "limit") return `Limit(${stage.count})`;
-      if (stage.kind === "rank") return `Rank(${stage.model})`;
-      if (stage.kind === "score") return "Score";
-      return `Retrieve(${stage.model}, k=${stage.k})`;
-    });
-    return stages.join(" → ");
-  }
+  if (program.pipeline !== undefined) return pipelineText(program.pipeline);
   const stepText = (step: Step): string => {
     if (step.kind === "lookup") return `Lookup(${program.tables[step.table]?.name})`;
     if (step.kind === "topK")

@@ -1,0 +1,75 @@
+// The published schema of pipeline.yaml against its reader: what the one takes or refuses, so does the other.
+// What a schema cannot say (names that must exist, the order of stages) is the reader's alone.
+
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { Ajv } from "ajv";
+import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { parsePipeline } from "./pipeline-description.ts";
+
+const schemaFile = path.resolve(import.meta.dirname, "../../../../docs/pipeline.schema.json");
+const isValid = new Ajv({ allowUnionTypes: true }).compile(
+  JSON.parse(readFileSync(schemaFile, "utf8")) as object,
+);
+
+const retrieve = "retrieve: { model: m, k: 9, inputs: { a: user } }";
+const whole = (stage: string, more = ""): string =>
+  `inputs: { user: string }\n${more}\nstages:\n  - ${retrieve}\n  - ${stage}\n`;
+const alone = (first: string): string => `inputs: { user: string }\nstages:\n  - ${first}\n`;
+
+describe("the schema and the reader both take", () => {
+  test.each([
+    alone(
+      "retrieve: { model: m, k: 4096, inputs: {}, scores: s, ids: i, as: prior, signature: x }",
+    ),
+    whole("limit: 1"),
+    whole("filter: { year: { $gte: 1990 }, $or: [{ kids: false }, { genre: null }] }"),
+    whole("filter: {}"),
+    whole("rank: { model: r, inputs: { u: request.user, i: item, s: score }, heads: { ctr: o } }"),
+    whole("rank: { model: r, signature: s, inputs: {}, scores: o }"),
+    whole("score: log(score) / 2"),
+    whole("score: 1.5"),
+    whole("limit: 4096", "items: int64\noutputs: { ids: what }"),
+  ])("%s", (text) => {
+    expect(isValid(parse(text))).toBe(true);
+    expect(() => parsePipeline(Buffer.from(text))).not.toThrow();
+  });
+});
+
+describe("the schema and the reader both refuse", () => {
+  test.each([
+    "inputs: {}\nstages: []\n",
+    "inputs: { user: text }\nstages: [{ limit: 1 }]\n",
+    "stages: [{ limit: 1 }]\n",
+    "inputs: { user: string }\n",
+    `inputs: { user: string }\nstages:${`\n  - ${retrieve}`.repeat(17)}\n`,
+    whole("limit: 1", "model: m"),
+    whole("limit: 1", "outputs: { scores: '' }"),
+    whole("limit: 0"),
+    whole("limit: 4097"),
+    whole("limit: 1.5"),
+    whole("limit: '1'"),
+    whole("{}"),
+    whole("{ limit: 1, score: 1 }"),
+    whole("limti: 1"),
+    whole("filter: 7"),
+    whole("filter: [{ year: 1990 }]"),
+    whole("score: []"),
+    whole("rank: { inputs: {} }"),
+    whole("rank: { model: r }"),
+    whole("rank: { model: r, inputs: { i: itme } }"),
+    whole("rank: { model: r, inputs: {}, k: 3 }"),
+    whole("rank: { model: r, inputs: {}, heads: { log: o } }"),
+    whole("rank: { model: r, inputs: {}, heads: { a-b: o } }"),
+    alone("retrieve: { k: 9, inputs: {} }"),
+    alone("retrieve: { model: m, inputs: {} }"),
+    alone("retrieve: { model: m, k: 9 }"),
+    alone("retrieve: { model: m, k: 9, inputs: [] }"),
+    alone("retrieve: { model: 7, k: 9, inputs: {} }"),
+    alone("retrieve: { model: m, k: 9, inputs: {}, as: max }"),
+  ])("%s", (text) => {
+    expect(isValid(parse(text))).toBe(false);
+    expect(() => parsePipeline(Buffer.from(text))).toThrow(/^Cannot read pipeline\.yaml, line \d+/);
+  });
+});

@@ -1,0 +1,163 @@
+// The stages of a `pipeline.yaml`, one reader for each kind.
+
+import {
+  PIPELINE_CANDIDATES_MAX,
+  PIPELINE_HEADS_MAX,
+  PIPELINE_STAGES_MAX,
+  SCORE_SO_FAR,
+  WinnowError,
+  excerpt,
+  filterText,
+  isScoreName,
+  parseFilter,
+  parseScore,
+  scoreNamesOf,
+  stageFault,
+} from "@winnow/core";
+import type { Dtype, PipelineStage, RankSource, RankStage } from "@winnow/core";
+import type { Field, Members } from "./yaml-fields.ts";
+
+/** What a stage may name. */
+interface Surroundings {
+  /** Inputs of the pipeline. */
+  readonly inputs: ReadonlyMap<string, Dtype>;
+  /** Names of scores that stages before have given. */
+  readonly scores: ReadonlySet<string>;
+}
+
+type StageReader = (field: Field, around: Surroundings) => PipelineStage;
+
+/** Reads the stages. @throws WinnowError INVALID_ARGUMENT naming file, line and field */
+export function readStages(
+  field: Field,
+  inputs: ReadonlyMap<string, Dtype>,
+): readonly PipelineStage[] {
+  const items = field.elements();
+  if (items === undefined) throw field.refused("is not a list of stages");
+  if (items.length === 0 || items.length > PIPELINE_STAGES_MAX) {
+    const text = `has ${items.length} stages; a pipeline has 1 to ${PIPELINE_STAGES_MAX}`;
+    throw field.refused(text);
+  }
+  const scores = new Set([SCORE_SO_FAR]);
+  const stages: PipelineStage[] = [];
+  for (const item of items) {
+    const stage = readStage(item, { inputs, scores });
+    const fault = stageFault(stage, stages);
+    if (fault !== undefined) throw item.refused(fault);
+    for (const name of scoreNamesOf(stage)) scores.add(name);
+    stages.push(stage);
+  }
+  return stages;
+}
+
+const READERS: ReadonlyMap<string, StageReader> = new Map<string, StageReader>([
+  ["retrieve", readRetrieve],
+  ["filter", readFilter],
+  ["rank", readRank],
+  ["score", readScore],
+  ["limit", (field) => ({ kind: "limit", count: readCandidates(field) })],
+]);
+
+function readStage(item: Field, around: Surroundings): PipelineStage {
+  const kinds = [...READERS.keys()];
+  const [entry, second] = item.members(kinds).entries();
+  if (entry === undefined || second !== undefined) {
+    throw item.refused(`is not one of ${kinds.join(", ")}`);
+  }
+  const [kind, field] = entry;
+  return READERS.get(kind)!(field, around);
+}
+
+function readRetrieve(field: Field, { inputs, scores }: Surroundings): PipelineStage {
+  const fields = field.members(["model", "signature", "k", "inputs", "scores", "ids", "as"]);
+  const as = fields.get("as");
+  const given = fields.needed("inputs").members().entries();
+  return {
+    kind: "retrieve",
+    ...memberOf(fields),
+    k: readCandidates(fields.needed("k")),
+    inputs: given.map(([name, value]) => ({ name, from: readInput(value, inputs) })),
+    scores: fields.get("scores")?.text() ?? "output_1",
+    ids: fields.get("ids")?.text() ?? "output_2",
+    ...(as !== undefined && { as: readNewScore(as, as.text(), scores) }),
+  };
+}
+
+function readFilter(field: Field): PipelineStage {
+  const written = field.json();
+  try {
+    return { kind: "filter", filter: filterText(parseFilter(written)) };
+  } catch (error) {
+    if (!(error instanceof WinnowError)) throw error;
+    throw field.refused(error.message);
+  }
+}
+
+function readRank(field: Field, around: Surroundings): PipelineStage {
+  const fields = field.members(["model", "signature", "inputs", "scores", "heads"]);
+  const heads = fields.get("heads");
+  const given = fields.needed("inputs").members().entries();
+  return {
+    kind: "rank",
+    ...memberOf(fields),
+    inputs: given.map(([name, value]) => ({ name, from: readSource(value, around) })),
+    scores: fields.get("scores")?.text() ?? "output_1",
+    ...(heads !== undefined && { heads: readHeads(heads, around.scores) }),
+  };
+}
+
+function memberOf(fields: Members): { readonly model: string; readonly signature: string } {
+  return {
+    model: fields.needed("model").text(),
+    signature: fields.get("signature")?.text() ?? "serving_default",
+  };
+}
+
+function readScore(field: Field, { scores }: Surroundings): PipelineStage {
+  const value = field.scalar();
+  const found = parseScore(typeof value === "number" ? `${value}` : field.text(), scores);
+  if ("fault" in found) throw field.refused(found.fault);
+  return { kind: "score", expression: found.expression };
+}
+
+function readHeads(field: Field, scores: ReadonlySet<string>): RankStage["heads"] {
+  const heads = field.members().entries();
+  if (heads.length > PIPELINE_HEADS_MAX) {
+    throw field.refused(`has ${heads.length} heads; ${PIPELINE_HEADS_MAX} are allowed`);
+  }
+  return heads.map(([name, value]) => ({
+    name: readNewScore(value, name, scores),
+    output: value.text(),
+  }));
+}
+
+/** A name that no stage before has given to a score. */
+function readNewScore(field: Field, name: string, scores: ReadonlySet<string>): string {
+  if (!isScoreName(name)) {
+    const text = `names a score "${excerpt(name)}"; a name is a word of letters, digits and _`;
+    throw field.refused(`${text}, and no function`);
+  }
+  if (!scores.has(name)) return name;
+  throw field.refused(`names a score "${excerpt(name)}", which is the name of another`);
+}
+
+function readSource(field: Field, { inputs }: Surroundings): RankSource {
+  const text = field.text();
+  if (text === "item") return { kind: "item" };
+  if (text === "score") return { kind: "score" };
+  const name = text.startsWith("request.") ? text.slice("request.".length) : undefined;
+  if (name !== undefined && inputs.has(name)) return { kind: "request", input: name };
+  const choices = ["item", "score", ...[...inputs.keys()].map((input) => `request.${input}`)];
+  throw field.refused(`is "${excerpt(text)}"; it can be ${excerpt(choices.join(", "))}`);
+}
+
+function readInput(field: Field, inputs: ReadonlyMap<string, Dtype>): string {
+  const text = field.text();
+  if (inputs.has(text)) return text;
+  const names = [...inputs.keys()].join(", ");
+  throw field.refused(`is "${excerpt(text)}"; the pipeline's inputs are ${excerpt(names)}`);
+}
+
+function readCandidates(field: Field): number {
+  return field.integer(1, PIPELINE_CANDIDATES_MAX);
+}

@@ -1,0 +1,199 @@
+// YAML as fields that are read one by one, each with the path to it, so that every error names line and field.
+// YAML is read as the data of JSON: no aliases (a few bytes of them make gigabytes), no tags, no two keys of
+// one name.
+
+import { createRequire } from "node:module";
+import type * as Yaml from "yaml";
+import type { Document, LineCounter, Node } from "yaml";
+import { WinnowError, excerpt, nearestName } from "@winnow/core";
+import type { JsonValue } from "@winnow/core";
+
+/** Levels of values within values where any are taken. */
+const DEPTH_MAX = 40;
+
+/** Loaded for the first pipeline: reader threads begin without foreign packages. */
+function yaml(): typeof Yaml {
+  return createRequire(import.meta.url)("yaml") as typeof Yaml;
+}
+
+/** The document of a file. @throws WinnowError INVALID_ARGUMENT naming file, line and field */
+export function yamlDocument(content: Uint8Array, file: string): Field {
+  const lines = new (yaml().LineCounter)();
+  const place = new Places(lines, file);
+  const document = yaml().parseDocument(textOf(content, file), {
+    lineCounter: lines,
+    schema: "core",
+    uniqueKeys: true,
+  });
+  const [error] = [...document.errors, ...document.warnings];
+  if (error !== undefined) {
+    const [what] = error.message.split("\n");
+    throw place.refusal(error.pos[0], "the file", excerpt(what ?? ""));
+  }
+  refuseAliases(document, place);
+  return new Field(place, { node: document.contents, path: "", offset: 0 });
+}
+
+function textOf(content: Uint8Array, file: string): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(content);
+  } catch (cause) {
+    throw new WinnowError("INVALID_ARGUMENT", `Cannot read ${file}: it is not UTF-8`, { cause });
+  }
+}
+
+function refuseAliases(document: Document.Parsed, place: Places): void {
+  yaml().visit(document, {
+    Node: (_, node) => {
+      if (yaml().isAlias(node))
+        throw place.refusal(node.range?.[0], `*${node.source}`, "is an alias; write it out");
+    },
+  });
+}
+
+class Places {
+  readonly #lines: LineCounter;
+  readonly #file: string;
+
+  constructor(lines: LineCounter, file: string) {
+    this.#lines = lines;
+    this.#file = file;
+  }
+
+  refusal(offset: number | undefined, field: string, fault: string): WinnowError {
+    const { line } = this.#lines.linePos(offset ?? 0);
+    const where = `Cannot read ${this.#file}, line ${Math.max(1, line)}, ${excerpt(field)}`;
+    return new WinnowError("INVALID_ARGUMENT", `${where}: ${fault}`);
+  }
+}
+
+interface FieldParts {
+  readonly node: Node | null;
+  readonly path: string;
+  /** Where to point to if there is no value. */
+  readonly offset: number;
+}
+
+/** A value, and the path to it. Readers throw what `refused` makes. */
+export class Field {
+  readonly #place: Places;
+  readonly #parts: FieldParts;
+
+  constructor(place: Places, parts: FieldParts) {
+    this.#place = place;
+    this.#parts = parts;
+  }
+
+  /** The error for this value. */
+  refused(fault: string): WinnowError {
+    const { node, path, offset } = this.#parts;
+    return this.#place.refusal(node?.range?.[0] ?? offset, path === "" ? "the file" : path, fault);
+  }
+
+  /** Its members; `known`: the names that they may have. */
+  members(known?: readonly string[]): Members {
+    const { node, path, offset } = this.#parts;
+    if (!yaml().isMap(node)) throw this.refused("is not a map of names to values");
+    const fields = new Map<string, Field>();
+    for (const { key, value } of node.items) {
+      const name = yaml().isScalar(key) ? String(key.value) : "";
+      const member = new Field(this.#place, {
+        node: value as Node | null,
+        path: path === "" ? name : `${path}.${name}`,
+        offset: (key as Node).range?.[0] ?? offset,
+      });
+      if (name === "" || known?.includes(name) === false) throw member.#unknown(name, known ?? []);
+      fields.set(name, member);
+    }
+    return new Members(fields, (name) =>
+      this.#place.refusal(node.range?.[0] ?? offset, name, "is missing"),
+    );
+  }
+
+  #unknown(name: string, known: readonly string[]): WinnowError {
+    const nearest = nearestName(name, known);
+    const hint = nearest === undefined ? "" : `; did you mean ${nearest}?`;
+    return this.refused(`is unknown here; known: ${known.join(", ") || "names"}${hint}`);
+  }
+
+  /** Its elements; `undefined` where it is no list. */
+  elements(): readonly Field[] | undefined {
+    const { node, path, offset } = this.#parts;
+    if (!yaml().isSeq(node)) return undefined;
+    return (node.items as (Node | null)[]).map((item, at) => {
+      const place = { path: `${path}[${at}]`, offset: item?.range?.[0] ?? offset };
+      return new Field(this.#place, { node: item, ...place });
+    });
+  }
+
+  /** A number, text, truth value or null; `undefined` for what holds others. */
+  scalar(): unknown {
+    const { node } = this.#parts;
+    return yaml().isScalar(node) ? node.value : undefined;
+  }
+
+  text(): string {
+    const value = this.scalar();
+    if (typeof value === "string" && value !== "") return value;
+    throw this.refused("is not a text");
+  }
+
+  /** An integer between both. */
+  integer(least: number, most: number): number {
+    const value = this.scalar();
+    const isInteger = typeof value === "number" && Number.isInteger(value);
+    if (isInteger && value >= least && value <= most) return value;
+    throw this.refused(`is not an integer from ${least} to ${most}`);
+  }
+
+  /** A number between both. */
+  number(least: number, most: number): number {
+    const value = this.scalar();
+    if (typeof value === "number" && value >= least && value <= most) return value;
+    throw this.refused(`is not a number from ${least} to ${most}`);
+  }
+
+  /** Any value, integers beyond 2⁵³ exactly. */
+  json(depth = 0): JsonValue {
+    if (depth > DEPTH_MAX) throw this.refused(`lies deeper than ${DEPTH_MAX} levels`);
+    const { node } = this.#parts;
+    if (yaml().isMap(node)) {
+      const entries = this.members().entries();
+      return new Map(entries.map(([name, field]) => [name, field.json(depth + 1)]));
+    }
+    const elements = this.elements();
+    if (elements !== undefined) return elements.map((field) => field.json(depth + 1));
+    const source = yaml().isScalar(node) ? (node.source ?? "") : "";
+    const value = this.scalar();
+    if (typeof value === "number" && !Number.isSafeInteger(value) && /^[-+]?\d+$/.test(source)) {
+      return BigInt(source);
+    }
+    return value === undefined ? null : (value as JsonValue);
+  }
+}
+
+/** The members of a map. */
+export class Members {
+  readonly #fields: ReadonlyMap<string, Field>;
+  readonly #missing: (name: string) => WinnowError;
+
+  constructor(fields: ReadonlyMap<string, Field>, missing: (name: string) => WinnowError) {
+    this.#fields = fields;
+    this.#missing = missing;
+  }
+
+  entries(): readonly (readonly [string, Field])[] {
+    return [...this.#fields];
+  }
+
+  get(name: string): Field | undefined {
+    return this.#fields.get(name);
+  }
+
+  /** @throws WinnowError INVALID_ARGUMENT where it is missing */
+  needed(name: string): Field {
+    const field = this.#fields.get(name);
+    if (field !== undefined) return field;
+    throw this.#missing(name);
+  }
+}

@@ -1,0 +1,39 @@
+// How `winnow inspect` draws the stages of a pipeline.
+
+import { filterText, parseFilter, parseScore } from "@winnow/core";
+import type { JsonValue, Pipeline, PipelineStage } from "@winnow/core";
+import { expect, test } from "vitest";
+import { pipelineText } from "./pipeline-drawing.ts";
+
+const outputs: Pipeline["outputs"] = { scores: "output_1", ids: "output_2" };
+const member = { signature: "serving_default", inputs: [], scores: "output_1", ids: "output_2" };
+const filterOf = (filter: JsonValue): PipelineStage => {
+  return { kind: "filter", filter: filterText(parseFilter(filter)) };
+};
+
+test("each kind of stage is drawn with what it is told", () => {
+  const found = parseScore("0.5 * (score + prior)", new Set(["score", "prior"]));
+  if ("fault" in found) throw new Error(found.fault);
+  const filter = filterOf(
+    new Map<string, JsonValue>([
+      ["year", new Map([["$gte", 1990]])],
+      ["$nor", [new Map([["genre", "noir"]]), new Map([["tags", new Map([["$exists", true]])]])]],
+      ["size", new Map([["$in", [1, 2]]])],
+    ]),
+  );
+  const stages: readonly PipelineStage[] = [
+    { kind: "retrieve", model: "movies", k: 500, ...member },
+    filter,
+    { kind: "rank", model: "movies-ranking", ...member },
+    { kind: "score", expression: found.expression },
+    { kind: "limit", count: 20 },
+  ];
+
+  expect(pipelineText({ stages, outputs }).split(" → ")).toEqual([
+    "Retrieve(movies, k=500)",
+    "Filter(year ≥ 1990 and not (genre = noir or tags exists) and size in 1, 2)",
+    "Rank(movies-ranking)",
+    "Score(0.5 * (score + prior))",
+    "Limit(20)",
+  ]);
+});
