@@ -1,5 +1,5 @@
 // Which rows a query may return: those that its filters admit and its own list of excluded rows does not
-// name. The native scan keeps filters of its own (native/search/row-filter.h); all other scans read
+// name. The native scan keeps filters of its own (native/search/queries/row-filter.h); all other scans read
 // these.
 
 import type { Resident, RowFilter } from "./accelerator.ts";

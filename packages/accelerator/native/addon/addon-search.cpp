@@ -6,7 +6,7 @@
 #include "addon/addon-work.h"
 #include "addon/addon.h"
 #include "search/search.h"
-#include "search/thread-team.h"
+#include "threads/thread-team.h"
 
 namespace winnow {
 

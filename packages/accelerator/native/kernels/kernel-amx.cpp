@@ -8,7 +8,7 @@
 #include "kernels/bound.h"
 #include "kernels/kernel.h"
 
-// The one is of gcc, the other of clang.
+// The first header is gcc's, the second clang's.
 #if __has_include(<amxint8intrin.h>) || __has_include(<amxintrin.h>)
 #define WINNOW_KNOWS_AMX 1
 #else
@@ -58,7 +58,7 @@ WINNOW_AMX void enter() {
     configuration.columnBytes[tile] = 64;
     configuration.rows[tile] = 16;
   }
-  // The intrinsic tells the compiler of its first bytes only.
+  // The intrinsic declares that it reads the first bytes only, so the other stores could be dropped.
   __asm__ volatile("" : : "r"(&configuration) : "memory");
   _tile_loadconfig(&configuration);
 }

@@ -18,9 +18,9 @@ namespace {
 
 constexpr uint32_t STRIDE_MIN = 16;
 constexpr uint32_t STRIDE_MAX = 32;
-/** Rows of the k best that a sample should hold: more would make it larger, fewer the guess lower. */
+/** How many of the k best rows a sample should hold: more need a larger sample, fewer give a lower guess. */
 constexpr size_t BEST_PER_SAMPLE = 4;
-/** Deviations by which more rows of the sample than expected must reach the guess, and some more. */
+/** The rank exceeds the expected number of sampled rows by so many deviations, and by a margin. */
 constexpr double RANK_DEVIATIONS = 4;
 constexpr double RANK_MARGIN = 4;
 /** Blocks per item of work. */
@@ -76,13 +76,14 @@ void ScanPlan::chooseSamples(const SearchRequest& request) {
     const uint32_t blocks = std::min(sampled * UNIT_BLOCKS, table.blocks());
     for (uint32_t first = 0; first < blocks; first += blocksPerItem) {
       const uint32_t end = std::min(first + blocksPerItem, blocks);
-      // Tables are of one kind, but not sampled at the same places.
+      // Another offset for each table: partitions of one table are alike, and equal offsets would sample
+      // the same sorted positions of all of them.
       const uint32_t start = first + (t * 7 + stride / 2) % stride;
       if (start >= end) continue;
       samples.push_back({table.unitNorm(first / UNIT_BLOCKS), t, start, end, stride});
     }
   }
-  // The likely winners first, as in the scan.
+  // Greatest norms first, as in the scan: the likely winners.
   std::stable_sort(samples.begin(), samples.end(),
                    [](const ScanUnit& a, const ScanUnit& b) { return a.norm > b.norm; });
 }

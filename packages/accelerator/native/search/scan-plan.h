@@ -10,9 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "search/scratch-store.h"
+#include "memory/scratch-store.h"
 #include "search/search-request.h"
-#include "search/thread-team.h"
+#include "threads/thread-team.h"
 
 namespace winnow {
 

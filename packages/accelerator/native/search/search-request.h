@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "kernels/kernel.h"
-#include "search/row-filter.h"
-#include "search/scratch-store.h"
+#include "memory/scratch-store.h"
+#include "search/queries/row-filter.h"
 #include "table/table.h"
 
 namespace winnow {

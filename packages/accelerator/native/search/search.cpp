@@ -1,4 +1,4 @@
-// Who takes part in a search, and the order of its phases.
+// How many threads a search takes, and the order of its phases.
 
 #include "search/search.h"
 
@@ -7,14 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include "search/candidate-filter.h"
-#include "search/dense-scan.h"
-#include "search/query-batch.h"
-#include "search/query-state.h"
+#include "search/filter/candidate-filter.h"
+#include "search/filter/threshold-guess.h"
+#include "search/filter/unit-scan.h"
+#include "search/finish/dense-scan.h"
+#include "search/finish/search-finish.h"
+#include "search/queries/query-batch.h"
+#include "search/queries/query-state.h"
 #include "search/scan-plan.h"
-#include "search/search-finish.h"
-#include "search/threshold-guess.h"
-#include "search/unit-scan.h"
 
 namespace winnow {
 
@@ -23,7 +23,7 @@ namespace {
 /** Bytes of codes to read, weighed by queries, that are worth more than one thread. */
 constexpr size_t BYTES_PER_TEAM = size_t{2} << 20;
 
-/** Below some hundred microseconds of work, waking other threads takes longer than it saves. */
+/** Whether a search takes less than some hundred microseconds: waking helpers then costs more than it saves. */
 bool isSmall(const SearchRequest& request) {
   uint32_t filtered = 0;
   uint64_t rows = 0;
@@ -138,9 +138,9 @@ bool Search::runWhole(ThreadTeam* team) {
   planning.reset(1);
   std::optional<Stages> stages;
   const auto work = [&](uint32_t thread) {
-    // Planned by whoever is first, as it takes about as long as a helper takes to wake.
+    // The first thread plans while helpers wake, as both take about as long.
     work_.forEach(planning, [&](uint32_t) { stages.emplace(*this, team ? team->size() : 1); });
-    // Stopped meanwhile: another thread may still be planning.
+    // `forEach` returns early when the search is stopped: another thread may then still be planning.
     if (planning.areDone()) runPhases(*stages, thread);
   };
   if (team == nullptr) {

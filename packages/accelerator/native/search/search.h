@@ -2,18 +2,18 @@
 //
 //   plan      which blocks are scanned and sampled, in which order           scan-plan.h
 //   prepare   queries are widened and coded; those that the filter cannot
-//             serve become dense                                             query-batch.h
-//   sample    from some blocks, a guess of each query's threshold            threshold-guess.h
+//             serve become dense                                             queries/query-batch.h
+//   sample    from some blocks, a guess of each query's threshold            filter/threshold-guess.h
 //   filter    all units, greatest norms first: rows that might be among the
-//             k best survive                                                 candidate-filter.h
+//             k best survive                                                 filter/candidate-filter.h
 //   dense     for the queries that need it, or may return few rows, all
-//             rows that they may return are scored                           dense-scan.h
-//   finish    survivors are scored and sorted, in up to three phases         search-finish.h
+//             rows that they may return are scored                           finish/dense-scan.h
+//   finish    survivors are scored and sorted, in up to three phases         finish/search-finish.h
 //   again     filter to finish for queries whose guess was too high; almost always none
 //
-// Each of these owns its state; what they tell each other about a query is in query-state.h. `Search`
-// only joins them: the threads of a team go through the phases together, each thread taking items
-// of the current phase until none is left, and then waiting for the others' last ones.
+// Each of these owns its state; what they tell each other about a query is in queries/query-state.h.
+// `Search` only joins them: the threads of a team go through the phases together, each thread taking
+// items of the current phase until none is left, and then waiting for the others' last items.
 //
 // Many queries of a small table are split among the threads, each part being a search of one thread
 // (request-split.h).
@@ -30,12 +30,12 @@
 #include <utility>
 
 #include "kernels/kernel.h"
+#include "memory/scratch-store.h"
 #include "search/request-split.h"
-#include "search/scratch-store.h"
 #include "search/search-counters.h"
 #include "search/search-request.h"
-#include "search/stoppable-work.h"
-#include "search/thread-team.h"
+#include "threads/stoppable-work.h"
+#include "threads/thread-team.h"
 
 namespace winnow {
 

@@ -143,7 +143,7 @@ void Table::buildUnit(const RowCoder& coder, uint32_t unit, uint64_t* keys, uint
   sortKeys(keys, scratch, count);
   uint32_t* order = order_.as<uint32_t>() + start;
   for (uint32_t at = 0; at < count; ++at) order[at] = static_cast<uint32_t>(keys[at]);
-  // What the unit's rows take up is in a cache of the processor now.
+  // The unit's rows were just measured, so that they are in a cache of the processor.
   for (uint32_t at = 0; at < count; at += BLOCK_ROWS) encodeBlock(coder, (start + at) / BLOCK_ROWS);
 }
 

@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "table/memory-region.h"
+#include "memory/memory-region.h"
 
 namespace winnow {
 

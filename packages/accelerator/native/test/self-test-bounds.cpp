@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "kernels/bound.h"
-#include "search/query-code.h"
+#include "search/queries/query-code.h"
 #include "test/self-test.h"
 
 namespace winnow::test {

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "kernels/bound.h"
-#include "table/memory-region.h"
+#include "memory/memory-region.h"
 #include "test/self-test.h"
 
 namespace winnow::test {
@@ -86,16 +86,12 @@ int32_t limitFor(int choice, int32_t sum) {
   return limits[choice];
 }
 
-/** `choice`: how the limits lie to the sum of one row of each query. */
-void checkFilter(const Kernel& kernel, const Codes& codes, int choice) {
+/** `limits`: one for each query. */
+void checkFilter(const Kernel& kernel, const Codes& codes, std::vector<int32_t> limits) {
   const uint32_t queries = static_cast<uint32_t>(codes.words.size());
   const std::vector<uint32_t> words = arrange(kernel, codes);
-  std::vector<int32_t> limits(queries + GROUP_QUERIES_MAX, -1);
-  for (uint32_t q = 0; q < queries; ++q) {
-    int32_t greatest = sumOf(codes, q, 0);
-    for (uint32_t r = 1; r < BLOCK_ROWS; ++r) greatest = std::max(greatest, sumOf(codes, q, r));
-    limits[q] = limitFor(choice, q % 2 == 0 ? greatest : sumOf(codes, q, q));
-  }
+  // A group may be read as if it were full.
+  limits.resize(queries + GROUP_QUERIES_MAX, -1);
   uint64_t survivors[GROUP_QUERIES_MAX] = {};
   alignas(64) int32_t margins[GROUP_QUERIES_MAX * BLOCK_ROWS] = {};
   const FilterCall call{codes.bytes.as<uint8_t>(), codes.groups, queries, words.data(),
@@ -125,6 +121,30 @@ void checkFilter(const Kernel& kernel, const Codes& codes, int choice) {
   if (queries < 64 && found >> queries != 0) fail("%s: a query there is not", kernel.name);
 }
 
+/** `choice`: how the limits lie to the sum of one row of each query. */
+void checkFilter(const Kernel& kernel, const Codes& codes, int choice) {
+  std::vector<int32_t> limits;
+  for (uint32_t q = 0; q < codes.words.size(); ++q) {
+    int32_t greatest = sumOf(codes, q, 0);
+    for (uint32_t r = 1; r < BLOCK_ROWS; ++r) greatest = std::max(greatest, sumOf(codes, q, r));
+    limits.push_back(limitFor(choice, q % 2 == 0 ? greatest : sumOf(codes, q, q)));
+  }
+  checkFilter(kernel, codes, limits);
+}
+
+/** A block of which one row alone survives, for each of all queries. */
+void checkOnlySurvivor(const Kernel& kernel, uint32_t r) {
+  Codes codes = makeCodes(kernel, 3, kernel.groupQueries, 1);
+  uint8_t* bytes = codes.bytes.as<uint8_t>();
+  for (uint32_t group = 0; group < codes.groups; ++group) {
+    std::memset(bytes + size_t{group} * 4 * BLOCK_ROWS, 0, 4 * BLOCK_ROWS);
+    std::memset(bytes + (size_t{group} * BLOCK_ROWS + r) * 4, 255, 4);
+  }
+  std::vector<int32_t> sums;
+  for (uint32_t q = 0; q < kernel.groupQueries; ++q) sums.push_back(sumOf(codes, q, r));
+  checkFilter(kernel, codes, sums);
+}
+
 void checkFilters(const Kernel& kernel) {
   for (const uint32_t groups : {1u, 2u, 3u, 15u, 16u, 17u, 33u, 64u}) {
     for (uint32_t queries = 1; queries <= kernel.groupQueries; ++queries) {
@@ -132,6 +152,7 @@ void checkFilters(const Kernel& kernel) {
       for (int choice = 0; choice < 4; ++choice) checkFilter(kernel, codes, choice);
     }
   }
+  for (const uint32_t r : {0u, 1u, 31u, 32u, 63u}) checkOnlySurvivor(kernel, r);
   for (const int extreme : {1, -1}) {
     const Codes codes = makeCodes(kernel, 32768 / 4, kernel.groupQueries, extreme);
     for (int choice = 0; choice < 4; ++choice) checkFilter(kernel, codes, choice);

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "search/scratch-store.h"
-#include "table/memory-region.h"
+#include "memory/memory-region.h"
+#include "memory/scratch-store.h"
 #include "test/self-test.h"
 
 namespace winnow::test {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "search/order-key.h"
+#include "search/finish/order-key.h"
 #include "table/row-coder.h"
 #include "test/self-test.h"
 

@@ -1,10 +1,10 @@
 // Scoring all rows, a few at a time for all dense queries.
 
-#include "search/dense-scan.h"
+#include "search/finish/dense-scan.h"
 
 #include <algorithm>
 
-#include "search/order-key.h"
+#include "search/finish/order-key.h"
 
 namespace winnow {
 
@@ -97,7 +97,7 @@ void DenseScan::scoreRows(const RowList& rows, const Run& run,
     const uint32_t query = queries_[place];
     const double* values = batch_.values(query);
     KeyPool& keys = pools[place];
-    // The rows that the first query has met are in a cache for the others.
+    // Only the first query prefetches: the rows are in a cache when the others come to them.
     const uint32_t fetched = place == run.start ? scattered : 0;
     for (uint32_t i = 0; i < count; ++i) {
       if (i + ROWS_AHEAD < fetched) table.fetchRow(locals[i + ROWS_AHEAD]);

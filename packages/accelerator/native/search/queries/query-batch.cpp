@@ -1,6 +1,6 @@
 // Widening and coding queries, and telling which of them the filter can serve.
 
-#include "search/query-batch.h"
+#include "search/queries/query-batch.h"
 
 #include <cmath>
 

@@ -8,7 +8,7 @@
 #include <functional>
 #include <limits>
 
-#include "search/scratch-store.h"
+#include "memory/scratch-store.h"
 
 namespace winnow {
 

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "search/query-code.h"
-#include "search/scratch-store.h"
+#include "memory/scratch-store.h"
+#include "search/queries/query-code.h"
 #include "search/search-request.h"
 
 namespace winnow {

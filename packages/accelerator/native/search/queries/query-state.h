@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "search/candidate-pool.h"
+#include "search/filter/candidate-pool.h"
 
 namespace winnow {
 
@@ -41,7 +41,7 @@ class QueryState {
     guess_ = guess;
     threshold_.raiseTo(guess);
   }
-  /** Takes the guess back: from here on the threshold is a value that is proven. */
+  /** Drops the guess: from here on the threshold is a proven value. */
   void resetToProven(float value) {
     guess_ = -std::numeric_limits<float>::infinity();
     threshold_.reset(value);

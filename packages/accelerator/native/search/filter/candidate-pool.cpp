@@ -2,7 +2,7 @@
 // that k lower bounds reach is right, and a few halvings of the range between the least and the
 // greatest lower bound find a value that is close to it.
 
-#include "search/candidate-pool.h"
+#include "search/filter/candidate-pool.h"
 
 #include <algorithm>
 #include <limits>

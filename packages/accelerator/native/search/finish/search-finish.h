@@ -15,11 +15,11 @@
 #include <cstdint>
 
 #include "kernels/kernel.h"
-#include "search/candidate-filter.h"
-#include "search/dense-scan.h"
-#include "search/query-batch.h"
-#include "search/query-state.h"
-#include "search/scratch-store.h"
+#include "memory/scratch-store.h"
+#include "search/filter/candidate-filter.h"
+#include "search/finish/dense-scan.h"
+#include "search/queries/query-batch.h"
+#include "search/queries/query-state.h"
 #include "search/search-counters.h"
 #include "search/search-request.h"
 

@@ -1,6 +1,6 @@
 // Putting a set of rows into the two orders in which a search meets them.
 
-#include "search/row-filter.h"
+#include "search/queries/row-filter.h"
 
 namespace winnow {
 

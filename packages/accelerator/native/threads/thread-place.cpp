@@ -1,6 +1,6 @@
 // Places helpers by affinity masks on Linux; other systems decide by themselves.
 
-#include "search/thread-place.h"
+#include "threads/thread-place.h"
 
 #ifdef __linux__
 #include <pthread.h>

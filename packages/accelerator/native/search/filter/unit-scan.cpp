@@ -1,6 +1,6 @@
 // Arranging a unit's queries for the kernel, and looking ahead.
 
-#include "search/unit-scan.h"
+#include "search/filter/unit-scan.h"
 
 #include <algorithm>
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "search/scratch-store.h"
+#include "memory/scratch-store.h"
 
 namespace winnow {
 

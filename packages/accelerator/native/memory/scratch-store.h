@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "table/memory-region.h"
+#include "memory/memory-region.h"
 
 namespace winnow {
 

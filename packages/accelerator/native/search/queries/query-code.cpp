@@ -1,6 +1,6 @@
 // Codes a query symmetrically: signed codes with one scale for all dimensions.
 
-#include "search/query-code.h"
+#include "search/queries/query-code.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // Collecting the best lower bounds of a sample's blocks.
 
-#include "search/threshold-guess.h"
+#include "search/filter/threshold-guess.h"
 
 #include <algorithm>
 #include <limits>
@@ -33,7 +33,7 @@ void ThresholdGuess::sample(const ScanUnit& unit, const UnitQueue& queue, uint32
 void ThresholdGuess::take(const PassedRows& passed, TopSample& best) const {
   int32_t margin = std::numeric_limits<int32_t>::min();
   if (passed.rows == ~uint64_t{0} && request_.excludedStarts.empty()) {
-    // The first blocks of a query, before it has a threshold.
+    // All rows pass while the query has no threshold yet: in the first blocks of a thread.
     for (uint32_t r = 0; r < BLOCK_ROWS; ++r) margin = std::max(margin, passed.margins[r]);
   } else {
     for (uint64_t rows = passed.rows; rows != 0; rows &= rows - 1) {

@@ -1,6 +1,6 @@
 // Cuts chunks into blocks, and keeps free blocks by size.
 
-#include "search/scratch-store.h"
+#include "memory/scratch-store.h"
 
 #include <algorithm>
 #include <new>

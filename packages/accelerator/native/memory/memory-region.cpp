@@ -1,6 +1,6 @@
 // Regions by mmap, in huge pages where the system has them.
 
-#include "table/memory-region.h"
+#include "memory/memory-region.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // Keeping survivors in pools.
 
-#include "search/candidate-filter.h"
+#include "search/filter/candidate-filter.h"
 
 #include <algorithm>
 #include <limits>
@@ -38,7 +38,8 @@ bool CandidateFilter::filter(const ScanUnit& unit, const UnitQueue& queue, uint3
   const auto thresholdOf = [&](uint32_t query) { return states_[query].threshold().get(); };
   if (!scan.select(unit, thresholdOf)) return false;
   ScratchVector<CandidatePool>& pools = pools_[thread];
-  // Not before there is something to do: a thread that comes too late must leave no trace.
+  // Pools are made by a thread's first unit: one that starts after the last unit was taken has none, and
+  // `collect` skips it.
   if (pools.empty()) {
     pools.assign(request_.queries, CandidatePool(store_));
     for (CandidatePool& pool : pools) pool.reset(kernel_, request_.k, poolLimit_);

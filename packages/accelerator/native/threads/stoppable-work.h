@@ -10,7 +10,7 @@
 #include <new>
 #include <utility>
 
-#include "search/thread-team.h"
+#include "threads/thread-team.h"
 
 namespace winnow {
 

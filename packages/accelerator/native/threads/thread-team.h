@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "search/thread-place.h"
+#include "threads/thread-place.h"
 
 namespace winnow {
 

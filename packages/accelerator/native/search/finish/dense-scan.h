@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "kernels/kernel.h"
-#include "search/key-pool.h"
-#include "search/query-batch.h"
-#include "search/query-state.h"
+#include "memory/scratch-store.h"
+#include "search/finish/key-pool.h"
+#include "search/queries/query-batch.h"
+#include "search/queries/query-state.h"
 #include "search/scan-plan.h"
-#include "search/scratch-store.h"
 #include "search/search-request.h"
-#include "search/stoppable-work.h"
+#include "threads/stoppable-work.h"
 
 namespace winnow {
 

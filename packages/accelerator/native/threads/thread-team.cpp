@@ -1,7 +1,7 @@
 // How threads wait: between pieces of work helpers sleep on a condition variable; within a piece,
 // where waits are short, a thread spins a few thousand times before it yields its processor.
 
-#include "search/thread-team.h"
+#include "threads/thread-team.h"
 
 #include <system_error>
 

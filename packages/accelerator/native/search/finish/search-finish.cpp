@@ -1,13 +1,13 @@
 // Canonical scores of survivors, and the order of the best.
 
-#include "search/search-finish.h"
+#include "search/finish/search-finish.h"
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 
-#include "search/key-pool.h"
-#include "search/order-key.h"
+#include "search/finish/key-pool.h"
+#include "search/finish/order-key.h"
 #include "table/key-sort.h"
 
 namespace winnow {
@@ -40,7 +40,10 @@ SearchFinish::SearchFinish(const SearchRequest& request, const QueryBatch& batch
   answer_.resize(request);
 }
 
-/** The most promising first: their exact scores raise the threshold that spares most others. */
+/**
+ * Chooses the survivors with the greatest upper bounds: their exact scores raise the threshold, which
+ * most other survivors then do not reach.
+ */
 void SearchFinish::choose(uint32_t query, const CandidateFilter& filter) {
   if (!states_[query].isFiltered()) return;
   Ending& ending = endings_[query];
@@ -88,11 +91,11 @@ void SearchFinish::finishFiltered(uint32_t query) {
   } else {
     repeat(query, ending.keys);
   }
-  // What it held serves the next query.
+  // The freed memory serves the survivors of the next query.
   ending = Ending(store_);
 }
 
-/** Scores those that were not chosen but might be among the k best, and cuts again. */
+/** Scores the survivors that were not chosen but might be among the k best, and cuts at k again. */
 void SearchFinish::scoreRest(uint32_t query) {
   Ending& ending = endings_[query];
   ScratchVector<Survivor>& survivors = ending.survivors;
@@ -111,14 +114,17 @@ void SearchFinish::scoreRest(uint32_t query) {
   cutKeys(keys, request_.k);
 }
 
-/** Whatever was dropped scores less than the query's first threshold: do k rows reach that? */
+/**
+ * Whether the guess was not too high: every row that the filter dropped scores less than the guess or
+ * than a proven threshold, so k scores that reach the guess are the k best.
+ */
 bool SearchFinish::isConfirmed(uint32_t query, const ScratchVector<uint64_t>& keys) const {
   const float guess = states_[query].guess();
   if (guess < -std::numeric_limits<float>::max()) return true;
   return keys.size() == request_.k && scoreOfKey(leastOf(keys)) >= guess;
 }
 
-/** To be filtered again, from the one threshold that is proven: the k-th best score, or none. */
+/** Leaves the query filtered, to be scanned again with a proven threshold: its k-th best score, or none. */
 void SearchFinish::repeat(uint32_t query, const ScratchVector<uint64_t>& keys) {
   const bool hasAll = keys.size() == request_.k;
   states_[query].resetToProven(hasAll ? scoreOfKey(leastOf(keys))
@@ -132,7 +138,7 @@ void SearchFinish::scoreSurvivors(uint32_t query, size_t start, size_t end) {
   const double* values = batch_.values(query);
   const Survivor* survivors = endings_[query].survivors.data();
   uint64_t* keys = endings_[query].keys.data();
-  // Two steps ahead: first the number of the row is fetched, then the row.
+  // Prefetches in two steps: first the entry of `order` that names the row, then the row itself.
   for (size_t i = start; i < end + 2 * ROWS_AHEAD; ++i) {
     if (i < end) {
       const Survivor& far = survivors[i];

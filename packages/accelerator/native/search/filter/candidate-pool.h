@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "kernels/kernel.h"
-#include "search/scratch-store.h"
+#include "memory/scratch-store.h"
 
 namespace winnow {
 

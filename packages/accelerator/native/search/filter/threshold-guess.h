@@ -14,12 +14,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "search/query-state.h"
+#include "memory/scratch-store.h"
+#include "search/filter/top-sample.h"
+#include "search/filter/unit-scan.h"
+#include "search/queries/query-state.h"
 #include "search/scan-plan.h"
-#include "search/scratch-store.h"
 #include "search/search-request.h"
-#include "search/top-sample.h"
-#include "search/unit-scan.h"
 
 namespace winnow {
 

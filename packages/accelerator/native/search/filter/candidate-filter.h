@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "kernels/kernel.h"
-#include "search/candidate-pool.h"
-#include "search/query-state.h"
+#include "memory/scratch-store.h"
+#include "search/filter/candidate-pool.h"
+#include "search/filter/unit-scan.h"
+#include "search/queries/query-state.h"
 #include "search/scan-plan.h"
-#include "search/scratch-store.h"
 #include "search/search-request.h"
-#include "search/unit-scan.h"
 
 namespace winnow {
 

@@ -16,10 +16,10 @@
 
 #include "kernels/bound.h"
 #include "kernels/kernel.h"
-#include "search/query-batch.h"
-#include "search/query-state.h"
+#include "memory/scratch-store.h"
+#include "search/queries/query-batch.h"
+#include "search/queries/query-state.h"
 #include "search/scan-plan.h"
-#include "search/scratch-store.h"
 #include "search/search-request.h"
 
 namespace winnow {
@@ -89,7 +89,7 @@ class UnitScan {
     uint32_t size;
     size_t firstWord;
   };
-  /** What a block that is soon to be filtered will read. */
+  /** Memory of a block that is soon to be filtered, to be prefetched. */
   struct Coming {
     const uint8_t* codes;
     const BlockBounds* bounds;
