@@ -36,6 +36,7 @@ import {
   addModelConfigOptions,
   addRequestOptions,
 } from "../model-config/config-flags.ts";
+import { completionCommand } from "./completion-command.ts";
 import { doctorCommand } from "./doctor-command.ts";
 import { processVariables } from "../process/process-settings.ts";
 import { statusCommand, topCommand } from "./status-command.ts";
@@ -77,6 +78,7 @@ export function createCommandLine(version: string): Command {
     doctorCommand(),
     verifyCommand(),
     benchCommand(),
+    completionCommand(),
   ]) {
     root.addCommand(command.exitOverride());
   }
