@@ -30,7 +30,7 @@ const EXTERNAL = ["onnxruntime-node", "webgpu", "@grpc/proto-loader"];
 const BESIDE = new Map([
   ["winnow/dist/version.js", ["../package.json", "../../package.json"]],
   ["winnow/dist/console-files.js", ["../../console/dist/page/", "../../../console/dist/page/"]],
-  ["winnow/dist/command-line/command-line.js", ["../../bin/winnow.js", "../../bin/winnow.js"]],
+  ["winnow/dist/command-line/serving-commands.js", ["../../bin/winnow.js", "../../bin/winnow.js"]],
   [
     "accelerator/dist/cpu/native-addon.js",
     [
@@ -40,6 +40,7 @@ const BESIDE = new Map([
   ],
   // Entries, which lie beside them here as well, and packages.
   ["model/dist/pipeline-directory/yaml-fields.js", undefined],
+  ["winnow/dist/settings/settings-file.js", undefined],
   ["worker/dist/compute/compute-start.js", undefined],
   ["worker/dist/compute/compute-thread.js", undefined],
   ["router/dist/http/predict/parser-threads.js", undefined],

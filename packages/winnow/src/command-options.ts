@@ -69,6 +69,25 @@ export const requestTimeoutOption = (): Option =>
     .argParser(wholeNumber(0, INT32_MAX))
     .default(30_000);
 
+/** Where settings are that no flag and no variable gives. */
+export const configOption = (): Option =>
+  option(
+    "--config <file>",
+    "YAML file of settings by the names of their flags; flags and variables win over it",
+    "WINNOW_CONFIG",
+  );
+
+/** Whether pages of other origins may ask. */
+export const corsOption = (): Option =>
+  option(
+    "--rest_api_enable_cors_support [yes]",
+    "answer CORS requests from any origin",
+    "WINNOW_CORS",
+  )
+    .preset("true")
+    .argParser(booleanValue)
+    .default(false);
+
 /** How many threads a worker scans with. */
 export const threadsOption = (description: string): Option =>
   option("--threads <n>", description, "WINNOW_THREADS").argParser(wholeNumber(1, 1024));
@@ -93,10 +112,12 @@ export function addModelOptions(command: Command): Command {
     .addOption(
       option("--models <dir>", "directory of models: <dir>/<name>/<version>/", "WINNOW_MODELS"),
     )
-    .option("--model_name <name>", "serve one model under this name (or MODEL_NAME)")
-    .option(
-      "--model_base_path <dir>",
-      "directory of that model's versions (default: MODEL_BASE_PATH/MODEL_NAME)",
+    .addOption(option("--model_name <name>", "serve one model under this name (or MODEL_NAME)"))
+    .addOption(
+      option(
+        "--model_base_path <dir>",
+        "directory of that model's versions (default: MODEL_BASE_PATH/MODEL_NAME)",
+      ),
     );
 }
 

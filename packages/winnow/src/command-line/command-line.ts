@@ -2,55 +2,36 @@
 // types and what it defaults to. Large commands are imported when they run, so that help and
 // predict answer at once.
 
-import { fileURLToPath } from "node:url";
 import { WinnowError } from "@winnow/core";
 import { Command } from "commander";
 import {
-  GRPC_PORT,
   REST_PORT,
-  WORKER_PORT,
-  accessLogOption,
-  apiKeysOption,
-  acceleratorOption,
   addClientOptions,
   addMembershipOptions,
-  addRedisOptions,
-  addModelOptions,
-  addTlsOptions,
-  logFormatOption,
-  logLevelOption,
-  option,
-  portOption,
-  extraMemoryOption,
   modelReplicationOption,
+  option,
   partitionBytesOption,
   replicationOption,
-  memoryBytesOption,
-  requestTimeoutOption,
-  requireSecurityOption,
-  threadsOption,
   wholeNumber,
 } from "../command-options.ts";
-import {
-  addLoadOptions,
-  addModelConfigOptions,
-  addRequestOptions,
-} from "../model-config/config-flags.ts";
-import { completionCommand } from "./completion-command.ts";
-import { doctorCommand } from "./doctor-command.ts";
 import { processVariables } from "../process/process-settings.ts";
-import { statusCommand, topCommand } from "./status-command.ts";
-import { checkVariables, variablesOf } from "./setting-variables.ts";
+import {
+  type SettingPlaces,
+  applySettings,
+  readSettings,
+  settingNameOf,
+} from "../settings/settings-file.ts";
 import { benchCommand } from "./bench-command.ts";
+import { completionCommand } from "./completion-command.ts";
+import { type PreparedCommand, configCommand } from "./config-command.ts";
+import { doctorCommand } from "./doctor-command.ts";
+import { servingCommands } from "./serving-commands.ts";
+import { checkVariables, variablesOf } from "./setting-variables.ts";
+import { statusCommand, topCommand } from "./status-command.ts";
 import { verifyCommand } from "./verify-command.ts";
 import { curlLine, predict, predictionTable } from "../commands/predict.ts";
 import type { OrderOptions } from "../commands/order.ts";
-import type { RouterRoleOptions } from "../commands/router.ts";
-import type { ServeOptions } from "../commands/serve.ts";
-import type { UpOptions } from "../commands/up.ts";
-import type { WorkerRoleOptions } from "../commands/worker.ts";
 
-const METRICS_PORT = 9100;
 const INT32_MAX = 2 ** 31 - 1;
 
 /** The whole command line, ready to parse. */
@@ -60,14 +41,16 @@ export function createCommandLine(version: string): Command {
       "Serves TensorFlow Recommenders' SavedModels and PyTorch's ONNX exports on a cluster, exactly, over TensorFlow Serving's REST API",
     )
     .version(version)
+    .enablePositionalOptions()
     .exitOverride()
     .showHelpAfterError("(add --help for the flags)");
-  const serving = [up(), serve(), router(), worker()];
-  for (const command of serving) {
-    command.hook("preAction", () => checkVariables(processVariables, variablesOf(root)));
-  }
+  const supply = Object.fromEntries(
+    Object.entries(servingCommands).map(([name, make]) => [name, () => prepared(make(), root)]),
+  );
+  const serving = Object.values(supply).map((make) => make().command);
   for (const command of [
     ...serving,
+    configCommand(supply),
     inspectCommand(),
     predictCommand(),
     statusCommand(),
@@ -85,163 +68,19 @@ export function createCommandLine(version: string): Command {
   return root;
 }
 
-function up(): Command {
-  const command = new Command("up")
-    .description("start a cluster on this machine: one router and several workers")
-    .addOption(
-      option("--workers <n>", "worker processes", "WINNOW_WORKERS")
-        .argParser(wholeNumber(1, 64))
-        .default(3),
-    )
-    .addOption(replicationOption())
-    .addOption(modelReplicationOption())
-    .addOption(partitionBytesOption())
-    .addOption(extraMemoryOption())
-    .addOption(portOption("--port <port>", "REST port", "WINNOW_PORT").default(REST_PORT))
-    .addOption(portOption("--rest_api_port <port>", "the same, TensorFlow Serving's name"))
-    .addOption(
-      option("--host <address>", "address to listen on", "WINNOW_HOST").default("127.0.0.1"),
-    )
-    .addOption(acceleratorOption())
-    .addOption(logLevelOption().default("warn"))
-    .addOption(logFormatOption())
-    .addOption(accessLogOption());
-  addRedisOptions(command, "membership through Redis");
-  addRequestOptions(addLoadOptions(addModelConfigOptions(addModelOptions(command))));
-  addTlsOptions(command, "REST");
-  command.addOption(apiKeysOption("REST answers nobody else, but for probes"));
-  addClientOptions(command);
-  return command.action(async (options: UpOptions) => {
-    const { runUp } = await import("../commands/up.ts");
-    await runUp(options, winnowScript);
+/** A command that refuses settings which nothing reads, and takes those of its file. */
+function prepared(command: Command, root: Command): PreparedCommand {
+  let places: SettingPlaces = new Map();
+  command.hook("preAction", () => {
+    checkVariables(processVariables, variablesOf(root));
+    const file: unknown = command.getOptionValue("config");
+    if (typeof file !== "string" || file === "") return;
+    const known = Object.values(servingCommands).flatMap((make) =>
+      make().options.flatMap((each) => settingNameOf(each) ?? []),
+    );
+    places = applySettings(command, readSettings(file), { file, known });
   });
-}
-
-function serve(): Command {
-  const command = new Command("serve")
-    .description(
-      "serve as one TensorFlow Serving container does, with its flags and ports: a router and its worker on this machine",
-    )
-    .addOption(
-      portOption("--port <port>", "gRPC port; 0: none", "WINNOW_GRPC_PORT").default(GRPC_PORT),
-    )
-    .addOption(
-      option("--rest_api_port <port>", "REST port", "WINNOW_PORT")
-        .argParser(wholeNumber(1, 65_535))
-        .default(REST_PORT),
-    )
-    .addOption(option("--host <address>", "address to listen on", "WINNOW_HOST").default("0.0.0.0"))
-    .addOption(
-      option("--workers <n>", "worker processes; one uses all cores", "WINNOW_WORKERS")
-        .argParser(wholeNumber(1, 64))
-        .default(1),
-    )
-    .addOption(replicationOption())
-    .addOption(modelReplicationOption())
-    .addOption(partitionBytesOption())
-    .addOption(extraMemoryOption())
-    .addOption(requestTimeoutOption())
-    .option("--rest_api_enable_cors_support", "answer CORS requests from any origin")
-    .addOption(acceleratorOption())
-    .addOption(threadsOption("threads that scan, of each worker (default: the cores, shared)"))
-    .addOption(memoryBytesOption())
-    .addOption(logLevelOption())
-    .addOption(logFormatOption())
-    .addOption(accessLogOption());
-  addRequestOptions(addLoadOptions(addModelConfigOptions(addModelOptions(command))));
-  addTlsOptions(command, "REST and gRPC");
-  command.addOption(apiKeysOption("REST and gRPC answer nobody else, but for probes"));
-  command.addOption(requireSecurityOption());
-  return command.action(async (options: ServeOptions) => {
-    const { runServe } = await import("../commands/serve.ts");
-    await runServe(options, winnowScript);
-  });
-}
-
-function router(): Command {
-  const command = new Command("router")
-    .description("run a router: the REST API, gRPC, scatter and gather")
-    .addOption(
-      portOption(
-        "--port <port>",
-        "REST port; beside --rest_api_port the gRPC port, as in TensorFlow Serving",
-        "WINNOW_PORT",
-      ).default(REST_PORT),
-    )
-    .addOption(portOption("--rest_api_port <port>", "REST port, TensorFlow Serving's name"))
-    .addOption(
-      portOption(
-        "--grpc-port <port>",
-        "port of TensorFlow Serving's gRPC services (default: off)",
-        "WINNOW_GRPC_PORT",
-      ),
-    )
-    .addOption(
-      option("--host <address>", "address to listen on", "WINNOW_HOST").default("127.0.0.1"),
-    )
-    .addOption(replicationOption())
-    .addOption(modelReplicationOption())
-    .addOption(requestTimeoutOption())
-    .addOption(
-      option(
-        "--router-table-bytes <n>",
-        "keyed tables up to this size are looked up in the router",
-        "WINNOW_ROUTER_TABLE_BYTES",
-      )
-        .argParser(wholeNumber(0, INT32_MAX))
-        .default(4 * 2 ** 20),
-    )
-    .option("--rest_api_enable_cors_support", "answer CORS requests from any origin")
-    .addOption(logLevelOption())
-    .addOption(logFormatOption())
-    .addOption(accessLogOption());
-  addRequestOptions(addModelConfigOptions(addTlsOptions(command, "REST and gRPC")));
-  command.addOption(apiKeysOption("REST and gRPC answer nobody else, but for probes"));
-  command.addOption(requireSecurityOption());
-  return addMembershipOptions(command).action(async (options: RouterRoleOptions) => {
-    const { runRouter } = await import("../commands/router.ts");
-    await runRouter(options, command.getOptionValueSource("port") === "cli");
-  });
-}
-
-function worker(): Command {
-  const command = new Command("worker")
-    .description("run a worker: holds partitions on its accelerator and answers routers")
-    .addOption(
-      option(
-        "--id <name>",
-        "name that stays across restarts (default: the address)",
-        "WINNOW_WORKER_ID",
-      ),
-    )
-    .addOption(portOption("--port <port>", "gRPC port", "WINNOW_WORKER_PORT").default(WORKER_PORT))
-    .addOption(
-      portOption(
-        "--metrics-port <port>",
-        "HTTP port of metrics and probes; 0: none",
-        "WINNOW_METRICS_PORT",
-      ).default(METRICS_PORT, `${METRICS_PORT}, or none where it is taken`),
-    )
-    .addOption(
-      option("--host <address>", "address to listen on", "WINNOW_HOST").default("127.0.0.1"),
-    )
-    .addOption(option("--advertise <host:port>", "address others reach it at", "WINNOW_ADVERTISE"))
-    .addOption(replicationOption())
-    .addOption(modelReplicationOption())
-    .addOption(partitionBytesOption())
-    .addOption(extraMemoryOption())
-    .addOption(acceleratorOption())
-    .addOption(threadsOption("threads that scan (default: all cores)"))
-    .addOption(memoryBytesOption())
-    .addOption(logLevelOption())
-    .addOption(logFormatOption());
-  addLoadOptions(addModelConfigOptions(addModelOptions(command)));
-  command.addOption(apiKeysOption("metrics are shown to nobody else"));
-  command.addOption(requireSecurityOption());
-  return addMembershipOptions(command).action(async (options: WorkerRoleOptions) => {
-    const { runWorker } = await import("../commands/worker.ts");
-    await runWorker(options, command.getOptionValueSource("metricsPort") !== "default");
-  });
+  return { command, places: () => places };
 }
 
 interface InspectOptions {
@@ -398,6 +237,3 @@ function demoCommand(): Command {
       process.stderr.write(`Serve them with: winnow up --models ${written}\n`);
     });
 }
-
-/** The script that starts this command: what `winnow up` starts its processes with. */
-const winnowScript: string = fileURLToPath(new URL("../../bin/winnow.js", import.meta.url));

@@ -8,13 +8,18 @@ import { nearestName } from "@winnow/core";
 const PREFIX = "WINNOW_";
 
 /** Variables that are read without a flag of the command line. */
-const WITHOUT_FLAG = [
+export const VARIABLES_WITHOUT_FLAG: readonly string[] = [
   "WINNOW_DEBUG",
   "WINNOW_GPU_ADAPTER",
   "WINNOW_GPU_ALLOW_SOFTWARE",
   "WINNOW_REDIS_PASSWORD",
   "WINNOW_API_KEY",
 ];
+
+/** Whether a variable's value is nobody's to see. */
+export function isSecretVariable(name: string): boolean {
+  return /PASSWORD$|_KEY$|_HEADERS$/.test(name);
+}
 
 /** Variables of the benchmarks, which start such processes. */
 const BENCHMARKS = "WINNOW_BENCH_";
@@ -47,7 +52,7 @@ export function checkVariables(
   variables: Readonly<Record<string, string | undefined>>,
   ofFlags: readonly string[],
 ): void {
-  const known = [...ofFlags, ...WITHOUT_FLAG].filter((name) => name.startsWith(PREFIX));
+  const known = [...ofFlags, ...VARIABLES_WITHOUT_FLAG].filter((name) => name.startsWith(PREFIX));
   const unknown = Object.entries(variables).flatMap(([name, value = ""]) => {
     const isOurs = name.startsWith(PREFIX) && !name.startsWith(BENCHMARKS);
     if (!isOurs || known.includes(name)) return [];

@@ -35,6 +35,7 @@ import { type AccessLogged, withAccessLog } from "../access-log.ts";
 import { type LogFormat, type LogLevel, processLog } from "../process/process-log.ts";
 import { processEnvironment, wallClock } from "../process/process-settings.ts";
 import { ProcessTls, type TlsFlags } from "../process/process-tls.ts";
+import { limitsOf } from "../settings/limit-flags.ts";
 import { winnowVersion } from "../version.ts";
 
 /** Flags of `winnow router`. */
@@ -47,7 +48,7 @@ export interface RouterRoleOptions
   readonly replication: number;
   readonly modelReplication?: ReadonlyMap<string, number>;
   readonly rest_api_timeout_in_ms: number;
-  readonly rest_api_enable_cors_support?: true;
+  readonly rest_api_enable_cors_support: boolean;
   readonly routerTableBytes: number;
   readonly logLevel: LogLevel;
   readonly logFormat?: LogFormat;
@@ -142,7 +143,8 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
       observer: watch.grpc(metrics.grpc),
       reload,
     };
-    const server = await openGrpcServer(router, { requestTimeoutMs }, parts);
+    const grpcOptions = { ...limitsOf(options, "grpc"), requestTimeoutMs };
+    const server = await openGrpcServer(router, grpcOptions, parts);
     metrics.watchDoor("grpc", () => server.held());
     const taken = await server.listen({ host, port });
     log.info("router listening for gRPC", { host, port: taken.port, tls: tls !== undefined });
@@ -176,8 +178,9 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
 
 function httpOptionsOf(options: RouterRoleOptions, metricsPath: string | undefined): HttpOptions {
   return {
+    ...limitsOf(options, "http"),
     requestTimeoutMs: options.rest_api_timeout_in_ms,
-    cors: options.rest_api_enable_cors_support === true,
+    cors: options.rest_api_enable_cors_support,
     ...(metricsPath !== undefined && { metricsPath }),
   };
 }
@@ -242,6 +245,7 @@ function reloadOf(
 
 function routerOptions(options: RouterRoleOptions, config: ModelConfig | undefined): RouterOptions {
   return {
+    ...limitsOf(options, "router"),
     replication: options.replication,
     modelReplication: options.modelReplication,
     routerTableBytesMax: options.routerTableBytes,

@@ -15,8 +15,6 @@ export interface ServeOptions extends LocalFlags {
   /** Of gRPC; 0: none. */
   readonly port: number;
   readonly rest_api_port: number;
-  readonly rest_api_timeout_in_ms: number;
-  readonly rest_api_enable_cors_support?: true;
   readonly threads?: number;
   readonly memoryBytes?: number;
   readonly requireSecurity: boolean;
@@ -59,12 +57,7 @@ export async function runServe(options: ServeOptions, script: string): Promise<v
 }
 
 function routerArgs(options: ServeOptions): string[] {
-  return [
-    `--grpc-port=${options.port}`,
-    `--rest_api_timeout_in_ms=${options.rest_api_timeout_in_ms}`,
-    `--require-security=${options.requireSecurity}`,
-    ...(options.rest_api_enable_cors_support === true ? ["--rest_api_enable_cors_support"] : []),
-  ];
+  return [`--grpc-port=${options.port}`, `--require-security=${options.requireSecurity}`];
 }
 
 function workerArgs({ threads, memoryBytes }: ServeOptions): string[] {

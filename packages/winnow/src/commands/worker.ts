@@ -27,6 +27,7 @@ import { DEVICE_LOST_EXIT_CODE, endOnSignals, reportListening } from "../process
 import { type LogFormat, type LogLevel, processLog } from "../process/process-log.ts";
 import { processEnvironment, processVariables } from "../process/process-settings.ts";
 import { ProcessTls } from "../process/process-tls.ts";
+import { limitsOf } from "../settings/limit-flags.ts";
 import { winnowVersion } from "../version.ts";
 
 /** Flags of `winnow worker`. */
@@ -175,6 +176,7 @@ async function openMetrics(
 
 function workerOptions(options: WorkerRoleOptions): WorkerOptions {
   return {
+    ...limitsOf(options, "worker"),
     workerId: options.id,
     host: options.host,
     port: options.port,

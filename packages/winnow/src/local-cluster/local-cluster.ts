@@ -94,7 +94,7 @@ function workerPrograms(
       ...membershipArgs(shape, ports),
       ...shape.workerArgs,
     ],
-    env: redisVariable(shape),
+    env: variablesOf(shape),
   }));
 }
 
@@ -116,7 +116,7 @@ function routerProgram(shape: LocalClusterShape, ports: readonly number[]): Prog
       ...membershipArgs(shape, ports),
       ...shape.routerArgs,
     ],
-    env: redisVariable(shape),
+    env: variablesOf(shape),
   };
 }
 
@@ -126,9 +126,12 @@ function membershipArgs(shape: LocalClusterShape, ports: readonly number[]): str
   return ["--members", members.join(",")];
 }
 
-/** The URL of Redis, which may hold a password: everybody sees the flags of a process. */
-function redisVariable({ redis }: LocalClusterShape): Record<string, string> {
-  return redis === undefined ? {} : { WINNOW_REDIS: redis };
+/**
+ * The URL of Redis, which may hold a password: everybody sees the flags of a process. What a file of settings
+ * says comes as flags: a role that read the file too would take its port for its own.
+ */
+function variablesOf({ redis }: LocalClusterShape): Record<string, string> {
+  return { WINNOW_CONFIG: "", ...(redis !== undefined && { WINNOW_REDIS: redis }) };
 }
 
 interface StatusDocument {

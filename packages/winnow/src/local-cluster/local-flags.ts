@@ -14,6 +14,7 @@ import type { ModelSource } from "../model-source.ts";
 import type { LogFormat, LogLevel } from "../process/process-log.ts";
 import type { TlsFlags } from "../process/process-tls.ts";
 import type { RedisFlags } from "../redis-access.ts";
+import { ROUTER_OWNERS, limitArguments } from "../settings/limit-flags.ts";
 
 /** Flags of both commands. */
 export interface LocalFlags
@@ -28,6 +29,8 @@ export interface LocalFlags
   readonly logLevel: LogLevel;
   readonly logFormat?: LogFormat;
   readonly accessLog: AccessLogged;
+  readonly rest_api_timeout_in_ms: number;
+  readonly rest_api_enable_cors_support: boolean;
   readonly models?: string;
   readonly model_name?: string;
   readonly model_base_path?: string;
@@ -75,6 +78,9 @@ export function localClusterShape(
       ...common,
       "--access-log",
       String(options.accessLog),
+      `--rest_api_timeout_in_ms=${options.rest_api_timeout_in_ms}`,
+      `--rest_api_enable_cors_support=${options.rest_api_enable_cors_support}`,
+      ...limitArguments(options, ROUTER_OWNERS),
       ...tlsArgs(options),
       ...(isGiven(options.apiKeys) ? ["--api-keys", options.apiKeys] : []),
       ...argumentsOf(options, ROUTER_FLAGS),
@@ -88,6 +94,7 @@ export function localClusterShape(
       "--threads",
       String(Math.max(1, Math.floor(availableParallelism() / options.workers))),
       ...partitionArgs(options),
+      ...limitArguments(options, ["worker"]),
       ...argumentsOf(options, WORKER_FLAGS),
     ],
     script,

@@ -1,0 +1,45 @@
+// What `winnow up` and `winnow serve` pass on to the processes that they start.
+
+import { expect, test } from "vitest";
+import { createCommandLine } from "../command-line/command-line.ts";
+import { servingCommands } from "../command-line/serving-commands.ts";
+import { type LocalFlags, localClusterShape } from "./local-flags.ts";
+
+function shapeOf(args: readonly string[]) {
+  const command = servingCommands["up"]!().action(() => undefined);
+  command.parse(args, { from: "user" });
+  const place = {
+    source: { kind: "directory", directory: "/models" },
+    script: "winnow.js",
+    port: 8501,
+  } as const;
+  return localClusterShape(command.opts<LocalFlags>(), place);
+}
+
+test("limits go to the role that reads them, times of a request and CORS to the router", () => {
+  const { routerArgs, workerArgs } = shapeOf([
+    "--k-max=5",
+    "--http-in-flight-max=6",
+    "--worker-queue-rows-max=7",
+    "--rest_api_timeout_in_ms=800",
+    "--rest_api_enable_cors_support",
+  ]);
+
+  const router = ["--k-max=5", "--http-in-flight-max=6", "--rest_api_timeout_in_ms=800"];
+  expect(routerArgs).toEqual(
+    expect.arrayContaining([...router, "--rest_api_enable_cors_support=true"]),
+  );
+  expect(workerArgs).toContain("--worker-queue-rows-max=7");
+  expect(workerArgs.join(" ")).not.toMatch(/k-max|in-flight|timeout/);
+});
+
+test("nothing is passed on that was not given, and the roles know every flag that is", () => {
+  const { routerArgs, workerArgs } = shapeOf([]);
+  const { commands } = createCommandLine("0.0.0");
+  const known = new Set(commands.flatMap(({ options }) => options.map(({ long }) => long)));
+
+  const flags = [...routerArgs, ...workerArgs].filter((arg) => arg.startsWith("--"));
+
+  expect(flags.filter((flag) => !known.has(flag.split("=", 1)[0]))).toEqual([]);
+  expect(flags.join(" ")).not.toMatch(/k-max|queue-rows|keepalive/);
+});
