@@ -24,6 +24,13 @@ stages:
   - limit: 7
 `;
 
+const twoSources = `inputs: { user_id: string }
+stages:
+  - retrieve: { model: movies, k: 50, inputs: { input_1: user_id }, as: personal }
+  - retrieve: { model: trending, k: 30, inputs: { input_1: user_id }, as: popular }
+  - merge: { MERGE }
+`;
+
 interface Feed {
   readonly output_1: readonly number[];
   readonly output_2: readonly string[];
@@ -34,7 +41,21 @@ describe("a cluster with pipelines", () => {
 
   beforeAll(async () => {
     await writeDemo(models, { items: 300, dim: 8, users: 50, k: 5, seed: 1 });
+    await writeDemo(path.join(directory, "second"), {
+      items: 200,
+      dim: 4,
+      users: 50,
+      k: 5,
+      seed: 9,
+    });
+    renameSync(path.join(directory, "second", "movies"), path.join(models, "trending"));
     writePipeline("home-feed", homeFeed);
+    for (const [name, merge] of [
+      ["weighed", "weights: { personal: 1, popular: 0.5 }"],
+      ["shared", "quotas: { personal: 20, popular: 10 }"],
+    ] as const) {
+      writePipeline(name, twoSources.replace("MERGE", merge));
+    }
     writePipeline(
       "blend",
       homeFeed
@@ -138,6 +159,51 @@ describe("a cluster with pipelines", () => {
     const short = { output_1: output_1.slice(0, 4), output_2: output_2.slice(0, 4) };
     const answer = await ask("home-feed", ["42"], { exclude, k: 4 });
     expect(answer.body).toEqual({ predictions: [short] });
+  });
+
+  /** What both models retrieve by themselves. */
+  async function bothFor(user: string): Promise<readonly [Feed, Feed]> {
+    const answers = await Promise.all([
+      ask("movies", [user], { k: 50 }),
+      ask("trending", [user], { k: 30 }),
+    ]);
+    const [personal, popular] = answers.map(({ body }) => (body["predictions"] as [Feed])[0]);
+    return [personal!, popular!];
+  }
+
+  test("merges what two models retrieve, by weights", async () => {
+    const users = ["42", "7", "13", "2"];
+    const found = await Promise.all(users.map((user) => bothFor(user)));
+    const scoreIn = ({ output_1, output_2 }: Feed, id: string): number =>
+      output_1[output_2.indexOf(id)] ?? 0;
+    const expected = found.map(([personal, popular]) => {
+      const sumOf = (id: string): number => scoreIn(personal, id) + 0.5 * scoreIn(popular, id);
+      const order = [...new Set([...personal.output_2, ...popular.output_2])];
+      return order.toSorted((a, b) => sumOf(b) - sumOf(a));
+    });
+
+    const { body } = await ask("weighed", users);
+
+    const feeds = body["predictions"] as Feed[];
+    expect(feeds.map(({ output_2 }) => output_2)).toEqual(expected);
+    expect(expected.flat().length).toBeLessThan(80 * users.length);
+  });
+
+  test("merges what two models retrieve, by quotas: two of the one, one of the other", async () => {
+    const [personal, popular] = await bothFor("42");
+
+    const answer = await ask("shared", ["42", "7"], { k: 3 });
+    const whole = await ask("shared", ["42"]);
+
+    const [feed] = whole.body["predictions"] as [Feed];
+    expect(feed.output_2).toHaveLength(30);
+    expect(new Set(feed.output_2).size).toBe(30);
+    const [first, second] = feed.output_2;
+    expect(first).toBe(personal.output_2[0]);
+    expect(second).toBe(popular.output_2.find((id) => id !== first));
+    const [short, other] = answer.body["predictions"] as [Feed, Feed];
+    expect(short.output_2).toEqual(feed.output_2.slice(0, 3));
+    expect(other.output_2).toHaveLength(3);
   });
 
   test("orders by an expression over the scores of both models", async () => {

@@ -62,16 +62,17 @@ export {
 } from "./program/codec/program-codec.ts";
 export type { ProgramPackage } from "./program/codec/program-codec.ts";
 export {
+  MERGE_WEIGHT_MAX,
   PIPELINE_CANDIDATES_MAX,
   PIPELINE_HEADS_MAX,
   PIPELINE_STAGES_MAX,
   SCORE_SO_FAR,
   asksModel,
   modelsOf,
+  orderFault,
   scoreNamesOf,
-  stageFault,
 } from "./program/pipeline.ts";
-export type { FilterStage, ModelStage, ScoreStage } from "./program/pipeline.ts";
+export type { FilterStage, MergeStage, ModelStage, ScoreStage } from "./program/pipeline.ts";
 export {
   evaluateScore,
   isScoreName,

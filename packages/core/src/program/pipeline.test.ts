@@ -3,10 +3,10 @@
 
 import { describe, expect, test } from "vitest";
 import { modelsOf, optionalPipeline } from "./pipeline.ts";
-import type { Pipeline, PipelineStage } from "./pipeline.ts";
+import type { Pipeline, PipelineStage, RetrieveStage } from "./pipeline.ts";
 
 const signature = "serving_default";
-const retrieve: PipelineStage = {
+const retrieve: RetrieveStage = {
   kind: "retrieve",
   model: "movies",
   signature,
@@ -15,6 +15,10 @@ const retrieve: PipelineStage = {
   scores: "output_1",
   ids: "output_2",
   as: "prior",
+};
+const other = { ...retrieve, as: "other" };
+const merge = (by: "weights" | "quotas", ...parts: readonly [string, number][]): PipelineStage => {
+  return { kind: "merge", by, parts: parts.map(([name, value]) => ({ name, value })) };
 };
 const rank: PipelineStage = {
   kind: "rank",
@@ -43,10 +47,12 @@ const readBack = (pipeline: Pipeline): Pipeline | undefined =>
 describe("a pipeline of an encoded program", () => {
   test("is read back as it was, and tells its models", () => {
     const whole = pipelineOf(retrieve, filter, rank, scoreOf("ctr"), { kind: "limit", count: 3 });
+    const merged = pipelineOf(retrieve, other, merge("quotas", ["other", 2], ["prior", 9]));
     const { as: _, ...plain } = retrieve;
     const short = pipelineOf(plain, scoreOf("score")).stages.slice(0, 1);
 
     expect(readBack(whole)).toEqual(whole);
+    expect(readBack(merged)).toEqual(merged);
     expect(readBack(pipelineOf(...short))).toEqual(pipelineOf(...short));
     expect(modelsOf(whole)).toEqual(["movies", "ranking"]);
   });
@@ -65,7 +71,28 @@ describe("a pipeline of an encoded program", () => {
       ],
     ],
     ['stages in order, but stages[0] is "score"', [scoreOf("score"), retrieve]],
-    ["stages in order, but stages[1] retrieves again", [retrieve, retrieve]],
+    ["stages[2] does not name each", [retrieve, other, merge("weights", ["prior", 1])]],
+    ["stages[2] retrieves behind other stages; retrievals come first", [retrieve, rank, other]],
+    ["stages[1] retrieves a further list; a merge must follow it", [retrieve, other]],
+    ["stages[2] stands where a merge of retrievals must", [retrieve, other, rank]],
+    ["stages[1] needs `as`, and so do all retrievals", [retrieve, { ...other, as: undefined }]],
+    ["stages[1] merges; it must follow two retrievals", [retrieve, merge("weights", ["prior", 1])]],
+    [
+      "stages[2] does not name each retrieval once; they are prior, other",
+      [retrieve, other, merge("quotas", ["prior", 1], ["prior", 2])],
+    ],
+    [
+      "stages[2] wants more of other than its 9 items",
+      [retrieve, other, merge("quotas", ["prior", 9], ["other", 10])],
+    ],
+    [
+      "parts[0].value should be from 0 to 1000000",
+      [retrieve, other, merge("weights", ["prior", -1], ["other", 1])],
+    ],
+    [
+      "parts[1].value should be from 1 to 4096",
+      [retrieve, other, merge("quotas", ["prior", 1], ["other", 0])],
+    ],
     [
       "stages in order, but stages[2] filters behind a limit",
       [retrieve, { kind: "limit", count: 3 }, filter],

@@ -1,7 +1,7 @@
 // A pipeline: the stages of recommending, over other models, as one model. It has no tables and no
 // steps of its own: the router asks the models that the stages name.
 //
-//   inputs ─▶ retrieve ─▶ candidates (id, scores) ─▶ rank, score ─▶ … ─▶ limit ─▶ scores, ids
+//   inputs ─▶ retrieve (─▶ merge) ─▶ candidates (id, scores) ─▶ rank, score ─▶ … ─▶ limit ─▶ scores, ids
 
 import { parseFilterText } from "../attributes/filter-text.ts";
 import { toWinnowError } from "../errors.ts";
@@ -15,7 +15,7 @@ export const PIPELINE_STAGES_MAX = 16;
 /** Candidates of one instance: as many as a request may ask of a model where nothing is set (`kMax`). */
 export const PIPELINE_CANDIDATES_MAX = 4096;
 
-/** A pipeline; its first stage retrieves, and no other does. */
+/** A pipeline; its first stages retrieve, and no others do; what several retrieve is merged. */
 export interface Pipeline {
   readonly stages: readonly PipelineStage[];
   /** Names of the outputs. */
@@ -23,7 +23,8 @@ export interface Pipeline {
 }
 
 /** One stage. */
-export type PipelineStage = RetrieveStage | FilterStage | RankStage | ScoreStage | LimitStage;
+export type PipelineStage =
+  RetrieveStage | MergeStage | FilterStage | RankStage | ScoreStage | LimitStage;
 
 /** A stage that asks a model. */
 export type ModelStage = RetrieveStage | RankStage;
@@ -45,6 +46,26 @@ export interface RetrieveStage extends PipelineMember {
   /** The name of its score in expressions of later stages. */
   readonly as?: string | undefined;
 }
+
+/**
+ * Makes one list of what several stages have retrieved, each item once. `weights`: its score is the sum of its
+ * scores, each times its weight. `quotas`: so many items of each retrieval, which take turns.
+ */
+export interface MergeStage {
+  readonly kind: "merge";
+  readonly by: "weights" | "quotas";
+  /** One for each retrieval, by the name of its score. */
+  readonly parts: readonly MergePart[];
+}
+
+/** What one retrieval counts for in a merge. */
+interface MergePart {
+  readonly name: string;
+  readonly value: number;
+}
+
+/** The largest weight of a retrieval. */
+export const MERGE_WEIGHT_MAX = 1e6;
 
 /**
  * Which items may be retrieved, by their attributes. It goes to the retrieval, which still gives `k` items while
@@ -100,19 +121,58 @@ export interface LimitStage {
   readonly count: number;
 }
 
-/** What is wrong with a stage behind those before it; `undefined` for nothing. */
-export function stageFault(
-  { kind }: PipelineStage,
-  before: readonly PipelineStage[],
-): string | undefined {
-  if (before.length === 0) {
-    return kind === "retrieve" ? undefined : `is "${kind}"; the first stage is "retrieve"`;
+/** A stage that may not stand where it does, and why. */
+interface OrderFault {
+  readonly at: number;
+  readonly fault: string;
+}
+
+/** What is wrong with the order of stages; `undefined` for nothing. */
+export function orderFault(stages: readonly PipelineStage[]): OrderFault | undefined {
+  for (const [at, stage] of stages.entries()) {
+    const fault = faultBehind(stage, stages.slice(0, at));
+    if (fault !== undefined) return { at, fault };
   }
-  if (kind === "retrieve") return "retrieves again";
-  if (kind === "filter" && before.some((stage) => stage.kind === "limit")) {
+  if (stages.length < 2 || stages.some(({ kind }) => kind !== "retrieve")) return undefined;
+  return { at: stages.length - 1, fault: UNMERGED };
+}
+
+const UNMERGED = "retrieves a further list; a merge must follow it";
+
+/** What is wrong with a stage behind these. */
+function faultBehind(stage: PipelineStage, before: readonly PipelineStage[]): string | undefined {
+  const retrievals = before.filter((each) => each.kind === "retrieve");
+  const isBehindOthers = retrievals.length < before.length;
+  if (stage.kind === "merge") return mergeFault(stage, isBehindOthers ? [] : retrievals);
+  if (stage.kind === "retrieve") {
+    if (isBehindOthers) return "retrieves behind other stages; retrievals come first";
+    const isNamed = [stage, ...retrievals].every(({ as }) => as !== undefined);
+    return before.length === 0 || isNamed ? undefined : "needs `as`, and so do all retrievals";
+  }
+  if (before.length === 0) return `is "${stage.kind}"; the first stage is "retrieve"`;
+  if (!isBehindOthers && before.length > 1) return `stands where a merge of retrievals must`;
+  if (stage.kind === "filter" && before.some(({ kind }) => kind === "limit")) {
     return "filters behind a limit; a filter goes to the retrieval, so it stands before every limit";
   }
   return undefined;
+}
+
+function mergeFault(
+  { by, parts }: MergeStage,
+  retrievals: readonly RetrieveStage[],
+): string | undefined {
+  if (retrievals.length < 2) return "merges; it must follow two retrievals or more";
+  const names = retrievals.map(({ as = "" }) => as);
+  const isEach = names.every((name) => parts.some((part) => part.name === name));
+  if (!isEach || parts.length !== names.length) {
+    return `does not name each retrieval once; they are ${names.join(", ")}`;
+  }
+  if (by === "weights") return undefined;
+  const beyond = retrievals.find(
+    ({ as, k }) => (parts.find(({ name }) => name === as)?.value ?? 0) > k,
+  );
+  if (beyond === undefined) return undefined;
+  return `wants more of ${beyond.as} than its ${beyond.k} items`;
 }
 
 /** Names of the models that a pipeline asks, each once, ascending. */
@@ -127,9 +187,9 @@ const pipelineReader: HeaderReader<Pipeline> = (from) => {
   if (stages.length === 0 || stages.length > PIPELINE_STAGES_MAX) {
     throw refuse(from, `1 to ${PIPELINE_STAGES_MAX} stages`);
   }
-  for (const [at, stage] of stages.entries()) {
-    const fault = stageFault(stage, stages.slice(0, at));
-    if (fault !== undefined) throw refuse(from, `stages in order, but stages[${at}] ${fault}`);
+  const wrong = orderFault(stages);
+  if (wrong !== undefined) {
+    throw refuse(from, `stages in order, but stages[${wrong.at}] ${wrong.fault}`);
   }
   checkScoreNames(from, stages);
   const outputs = read(from, "outputs", (names) => ({
@@ -159,8 +219,11 @@ const candidates: HeaderReader<number> = (from) => {
   throw refuse(from, `from 1 to ${PIPELINE_CANDIDATES_MAX}`);
 };
 
+const KINDS = ["retrieve", "merge", "filter", "rank", "score", "limit"] as const;
+
 const stageReader: HeaderReader<PipelineStage> = (from) => {
-  const kind = read(from, "kind", oneOf("retrieve", "filter", "rank", "score", "limit"));
+  const kind = read(from, "kind", oneOf(...KINDS));
+  if (kind === "merge") return readMerge(from);
   if (kind === "filter") return { kind, filter: read(from, "filter", filterReader) };
   if (kind === "score") return { kind, expression: read(from, "expression", scoreReader) };
   if (kind === "limit") return { kind, count: read(from, "count", candidates) };
@@ -183,6 +246,23 @@ const stageReader: HeaderReader<PipelineStage> = (from) => {
   const as = read(from, "as", optional(text));
   const ids = read(from, "ids", text);
   return { kind, ...member, k, inputs, scores, ids, ...(as !== undefined && { as }) };
+};
+
+function readMerge(from: HeaderValue): MergeStage {
+  const by = read(from, "by", oneOf("weights", "quotas"));
+  const value = by === "quotas" ? candidates : weight;
+  const parts = read(
+    from,
+    "parts",
+    listOf((part) => ({ name: read(part, "name", text), value: read(part, "value", value) })),
+  );
+  return { kind: "merge", by, parts };
+}
+
+const weight: HeaderReader<number> = (from) => {
+  const { value } = from;
+  if (typeof value === "number" && value >= 0 && value <= MERGE_WEIGHT_MAX) return value;
+  throw refuse(from, `from 0 to ${MERGE_WEIGHT_MAX}`);
 };
 
 const filterReader: HeaderReader<string> = (from) => {

@@ -85,6 +85,37 @@ describe("pipeline.yaml", () => {
     expect(parseFilterText(filter.filter)).toEqual({ kind: "and", of: [year, tag, size] });
   });
 
+  test("merges what several stages retrieve", () => {
+    const again = "- retrieve: { model: trending, k: 20, inputs: { user_id: user }, as: popular }";
+    const text = whole
+      .replace("k: 50", "k: 50, as: personal")
+      .replace(
+        "- rank",
+        `${again}\n  - merge: { weights: { personal: 1, popular: 0.3 } }\n  - rank`,
+      );
+
+    expect(parse(text).pipeline.stages.slice(1, 3)).toMatchObject([
+      { kind: "retrieve", model: "trending", as: "popular" },
+      {
+        kind: "merge",
+        by: "weights",
+        parts: [
+          { name: "personal", value: 1 },
+          { name: "popular", value: 0.3 },
+        ],
+      },
+    ]);
+    expect(() => parse(text.replace("popular: 0.3", "populra: 0.3"))).toThrow(
+      /line 5, stages\[2\]: does not name each retrieval once; they are personal, popular/,
+    );
+    expect(() => parse(text.replace("popular: 0.3", "popular: -1"))).toThrow(
+      /line 5, stages\[2\]\.merge\.weights\.popular: is not a number from 0 to 1000000/,
+    );
+    expect(() =>
+      parse(text.replace("weights: {", "quotas: { popular: 21, personal: 1 }, x: {")),
+    ).toThrow(/line 5, stages\[2\]\.merge\.x: is unknown here; known: weights, quotas/);
+  });
+
   test.each([
     [
       "- limit: 7",
@@ -117,7 +148,7 @@ describe("pipeline.yaml", () => {
     [
       "limit: 7",
       "limti: 7",
-      /line 5, stages\[2\]\.limti: is unknown here; known: retrieve, filter, .*did you mean limit\?/,
+      /line 5, stages\[2\]\.limti: is unknown here; known: retrieve, merge, .*did you mean limit\?/,
     ],
     ["limit: 7", "limit: '7'", /line 5, stages\[2\]\.limit: is not an integer/],
     ["string }", "text }", /line 1, inputs\.user: is "text", which is no dtype/],
@@ -125,7 +156,7 @@ describe("pipeline.yaml", () => {
     [
       "- limit: 7",
       "- retrieve: { model: m, k: 1, inputs: { a: user } }",
-      /line 5, .*retrieves again/,
+      /line 5, stages\[2\]: retrieves behind other stages; retrievals come first/,
     ],
     [
       "- limit: 7",

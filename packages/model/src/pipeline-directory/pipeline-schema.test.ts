@@ -16,6 +16,9 @@ const isValid = new Ajv({ allowUnionTypes: true }).compile(
 const retrieve = "retrieve: { model: m, k: 9, inputs: { a: user } }";
 const whole = (stage: string, more = ""): string =>
   `inputs: { user: string }\n${more}\nstages:\n  - ${retrieve}\n  - ${stage}\n`;
+const named = (as: string): string => retrieve.replace("k: 9", `k: 9, as: ${as}`);
+const several = (merge: string): string =>
+  `inputs: { user: string }\nstages:\n  - ${named("a")}\n  - ${named("b")}\n  - merge: ${merge}\n`;
 const alone = (first: string): string => `inputs: { user: string }\nstages:\n  - ${first}\n`;
 
 describe("the schema and the reader both take", () => {
@@ -30,6 +33,9 @@ describe("the schema and the reader both take", () => {
     whole("rank: { model: r, signature: s, inputs: {}, scores: o }"),
     whole("score: log(score) / 2"),
     whole("score: 1.5"),
+    several("{ weights: { a: 1, b: 0 } }"),
+    several("{ weights: { b: 0.5, a: 1000000 } }"),
+    several("{ quotas: { a: 1, b: 9 } }"),
     whole("limit: 4096", "items: int64\noutputs: { ids: what }"),
   ])("%s", (text) => {
     expect(isValid(parse(text))).toBe(true);
@@ -62,6 +68,13 @@ describe("the schema and the reader both refuse", () => {
     whole("rank: { model: r, inputs: {}, k: 3 }"),
     whole("rank: { model: r, inputs: {}, heads: { log: o } }"),
     whole("rank: { model: r, inputs: {}, heads: { a-b: o } }"),
+    several("{}"),
+    several("{ weights: { a: 1, b: 1 }, quotas: { a: 1, b: 1 } }"),
+    several("{ weights: { a: 1, b: -1 } }"),
+    several("{ weights: { a: 1, b: 1000001 } }"),
+    several("{ weights: [a, b] }"),
+    several("{ quotas: { a: 1, b: 0 } }"),
+    several("{ quotas: { a: 1, b: 1.5 } }"),
     alone("retrieve: { k: 9, inputs: {} }"),
     alone("retrieve: { model: m, inputs: {} }"),
     alone("retrieve: { model: m, k: 9 }"),

@@ -1,6 +1,7 @@
 // The stages of a `pipeline.yaml`, one reader for each kind.
 
 import {
+  MERGE_WEIGHT_MAX,
   PIPELINE_CANDIDATES_MAX,
   PIPELINE_HEADS_MAX,
   PIPELINE_STAGES_MAX,
@@ -9,10 +10,10 @@ import {
   excerpt,
   filterText,
   isScoreName,
+  orderFault,
   parseFilter,
   parseScore,
   scoreNamesOf,
-  stageFault,
 } from "@winnow/core";
 import type { Dtype, PipelineStage, RankSource, RankStage } from "@winnow/core";
 import type { Field, Members } from "./yaml-fields.ts";
@@ -42,16 +43,17 @@ export function readStages(
   const stages: PipelineStage[] = [];
   for (const item of items) {
     const stage = readStage(item, { inputs, scores });
-    const fault = stageFault(stage, stages);
-    if (fault !== undefined) throw item.refused(fault);
     for (const name of scoreNamesOf(stage)) scores.add(name);
     stages.push(stage);
   }
+  const wrong = orderFault(stages);
+  if (wrong !== undefined) throw items[wrong.at]!.refused(wrong.fault);
   return stages;
 }
 
 const READERS: ReadonlyMap<string, StageReader> = new Map<string, StageReader>([
   ["retrieve", readRetrieve],
+  ["merge", readMerge],
   ["filter", readFilter],
   ["rank", readRank],
   ["score", readScore],
@@ -80,6 +82,24 @@ function readRetrieve(field: Field, { inputs, scores }: Surroundings): PipelineS
     scores: fields.get("scores")?.text() ?? "output_1",
     ids: fields.get("ids")?.text() ?? "output_2",
     ...(as !== undefined && { as: readNewScore(as, as.text(), scores) }),
+  };
+}
+
+function readMerge(field: Field): PipelineStage {
+  const [entry, second] = field.members(["weights", "quotas"]).entries();
+  if (entry === undefined || second !== undefined) throw field.refused("is not weights or quotas");
+  const [by, parts] = entry;
+  const isQuotas = by === "quotas";
+  return {
+    kind: "merge",
+    by: isQuotas ? "quotas" : "weights",
+    parts: parts
+      .members()
+      .entries()
+      .map(([name, value]) => ({
+        name,
+        value: isQuotas ? readCandidates(value) : value.number(0, MERGE_WEIGHT_MAX),
+      })),
   };
 }
 

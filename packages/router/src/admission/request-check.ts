@@ -172,11 +172,10 @@ export function checkPipelineRequest(
   const instances = instancesOf(signature, inputs);
   checkInstances(instances, limits);
   if (k !== undefined) checkK(k, limits);
-  const [retrieval] = stages;
-  if (retrieval?.kind !== "retrieve") return;
-  const candidates = instances * retrieval.k;
+  const retrieved = stages.reduce((sum, each) => sum + (each.kind === "retrieve" ? each.k : 0), 0);
+  const candidates = instances * retrieved;
   if (candidates <= PIPELINE_REQUEST_CANDIDATES_MAX) return;
-  const text = `${instances} instances of ${retrieval.k} candidates each; at most`;
+  const text = `${instances} instances of ${retrieved} candidates each; at most`;
   const message = `Cannot run a pipeline on ${text} ${PIPELINE_REQUEST_CANDIDATES_MAX} are allowed`;
   throw new WinnowError("INVALID_ARGUMENT", `${message} in all: send fewer instances`);
 }

@@ -5,7 +5,7 @@ import { SCORE_SO_FAR, StringColumn, WinnowError, evaluateScore } from "@winnow/
 import type { ScoreExpression, Tensor } from "@winnow/core";
 
 /** One instance's candidates: positions among the retrieved ids, and a score each. */
-interface CandidateList {
+export interface CandidateList {
   readonly positions: readonly number[];
   readonly scores: readonly number[];
 }

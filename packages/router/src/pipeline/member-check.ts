@@ -48,9 +48,13 @@ function checkStage(stage: PipelineStage, found: Found, memberOf: MemberOf): str
   const lack = outputLack(stage, signature) ?? inputLack(stage, signature, found);
   if (lack !== undefined) return lack;
   if (stage.kind !== "retrieve") return found;
+  const items = signature.outputs.find(({ name }) => name === stage.ids)?.dtype;
+  if (found.items !== undefined && items !== found.items) {
+    return `model ${excerpt(stage.model)} answers ids of ${items}, the retrieval before it of ${found.items}`;
+  }
   return {
     ...found,
-    items: signature.outputs.find(({ name }) => name === stage.ids)?.dtype,
+    items,
     described: new Map([...found.described, [stage.model, attributesOf(stage, memberOf)]]),
   };
 }

@@ -24,6 +24,12 @@ test("each kind of stage is drawn with what it is told", () => {
   const stages: readonly PipelineStage[] = [
     { kind: "retrieve", model: "movies", k: 500, ...member },
     filter,
+    {
+      kind: "merge",
+      by: "weights",
+      parts: [1, 0.5].map((value) => ({ name: `n${value}`, value })),
+    },
+    { kind: "merge", by: "quotas", parts: [9, 5].map((value) => ({ name: `n${value}`, value })) },
     { kind: "rank", model: "movies-ranking", ...member },
     { kind: "score", expression: found.expression },
     { kind: "limit", count: 20 },
@@ -32,6 +38,8 @@ test("each kind of stage is drawn with what it is told", () => {
   expect(pipelineText({ stages, outputs }).split(" → ")).toEqual([
     "Retrieve(movies, k=500)",
     "Filter(year ≥ 1990 and not (genre = noir or tags exists) and size in 1, 2)",
+    "Merge(1 * n1 + 0.5 * n0.5)",
+    "Merge(9 of n9, 5 of n5)",
     "Rank(movies-ranking)",
     "Score(0.5 * (score + prior))",
     "Limit(20)",

@@ -3,7 +3,7 @@
 //
 //   Retrieve(movies, k=500) → Filter(year ≥ 1990) → Rank(movies-ranking) → Score(0.7 * ctr + prior) → Limit(20)
 
-import type { Filter, Pipeline, PipelineStage } from "@winnow/core";
+import type { Filter, MergeStage, Pipeline, PipelineStage } from "@winnow/core";
 import { excerpt, parseFilterText, scoreText } from "@winnow/core";
 
 /** The stages of a pipeline. */
@@ -15,6 +15,8 @@ function stageText(stage: PipelineStage): string {
   switch (stage.kind) {
     case "retrieve":
       return `Retrieve(${stage.model}, k=${stage.k})`;
+    case "merge":
+      return `Merge(${partsText(stage)})`;
     case "filter":
       return `Filter(${excerpt(conditionText(parseFilterText(stage.filter)))})`;
     case "rank":
@@ -24,6 +26,11 @@ function stageText(stage: PipelineStage): string {
     case "limit":
       return `Limit(${stage.count})`;
   }
+}
+
+function partsText({ by, parts }: MergeStage): string {
+  if (by === "quotas") return parts.map(({ name, value }) => `${value} of ${name}`).join(", ");
+  return parts.map(({ name, value }) => `${value} * ${name}`).join(" + ");
 }
 
 const SIGNS = { gt: ">", gte: "≥", lt: "<", lte: "≤" } as const;

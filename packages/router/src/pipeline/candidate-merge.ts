@@ -1,0 +1,156 @@
+// Several retrieved lists → one, in which each item stands once. Nothing but the lists, their order in the file
+// and their numbers decides, so the outcome is the same on any shape of cluster:
+//
+//   weights   score = sum over the retrievals that found the item of weight × score, in float64, rounded to
+//             float32 once; best first, equal scores by the first retrieval that found them, then by rank in it
+//   quotas    whoever has the least part of its quota takes its best item that nobody took; of equals, the first
+//
+// A retrieval that did not find an item gave it the score 0 under its name.
+
+import type { MergeStage, Tensor } from "@winnow/core";
+import { StringColumn } from "@winnow/core";
+import type { CandidateList, Candidates } from "./candidates.ts";
+import { reordered } from "./candidates.ts";
+
+/** What one retrieval found, and the name of its score. */
+export interface NamedCandidates {
+  readonly name: string;
+  readonly candidates: Candidates;
+}
+
+/** One instance's item of one retrieval. */
+interface Entry {
+  /** Among the ids of all retrievals. */
+  readonly position: number;
+  readonly score: number;
+  readonly key: unknown;
+}
+
+/** Merges lists of equally many instances, with ids of one dtype. */
+export function mergedCandidates(lists: readonly NamedCandidates[], merge: MergeStage): Candidates {
+  const ids = joined(lists.map(({ candidates }) => candidates.ids));
+  const described = lists.flatMap(({ candidates }) => candidates.attributes ?? []);
+  const values = lists.map(({ name }) => merge.parts.find((part) => part.name === name)!.value);
+  const scores = lists.map(() => new Float32Array(ids.data.length));
+  const instances = lists[0]!.candidates.lists.length;
+  const merged = Array.from({ length: instances }, (_, instance) => {
+    const entries = entriesOf(lists, ids, instance);
+    const first = firstPositions(entries);
+    for (const [from, list] of entries.entries()) {
+      for (const { key, score } of list) scores[from]![first.get(key)!] = score;
+    }
+    const taken = merge.by === "weights" ? weighed(entries, values) : takenByQuota(entries, values);
+    return {
+      positions: taken.map(({ key }) => first.get(key)!),
+      scores: taken.map(({ score }) => score),
+    };
+  });
+  const candidates: Candidates = {
+    ids,
+    lists: merged,
+    named: new Map(lists.map(({ name }, at) => [name, scores[at]!])),
+    attributes: described.length === lists.length ? joined(described) : undefined,
+  };
+  if (merge.by === "quotas") return candidates;
+  return reordered(
+    candidates,
+    merged.flatMap((list: CandidateList) => list.scores),
+  );
+}
+
+/** The lists of an instance, each item once in each: its best place. */
+function entriesOf(
+  lists: readonly NamedCandidates[],
+  ids: Tensor,
+  instance: number,
+): readonly (readonly Entry[])[] {
+  let start = 0;
+  return lists.map(({ candidates }) => {
+    const { positions, scores } = candidates.lists[instance]!;
+    const byKey = new Map<unknown, Entry>();
+    for (const [rank, own] of positions.entries()) {
+      const position = start + own;
+      const key = keyOf(ids, position);
+      if (!byKey.has(key)) byKey.set(key, { position, score: scores[rank]!, key });
+    }
+    start += candidates.ids.data.length;
+    return [...byKey.values()];
+  });
+}
+
+/** Where the id of each item stands: as the first retrieval that found it has it. */
+function firstPositions(entries: readonly (readonly Entry[])[]): ReadonlyMap<unknown, number> {
+  const first = new Map<unknown, number>();
+  for (const { key, position } of entries.flat()) if (!first.has(key)) first.set(key, position);
+  return first;
+}
+
+type Taken = Pick<Entry, "key" | "score">;
+
+/** Every item with its weighed sum, in the order in which it was found. */
+function weighed(
+  entries: readonly (readonly Entry[])[],
+  weights: readonly number[],
+): readonly Taken[] {
+  const sums = new Map<unknown, number>();
+  for (const [from, list] of entries.entries()) {
+    for (const { key, score } of list) {
+      sums.set(key, (sums.get(key) ?? 0) + weights[from]! * score);
+    }
+  }
+  return Array.from(sums, ([key, sum]) => ({ key, score: Math.fround(sum) }));
+}
+
+/** Items in the order in which retrievals take them. */
+function takenByQuota(
+  entries: readonly (readonly Entry[])[],
+  quotas: readonly number[],
+): readonly Taken[] {
+  const taken = new Map<unknown, Taken>();
+  const turns = entries.map((list, at) => ({ list, quota: quotas[at]!, took: 0, next: 0 }));
+  for (;;) {
+    for (const turn of turns) {
+      while (turn.next < turn.list.length && taken.has(turn.list[turn.next]!.key)) turn.next += 1;
+    }
+    const open = turns.filter(({ list, quota, took, next }) => took < quota && next < list.length);
+    const [first] = open;
+    if (first === undefined) return [...taken.values()];
+    // a.took / a.quota < b.took / b.quota, in integers.
+    const turn = open.reduce(
+      (least, each) => (each.took * least.quota < least.took * each.quota ? each : least),
+      first,
+    );
+    const entry = turn.list[turn.next]!;
+    taken.set(entry.key, entry);
+    turn.took += 1;
+  }
+}
+
+/** What two ids have in common if they are the same: for texts their bytes. */
+function keyOf({ dtype, data }: Tensor, position: number): unknown {
+  return dtype === "string" && data instanceof StringColumn
+    ? Buffer.from(data.at(position)).toString("latin1")
+    : (data as Exclude<typeof data, StringColumn>)[position];
+}
+
+/** All values of tensors of one dtype, one tensor after the other. */
+function joined(tensors: readonly Tensor[]): Tensor {
+  const length = tensors.reduce((sum, { data }) => sum + data.length, 0);
+  const [first] = tensors;
+  if (first!.dtype === "string") {
+    const texts = tensors.flatMap(({ data }) =>
+      data instanceof StringColumn
+        ? Array.from({ length: data.length }, (_, at) => data.at(at))
+        : [],
+    );
+    return { dtype: "string", shape: [length], data: StringColumn.fromBytes(texts) };
+  }
+  const values = first!.data as Float32Array;
+  const data = new (values.constructor as Float32ArrayConstructor)(length);
+  let at = 0;
+  for (const each of tensors) {
+    data.set(each.data as Float32Array, at);
+    at += each.data.length;
+  }
+  return { dtype: first!.dtype, shape: [length], data } as Tensor;
+}

@@ -1,0 +1,93 @@
+// How a stage of a pipeline asks its model: the pinned version, its signature, inputs as it declares them, and
+// outputs that must be there. What does not fit is the model's fault and named as such.
+
+import type { Pipeline, RankStage, RetrieveStage, SignatureTensor, Tensor } from "@winnow/core";
+import { WinnowError, excerpt } from "@winnow/core";
+import type { PinnedModel, Prediction, PredictRequest } from "../predictor.ts";
+import type { Candidates } from "./candidates.ts";
+
+/** A request of a pipeline, and how its models are asked. */
+export interface PipelineRun {
+  readonly pipeline: Pipeline;
+  readonly request: PredictRequest;
+  /** The pinned models, by name: one version for the whole request. */
+  readonly pinned: ReadonlyMap<string, PinnedModel>;
+  readonly ask: (pinned: PinnedModel, request: PredictRequest) => Promise<Prediction>;
+  /** Candidates that one question to a ranking model may have. */
+  readonly instancesMax: number;
+}
+
+/** The candidates after a stage, and the coverage of what the stage asked. */
+export interface StageAnswer {
+  readonly candidates: Candidates;
+  readonly coverage: number;
+}
+
+/** An input of the request. */
+export function requestInput({ request }: PipelineRun, name: string): Tensor {
+  const input = request.inputs.get(name);
+  if (input === undefined) throw new RangeError(`a request without input ${name}`);
+  return input;
+}
+
+/** The pinned model of a stage, and the signature that it asks. @throws WinnowError FAILED_PRECONDITION */
+export function memberOf(
+  run: PipelineRun,
+  stage: RetrieveStage | RankStage,
+): { readonly pinned: PinnedModel; readonly signature: PredictRequest["signature"] } {
+  const pinned = run.pinned.get(stage.model);
+  if (pinned === undefined) throw new RangeError(`model ${stage.model} is not pinned`);
+  const signature = pinned.program.signatures.find(({ name }) => name === stage.signature);
+  if (signature !== undefined) return { pinned, signature };
+  const names = pinned.program.signatures.map(({ name }) => name).join(", ");
+  throw memberFault(stage, `it has no signature "${excerpt(stage.signature)}", but ${names}`);
+}
+
+/** An input that a signature declares. @throws WinnowError FAILED_PRECONDITION */
+export function inputOf(
+  inputs: readonly SignatureTensor[],
+  name: string,
+  stage: RetrieveStage | RankStage,
+): SignatureTensor {
+  const declared = inputs.find((input) => input.name === name);
+  if (declared !== undefined) return declared;
+  const names = inputs.map((input) => input.name).join(", ");
+  throw memberFault(stage, `it has no input "${excerpt(name)}", but ${names}`);
+}
+
+/** One value per row as the model declares its input: `[rows]`, or `[rows, 1]`. @throws WinnowError FAILED_PRECONDITION */
+export function fitted(
+  values: Tensor,
+  declared: SignatureTensor,
+  stage: RetrieveStage | RankStage,
+): Tensor {
+  const { name, dtype, shape } = declared;
+  if (values.dtype !== dtype) {
+    throw memberFault(stage, `its input "${excerpt(name)}" takes ${dtype}, not ${values.dtype}`);
+  }
+  const rows = values.data.length;
+  if (shape === undefined || shape.length === 1) return { ...values, shape: [rows] };
+  if (shape.length === 2 && shape[1] === 1) return { ...values, shape: [rows, 1] };
+  const text = `its input "${excerpt(name)}" has shape [${shape.join(",")}]`;
+  throw memberFault(stage, `${text}; a pipeline gives one value for each row`);
+}
+
+/** An output of an answer. @throws WinnowError FAILED_PRECONDITION */
+export function outputOf(
+  outputs: ReadonlyMap<string, Tensor>,
+  name: string,
+  stage: RetrieveStage | RankStage,
+): Tensor {
+  const output = outputs.get(name);
+  if (output !== undefined) return output;
+  throw memberFault(
+    stage,
+    `it has no output "${excerpt(name)}", but ${[...outputs.keys()].join(", ")}`,
+  );
+}
+
+/** A model that does not have what a stage needs. */
+export function memberFault(stage: RetrieveStage | RankStage, fault: string): WinnowError {
+  const text = `Model ${excerpt(stage.model)} cannot serve the stage "${stage.kind}": ${fault}`;
+  return new WinnowError("FAILED_PRECONDITION", text);
+}

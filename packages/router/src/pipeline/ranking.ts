@@ -1,0 +1,137 @@
+// What a ranking model says of each candidate, asked in questions of bounded size.
+
+import type { RankSource, RankStage, Tensor } from "@winnow/core";
+import { WinnowError, excerpt } from "@winnow/core";
+import type { Candidates } from "./candidates.ts";
+import { flatPositions, reordered, take, withNamed } from "./candidates.ts";
+import { fitted, inputOf, memberFault, memberOf, outputOf, requestInput } from "./member-access.ts";
+import type { PipelineRun, StageAnswer } from "./member-access.ts";
+
+/** Bytes of the request's texts, repeated for candidates, in one stage of one request. */
+const REPEATED_BYTES_MAX = 8 * 2 ** 20;
+/** The same in one question to a ranking model: others have their turn between two. */
+const QUESTION_BYTES_MAX = 2 ** 20;
+
+/** Orders candidates by the score that a ranking model gives each. @throws WinnowError as the model does */
+export async function rank(
+  run: PipelineRun,
+  stage: RankStage,
+  candidates: Candidates,
+): Promise<StageAnswer> {
+  const { pinned, signature } = memberOf(run, stage);
+  const { context, allowPartial } = run.request;
+  const positions = flatPositions(candidates);
+  if (positions.length === 0) return { candidates, coverage: 1 };
+  const given = candidates.lists.flatMap((list) => list.scores);
+  const instances = candidates.lists.flatMap(({ positions: own }, at) => own.map(() => at));
+  const repeated = repeatedBytes(run, stage, instances);
+  const { heads = [] } = stage;
+  const wanted = [stage.scores, ...heads.map(({ output }) => output)];
+  const columns = wanted.map(() => new Float32Array(positions.length));
+  let leastCoverage = 1;
+  // One question after the other: a request has at most one run on the router at a time.
+  for (let from = 0; from < positions.length;) {
+    const end = endOfQuestion(from, repeated, run.instancesMax);
+    const inputs = new Map(
+      stage.inputs.map(({ name, from: source }) => {
+        const declared = inputOf(signature.inputs, name, stage);
+        const values = rankInput(run, source, {
+          ids: take(candidates.ids, positions.slice(from, end)),
+          scores: given.slice(from, end),
+          instances: instances.slice(from, end),
+        });
+        return [name, fitted(values, declared, stage)] as const;
+      }),
+    );
+    const { outputs, coverage } = await run.ask(pinned, {
+      signature,
+      inputs,
+      context,
+      allowPartial,
+    });
+    leastCoverage = Math.min(leastCoverage, coverage);
+    for (const [at, name] of wanted.entries()) {
+      columns[at]!.set(
+        oneForEach(outputOf(outputs, name, stage), end - from, { stage, name }),
+        from,
+      );
+    }
+    from = end;
+  }
+  let named = candidates;
+  for (const [at, { name }] of heads.entries()) named = withNamed(named, name, columns[at + 1]!);
+  return { candidates: reordered(named, columns[0]!), coverage: leastCoverage };
+}
+
+/** The values of an output. @throws WinnowError where there is not one float32 for each candidate */
+function oneForEach(
+  { dtype, data }: Tensor,
+  count: number,
+  { stage, name }: { readonly stage: RankStage; readonly name: string },
+): Float32Array {
+  if (dtype === "float32" && data.length === count) return data;
+  const text = `gives ${data.length} ${dtype} values for ${count} candidates`;
+  throw memberFault(stage, `its output "${excerpt(name)}" ${text}, not one float32 for each`);
+}
+
+/**
+ * Bytes of the request's texts that go with each candidate. A text of the request is repeated for all
+ * candidates of its instance: without a bound, a request of 1 MB would become gigabytes.
+ * @throws WinnowError INVALID_ARGUMENT
+ */
+function repeatedBytes(
+  run: PipelineRun,
+  stage: RankStage,
+  instances: readonly number[],
+): readonly number[] {
+  const texts = stage.inputs.flatMap(({ from }) => {
+    const values = from.kind === "request" ? requestInput(run, from.input) : undefined;
+    return values?.dtype === "string" ? values.data : [];
+  });
+  const bytes = instances.map((instance) =>
+    texts.reduce((sum, { offsets }) => sum + offsets[instance + 1]! - offsets[instance]!, 0),
+  );
+  const total = bytes.reduce((sum, each) => sum + each, 0);
+  if (total <= REPEATED_BYTES_MAX) return bytes;
+  const text = `Cannot rank ${instances.length} candidates with ${total} bytes of the request's texts, which go with each`;
+  throw new WinnowError(
+    "INVALID_ARGUMENT",
+    `${text}: at most ${REPEATED_BYTES_MAX} are allowed; send shorter texts or fewer instances`,
+  );
+}
+
+/** As many candidates as fit into one question; at least one. */
+function endOfQuestion(from: number, bytes: readonly number[], instancesMax: number): number {
+  let end = from;
+  let sum = 0;
+  while (end < bytes.length && end - from < instancesMax) {
+    sum += bytes[end]!;
+    if (end > from && sum > QUESTION_BYTES_MAX) break;
+    end += 1;
+  }
+  return end;
+}
+
+/** Candidates of one question. */
+interface RankedRows {
+  readonly ids: Tensor;
+  readonly scores: readonly number[];
+  /** The instance of each. */
+  readonly instances: readonly number[];
+}
+
+/** One value for each candidate. */
+function rankInput(run: PipelineRun, from: RankSource, rows: RankedRows): Tensor {
+  switch (from.kind) {
+    case "item":
+      return rows.ids;
+    case "score":
+      return {
+        dtype: "float32",
+        shape: [rows.scores.length],
+        data: Float32Array.from(rows.scores),
+      };
+    case "request":
+      return take(requestInput(run, from.input), rows.instances);
+  }
+}
