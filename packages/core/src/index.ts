@@ -135,6 +135,7 @@ export { WIRE, sizeOfField, sizeOfVarint, sizeOfWords } from "./protobuf/wire-fo
 export { plainRowChecks } from "./row-checks.ts";
 export type { RowChecks } from "./row-checks.ts";
 export { StringColumn } from "./string-column.ts";
+export { IdTable } from "./id-table.ts";
 export { Outstanding } from "./outstanding.ts";
 export { elementCount, requireEqualRows, stringTensor, tensor } from "./tensor.ts";
 export type { Tensor, TensorOf, TensorSpec } from "./tensor.ts";

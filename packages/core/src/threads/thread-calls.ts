@@ -8,6 +8,7 @@
 
 import { WinnowError, toWinnowError } from "../errors.ts";
 import type { ErrorCode } from "../errors.ts";
+import { IdTable } from "../id-table.ts";
 import { Outstanding } from "../outstanding.ts";
 
 /** One end of a message channel: a MessagePort, or a thread seen from outside. */
@@ -140,7 +141,7 @@ export function answerCalls<Request, Aside = never>(
 ): (aside: Aside) => void {
   const send = (message: ToCaller<Aside>, transfer: readonly ArrayBuffer[] = []): void =>
     port.postMessage(message, transfer);
-  const running = new Map<number, AbortController>();
+  const running = new IdTable<AbortController>();
   const answer = async ({ id, request }: ToAnswerer<Request>): Promise<void> => {
     const controller = new AbortController();
     running.set(id, controller);

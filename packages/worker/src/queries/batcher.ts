@@ -52,7 +52,8 @@ export function batchGroupOf(scanned: string, k: number): string {
 /** Queries that wait for the device. */
 export class Batcher<Query extends WaitingQuery> {
   readonly #limits: BatchLimits;
-  #waiting = new Set<Query>();
+  /** In the order in which they came. */
+  #waiting: Query[] = [];
   #rows = 0;
 
   constructor(limits: BatchLimits) {
@@ -66,36 +67,38 @@ export class Batcher<Query extends WaitingQuery> {
 
   /** Queries that wait. */
   get length(): number {
-    return this.#waiting.size;
+    return this.#waiting.length;
   }
 
   /** Takes a query in, or answers `false` at once when the queue is full. */
   offer(query: Query): boolean {
     const fits = this.#rows + query.rows <= this.#limits.queueRowsMax;
     // An empty queue admits any single query: `query-check.ts` bounds its size.
-    if (!fits && this.#waiting.size > 0) return false;
-    this.#waiting.add(query);
+    if (!fits && this.#waiting.length > 0) return false;
+    this.#waiting.push(query);
     this.#rows += query.rows;
     return true;
   }
 
   /** Forgets a waiting query; `false` if it does not wait (any more). */
   cancel(query: Query): boolean {
-    if (!this.#waiting.delete(query)) return false;
+    const at = this.#waiting.indexOf(query);
+    if (at < 0) return false;
+    this.#waiting.splice(at, 1);
     this.#rows -= query.rows;
     return true;
   }
 
   /** Drops and returns what has expired, oldest deadline first. */
   expire(nowMs: number): Query[] {
-    const expired = [...this.#waiting].filter((query) => query.deadlineMs <= nowMs);
-    for (const query of expired) this.cancel(query);
+    const expired = this.#waiting.filter((query) => query.deadlineMs <= nowMs);
+    this.#remove(expired);
     return expired.toSorted((a, b) => a.deadlineMs - b.deadlineMs);
   }
 
   /** Takes the next batch out; `undefined` when nothing waits. */
   next(nowMs: number): Batch<Query> | undefined {
-    if (this.#waiting.size === 0) return undefined;
+    if (this.#waiting.length === 0) return undefined;
     const expired = this.expire(nowMs);
     return { queries: this.#takeOut(this.#nextGroup()), expired };
   }
@@ -118,8 +121,8 @@ export class Batcher<Query extends WaitingQuery> {
 
   /** Takes every query out, because the device is lost. */
   clear(): Query[] {
-    const queries = [...this.#waiting];
-    this.#waiting = new Set();
+    const queries = this.#waiting;
+    this.#waiting = [];
     this.#rows = 0;
     return queries;
   }
@@ -127,13 +130,21 @@ export class Batcher<Query extends WaitingQuery> {
   /** All queries that could share a batch with the one that is due first, by due time. */
   #nextGroup(): Query[] {
     const first = earliest(this.#waiting);
-    return [...this.#waiting].filter((query) => query.group === first?.group).toSorted(byDueTime);
+    return this.#waiting.filter((query) => query.group === first?.group).toSorted(byDueTime);
   }
 
   #takeOut(group: readonly Query[]): readonly Query[] {
     const queries = thoseThatFit(group, this.#limits.batchRowsMax);
-    for (const query of queries) this.cancel(query);
+    this.#remove(queries);
     return queries;
+  }
+
+  /** Takes out some of those that wait. */
+  #remove(queries: readonly Query[]): void {
+    if (queries.length === 0) return;
+    const gone = new Set(queries);
+    this.#waiting = this.#waiting.filter((query) => !gone.has(query));
+    for (const { rows } of queries) this.#rows -= rows;
   }
 }
 

@@ -12,7 +12,7 @@ import type {
   WorkerLink,
   WorkerQuery,
 } from "@winnow/cluster";
-import { dueMsOf, WinnowError } from "@winnow/core";
+import { dueMsOf, IdTable, WinnowError } from "@winnow/core";
 import type { Clock, VersionKey } from "@winnow/core";
 
 import type { Compute, ContentHandle } from "../compute/compute.ts";
@@ -95,7 +95,7 @@ export class QueryAnswer {
   /** Answers the queries of one link until it closes. */
   serve(link: WorkerLink): Pick<LinkHandlers, "onQueries" | "onCancel" | "onClose"> {
     const { observer } = this.#dependencies;
-    const waiting = new Map<number, { readonly lane: Lane; readonly query: BatchedQuery }>();
+    const waiting = new IdTable<{ readonly lane: Lane; readonly query: BatchedQuery }>();
     const forget = (id: number): void => {
       const found = waiting.get(id);
       if (found === undefined) return;
@@ -126,7 +126,7 @@ export class QueryAnswer {
       },
       onCancel: forget,
       onClose: () => {
-        for (const id of waiting.keys()) forget(id);
+        for (const id of waiting.ids()) forget(id);
       },
     };
   }
@@ -164,7 +164,8 @@ export class QueryAnswer {
     const deadlineMs = arrivedMs + query.remainingMs;
     const dueMs = dueMsOf({ arrivedMs, rows, deadlineMs });
     const group = groupOf(query, handle);
-    const batched = { query, handle, group, rows, deadlineMs, dueMs, end };
+    const queuedMs = arrivedMs;
+    const batched = { query, handle, group, rows, deadlineMs, dueMs, queuedMs, end };
     const prepared = this.#prepare(batched, lane);
     if (prepared === "waits" || (prepared === "ready" && lane.offer(batched))) {
       return { lane, query: batched };

@@ -2,7 +2,7 @@
 // every query ends exactly once. There are two lanes (scans and lookups), so that a lookup of a few
 // keys never waits behind a scan it has nothing to do with.
 
-import { WinnowError, toWinnowError } from "@winnow/core";
+import { Outstanding, WinnowError, toWinnowError } from "@winnow/core";
 import type { Clock } from "@winnow/core";
 
 import { Batcher } from "./batcher.ts";
@@ -16,6 +16,8 @@ export type Outcome<Answer> =
 
 /** A query on a lane. */
 export interface LaneQuery<Answer> extends WaitingQuery {
+  /** Ms at which its lane took it in: the lane notes it here. */
+  queuedMs: number;
   /** Called at most once; not at all after `cancel`. */
   readonly end: (outcome: Outcome<Answer>) => void;
 }
@@ -41,9 +43,11 @@ export interface LaneLimits extends BatchLimits {
  */
 const AHEAD_MS_MAX = 10;
 
-interface RunningBatch {
+interface RunningBatch<Query> {
   readonly controller: AbortController;
-  readonly wanted: Set<unknown>;
+  /** By their positions; `undefined` in place of those that nobody waits for any more. */
+  readonly queries: (Query | undefined)[];
+  wanted: number;
 }
 
 /** Queries of one kind on their way to the device. */
@@ -52,8 +56,7 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
   readonly #limits: LaneLimits;
   readonly #runBatch: RunBatch<Query, Answer>;
   readonly #batcher: Batcher<Query>;
-  readonly #running = new Set<RunningBatch>();
-  readonly #arrivedMs = new Map<Query, number>();
+  readonly #running = new Outstanding<RunningBatch<Query>>();
   #endedMs = Number.NEGATIVE_INFINITY;
   /** Ms that the last query larger than a batch took on the device, as measured here. */
   #largeMs = 0;
@@ -79,7 +82,7 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
   offer(query: Query): boolean {
     const isTaken =
       this.#batcher.offer(query) || (this.#dropExpired() && this.#batcher.offer(query));
-    if (isTaken) this.#arrivedMs.set(query, this.#clock.nowMs());
+    if (isTaken) query.queuedMs = this.#clock.nowMs();
     return isTaken;
   }
 
@@ -95,10 +98,13 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
 
   /** Forgets a query; a batch nobody waits for any more is stopped. */
   cancel(query: Query): void {
-    this.#arrivedMs.delete(query);
     if (this.#batcher.cancel(query)) return;
     for (const running of this.#running) {
-      if (running.wanted.delete(query) && running.wanted.size === 0) running.controller.abort();
+      const at = running.queries.indexOf(query);
+      if (at < 0) continue;
+      running.queries[at] = undefined;
+      running.wanted -= 1;
+      if (running.wanted === 0) running.controller.abort();
     }
   }
 
@@ -125,25 +131,27 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
   /** Runs one batch to its end; never rejects. */
   async #run(queries: readonly Query[]): Promise<void> {
     const startedMs = this.#clock.nowMs();
-    const running = { controller: new AbortController(), wanted: new Set<unknown>(queries) };
-    this.#running.add(running);
+    const controller = new AbortController();
+    const running = { controller, queries: [...queries], wanted: queries.length };
+    const id = this.#running.add(running);
     let answers: readonly Answer[] = [];
     let error: WinnowError | undefined;
     try {
-      answers = await this.#runBatch(queries, running.controller.signal);
+      answers = await this.#runBatch(queries, controller.signal);
     } catch (cause) {
       error = toWinnowError(cause);
     }
-    this.#running.delete(running);
+    this.#running.delete(id);
     this.#noteTime(queries[0]!.rows, startedMs);
     // The next batch starts first, so that it runs while these answers are handed out.
     this.pump();
-    for (const [index, query] of queries.entries()) {
-      if (!running.wanted.has(query)) continue;
-      const queueMs = startedMs - (this.#arrivedMs.get(query) ?? startedMs);
+    for (let index = 0; index < queries.length; index += 1) {
+      const query = running.queries[index];
+      if (query === undefined) continue;
       const answer = answers[index];
-      if (answer !== undefined) this.#end(query, { kind: "answer", answer, queueMs });
-      else this.#end(query, { kind: "failed", error: error ?? missingAnswer() });
+      const queueMs = startedMs - query.queuedMs;
+      if (answer !== undefined) query.end({ kind: "answer", answer, queueMs });
+      else query.end({ kind: "failed", error: error ?? missingAnswer() });
     }
   }
 
@@ -155,12 +163,7 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
   }
 
   #endAll(queries: readonly Query[], outcome: Outcome<Answer>): void {
-    for (const query of queries) this.#end(query, outcome);
-  }
-
-  #end(query: Query, outcome: Outcome<Answer>): void {
-    this.#arrivedMs.delete(query);
-    query.end(outcome);
+    for (const query of queries) query.end(outcome);
   }
 }
 
