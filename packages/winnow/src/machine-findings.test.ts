@@ -41,10 +41,11 @@ describe("a diagnosis", () => {
     };
     const finding = gpuFinding({ gpus: [gpu], opened: "Some GPU", fault: undefined }, "gpu");
 
-    const text = diagnosisText({ isWell: true, findings: [finding], gpus: [gpu] });
+    const text = diagnosisText({ isWell: true, findings: [finding], gpus: [gpu] }, "All is well.");
 
     expect(text).toContain("Some GPU (hardware; nvidia hopper; 570.1)");
     expect(text).toContain("features: subgroups, timestamp-query");
     expect(text).toContain("maxBufferSize 4096");
+    expect(text).toMatch(/All is well\.$/);
   });
 });

@@ -26,6 +26,8 @@ export interface WorkerOptions {
    * when it learns that it is not. Default: milliseconds since 1970.
    */
   readonly incarnation?: number | undefined;
+  /** Of Winnow, to be announced. Default: none is. */
+  readonly release?: string | undefined;
   /** Interface to listen on. Default 127.0.0.1: the port is for routers alone. */
   readonly host?: string | undefined;
   /** Port of the Shard service. Default 7600; 0 takes any free one. */
@@ -134,6 +136,9 @@ export interface WorkerOptions {
 /** All settings of a worker, with defaults filled in. */
 export interface WorkerSettings {
   readonly workerId: WorkerId;
+  readonly release: string | undefined;
+  /** What workers must agree on to place alike, in words. */
+  readonly placement: string;
   readonly incarnation: Incarnation;
   readonly host: string;
   readonly port: number;
@@ -168,8 +173,12 @@ export function resolveWorkerOptions(options: WorkerOptions): WorkerSettings {
     throw new WinnowError("INVALID_ARGUMENT", text);
   }
   const id = workerId(options.workerId ?? advertisedAddressOf({ host, advertisedAddress }, port));
+  const replicas = replicaSettings(options, id);
+  const reader = readerSettings(options);
   return {
     workerId: id,
+    release: options.release,
+    placement: placementText(replicas, reader),
     incarnation: incarnation(options.incarnation ?? Date.now()),
     host,
     port,
@@ -180,7 +189,7 @@ export function resolveWorkerOptions(options: WorkerOptions): WorkerSettings {
       reloadRoot: options.modelReloadRoot,
       isWholeDirectory: options.modelsPath !== undefined,
     },
-    replicas: replicaSettings(options, id),
+    replicas,
     answers: answerLimits(options),
     progress: { stallMs: options.stallMs ?? 1000, checkIntervalMs: PROGRESS_CHECK_INTERVAL_MS },
     drain: drainSettings(options),
@@ -189,7 +198,7 @@ export function resolveWorkerOptions(options: WorkerOptions): WorkerSettings {
       capacityBytes: options.memoryBytesMax ?? defaultMemoryBytes(),
       threads: options.threads,
     },
-    reader: readerSettings(options),
+    reader,
     ...keptSettings(options),
     announceIntervalMs: options.announceIntervalMs ?? 50,
   };
@@ -232,6 +241,20 @@ function keptSettings({
 
 function readerSettings({ partitionBytes = PARTITION_BYTES }: WorkerOptions): ReaderSettings {
   return { partitionBytes: atLeastOne("partitionBytes", partitionBytes) };
+}
+
+/** Compared by people and by `winnow doctor`: where workers differ in it, they place differently. */
+function placementText(
+  { replication, modelReplication, extraMemoryRatio }: ReplicaSettings,
+  { partitionBytes }: ReaderSettings,
+): string {
+  const models = Array.from(modelReplication ?? [], ([model, count]) => `${model}=${count}`);
+  return [
+    `replication ${replication}`,
+    ...(models.length > 0 ? [`of models ${models.toSorted().join(",")}`] : []),
+    `partitions of ${partitionBytes} bytes`,
+    `extra replicas in ${extraMemoryRatio} of the memory`,
+  ].join(", ");
 }
 
 function drainSettings(options: WorkerOptions): WorkerSettings["drain"] {

@@ -177,6 +177,8 @@ export class Worker implements WorkerService {
       memoryCapacityBytes: memory.capacityBytes,
       versions: this.#control.holdings(),
       order: this.#follower.followed,
+      release: this.#settings.release,
+      placement: this.#settings.placement,
     };
   }
 

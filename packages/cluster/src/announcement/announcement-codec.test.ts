@@ -100,6 +100,14 @@ describe("an announcement", () => {
     expect(text.length).toBeLessThan(12_000);
   });
 
+  test("of a release that does not tell what it places by is read without it", () => {
+    const announcement = announced({ id: "a" });
+    const { release: _, placement: _placement, ...message } = encodeAnnouncement(announcement);
+    const { release: _release, placement: _text, ...rest } = announcement;
+
+    expect(decodeAnnouncement(message)).toEqual(rest);
+  });
+
   test("is refused for each field that cannot be", () => {
     const good = JSON.parse(
       announcementToJson(announced({ id: "a", versions: [{ version: 1 }] })),
@@ -119,6 +127,8 @@ describe("an announcement", () => {
       "text",
       [],
       { ...good, worker_id: "" },
+      { ...good, release: 1 },
+      { ...good, placement: "a\nb" },
       { ...good, worker_id: "a b" },
       { ...good, worker_id: "x".repeat(300) },
       { ...good, incarnation: -1 },

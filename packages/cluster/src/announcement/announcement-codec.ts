@@ -36,6 +36,8 @@ export interface AnnouncementMessage {
   readonly versions: VersionMessage[];
   readonly order_number: number;
   readonly order_id: string;
+  readonly release: string;
+  readonly placement: string;
 }
 
 interface VersionMessage {
@@ -104,6 +106,8 @@ export function encodeAnnouncement(announcement: Announcement): AnnouncementMess
     })),
     order_number: announcement.order?.number ?? 0,
     order_id: announcement.order?.id ?? "",
+    release: printable(announcement.release ?? ""),
+    placement: printable(announcement.placement ?? ""),
   };
 }
 
@@ -145,7 +149,18 @@ export function decodeAnnouncement(message: unknown): Announcement {
     memoryCapacityBytes: fields.count("memory_capacity_bytes"),
     versions: fields.list("versions", VERSIONS_MAX).map((version) => decodeVersion(version, size)),
     ...(order && { order }),
+    ...saidText(fields, "release"),
+    ...saidText(fields, "placement"),
   };
+}
+
+/** A text of a field that older releases do not send. */
+function saidText<Name extends string>(
+  fields: Fields,
+  name: Name,
+): { readonly [key in Name]?: string } {
+  const text = fields.has(name) ? fields.text(name, PRINTABLE) : "";
+  return text === "" ? {} : ({ [name]: text } as { readonly [key in Name]: string });
 }
 
 /** The mark of the models order; workers of releases without orders send neither field. */

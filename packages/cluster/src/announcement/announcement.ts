@@ -22,6 +22,10 @@ export interface Announcement {
   readonly versions: readonly VersionHolding[];
   /** The models order that the worker follows; absent: none. */
   readonly order?: OrderMark | undefined;
+  /** Of Winnow. Absent: it does not say. */
+  readonly release?: string | undefined;
+  /** The settings that workers must agree on to place alike, in words. Absent: it does not say. */
+  readonly placement?: string | undefined;
 }
 
 /** One version directory this worker knows, and what it holds of it. */

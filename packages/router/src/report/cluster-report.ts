@@ -108,14 +108,28 @@ function wordsOf(
   said: Announcement | undefined,
 ): Pick<
   WorkerReport,
-  "incarnation" | "accelerator" | "device" | "memoryUsedBytes" | "memoryCapacityBytes"
+  | "incarnation"
+  | "release"
+  | "placement"
+  | "accelerator"
+  | "device"
+  | "memoryUsedBytes"
+  | "memoryCapacityBytes"
 > {
   if (said === undefined) {
     return { accelerator: "", device: "", memoryUsedBytes: 0, memoryCapacityBytes: 0 };
   }
-  const { incarnation, memoryUsedBytes, memoryCapacityBytes } = said;
+  const { incarnation, memoryUsedBytes, memoryCapacityBytes, release, placement } = said;
   const [accelerator, device] = [excerpt(said.accelerator), excerpt(said.device)];
-  return { incarnation, accelerator, device, memoryUsedBytes, memoryCapacityBytes };
+  return {
+    incarnation,
+    ...(release !== undefined && { release: excerpt(release) }),
+    ...(placement !== undefined && { placement: excerpt(placement) }),
+    accelerator,
+    device,
+    memoryUsedBytes,
+    memoryCapacityBytes,
+  };
 }
 
 function conditionOf({ isAskable, isTrusted, announcement }: ObservedWorker): WorkerCondition {

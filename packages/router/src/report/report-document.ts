@@ -45,6 +45,10 @@ export interface WorkerReport {
   readonly incarnation?: number;
   /** Since anything was heard of it; absent: never. */
   readonly heardAgoMs?: number;
+  /** Of Winnow, as it last said; absent: it did not. */
+  readonly release?: string;
+  /** The settings that all workers must agree on, in words; absent: it did not say. */
+  readonly placement?: string;
   /** As it last said: `cpu`, `gpu`. */
   readonly accelerator: string;
   readonly device: string;

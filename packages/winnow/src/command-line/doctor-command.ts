@@ -1,11 +1,12 @@
-// The flags of `winnow doctor`: those of the roles, as far as they can be checked before a role
-// starts.
+// The flags of `winnow doctor`: those of the roles, as far as they can be checked before a role starts, and
+// those of a client, for clusters that run.
 
 import { Command } from "commander";
 import {
   REST_PORT,
   WORKER_PORT,
   acceleratorOption,
+  addClientOptions,
   addRedisOptions,
   option,
   portOption,
@@ -18,12 +19,20 @@ interface DoctorOptions extends RedisFlags {
   readonly workerPort: number;
   readonly host: string;
   readonly json?: true;
+  readonly ca?: string;
+  readonly keyFile?: string;
 }
 
 /** `winnow doctor`. */
 export function doctorCommand(): Command {
   const command = new Command("doctor")
-    .description("say what this machine has for Winnow, and what it lacks (exit code 1)")
+    .description(
+      "say what this machine has for Winnow and what it lacks, or what is amiss with a cluster (exit code 1)",
+    )
+    .argument(
+      "[urls...]",
+      "routers of a cluster that runs, all of them best: they are compared; none: this machine",
+    )
     .addOption(acceleratorOption())
     .addOption(portOption("--port <port>", "REST port", "WINNOW_PORT").default(REST_PORT))
     .addOption(
@@ -36,15 +45,22 @@ export function doctorCommand(): Command {
     )
     .option("--json", "machine-readable");
   addRedisOptions(command, "a Redis that must answer");
-  return command.action(async (options: DoctorOptions) => {
-    const { diagnose, diagnosisText } = await import("../commands/doctor.ts");
+  addClientOptions(command);
+  return command.action(async (urls: readonly string[], options: DoctorOptions) => {
+    const { diagnose, diagnoseCluster, diagnosisText } = await import("../commands/doctor.ts");
     const required = {
       port: command.getOptionValueSource("port") !== "default",
       workerPort: command.getOptionValueSource("workerPort") !== "default",
     };
-    const diagnosis = await diagnose({ ...options, required });
+    const isCluster = urls.length > 0;
+    const diagnosis = isCluster
+      ? await diagnoseCluster(urls, options)
+      : await diagnose({ ...options, required });
     const isJson = options.json === true;
-    const text = isJson ? JSON.stringify(diagnosis, undefined, 2) : diagnosisText(diagnosis);
+    const verdict = isCluster ? "Nothing is amiss." : "Winnow can run here.";
+    const text = isJson
+      ? JSON.stringify(diagnosis, undefined, 2)
+      : diagnosisText(diagnosis, verdict);
     process.stdout.write(`${text}\n`);
     process.exitCode = diagnosis.isWell ? 0 : 1;
   });

@@ -1,6 +1,6 @@
-// `winnow doctor`: what this machine has for Winnow, what it lacks, and how to get it. A finding is
-// a fault only where it keeps something from working that was asked for: a GPU counts with
-// `--accelerator gpu`, Redis with `--redis`, a busy port if it was given.
+// `winnow doctor`: what this machine has for Winnow, what it lacks, and how to get it; or, of routers that
+// run, what is amiss with their cluster. A finding is a fault only where it keeps something from working that was
+// asked for: a GPU counts with `--accelerator gpu`, Redis with `--redis`, a busy port if it was given.
 
 import { readFileSync } from "node:fs";
 import { availableParallelism, totalmem } from "node:os";
@@ -8,13 +8,16 @@ import process from "node:process";
 import { getHeapStatistics } from "node:v8";
 import { type SurveyedGpu, startGpuSurvey, surveyCpu } from "@winnow/accelerator";
 import { probeRedis } from "@winnow/cluster";
-import { silentLogger, toWinnowError } from "@winnow/core";
+import { silentLogger, systemClock, toWinnowError } from "@winnow/core";
+import { type AskedRouter, clusterFindings } from "../cluster-findings.ts";
 import { assertPortFree } from "../local-cluster/local-ports.ts";
 import { type Finding, coresFinding, gpuFinding, nodeFinding } from "../machine-findings.ts";
-import { processEnvironment } from "../process/process-settings.ts";
+import { holdProcess, processEnvironment, wallClockMs } from "../process/process-settings.ts";
 import { ProcessTls } from "../process/process-tls.ts";
 import { byteText } from "../progress-line.ts";
 import { type RedisFlags, openRedisAccess } from "../redis-access.ts";
+import { askReportAndClock } from "../report/report-question.ts";
+import { RestClient, type RestTrust } from "../rest-client.ts";
 
 /** What to look at. */
 export interface DoctorCommand extends RedisFlags {
@@ -31,8 +34,32 @@ export interface Diagnosis {
   /** Whether no finding is a fault. */
   readonly isWell: boolean;
   readonly findings: readonly Finding[];
-  /** Every GPU with its features and limits. */
-  readonly gpus: readonly SurveyedGpu[];
+  /** Every GPU of this machine, where that was looked at, with its features and limits. */
+  readonly gpus?: readonly SurveyedGpu[];
+}
+
+/** Looks at a cluster, through its routers. @throws WinnowError for a file of `trust` that cannot be read */
+export async function diagnoseCluster(
+  urls: readonly string[],
+  trust: RestTrust,
+): Promise<Diagnosis> {
+  const client = new RestClient(trust);
+  const release = holdProcess();
+  try {
+    const asked = await Promise.all(
+      urls.map(async (url): Promise<AskedRouter> => {
+        try {
+          return { url, ...(await askReportAndClock(client, url, { clock: systemClock })) };
+        } catch (error) {
+          return { url, error: toWinnowError(error).message };
+        }
+      }),
+    );
+    const findings = clusterFindings(asked, wallClockMs());
+    return { isWell: findings.every(({ state }) => state !== "fault"), findings };
+  } finally {
+    release();
+  }
 }
 
 /** Looks at this machine. */
@@ -56,14 +83,14 @@ export async function diagnose(command: DoctorCommand): Promise<Diagnosis> {
   return { isWell, findings, gpus: survey.gpus };
 }
 
-/** The diagnosis for a person. */
-export function diagnosisText({ findings, isWell }: Diagnosis): string {
+/** The diagnosis for a person; `verdict`: what to say where nothing is a fault. */
+export function diagnosisText({ findings, isWell }: Diagnosis, verdict: string): string {
   const width = Math.max(...findings.map(({ subject }) => subject.length));
   const lines = findings.flatMap(({ subject, state, text, details = [] }) => [
     `${state.padEnd(5)}  ${subject.padEnd(width)}  ${text}`,
     ...details.map((detail) => `${" ".repeat(width + 9)}${detail}`),
   ]);
-  const end = isWell ? "Winnow can run here." : "Mend each fault, then ask again.";
+  const end = isWell ? verdict : "Mend each fault, then ask again.";
   return [...lines, "", end].join("\n");
 }
 

@@ -178,6 +178,7 @@ function workerOptions(options: WorkerRoleOptions): WorkerOptions {
   return {
     ...limitsOf(options, "worker"),
     workerId: options.id,
+    release: winnowVersion,
     host: options.host,
     port: options.port,
     advertisedAddress: options.advertise,

@@ -17,6 +17,15 @@ export const wallMs = (): number => Date.now();
 /** The time of day, for people: nothing is decided by it. */
 export const wallClock = (): string => new Date(Date.now()).toISOString();
 
+/** The time of day, in ms since 1970. */
+export const wallClockMs = (): number => Date.now();
+
+/** The time that a date in a text means, in ms since 1970; `undefined` for other texts. */
+export function timeMsOf(text: string): number | undefined {
+  const timeMs = Date.parse(text);
+  return Number.isNaN(timeMs) ? undefined : timeMs;
+}
+
 /** Keeps this process alive, unlike the clock's timers, until the returned function is called. */
 export function holdProcess(): () => void {
   const timer = setInterval(() => undefined, 1000);

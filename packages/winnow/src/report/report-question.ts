@@ -3,6 +3,7 @@
 import type { ClusterReport } from "@winnow/router";
 import type { Clock } from "@winnow/core";
 import { WinnowError, excerpt } from "@winnow/core";
+import { timeMsOf } from "../process/process-settings.ts";
 import type { RestAnswer, RestClient } from "../rest-client.ts";
 
 const ANSWER_MS_MAX = 5000;
@@ -21,10 +22,22 @@ export interface ReportWait {
 export async function askReport(
   client: RestClient,
   url: string,
-  { clock, signal }: ReportWait,
+  wait: ReportWait,
 ): Promise<ClusterReport> {
-  const { status, text } = await answerOf(client, url, { clock, signal });
-  if (status === 200) return readReport(text, url);
+  return (await askReportAndClock(client, url, wait)).report;
+}
+
+/** The same, with the time that the answer tells, in ms since 1970, to the second. @throws WinnowError likewise */
+export async function askReportAndClock(
+  client: RestClient,
+  url: string,
+  { clock, signal }: ReportWait,
+): Promise<{ readonly report: ClusterReport; readonly clockMs: number | undefined }> {
+  const answer = await answerOf(client, url, { clock, signal });
+  const { status, text } = answer;
+  if (status === 200) {
+    return { report: readReport(text, url), clockMs: timeMsOf(answer.header("date") ?? "") };
+  }
   if (status === 401 || status === 403) {
     const code = status === 401 ? "UNAUTHENTICATED" : "PERMISSION_DENIED";
     const advice = "name a file with a key of the role status (--key-file)";

@@ -194,6 +194,8 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                     versions: { rule: "repeated", type: "VersionHolding", id: 9 },
                     order_number: { type: "uint64", id: 10 },
                     order_id: { type: "string", id: 11 },
+                    release: { type: "string", id: 12 },
+                    placement: { type: "string", id: 13 },
                   },
                 },
                 VersionHolding: {

@@ -67,6 +67,8 @@ const WORKER = fields({
   condition: { enum: ["ready", "starting", "suspect", "draining", "unreachable"] },
   "incarnation?": count,
   "heardAgoMs?": amount,
+  "release?": text,
+  "placement?": text,
   accelerator: text,
   device: text,
   memoryUsedBytes: count,

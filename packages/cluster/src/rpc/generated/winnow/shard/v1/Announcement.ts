@@ -24,6 +24,14 @@ export interface Announcement {
    */
   order_number?: number | string | Long;
   order_id?: string;
+  /**
+   * of Winnow, "" before 0.2
+   */
+  release?: string;
+  /**
+   * the settings that all workers must agree on, as a person would write them
+   */
+  placement?: string;
 }
 
 export interface Announcement__Output {
@@ -44,4 +52,12 @@ export interface Announcement__Output {
    */
   order_number: number;
   order_id: string;
+  /**
+   * of Winnow, "" before 0.2
+   */
+  release: string;
+  /**
+   * the settings that all workers must agree on, as a person would write them
+   */
+  placement: string;
 }
