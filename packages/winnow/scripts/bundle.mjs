@@ -39,6 +39,7 @@ const BESIDE = new Map([
     ],
   ],
   // Entries, which lie beside them here as well, and packages.
+  ["model/dist/attributes/csv-items.js", undefined],
   ["model/dist/pipeline-directory/yaml-fields.js", undefined],
   ["winnow/dist/settings/settings-file.js", undefined],
   ["worker/dist/compute/compute-start.js", undefined],

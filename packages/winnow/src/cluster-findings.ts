@@ -6,7 +6,7 @@ import type { Finding } from "./machine-findings.ts";
 import { byteText } from "./progress-line.ts";
 
 /** A router that answered. */
-export interface AnsweredRouter {
+interface AnsweredRouter {
   readonly url: string;
   readonly report: ClusterReport;
   /** What its clock said in its answer, in ms since 1970, to the second; absent: it did not say. */

@@ -4,9 +4,10 @@
 //   id,year,rating,title
 //   42,1995,8.3,"Heat, directed by ""M. Mann"""
 
+import { createRequire } from "node:module";
+import type * as Csv from "csv-parse/sync";
 import { ColumnBuilder, StringColumn, WinnowError, excerpt } from "@winnow/core";
 import type { AttributeColumn, AttributeType, AttributeValue } from "@winnow/core";
-import { CsvError, parse } from "csv-parse/sync";
 import type { RegionFile } from "../saved-model/bundle/region.ts";
 import { checkColumns, idNameOf } from "./described-items.ts";
 import type { DescribedItems } from "./described-items.ts";
@@ -74,6 +75,11 @@ function hasOddQuotes(line: Buffer): boolean {
   return isOdd;
 }
 
+/** Loaded for the first file: reader threads begin without foreign packages. */
+function csv(): typeof Csv {
+  return createRequire(import.meta.url)("csv-parse/sync") as typeof Csv;
+}
+
 interface CsvRecord {
   readonly fields: readonly string[];
   /** The last of the record's lines, from 1. */
@@ -82,6 +88,7 @@ interface CsvRecord {
 
 /** @throws WinnowError INVALID_ARGUMENT */
 function recordsOf(file: string, { bytes, line }: Batch): readonly CsvRecord[] {
+  const { CsvError, parse } = csv();
   try {
     const records: CsvRecord[] = [];
     parse(bytes, {
