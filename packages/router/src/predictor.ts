@@ -25,12 +25,8 @@ export interface PinnedModel {
   release(): void;
 }
 
-/** What a request asks of a pinned model. */
-export interface PredictRequest {
-  readonly signature: SignatureProgram;
-  /** By input name; dtypes as the signature declares. */
-  readonly inputs: ReadonlyMap<string, Tensor>;
-  readonly context: RequestContext;
+/** What a request says of the items it wants, in the client's words. */
+export interface ItemConditions {
   /** Wanted instead of the signature's k. */
   readonly k?: number | undefined;
   /** Item ids never to be returned: one list for all instances, or one per instance. */
@@ -41,6 +37,14 @@ export interface PredictRequest {
   readonly include?: readonly Tensor[] | undefined;
   /** Attributes wanted of each item returned. */
   readonly attributes?: readonly string[] | undefined;
+}
+
+/** What a request asks of a pinned model. */
+export interface PredictRequest extends ItemConditions {
+  readonly signature: SignatureProgram;
+  /** By input name; dtypes as the signature declares. */
+  readonly inputs: ReadonlyMap<string, Tensor>;
+  readonly context: RequestContext;
   /** Accept an answer that lacks lost partitions. */
   readonly allowPartial?: boolean | undefined;
 }

@@ -2,7 +2,7 @@
 // on them. Start reading here to follow one request down:
 //
 //   pin() ── version-resolution ── program-store (pinned)
-//   predict() ── request-check ── admission ── version-run ── core/runProgram ── program-execution
+//   predict() ── request-check ── admission ── request-run ── program-execution ── core/runProgram
 //                  ├─ lookup-query ─────────────┐
 //                  ├─ dense engine              ├── table-query ── scatter ── worker-peer ──▶
 //                  └─ top-k-query ── limiter ─┘        └─ gather
@@ -37,6 +37,7 @@ import type {
 import { ProgramStore } from "./versions/program-store.ts";
 import { checkPipelineRequest, checkRequest } from "./admission/request-check.ts";
 import type { CheckedRequest } from "./admission/request-check.ts";
+import { NO_CONDITIONS } from "./admission/search-cost.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { RequestLimits } from "./request-limits.ts";
 import type { RouterObserver } from "./router-observer.ts";
@@ -49,8 +50,9 @@ import type { Traffic } from "./admission/traffic.ts";
 import { createTraffic } from "./admission/traffic.ts";
 import { runOnMembers, runPipeline } from "./pipeline/pipeline-run.ts";
 import { waitingPipelines } from "./pipeline/waiting-pipelines.ts";
-import { runOnVersion } from "./program/version-run.ts";
-import type { VersionRun } from "./program/version-run.ts";
+import { runRequest } from "./program/program-execution.ts";
+import { RequestRun } from "./program/request-run.ts";
+import type { RunTerms } from "./program/request-run.ts";
 import type { Replay } from "./versions/warm-up.ts";
 import { WarmUp } from "./versions/warm-up.ts";
 import { WorkerLinks } from "./workers/worker-links.ts";
@@ -348,7 +350,7 @@ class ClusterRouter implements Router {
     const { deadlineMs } = request.context;
     const admitted = this.#traffic.admission.admit({ rows: checked.rows, deadlineMs });
     try {
-      return await this.#predictOn(pin, request, { ...checked, admitted });
+      return await this.#predictOn(pin, request, { checked, admitted });
     } catch (error) {
       if (!mayMove || !(error instanceof WinnowError) || error.code !== "UNAVAILABLE") throw error;
       return await this.#predictOnSuccessor(pin, request, { admitted, error });
@@ -414,20 +416,11 @@ class ClusterRouter implements Router {
 
   #predictOn(
     { loaded, routed }: Pin,
-    { signature, inputs, context, allowPartial }: PredictRequest,
-    { admitted, ...checked }: CheckedRequest & Required<Pick<VersionRun, "admitted">>,
+    request: PredictRequest,
+    { checked, admitted }: { readonly checked: CheckedRequest; readonly admitted: Admitted },
   ): Promise<Prediction> {
-    return this.#run({
-      loaded,
-      version: routed.key,
-      table: this.#routing.table,
-      signature,
-      inputs,
-      ...checked,
-      allowPartial: allowPartial === true,
-      admitted,
-      context,
-    });
+    const { k, conditions } = checked;
+    return this.#run({ loaded, version: routed.key }, request, { k, conditions, admitted });
   }
 
   /**
@@ -455,7 +448,7 @@ class ClusterRouter implements Router {
         return await this.#predictByStages(successor, again);
       }
       const checked = checkRequest(successor.program, again, this.settings);
-      return await this.#predictOn(successor, again, { ...checked, admitted });
+      return await this.#predictOn(successor, again, { checked, admitted });
     } finally {
       successor.release();
     }
@@ -469,29 +462,30 @@ class ClusterRouter implements Router {
       const { pipeline, signatures } = loaded.program;
       const signature = signatureOf(request, signatures);
       if (signature === undefined) return;
+      const asked = { signature, inputs: request.inputs, context };
       if (pipeline !== undefined) {
-        const asked = { signature, inputs: request.inputs, context };
         await this.#runStages(pipeline, key, asked);
         return;
       }
-      await this.#run({
-        loaded,
-        version: key,
-        table: this.#routing.table,
-        signature,
-        inputs: request.inputs,
-        context,
-      });
+      // A warm-up is due at once and counts for nothing.
+      const admitted = { dueMs: this.#environment.clock.nowMs(), answered: () => undefined };
+      await this.#run({ loaded, version: key }, asked, { conditions: NO_CONDITIONS, admitted });
     } finally {
       this.#programs.release(key.fingerprint);
       this.#tellIfIdle();
     }
   }
 
-  async #run(run: VersionRun): Promise<Prediction> {
+  async #run(
+    { loaded, version }: Pick<RequestRun, "loaded" | "version">,
+    request: PredictRequest,
+    terms: RunTerms,
+  ): Promise<Prediction> {
+    const { table } = this.#routing;
+    const run = new RequestRun({ loaded, version, table }, request, terms);
     const id = this.#running.add(run.context);
     try {
-      return await runOnVersion(this.#parts, run);
+      return await runRequest(this.#parts, run);
     } finally {
       this.#running.delete(id);
     }

@@ -26,7 +26,7 @@ import {
 } from "../request-limits.ts";
 import type { RequestLimits } from "../request-limits.ts";
 import { boundFilter, distinctConditions, listBytesOf, requestCost } from "./search-cost.ts";
-import type { BoundFilter, SliceLimits } from "./search-cost.ts";
+import type { BoundFilter, SearchConditions, SliceLimits } from "./search-cost.ts";
 
 /** What a request asks for beside its inputs, made fit for the program, and its cost. */
 export interface CheckedRequest {
@@ -34,12 +34,7 @@ export interface CheckedRequest {
   readonly rows: number;
   /** The k of every search, instead of the program's: at most the rows of the smallest table searched. */
   readonly k: number | undefined;
-  readonly exclude: readonly Tensor[];
-  readonly include: readonly Tensor[];
-  /** None, one for all instances, or one per instance. */
-  readonly filters: readonly BoundFilter[];
-  /** Attributes wanted of each item. */
-  readonly attributes: readonly string[];
+  readonly conditions: SearchConditions;
 }
 
 /** Checks a request against the limits. @throws WinnowError INVALID_ARGUMENT */
@@ -65,12 +60,13 @@ export function checkRequest(
   checkCandidates(items, limits);
   checkDescribed(items * attributes.length, limits);
   const textBytes = textBytesOf(inputs);
-  const listBytes = listBytesOf({ exclude, include, filters }, instances);
+  const wanted = { exclude, include, filters, attributes };
+  const listBytes = listBytesOf(wanted, instances);
   const cost = requestCost({ signature, tables, instances, depths, listBytes, textBytes }, limits);
   // A condition that nobody has asked for yet costs a worker about what a query does.
-  const conditions = distinctConditions(filters);
-  const rows = cost + conditions + Math.ceil((items * attributes.length) / VALUES_PER_ROW);
-  return { rows, k, exclude, include, filters, attributes };
+  const rows =
+    cost + distinctConditions(filters) + Math.ceil((items * attributes.length) / VALUES_PER_ROW);
+  return { rows, k, conditions: wanted };
 }
 
 /** Attributes of items that count for a row. */

@@ -29,15 +29,11 @@ export type SliceLimits = Pick<
   "sliceQueriesMax" | "sliceCandidatesMax" | "sliceBytesMax" | "filtersMax"
 >;
 
-/** What one query vector costs depends on these. */
-interface SearchShape {
+/** What the cost of a search depends on. */
+interface SearchSize {
+  readonly queries: number;
   readonly dim: number;
   readonly k: number;
-}
-
-/** A search as a whole. */
-interface SearchSize extends SearchShape {
-  readonly queries: number;
   /** Bytes of listed ids and filters: of none, of one list for all queries, or of one list per query. */
   readonly listBytes: readonly number[];
   /** Filters: none, one for all queries, or one per query. */
@@ -53,7 +49,7 @@ export interface SearchSlice extends RowRange {
 }
 
 /** Query vectors per slice: bounded by their number, candidates that come back and bytes that go out. */
-function sliceQueriesOf({ dim, k }: SearchShape, limits: SliceLimits): number {
+function sliceQueriesOf({ dim, k }: Pick<SearchSize, "dim" | "k">, limits: SliceLimits): number {
   const byCandidates = Math.floor(limits.sliceCandidatesMax / k);
   const byBytes = Math.floor(limits.sliceBytesMax / (dim * VALUE_BYTES));
   return Math.max(1, Math.min(limits.sliceQueriesMax, byCandidates, byBytes));
@@ -123,15 +119,30 @@ export function distinctConditions(filters: readonly BoundFilter[]): number {
   return [...byText.values()].reduce((sum, each) => sum + each, 0);
 }
 
-/** What a search brings along beside its vectors: each none, one for all queries, or one per query. */
-export interface SearchLists {
+/**
+ * What a request lets its searches find, as workers know it. Lists and filters are none, one for all queries,
+ * or one per query.
+ */
+export interface SearchConditions {
+  /** Ids never to be returned. */
   readonly exclude: readonly Tensor[];
+  /** The only ids that may be returned. */
   readonly include: readonly Tensor[];
   readonly filters: readonly BoundFilter[];
+  /** Attributes wanted of each item. */
+  readonly attributes: readonly string[];
 }
 
+/** Every item may be found, and nothing is told of it. */
+export const NO_CONDITIONS: SearchConditions = {
+  exclude: [],
+  include: [],
+  filters: [],
+  attributes: [],
+};
+
 /** Their bytes, as `SearchSize` has them. */
-export function listBytesOf(lists: SearchLists, queries: number): readonly number[] {
+export function listBytesOf(lists: SearchConditions, queries: number): readonly number[] {
   const sizes = [
     lists.exclude.map(keyBytes),
     lists.include.map(keyBytes),

@@ -13,7 +13,7 @@ import { filtersOf, returnedNames } from "../http/predict/request-extensions.ts"
 import { JsonReader } from "../http/json/json-reader.ts";
 import { JsonSyntaxError } from "../http/json/json-syntax-error.ts";
 import { jsonValue } from "../http/json/json-value.ts";
-import type { PredictRequest } from "../predictor.ts";
+import type { ItemConditions } from "../predictor.ts";
 import { WIRE_TYPES } from "./tensors/data-type.ts";
 import type { TensorBudget } from "./tensors/tensor-budget.ts";
 import { outlineOf } from "./tensors/tensor-outline.ts";
@@ -40,14 +40,12 @@ export function splitInputs(
   return { inputs: new Map(entries.filter(([name]) => !isOwn(name))), conditions };
 }
 
-type Conditions = Pick<PredictRequest, "k" | "exclude" | "include" | "filter" | "attributes">;
-
 /** Reads Winnow's inputs. @throws WinnowError INVALID_ARGUMENT naming the input */
 export function readConditions(
   protos: Protos,
   instances: number,
   budget: TensorBudget,
-): Conditions {
+): ItemConditions {
   const read = (name: string, dtypes: readonly Dtype[]): Tensor | undefined => {
     const proto = protos.get(name);
     return proto === undefined ? undefined : readOneOf(proto, { name, dtypes, budget });

@@ -1,43 +1,38 @@
-// The steps of a program that need more than this process's arithmetic: lookups and searches go to
-// workers (or to tables at hand), dense parts to the dense engine.
+// Runs the program of a request, and those of its steps that need more than arithmetic on a few values: lookups
+// and searches go to workers (or to tables at hand), dense parts to the dense engine.
 
 import { setMaxListeners } from "node:events";
-import type { CandidateTable, Filter, ProgramExecutors, Tensor } from "@winnow/core";
-import { WinnowError, filterText, parseFilterText } from "@winnow/core";
+import type { CandidateTable, Filter, ProgramExecutors } from "@winnow/core";
+import { WinnowError, filterText, parseFilterText, runProgram } from "@winnow/core";
 import { boundFilter } from "../admission/search-cost.ts";
-import type { BoundFilter } from "../admission/search-cost.ts";
-import type { LoadedProgram } from "../versions/loaded-program.ts";
+import type { BoundFilter, SearchConditions } from "../admission/search-cost.ts";
 import { queryLookup } from "./lookup-query.ts";
+import type { Prediction } from "../predictor.ts";
 import { checkKeys } from "../request-limits.ts";
 import type { RouterStage } from "../router-observer.ts";
-import type { RequestContext } from "../request-context.ts";
-import type { RequestScope } from "../scatter/scatter-question.ts";
 import type { TableQueryParts } from "../scatter/table-query.ts";
 import { queryTopK } from "./top-k-query.ts";
+import type { RequestRun } from "./request-run.ts";
 
-/** One request's view of a program. */
-export interface ProgramExecution {
-  readonly loaded: LoadedProgram;
-  readonly scope: RequestScope;
-  /** Ids never to be returned: none, one list for all instances, or one per instance. */
-  readonly exclude: readonly Tensor[];
-  /** The only ids that may be returned: likewise. */
-  readonly include: readonly Tensor[];
-  /** Likewise. */
-  readonly filters: readonly BoundFilter[];
-  /** Attributes wanted of each item. */
-  readonly attributes: readonly string[];
-  /** Hears the attributes of the items that a search returned. */
-  readonly described: (attributes: Tensor) => void;
-  /** Takes note of its stages. */
-  readonly context: Pick<RequestContext, "noteStage">;
+/** Runs a request. @throws WinnowError as `runProgram` does; the signal's reason once the context is aborted */
+export async function runRequest(parts: TableQueryParts, run: RequestRun): Promise<Prediction> {
+  const { version, signature, inputs, k, context } = run;
+  const { signal } = context;
+  signal.throwIfAborted();
+  const executors = executorsOf(parts, run);
+  const outputs = await runProgram(signature, { inputs, signal, k }, executors).catch(
+    (error: unknown) => {
+      // What the work failed with once it was told to stop is a consequence; the reason is the cause.
+      throw signal.aborted ? signal.reason : error;
+    },
+  );
+  const { coverage, described } = run;
+  return { version, outputs, coverage, ...(described && { attributes: described }) };
 }
 
 /** How `runProgram` has the steps of this request done. */
-export function executorsOf(
-  parts: TableQueryParts,
-  { loaded, scope, described, context, ...wanted }: ProgramExecution,
-): ProgramExecutors {
+function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors {
+  const { loaded, conditions, context, version } = run;
   const { program, localTables, denseModels } = loaded;
   const { clock } = parts.environment;
   const timed = async <Result>(stage: RouterStage, work: Promise<Result>): Promise<Result> => {
@@ -45,7 +40,7 @@ export function executorsOf(
     const result = await work;
     const elapsedMs = clock.nowMs() - startMs;
     context.noteStage(stage, elapsedMs);
-    parts.observer.stage?.(stage, elapsedMs, scope.version.model);
+    parts.observer.stage?.(stage, elapsedMs, version.model);
     return result;
   };
   return {
@@ -59,7 +54,7 @@ export function executorsOf(
       if (table?.kind !== "keyed") throw broken(step.node);
       allowListeners(signal);
       const question = { tableNumber: step.table, table, keys, signal };
-      return await timed("lookup", queryLookup(parts, question, scope));
+      return await timed("lookup", queryLookup(parts, question, run));
     },
     dense: async (step, inputs, signal) => {
       const model = denseModels[step.model];
@@ -72,23 +67,32 @@ export function executorsOf(
       const table = program.tables[step.table];
       if (table?.kind !== "candidate" || query.dtype !== "float32") throw broken(step.node);
       allowListeners(signal);
-      const filters = withMask(wanted.filters, admits, { table, queries: query.shape[0]! });
-      const question = { step, table, vectors: query.data, k, signal, ...wanted, filters };
-      const { attributes, ...answer } = await timed("topK", queryTopK(parts, question, scope));
-      if (attributes !== undefined) described(attributes);
+      const queries = query.shape[0]!;
+      const admitted =
+        admits === undefined ? conditions : withMask(conditions, admits, { table, queries });
+      const search = { step, table, vectors: query.data, k, conditions: admitted, signal };
+      const answer = await timed("topK", queryTopK(parts, search, run));
+      run.described = answer.attributes ?? run.described;
       return answer;
     },
   };
 }
 
-/** Filters of a request and those of a mask: both hold. */
+/** The conditions of a request and a mask: both hold. */
 function withMask(
-  filters: readonly BoundFilter[],
-  admits: readonly Filter[] | undefined,
+  conditions: SearchConditions,
+  admits: readonly Filter[],
   { table, queries }: { readonly table: CandidateTable; readonly queries: number },
-): readonly BoundFilter[] {
-  if (admits === undefined) return filters;
+): SearchConditions {
   const masks = admits.map((each) => boundFilter(each, table.masks ?? []));
+  return { ...conditions, filters: bothOf(conditions.filters, masks, queries) };
+}
+
+function bothOf(
+  filters: readonly BoundFilter[],
+  masks: readonly BoundFilter[],
+  queries: number,
+): readonly BoundFilter[] {
   if (filters.length === 0) return masks;
   const length = filters.length > 1 || masks.length > 1 ? queries : 1;
   return Array.from({ length }, (_, query) => {

@@ -9,13 +9,13 @@ import { runBounded } from "./bounded-run.ts";
 import type { DescribedTopK, GatheredTopK } from "./gather.ts";
 import { gatherTopK, joinTopK } from "./gather.ts";
 import { cutSearch, distinctConditions, listBytesOf } from "../admission/search-cost.ts";
-import type { BoundFilter, SearchSlice } from "../admission/search-cost.ts";
+import type { BoundFilter, SearchConditions, SearchSlice } from "../admission/search-cost.ts";
 import { topKFault } from "./top-k-fault.ts";
 import type { RequestScope } from "../scatter/scatter-question.ts";
 import type { TableQueryParts } from "../scatter/table-query.ts";
 import { queryTable } from "../scatter/table-query.ts";
 
-/** A search in one candidate table. */
+/** A search in one candidate table: all queries of one step. It is cut into slices, and each becomes a `TopKAsk`. */
 export interface Search {
   readonly step: TopKStep;
   readonly table: CandidateTable;
@@ -23,14 +23,7 @@ export interface Search {
   readonly vectors: Float32Array;
   /** At most the table's rows. */
   readonly k: number;
-  /** Ids never to be returned: none, one list for all queries, or one per query. */
-  readonly exclude: readonly Tensor[];
-  /** The only ids that may be returned: likewise. */
-  readonly include: readonly Tensor[];
-  /** Likewise. */
-  readonly filters: readonly BoundFilter[];
-  /** Attributes wanted of each item. */
-  readonly attributes: readonly string[];
+  readonly conditions: SearchConditions;
   readonly signal: AbortSignal;
 }
 
@@ -45,23 +38,20 @@ export async function queryTopK(
 ): Promise<DescribedTopK> {
   const { step, table, vectors, k } = asked;
   const queries = vectors.length / table.dim;
-  const search = {
-    ...asked,
-    exclude: listedIds("exclude", asked.exclude, { table, queries }),
-    include: listedIds("include", asked.include, { table, queries }),
-  };
+  const search = { ...asked, conditions: conditionsFor(asked.conditions, { table, queries }) };
   const shape = {
     table,
     k,
     wantsRows: step.rows !== undefined,
     wantsIds: step.ids !== undefined,
-    wantsAttributes: asked.attributes.length > 0,
+    wantsAttributes: asked.conditions.attributes.length > 0,
   };
   if (k === 0) return joinTopK([gatherNothing(queries)], shape);
   const { settings, limiter } = parts;
   const { clock } = parts.environment;
-  const { filters } = search;
-  const size = { queries, dim: table.dim, k, listBytes: listBytesOf(search, queries), filters };
+  const { filters } = search.conditions;
+  const listBytes = listBytesOf(search.conditions, queries);
+  const size = { queries, dim: table.dim, k, listBytes, filters };
   const gathered: GatheredTopK[] = [];
   const numbered = [...cutSearch(size, settings).entries()];
   await runBounded(numbered, settings.slicesAtOnce, async ([number, slice]) => {
@@ -93,7 +83,8 @@ async function querySlice(
   search: Search,
   { slice, scope }: { readonly slice: SearchSlice; readonly scope: RequestScope },
 ): Promise<GatheredTopK> {
-  const { table, step, k, exclude, include, filters, attributes, signal } = search;
+  const { table, step, k, conditions, signal } = search;
+  const { exclude, include, filters, attributes } = conditions;
   const { firstRow: first, endRow: end, idBytes } = slice;
   const vectors = search.vectors.subarray(first * table.dim, end * table.dim);
   const ofSlice = <Item>(lists: readonly Item[]): readonly Item[] =>
@@ -145,6 +136,20 @@ function gatherNothing(queries: number): GatheredTopK {
   const block = { queries, k: 0, counts: new Uint32Array(queries), scores: new Float32Array() };
   const merged = { ...block, rows: none, blocks: new Uint16Array(), positions: none };
   return { merged, replies: [] };
+}
+
+/** Conditions with ids as they travel. @throws WinnowError INVALID_ARGUMENT */
+function conditionsFor(
+  conditions: SearchConditions,
+  on: { readonly table: CandidateTable; readonly queries: number },
+): SearchConditions {
+  const { exclude, include } = conditions;
+  if (exclude.length + include.length === 0) return conditions;
+  return {
+    ...conditions,
+    exclude: listedIds("exclude", exclude, on),
+    include: listedIds("include", include, on),
+  };
 }
 
 /** Ids as they travel: strings, or int64 for every kind of integer id. */

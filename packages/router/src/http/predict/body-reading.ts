@@ -2,8 +2,8 @@
 // signatures. So it can be done here or in a thread (`body-parser.ts`), with the same outcome and in
 // the same words. The order of the checks is TensorFlow Serving's.
 
-import type { Filter, Tensor } from "@winnow/core";
 import { checkExamples } from "./examples-request.ts";
+import type { ItemConditions } from "../../predictor.ts";
 import type { JsonReader } from "../json/json-reader.ts";
 import {
   parseRequestBody,
@@ -35,13 +35,7 @@ export type BodyLimits = Pick<
 >;
 
 /** What a request to predict asks. */
-interface AskedPrediction extends PredictInputs {
-  readonly k: number | undefined;
-  readonly exclude: readonly Tensor[] | undefined;
-  readonly include: readonly Tensor[] | undefined;
-  readonly filter: readonly Filter[] | undefined;
-  /** Attributes wanted of each item. */
-  readonly attributes: readonly string[] | undefined;
+interface AskedPrediction extends PredictInputs, ItemConditions {
   /** Some of the body's keys that mean nothing. */
   readonly ignored: readonly string[];
 }

@@ -1,52 +1,52 @@
 // One search for the queries of a batch, whichever rows they may return: those whose filter is copied go over
 // its copies, filter by filter, all others over the partitions themselves.
 
-import type { Accelerator } from "@winnow/accelerator";
+import type { Accelerator, TopKQuery } from "@winnow/accelerator";
 import type { TopKBlock } from "@winnow/core";
 
 import { copyRowsOf, tableRow } from "./admitted-copy.ts";
 import type { AdmittedCopy } from "./admitted-copy.ts";
 import type { Admitted } from "./admission.ts";
-import type { ResidentPartition } from "../resident-table.ts";
 
-/** A batch that is searched. */
-export interface AdmittedSearch {
-  readonly accelerator: Pick<Accelerator, "topK">;
-  readonly partitions: readonly ResidentPartition[];
-  readonly dim: number;
-  /** `[queries, dim]`. */
-  readonly vectors: Float32Array;
-  /** At most all rows of the partitions. */
-  readonly k: number;
-  /** Per query: ascending global rows to leave out. */
-  readonly excludedRows: readonly (Uint32Array | undefined)[] | undefined;
-  /** Per query: what it may return. */
-  readonly admitted: readonly (Admitted | undefined)[] | undefined;
-}
+/** A search of partitions as the device is asked for it, but for filters. */
+type Search = Omit<TopKQuery, "filters">;
+/** Per query: what it may return. */
+type AdmittedOfQueries = readonly (Admitted | undefined)[];
+type Searching = (search: TopKQuery) => Promise<TopKBlock>;
 
-/** Searches. All searches have begun when this returns. */
-export function searchAdmitted(search: AdmittedSearch, signal: AbortSignal): Promise<TopKBlock> {
-  const { accelerator, partitions, vectors, k, excludedRows, admitted } = search;
-  const residents = partitions.map(({ resident }) => resident);
-  const hasCopies = admitted?.some((each) => each?.copies !== undefined) === true;
-  if (hasCopies) return searchGroups(search, signal);
-  const filters = admitted?.map((each) => each?.filters);
-  return accelerator.topK({ residents, vectors, k, excludedRows, filters }, signal);
+/** Searches; `k` is at most all rows of the partitions. All searches have begun when this returns. */
+export function searchAdmitted(
+  accelerator: Pick<Accelerator, "topK">,
+  {
+    search,
+    admitted,
+  }: { readonly search: Search; readonly admitted: AdmittedOfQueries | undefined },
+  signal: AbortSignal,
+): Promise<TopKBlock> {
+  const ask: Searching = (query) => accelerator.topK(query, signal);
+  if (admitted?.some((each) => each?.copies !== undefined) === true) {
+    return searchGroups(search, admitted, ask);
+  }
+  return ask({ ...search, filters: admitted?.map((each) => each?.filters) });
 }
 
 /** Queries by the copies that they go over; `undefined`: over the partitions. */
 type Groups = ReadonlyMap<readonly AdmittedCopy[] | undefined, readonly number[]>;
 
-async function searchGroups(search: AdmittedSearch, signal: AbortSignal): Promise<TopKBlock> {
-  const { k, vectors, dim } = search;
-  const groups = groupsOf(search);
-  const searches = Array.from(groups, async ([copies, queries]) => ({
+async function searchGroups(
+  search: Search,
+  admitted: AdmittedOfQueries,
+  ask: Searching,
+): Promise<TopKBlock> {
+  const { k } = search;
+  const queries = queriesOf(search);
+  const groups = groupsOf(admitted, queries);
+  const searches = Array.from(groups, async ([copies, places]) => ({
     copies,
-    queries,
-    block: await searchGroup(search, { copies, queries }, signal),
+    queries: places,
+    block: await searchGroup(ask, { search, admitted }, { copies, queries: places }),
   }));
   const found = await Promise.all(searches);
-  const queries = vectors.length / dim;
   const whole: TopKBlock = {
     queries,
     k,
@@ -60,9 +60,17 @@ async function searchGroups(search: AdmittedSearch, signal: AbortSignal): Promis
   return whole;
 }
 
-function groupsOf({ admitted = [], vectors, dim }: AdmittedSearch): Groups {
+function dimOf({ residents }: Search): number {
+  return residents[0]!.dim;
+}
+
+function queriesOf(search: Search): number {
+  return search.vectors.length / dimOf(search);
+}
+
+function groupsOf(admitted: AdmittedOfQueries, queries: number): Groups {
   const groups = new Map<readonly AdmittedCopy[] | undefined, number[]>();
-  for (let query = 0; query < vectors.length / dim; query += 1) {
+  for (let query = 0; query < queries; query += 1) {
     const copies = admitted[query]?.copies;
     const group = groups.get(copies);
     if (group === undefined) groups.set(copies, [query]);
@@ -77,34 +85,29 @@ interface Group {
 }
 
 function searchGroup(
-  { accelerator, partitions, dim, vectors, k, excludedRows, admitted }: AdmittedSearch,
+  ask: Searching,
+  { search, admitted }: { readonly search: Search; readonly admitted: AdmittedOfQueries },
   { copies, queries }: Group,
-  signal: AbortSignal,
 ): Promise<TopKBlock> {
+  const { residents, vectors, k, excludedRows } = search;
+  const dim = dimOf(search);
   const own = new Float32Array(queries.length * dim);
   for (const [at, query] of queries.entries()) {
     own.set(vectors.subarray(query * dim, (query + 1) * dim), at * dim);
   }
   const excluded = excludedRows && queries.map((query) => excludedRows[query]);
   if (copies === undefined) {
-    const residents = partitions.map(({ resident }) => resident);
-    const filters = queries.map((query) => admitted?.[query]?.filters);
-    return accelerator.topK(
-      { residents, vectors: own, k, excludedRows: excluded, filters },
-      signal,
-    );
+    const filters = queries.map((query) => admitted[query]?.filters);
+    return ask({ residents, vectors: own, k, excludedRows: excluded, filters });
   }
   const rows = copies.reduce((sum, { localRows }) => sum + localRows.length, 0);
   if (rows === 0) return Promise.resolve(emptyBlock(queries.length));
-  return accelerator.topK(
-    {
-      residents: copies.map(({ resident }) => resident),
-      vectors: own,
-      k: Math.min(k, rows),
-      excludedRows: excluded?.map((list) => list && copyRowsOf(list, copies)),
-    },
-    signal,
-  );
+  return ask({
+    residents: copies.map(({ resident }) => resident),
+    vectors: own,
+    k: Math.min(k, rows),
+    excludedRows: excluded?.map((list) => list && copyRowsOf(list, copies)),
+  });
 }
 
 function emptyBlock(queries: number): TopKBlock {

@@ -47,13 +47,10 @@ export async function answerTopK(
   const k = Math.min(Math.max(1, rows), Math.max(...batch.asks.map((ask) => ask.k)));
   const excludedRows = excludedRowsOf(batch.asks, partitions, indexes);
   const admission = admissionOf(batch.asks, { device: accelerator, filters, indexes, partitions });
-  const { vectors } = batch;
-  const { dim } = table.spec;
-  const admitted = admission.ofQueries;
-  const searching = searchAdmitted(
-    { accelerator, partitions, dim, vectors, k, excludedRows, admitted },
-    signal,
-  );
+  const residents = partitions.map(({ resident }) => resident);
+  const search = { residents, vectors: batch.vectors, k, excludedRows };
+  const asked = { search, admitted: admission.ofQueries };
+  const searching = searchAdmitted(accelerator, asked, signal);
   admission.release();
   const block = await searching;
   const ids = idsOfRows(wantedRows(block, batch.asks), partitions);
