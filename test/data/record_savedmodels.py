@@ -765,8 +765,8 @@ SCORES = {
     "gathered_items": lambda m, q: tf.matmul(q, tf.gather(m.items, tf.range(40)), transpose_b=True),
     # What no search gives: the values or the order depend on more than one row and the query.
     "dense_softmax": lambda m, q: tf.nn.softmax(tf.matmul(q, m.kernel)),
-    "dense_relu": lambda m, q: tf.nn.relu(tf.matmul(q, m.items, transpose_b=True) - 1.0),
-    "dense_negative": lambda m, q: tf.matmul(q, m.items, transpose_b=True) / -0.5,
+    "relu": lambda m, q: tf.nn.relu(tf.matmul(q, m.items, transpose_b=True) - 1.0),
+    "negative_temperature": lambda m, q: tf.matmul(q, m.items, transpose_b=True) / -0.5,
     "dense_item_factor": lambda m, q: tf.matmul(q, m.items, transpose_b=True) * m.bias,
 }
 

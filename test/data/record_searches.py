@@ -129,9 +129,9 @@ MASKS = {
     "only_listed": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.where(tf.reduce_any(w[:, None, :] == m.numbers[:, None], axis=-1), products(m, q), HIDDEN))),
     "not_seen_one_hot": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.where(tf.reduce_max(tf.one_hot(w, 40), axis=1) > 0, HIDDEN, products(m, q)))),
     "not_seen_counted": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.where(tf.equal(tf.reduce_sum(tf.one_hot(w, 40), axis=1), 0.0), products(m, q), tf.ones_like(products(m, q)) * -1e9))),
+    "masked_sigmoid": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(m.genre == w[:, None], tf.sigmoid(products(m, q)), 0.0))),
     # No rules over columns: these stay dense.
     "dense_penalty": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, products(m, q) - 1e9 * tf.reduce_max(tf.one_hot(w, 40), axis=1))),
-    "dense_after_sigmoid": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(m.genre == w[:, None], tf.sigmoid(products(m, q)), 0.0))),
     "dense_two_scores": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(m.stock, tf.where(m.genre == w[:, None], products(m, q), -1.0), HIDDEN))),
 }
 WANTED = {
@@ -161,6 +161,70 @@ def masked_searches(directory):
         for want in LISTS if values.shape.rank == 2 else WANTED[values.dtype]:
             cases.append(("batch", {"query": ROWS[: len(want)], "wanted": want}, name))
     return cases
+
+
+# --- equal scores ----------------------------------------------------------------------------------
+
+
+def scored(m, q):
+    return tf.matmul(q, m.items, transpose_b=True)
+
+
+def of_genre(m, w, yes, no):
+    return tf.where(m.genre == w[:, None], yes, no)
+
+
+TIED = {
+    "serving_default": lambda m, q, w: tf.sigmoid(scored(m, q)),
+    "tanh": lambda m, q, w: tf.tanh(scored(m, q)),
+    "relu": lambda m, q, w: tf.nn.relu(scored(m, q) - 20.0),
+    "relu6": lambda m, q, w: tf.nn.relu6(scored(m, q)),
+    "rounded": lambda m, q, w: tf.round(scored(m, q) / 12.0),
+    "floor": lambda m, q, w: tf.math.floor(scored(m, q) * 0.125),
+    "ceil": lambda m, q, w: tf.math.ceil(scored(m, q) * 0.125),
+    "clipped": lambda m, q, w: tf.clip_by_value(scored(m, q), -9.0, 3.0),
+    "at_most_of_query": lambda m, q, w: tf.minimum(scored(m, q), q[:, :1] * 4.0),
+    "at_least": lambda m, q, w: tf.maximum(7.0, scored(m, q)),
+    "beside_a_large_number": lambda m, q, w: scored(m, q) + q[:, 1:2] * 3e8,
+    "beside_a_larger_number": lambda m, q, w: scored(m, q) - 1e30,
+    "tiny": lambda m, q, w: tf.exp(scored(m, q) * -3.0),
+    "softplus": lambda m, q, w: tf.nn.softplus(scored(m, q) - 95.0),
+    "elu": lambda m, q, w: tf.nn.elu(scored(m, q) - 60.0),
+    "selu": lambda m, q, w: tf.nn.selu(scored(m, q) - 60.0),
+    "leaky_relu": lambda m, q, w: tf.nn.leaky_relu(scored(m, q) - 10.0, 0.125),
+    "falling": lambda m, q, w: tf.sigmoid(-scored(m, q)),
+    "sigmoid_of_bias": lambda m, q, w: tf.sigmoid(scored(m, q) * 2.0 + m.bias),
+    "masked_sigmoid": lambda m, q, w: of_genre(m, w, tf.sigmoid(scored(m, q)), 0.0),
+    "masked_by_the_best": lambda m, q, w: of_genre(m, w, tf.sigmoid(scored(m, q)), 1.0),
+    "sigmoid_of_masked": lambda m, q, w: tf.sigmoid(of_genre(m, w, scored(m, q), -1e9)),
+    "relu_of_masked_relu": lambda m, q, w: tf.nn.relu(of_genre(m, w, tf.minimum(scored(m, q), 8.0), -7.0) + 2.0),
+    "of_query_of_masked": lambda m, q, w: tf.maximum(of_genre(m, w, scored(m, q), -np.inf), q[:, :1]),
+}
+
+
+@model
+def tied_scores(directory):
+    """Functions that keep the order of scores and make many of them equal, which TensorFlow ranks by row. All scores
+    before the functions are small integers, so nothing depends on rounding."""
+    module = tf.Module()
+    numbers = np.random.default_rng(3)
+    module.items = tf.Variable(numbers.integers(-6, 7, (40, 8)), dtype=tf.float32, name="items")
+    module.bias = tf.Variable(numbers.integers(-9, 9, 40), dtype=tf.float32, name="bias")
+    module.genre = tf.Variable([i % 3 for i in range(40)], dtype=tf.int64, name="genre")
+    module.ids = tf.Variable(ITEMS, name="ids")
+
+    def signature(function):
+        def serve(query, wanted):
+            values, rows = tf.math.top_k(function(module, query, wanted), k=9)
+            return {"scores": values, "ids": tf.gather(module.ids, rows)}
+
+        return tf.function(serve, input_signature=[QUERY, wanted(tf.int64)])
+
+    tf.saved_model.save(module, directory, signatures={name: signature(f) for name, f in TIED.items()})
+    query = numbers.integers(-4, 5, (6, 8)).astype(float)
+    query[4], query[5] = 0.0, [9.0, -3.0, 8.0, 7.0, -9.0, 5.0, 6.0, -8.0]
+    asked = {"query": query.tolist(), "wanted": [0, 1, 2, 3, 1, 0]}
+    return [("batch", asked, name) for name in TIED]
 
 
 # --- recording -------------------------------------------------------------------------------------

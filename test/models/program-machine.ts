@@ -196,7 +196,7 @@ export class ProgramMachine {
 function isAdmitted(filter: Filter, parts: readonly ColumnPart[], row: number): boolean {
   const { firstRow, rows, columns } = parts.findLast((part) => part.firstRow <= row)!;
   const at = row - firstRow;
-  return ((admittedRows(filter, columns, rows)[at >> 3]! >> (at & 7)) & 1) === 1;
+  return ((admittedRows(filter, { columns, rows, firstRow })[at >> 3]! >> (at & 7)) & 1) === 1;
 }
 
 function keyAt(keys: Tensor, at: number): Tensor {

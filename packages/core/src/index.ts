@@ -107,6 +107,8 @@ export type {
   KeyedTable,
   LookupStep,
   MaskRule,
+  ScoreFunction,
+  ScoreOperationName,
   MissingKey,
   ModelProgram,
   SearchDepth,
@@ -162,7 +164,7 @@ export type {
   AttributeType,
   AttributeValue,
 } from "./attributes/attribute-column.ts";
-export { FILTER_LIMITS, conditionsOf } from "./attributes/filter.ts";
+export { FILTER_LIMITS, ROW_COLUMN, conditionsOf } from "./attributes/filter.ts";
 export type { Filter } from "./attributes/filter.ts";
 export { attributeNamed, bindFilter } from "./attributes/filter-binding.ts";
 export { parseFilter } from "./attributes/filter-language.ts";

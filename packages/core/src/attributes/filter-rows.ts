@@ -5,31 +5,44 @@ import { StringColumn } from "../string-column.ts";
 import { rowsOfColumn } from "./attribute-column.ts";
 import type { AttributeColumn, AttributeValues } from "./attribute-column.ts";
 import { WinnowError, excerpt } from "../errors.ts";
+import { ROW_COLUMN } from "./filter.ts";
 import type { Filter, FilterTest, FilterValue } from "./filter.ts";
 
 /** Columns of the same rows, by name. */
 export type AttributeColumns = ReadonlyMap<string, AttributeColumn>;
 
+/** What a filter is asked of. */
+export interface FilteredRows {
+  readonly columns: AttributeColumns;
+  readonly rows: number;
+  /** The number of the first one in the table. */
+  readonly firstRow: number;
+}
+
 /** The rows that a bound filter admits. @throws WinnowError INVALID_ARGUMENT for an attribute not among them */
-export function admittedRows(filter: Filter, columns: AttributeColumns, rows: number): Uint8Array {
-  const bits = bitsOf(filter, columns, rows);
+export function admittedRows(filter: Filter, of: FilteredRows): Uint8Array {
+  const { rows } = of;
+  const bits = bitsOf(filter, of);
   if (rows % 8 > 0) bits[bits.length - 1]! &= (1 << (rows % 8)) - 1;
   return bits;
 }
 
-function bitsOf(filter: Filter, columns: AttributeColumns, rows: number): Uint8Array {
+function bitsOf(filter: Filter, within: FilteredRows): Uint8Array {
+  const { rows } = within;
   switch (filter.kind) {
     case "test":
-      return testedRows(filter, columns, rows);
+      return filter.attribute === ROW_COLUMN
+        ? numberedRows(filter, within)
+        : testedRows(filter, within);
     case "not": {
-      const bits = bitsOf(filter.of, columns, rows);
+      const bits = bitsOf(filter.of, within);
       for (let at = 0; at < bits.length; at += 1) bits[at] = ~bits[at]!;
       return bits;
     }
     case "and": {
       const bits = new Uint8Array(Math.ceil(rows / 8)).fill(255);
       for (const each of filter.of) {
-        const more = bitsOf(each, columns, rows);
+        const more = bitsOf(each, within);
         for (let at = 0; at < bits.length; at += 1) bits[at]! &= more[at]!;
       }
       return bits;
@@ -37,7 +50,7 @@ function bitsOf(filter: Filter, columns: AttributeColumns, rows: number): Uint8A
     case "or": {
       const bits = new Uint8Array(Math.ceil(rows / 8));
       for (const each of filter.of) {
-        const more = bitsOf(each, columns, rows);
+        const more = bitsOf(each, within);
         for (let at = 0; at < bits.length; at += 1) bits[at]! |= more[at]!;
       }
       return bits;
@@ -45,7 +58,20 @@ function bitsOf(filter: Filter, columns: AttributeColumns, rows: number): Uint8A
   }
 }
 
-function testedRows(test: FilterTest, columns: AttributeColumns, rows: number): Uint8Array {
+/** The rows before a number, which is the one test that is made of rows. */
+function numberedRows({ is, values }: FilterTest, { rows, firstRow }: FilteredRows): Uint8Array {
+  const end = Number(values[0]);
+  if (is !== "lt" || !Number.isSafeInteger(end)) {
+    throw new WinnowError("INVALID_ARGUMENT", "Rows are only asked for before a number");
+  }
+  const bits = new Uint8Array(Math.ceil(rows / 8));
+  const count = Math.min(Math.max(0, end - firstRow), rows);
+  bits.fill(255, 0, count >> 3);
+  if (count % 8 > 0) bits[count >> 3] = (1 << (count % 8)) - 1;
+  return bits;
+}
+
+function testedRows(test: FilterTest, { columns, rows }: FilteredRows): Uint8Array {
   const column = columns.get(test.attribute);
   if (column === undefined || rowsOfColumn(column) !== rows) {
     const text = `Items here have no attribute "${excerpt(test.attribute)}"`;

@@ -6,6 +6,8 @@ import { describe, expect, test } from "vitest";
 import type { AttributeColumn, AttributeSpec, AttributeValue } from "./attribute-column.ts";
 import { NO_ROW, takeRows } from "./attribute-column.ts";
 import { ColumnBuilder } from "./column-builder.ts";
+import { ROW_COLUMN } from "./filter.ts";
+import type { Filter } from "./filter.ts";
 import { bindFilter } from "./filter-binding.ts";
 import { parseFilter } from "./filter-language.ts";
 import type { JsonValue } from "./filter-language.ts";
@@ -180,19 +182,19 @@ describe("a filter", () => {
         const columns = columnsOf(rows);
         const expected = rows.map((row) => holds(filter, row));
         const canonical = bindFilter(parseFilter(filter), SPECS);
-        const bits = admittedRows(canonical, columns, rows.length);
+        const bits = admittedRows(canonical, { columns, rows: rows.length, firstRow: 0 });
         expect(rows.map((_, row) => admits(bits, row))).toEqual(expected);
         const written = parseFilter(filter);
         expect(parseFilterText(filterText(written))).toEqual(written);
         const text = filterText(canonical);
         const again = parseFilterText(text);
-        expect(admittedRows(again, columns, rows.length)).toEqual(bits);
+        expect(admittedRows(again, { columns, rows: rows.length, firstRow: 0 })).toEqual(bits);
         expect(filterText(bindFilter(again, SPECS))).toBe(text);
         const taken = Uint32Array.from(rows.keys()).filter((row) => row % 3 !== 0);
         const part = new Map(
           [...columns].map(([name, column]) => [name, takeRows(column, taken)] as const),
         );
-        const some = admittedRows(canonical, part, taken.length);
+        const some = admittedRows(canonical, { columns: part, rows: taken.length, firstRow: 0 });
         expect(Array.from(taken, (_, at) => admits(some, at))).toEqual(
           Array.from(taken, (row) => expected[row]),
         );
@@ -219,7 +221,7 @@ describe("a filter", () => {
       [...columns].map(([name, column]) => [name, takeRows(column, Uint32Array.of(NO_ROW, 0))]),
     );
     const filter = bindFilter(parseFilter(new Map([["genre", null]])), SPECS);
-    expect([...admittedRows(filter, taken, 2)]).toEqual([1]);
+    expect([...admittedRows(filter, { columns: taken, rows: 2, firstRow: 0 })]).toEqual([1]);
   });
 
   const object = (...entries: [string, JsonValue][]): JsonValue => new Map(entries);
@@ -294,4 +296,23 @@ describe("times", () => {
       }),
     );
   });
+});
+
+test("the first rows of a table are found in each of its parts", () => {
+  const rowsBefore = (end: number, firstRow: number): number[] => {
+    const filter: Filter = { kind: "test", attribute: ROW_COLUMN, is: "lt", values: [end] };
+    const bits = admittedRows(filter, { columns: new Map(), rows: 19, firstRow });
+    return Array.from({ length: 19 }, (_, row) => row).filter(
+      (row) => ((bits[row >> 3]! >> (row & 7)) & 1) === 1,
+    );
+  };
+
+  for (const end of [0, 1, 8, 15, 19, 100]) {
+    expect(rowsBefore(end, 0)).toHaveLength(Math.min(end, 19));
+    expect(rowsBefore(end, 12)).toHaveLength(Math.min(Math.max(0, end - 12), 19));
+  }
+  expect(rowsBefore(15, 12)).toEqual([0, 1, 2]);
+  const other: Filter = { kind: "test", attribute: ROW_COLUMN, is: "gt", values: [1] };
+  const rows = { columns: new Map(), rows: 19, firstRow: 0 };
+  expect(() => admittedRows(other, rows)).toThrow("Rows are only asked for before a number");
 });

@@ -8,6 +8,12 @@ export type FilterValue = string | number | bigint | boolean | null;
 /** How a test compares; on a list it holds where it holds for an element. */
 export type FilterComparison = "in" | "gt" | "gte" | "lt" | "lte" | "exists";
 
+/**
+ * Stands for a row's own number, where the search of a model asks for the first rows alone. Nobody can give an
+ * attribute this name by mistake, and no request may use it.
+ */
+export const ROW_COLUMN = "\0row";
+
 /** One test of one attribute. */
 export interface FilterTest {
   readonly kind: "test";

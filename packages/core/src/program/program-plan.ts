@@ -50,6 +50,7 @@ function operandsOf(step: Step): readonly ValueId[] {
         step.query,
         ...(typeof step.k === "number" ? [] : [step.k.value]),
         ...(step.mask === undefined ? [] : valuesInRule(step.mask.keeps)),
+        ...(step.functions ?? []).flatMap(({ operand }) => operand ?? []),
       ];
     case "choice":
       return [step.predicate, ...step.branches];

@@ -22,6 +22,7 @@ import type {
   DenseStep,
   HostStep,
   LookupStep,
+  ScoreFunction,
   SignatureProgram,
   Step,
   TableSpec,
@@ -29,6 +30,8 @@ import type {
   ValueId,
 } from "./program.ts";
 import { planOf, valuesDefinedBy } from "./program-plan.ts";
+import { rankedSearch } from "./ranked-search.ts";
+import { scoreValues } from "./score-functions.ts";
 import { depthOf } from "./search-depth.ts";
 import { filtersOfRule, needsMasked, withMasked } from "./search-mask.ts";
 import type { ProgramPlan } from "./program-plan.ts";
@@ -56,6 +59,8 @@ export interface ProgramExecutors {
     signal: AbortSignal,
   ): Promise<ReadonlyMap<string, Tensor>>;
   topK(step: TopKStep, question: TopKQuestion, signal: AbortSignal): Promise<TopKAnswer>;
+  /** Hears the attributes of the items that a search answered, in their order. */
+  described?(attributes: Tensor): void;
 }
 
 /** One request. */
@@ -232,24 +237,40 @@ class ProgramRun {
     const k = this.#request.k ?? own;
     const question = questionOf(step, this.#table(step.table), { query, k });
     const answer = await this.#searched(step, question);
+    if (answer.attributes !== undefined) this.#executors.described?.(answer.attributes);
     return checkTopKAnswer(step, question, answer);
   }
 
   /** The answer to a search, with rows that its mask leaves out where they belong into a list. */
   async #searched(step: TopKStep, question: TopKQuestion): Promise<TopKAnswer> {
-    const signal = this.#signal;
-    if (step.mask === undefined) return await this.#executors.topK(step, question, signal);
-    const { keeps, score } = step.mask;
-    const { query, k } = question;
-    const queries = query.shape[0]!;
-    const admits = filtersOfRule(keeps, (value) => this.#input(value, step.node), queries);
-    const kept = await this.#executors.topK(step, { ...question, admits }, signal);
-    if (!needsMasked(kept, { k, score })) return kept;
+    const { mask, functions = [] } = step;
+    const queries = question.query.shape[0]!;
+    const valueOf = (value: ValueId): Tensor => this.#input(value, step.node);
+    if (mask === undefined) return await this.#ranked(step, question, functions);
+    const admits = filtersOfRule(mask.keeps, valueOf, queries);
+    const kept = await this.#ranked(step, { ...question, admits }, functions);
+    const behind = scoreValues(functions.slice(mask.functionsBefore), valueOf, queries);
+    const lists = { k: question.k, scoreOf: (query: number) => behind(query)(mask.score) };
+    if (!needsMasked(kept, lists)) return kept;
     const others = admits.map((of): Filter => ({ kind: "not", of }));
+    const { query } = question;
     const zeros = { ...query, data: new Float32Array(query.data.length) } as Tensor;
-    const asked = { query: zeros, k, admits: others };
-    const masked = await this.#executors.topK(step, asked, signal);
-    return withMasked(kept, masked, { k, score });
+    const asked = { ...question, query: zeros, admits: others };
+    return withMasked(kept, await this.#executors.topK(step, asked, this.#signal), lists);
+  }
+
+  /** The answer to a search, ranked by what functions make of its scores. */
+  async #ranked(
+    step: TopKStep,
+    question: TopKQuestion,
+    functions: readonly ScoreFunction[],
+  ): Promise<TopKAnswer> {
+    const ask = (asked: TopKQuestion): Promise<TopKAnswer> =>
+      this.#executors.topK(step, asked, this.#signal);
+    if (functions.length === 0) return await ask(question);
+    const read = (value: ValueId): Tensor => this.#input(value, step.node);
+    const valueOf = scoreValues(functions, read, question.query.shape[0]!);
+    return await rankedSearch(question, { ask, valueOf, rows: this.#table(step.table).rows });
   }
 
   #finish(index: number, outputs: readonly StepOutput[]): void {

@@ -211,11 +211,44 @@ export type MaskRule =
   | { readonly kind: "and" | "or"; readonly of: readonly MaskRule[] }
   | { readonly kind: "not"; readonly of: MaskRule };
 
-/** What a graph does to scores before its top-k. */
+/** Which rows a graph masks before its top-k. */
 export interface SearchMask {
   readonly keeps: MaskRule;
   /** The score of all rows that are not kept. */
   readonly score: number;
+  /** How many of the step's functions stand before the mask; the scores of masked rows go through the others. */
+  readonly functionsBefore: number;
+}
+
+/** An operation on scores that never puts a lower one before a higher one. */
+export type ScoreOperationName =
+  | "Add"
+  | "Ceil"
+  | "Div"
+  | "Elu"
+  | "Exp"
+  | "Expm1"
+  | "Floor"
+  | "LeakyRelu"
+  | "Log"
+  | "Log1p"
+  | "Maximum"
+  | "Minimum"
+  | "Mul"
+  | "Round"
+  | "Selu"
+  | "Sigmoid"
+  | "Softplus"
+  | "Softsign"
+  | "Sqrt"
+  | "Sub"
+  | "Tanh";
+
+/** A function of scores that keeps their order, though it may give some of them one value. */
+export interface ScoreFunction {
+  readonly op: ScoreOperationName;
+  /** Of functions of two numbers: float32 with one value, or one for each query. */
+  readonly operand?: ValueId | undefined;
 }
 
 /** query vectors float32 `[queries, dim]` → the best `k` rows of a candidate table. */
@@ -232,7 +265,9 @@ export interface TopKStep extends Conditional {
   readonly capped: boolean;
   /** Absent where all rows keep their scores. */
   readonly mask?: SearchMask | undefined;
-  /** float32 `[queries, k]`; unused outputs are `undefined`. */
+  /** What is ranked is what these make of the scores, one after the other; absent where it is the scores. */
+  readonly functions?: readonly ScoreFunction[] | undefined;
+  /** float32 `[queries, k]`, after the functions; unused outputs are `undefined`. */
   readonly scores: ValueId | undefined;
   /** int32 `[queries, k]`, global rows. */
   readonly rows: ValueId | undefined;

@@ -10,9 +10,10 @@
 
 import { FILTER_LIMITS } from "../attributes/filter.ts";
 import type { Filter, FilterComparison, FilterValue } from "../attributes/filter.ts";
-import { StringColumn } from "../string-column.ts";
 import type { Tensor } from "../tensor.ts";
 import { compareCandidates } from "../top-k.ts";
+import { answerOf, itemsOf, withScore } from "./item-lists.ts";
+import type { ListedItem } from "./item-lists.ts";
 import { invalid } from "./node-error.ts";
 import type { MaskRule, MaskTest, ValueId } from "./program.ts";
 import type { TopKAnswer } from "./step-contract.ts";
@@ -106,20 +107,21 @@ export function maskValueAt({ dtype, data }: Tensor, at: number): Exclude<Filter
   return Number.isSafeInteger(Number(value)) ? Number(value) : value;
 }
 
-/** How long the lists are to be, and what masked rows score. */
+/** How long the lists are to be, and what masked rows of each query score. */
 export interface MaskedLists {
   readonly k: number;
-  readonly score: number;
+  readonly scoreOf: (query: number) => number;
 }
 
 /** Whether rows that are masked belong into one of the lists, given those that are kept. */
-export function needsMasked(kept: TopKAnswer, { k, score }: MaskedLists): boolean {
-  const { scores, counts } = listsOf(kept);
+export function needsMasked(kept: TopKAnswer, { k, scoreOf }: MaskedLists): boolean {
+  const { scores, counts } = kept;
+  if (scores === undefined) throw new RangeError("a masked search without scores");
   const width = scores.shape[1]!;
   for (let query = 0; query < scores.shape[0]!; query += 1) {
     const count = counts?.[query] ?? width;
     const last = (scores.data as Float32Array)[query * width + count - 1];
-    if (count < k || !(last! > score)) return true;
+    if (count < k || !(last! > scoreOf(query))) return true;
   }
   return false;
 }
@@ -128,48 +130,22 @@ export function needsMasked(kept: TopKAnswer, { k, score }: MaskedLists): boolea
 export function withMasked(
   kept: TopKAnswer,
   masked: TopKAnswer,
-  { k, score }: MaskedLists,
+  { k, scoreOf }: MaskedLists,
 ): TopKAnswer {
-  const own = listsOf(kept);
-  const others = listsOf(masked);
-  const behind = own.rows.data.length;
-  const queries = own.scores.shape[0]!;
-  const lists = Array.from({ length: queries }, (_, query) => {
-    const left = itemsOf(own, query);
-    const right = itemsOf(others, query).map(({ row, place }) => {
-      return { score, row, place: behind + place };
-    });
-    return merged(left, right, k);
+  const lists = Array.from({ length: kept.scores!.shape[0]! }, (_, query) => {
+    const score = scoreOf(query);
+    const others = itemsOf(masked, query).map((item) => withScore(item, score));
+    return merged(itemsOf(kept, query), others, k);
   });
-  const counts = Uint32Array.from(lists, ({ length }) => length);
-  const width = counts.reduce((most, count) => Math.max(most, count), queries === 0 ? k : 0);
-  const shape = [queries, width];
-  const scores = new Float32Array(queries * width);
-  const rows = new Int32Array(queries * width);
-  const places = new Uint32Array(queries * width);
-  for (const [query, list] of lists.entries()) {
-    for (const [rank, item] of list.entries()) {
-      const at = query * width + rank;
-      [scores[at], rows[at], places[at]] = [item.score, item.row, item.place];
-    }
-  }
-  return {
-    scores: { dtype: "float32", shape, data: scores },
-    rows: { dtype: "int32", shape, data: rows },
-    ids: kept.ids && masked.ids && { ...pickedIds(kept.ids, masked.ids, places), shape },
-    ...(counts.some((count) => count < k) && { counts }),
-  };
+  return answerOf(lists, k, kept);
 }
 
-interface Item {
-  readonly score: number;
-  readonly row: number;
-  /** Where its id stands: among those of kept rows, or behind all of them. */
-  readonly place: number;
-}
-
-function merged(left: readonly Item[], right: readonly Item[], k: number): readonly Item[] {
-  const list: Item[] = [];
+function merged(
+  left: readonly ListedItem[],
+  right: readonly ListedItem[],
+  k: number,
+): readonly ListedItem[] {
+  const list: ListedItem[] = [];
   for (let [a, b] = [0, 0]; list.length < k && a + b < left.length + right.length;) {
     const [one, other] = [left[a], right[b]];
     const isOne = one && (other === undefined || compareCandidates(one, other) < 0);
@@ -178,43 +154,4 @@ function merged(left: readonly Item[], right: readonly Item[], k: number): reado
     else b += 1;
   }
   return list;
-}
-
-interface Lists {
-  readonly scores: Tensor;
-  readonly rows: Tensor;
-  readonly counts: Uint32Array | undefined;
-}
-
-function listsOf({ scores, rows, counts }: TopKAnswer): Lists {
-  if (scores === undefined || rows === undefined)
-    throw new RangeError("a masked search without rows");
-  return { scores, rows, counts };
-}
-
-function itemsOf({ scores, rows, counts }: Lists, query: number): readonly Item[] {
-  const width = scores.shape[1]!;
-  return Array.from({ length: counts?.[query] ?? width }, (_, rank) => {
-    const place = query * width + rank;
-    const score = (scores.data as Float32Array)[place]!;
-    return { score, row: (rows.data as Int32Array)[place]!, place };
-  });
-}
-
-function pickedIds(kept: Tensor, masked: Tensor, places: Uint32Array): Tensor {
-  const shape = [places.length];
-  const behind = kept.data.length;
-  if (kept.dtype === "string" && masked.dtype === "string") {
-    const [a, b] = [kept.data, masked.data];
-    const bytes = Array.from(places, (at) => (at < behind ? a.at(at) : b.at(at - behind)));
-    return { dtype: "string", shape, data: StringColumn.fromBytes(bytes) };
-  }
-  if (kept.dtype === "int64" && masked.dtype === "int64") {
-    const [a, b] = [kept.data, masked.data];
-    const picked = Array.from(places, (at) => (at < behind ? a[at]! : b[at - behind]!));
-    return { dtype: "int64", shape, data: BigInt64Array.from(picked) };
-  }
-  const [a, b] = [kept.data, masked.data] as unknown as readonly [Int32Array, Int32Array];
-  const picked = Array.from(places, (at) => (at < behind ? a[at]! : b[at - behind]!));
-  return { dtype: "int32", shape, data: Int32Array.from(picked) };
 }

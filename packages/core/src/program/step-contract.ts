@@ -29,6 +29,8 @@ export interface TopKAnswer {
   readonly ids: Tensor | undefined;
   /** Candidates of each query, where some query has fewer than `k`. */
   readonly counts?: Uint32Array | undefined;
+  /** string `[queries, columns]`: attributes of the items as JSON, where a request wants some. */
+  readonly attributes?: Tensor | undefined;
 }
 
 /** The question of a TopK step. */
@@ -42,6 +44,11 @@ export interface TopKQuestion {
    * Absent: all rows. Requests may leave out more.
    */
   readonly admits?: readonly Filter[] | undefined;
+  /**
+   * Which queries of the request these are, where they are not all: what the request brings for each query goes
+   * by it. `admits` goes by the queries of this question.
+   */
+  readonly chosen?: readonly number[] | undefined;
 }
 
 /** Checks a request's inputs against the signature. @throws WinnowError INVALID_ARGUMENT */

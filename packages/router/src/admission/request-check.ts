@@ -125,8 +125,7 @@ function checkReturned(
     (value) => value !== undefined && given.has(value),
   );
   const isTaken = signature.outputs.some(({ name }) => name === ATTRIBUTES_OUTPUT);
-  const isMasked = search!.mask !== undefined;
-  if (areItems && others.length === 0 && !isTaken && !isMasked) return;
+  if (areItems && others.length === 0 && !isTaken) return;
   const why = isTaken
     ? `has an output "${ATTRIBUTES_OUTPUT}" of its own`
     : "does not answer the items of one search as they were found";

@@ -3,7 +3,7 @@
 
 import { setMaxListeners } from "node:events";
 import type { CandidateTable, Filter, ProgramExecutors } from "@winnow/core";
-import { WinnowError, filterText, parseFilterText, runProgram } from "@winnow/core";
+import { ROW_COLUMN, WinnowError, filterText, parseFilterText, runProgram } from "@winnow/core";
 import { boundFilter } from "../admission/search-cost.ts";
 import type { BoundFilter, SearchConditions } from "../admission/search-cost.ts";
 import { queryLookup } from "./lookup-query.ts";
@@ -63,20 +63,33 @@ function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors 
       allowListeners(signal);
       return await timed("dense", model.run(inputs, names, signal));
     },
-    topK: async (step, { query, k, admits }, signal) => {
+    described: (attributes) => {
+      run.described = attributes;
+    },
+    topK: async (step, { query, k, admits, chosen }, signal) => {
       const table = program.tables[step.table];
       if (table?.kind !== "candidate" || query.dtype !== "float32") throw broken(step.node);
       allowListeners(signal);
       const queries = query.shape[0]!;
-      const admitted =
-        admits === undefined ? conditions : withMask(conditions, admits, { table, queries });
+      const own = chosen === undefined ? conditions : chosenOf(conditions, chosen);
+      const admitted = admits === undefined ? own : withMask(own, admits, { table, queries });
       const search = { step, table, vectors: query.data, k, conditions: admitted, signal };
-      const answer = await timed("topK", queryTopK(parts, search, run));
-      run.described = answer.attributes ?? run.described;
-      return answer;
+      return await timed("topK", queryTopK(parts, search, run));
     },
   };
 }
+
+/** What a request brings for some of its queries. */
+function chosenOf(
+  { exclude, include, filters, attributes }: SearchConditions,
+  chosen: readonly number[],
+): SearchConditions {
+  const of = <List>(lists: readonly List[]): readonly List[] =>
+    lists.length > 1 ? chosen.map((query) => lists[query]!) : lists;
+  return { exclude: of(exclude), include: of(include), filters: of(filters), attributes };
+}
+
+const ROW_SPEC = { name: ROW_COLUMN, type: "integer", isList: false } as const;
 
 /** The conditions of a request and a mask: both hold. */
 function withMask(
@@ -84,7 +97,7 @@ function withMask(
   admits: readonly Filter[],
   { table, queries }: { readonly table: CandidateTable; readonly queries: number },
 ): SearchConditions {
-  const masks = admits.map((each) => boundFilter(each, table.masks ?? []));
+  const masks = admits.map((each) => boundFilter(each, [...(table.masks ?? []), ROW_SPEC]));
   return { ...conditions, filters: bothOf(conditions.filters, masks, queries) };
 }
 

@@ -12,10 +12,17 @@ import type {
   TopKStep,
   VocabularyIndex,
 } from "@winnow/core";
-import { StringColumn, WinnowError, indexVocabularies, runProgram, tensor } from "@winnow/core";
+import {
+  ROW_COLUMN,
+  StringColumn,
+  WinnowError,
+  indexVocabularies,
+  runProgram,
+  tensor,
+} from "@winnow/core";
 import type { ModelVersion } from "@winnow/model";
 import { bestRows, definedScore, scoresOf } from "./brute-force.ts";
-import { type PlainFilter, isAdmitted, isKept } from "./plain-filter.ts";
+import { type FilterValue, type PlainFilter, isAdmitted, isKept } from "./plain-filter.ts";
 import {
   type WholeCandidates,
   type WholeKeyed,
@@ -174,13 +181,15 @@ export class ReferenceModel {
 
   #search(
     step: TopKStep,
-    { query, k, admits }: TopKQuestion,
+    { query, k, admits, chosen }: TopKQuestion,
     question: ReferenceQuestion,
   ): { readonly answer: TopKAnswer; readonly search: ReferenceSearch } {
     if (query.dtype !== "float32") throw new RangeError("a query of another dtype");
     const { table, rowsOf } = this.#searched(step.table);
     const left = leftOutOf({ ...question, admits }, table, rowsOf);
-    const found = scoresOf(query.data, table).map((scores, at) => bestRows(scores, k, left(at)));
+    const found = scoresOf(query.data, table).map((scores, at) =>
+      bestRows(scores, k, left(at, chosen?.[at] ?? at)),
+    );
     const counts = Uint32Array.from(found, ({ rows }) => rows.length);
     const isShort = counts.some((count) => count < k);
     const width = isShort ? counts.reduce((most, count) => Math.max(most, count), 0) : k;
@@ -212,12 +221,12 @@ function ofQuery<List>(lists: readonly List[], query: number): List | undefined 
   return lists.length > 1 ? lists[query] : lists[0];
 }
 
-/** The rows that may not be answered to each query. */
+/** The rows that may not be answered to a query of a search, by its place there and its place in the request. */
 function leftOutOf(
   { exclude = [], include = [], filter, admits }: ReferenceQuestion & Pick<TopKQuestion, "admits">,
   table: WholeCandidates,
   rowsOf: (id: string | bigint) => readonly number[],
-): (query: number) => ReadonlySet<number> {
+): (at: number, query: number) => ReadonlySet<number> {
   const without = exclude.map((ids) => rowsOfIds(ids, rowsOf));
   const only = include.map((ids) => rowsOfIds(ids, rowsOf));
   const all = Array.from(
@@ -228,14 +237,18 @@ function leftOutOf(
     filter === undefined
       ? []
       : all.filter((row) => !isAdmitted(filter, (name) => valuesOfRow(table, row, name)));
-  return (query) => {
+  return (at, query) => {
     const listed = ofQuery(only, query);
     const others = listed === undefined ? [] : all.filter((row) => !listed.has(row));
-    const mask = admits && ofQuery(admits, query);
+    const mask = admits && ofQuery(admits, at);
     const masked =
       mask === undefined
         ? []
-        : all.filter((row) => !isKept(mask, (name) => valuesOfRow(table, row, name)));
+        : all.filter((row) => {
+            const valuesOf = (name: string): readonly FilterValue[] | undefined =>
+              name === ROW_COLUMN ? [row] : valuesOfRow(table, row, name);
+            return !isKept(mask, valuesOf);
+          });
     return new Set([...(ofQuery(without, query) ?? []), ...others, ...refused, ...masked]);
   };
 }

@@ -1,7 +1,14 @@
 // The checks that a query passes before any work is done for it.
 
 import type { FailureReason, TopKAsk, WorkerQuery } from "@winnow/cluster";
-import { WinnowError, attributeNamed, excerpt, parseFilterText, toWinnowError } from "@winnow/core";
+import {
+  ROW_COLUMN,
+  WinnowError,
+  attributeNamed,
+  excerpt,
+  parseFilterText,
+  toWinnowError,
+} from "@winnow/core";
 import type { AttributeSpec, ErrorCode, Filter, Tensor } from "@winnow/core";
 
 import type { OpenedTable, OpenedVersion } from "../compute/compute.ts";
@@ -116,9 +123,9 @@ function checkAttributes(
 }
 
 function checkNames(filter: Filter, known: ReadonlyMap<string, AttributeSpec>): void {
-  if (filter.kind === "test") attributeNamed(filter.attribute, known);
-  else if (filter.kind === "not") checkNames(filter.of, known);
-  else for (const each of filter.of) checkNames(each, known);
+  if (filter.kind === "not") checkNames(filter.of, known);
+  else if (filter.kind !== "test") for (const each of filter.of) checkNames(each, known);
+  else if (filter.attribute !== ROW_COLUMN) attributeNamed(filter.attribute, known);
 }
 
 function over(what: string, count: number, countMax: number): QueryRefusal | undefined {

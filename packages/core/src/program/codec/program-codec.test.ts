@@ -73,6 +73,23 @@ const signature: SignatureProgram = {
     {
       kind: "topK",
       table: 1,
+      node: "top_k_of_functions",
+      query: 6,
+      k: 2,
+      capped: false,
+      functions: [{ op: "Div", operand: 1 }, { op: "Sigmoid" }],
+      mask: {
+        keeps: { kind: "test", column: "genre", is: "in", values: 2 },
+        score: -1,
+        functionsBefore: 1,
+      },
+      scores: 9,
+      rows: 10,
+      ids: undefined,
+    },
+    {
+      kind: "topK",
+      table: 1,
       node: "top_k_of_request",
       query: 6,
       k: { value: 1 },
@@ -86,6 +103,7 @@ const signature: SignatureProgram = {
           ],
         },
         score: -Infinity,
+        functionsBefore: 0,
       },
       scores: undefined,
       rows: 8,
@@ -275,7 +293,10 @@ describe("a program's bytes", () => {
     ["a value nobody defines", '"query":6', '"query":60'],
     ["a predicate nobody defines", '"when":{"predicate":1', '"when":{"predicate":8'],
     ["a mask by a column that is not there", '"column":"genre"', '"column":"genus"'],
-    ["a masked search without a mask", '"mask":', '"musk":'],
+    ["a masked search without a mask", '"capped":true,"mask":', '"capped":true,"musk":'],
+    ["a function that is not known", '"op":"Sigmoid"', '"op":"Softmax"'],
+    ["a function of a value nobody defines", '"op":"Div","operand":1', '"op":"Div","operand":77'],
+    ["a mask behind more functions than there are", '"functionsBefore":1', '"functionsBefore":3'],
     ["three branches", '"branches":[4,6]', '"branches":[4,6,6]'],
     ["a value defined twice", '"output":3', '"output":2'],
     ["an operation that does not exist", "StringLower", "StringLow3r"],
@@ -294,14 +315,14 @@ describe("a program's bytes", () => {
     expect(refusalOf(changed)).toBe("DATA_LOSS");
   });
 
-  test("call a masked search by a kind of its own, so that who knows no masks refuses it", () => {
+  test("call searches with masks or functions by kinds of their own, so that who knows none refuses them", () => {
     const kinds: string[] = [];
     withHeader((header) => {
       kinds.push(...Array.from(header.matchAll(/"kind":"(\w*[tT]opK)"/g), ([, kind]) => kind!));
       return header;
     });
 
-    expect(kinds).toEqual(["topK", "maskedTopK"]);
+    expect(kinds).toEqual(["topK", "rankedTopK", "maskedTopK"]);
   });
 
   test("do not reach any prototype", () => {

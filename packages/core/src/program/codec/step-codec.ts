@@ -9,6 +9,7 @@ import type {
   HostStep,
   LookupStep,
   MaskRule,
+  ScoreFunction,
   SearchDepth,
   SearchMask,
   Step,
@@ -30,6 +31,7 @@ import {
 } from "../header-reader.ts";
 import type { HeaderReader, HeaderValue } from "../header-reader.ts";
 import { isHostOperation } from "../host-operations.ts";
+import { SCORE_OPERATIONS } from "../score-functions.ts";
 import { dtype } from "./tensor-codec.ts";
 
 /** The lists to which the numbers in steps refer: the tables, and the lengths of the others. */
@@ -44,11 +46,7 @@ export interface StepSurroundings {
  * JSON lacks, become texts.
  */
 export function encodeStep(step: Step): unknown {
-  if (step.kind === "topK" && step.mask !== undefined) {
-    // A kind of its own: a router that does not know masks is to refuse the program, not to search all rows.
-    const mask = { ...step.mask, score: numberText(step.mask.score) };
-    return { ...step, kind: "maskedTopK", mask };
-  }
+  if (step.kind === "topK") return encodeTopKStep(step);
   if (step.kind !== "host") return step;
   const attributes = Object.entries(step.attributes).map(([name, value]) => [
     name,
@@ -56,6 +54,17 @@ export function encodeStep(step: Step): unknown {
     Array.isArray(value) ? value.map(numberText) : numberText(value),
   ]);
   return { ...step, attributes };
+}
+
+/**
+ * Kinds of their own: a router that does not know masks, or functions of scores, is to refuse the program, not to
+ * answer without them.
+ */
+function encodeTopKStep(step: TopKStep): unknown {
+  const { mask } = step;
+  const plain = mask && { ...mask, score: numberText(mask.score) };
+  if (step.functions !== undefined) return { ...step, kind: "rankedTopK", mask: plain };
+  return plain === undefined ? step : { ...step, kind: "maskedTopK", mask: plain };
 }
 
 type AttributeKind = "number" | "text" | "flag" | "numbers" | "texts";
@@ -81,8 +90,18 @@ export function stepReader(around: StepSurroundings): HeaderReader<Step> {
   };
 }
 
+const STEP_KINDS = [
+  "host",
+  "lookup",
+  "dense",
+  "topK",
+  "maskedTopK",
+  "rankedTopK",
+  "choice",
+] as const;
+
 function stepOfKind(from: HeaderValue, around: StepSurroundings): Step {
-  switch (read(from, "kind", oneOf("host", "lookup", "dense", "topK", "maskedTopK", "choice"))) {
+  switch (read(from, "kind", oneOf(...STEP_KINDS))) {
     case "host":
       return hostStep(from, around);
     case "lookup":
@@ -93,6 +112,8 @@ function stepOfKind(from: HeaderValue, around: StepSurroundings): Step {
       return topKStep(from, around);
     case "maskedTopK":
       return maskedTopKStep(from, around);
+    case "rankedTopK":
+      return rankedTopKStep(from, around);
     case "choice":
       return choiceStep(from);
   }
@@ -190,10 +211,29 @@ function topKStep(from: HeaderValue, around: StepSurroundings): TopKStep {
 
 function maskedTopKStep(from: HeaderValue, around: StepSurroundings): TopKStep {
   const step = topKStep(from, around);
-  const spec = around.tables[step.table]!;
-  const columns = spec.kind === "candidate" ? (spec.masks ?? []) : [];
-  return { ...step, mask: read(from, "mask", searchMask(columns.map(({ name }) => name))) };
+  return { ...step, mask: read(from, "mask", searchMask(columnsOf(step, around))) };
 }
+
+function columnsOf({ table }: TopKStep, { tables }: StepSurroundings): readonly string[] {
+  const spec = tables[table]!;
+  return spec.kind === "candidate" ? (spec.masks ?? []).map(({ name }) => name) : [];
+}
+
+function rankedTopKStep(from: HeaderValue, around: StepSurroundings): TopKStep {
+  const step = topKStep(from, around);
+  const functions = read(from, "functions", listOf(scoreFunction));
+  const mask = read(from, "mask", optional(searchMask(columnsOf(step, around))));
+  if (mask !== undefined && mask.functionsBefore > functions.length) {
+    throw refuse(property(from, "mask"), `behind ${functions.length} functions at most`);
+  }
+  return { ...step, ...(mask && { mask }), functions };
+}
+
+const scoreFunction: HeaderReader<ScoreFunction> = (from) => {
+  const operand = read(from, "operand", optional(count32));
+  const op = read(from, "op", oneOf(...SCORE_OPERATIONS));
+  return operand === undefined ? { op } : { op, operand };
+};
 
 /** Rules within each other: what a graph may nest. */
 const RULE_DEPTH_MAX = 16;
@@ -202,6 +242,7 @@ function searchMask(columns: readonly string[]): HeaderReader<SearchMask> {
   return (from) => ({
     keeps: read(from, "keeps", (rule) => maskRule(rule, columns, 0)),
     score: read(from, "score", number),
+    functionsBefore: read(from, "functionsBefore", optional(count32)) ?? 0,
   });
 }
 

@@ -4,7 +4,7 @@
 // values by identity and need no node names.
 
 import { elementCount } from "@winnow/core";
-import type { Tensor } from "@winnow/core";
+import type { ScoreOperationName, Tensor } from "@winnow/core";
 import type { NarrowFloat } from "../bundle/data-type.ts";
 import type { StoredTensor } from "../partitions/stored-table.ts";
 import type { Attributes } from "./definition/attributes.ts";
@@ -150,6 +150,15 @@ export type GraphMaskRule<Column = StoredTensor> =
 export interface NodeMask {
   readonly keeps: GraphMaskRule<string>;
   readonly score: number;
+  /** How many of the node's functions stand before it. */
+  readonly functionsBefore: number;
+}
+
+/** A function of scores, as the program has it. */
+export interface NodeFunction {
+  readonly op: ScoreOperationName;
+  /** One value, or one for each query. */
+  readonly operand?: GraphValue | undefined;
 }
 
 /** A search of a candidate table; outputs are scores, rows and, if the graph gathers them, ids. */
@@ -158,11 +167,13 @@ export interface TopKNode extends ConditionalNode {
   readonly name: string;
   /** Position in the version's tables; changes once identifiers are gathered by the rows found. */
   table: number;
-  /** The query; behind it the k, where requests say it; behind that the values of the mask. */
+  /** The query; the k, where requests say it; the values of the mask; the operands of the functions. */
   readonly inputs: readonly GraphValue[];
   readonly k: number | undefined;
   /** Its values are among the inputs as well. */
   readonly mask?: NodeMask | undefined;
+  /** What is ranked, and is the first output, is what these make of the scores. */
+  readonly functions: readonly NodeFunction[];
   readonly capped: boolean;
   outputs: readonly GraphValue[];
 }

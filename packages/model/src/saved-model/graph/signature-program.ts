@@ -5,6 +5,7 @@ import { WinnowError, elementCount, validateHostStep } from "@winnow/core";
 import type {
   HostStep,
   MaskRule,
+  ScoreFunction,
   SignatureProgram,
   SignatureTensor,
   Step,
@@ -191,8 +192,9 @@ class ProgramWriter {
         const query = this.#read(node.inputs[0]!);
         const [scores, rows, ids] = [0, 1, 2].map((position) => {
           const output = node.outputs[position];
-          // Lists are put together by their rows where a mask leaves some out.
-          const isNeeded = position === 1 && node.mask !== undefined;
+          // Lists are put together by their rows where a mask leaves some out, or values are equal.
+          const isMadeUp = node.mask !== undefined || node.functions.length > 0;
+          const isNeeded = position === 1 && isMadeUp;
           const isWanted = output !== undefined && (isNeeded || this.#isWanted(output));
           return isWanted ? this.#newId(output) : undefined;
         });
@@ -202,8 +204,13 @@ class ProgramWriter {
         const mask = node.mask && {
           keeps: this.#rule(node.mask.keeps),
           score: node.mask.score,
+          functionsBefore: node.mask.functionsBefore,
         };
-        return { ...step, ...(mask && { mask }), scores, rows, ids };
+        const functions = node.functions.map(({ op, operand }): ScoreFunction => {
+          return operand === undefined ? { op } : { op, operand: this.#read(operand) };
+        });
+        const more = { ...(mask && { mask }), ...(functions.length > 0 && { functions }) };
+        return { ...step, ...more, scores, rows, ids };
       }
       case "choice": {
         const [predicate, yes, no] = node.inputs.map((value) => this.#read(value));

@@ -217,5 +217,6 @@ export class FilterCache {
 
 /** The rows of a partition that a filter admits, as a bitmap. */
 export function rowsOf(filter: Filter, { attributes, resident }: ResidentPartition): Uint8Array {
-  return admittedRows(filter, attributes ?? new Map(), resident.rows);
+  const { rows, firstRow } = resident;
+  return admittedRows(filter, { columns: attributes ?? new Map(), rows, firstRow });
 }

@@ -7,9 +7,8 @@ import { Attributes } from "../definition/attributes.ts";
 import type { GraphMaskRule, GraphValue, NodeMask, TopKNode } from "../graph-value.ts";
 import { integerOf } from "../graph-value.ts";
 import type { Lowering, Visit } from "../lowered-nodes.ts";
-import { applied, searchedScoresOf } from "./score-expression.ts";
-import type { SearchedScores } from "./score-expression.ts";
-import type { ScoreMask } from "./score-mask.ts";
+import { searchedScoresOf } from "./score-expression.ts";
+import type { PlacedMask, SearchedScores } from "./score-expression.ts";
 import type { StoredIds, StoredRows } from "../tables/table-registry.ts";
 
 const NO_ATTRIBUTES = new Attributes("", new Map());
@@ -57,7 +56,7 @@ interface WantedSearch extends SearchedScores {
 
 function search(
   lowering: Lowering,
-  { name, depth, query, candidates, after, mask }: WantedSearch,
+  { name, depth, query, candidates, functions, mask }: WantedSearch,
 ): readonly GraphValue[] | undefined {
   checkDimensions(name, query, candidates);
   const table = lowering.registry.candidate(candidates, undefined);
@@ -69,24 +68,27 @@ function search(
     kind: "topK",
     name,
     table,
-    inputs: [query, ...depths, ...(named === undefined ? [] : valuesInGraphRule(named.keeps))],
+    inputs: [
+      query,
+      ...depths,
+      ...(named === undefined ? [] : valuesInGraphRule(named.keeps)),
+      ...functions.flatMap(({ operand }) => operand ?? []),
+    ],
     k,
     mask: named,
+    functions,
     capped: lowering.isInDataset,
     outputs: [],
   };
-  // A request may ask for another k, which no operation on the scores may rule out.
-  const shape = [query.shape?.[0] ?? -1, after.length === 0 ? (k ?? -1) : -1];
+  const shape = [query.shape?.[0] ?? -1, k ?? -1];
   node.outputs = [
     { dtype: "float32", shape, producer: node },
     { dtype: "int32", shape, producer: node },
   ];
   lowering.add(node);
-  const [found, rows] = node.outputs;
-  let scores = found!;
-  for (const operation of after) scores = applied(lowering, operation, scores);
-  lowering.rankings.set(scores, node);
-  return [scores, rows!];
+  const [scores, rows] = node.outputs;
+  lowering.rankings.set(scores!, node);
+  return [scores!, rows!];
 }
 
 function checkDimensions(name: string, { shape }: GraphValue, candidates: StoredRows): void {
@@ -98,11 +100,11 @@ function checkDimensions(name: string, { shape }: GraphValue, candidates: Stored
 
 function namedMask(
   lowering: Lowering,
-  { keeps, score }: ScoreMask,
+  { keeps, score, functionsBefore }: PlacedMask,
   table: number,
 ): NodeMask | undefined {
   const rule = namedRule(lowering, keeps, table);
-  return rule && { keeps: rule, score };
+  return rule && { keeps: rule, score, functionsBefore };
 }
 
 /** A rule over the columns of a table; `undefined` where one of its vectors cannot be a column. */

@@ -74,18 +74,21 @@ describe("scores before a top-k", () => {
     expect(sources.every(({ checksum }) => checksum !== undefined)).toBe(true);
   });
 
-  test("operations behind the search stay, on the winners' scores", () => {
+  test("operations between the product and the top-k are functions of the search", () => {
     const behind = (name: string): string[] => {
       const steps = stepsOf(name);
-      const search = steps.findIndex(({ kind }) => kind === "topK");
-      return steps.slice(search + 1).map((step) => (step.kind === "host" ? step.op : step.kind));
+      const at = steps.findIndex(({ kind }) => kind === "topK");
+      expect(at).toBe(steps.length - 1);
+      return ((steps[at] as TopKStep).functions ?? []).map(({ op }) => op);
     };
 
-    expect(behind("temperature")).toEqual(["RealDiv"]);
+    expect(behind("temperature")).toEqual(["Div"]);
     expect(behind("tanh")).toEqual(["Mul", "Tanh"]);
-    expect(behind("bias_before_temperature")).toEqual(["RealDiv", "AddV2"]);
+    expect(behind("bias_before_temperature")).toEqual(["Div", "Add"]);
     expect(behind("bias_after_temperature")).toEqual([]);
     expect(behind("logits_sigmoid")).toEqual(["Sigmoid"]);
+    expect(behind("negative_temperature")).toEqual([]);
+    expect(behind("relu")).toEqual(["Sub", "Maximum"]);
   });
 });
 
@@ -281,12 +284,11 @@ describe("scores of a small graph", () => {
     for (const [value, isSearched] of [
       [2, true],
       [1e-3, true],
-      [-2, false],
       [0, false],
     ] as const) {
       const kinds = kindsOf([items, product, scalar(value), operation("y", "Mul", "c", "product")]);
 
-      expect(kinds).toEqual(isSearched ? ["topK", "host"] : ["dense"]);
+      expect(kinds).toEqual(isSearched ? ["topK"] : ["dense"]);
     }
     for (const value of [NaN, Infinity, -Infinity, 1e-38, 3e38]) {
       const kinds = kindsOf([items, product, scalar(value), operation("y", "Mul", "product", "c")]);
@@ -312,16 +314,26 @@ describe("scores of a small graph", () => {
     expect(kinds).toEqual([["topK"], ["dense"]]);
   });
 
-  test.each(["Relu", "Relu6", "Round", "Floor", "Square", "Neg", "Cos", "Abs", "Softmax"])(
-    "are not searched behind %s, which changes their order or makes scores equal",
+  test("are searched by the opposite query under a negative factor", () => {
+    const negative = [items, product, scalar(-2), operation("y", "Mul", "c", "product")];
+
+    expect(kindsOf(negative)).toEqual(["dense", "topK"]);
+    expect(kindsOf([items, product, operation("y", "Neg", "product")])).toEqual(["dense", "topK"]);
+  });
+
+  test.each(["Square", "Cos", "Abs", "Softmax"])(
+    "are not searched behind %s, which changes their order",
     (op) => {
       expect(kindsOf([items, product, operation("y", op, "product")])).toEqual(["dense"]);
     },
   );
 
-  test.each(["Sigmoid", "Tanh", "Exp", "Softplus"])("are searched behind %s", (op) => {
-    expect(kindsOf([items, product, operation("y", op, "product")])[0]).toBe("topK");
-  });
+  test.each(["Sigmoid", "Tanh", "Exp", "Softplus", "Relu", "Relu6", "Round", "Floor"])(
+    "are searched behind %s",
+    (op) => {
+      expect(kindsOf([items, product, operation("y", op, "product")])[0]).toBe("topK");
+    },
+  );
 });
 
 describe("a graph that is hard to follow", () => {

@@ -3,17 +3,17 @@
 //
 //   scores + bias of each item        one more dimension: row [item ‖ bias], query [query ‖ 1]
 //   scores · constant, before a bias  the query is multiplied
-//   anything that keeps the order     done to the scores of the winners, by the graph's operation
+//   a function that keeps the order   part of the search, which ranks by its values
+//   where(condition, scores, c)       the mask of a search, with functions before and behind it
 //
-// Functions keep the order if they rise strictly. In float32 they may still give neighbours one
-// value, which TensorFlow would then rank by row and a search by what they were before: such
-// candidates change places only within a rounding. Relu and the like, which give one value to whole
-// ranges, do not become a search; nor does a softmax, whose values need the scores of all items.
+// A function may give several scores one value: whole ranges behind a relu, neighbours behind any. The search
+// orders such rows as TensorFlow does (core/program/ranked-search.ts). A softmax is no such function:
+// its values need the scores of all items.
 
 import { Attributes } from "../definition/attributes.ts";
 import type { AttributeValue } from "../definition/attributes.ts";
 import { constantValue } from "../graph-value.ts";
-import type { GraphValue, OperationNode } from "../graph-value.ts";
+import type { GraphValue, NodeFunction, OperationNode } from "../graph-value.ts";
 import type { Lowering } from "../lowered-nodes.ts";
 import { withoutRearrangement } from "./rearrangement.ts";
 import type { ScalarReader } from "./scalar-value.ts";
@@ -30,10 +30,16 @@ export interface SearchedScores {
   /** float32 `[queries, dim]`, with one value more for each bias. */
   readonly query: GraphValue;
   readonly candidates: StoredRows;
-  /** Operations that the scores of winners still go through, in order. */
-  readonly after: readonly ScoreOperation[];
+  /** What the scores go through before they are ranked, in order. */
+  readonly functions: readonly NodeFunction[];
   /** Which rows keep their scores; absent where all do. */
-  readonly mask?: ScoreMask | undefined;
+  readonly mask?: PlacedMask | undefined;
+}
+
+/** A mask among functions. */
+export interface PlacedMask extends ScoreMask {
+  /** How many of the functions stand before it. */
+  readonly functionsBefore: number;
 }
 
 /** Why scores are not searched: the operation that stood in the way, or `undefined` for an input. */
@@ -53,18 +59,26 @@ export function searchedScoresOf(
 ): SearchedScores | Obstacle {
   const scalars = scalarReader(lowering);
   const steps: ScoreStep[] = [];
-  // A data set's batches would each have their own masked rows.
-  const masked = lowering.isInDataset ? undefined : maskedScoresOf(scored, scalars);
-  let value = masked?.scores ?? withoutRearrangement(scored);
+  let masked: { readonly mask: ScoreMask; readonly stepsBehind: number } | undefined;
+  let value = withoutRearrangement(scored);
   for (let step = 0; step <= STEPS_MAX; step += 1) {
+    // A data set's batches would each have their own masked rows.
+    const isOpen = masked === undefined && !lowering.isInDataset;
+    const found = isOpen ? maskedScoresOf(value, scalars) : undefined;
+    if (found !== undefined) {
+      masked = { mask: found.mask, stepsBehind: steps.length };
+      value = found.scores;
+    }
     const product = scoreProductOf(value, scalars);
     if (product !== undefined) {
-      return composed(lowering, { product, steps: steps.toReversed(), mask: masked?.mask });
+      const { mask, stepsBehind = 0 } = masked ?? {};
+      const stepsBefore = steps.length - stepsBehind;
+      return composed(lowering, { product, steps: steps.toReversed(), mask, stepsBefore });
     }
-    const found = scoreStepOf(value, scalars);
-    if (found === undefined) break;
-    steps.push(found.step);
-    value = withoutRearrangement(found.scores);
+    const next = scoreStepOf(value, scalars);
+    if (next === undefined) break;
+    steps.push(next.step);
+    value = withoutRearrangement(next.scores);
   }
   return { node: value.producer?.kind === "operation" ? value.producer : undefined };
 }
@@ -80,39 +94,48 @@ interface Composition {
   /** First step first. */
   readonly steps: readonly ScoreStep[];
   readonly mask: ScoreMask | undefined;
+  /** Of the mask: how many steps stand before it. */
+  readonly stepsBefore: number;
 }
 
 /** The search that a product becomes with the steps behind it, first step first. */
 function composed(
   lowering: Lowering,
-  { product, steps, mask }: Composition,
+  { product, steps, mask, stepsBefore }: Composition,
 ): SearchedScores | Obstacle {
-  // A mask gives scores as they are compared, so factors go to the query.
-  const areFactors = mask !== undefined && steps.every(({ kind }) => kind !== "keepsOrder");
-  const end = areFactors ? steps.length : steps.findLastIndex(({ kind }) => kind === "bias") + 1;
+  const end = steps.findLastIndex(changesOrder) + 1;
+  // Masked rows would have other scores each, or come first.
+  if (mask !== undefined && end > stepsBefore) return steps[end - 1]!.operation;
   const within = withBiases(lowering, product, steps.slice(0, end));
   if ("node" in within) return within;
-  const behind = steps.slice(end);
-  const falling = behind.find((step) => step.kind === "scaled" && step.factor < 0);
-  if (falling !== undefined) return falling.operation;
-  const after = [...within.after, ...behind.map(({ operation }) => operation)];
-  const [operation] = after;
-  if (mask !== undefined && operation !== undefined) return operation;
+  const before = [...within.functions, ...functionsOf(steps.slice(end, mask && stepsBefore))];
+  const behind = mask === undefined ? [] : functionsOf(steps.slice(stepsBefore));
   const candidates = storedRows(product, within.biases);
   if (candidates.dim > DIM_MAX) return { node: product.node };
   let { query } = within;
   for (const { factor } of within.biases) query = withDimension(lowering, query, factor);
-  return { query, candidates, after, ...(mask && { mask }) };
+  const functions = [...before, ...behind];
+  const placed = mask && { ...mask, functionsBefore: before.length };
+  return { query, candidates, functions, ...(placed && { mask: placed }) };
+}
+
+/** Whether a step differs by item, or turns the order of scores round. */
+function changesOrder(step: ScoreStep): boolean {
+  return step.kind === "bias" || (step.kind === "scaled" && step.factor < 0);
+}
+
+function functionsOf(steps: readonly ScoreStep[]): readonly NodeFunction[] {
+  return steps.flatMap((step) => (step.kind === "bias" ? [] : step.functions));
 }
 
 interface BiasedQuery {
   readonly query: GraphValue;
   readonly biases: readonly ItemBias[];
-  readonly after: readonly ScoreOperation[];
+  readonly functions: readonly NodeFunction[];
 }
 
 /**
- * The steps up to the last bias. They must be linear: factors change the query and the biases before
+ * The steps up to the last bias or negative factor. They must be linear: factors change the query and the biases before
  * them, and what is added for each query may as well be added at the end.
  */
 function withBiases(
@@ -120,24 +143,24 @@ function withBiases(
   { query, candidates, itemAxis }: ScoreProduct,
   steps: readonly ScoreStep[],
 ): BiasedQuery | Obstacle {
-  const after: ScoreOperation[] = [];
+  const functions: NodeFunction[] = [];
   let biases: ItemBias[] = [];
   let scaled = query;
   for (const step of steps) {
     const isBias = step.kind === "bias";
     if (isBias && step.bias.items === candidates.shape[itemAxis] && biases.length < BIASES_MAX) {
       biases.push(step.bias);
-    } else if (step.kind === "scaled" && after.length === 0) {
+    } else if (step.kind === "scaled" && functions.length === 0) {
       scaled = applied(lowering, step.operation, scaled);
       const { factor } = step;
       biases = biases.map((bias) => Object.assign({}, bias, { factor: bias.factor * factor }));
     } else if (step.kind === "added") {
-      after.push(step.operation);
+      functions.push(...step.functions);
     } else {
       return step.operation;
     }
   }
-  return { query: scaled, biases, after };
+  return { query: scaled, biases, functions };
 }
 
 function storedRows(
@@ -160,7 +183,7 @@ function storedRows(
 }
 
 /** The results of an operation of the graph on other values than the scores of all items. */
-export function applied(
+function applied(
   lowering: Lowering,
   { node, position }: ScoreOperation,
   value: GraphValue,

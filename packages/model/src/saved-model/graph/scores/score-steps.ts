@@ -1,10 +1,11 @@
 // One operation on scores, between the product of queries and candidates and the top-k, as what a
-// search makes of it (score-expression.ts): an order that is kept, a value added to all scores of a
-// query, a constant factor, or a value added to all scores of an item.
+// search makes of it (score-expression.ts): a function that keeps the order, a value added to all scores
+// of a query, a constant factor, or a value added to all scores of an item.
 
+import type { ScoreOperationName } from "@winnow/core";
 import type { StoredTensor } from "../../partitions/stored-table.ts";
-import { producerOf } from "../graph-value.ts";
-import type { GraphValue, OperationNode } from "../graph-value.ts";
+import { constantValue, producerOf } from "../graph-value.ts";
+import type { GraphValue, NodeFunction, OperationNode } from "../graph-value.ts";
 import { isSingle, scalarOf } from "./scalar-value.ts";
 import type { ScalarReader } from "./scalar-value.ts";
 
@@ -15,11 +16,27 @@ export interface ScoreOperation {
   readonly position: number;
 }
 
-/** What an operation does to scores. */
+/**
+ * What an operation does to scores. `scaled` and `added` may as well be done to queries and to the scores of
+ * winners; `function` keeps the order, but may make scores equal.
+ */
 export type ScoreStep =
-  | { readonly kind: "keepsOrder"; readonly operation: ScoreOperation }
-  | { readonly kind: "added"; readonly operation: ScoreOperation }
-  | { readonly kind: "scaled"; readonly operation: ScoreOperation; readonly factor: number }
+  | {
+      readonly kind: "function";
+      readonly operation: ScoreOperation;
+      readonly functions: readonly NodeFunction[];
+    }
+  | {
+      readonly kind: "added";
+      readonly operation: ScoreOperation;
+      readonly functions: readonly NodeFunction[];
+    }
+  | {
+      readonly kind: "scaled";
+      readonly operation: ScoreOperation;
+      readonly functions: readonly NodeFunction[];
+      readonly factor: number;
+    }
   | { readonly kind: "bias"; readonly operation: ScoreOperation; readonly bias: ItemBias };
 
 /** A stored value per item that is added to its scores, times a factor. */
@@ -43,10 +60,48 @@ interface Operands {
   readonly other: GraphValue;
 }
 
-/** Operations of one operand that rise strictly wherever they are defined. */
-const RISING: ReadonlySet<string> = new Set(
-  "Sigmoid,Tanh,Exp,Expm1,Log,Log1p,Sqrt,Softplus,Softsign,Elu,Selu".split(","),
-);
+/** Operations of one operand, as functions of scores. */
+const UNARY: ReadonlyMap<string, readonly NodeFunction[]> = new Map<
+  string,
+  readonly NodeFunction[]
+>([
+  ["Ceil", [{ op: "Ceil" }]],
+  ["Elu", [{ op: "Elu" }]],
+  ["Exp", [{ op: "Exp" }]],
+  ["Expm1", [{ op: "Expm1" }]],
+  ["Floor", [{ op: "Floor" }]],
+  ["Log", [{ op: "Log" }]],
+  ["Log1p", [{ op: "Log1p" }]],
+  ["Relu", [{ op: "Maximum", operand: scalarValue(0) }]],
+  [
+    "Relu6",
+    [
+      { op: "Maximum", operand: scalarValue(0) },
+      { op: "Minimum", operand: scalarValue(6) },
+    ],
+  ],
+  ["Rint", [{ op: "Round" }]],
+  ["Round", [{ op: "Round" }]],
+  ["Selu", [{ op: "Selu" }]],
+  ["Sigmoid", [{ op: "Sigmoid" }]],
+  ["Softplus", [{ op: "Softplus" }]],
+  ["Softsign", [{ op: "Softsign" }]],
+  ["Sqrt", [{ op: "Sqrt" }]],
+  ["Tanh", [{ op: "Tanh" }]],
+]);
+/** Operations of two operands, as functions of the one that the scores are. */
+const NAMES: ReadonlyMap<string, ScoreOperationName> = new Map([
+  ["Add", "Add"],
+  ["AddV2", "Add"],
+  ["BiasAdd", "Add"],
+  ["Div", "Div"],
+  ["DivNoNan", "Div"],
+  ["Maximum", "Maximum"],
+  ["Minimum", "Minimum"],
+  ["Mul", "Mul"],
+  ["RealDiv", "Div"],
+  ["Sub", "Sub"],
+]);
 type Recognise = (operands: Operands, scalars: ScalarReader) => FoundStep | undefined;
 /** Operations of two operands; the scores of some can be either of them. */
 const BINARY: ReadonlyMap<string, { readonly recognise: Recognise; readonly positions: number[] }> =
@@ -59,6 +114,8 @@ const BINARY: ReadonlyMap<string, { readonly recognise: Recognise; readonly posi
     ["RealDiv", { recognise: scaleStep, positions: [0] }],
     ["Div", { recognise: scaleStep, positions: [0] }],
     ["DivNoNan", { recognise: scaleStep, positions: [0] }],
+    ["Maximum", { recognise: boundStep, positions: [0, 1] }],
+    ["Minimum", { recognise: boundStep, positions: [0, 1] }],
   ]);
 /** Factors beyond these could give many scores one value, or none. */
 const FACTOR_MAX = 1e15;
@@ -68,14 +125,51 @@ const REARRANGEMENTS_MAX = 16;
 export function scoreStepOf(value: GraphValue, scalars: ScalarReader): FoundStep | undefined {
   const node = value.producer;
   if (node?.kind !== "operation" || value.dtype !== "float32") return undefined;
-  return risingStep(node) ?? binaryStep(node, scalars);
+  return unaryStep(node) ?? clippedStep(node) ?? binaryStep(node, scalars);
 }
 
-function risingStep(node: OperationNode): FoundStep | undefined {
+function unaryStep(node: OperationNode): FoundStep | undefined {
   const [scores] = node.inputs;
-  const isRising = RISING.has(node.op) || isRisingByAttribute(node);
-  if (scores === undefined || !isRising) return undefined;
-  return { scores, step: { kind: "keepsOrder", operation: { node, position: 0 } } };
+  if (scores === undefined) return undefined;
+  const operation = { node, position: 0 };
+  if (node.op === "Neg") {
+    const functions: readonly NodeFunction[] = [{ op: "Mul", operand: scalarValue(-1) }];
+    return { scores, step: { kind: "scaled", operation, functions, factor: -1 } };
+  }
+  const functions = UNARY.get(node.op) ?? leakyRelu(node);
+  return functions && { scores, step: { kind: "function", operation, functions } };
+}
+
+function leakyRelu({ op, attributes }: OperationNode): readonly NodeFunction[] | undefined {
+  if (op !== "LeakyRelu") return undefined;
+  const alpha = attributes.float("alpha", 0.2);
+  return alpha > 0 ? [{ op: "LeakyRelu", operand: scalarValue(alpha) }] : undefined;
+}
+
+/** ClipByValue with bounds for all scores, or for those of each query. */
+function clippedStep(node: OperationNode): FoundStep | undefined {
+  const [scores, low, high] = node.op === "ClipByValue" ? node.inputs : [];
+  if (scores === undefined || low === undefined || high === undefined) return undefined;
+  if (!isPerQuery(low) || !isPerQuery(high)) return undefined;
+  const functions: readonly NodeFunction[] = [
+    { op: "Minimum", operand: high },
+    { op: "Maximum", operand: low },
+  ];
+  return { scores, step: { kind: "function", operation: { node, position: 0 }, functions } };
+}
+
+function boundStep({ node, position, scores, other }: Operands): FoundStep | undefined {
+  if (!isPerQuery(other)) return undefined;
+  const functions = functionsOf(node, other);
+  return { scores, step: { kind: "function", operation: { node, position }, functions } };
+}
+
+function functionsOf({ op }: OperationNode, operand: GraphValue): readonly NodeFunction[] {
+  return [{ op: NAMES.get(op)!, operand }];
+}
+
+function scalarValue(value: number): GraphValue {
+  return constantValue({ dtype: "float32", shape: [], data: Float32Array.of(value) });
 }
 
 function binaryStep(node: OperationNode, scalars: ScalarReader): FoundStep | undefined {
@@ -89,10 +183,6 @@ function binaryStep(node: OperationNode, scalars: ScalarReader): FoundStep | und
   return undefined;
 }
 
-function isRisingByAttribute({ op, attributes }: OperationNode): boolean {
-  return op === "LeakyRelu" && attributes.float("alpha", 0.2) > 0;
-}
-
 function sumStep(
   { node, position, scores, other }: Operands,
   scalars: ScalarReader,
@@ -103,7 +193,8 @@ function sumStep(
     const factor = node.op === "Sub" ? -bias.factor : bias.factor;
     return { scores, step: { kind: "bias", operation, bias: { ...bias, factor } } };
   }
-  return isPerQuery(other) ? { scores, step: { kind: "added", operation } } : undefined;
+  if (!isPerQuery(other)) return undefined;
+  return { scores, step: { kind: "added", operation, functions: functionsOf(node, other) } };
 }
 
 /** Whether a value has one element, or one for each query: `[queries, 1]`. */
@@ -120,7 +211,8 @@ function scaleStep(
   const value = (other.shape?.length ?? 3) > 2 ? undefined : scalarOf(other, scalars);
   if (value === undefined || !isUsable(value)) return undefined;
   const factor = node.op === "Mul" ? value : 1 / value;
-  return { scores, step: { kind: "scaled", operation: { node, position }, factor } };
+  const functions = functionsOf(node, other);
+  return { scores, step: { kind: "scaled", operation: { node, position }, functions, factor } };
 }
 
 function isUsable(factor: number): boolean {

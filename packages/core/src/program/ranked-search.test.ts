@@ -1,0 +1,372 @@
+// Searches ranked by functions of scores, against scoring and ordering every row: over a small table, where lists
+// hold all rows, and over one in which more rows share a value than any list holds.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { Filter } from "../attributes/filter.ts";
+import { ROW_COLUMN } from "../attributes/filter.ts";
+import { stringTensor } from "../tensor.ts";
+import type { Tensor } from "../tensor.ts";
+import type {
+  CandidateTable,
+  ScoreFunction,
+  ScoreOperationName,
+  SignatureProgram,
+} from "./program.ts";
+import { runProgram } from "./program-run.ts";
+import { SCORE_OPERATIONS, scoreValues } from "./score-functions.ts";
+import type { TopKAnswer, TopKQuestion } from "./step-contract.ts";
+import { tensorOf } from "./tensor-memory.ts";
+
+interface Scored {
+  readonly row: number;
+  readonly score: number;
+}
+
+interface Asked {
+  /** Score of each row for a query factor of 1. */
+  readonly values: readonly number[];
+  readonly factors: readonly number[];
+  readonly k: number;
+  readonly functions: readonly ScoreFunction[];
+  /** Operands of functions, by position; one for all queries, or one for each. */
+  readonly operands: readonly (readonly number[])[];
+  /** Rows of even numbers keep their scores; absent: all do. */
+  readonly mask?: { readonly score: number; readonly functionsBefore: number } | undefined;
+  /** A row that each query excludes; -1 for none. */
+  readonly excluded: readonly number[];
+}
+
+const FIRST_OPERAND = 10;
+
+function signatureOf({ k, functions, mask }: Asked): SignatureProgram {
+  const shape = undefined;
+  const even: Tensor = tensorOf("int32", [], Int32Array.of(0));
+  return {
+    name: "serving_default",
+    methodName: "tensorflow/serving/predict",
+    inputs: [{ name: "query", graphTensor: "query:0", value: 0, dtype: "float32", shape }],
+    outputs: [
+      { name: "scores", graphTensor: "s:0", value: 2, dtype: "float32", shape },
+      { name: "rows", graphTensor: "r:0", value: 3, dtype: "int32", shape },
+      { name: "ids", graphTensor: "i:0", value: 4, dtype: "string", shape },
+    ],
+    constants: [{ value: 1, tensor: even }],
+    steps: [
+      {
+        kind: "topK",
+        table: 0,
+        node: "top_k",
+        query: 0,
+        k,
+        capped: false,
+        functions,
+        ...(mask && {
+          mask: { keeps: { kind: "test", column: "odd", is: "in", values: 1 }, ...mask },
+        }),
+        scores: 2,
+        rows: 3,
+        ids: 4,
+      },
+    ],
+  };
+}
+
+function admits(filter: Filter | undefined, row: number): boolean {
+  if (filter === undefined) return true;
+  if (filter.kind === "not") return !admits(filter.of, row);
+  if (filter.kind === "test") {
+    const [value] = filter.values;
+    return filter.attribute === ROW_COLUMN ? row < Number(value) : row % 2 === value;
+  }
+  return filter.of.every((each) => admits(each, row));
+}
+
+const inOrder = (list: readonly Scored[], k: number): readonly Scored[] =>
+  list.toSorted((a, b) => b.score - a.score || a.row - b.row).slice(0, k);
+
+/** Brute force, and how many searches it was. */
+class Searches {
+  count = 0;
+  readonly #asked: Asked;
+
+  constructor(asked: Asked) {
+    this.#asked = asked;
+  }
+
+  answer({ query, k, admits: filters, chosen }: TopKQuestion): TopKAnswer {
+    this.count += 1;
+    const { values, excluded } = this.#asked;
+    const lists = Array.from({ length: query.shape[0]! }, (_, at) => {
+      const factor = (query.data as Float32Array)[at]!;
+      const filter = filters?.[filters.length > 1 ? at : 0];
+      const scored = values.map((value, row) => ({ row, score: Math.fround(factor * value) + 0 }));
+      const without = excluded[chosen?.[at] ?? at];
+      return inOrder(
+        scored.filter(({ row }) => row !== without && admits(filter, row)),
+        k,
+      );
+    });
+    const width = Math.max(0, ...lists.map(({ length }) => length));
+    const shape = [lists.length, width];
+    const padded = lists.flatMap((list) =>
+      Array.from({ length: width }, (_, rank) => list[rank] ?? { row: 0, score: 0 }),
+    );
+    const rows = padded.map(({ row }) => row);
+    const scores = padded.map(({ score }) => score);
+    return {
+      scores: tensorOf("float32", shape, Float32Array.from(scores)),
+      rows: tensorOf("int32", shape, Int32Array.from(rows)),
+      ids: stringTensor(
+        rows.map((row) => `item ${row}`),
+        shape,
+      ),
+      counts: Uint32Array.from(lists, ({ length }) => length),
+    };
+  }
+}
+
+const operandTensors = ({ operands }: Asked): readonly Tensor[] =>
+  operands.map((numbers) => tensorOf("float32", [numbers.length, 1], Float32Array.from(numbers)));
+
+async function answerOf(asked: Asked): Promise<{
+  readonly lists: readonly (readonly (Scored & { readonly id: string })[])[];
+  readonly searches: number;
+}> {
+  const searches = new Searches(asked);
+  const program = signatureOf(asked);
+  const constants = operandTensors(asked).map((tensor, at) => ({
+    value: FIRST_OPERAND + at,
+    tensor,
+  }));
+  const refused = (): never => {
+    throw new RangeError("nothing else is asked");
+  };
+  const table: CandidateTable = {
+    kind: "candidate",
+    name: "items",
+    rows: asked.values.length,
+    dim: 1,
+    partitions: 1,
+    sources: [],
+    idDtype: "string",
+    masks: [{ name: "odd", type: "integer", isList: false }],
+  };
+  const query = tensorOf("float32", [asked.factors.length, 1], Float32Array.from(asked.factors));
+  const outputs = await runProgram(
+    { ...program, constants: [...program.constants, ...constants] },
+    { inputs: new Map([["query", query]]) },
+    {
+      tables: [table],
+      vocabularies: [],
+      lookup: refused,
+      dense: refused,
+      topK: (_, question) => Promise.resolve().then(() => searches.answer(question)),
+    },
+  );
+  const [scores, rows, ids] = ["scores", "rows", "ids"].map((name) => outputs.get(name)!);
+  const width = scores!.shape[1]!;
+  const lists = asked.factors.map((_, at) =>
+    Array.from({ length: scores!.rowLengths?.[at] ?? width }, (_each, rank) => {
+      const place = at * width + rank;
+      return {
+        score: (scores!.data as Float32Array)[place]!,
+        row: (rows!.data as Int32Array)[place]!,
+        id: ids!.dtype === "string" ? ids.data.textAt(place) : "",
+      };
+    }),
+  );
+  return { lists, searches: searches.count };
+}
+
+/** Every row's value, in order. */
+function expectedOf(asked: Asked): readonly (readonly (Scored & { readonly id: string })[])[] {
+  const { values, factors, k, functions, mask, excluded } = asked;
+  const tensors = operandTensors(asked);
+  const made = (some: readonly ScoreFunction[], query: number): ((score: number) => number) =>
+    scoreValues(some, (value) => tensors[value - FIRST_OPERAND]!, factors.length)(query);
+  return factors.map((factor, query) => {
+    const all = made(functions, query);
+    const behind = made(functions.slice(mask?.functionsBefore ?? 0), query);
+    const scored = values.flatMap((value, row): Scored[] => {
+      if (row === excluded[query]) return [];
+      const isKept = mask === undefined || row % 2 === 0;
+      const score = isKept ? all(Math.fround(factor * value) + 0) : behind(mask.score);
+      return [{ row, score }];
+    });
+    return inOrder(scored, k).map((item) => Object.assign({ id: `item ${item.row}` }, item));
+  });
+}
+
+const BINARY = ["Add", "LeakyRelu", "Maximum", "Minimum", "Mul", "Sub", "Div"] as const;
+
+/** Functions that are defined everywhere and have operands that keep the order. */
+const functionOf = (
+  queries: number,
+  position: number,
+): fc.Arbitrary<{ readonly function: ScoreFunction; readonly operands: readonly number[] }> => {
+  const unary = fc
+    .constantFrom<ScoreOperationName>("Sigmoid", "Tanh", "Round", "Floor", "Ceil", "Elu")
+    .map((op) => ({ function: { op }, operands: [1] }));
+  const binary = fc
+    .constantFrom<ScoreOperationName>("Maximum", "Minimum", "Add", "Sub")
+    .chain((op) =>
+      fc
+        .array(fc.constantFrom(-3, 0, 2, 1e9), { minLength: queries, maxLength: queries })
+        .chain((each) => fc.constantFrom(each, [2]))
+        .map((operands) => ({ function: { op, operand: FIRST_OPERAND + position }, operands })),
+    );
+  const scaled = fc.constantFrom<ScoreOperationName>("Mul", "Div").map((op) => {
+    return { function: { op, operand: FIRST_OPERAND + position }, operands: [0.25] };
+  });
+  return fc.oneof(unary, binary, scaled);
+};
+
+const askedOf = (rows: number): fc.Arbitrary<Asked> =>
+  fc
+    .record({
+      queries: fc.integer({ min: 1, max: 3 }),
+      values: fc.array(fc.integer({ min: -40, max: 40 }), { minLength: rows, maxLength: rows }),
+      k: fc.integer({ min: 0, max: Math.min(rows, 30) }),
+      count: fc.integer({ min: 1, max: 3 }),
+      maskScore: fc.constantFrom(undefined, -Infinity, -1, 0, 1, 30),
+    })
+    .chain(({ queries, values, k, count, maskScore }) =>
+      fc
+        .record({
+          factors: fc.array(fc.integer({ min: -2, max: 2 }), {
+            minLength: queries,
+            maxLength: queries,
+          }),
+          made: fc.tuple(...Array.from({ length: count }, (_, at) => functionOf(queries, at))),
+          excluded: fc.array(fc.integer({ min: -1, max: 20 }), {
+            minLength: queries,
+            maxLength: queries,
+          }),
+          functionsBefore: fc.integer({ min: 0, max: count }),
+        })
+        .map(({ factors, made, excluded, functionsBefore }): Asked => ({
+          values,
+          k,
+          factors,
+          excluded,
+          functions: made.map((each) => each.function),
+          operands: made.map(({ operands }) => operands),
+          mask: maskScore === undefined ? undefined : { score: maskScore, functionsBefore },
+        })),
+    );
+
+const plain = { operands: [], mask: undefined, excluded: [-1] };
+
+describe("a search that is ranked by functions of scores", () => {
+  test.each([
+    [25, 200],
+    [3000, 25],
+  ])(
+    "answers what scoring all of %i rows answers, equal values by their rows",
+    async (rows, runs) => {
+      await fc.assert(
+        fc.asyncProperty(askedOf(rows), async (asked) => {
+          expect((await answerOf(asked)).lists).toEqual(expectedOf(asked));
+        }),
+        { numRuns: runs },
+      );
+    },
+  );
+
+  test("is one search where the value of the last item is not shared, two where a few rows share it", async () => {
+    const values = Array.from({ length: 5000 }, (_, row) => row / 100);
+    const of = { ...plain, values, factors: [1], k: 3 };
+    const apart = await answerOf({ ...of, functions: [{ op: "Tanh" }], factors: [-1] });
+    const shared = await answerOf({
+      ...of,
+      values: values.map((value) => value - 45),
+      functions: [{ op: "Round" }],
+    });
+
+    expect(apart.searches).toBe(1);
+    expect(shared.searches).toBe(2);
+    expect(shared.lists[0]!.map(({ row }) => row)).toEqual([4951, 4952, 4953]);
+  });
+
+  test("that has one value for a hundred thousand rows finds the first ones in a few searches", async () => {
+    const values = Array.from(
+      { length: 100_000 },
+      (_, row) => 50 + ((row * 7919) % 100_000) / 1000,
+    );
+    const { lists, searches } = await answerOf({
+      ...plain,
+      values,
+      factors: [1],
+      k: 3,
+      functions: [{ op: "Sigmoid" }],
+    });
+
+    expect(lists[0]!.map(({ row, score }) => [row, score])).toEqual([
+      [0, 1],
+      [1, 1],
+      [2, 1],
+    ]);
+    expect(searches).toBeLessThan(12);
+  });
+
+  test("needs an operand for each query, or one for all", async () => {
+    const asked = { ...plain, values: [1, 2], factors: [1, 1, 1], excluded: [-1, -1, -1], k: 1 };
+    const functions: readonly ScoreFunction[] = [{ op: "Add", operand: FIRST_OPERAND }];
+
+    await expect(answerOf({ ...asked, functions, operands: [[1, 2]] })).rejects.toMatchObject({
+      code: "INVALID_ARGUMENT",
+      message: expect.stringContaining("Incompatible shapes: [3] vs. float32 [2,1]") as string,
+    });
+  });
+});
+
+describe("functions of scores", () => {
+  const operandOf = (op: ScoreOperationName): number | undefined =>
+    (BINARY as readonly string[]).includes(op) ? FIRST_OPERAND : undefined;
+  const valueOf = (op: ScoreOperationName): ((score: number) => number) =>
+    scoreValues(
+      [{ op, operand: operandOf(op) }],
+      () => tensorOf("float32", [], Float32Array.of(0.5)),
+      1,
+    )(0);
+
+  test.each(SCORE_OPERATIONS)("%s never puts a lower score before a higher one", (op) => {
+    const value = valueOf(op);
+    const isOfPositives = op === "Log" || op === "Sqrt" || op === "Log1p";
+    const float = fc.float({
+      noNaN: true,
+      min: isOfPositives ? 0 : -Math.fround(1e30),
+      max: Math.fround(1e30),
+    });
+    fc.assert(
+      fc.property(float, float, (a, b) => {
+        const [low, high] = [value(Math.min(a, b)), value(Math.max(a, b))];
+
+        expect(low <= high).toBe(true);
+        expect(Object.is(low, Math.fround(low) + 0)).toBe(true);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test.each([
+    ["Sigmoid", 16.635532, 1],
+    ["Sigmoid", 16.63, 1 - 2 ** -24],
+    ["Sigmoid", -87.33656, 0],
+    ["Sigmoid", 200, 1],
+    ["Tanh", 7.90739, 1],
+    ["Tanh", -7.90739, -1],
+    ["Exp", -87.33656, 0],
+    ["Exp", 88.72285, Infinity],
+    ["Expm1", -17.4, -1],
+    ["Elu", -17.4, -1],
+    ["Selu", -17.4, -1.7580993175506592],
+    ["Softplus", 14, 14],
+    ["Softplus", -87.4, 0],
+    ["Round", 2.5, 2],
+    ["Round", -3.5, -4],
+  ] as const)("%s of %d is %d, as TensorFlow has it", (op, score, wanted) => {
+    expect(valueOf(op)(Math.fround(score))).toBe(wanted);
+  });
+});

@@ -1,0 +1,189 @@
+// Searches whose scores go through functions before they are ranked (score-functions.ts). A search finds the
+// best rows by the scores before the functions. Those keep the order, so the best rows are among the best by
+// score, except where the value of the last one is shared by more rows than the list holds: TensorFlow then
+// takes those with the lowest numbers, wherever their scores stand.
+//
+//   sigmoid, k = 2      score 40 row 7   31 row 9   22 row 3 │ 18 row 0   5 row 4
+//                       value  1 row 7    1 row 9    1 row 3 │  1 row 0   0.99           rows 0 and 3
+//
+//   1. the best k and some more: mostly the last value is lower than that of the k-th, and all is known
+//   2. the best thousand and more
+//   3. the first rows alone, so many that between k and that many of them share the value: by bisection, at most
+//      one search for each bit of a row's number
+
+import type { Filter } from "../attributes/filter.ts";
+import { ROW_COLUMN } from "../attributes/filter.ts";
+import { WinnowError } from "../errors.ts";
+import type { Tensor } from "../tensor.ts";
+import { compareCandidates } from "../top-k.ts";
+import { answerOf, itemsOf, withScore } from "./item-lists.ts";
+import type { ListedItem } from "./item-lists.ts";
+import type { ScoreValue } from "./score-functions.ts";
+import type { TopKAnswer, TopKQuestion } from "./step-contract.ts";
+
+/** How a search is asked, and what becomes of its scores. */
+export interface RankedSearch {
+  readonly ask: (question: TopKQuestion) => Promise<TopKAnswer>;
+  readonly valueOf: (query: number) => ScoreValue;
+  /** Of the table. */
+  readonly rows: number;
+}
+
+/** Items beyond k that the first search asks for. */
+const MORE = 16;
+/** Items that the second search asks for, at least. */
+const MANY = 1024;
+/** Items that one search answers for all of its queries, except the first. */
+const ITEMS_MAX = 65_536;
+
+/** The best `k` of each query by value, then by row; fewer only where fewer rows are admitted. */
+export async function rankedSearch(
+  question: TopKQuestion,
+  { ask, valueOf, rows }: RankedSearch,
+): Promise<TopKAnswer> {
+  const { k } = question;
+  const queries = question.query.shape[0]!;
+  if (k === 0 || queries === 0) return await ask(question);
+  const depth = Math.min(rows, k + MORE);
+  const first = await ask({ ...question, k: depth });
+  const lists: (readonly ListedItem[])[] = [];
+  let open: OpenQuery[] = [];
+  for (let query = 0; query < queries; query += 1) {
+    const found = valued(itemsOf(first, query), valueOf(query));
+    lists.push(bestOf(found, k));
+    if (!isWhole(found, { k, depth, rows })) open.push({ query, found, from: 0, to: rows });
+  }
+  const search = { question, ask, valueOf, rows, lists };
+  if (open.length > 0) open = await deepened(search, open);
+  while (open.length > 0) open = await halved(search, open);
+  return answerOf(lists, k, first);
+}
+
+/** A query of which it is not known which rows share the value of its k-th item. */
+interface OpenQuery {
+  readonly query: number;
+  /** The best items by score. */
+  readonly found: readonly ListedItem[];
+  /** The first `from` rows have too few that share the value, the first `to` rows too many. */
+  readonly from: number;
+  readonly to: number;
+}
+
+interface SearchUnderWay extends RankedSearch {
+  readonly question: TopKQuestion;
+  /** What is known of each query's answer. */
+  readonly lists: (readonly ListedItem[])[];
+}
+
+function valued(items: readonly ListedItem[], value: ScoreValue): readonly ListedItem[] {
+  return items.map((item) => withScore(item, value(item.score)));
+}
+
+function bestOf(items: readonly ListedItem[], k: number): readonly ListedItem[] {
+  return items.toSorted(compareCandidates).slice(0, k);
+}
+
+/** Whether no row beyond a list of the best by score shares the value of the k-th. */
+function isWhole(
+  found: readonly ListedItem[],
+  { k, depth, rows }: { readonly k: number; readonly depth: number; readonly rows: number },
+): boolean {
+  return found.length < depth || depth === rows || found[depth - 1]!.score !== found[k - 1]!.score;
+}
+
+async function deepened(search: SearchUnderWay, open: readonly OpenQuery[]): Promise<OpenQuery[]> {
+  const { k } = search.question;
+  const depth = depthOf(search);
+  return await inTurns(open, depth, async (some) => {
+    const question = chosenOf(search.question, some, { k: depth });
+    const answer = await search.ask(question);
+    return some.flatMap((each, at) => {
+      const found = valued(itemsOf(answer, at), search.valueOf(each.query));
+      search.lists[each.query] = bestOf(found, k);
+      return isWhole(found, { k, depth, rows: search.rows }) ? [] : [{ ...each, found }];
+    });
+  });
+}
+
+function depthOf({ question, rows }: SearchUnderWay): number {
+  return Math.min(rows, Math.max(MANY, question.k + MORE));
+}
+
+/** Asks for the first half of the rows between those that are too few and those that are too many. */
+async function halved(search: SearchUnderWay, open: readonly OpenQuery[]): Promise<OpenQuery[]> {
+  const depth = depthOf(search);
+  return await inTurns(open, depth, async (some) => {
+    const ends = some.map(({ from, to }) => Math.floor((from + to) / 2));
+    const within = ends.map((end): Filter => {
+      return { kind: "test", attribute: ROW_COLUMN, is: "lt", values: [end] };
+    });
+    const answer = await search.ask(chosenOf(search.question, some, { k: depth, within }));
+    return some.flatMap((each, at) => halfOf(search, each, { answer, at, end: ends[at]!, depth }));
+  });
+}
+
+function halfOf(
+  { question: { k }, valueOf, lists }: SearchUnderWay,
+  open: OpenQuery,
+  half: {
+    readonly answer: TopKAnswer;
+    readonly at: number;
+    readonly end: number;
+    readonly depth: number;
+  },
+): OpenQuery[] {
+  const { query, found, from, to } = open;
+  const { end, depth } = half;
+  const last = found[k - 1]!.score;
+  const among = valued(itemsOf(half.answer, half.at), valueOf(query));
+  if (among.length >= depth && among[depth - 1]!.score === last) return [nextOf(open, from, end)];
+  const above = found.filter(({ score }) => score > last);
+  const equal = among.filter(({ score }) => score === last);
+  if (above.length + equal.length < k) return [nextOf(open, end, to)];
+  lists[query] = bestOf([...above, ...equal], k);
+  return [];
+}
+
+function nextOf(open: OpenQuery, from: number, to: number): OpenQuery {
+  if (to - from > 1) return { ...open, from, to };
+  // One row more adds one item at most, so this needs an answer that contradicts the one before.
+  const text = "The workers' answers to parts of one search do not fit together; ask again";
+  throw new WinnowError("UNAVAILABLE", text);
+}
+
+/** Some queries of a question, each of them admitting less where `within` says so. */
+function chosenOf(
+  question: TopKQuestion,
+  some: readonly OpenQuery[],
+  { k, within }: { readonly k: number; readonly within?: readonly Filter[] },
+): TopKQuestion {
+  const { query, admits } = question;
+  const chosen = some.map(({ query: number }) => number);
+  const own = admits && chosen.map((number) => admits[admits.length > 1 ? number : 0]!);
+  const both = own && within?.map((of, at): Filter => ({ kind: "and", of: [own[at]!, of] }));
+  const filters = both ?? within ?? own;
+  return { query: rowsOf(query, chosen), k, chosen, ...(filters && { admits: filters }) };
+}
+
+function rowsOf({ shape, data }: Tensor, chosen: readonly number[]): Tensor {
+  const dim = shape[1]!;
+  const rows = new Float32Array(chosen.length * dim);
+  for (const [at, row] of chosen.entries()) {
+    rows.set((data as Float32Array).subarray(row * dim, (row + 1) * dim), at * dim);
+  }
+  return { dtype: "float32", shape: [chosen.length, dim], data: rows };
+}
+
+/** So many queries at a time that their lists stay within bounds. */
+async function inTurns(
+  open: readonly OpenQuery[],
+  depth: number,
+  run: (some: readonly OpenQuery[]) => Promise<readonly OpenQuery[]>,
+): Promise<OpenQuery[]> {
+  const size = Math.max(1, Math.floor(ITEMS_MAX / depth));
+  const left: OpenQuery[] = [];
+  for (let first = 0; first < open.length; first += size) {
+    left.push(...(await run(open.slice(first, first + size))));
+  }
+  return left;
+}
