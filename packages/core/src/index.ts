@@ -139,6 +139,7 @@ export type { RowChecks } from "./row-checks.ts";
 export { StringColumn } from "./string-column.ts";
 export { IdTable } from "./id-table.ts";
 export { Outstanding } from "./outstanding.ts";
+export { TalliedCounter, TalliedHistogram } from "./tallies.ts";
 export { elementCount, requireEqualRows, stringTensor, tensor } from "./tensor.ts";
 export type { Tensor, TensorOf, TensorSpec } from "./tensor.ts";
 export { ThreadCaller, answerCalls, transferOf } from "./threads/thread-calls.ts";

@@ -3,16 +3,9 @@
 // those who come from it are built on these. A model's name is a label only if the router knows the
 // model: names come from URLs, and a label per invented name would let any client take memory.
 
-import {
-  Counter,
-  Gauge,
-  Histogram,
-  Registry,
-  collectDefaultMetrics,
-  exponentialBuckets,
-} from "prom-client";
+import { Counter, Gauge, Registry, collectDefaultMetrics, exponentialBuckets } from "prom-client";
 import type { KeyObserver, RefusalCounts, TlsStatus } from "@winnow/cluster";
-import { LAG_TIMER_MS, takeOffLagTimer } from "@winnow/core";
+import { LAG_TIMER_MS, TalliedCounter, TalliedHistogram, takeOffLagTimer } from "@winnow/core";
 import type { HeldMemory } from "@winnow/core";
 import type { GrpcObserver } from "../grpc/grpc-observer.ts";
 import type { HttpObserver, MetricsPage } from "../http/http-observer.ts";
@@ -107,20 +100,20 @@ type Recorder = (request: RecordedRequest, name: string, entrypoint: "REST" | "G
 
 function requestRecorder(registry: Registry, isKnown: (model: string) => boolean): Recorder {
   const registers = [registry];
-  const requests = new Counter({
+  const requests = new TalliedCounter({
     name: "winnow_requests_total",
     help: "Requests answered",
     labelNames: ["model", "kind", "code"],
     registers,
   });
-  const durations = new Histogram({
+  const durations = new TalliedHistogram({
     name: "winnow_request_duration_seconds",
     help: "Time from a request's head to its answer",
     labelNames: ["model", "kind"],
     buckets: SECONDS_BUCKETS,
     registers,
   });
-  const instances = new Counter({
+  const instances = new TalliedCounter({
     name: "winnow_instances_total",
     help: "Instances predicted for",
     labelNames: ["model"],
@@ -142,9 +135,9 @@ function requestRecorder(registry: Registry, isKnown: (model: string) => boolean
   return (request, kind, entrypoint) => {
     const { model: name, code, coverage = 1, ignoredKeys = 0 } = request;
     const model = name === undefined || isKnown(name) ? (name ?? "") : UNKNOWN_MODEL;
-    requests.inc({ model, kind, code });
-    durations.observe({ model, kind }, request.elapsedMs / 1000);
-    if (request.instances > 0) instances.inc({ model }, request.instances);
+    requests.add(1, model, kind, code);
+    durations.observe(request.elapsedMs / 1000, model, kind);
+    if (request.instances > 0) instances.add(request.instances, model);
     if (coverage < 1) partial.inc({ model });
     if (ignoredKeys > 0) ignoring.inc({ model });
     recordServing(request, model, entrypoint);
@@ -154,13 +147,13 @@ function requestRecorder(registry: Registry, isKnown: (model: string) => boolean
 /** TensorFlow Serving's own two, for predict requests; it writes the API as each door calls it. */
 function servingRecorder(registry: Registry): Recorder {
   const registers = [registry];
-  const counts = new Counter({
+  const counts = new TalliedCounter({
     name: ":tensorflow:serving:request_count",
     help: "Predict requests by canonical code",
     labelNames: ["model_name", "status"],
     registers,
   });
-  const latencies = new Histogram({
+  const latencies = new TalliedHistogram({
     name: ":tensorflow:serving:request_latency",
     help: "Microseconds of successful requests",
     labelNames: ["model_name", "API", "entrypoint"],
@@ -169,29 +162,29 @@ function servingRecorder(registry: Registry): Recorder {
   });
   return ({ api, code, elapsedMs }, model, entrypoint) => {
     if (api.toLowerCase() !== "predict") return;
-    counts.inc({ model_name: model, status: code });
+    counts.add(1, model, code);
     if (code !== "OK") return;
-    latencies.observe({ model_name: model, API: api, entrypoint }, elapsedMs * 1000);
+    latencies.observe(elapsedMs * 1000, model, api, entrypoint);
   };
 }
 
 function routerObserver(registry: Registry): RouterObserver {
   const registers = [registry];
-  const stages = new Histogram({
+  const stages = new TalliedHistogram({
     name: "winnow_stage_duration_seconds",
     help: "Time of one stage of a request",
     labelNames: ["stage"],
     buckets: SECONDS_BUCKETS,
     registers,
   });
-  const replies = new Histogram({
+  const replies = new TalliedHistogram({
     name: "winnow_rpc_duration_seconds",
     help: "Time from a question to a worker until its reply",
     labelNames: ["worker"],
     buckets: SECONDS_BUCKETS,
     registers,
   });
-  const waits = new Histogram({
+  const waits = new TalliedHistogram({
     name: "winnow_slice_wait_seconds",
     help: "Time a slice of a search waited in the router's concurrency limiter",
     buckets: SECONDS_BUCKETS,
@@ -226,8 +219,8 @@ function routerObserver(registry: Registry): RouterObserver {
     registers,
   });
   return {
-    stage: (stage, elapsedMs) => stages.observe({ stage }, elapsedMs / 1000),
-    reply: ({ worker, elapsedMs }) => replies.observe({ worker }, elapsedMs / 1000),
+    stage: (stage, elapsedMs) => stages.observe(elapsedMs / 1000, stage),
+    reply: ({ worker, elapsedMs }) => replies.observe(elapsedMs / 1000, worker),
     waited: (waitedMs) => waits.observe(waitedMs / 1000),
     refused: (reason) => refusals.inc({ reason }),
     secondAttempt: (kind, reason) => seconds.inc({ kind, reason }),
@@ -263,13 +256,13 @@ function addDoorGauges(
 }
 
 function keyObserver(registry: Registry): KeyObserver {
-  const requests = new Counter({
+  const requests = new TalliedCounter({
     name: "winnow_key_requests_total",
     help: "Requests by their key, and whether they were let in",
     labelNames: ["key", "outcome"],
     registers: [registry],
   });
-  return (key, outcome) => requests.inc({ key, outcome });
+  return (key, outcome) => requests.add(1, key, outcome);
 }
 
 function givenUpCounter(registry: Registry): Counter {

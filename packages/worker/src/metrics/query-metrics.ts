@@ -1,8 +1,8 @@
 // Metrics of queries and batches: how many, how they end, how long they wait, how large batches
 // are, and how long the device works.
 
+import { TalliedCounter, TalliedHistogram } from "@winnow/core";
 import type { Clock } from "@winnow/core";
-import { Counter, Histogram } from "prom-client";
 import type { Registry } from "prom-client";
 
 import type { QueryKind, WorkerObserver } from "../worker-observer.ts";
@@ -19,20 +19,20 @@ export function queryRecorder(
   clock: Clock,
 ): Pick<WorkerObserver, "queryEnded" | "batchStarted"> {
   const registers = [registry];
-  const queries = new Counter({
+  const queries = new TalliedCounter({
     name: "winnow_worker_queries_total",
     help: "Routers' queries by how they ended",
     labelNames: ["kind", "outcome"],
     registers,
   });
-  const waits = new Histogram({
+  const waits = new TalliedHistogram({
     name: "winnow_worker_queue_wait_seconds",
     help: "Time an answered query waited for the device",
     labelNames: ["kind"],
     buckets: SECONDS_BUCKETS,
     registers,
   });
-  const rowsScanned = new Counter({
+  const rowsScanned = new TalliedCounter({
     name: "winnow_worker_rows_scanned_total",
     help: "Rows of candidate tables that scans have read, once for each batch",
     registers,
@@ -41,17 +41,17 @@ export function queryRecorder(
   const busy = busyRecorder(registry, clock);
   return {
     queryEnded: ({ kind, end, queueMs }) => {
-      queries.inc({ kind, outcome: end });
-      if (queueMs !== undefined) waits.observe({ kind }, queueMs / 1000);
+      queries.add(1, kind, end);
+      if (queueMs !== undefined) waits.observe(queueMs / 1000, kind);
     },
     batchStarted: (batch) => {
-      record.rows.observe({ kind: batch.kind }, batch.rows);
-      record.queries.observe({ kind: batch.kind }, batch.queries);
+      record.rows.observe(batch.rows, batch.kind);
+      record.queries.observe(batch.queries, batch.kind);
       busy.start();
       return (computeMs) => {
         busy.end();
         if (computeMs === undefined) return;
-        rowsScanned.inc(batch.rowsScanned);
+        rowsScanned.add(batch.rowsScanned);
         record.seconds[batch.kind].observe(computeMs / 1000);
       };
     },
@@ -59,22 +59,22 @@ export function queryRecorder(
 }
 
 interface BatchHistograms {
-  readonly rows: Histogram<"kind">;
-  readonly queries: Histogram<"kind">;
-  readonly seconds: Readonly<Record<QueryKind, Histogram>>;
+  readonly rows: TalliedHistogram;
+  readonly queries: TalliedHistogram;
+  readonly seconds: Readonly<Record<QueryKind, TalliedHistogram>>;
 }
 
 function batchRecorder(registry: Registry): BatchHistograms {
   const registers = [registry];
   return {
-    rows: new Histogram({
+    rows: new TalliedHistogram({
       name: "winnow_worker_batch_rows",
       help: "Query vectors, or keys, that go to the device together",
       labelNames: ["kind"],
       buckets: ROWS_BUCKETS,
       registers,
     }),
-    queries: new Histogram({
+    queries: new TalliedHistogram({
       name: "winnow_worker_batch_queries",
       help: "Routers' queries that go to the device together",
       labelNames: ["kind"],
@@ -82,13 +82,13 @@ function batchRecorder(registry: Registry): BatchHistograms {
       registers,
     }),
     seconds: {
-      topK: new Histogram({
+      topK: new TalliedHistogram({
         name: "winnow_worker_topk_duration_seconds",
         help: "Time of one scan on the device",
         buckets: SECONDS_BUCKETS,
         registers,
       }),
-      lookup: new Histogram({
+      lookup: new TalliedHistogram({
         name: "winnow_worker_lookup_duration_seconds",
         help: "Time of one gather on the device",
         buckets: SECONDS_BUCKETS,
@@ -100,7 +100,7 @@ function batchRecorder(registry: Registry): BatchHistograms {
 
 /** Time in which at least one batch was under way: its rate is the device's load, 0…1. */
 function busyRecorder(registry: Registry, clock: Clock): { start(): void; end(): void } {
-  const seconds = new Counter({
+  const seconds = new TalliedCounter({
     name: "winnow_worker_busy_seconds_total",
     help: "Time in which the device had work",
     registers: [registry],
@@ -114,7 +114,7 @@ function busyRecorder(registry: Registry, clock: Clock): { start(): void; end():
     },
     end: () => {
       running -= 1;
-      if (running === 0) seconds.inc((clock.nowMs() - sinceMs) / 1000);
+      if (running === 0) seconds.add((clock.nowMs() - sinceMs) / 1000);
     },
   };
 }
