@@ -75,6 +75,8 @@ export class Worker implements WorkerService {
   readonly #orders: OrderBook;
   readonly #follower: OrderFollower;
   readonly #listen: ListenForRouters;
+  readonly #started: Promise<void>;
+  #start: () => void = () => undefined;
   readonly #ended: Promise<ComputeFailure | undefined>;
   #end: (failure: ComputeFailure | undefined) => void = () => undefined;
   #server: WorkerListener | undefined;
@@ -89,6 +91,9 @@ export class Worker implements WorkerService {
   constructor(parts: WorkerParts, settings: WorkerSettings) {
     const { environment, membership, orders, compute, storage, listen, describe, observer } = parts;
     const { clock, log } = environment;
+    this.#started = new Promise((resolve) => {
+      this.#start = resolve;
+    });
     this.#ended = new Promise((resolve) => {
       this.#end = resolve;
     });
@@ -155,6 +160,11 @@ export class Worker implements WorkerService {
   get isReady(): boolean {
     const isInCharge = !this.#isDraining && !this.#isClosed && !this.#identity.isSuperseded;
     return this.#isStarted && isInCharge;
+  }
+
+  /** Resolves when the first assignment is loaded or refused with a reason. */
+  get started(): Promise<void> {
+    return this.#started;
   }
 
   /** Resolves when the worker has closed: with the reason if its compute side died. */
@@ -370,6 +380,7 @@ export class Worker implements WorkerService {
   #changed(): void {
     if (!this.#isStarted && this.#control.isSettled) {
       this.#isStarted = true;
+      this.#start();
       this.#environment.log.info("worker ready", { workerId: this.#settings.workerId });
     }
     this.#updateHealth();

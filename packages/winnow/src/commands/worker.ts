@@ -23,6 +23,7 @@ import {
 } from "../model-config/config-flags.ts";
 import { type ModelSource, modelSource } from "../model-source.ts";
 import { checkProtection } from "../exposure.ts";
+import { startsInLowerTiers } from "../process/start-tiers.ts";
 import { DEVICE_LOST_EXIT_CODE, endOnSignals, reportListening } from "../process/process-life.ts";
 import { type LogFormat, type LogLevel, processLog } from "../process/process-log.ts";
 import { processEnvironment, processVariables } from "../process/process-settings.ts";
@@ -61,6 +62,7 @@ export async function runWorker(
   options: WorkerRoleOptions,
   isMetricsPortChosen: boolean,
 ): Promise<void> {
+  const endStart = startsInLowerTiers();
   const name = options.id === undefined ? "worker" : `worker ${options.id}`;
   const log = processLog({
     level: options.logLevel,
@@ -126,6 +128,7 @@ export async function runWorker(
     throw error;
   }
   const started = worker;
+  void started.started.then(endStart);
   metrics.watch(started);
   config?.follow((changed) => started.setModels(changed.models));
   endOnSignals(
