@@ -28,10 +28,10 @@ import {
   strings,
 } from "../packages/router/src/grpc/fixtures/grpc-client.ts";
 import { resolveGrpcOptions } from "../packages/router/src/grpc/grpc-settings.ts";
-import { ServingHandlers } from "../packages/router/src/grpc/serving-handlers.ts";
-import type { FailureStatus } from "../packages/router/src/grpc/status-details.ts";
-import { createGrpcServer } from "../packages/router/src/grpc/grpc-server.ts";
-import type { GrpcServer } from "../packages/router/src/grpc/grpc-server.ts";
+import { ServingHandlers } from "../packages/router/src/grpc/server/serving-handlers.ts";
+import type { FailureStatus } from "../packages/router/src/grpc/server/status-details.ts";
+import { createGrpcServer } from "../packages/router/src/grpc/server/grpc-server.ts";
+import type { GrpcServer } from "../packages/router/src/grpc/server/grpc-server.ts";
 import {
   FixturePredictor,
   SMALL_WEIGHTS,

@@ -46,7 +46,7 @@ const RESOLVE: Readonly<Record<SettingOwner, (options: object) => object>> = {
 const DECLARED: Readonly<Record<SettingOwner, readonly (readonly [file: string, name: string])[]>> =
   {
     router: [
-      ["packages/router/src/request-limits.ts", "RequestLimits"],
+      ["packages/router/src/limits/request-limits.ts", "RequestLimits"],
       ["packages/router/src/router-settings.ts", "RouterSettings"],
     ],
     http: [["packages/router/src/http/http-settings.ts", "HttpSettings"]],

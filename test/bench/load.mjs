@@ -20,7 +20,7 @@ import { compileLimits, compileProgram } from "./machine-limits.mjs";
 import { writeFigures } from "./report-file.mjs";
 import { writeModel } from "./stream-worker.mjs";
 
-/** As many as a worker has under way (packages/worker/src/replicas/replica-jobs.ts). */
+/** As many as a worker has under way (packages/worker/src/replicas/plan/replica-jobs.ts). */
 const LOADS_AT_ONCE = 2;
 const root = path.resolve(import.meta.dirname, "..", "..");
 const options = scriptOptions({

@@ -2,7 +2,7 @@
 // separate arguments of the code that needs them. Control code imports nothing else for these
 // purposes.
 
-import type { Clock } from "./clock.ts";
+import type { Clock } from "./time/clock.ts";
 
 /** Named values with units in their names, for a log line: `{ worker, elapsedMs }`. */
 export type Fields = Readonly<Record<string, unknown>>;

@@ -1,7 +1,7 @@
 // The types that all other packages share, their arithmetic, errors and limits. No I/O, no Redis,
 // no gRPC, no TensorFlow.
 
-export { copyBytes } from "./byte-copy.ts";
+export { copyBytes } from "./memory/byte-copy.ts";
 export {
   checksumConstant,
   checksumShare,
@@ -13,12 +13,18 @@ export {
   shiftRegister,
   unmaskChecksum,
   wholeOf,
-} from "./checksum.ts";
-export type { Span } from "./checksum.ts";
-export { settledWithin, sleep, systemClock } from "./clock.ts";
-export type { Clock, Timer } from "./clock.ts";
-export { dtypeArrays, isBigInts, isDtype } from "./dtype.ts";
-export type { Dtype, DtypeArrays, NumberArray, NumericArray, NumericDtype } from "./dtype.ts";
+} from "./checksum/checksum.ts";
+export type { Span } from "./checksum/checksum.ts";
+export { settledWithin, sleep, systemClock } from "./time/clock.ts";
+export type { Clock, Timer } from "./time/clock.ts";
+export { dtypeArrays, isBigInts, isDtype } from "./tensor/dtype.ts";
+export type {
+  Dtype,
+  DtypeArrays,
+  NumberArray,
+  NumericArray,
+  NumericDtype,
+} from "./tensor/dtype.ts";
 export { silentLogger } from "./environment.ts";
 export type { Environment, Fields, Logger } from "./environment.ts";
 export {
@@ -28,16 +34,16 @@ export {
   grpcStatusOf,
   httpStatusOf,
   toWinnowError,
-} from "./errors.ts";
-export type { ErrorCode } from "./errors.ts";
-export { setGraceTimer } from "./grace-timer.ts";
-export { LAG_TIMER_MS, takeOffLagTimer } from "./loop-lag.ts";
-export type { GraceTimer } from "./grace-timer.ts";
+} from "./errors/errors.ts";
+export type { ErrorCode } from "./errors/errors.ts";
+export { setGraceTimer } from "./time/grace-timer.ts";
+export { LAG_TIMER_MS, takeOffLagTimer } from "./time/loop-lag.ts";
+export type { GraceTimer } from "./time/grace-timer.ts";
 export { fingerprint, generation, incarnation, workerId } from "./identity.ts";
 export type { Fingerprint, Generation, Incarnation, VersionKey, WorkerId } from "./identity.ts";
-export { createKeyIndex } from "./key-index.ts";
-export type { KeyIndex, KeyedTableKeys } from "./key-index.ts";
-export type { KeyedPartition } from "./keyed-partition.ts";
+export { createKeyIndex } from "./indexes/key-index.ts";
+export type { KeyIndex, KeyedTableKeys } from "./indexes/key-index.ts";
+export type { KeyedPartition } from "./partition/keyed-partition.ts";
 export {
   PARTITION_BYTES,
   partitionCountOf,
@@ -45,8 +51,8 @@ export {
   partitionOfInteger,
   partitionOfRow,
   rowRangeOf,
-} from "./partition.ts";
-export type { RowRange } from "./partition.ts";
+} from "./partition/partition.ts";
+export type { RowRange } from "./partition/partition.ts";
 export { fingerprint64, hashBucketFast } from "./program/hashes/farm-hash.ts";
 export {
   hostOperationNames,
@@ -134,29 +140,29 @@ export { ProtobufReader } from "./protobuf/protobuf-reader.ts";
 export type { ProtobufFault, ProtobufRules } from "./protobuf/protobuf-reader.ts";
 export { ProtobufWriter } from "./protobuf/protobuf-writer.ts";
 export { WIRE, sizeOfField, sizeOfVarint, sizeOfWords } from "./protobuf/wire-format.ts";
-export { plainRowChecks } from "./row-checks.ts";
-export type { RowChecks } from "./row-checks.ts";
-export { StringColumn } from "./string-column.ts";
-export { IdTable } from "./id-table.ts";
-export { Outstanding } from "./outstanding.ts";
+export { plainRowChecks } from "./checksum/row-checks.ts";
+export type { RowChecks } from "./checksum/row-checks.ts";
+export { StringColumn } from "./tensor/string-column.ts";
+export { IdTable } from "./memory/id-table.ts";
+export { Outstanding } from "./memory/outstanding.ts";
 export { TalliedCounter, TalliedHistogram } from "./tallies.ts";
-export { elementCount, requireEqualRows, stringTensor, tensor } from "./tensor.ts";
-export type { Tensor, TensorOf, TensorSpec } from "./tensor.ts";
+export { elementCount, requireEqualRows, stringTensor, tensor } from "./tensor/tensor.ts";
+export type { Tensor, TensorOf, TensorSpec } from "./tensor/tensor.ts";
 export { ThreadCaller, answerCalls, transferOf } from "./threads/thread-calls.ts";
 export type { ThreadAnswer, ThreadPort, ThreadProblem } from "./threads/thread-calls.ts";
 export { entryBeside } from "./threads/thread-entry.ts";
 export { ThreadLink } from "./threads/thread-link.ts";
 export { compareCandidates, mergeTopK } from "./top-k.ts";
 export type { MergedTopK, TopKBlock } from "./top-k.ts";
-export { PIECE_BYTES, Transfers } from "./transfers.ts";
-export type { GiveUpReason, HeldMemory, Transfer, TransferLimits } from "./transfers.ts";
-export { dueMsOf } from "./due-time.ts";
-export type { Arrival } from "./due-time.ts";
+export { PIECE_BYTES, Transfers } from "./limits/transfers.ts";
+export type { GiveUpReason, HeldMemory, Transfer, TransferLimits } from "./limits/transfers.ts";
+export { dueMsOf } from "./time/due-time.ts";
+export type { Arrival } from "./time/due-time.ts";
 export type { TopKQuestion } from "./program/step-contract.ts";
 export type { TopKAnswer } from "./program/step-contract.ts";
 export type { InlineTable } from "./program/codec/table-codec.ts";
-export { IdIndex, comparableIds } from "./id-index.ts";
-export { nearestName } from "./nearest-name.ts";
+export { IdIndex, comparableIds } from "./indexes/id-index.ts";
+export { nearestName } from "./errors/nearest-name.ts";
 export { ColumnBuilder } from "./attributes/column-builder.ts";
 export { NO_ROW, columnBytes, takeRows, valueOfCode } from "./attributes/attribute-column.ts";
 export type {

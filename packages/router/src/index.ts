@@ -2,10 +2,10 @@
 
 export type { AnsweredCall, GrpcObserver } from "./grpc/grpc-observer.ts";
 export { openGrpcServer } from "./grpc/grpc-opening.ts";
-export type { GrpcServer } from "./grpc/grpc-server.ts";
+export type { GrpcServer } from "./grpc/server/grpc-server.ts";
 export type { GrpcOptions, GrpcSettings } from "./grpc/grpc-settings.ts";
-export type { ReloadModels, ReloadedModel, VersionPolicy } from "./grpc/reload-call.ts";
-export type { GrpcEnvironment } from "./grpc/serving-handlers.ts";
+export type { ReloadModels, ReloadedModel, VersionPolicy } from "./grpc/calls/reload-call.ts";
+export type { GrpcEnvironment } from "./grpc/server/serving-handlers.ts";
 export { createHttpServer } from "./http/server/http-server.ts";
 export type { HttpEnvironment, HttpServer } from "./http/server/http-server.ts";
 export type {
@@ -52,7 +52,7 @@ export type { Router, RouterCounters, RouterDependencies } from "./router.ts";
 export type { SavedWorkers } from "./workers/worker-links.ts";
 export type { RouterObserver, RouterStage, SecondAttempt } from "./router-observer.ts";
 export { RequestContext } from "./request-context.ts";
-export type { RequestLimits } from "./request-limits.ts";
+export type { RequestLimits } from "./limits/request-limits.ts";
 export { resolveRouterOptions } from "./router-settings.ts";
 export type { RouterOptions, RouterSettings } from "./router-settings.ts";
 export type { VersionLabels } from "./router-settings.ts";

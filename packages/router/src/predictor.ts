@@ -3,7 +3,7 @@
 
 import type { Filter, ModelProgram, SignatureProgram, Tensor, VersionKey } from "@winnow/core";
 import type { RequestContext } from "./request-context.ts";
-import type { RequestLimits } from "./request-limits.ts";
+import type { RequestLimits } from "./limits/request-limits.ts";
 
 /** The model a URL names. At most one of version and label. */
 export interface ModelTarget {

@@ -1,8 +1,8 @@
 // Every limit and every wait of a router, in one place. Outside everything is optional
 // (`RouterOptions`); inside everything is there (`RouterSettings`).
 
-import { DEFAULT_REQUEST_LIMITS } from "./request-limits.ts";
-import type { RequestLimits } from "./request-limits.ts";
+import { DEFAULT_REQUEST_LIMITS } from "./limits/request-limits.ts";
+import type { RequestLimits } from "./limits/request-limits.ts";
 
 /** Label → version, by model. */
 export type VersionLabels = ReadonlyMap<string, ReadonlyMap<string, number>>;

@@ -19,7 +19,7 @@ import type { DenseEngine } from "@winnow/accelerator";
 import { OrderBook, RefusedRecords, isSameVersion, noSecret } from "@winnow/cluster";
 import type { MembershipStore, RoutedVersion, WorkerConnector } from "@winnow/cluster";
 import type { Admitted } from "./admission/admission.ts";
-import { RetryBudget } from "./admission/retry-budget.ts";
+import { RetryBudget } from "./scatter/hedging/retry-budget.ts";
 import { clusterStatus, workerStatuses } from "./workers/cluster-status.ts";
 import type { ClusterStatus, WorkerStatus } from "./workers/cluster-status.ts";
 import type { ObservedCluster } from "./report/cluster-report.ts";
@@ -39,7 +39,7 @@ import { checkPipelineRequest, checkRequest } from "./admission/request-check.ts
 import type { CheckedRequest } from "./admission/request-check.ts";
 import { NO_CONDITIONS } from "./admission/search-cost.ts";
 import type { RequestContext } from "./request-context.ts";
-import type { RequestLimits } from "./request-limits.ts";
+import type { RequestLimits } from "./limits/request-limits.ts";
 import type { RouterObserver } from "./router-observer.ts";
 import type { RouterOptions, RouterSettings, VersionLabels } from "./router-settings.ts";
 import { resolveRouterOptions } from "./router-settings.ts";

@@ -9,7 +9,7 @@ import { PARTITION_BYTES, WinnowError, excerpt, incarnation, workerId } from "@w
 import type { Incarnation, WorkerId } from "@winnow/core";
 
 import type { DeviceSettings, ReaderSettings } from "./compute/compute-thread-data.ts";
-import type { DrainSettings } from "./replicas/drain-hold.ts";
+import type { DrainSettings } from "./replicas/drain/drain-hold.ts";
 import type { NamedModel, ReplacementSettings } from "./models/model-replacement.ts";
 import type { ProgressWatchSettings } from "./progress-watch.ts";
 import type { ReplicaSettings } from "./replicas/replica-control.ts";

@@ -29,8 +29,8 @@ import type { Environment } from "@winnow/core";
 
 import { Announcer } from "./announcer.ts";
 import type { Compute, ComputeFailure } from "./compute/compute.ts";
-import { waitForHold } from "./replicas/drain-hold.ts";
-import type { DrainHold } from "./replicas/drain-hold.ts";
+import { waitForHold } from "./replicas/drain/drain-hold.ts";
+import type { DrainHold } from "./replicas/drain/drain-hold.ts";
 import { MembersTold } from "./members-told.ts";
 import { OrderFollower } from "./models/order-follower.ts";
 import { ProgressWatch } from "./progress-watch.ts";

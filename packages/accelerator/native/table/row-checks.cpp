@@ -2,7 +2,7 @@
 //
 // The instruction takes eight bytes and has its result three cycles later, but can begin with others
 // in each cycle: so three neighbouring pieces are run over at a time, each from a register of its
-// own. The registers are joined as in core/src/checksum.ts: a register is shifted by the bytes that
+// own. The registers are joined as in core/src/checksum/checksum.ts: a register is shifted by the bytes that
 // follow its piece, which costs four look-ups, as the lengths of pieces are fixed (Adler's crc32c.c
 // does the same).
 

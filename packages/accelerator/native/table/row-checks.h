@@ -1,5 +1,5 @@
 // Checks of rows while they are read from files: their CRC-32C is extended, and values that are not
-// finite are found. The checksum is that of core/src/checksum.ts; here its register is passed
+// finite are found. The checksum is that of core/src/checksum/checksum.ts; here its register is passed
 // without the inversions before the first and after the last byte.
 
 #pragma once

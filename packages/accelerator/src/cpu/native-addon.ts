@@ -106,7 +106,7 @@ export interface NativeAddon {
     ...query: NativeQuery
   ): { readonly handle: SearchHandle; readonly answer: Promise<NativeAnswer> };
   cancelSearch(search: SearchHandle): void;
-  /** The checks of rows (core/src/row-checks.ts) over the words from `start` to `end`. */
+  /** The checks of rows (core/src/checksum/row-checks.ts) over the words from `start` to `end`. */
   extendChecksum(register: number, words: Int32Array, start: number, end: number): number;
   indexOfInfinite(words: Int32Array, start: number, end: number): number;
   /** Ends the process with this code at once: no exit handler runs, and no thread is joined. */

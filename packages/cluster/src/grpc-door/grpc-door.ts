@@ -16,7 +16,7 @@
 // Places are counted per kind of stream: calls, health watches, routers' streams. No kind takes
 // places of another, and one connection gets only a part of each kind. Bytes of requests count as
 // they arrive and as they are unpacked, bytes of answers until they are written
-// (`core/src/transfers.ts`).
+// (`core/src/limits/transfers.ts`).
 
 import { constants } from "node:http2";
 import type {

@@ -18,8 +18,13 @@ import type { Announcement } from "../announcement/announcement.ts";
 import { newestIncarnations } from "../announcement/announcement.ts";
 import { replicationOf } from "../placement/replication.ts";
 import type { Replication } from "../placement/replication.ts";
-import { contentInUse, isSameVersion, rolloutsOf, servingVersion } from "./rollout.ts";
-import type { VersionRollout } from "./rollout.ts";
+import {
+  contentInUse,
+  isSameVersion,
+  rolloutsOf,
+  servingVersion,
+} from "../default-version/rollout.ts";
+import type { VersionRollout } from "../default-version/rollout.ts";
 import { isLasting, isServable, routeVersion, withSiblings } from "./routed-version.ts";
 import type { RoutedVersion, VersionHolder } from "./routed-version.ts";
 

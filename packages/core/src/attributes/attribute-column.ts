@@ -7,7 +7,7 @@
 //   genres  values [crime, drama]       codes [0, 1, 1, 2]  offsets [0, 2, 3, 3, 4]
 //           rows: [crime, drama], [drama], [] and, by the code 2, a row that has no list at all
 
-import { StringColumn } from "../string-column.ts";
+import { StringColumn } from "../tensor/string-column.ts";
 
 /** What the values of an attribute are. `timestamp`: microseconds since 1970, UTC. */
 export type AttributeType = "string" | "integer" | "float" | "boolean" | "timestamp";

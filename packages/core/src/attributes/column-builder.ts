@@ -1,7 +1,7 @@
 // Makes a column from values as they come, row after row.
 
-import { WinnowError } from "../errors.ts";
-import { StringColumn } from "../string-column.ts";
+import { WinnowError } from "../errors/errors.ts";
+import { StringColumn } from "../tensor/string-column.ts";
 import { codesFor } from "./attribute-column.ts";
 import type {
   AttributeColumn,

@@ -2,8 +2,8 @@
 // What comes out is canonical: two spellings of one filter mostly become one, so that what workers have
 // found out for the one serves the other too.
 
-import { WinnowError, excerpt } from "../errors.ts";
-import { nearestName } from "../nearest-name.ts";
+import { WinnowError, excerpt } from "../errors/errors.ts";
+import { nearestName } from "../errors/nearest-name.ts";
 import type { AttributeSpec, AttributeType } from "./attribute-column.ts";
 import type { Filter, FilterTest, FilterValue } from "./filter.ts";
 import { filterText } from "./filter-text.ts";

@@ -5,8 +5,8 @@
 //
 // Nothing is known here of a table: names and types are checked by `filter-binding.ts`.
 
-import { WinnowError, excerpt } from "../errors.ts";
-import { nearestName } from "../nearest-name.ts";
+import { WinnowError, excerpt } from "../errors/errors.ts";
+import { nearestName } from "../errors/nearest-name.ts";
 import { FILTER_LIMITS } from "./filter.ts";
 import type { Filter, FilterComparison, FilterValue } from "./filter.ts";
 

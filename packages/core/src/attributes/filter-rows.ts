@@ -1,10 +1,10 @@
 // A filter → the rows that it admits, as a bitmap: bit r & 7 of byte r >> 3 for row r. The values of a column
 // are in order, so each test admits one range of codes or a few single ones.
 
-import { StringColumn } from "../string-column.ts";
+import { StringColumn } from "../tensor/string-column.ts";
 import { rowsOfColumn } from "./attribute-column.ts";
 import type { AttributeColumn, AttributeValues } from "./attribute-column.ts";
-import { WinnowError, excerpt } from "../errors.ts";
+import { WinnowError, excerpt } from "../errors/errors.ts";
 import { ROW_COLUMN } from "./filter.ts";
 import type { Filter, FilterTest, FilterValue } from "./filter.ts";
 

@@ -4,7 +4,7 @@
 //
 //   ["and",[["in","genre",["crime","drama"]],["gte","year",[1990]]]]
 
-import { WinnowError, excerpt } from "../errors.ts";
+import { WinnowError, excerpt } from "../errors/errors.ts";
 import { FILTER_LIMITS } from "./filter.ts";
 import type { Filter, FilterComparison, FilterValue } from "./filter.ts";
 

@@ -1,6 +1,6 @@
 // Least and greatest values of numeric dtypes, from which reductions begin.
 
-import type { NumericDtype } from "../dtype.ts";
+import type { NumericDtype } from "../tensor/dtype.ts";
 
 /** Whether values are bigints. */
 export const isWide = (dtype: NumericDtype): boolean => dtype === "int64" || dtype === "uint64";

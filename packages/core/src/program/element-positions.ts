@@ -2,9 +2,9 @@
 // output value come? Strides enumerate these positions: broadcasting is a stride of 0, reversing a
 // negative stride, transposing a permutation of strides.
 
-import type { NumericArray } from "../dtype.ts";
-import { StringColumn } from "../string-column.ts";
-import type { Tensor } from "../tensor.ts";
+import type { NumericArray } from "../tensor/dtype.ts";
+import { StringColumn } from "../tensor/string-column.ts";
+import type { Tensor } from "../tensor/tensor.ts";
 import { invalid } from "./node-error.ts";
 import { outputCount, stringCount, stringsOf, tensorOf, zeros } from "./tensor-memory.ts";
 

@@ -1,10 +1,10 @@
 // One call of a host operation: its inputs and attributes, and how operations read them. Sizes,
 // axes and indices are int32 or int64 tensors in graphs and numbers here.
 
-import { isDtype } from "../dtype.ts";
-import type { Dtype } from "../dtype.ts";
-import { WinnowError } from "../errors.ts";
-import type { Tensor, TensorOf } from "../tensor.ts";
+import { isDtype } from "../tensor/dtype.ts";
+import type { Dtype } from "../tensor/dtype.ts";
+import { WinnowError } from "../errors/errors.ts";
+import type { Tensor, TensorOf } from "../tensor/tensor.ts";
 import { invalid } from "./node-error.ts";
 import type { Attribute } from "./program.ts";
 import type { VocabularyIndex } from "./vocabulary-index.ts";

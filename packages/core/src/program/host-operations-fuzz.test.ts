@@ -4,12 +4,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { isBigInts } from "../dtype.ts";
-import type { Dtype } from "../dtype.ts";
-import { WinnowError } from "../errors.ts";
-import { StringColumn } from "../string-column.ts";
-import { elementCount } from "../tensor.ts";
-import type { Tensor } from "../tensor.ts";
+import { isBigInts } from "../tensor/dtype.ts";
+import type { Dtype } from "../tensor/dtype.ts";
+import { WinnowError } from "../errors/errors.ts";
+import { StringColumn } from "../tensor/string-column.ts";
+import { elementCount } from "../tensor/tensor.ts";
+import type { Tensor } from "../tensor/tensor.ts";
 import { hostOperationNames, runHostStep } from "./host-operations.ts";
 import type { Attribute } from "./program.ts";
 import { stringsOf, tensorOf, zeros } from "./tensor-memory.ts";

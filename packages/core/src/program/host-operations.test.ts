@@ -4,11 +4,11 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 
-import type { Dtype } from "../dtype.ts";
-import { WinnowError } from "../errors.ts";
-import { StringColumn } from "../string-column.ts";
-import { stringTensor } from "../tensor.ts";
-import type { Tensor } from "../tensor.ts";
+import type { Dtype } from "../tensor/dtype.ts";
+import { WinnowError } from "../errors/errors.ts";
+import { StringColumn } from "../tensor/string-column.ts";
+import { stringTensor } from "../tensor/tensor.ts";
+import type { Tensor } from "../tensor/tensor.ts";
 import { fingerprint64, hashBucketFast } from "./hashes/farm-hash.ts";
 import {
   hostOperationNames,

@@ -7,8 +7,8 @@
 // list of sizes, a list of shapes as a list of texts ("3,2"; "" is a scalar), an int64 beyond 2⁵³
 // as decimal text.
 
-import { WinnowError } from "../errors.ts";
-import type { Tensor } from "../tensor.ts";
+import { WinnowError } from "../errors/errors.ts";
+import type { Tensor } from "../tensor/tensor.ts";
 import type { HostCall, HostOperation, HostOperations } from "./host-call.ts";
 import { errorAtNode } from "./node-error.ts";
 import { arithmeticOperations } from "./operations/arithmetic.ts";

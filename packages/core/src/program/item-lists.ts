@@ -1,8 +1,8 @@
 // Lists of items that several searches found, put together into one answer: what a query gets is picked from
 // the lists of all of them by search and place, with the ids and attributes that stand there.
 
-import { StringColumn } from "../string-column.ts";
-import type { Tensor } from "../tensor.ts";
+import { StringColumn } from "../tensor/string-column.ts";
+import type { Tensor } from "../tensor/tensor.ts";
 import type { TopKAnswer } from "./step-contract.ts";
 
 /** An item of a list. */

@@ -3,7 +3,7 @@
 //   indices[0] = 8 is not in [0, 8)
 //   	 [[{{node user_model/embedding/embedding_lookup}}]]
 
-import { WinnowError } from "../errors.ts";
+import { WinnowError } from "../errors/errors.ts";
 
 /** An INVALID_ARGUMENT without a node; `errorAtNode` adds the node. */
 export function invalid(message: string): WinnowError {

@@ -6,7 +6,7 @@
 // little-endian and begin at multiples of 8, so that an array is one copy. Everything that is read
 // is checked, because the bytes come over a network.
 
-import { WinnowError } from "../errors.ts";
+import { WinnowError } from "../errors/errors.ts";
 
 /** Position and size of a blob, `[offset, bytes]`. */
 export type BlobReference = readonly [number, number];

@@ -2,9 +2,9 @@
 
 import { describe, expect, test } from "vitest";
 
-import { WinnowError } from "../errors.ts";
-import { stringTensor } from "../tensor.ts";
-import type { Tensor } from "../tensor.ts";
+import { WinnowError } from "../errors/errors.ts";
+import { stringTensor } from "../tensor/tensor.ts";
+import type { Tensor } from "../tensor/tensor.ts";
 import type {
   CandidateTable,
   KeyedTable,

@@ -12,9 +12,9 @@
 // The first failure rejects the run and aborts the steps in flight.
 
 import type { Filter } from "../attributes/filter.ts";
-import { WinnowError } from "../errors.ts";
-import type { Tensor } from "../tensor.ts";
-import { requireEqualRows } from "../tensor.ts";
+import { WinnowError } from "../errors/errors.ts";
+import type { Tensor } from "../tensor/tensor.ts";
+import { requireEqualRows } from "../tensor/tensor.ts";
 import { runHostStep } from "./host-operations.ts";
 import { errorAtNode } from "./node-error.ts";
 import type {

@@ -13,9 +13,9 @@
 // defines. So steps can run in their order; steps that do not depend on each other may overlap.
 
 import type { AttributeSpec } from "../attributes/attribute-column.ts";
-import type { Dtype } from "../dtype.ts";
+import type { Dtype } from "../tensor/dtype.ts";
 import type { Fingerprint } from "../identity.ts";
-import type { Tensor, TensorSpec } from "../tensor.ts";
+import type { Tensor, TensorSpec } from "../tensor/tensor.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { UncutTable } from "./uncut-table.ts";
 

@@ -13,8 +13,8 @@
 
 import type { Filter } from "../attributes/filter.ts";
 import { ROW_COLUMN } from "../attributes/filter.ts";
-import { WinnowError } from "../errors.ts";
-import type { Tensor } from "../tensor.ts";
+import { WinnowError } from "../errors/errors.ts";
+import type { Tensor } from "../tensor/tensor.ts";
 import { compareCandidates } from "../top-k.ts";
 import { answerOf, itemsOf, withScore } from "./item-lists.ts";
 import type { ListedItem } from "./item-lists.ts";

@@ -1,7 +1,7 @@
 // The k of a search, where requests say it.
 
 import { describe, expect, test } from "vitest";
-import type { Tensor } from "../tensor.ts";
+import type { Tensor } from "../tensor/tensor.ts";
 import type { HostStep, SearchDepth, SignatureProgram, Step } from "./program.ts";
 import { depthOf, depthText, requestedDepth } from "./search-depth.ts";
 import { tensorOf } from "./tensor-memory.ts";

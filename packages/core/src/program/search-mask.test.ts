@@ -3,8 +3,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Filter } from "../attributes/filter.ts";
-import { stringTensor } from "../tensor.ts";
-import type { Tensor } from "../tensor.ts";
+import { stringTensor } from "../tensor/tensor.ts";
+import type { Tensor } from "../tensor/tensor.ts";
 import type { CandidateTable, MaskRule, SignatureProgram } from "./program.ts";
 import { runProgram } from "./program-run.ts";
 import { filtersOfRule } from "./search-mask.ts";

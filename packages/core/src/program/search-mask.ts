@@ -10,7 +10,7 @@
 
 import { FILTER_LIMITS } from "../attributes/filter.ts";
 import type { Filter, FilterComparison, FilterValue } from "../attributes/filter.ts";
-import type { Tensor } from "../tensor.ts";
+import type { Tensor } from "../tensor/tensor.ts";
 import { compareCandidates } from "../top-k.ts";
 import { answerOf, itemsOf, withScore } from "./item-lists.ts";
 import type { ListedItem } from "./item-lists.ts";

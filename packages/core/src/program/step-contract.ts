@@ -3,9 +3,9 @@
 // TensorFlow's message; a violation by an executor is INTERNAL.
 
 import type { Filter } from "../attributes/filter.ts";
-import type { Dtype } from "../dtype.ts";
-import { WinnowError, excerpt } from "../errors.ts";
-import type { Tensor, TensorSpec } from "../tensor.ts";
+import type { Dtype } from "../tensor/dtype.ts";
+import { WinnowError, excerpt } from "../errors/errors.ts";
+import type { Tensor, TensorSpec } from "../tensor/tensor.ts";
 import type {
   DenseStep,
   SignatureProgram,

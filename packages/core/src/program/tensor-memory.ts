@@ -1,12 +1,12 @@
 // Allocates the outputs of all host operations within one set of limits, so that no small request
 // can make a large tensor (OneHot, Tile, Fill, Pad, StringNGrams).
 
-import { dtypeArrays } from "../dtype.ts";
-import type { Dtype, DtypeArrays, NumericArray, NumericDtype } from "../dtype.ts";
-import { WinnowError } from "../errors.ts";
-import { StringColumn } from "../string-column.ts";
-import type { Tensor } from "../tensor.ts";
-import { elementCount } from "../tensor.ts";
+import { dtypeArrays } from "../tensor/dtype.ts";
+import type { Dtype, DtypeArrays, NumericArray, NumericDtype } from "../tensor/dtype.ts";
+import { WinnowError } from "../errors/errors.ts";
+import { StringColumn } from "../tensor/string-column.ts";
+import type { Tensor } from "../tensor/tensor.ts";
+import { elementCount } from "../tensor/tensor.ts";
 
 /** Values one host operation may give in one output. */
 export const HOST_OUTPUT_VALUES_MAX: number = 2 ** 24;

@@ -3,8 +3,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { StringColumn } from "../string-column.ts";
-import type { Tensor } from "../tensor.ts";
+import { StringColumn } from "../tensor/string-column.ts";
+import type { Tensor } from "../tensor/tensor.ts";
 import { tensorOf } from "./tensor-memory.ts";
 import { indexVocabularies } from "./vocabulary-index.ts";
 

@@ -1,9 +1,9 @@
 // Finds keys in a vocabulary, by open addressing over the column of keys: no object per key, and no
 // `Map`, which is limited to 16.7 million entries.
 
-import { WinnowError } from "../errors.ts";
-import type { Tensor } from "../tensor.ts";
-import type { StringColumn } from "../string-column.ts";
+import { WinnowError } from "../errors/errors.ts";
+import type { Tensor } from "../tensor/tensor.ts";
+import type { StringColumn } from "../tensor/string-column.ts";
 import type { Vocabulary } from "./program.ts";
 
 /** A vocabulary and the hash index of its keys. */

@@ -10,8 +10,8 @@
 //
 // Fields are written in the order of the calls; wire types are explained in `wire-format.ts`.
 
-import { copyBytes } from "../byte-copy.ts";
-import type { ByteSpan } from "../byte-copy.ts";
+import { copyBytes } from "../memory/byte-copy.ts";
+import type { ByteSpan } from "../memory/byte-copy.ts";
 import { VARINT_BYTES_MAX, WIRE, sizeOfVarint, sizeOfWords } from "./wire-format.ts";
 
 const { varint: VARINT, bytes: BYTES, fixed32: FIXED32 } = WIRE;

@@ -2,7 +2,7 @@
 
 import { MessageChannel, Worker } from "node:worker_threads";
 import { afterEach, describe, expect, test } from "vitest";
-import { WinnowError } from "../errors.ts";
+import { WinnowError } from "../errors/errors.ts";
 import { ThreadCaller, answerCalls, transferOf } from "./thread-calls.ts";
 import type { AnswererParts } from "./thread-calls.ts";
 import { entryBeside } from "./thread-entry.ts";

@@ -6,10 +6,10 @@
 //                ◀──{ id, value | problem, aside? }──
 //                ◀──{ aside }──                        unasked: said to whoever calls
 
-import { WinnowError, toWinnowError } from "../errors.ts";
-import type { ErrorCode } from "../errors.ts";
-import { IdTable } from "../id-table.ts";
-import { Outstanding } from "../outstanding.ts";
+import { WinnowError, toWinnowError } from "../errors/errors.ts";
+import type { ErrorCode } from "../errors/errors.ts";
+import { IdTable } from "../memory/id-table.ts";
+import { Outstanding } from "../memory/outstanding.ts";
 
 /** One end of a message channel: a MessagePort, or a thread seen from outside. */
 export interface ThreadPort {

@@ -23,8 +23,8 @@ import {
   checkK,
   checkListedIds,
   instancesOf,
-} from "../request-limits.ts";
-import type { RequestLimits } from "../request-limits.ts";
+} from "../limits/request-limits.ts";
+import type { RequestLimits } from "../limits/request-limits.ts";
 import { boundFilter, distinctConditions, listBytesOf, requestCost } from "./search-cost.ts";
 import type { BoundFilter, SearchConditions, SliceLimits } from "./search-cost.ts";
 

@@ -2,9 +2,9 @@
 // and reading TensorFlow Serving's messages takes protobufjs and their descriptors.
 
 import type { Predictor } from "../predictor.ts";
-import type { GrpcServer } from "./grpc-server.ts";
+import type { GrpcServer } from "./server/grpc-server.ts";
 import type { GrpcOptions } from "./grpc-settings.ts";
-import type { GrpcEnvironment } from "./serving-handlers.ts";
+import type { GrpcEnvironment } from "./server/serving-handlers.ts";
 
 /** Loads what a server needs and makes one that answers from `predictor`; it does not listen yet. */
 export async function openGrpcServer(
@@ -12,6 +12,6 @@ export async function openGrpcServer(
   options: GrpcOptions,
   environment: GrpcEnvironment,
 ): Promise<GrpcServer> {
-  const { createGrpcServer } = await import("./grpc-server.ts");
+  const { createGrpcServer } = await import("./server/grpc-server.ts");
   return createGrpcServer(predictor, options, environment);
 }

@@ -8,7 +8,7 @@ import { boundFilter } from "../admission/search-cost.ts";
 import type { BoundFilter, SearchConditions } from "../admission/search-cost.ts";
 import { queryLookup } from "./lookup-query.ts";
 import type { Prediction } from "../predictor.ts";
-import { checkKeys } from "../request-limits.ts";
+import { checkKeys } from "../limits/request-limits.ts";
 import type { RouterStage } from "../router-observer.ts";
 import type { TableQueryParts } from "../scatter/table-query.ts";
 import { queryTopK } from "./top-k-query.ts";

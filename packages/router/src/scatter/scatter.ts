@@ -5,8 +5,8 @@
 import { setGraceTimer, toWinnowError, WinnowError } from "@winnow/core";
 import type { Environment, WorkerId } from "@winnow/core";
 import type { Asked, WorkerAnswer, WorkerReply } from "@winnow/cluster";
-import type { RetryBudget } from "../admission/retry-budget.ts";
-import { areAllLate, hedgeDelayMs, othersOf } from "./hedge-delay.ts";
+import type { RetryBudget } from "./hedging/retry-budget.ts";
+import { areAllLate, hedgeDelayMs, othersOf } from "./hedging/hedge-delay.ts";
 import type { PlanTurns } from "./plan-turns.ts";
 import { chooseReplicas } from "./replica-choice.ts";
 import type { RouterObserver, SecondAttempt } from "../router-observer.ts";

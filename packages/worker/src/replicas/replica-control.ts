@@ -12,12 +12,12 @@ import type { Clock, Environment, Timer, VersionKey, WorkerId } from "@winnow/co
 import type { Announcement, MembershipView, Replication, VersionHolding } from "@winnow/cluster";
 
 import { ClusterView } from "./cluster-view.ts";
-import { drainHold } from "./drain-hold.ts";
-import type { DrainHold, DrainSettings } from "./drain-hold.ts";
+import { drainHold } from "./drain/drain-hold.ts";
+import type { DrainHold, DrainSettings } from "./drain/drain-hold.ts";
 import { LoadLog } from "./load-log.ts";
 import { holdingsOf, isSettled } from "./replica-announcement.ts";
-import { planReplicas } from "./replica-plan.ts";
-import type { ReplicaEffect } from "./replica-plan.ts";
+import { planReplicas } from "./plan/replica-plan.ts";
+import type { ReplicaEffect } from "./plan/replica-plan.ts";
 import {
   applyEvent,
   emptyReplicaSet,
@@ -36,11 +36,11 @@ import type { ReplicaWork } from "./replica-work.ts";
 import { hasServedWithin, withServing } from "./serving-versions.ts";
 import { isServingLeft, wantedVersions } from "../models/version-policy.ts";
 import type { VersionChoice } from "../models/version-policy.ts";
-import { verdictsOn } from "./version-proof.ts";
+import { verdictsOn } from "./proof/version-proof.ts";
 import type { FoundModel } from "../models/version-watch.ts";
 import type { AssignmentStatus, WorkerObserver } from "../worker-observer.ts";
 import type { FoundVersion } from "../models/directory-stillness.ts";
-import type { GraceSettings, ReplicaFacts, WantedVersion } from "./replica-facts.ts";
+import type { GraceSettings, ReplicaFacts, WantedVersion } from "./plan/replica-facts.ts";
 
 /** How this worker keeps replicas. */
 export interface ReplicaSettings extends GraceSettings, RetrySettings, Replication {

@@ -3,7 +3,7 @@
 import { WinnowError, toWinnowError } from "@winnow/core";
 
 import type { Compute, OpenedVersion } from "../compute/compute.ts";
-import type { ReplicaEffect } from "./replica-plan.ts";
+import type { ReplicaEffect } from "./plan/replica-plan.ts";
 import { replicaOfKey } from "./replica-set.ts";
 import type { ReplicaEvent } from "./replica-set.ts";
 

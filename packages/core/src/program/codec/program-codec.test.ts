@@ -4,11 +4,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { WinnowError } from "../../errors.ts";
+import { WinnowError } from "../../errors/errors.ts";
 import { fingerprint } from "../../identity.ts";
-import { StringColumn } from "../../string-column.ts";
-import { stringTensor } from "../../tensor.ts";
-import type { Tensor } from "../../tensor.ts";
+import { StringColumn } from "../../tensor/string-column.ts";
+import { stringTensor } from "../../tensor/tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import {
   decodeProgram,
   decodeProgramPackage,

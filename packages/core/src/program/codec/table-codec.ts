@@ -2,7 +2,7 @@
 
 import { ATTRIBUTE_TYPES } from "../../attributes/attribute-column.ts";
 import type { AttributeSpec } from "../../attributes/attribute-column.ts";
-import type { KeyedPartition } from "../../keyed-partition.ts";
+import type { KeyedPartition } from "../../partition/keyed-partition.ts";
 import type { MissingKey, TableKeys, TableSource, TableSpec } from "../program.ts";
 import {
   count,

@@ -1,10 +1,10 @@
 // Tensors within an encoded program: dtype and shape in the header, values in blobs.
 
-import { dtypeArrays } from "../../dtype.ts";
-import type { Dtype, NumericDtype } from "../../dtype.ts";
-import { StringColumn } from "../../string-column.ts";
-import { elementCount } from "../../tensor.ts";
-import type { Tensor } from "../../tensor.ts";
+import { dtypeArrays } from "../../tensor/dtype.ts";
+import type { Dtype, NumericDtype } from "../../tensor/dtype.ts";
+import { StringColumn } from "../../tensor/string-column.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import { count, listOf, oneOf, read, refuse, sizes } from "../header-reader.ts";
 import type { HeaderReader, HeaderValue } from "../header-reader.ts";
 import type { BlobReader, BlobReference, BlobWriter } from "../program-blobs.ts";

@@ -1,7 +1,7 @@
 // Requests that come with a version and are replayed before it serves, so that the first client
 // does not wait for what is set up at first use. TensorFlow Serving calls them warm-up records.
 
-import type { Tensor } from "../../tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import { listOf, optional, read, refuse, text } from "../header-reader.ts";
 import type { HeaderReader } from "../header-reader.ts";
 import type { SignatureProgram } from "../program.ts";

@@ -2,13 +2,13 @@
 // results are computed in float64 and rounded once, which for + - * / and square roots gives the
 // same bits.
 
-import { isBigInts } from "../../dtype.ts";
-import type { BigIntArray, NumberArray } from "../../dtype.ts";
+import { isBigInts } from "../../tensor/dtype.ts";
+import type { BigIntArray, NumberArray } from "../../tensor/dtype.ts";
 import { broadcastShape, broadcastValues, numbersOf } from "../element-positions.ts";
 import { inputAt, numericAt, wrongDtype } from "../host-call.ts";
 import type { HostCall, HostOperation, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
-import type { Tensor } from "../../tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import { tensorOf, zeros } from "../tensor-memory.ts";
 import { concatenateStrings } from "./text.ts";
 

@@ -1,7 +1,7 @@
 // Tensors put together or spread out: concatenation, packing, padding, tiling, transposing, ranges
 // and one-hot rows.
 
-import { isBigInts } from "../../dtype.ts";
+import { isBigInts } from "../../tensor/dtype.ts";
 import {
   NOWHERE,
   broadcastPositions,
@@ -23,8 +23,8 @@ import {
 } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
-import { elementCount } from "../../tensor.ts";
-import type { Tensor } from "../../tensor.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import { outputCount, tensorOf, zeros } from "../tensor-memory.ts";
 
 /** Tensors put together or spread out, by TensorFlow's name. */

@@ -1,10 +1,10 @@
 // Assert: the graph's own refusal of a request, with the message of the model's author.
 
-import { excerpt } from "../../errors.ts";
+import { excerpt } from "../../errors/errors.ts";
 import { inputAt, numberAttribute } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
-import type { Tensor } from "../../tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 
 /** Assertions, by TensorFlow's name. */
 export const assertionOperations: HostOperations = { Assert: check };

@@ -11,7 +11,7 @@ import {
 import { booleanAttribute, inputAt, numericAt, wrongDtype } from "../host-call.ts";
 import type { HostCall, HostOperation, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
-import type { Tensor } from "../../tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import { outputCount, tensorOf, zeros } from "../tensor-memory.ts";
 
 type Comparable = number | bigint;

@@ -1,8 +1,8 @@
 // Conversions between numeric dtypes as C++ casts them: floats to integers towards zero, integers
 // to narrower ones modulo their size, anything but 0 to true.
 
-import { isBigInts } from "../../dtype.ts";
-import type { Dtype, NumericArray, NumericDtype } from "../../dtype.ts";
+import { isBigInts } from "../../tensor/dtype.ts";
+import type { Dtype, NumericArray, NumericDtype } from "../../tensor/dtype.ts";
 import {
   booleanAttribute,
   dtypeAttribute,
@@ -12,7 +12,7 @@ import {
   wrongDtype,
 } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
-import type { Tensor } from "../../tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import { stringsOf, tensorOf, zeros } from "../tensor-memory.ts";
 
 /** Conversions, by TensorFlow's name. */

@@ -1,7 +1,7 @@
 // Histograms, by which CategoryEncoding and TextVectorization count tokens (multi_hot, count,
 // tf_idf).
 
-import { isBigInts } from "../../dtype.ts";
+import { isBigInts } from "../../tensor/dtype.ts";
 import {
   axisOf,
   booleanAttribute,
@@ -12,7 +12,7 @@ import {
 } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
-import type { Tensor } from "../../tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import { tensorOf, zeros } from "../tensor-memory.ts";
 
 /** Histograms, by TensorFlow's name. */

@@ -2,8 +2,8 @@
 // of a chained hash. Sources: sparse_cross_op.cc (HashCrosser), FingerprintCat64 of
 // platform/fingerprint.h.
 
-import { WinnowError } from "../../errors.ts";
-import type { Tensor } from "../../tensor.ts";
+import { WinnowError } from "../../errors/errors.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import { fingerprint64 } from "../hashes/farm-hash.ts";
 import { booleanAttribute, inputAt, numberAttribute } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";

@@ -1,6 +1,6 @@
 // Features of any length: sparse (indices, values, shape) and ragged (values, row splits).
 
-import type { Tensor } from "../../tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import type { Example, Feature } from "../example-message.ts";
 import { invalid } from "../node-error.ts";
 import { outputCount, stringsOf, tensorOf } from "../tensor-memory.ts";

@@ -2,10 +2,10 @@
 // dense features (fixed and variable length), sparse and ragged ones. Error messages are those of
 // tensorflow/core/util/example_proto_fast_parsing.cc.
 
-import { excerpt } from "../../errors.ts";
-import type { StringColumn } from "../../string-column.ts";
-import { elementCount } from "../../tensor.ts";
-import type { Tensor } from "../../tensor.ts";
+import { excerpt } from "../../errors/errors.ts";
+import type { StringColumn } from "../../tensor/string-column.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import { reshaped, stringList } from "../element-positions.ts";
 import { featureName, readExample } from "../example-message.ts";
 import type { Example, Feature } from "../example-message.ts";

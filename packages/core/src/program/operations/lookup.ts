@@ -7,7 +7,7 @@ import { invalid } from "../node-error.ts";
 import { joined, takeValues } from "../element-positions.ts";
 import { hashBucketStrong } from "../hashes/sip-hash.ts";
 import type { SipKey } from "../hashes/sip-hash.ts";
-import type { Tensor } from "../../tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import type { VocabularyIndex } from "../vocabulary-index.ts";
 import { tensorOf } from "../tensor-memory.ts";
 

@@ -4,7 +4,7 @@ import { NOWHERE, takeValues } from "../element-positions.ts";
 import { inputAt, integerAt } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
-import type { Tensor } from "../../tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 
 /** Operations on matrices, by TensorFlow's name. */
 export const matrixOperations: HostOperations = {

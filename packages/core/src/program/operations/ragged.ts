@@ -12,9 +12,9 @@ import {
 import { inputAt, integersAt, numericAt, scalarAt, textsAttribute } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
-import { WinnowError } from "../../errors.ts";
-import { elementCount } from "../../tensor.ts";
-import type { Tensor } from "../../tensor.ts";
+import { WinnowError } from "../../errors/errors.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import { outputCount, tensorOf } from "../tensor-memory.ts";
 
 /** Ragged and sparse values made dense, by TensorFlow's name. */

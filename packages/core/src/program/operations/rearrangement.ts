@@ -5,8 +5,8 @@ import { stridesOf, takeValues } from "../element-positions.ts";
 import { axisOf, inputAt, integersAt, numberAttribute, textAttribute } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
-import { elementCount } from "../../tensor.ts";
-import type { Tensor } from "../../tensor.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import { outputCount } from "../tensor-memory.ts";
 
 /** Operations that move values along axes, by TensorFlow's name. */

@@ -2,8 +2,8 @@
 // They may differ in the last bit from TensorFlow's, whose order of summation depends on the
 // machine. Running sums have an order, and round at each step.
 
-import { isBigInts } from "../../dtype.ts";
-import type { NumericDtype } from "../../dtype.ts";
+import { isBigInts } from "../../tensor/dtype.ts";
+import type { NumericDtype } from "../../tensor/dtype.ts";
 import { finiteLimitsOf, isWide, limitsOf } from "../dtype-limits.ts";
 import { numbersOf, reshaped, stridesOf, takeValues, walkPositions } from "../element-positions.ts";
 import {
@@ -18,8 +18,8 @@ import {
 } from "../host-call.ts";
 import type { HostCall, HostOperation, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
-import { elementCount } from "../../tensor.ts";
-import type { Tensor } from "../../tensor.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import { tensorOf, zeros } from "../tensor-memory.ts";
 
 interface Reducer {

@@ -1,13 +1,13 @@
 // Regular expressions over strings: RegexReplace and RegexFullMatch, with the pattern as an
 // attribute (Static…) or an input. Patterns are compiled once and kept.
 
-import { WinnowError } from "../../errors.ts";
+import { WinnowError } from "../../errors/errors.ts";
 import { stringList } from "../element-positions.ts";
 import { booleanAttribute, bytesAt, stringsAt, textAttribute } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
 import { translateRegex } from "../regex/regex-translation.ts";
-import type { Tensor } from "../../tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import { stringsOf, tensorOf, zeros } from "../tensor-memory.ts";
 
 /** Regular expressions, by TensorFlow's name. */

@@ -6,8 +6,8 @@ import { numbersOf, stridesOf } from "../element-positions.ts";
 import { inputAt, integersAt, numericAt } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
-import { elementCount } from "../../tensor.ts";
-import type { Tensor } from "../../tensor.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import { tensorOf, zeros } from "../tensor-memory.ts";
 
 /** What becomes of a value when a slice is written over it; integers wrap as their array does. */

@@ -4,7 +4,7 @@ import { numbersOf } from "../element-positions.ts";
 import { dtypeAttribute, numericAt } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
-import type { Tensor } from "../../tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import { tensorOf, zeros } from "../tensor-memory.ts";
 
 type Numeric = number | bigint;

@@ -1,10 +1,10 @@
 // Rows reduced by segment: the mean of a ragged list of embeddings, embedding_lookup_sparse. Rows are
 // added in their order, and float32 is rounded at each step. Source: segment_reduction_ops_impl.h.
 
-import { isBigInts } from "../../dtype.ts";
-import type { NumericDtype } from "../../dtype.ts";
-import { elementCount } from "../../tensor.ts";
-import type { Tensor } from "../../tensor.ts";
+import { isBigInts } from "../../tensor/dtype.ts";
+import type { NumericDtype } from "../../tensor/dtype.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import { finiteLimitsOf, isWide } from "../dtype-limits.ts";
 import { numbersOf } from "../element-positions.ts";
 import { integerAt, integersAt, numericAt, wrongDtype } from "../host-call.ts";

@@ -1,11 +1,11 @@
 // Values picked by their content: top-k, positions of true values, distinct values.
 
-import type { Dtype } from "../../dtype.ts";
+import type { Dtype } from "../../tensor/dtype.ts";
 import { numbersOf, takeValues } from "../element-positions.ts";
 import { dtypeAttribute, inputAt, integerAt, numericAt } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
-import type { Tensor } from "../../tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import { tensorOf, zeros } from "../tensor-memory.ts";
 
 /** Operations that pick values by their content, by TensorFlow's name. */

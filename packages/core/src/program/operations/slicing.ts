@@ -4,7 +4,7 @@ import { reshaped, stridesOf, takeValues, walkPositions } from "../element-posit
 import { axisOf, inputAt, integerAt, integersAt, numberAttribute } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
-import type { Tensor } from "../../tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 
 /** Parts of tensors, by TensorFlow's name. */
 export const slicingOperations: HostOperations = {

@@ -2,8 +2,8 @@
 // [rank]. Features of variable length come as such, and tf.nn.safe_embedding_lookup_sparse brings
 // them to one row per example. Sources: reshape_util.cc and sparse_fill_empty_rows_op.cc.
 
-import { elementCount } from "../../tensor.ts";
-import type { Tensor } from "../../tensor.ts";
+import { elementCount } from "../../tensor/tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import { joined, takeValues } from "../element-positions.ts";
 import { inputAt, integersAt, scalarAt } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";

@@ -1,11 +1,11 @@
 // Text read as a number (StringToNumber) by C's grammar: only blanks around the number are skipped.
 
-import type { Dtype } from "../../dtype.ts";
+import type { Dtype } from "../../tensor/dtype.ts";
 import { dtypeAttribute, stringsAt } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
-import { excerpt } from "../../errors.ts";
+import { excerpt } from "../../errors/errors.ts";
 import { invalid } from "../node-error.ts";
-import type { Tensor } from "../../tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import { tensorOf, zeros } from "../tensor-memory.ts";
 
 /** Text read as numbers, by TensorFlow's name. */

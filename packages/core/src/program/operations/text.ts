@@ -1,7 +1,7 @@
 // Operations on single strings. TensorFlow strings are bytes: case and blanks are those of ASCII,
 // unless the graph asks for UTF-8.
 
-import { WinnowError } from "../../errors.ts";
+import { WinnowError } from "../../errors/errors.ts";
 import {
   broadcastPositions,
   broadcastShape,
@@ -21,7 +21,7 @@ import {
 } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
-import type { Tensor } from "../../tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import { stringsOf, tensorOf, zeros } from "../tensor-memory.ts";
 import { floatText, integerText } from "./number-text.ts";
 import type { NumberFormat } from "./number-text.ts";

@@ -2,7 +2,7 @@
 // split into code points. Sources: string_split_op.cc (SplitV2), string_ngrams_op.cc,
 // unicode_ops.cc.
 
-import { WinnowError } from "../../errors.ts";
+import { WinnowError } from "../../errors/errors.ts";
 import { stringList } from "../element-positions.ts";
 import {
   booleanAttribute,
@@ -16,7 +16,7 @@ import {
 } from "../host-call.ts";
 import type { HostCall, HostOperations } from "../host-call.ts";
 import { invalid } from "../node-error.ts";
-import type { Tensor } from "../../tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import { outputCount, stringsOf, tensorOf } from "../tensor-memory.ts";
 import { isBlank, joinBytes } from "./text.ts";
 

@@ -1,6 +1,6 @@
 // Characters and character classes of RE2 in JavaScript's syntax, for `regex-translation.ts`.
 
-import { WinnowError, excerpt } from "../../errors.ts";
+import { WinnowError, excerpt } from "../../errors/errors.ts";
 
 const CLASSES: Readonly<Record<string, string>> = {
   alnum: "0-9A-Za-z",

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 
-import { stringTensor } from "../../tensor.ts";
+import { stringTensor } from "../../tensor/tensor.ts";
 import { runHostStep, validateHostStep } from "../host-operations.ts";
 import type { HostStep } from "../program.ts";
 import { translateRegex } from "./regex-translation.ts";

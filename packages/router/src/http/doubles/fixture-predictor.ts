@@ -21,7 +21,7 @@ import type {
   Predictor,
   VersionStatus,
 } from "../../predictor.ts";
-import { DEFAULT_REQUEST_LIMITS, type RequestLimits } from "../../request-limits.ts";
+import { DEFAULT_REQUEST_LIMITS, type RequestLimits } from "../../limits/request-limits.ts";
 
 /** The weights of both models, as `fixture.json` has them. */
 export interface FixtureWeights {

@@ -10,8 +10,8 @@ import { JsonReader } from "../json/json-reader.ts";
 import { contentBytes } from "./parser-messages.ts";
 import { ParserThreads } from "./parser-threads.ts";
 import type { StartParserThread } from "./parser-threads.ts";
-import { bytesOf } from "../request-body.ts";
-import type { RequestBody } from "../request-body.ts";
+import { bytesOf } from "../body/request-body.ts";
+import type { RequestBody } from "../body/request-body.ts";
 
 /** What a parser is given. */
 export interface BodyParserParts {

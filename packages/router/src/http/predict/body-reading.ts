@@ -12,8 +12,8 @@ import {
   signatureNamed,
 } from "./predict-request.ts";
 import type { PredictInputs, SignatureInputs } from "./predict-request.ts";
-import { checkInstances } from "../../request-limits.ts";
-import type { RequestLimits } from "../../request-limits.ts";
+import { checkInstances } from "../../limits/request-limits.ts";
+import type { RequestLimits } from "../../limits/request-limits.ts";
 import {
   readFilters,
   readIds,

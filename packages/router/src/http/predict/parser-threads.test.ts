@@ -11,13 +11,13 @@ import { readContent } from "./body-reading.ts";
 import type { BodyContent, BodyQuestion } from "./body-reading.ts";
 import { RequestFuzzer } from "../server/fixtures/http-fuzz.ts";
 import { resolveHttpOptions } from "../http-settings.ts";
-import { DEFAULT_REQUEST_LIMITS } from "../../request-limits.ts";
+import { DEFAULT_REQUEST_LIMITS } from "../../limits/request-limits.ts";
 import { JsonReader } from "../json/json-reader.ts";
 import { contentBytes } from "./parser-messages.ts";
 import type { ParserRequest } from "./parser-messages.ts";
 import { ParserThreads, startParserThread } from "./parser-threads.ts";
 import type { StartParserThread } from "./parser-threads.ts";
-import type { RequestBody } from "../request-body.ts";
+import type { RequestBody } from "../body/request-body.ts";
 
 const SETTINGS = {
   ...resolveHttpOptions({}),

@@ -14,8 +14,8 @@ import type { Clock, Timer } from "@winnow/core";
 import type { BodyContent, BodyLimits, BodyQuestion } from "./body-reading.ts";
 import { unpackContent } from "./parser-messages.ts";
 import type { ParserAnswer, ParserRequest, ParserSettings } from "./parser-messages.ts";
-import { gatherBytes } from "../request-body.ts";
-import type { RequestBody } from "../request-body.ts";
+import { gatherBytes } from "../body/request-body.ts";
+import type { RequestBody } from "../body/request-body.ts";
 
 /** What bounds the threads. */
 export interface ParserThreadLimits extends BodyLimits {

@@ -14,7 +14,7 @@ import { signatureNamed } from "./predict-request.ts";
 import type { PredictFormat } from "./predict-request.ts";
 import { writePrediction } from "./predict-response.ts";
 import type { RequestContext } from "../../request-context.ts";
-import type { RequestBody } from "../request-body.ts";
+import type { RequestBody } from "../body/request-body.ts";
 import type { NamedModel } from "../request-path.ts";
 
 /** One request to predict. */

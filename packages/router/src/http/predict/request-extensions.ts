@@ -12,8 +12,8 @@ import { dumpValue } from "../json/json-dump.ts";
 import { KIND } from "../json/json-reader.ts";
 import type { JsonReader, ValueIndex } from "../json/json-reader.ts";
 import { jsonValue } from "../json/json-value.ts";
-import { checkK, checkListedIds } from "../../request-limits.ts";
-import type { RequestLimits } from "../../request-limits.ts";
+import { checkK, checkListedIds } from "../../limits/request-limits.ts";
+import type { RequestLimits } from "../../limits/request-limits.ts";
 import { TensorReader } from "./tensor-reader.ts";
 
 const ROOT: ValueIndex = 0;

@@ -16,8 +16,8 @@ import { metadataDocument } from "./metadata-document.ts";
 import { openApiDocument } from "./openapi-document.ts";
 import { PredictHandler, pinModel } from "../predict/predict-handler.ts";
 import type { RequestContext } from "../../request-context.ts";
-import { readBody } from "../request-body.ts";
-import type { RequestBody } from "../request-body.ts";
+import { readBody } from "../body/request-body.ts";
+import type { RequestBody } from "../body/request-body.ts";
 import type { NamedModel, Route } from "../request-path.ts";
 import { statusDocument } from "./status-document.ts";
 

@@ -14,7 +14,7 @@ import {
   sendRaw,
   speaking,
 } from "../fixtures/http-client.ts";
-import { readBody } from "../request-body.ts";
+import { readBody } from "../body/request-body.ts";
 import { BODY, closeAll, gate, heldBytes, start, until } from "./fixtures/running-server.ts";
 
 afterEach(closeAll);

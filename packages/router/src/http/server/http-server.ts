@@ -34,7 +34,7 @@ import type {
   ReportPage,
   RoomLoss,
 } from "../http-observer.ts";
-import { leaveWanted } from "../request-body.ts";
+import { leaveWanted } from "../body/request-body.ts";
 import { RequestIds } from "../request-id.ts";
 import { resolveHttpOptions } from "../http-settings.ts";
 import type { HttpOptions, HttpSettings } from "../http-settings.ts";

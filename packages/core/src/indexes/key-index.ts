@@ -1,0 +1,141 @@
+// Keys → local rows of one partition of a keyed table, for a worker's answers to Lookup. Vocabulary
+// keys are found in an open-addressing table of 8 to 16 bytes per key; rows are found by bisection,
+// so that nothing else is stored. Unknown keys are treated as in Keras' StringLookup and
+// IntegerLookup.
+
+import { WinnowError, excerpt } from "../errors/errors.ts";
+import type { KeyedPartition } from "../partition/keyed-partition.ts";
+import { hashBucketFast } from "../program/hashes/farm-hash.ts";
+import type { MissingKey, TableKeys } from "../program/program.ts";
+import { type RepeatedKey, indexVocabularies } from "../program/vocabulary-index.ts";
+import type { Tensor } from "../tensor/tensor.ts";
+
+/** Finds the rows of keys in one partition. */
+export interface KeyIndex {
+  /**
+   * Local row of each key of a one-dimensional tensor; every key must belong to this partition.
+   * @throws WinnowError INVALID_ARGUMENT for a row outside of the table or the partition, for an
+   * unknown key of a table that refuses these, or for keys of another dtype
+   */
+  localRows(keys: Tensor): Uint32Array;
+}
+
+/** The keys of a keyed table; a `KeyedTable` is one. */
+export interface KeyedTableKeys {
+  readonly keys: TableKeys;
+  /** Rows of the whole table, for the range check of row keys. */
+  readonly rows: number;
+}
+
+/** Indexes one partition. @throws WinnowError DATA_LOSS when its keys do not fit the table's */
+export function createKeyIndex(table: KeyedTableKeys, partition: KeyedPartition): KeyIndex {
+  return table.keys.kind === "row"
+    ? rowIndex(table.rows, partition)
+    : vocabularyIndex(table.keys, partition);
+}
+
+function rowIndex(rows: number, partition: KeyedPartition): KeyIndex {
+  return {
+    localRows(keys) {
+      if (keys.dtype !== "int64" && keys.dtype !== "int32") throw wrongDtype(keys, "int64");
+      const local = new Uint32Array(keys.data.length);
+      for (let at = 0; at < local.length; at += 1) {
+        const row = Number(keys.data[at]!);
+        if (row < 0 || row >= rows) {
+          const text = `indices[${at}] = ${keys.data[at]} is not in [0, ${rows})`;
+          throw new WinnowError("INVALID_ARGUMENT", text);
+        }
+        local[at] = localRowOf(partition, row);
+      }
+      return local;
+    },
+  };
+}
+
+type VocabularyKeys = TableKeys & { readonly kind: "vocabulary" };
+
+function vocabularyIndex(table: VocabularyKeys, partition: KeyedPartition): KeyIndex {
+  const keys = partition.keys;
+  if (keys?.dtype !== table.keyDtype || keys.data.length !== partition.keyRows.length) {
+    throw new WinnowError("DATA_LOSS", `A partition without its ${table.keyDtype} keys`);
+  }
+  const values: Tensor = { dtype: "int64", shape: [0], data: new BigInt64Array() };
+  const [known, fixed] = indexVocabularies([
+    { name: "keys", keys, values },
+    { name: "fixed keys", keys: table.fixed.keys, values },
+  ]);
+  if (known === undefined || fixed === undefined) throw new RangeError("two vocabularies");
+  if (known.repeated !== undefined) assertOneRow(partition, keys, known.repeated);
+  const hasFixed = table.fixed.rows.length > 0;
+  return {
+    localRows(asked) {
+      if (asked.dtype !== table.keyDtype) throw wrongDtype(asked, table.keyDtype);
+      const positions = known.positionsOf(asked);
+      const fixedPositions = hasFixed ? fixed.positionsOf(asked) : undefined;
+      const local = new Uint32Array(positions.length);
+      for (let at = 0; at < local.length; at += 1) {
+        const fixedRow = table.fixed.rows[fixedPositions?.[at] ?? -1];
+        const keyRow = partition.keyRows[positions[at]!];
+        const row = fixedRow ?? keyRow ?? rowOfMissing(table.missing, asked, at);
+        local[at] = localRowOf(partition, row);
+      }
+      return local;
+    },
+  };
+}
+
+/** Refuses a key that leads to two rows, as TensorFlow does: no answer for it would be right. */
+function assertOneRow(
+  { keyRows }: KeyedPartition,
+  keys: Tensor,
+  { first, second }: RepeatedKey,
+): void {
+  if (keyRows[first] === keyRows[second]) return;
+  const key =
+    keys.dtype === "string" ? excerpt(keys.data.textAt(first)) : String(dataAt(keys, first));
+  const rows = `rows ${keyRows[first]} and ${keyRows[second]}`;
+  const text = `The key "${key}" leads to ${rows}: its vocabulary has it twice and may be damaged`;
+  throw new WinnowError("DATA_LOSS", text);
+}
+
+function rowOfMissing(missing: MissingKey, keys: Tensor, at: number): number {
+  if (missing.kind === "row") return missing.row;
+  if (missing.kind === "hash") return missing.firstRow + bucketOf(keys, at, missing.buckets);
+  const key = keys.dtype === "string" ? excerpt(keys.data.textAt(at)) : String(dataAt(keys, at));
+  const text =
+    "When `num_oov_indices=0` all inputs should be in vocabulary, " +
+    `found OOV values ["${key}"], consider setting \`num_oov_indices=1\`.`;
+  throw new WinnowError("INVALID_ARGUMENT", text);
+}
+
+function bucketOf(keys: Tensor, at: number, buckets: number): number {
+  if (keys.dtype === "string") return hashBucketFast(keys.data.at(at), buckets);
+  const count = BigInt(buckets);
+  const rest = BigInt(dataAt(keys, at)) % count;
+  return Number(rest < 0n ? rest + count : rest);
+}
+
+function dataAt(keys: Tensor, at: number): number | bigint {
+  if (keys.dtype === "string") throw new RangeError("a string where a number belongs");
+  return keys.data[at]!;
+}
+
+/** Position of a global row in the partition, by bisection. */
+function localRowOf({ globalRows }: KeyedPartition, row: number): number {
+  let low = 0;
+  let high = globalRows.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (globalRows[middle]! < row) low = middle + 1;
+    else high = middle;
+  }
+  if (globalRows[low] === row) return low;
+  throw new WinnowError(
+    "INVALID_ARGUMENT",
+    `Row ${row} does not lie in the partition asked for it`,
+  );
+}
+
+function wrongDtype(keys: Tensor, wanted: string): WinnowError {
+  return new WinnowError("INVALID_ARGUMENT", `Keys of type ${keys.dtype} where ${wanted} belongs`);
+}

@@ -1,0 +1,84 @@
+// Many byte strings in two typed arrays. TensorFlow strings are bytes, not text. A column has no
+// object per string: a vocabulary of ten million keys takes its bytes plus four bytes per key, is
+// sliced without copying, and goes to threads and the wire as it is in memory.
+//
+//   offsets: [0, 3, 3, 8]      bytes: t h e w o r l d       → "the", "", "world"
+
+import { WinnowError } from "../errors/errors.ts";
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+const BYTES_MAX = 2 ** 32 - 1;
+
+/** An immutable sequence of byte strings. */
+export class StringColumn {
+  /** `length + 1` ascending positions in `bytes`; the first need not be 0 in a slice. */
+  readonly offsets: Uint32Array;
+  readonly bytes: Uint8Array;
+
+  /** Wraps arrays without a copy; the caller must not change them after that. */
+  constructor(offsets: Uint32Array, bytes: Uint8Array) {
+    this.offsets = offsets;
+    this.bytes = bytes;
+  }
+
+  /** Encodes JavaScript strings as UTF-8. */
+  static fromText(texts: readonly string[]): StringColumn {
+    return StringColumn.fromBytes(texts.map((text) => encoder.encode(text)));
+  }
+
+  /** Joins byte strings. @throws WinnowError RESOURCE_EXHAUSTED over 4 GiB in all. */
+  static fromBytes(strings: readonly Uint8Array[]): StringColumn {
+    const offsets = new Uint32Array(strings.length + 1);
+    let end = 0;
+    for (const [index, string] of strings.entries()) {
+      end += string.length;
+      if (end > BYTES_MAX) {
+        throw new WinnowError("RESOURCE_EXHAUSTED", "A column of strings holds at most 4 GiB");
+      }
+      offsets[index + 1] = end;
+    }
+    const bytes = new Uint8Array(end);
+    for (const [index, string] of strings.entries()) bytes.set(string, offsets[index]);
+    return new StringColumn(offsets, bytes);
+  }
+
+  /** Number of strings. */
+  get length(): number {
+    return this.offsets.length - 1;
+  }
+
+  /** Bytes of all strings of this column together. */
+  get byteLength(): number {
+    return this.offsets[this.length]! - this.offsets[0]!;
+  }
+
+  /** The bytes of one string, a view. @throws RangeError outside the column. */
+  at(index: number): Uint8Array {
+    if (index < 0 || index >= this.length) {
+      throw new RangeError(`string ${index} of a column of ${this.length}`);
+    }
+    return this.bytes.subarray(this.offsets[index], this.offsets[index + 1]);
+  }
+
+  /** One string as UTF-8 text; invalid bytes become U+FFFD. For messages, never for keys. */
+  textAt(index: number): string {
+    return decoder.decode(this.at(index));
+  }
+
+  /** All strings as text, see `textAt`. */
+  toText(): string[] {
+    return Array.from({ length: this.length }, (_, index) => this.textAt(index));
+  }
+
+  /** Strings `from` (included) to `to` (excluded), sharing this column's bytes. */
+  slice(from: number, to: number): StringColumn {
+    return new StringColumn(this.offsets.subarray(from, to + 1), this.bytes);
+  }
+
+  /** The strings at these positions, in this order, as a copy. */
+  take(indices: ArrayLike<number>): StringColumn {
+    const picked = Array.from(indices, (index) => this.at(index));
+    return StringColumn.fromBytes(picked);
+  }
+}

@@ -1,0 +1,140 @@
+// What Winnow understands beside a signature's inputs, as the REST API's `k`, `exclude`, `include`, `filter` and
+// `return`: inputs of these names, which no other signature has.
+//
+//   winnow.k        int64 or int32, a scalar
+//   winnow.exclude  ids as the model has them: a list [n] for all instances, or [instances, n]
+//   winnow.include  likewise
+//   winnow.filter   string: a filter as JSON, a scalar for all instances, or [instances], "" for none
+//   winnow.return   string [n]: names of attributes; they come as the output "attributes", JSON objects
+
+import { StringColumn, WinnowError, parseFilter } from "@winnow/core";
+import type { Dtype, Filter, SignatureProgram, Tensor } from "@winnow/core";
+import { filtersOf, returnedNames } from "../../http/predict/request-extensions.ts";
+import { JsonReader } from "../../http/json/json-reader.ts";
+import { JsonSyntaxError } from "../../http/json/json-syntax-error.ts";
+import { jsonValue } from "../../http/json/json-value.ts";
+import type { ItemConditions } from "../../predictor.ts";
+import { WIRE_TYPES } from "../tensors/data-type.ts";
+import type { TensorBudget } from "../tensors/tensor-budget.ts";
+import { outlineOf } from "../tensors/tensor-outline.ts";
+import { readTensorProto } from "../tensors/tensor-proto-reader.ts";
+
+const NAMES: ReadonlySet<string> = new Set(
+  ["k", "exclude", "include", "filter", "return"].map((field) => `winnow.${field}`),
+);
+const FILTER_VALUES_MAX = 65_536;
+
+/** TensorProtos by input name. */
+type Protos = ReadonlyMap<string, Uint8Array>;
+
+/** The inputs of a request that are the signature's, and those that are Winnow's. */
+export function splitInputs(
+  inputs: Protos,
+  signature: SignatureProgram,
+): { readonly inputs: Protos; readonly conditions: Protos } {
+  const declared = new Set(signature.inputs.map(({ name }) => name));
+  const isOwn = (name: string): boolean => NAMES.has(name) && !declared.has(name);
+  const entries = [...inputs];
+  const conditions = new Map(entries.filter(([name]) => isOwn(name)));
+  if (conditions.size === 0) return { inputs, conditions };
+  return { inputs: new Map(entries.filter(([name]) => !isOwn(name))), conditions };
+}
+
+/** Reads Winnow's inputs. @throws WinnowError INVALID_ARGUMENT naming the input */
+export function readConditions(
+  protos: Protos,
+  instances: number,
+  budget: TensorBudget,
+): ItemConditions {
+  const read = (name: string, dtypes: readonly Dtype[]): Tensor | undefined => {
+    const proto = protos.get(name);
+    return proto === undefined ? undefined : readOneOf(proto, { name, dtypes, budget });
+  };
+  const ids = ["string", "int64", "int32"] as const;
+  const k = read("winnow.k", ["int64", "int32"]);
+  const filter = read("winnow.filter", ["string"]);
+  const attributes = read("winnow.return", ["string"]);
+  return {
+    k: k && single(k),
+    exclude: listsOf("winnow.exclude", read("winnow.exclude", ids), instances),
+    include: listsOf("winnow.include", read("winnow.include", ids), instances),
+    filter: filter && filtersOfTexts(filter, instances),
+    attributes: attributes && returnedNames(textsOf(attributes)),
+  };
+}
+
+/** A tensor of the first dtype that it has, or an error that names the one wanted. */
+function readOneOf(
+  proto: Uint8Array,
+  wanted: {
+    readonly name: string;
+    readonly dtypes: readonly Dtype[];
+    readonly budget: TensorBudget;
+  },
+): Tensor {
+  const { name, dtypes, budget } = wanted;
+  const { dataType } = outlineOf(proto);
+  const dtype = dtypes.find((each) => WIRE_TYPES[each].number === dataType) ?? dtypes[0]!;
+  return readTensorProto(proto, { name, dtype }, budget);
+}
+
+function single({ data }: Tensor): number {
+  if (data.length !== 1) refuse(`winnow.k has ${data.length} values; it must be a scalar`);
+  return Number((data as Int32Array)[0]);
+}
+
+function listsOf(
+  name: string,
+  ids: Tensor | undefined,
+  instances: number,
+): readonly Tensor[] | undefined {
+  if (ids === undefined) return undefined;
+  const { shape } = ids;
+  if (shape.length === 1) return [ids];
+  if (shape.length !== 2 || shape[0] !== instances) {
+    refuse(
+      `${name} has shape [${shape.join(",")}]; it must be a list, or a list for each of ` +
+        `${instances} instances`,
+    );
+  }
+  const width = shape[1]!;
+  return Array.from({ length: instances }, (_, at) => partOf(ids, at * width, (at + 1) * width));
+}
+
+function partOf(ids: Tensor, from: number, end: number): Tensor {
+  const shape = [end - from];
+  if (ids.dtype === "string") return { dtype: "string", shape, data: ids.data.slice(from, end) };
+  return { ...ids, shape, data: ids.data.slice(from, end) } as Tensor;
+}
+
+function filtersOfTexts(texts: Tensor, instances: number): readonly Filter[] {
+  const list = textsOf(texts);
+  if (texts.shape.length === 0 || (list.length === 1 && instances > 1)) {
+    return filtersOf(parsed(list[0] ?? ""), instances);
+  }
+  if (list.length !== instances) {
+    refuse(
+      `winnow.filter has ${list.length} filters for ${instances} instances; give one for each`,
+    );
+  }
+  return list.map((text) => (text === "" ? { kind: "and", of: [] } : parseFilter(parsed(text))));
+}
+
+function parsed(text: string): ReturnType<typeof jsonValue> {
+  const document = new JsonReader({ valuesMax: FILTER_VALUES_MAX });
+  try {
+    document.parse(Buffer.from(text));
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError)) throw error;
+    refuse(`winnow.filter is no JSON: ${error.message} at offset ${error.offset}`);
+  }
+  return jsonValue(document, 0, { where: "winnow.filter", valuesMax: FILTER_VALUES_MAX });
+}
+
+function textsOf({ data }: Tensor): readonly string[] {
+  return data instanceof StringColumn ? data.toText() : [];
+}
+
+function refuse(message: string): never {
+  throw new WinnowError("INVALID_ARGUMENT", message);
+}

@@ -1,0 +1,145 @@
+// One Predict call from bytes to bytes, with TensorFlow Serving's checks in their order
+// (servables/tensorflow/predict_util.cc):
+//
+//   message ─▶ spec ─▶ pin ─▶ signature ─▶ inputs ─▶ output_filter ─▶ predict ─▶ answer
+//                      └── released once, whatever happens behind it ──────────┘
+//
+// `k`, exclusions, filters and the like are inputs with names of their own (`item-conditions.ts`); for partial
+// answers TensorFlow's messages have no place.
+
+import { WinnowError } from "@winnow/core";
+import type { SignatureProgram, Tensor } from "@winnow/core";
+import { ATTRIBUTES_OUTPUT } from "../../predictor.ts";
+import type { Predictor } from "../../predictor.ts";
+import type { RequestContext } from "../../request-context.ts";
+import { checkInstances, instancesOf } from "../../limits/request-limits.ts";
+import type { GrpcSettings } from "../grpc-settings.ts";
+import { readConditions, splitInputs } from "./item-conditions.ts";
+import { predictSignature, requiredSpec, targetOf } from "./model-target.ts";
+import { writePredictAnswer } from "./predict-answer.ts";
+import { readPredictRequest } from "./request-messages.ts";
+import type { PredictMessage } from "./request-messages.ts";
+import { TensorBudget } from "../tensors/tensor-budget.ts";
+import { readTensorProto } from "../tensors/tensor-proto-reader.ts";
+
+/** One call as handlers see it. */
+export interface GrpcCall {
+  readonly bytes: Uint8Array;
+  readonly context: RequestContext;
+  /** To be told which model the request names, known or not, as soon as that is read. */
+  readonly names: (model: string) => void;
+}
+
+/** An answer and what there is to tell of it. */
+export interface GrpcAnswer {
+  readonly bytes: Buffer;
+  readonly instances: number;
+}
+
+/** @throws WinnowError as the request or the cluster is at fault */
+export async function predict(
+  predictor: Predictor,
+  call: GrpcCall,
+  settings: GrpcSettings,
+): Promise<GrpcAnswer> {
+  const message = readPredictRequest(call.bytes, settings.namesMax);
+  const spec = requiredSpec(message.spec);
+  call.names(spec.name);
+  const pinned = await predictor.pin(targetOf(spec));
+  try {
+    const signature = predictSignature(pinned.program, spec.signatureName);
+    const budget = new TensorBudget(settings.tensorBytesMax);
+    const sent = splitInputs(message.inputs, signature);
+    const inputs = readInputs(signature, sent.inputs, budget);
+    const instances = instancesOf(signature, inputs);
+    checkInstances(instances, predictor.limits);
+    const names = wantedOutputs(signature, message.outputFilter);
+    const { context } = call;
+    context.signal.throwIfAborted();
+    const conditions = readConditions(sent.conditions, instances, budget);
+    const request = { signature, inputs, context, ...conditions };
+    const { outputs, version, attributes } = await predictor.predict(pinned, request);
+    const given = names.map((name) => [name, outputNamed(outputs, name)] as const);
+    const answer = {
+      model: pinned.model,
+      version: version.version,
+      signatureName: signature.name,
+      outputs: new Map(attributes ? [...given, [ATTRIBUTES_OUTPUT, attributes]] : given),
+    };
+    const bytes = writePredictAnswer(answer, settings.messageBytesMax);
+    return { bytes, instances };
+  } finally {
+    pinned.release();
+  }
+}
+
+function readInputs(
+  signature: SignatureProgram,
+  inputs: PredictMessage["inputs"],
+  budget: TensorBudget,
+): Map<string, Tensor> {
+  checkNames(signature, inputs);
+  return new Map(
+    signature.inputs.map((input) => {
+      const proto = inputs.get(input.name);
+      if (proto === undefined) throw missing(signature, inputs, input.name);
+      return [input.name, readTensorProto(proto, input, budget)] as const;
+    }),
+  );
+}
+
+/** As many as the signature has; which ones is found out when they are read. */
+function checkNames(signature: SignatureProgram, inputs: ReadonlyMap<string, unknown>): void {
+  const declared = signature.inputs.map(({ name }) => name).toSorted();
+  const sent = [...inputs.keys()].toSorted();
+  if (sent.length === declared.length) return;
+  const extra = sent.filter((name) => !declared.includes(name));
+  const lacking = declared.filter((name) => !inputs.has(name));
+  throw new WinnowError(
+    "INVALID_ARGUMENT",
+    `input size does not match signature: ${sent.length}!=${declared.length} ` +
+      `len({${sent.join(",")}}) != len({${declared.join(",")}}). ` +
+      `Sent extra: {${extra.join(",")}}. Missing but required: {${lacking.join(",")}}.`,
+  );
+}
+
+function missing(
+  signature: SignatureProgram,
+  inputs: ReadonlyMap<string, unknown>,
+  name: string,
+): WinnowError {
+  const feed = signature.inputs.find((input) => input.name === name)?.graphTensor ?? "";
+  const sent = [...inputs.keys()].toSorted().join(",");
+  return new WinnowError(
+    "INVALID_ARGUMENT",
+    `Signature input alias: ${name}(feed name: ${feed}) not found in request and no default value ` +
+      `provided. Inputs expected to be in the request {${sent}}, or default input alias set: `,
+  );
+}
+
+/** Names of the outputs to send: the filter, or all. */
+function wantedOutputs(signature: SignatureProgram, filter: readonly string[]): readonly string[] {
+  const known = signature.outputs.map(({ name }) => name);
+  if (filter.length === 0) return known;
+  const seen = new Set<string>();
+  for (const name of filter) {
+    if (!known.includes(name)) {
+      throw new WinnowError(
+        "INVALID_ARGUMENT",
+        `output tensor alias not found in signature: ${name} Outputs expected to be in the set ` +
+          `{${known.toSorted().join(",")}}.`,
+      );
+    }
+    if (seen.has(name)) {
+      throw new WinnowError("INVALID_ARGUMENT", `duplicate output tensor alias: ${name}`);
+    }
+    seen.add(name);
+  }
+  return filter;
+}
+
+function outputNamed(outputs: ReadonlyMap<string, Tensor>, name: string): Tensor {
+  const found = outputs.get(name);
+  if (found === undefined) throw new RangeError(`prediction without output "${name}"`);
+  return found;
+}

@@ -1,0 +1,34 @@
+// The context of a gRPC call. Its client may set a deadline, and may cancel the call.
+
+import { WinnowError } from "@winnow/core";
+import type { Clock } from "@winnow/core";
+import { CLIENT_DEADLINE_PASSED, RequestContext } from "../../request-context.ts";
+import { remainingMs } from "./clock.ts";
+
+/** What is asked of a call of grpc-js. */
+export interface CancellableCall {
+  getDeadline(): Date | number;
+  /** `cancelled` comes when the client leaves, its deadline passes, or the call has been answered. */
+  once(event: "cancelled", listener: () => void): unknown;
+}
+
+/** Begins with the call; `timeoutMs` 0: the client's deadline alone counts. */
+export function contextOfCall(
+  clock: Clock,
+  call: CancellableCall,
+  timeoutMs: number,
+): RequestContext {
+  const context = new RequestContext(clock, {
+    timeoutMs,
+    clientMs: remainingMs(call.getDeadline()),
+  });
+  // grpc-js has a timer of its own for the client's deadline, which may fire before the context's.
+  call.once("cancelled", () =>
+    context.abort(() =>
+      clock.nowMs() >= context.deadlineMs
+        ? new WinnowError("DEADLINE_EXCEEDED", CLIENT_DEADLINE_PASSED)
+        : new WinnowError("CANCELLED", "The client cancelled the call"),
+    ),
+  );
+  return context;
+}

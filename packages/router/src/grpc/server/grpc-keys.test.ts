@@ -1,0 +1,101 @@
+// Keys over gRPC: metadata of a call, the same roles as over REST, and the list of models for administrators.
+
+import { Metadata, credentials, makeClientConstructor, status } from "@grpc/grpc-js";
+import { KeyGuard, createKey, readKeys } from "@winnow/cluster";
+import type { KeyRole } from "@winnow/cluster";
+import { systemClock } from "@winnow/core";
+import { service as healthService } from "grpc-health-check";
+import { afterEach, expect, test } from "vitest";
+import { RETRIEVAL, closeAll, start } from "../fixtures/grpc-client.ts";
+import type { Running, ServingClient } from "../fixtures/grpc-client.ts";
+
+afterEach(closeAll);
+
+const made = (id: string, roles: readonly KeyRole[], limits = {}) =>
+  createKey({ id, roles, ...limits });
+const shop = made("shop", ["predict"], { rate: 3 });
+const monitor = made("monitor", ["status"]);
+const admin = made("admin", ["administer"]);
+
+function guarded(): Promise<Running> {
+  const lines = [shop, monitor, admin].map(({ line }) => line).join("\n");
+  const keys = new KeyGuard(readKeys(lines, "file"), systemClock);
+  return start({}, async () => undefined, { keys });
+}
+
+/** OK, or the status and details of a call with this key. */
+async function codeOf(
+  client: ServingClient,
+  [method, request]: readonly [string, object],
+  key?: string,
+): Promise<string> {
+  const metadata = new Metadata();
+  if (key !== undefined) metadata.set("authorization", `Bearer ${key}`);
+  try {
+    await client.callWith(method, request, metadata);
+    return "OK";
+  } catch (error) {
+    const { code, details } = error as { code: number; details: string };
+    return `${status[code]}: ${details}`;
+  }
+}
+
+const MODEL = { model_spec: { name: "retrieval" } };
+const METADATA = { ...MODEL, metadata_field: ["signature_def"] };
+const RELOAD = { config: { model_config_list: { config: [] } } };
+
+test("each key may call what its roles are for", async () => {
+  const { prediction, models } = await guarded();
+  const calls = (key?: string) =>
+    Promise.all([
+      codeOf(prediction, ["Predict", RETRIEVAL], key),
+      codeOf(prediction, ["GetModelMetadata", METADATA], key),
+      codeOf(models, ["GetModelStatus", MODEL], key),
+      codeOf(models, ["HandleReloadConfigRequest", RELOAD], key),
+    ]);
+  const denied = (key: string, role: string): string =>
+    `PERMISSION_DENIED: The key "${key}" may not do this: it needs the role ${role}`;
+  const missing = "UNAUTHENTICATED: A key is needed here: Authorization: Bearer <key>";
+
+  expect(await calls()).toEqual([missing, missing, missing, missing]);
+  expect(await calls(made("shop", ["predict"]).key)).toEqual(
+    Array.from({ length: 4 }, () => "UNAUTHENTICATED: The key is not known here"),
+  );
+  expect(await calls(shop.key)).toEqual([
+    "OK",
+    "OK",
+    denied("shop", "status"),
+    denied("shop", "administer"),
+  ]);
+  expect(await calls(monitor.key)).toEqual([
+    denied("monitor", "predict"),
+    "OK",
+    "OK",
+    denied("monitor", "administer"),
+  ]);
+  const [, , , reload] = await calls(admin.key);
+  expect(reload).not.toMatch(/PERMISSION_DENIED|UNAUTHENTICATED/);
+});
+
+test("a key's rate holds here too, and health checks need none", async () => {
+  const { prediction, port } = await guarded();
+  const Health = makeClientConstructor(healthService, "health");
+  const client = new Health(`127.0.0.1:${port}`, credentials.createInsecure()) as never as {
+    check(request: object, reply: (error: unknown, answer: { status: string }) => void): void;
+    close(): void;
+  };
+  const health = await new Promise((resolve) => {
+    client.check({ service: "" }, (error, answer) => resolve(error ?? answer.status));
+  });
+  client.close();
+  const codes = [];
+  for (let turn = 0; turn < 12; turn += 1) {
+    codes.push(await codeOf(prediction, ["Predict", RETRIEVAL], shop.key));
+  }
+
+  expect(health).toBe("SERVING");
+  expect(codes[0]).toBe("OK");
+  expect(codes).toContain(
+    'RESOURCE_EXHAUSTED: The key "shop" may ask 3 times a second; try again later',
+  );
+});

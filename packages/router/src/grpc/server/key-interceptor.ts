@@ -1,0 +1,42 @@
+// An interceptor that lets calls in by their keys, before their messages are read. A key is metadata:
+// `authorization: Bearer <key>`, as in an HTTP header. Health checks need none.
+
+import { ServerInterceptingCall, ServerListenerBuilder } from "@grpc/grpc-js";
+import type { ServerInterceptor } from "@grpc/grpc-js";
+import type { Admitted, KeyGuard, KeyRole } from "@winnow/cluster";
+import type { WinnowError } from "@winnow/core";
+import { MODEL_SERVICE, PREDICTION_SERVICE } from "../serving-definition.ts";
+import { failureStatus } from "./status-details.ts";
+
+const ROLES: ReadonlyMap<string, readonly KeyRole[]> = new Map([
+  [`/${PREDICTION_SERVICE}/GetModelMetadata`, ["predict", "status"]],
+  [`/${MODEL_SERVICE}/GetModelStatus`, ["status"]],
+  [`/${MODEL_SERVICE}/HandleReloadConfigRequest`, ["administer"]],
+]);
+const HEALTH = "/grpc.health.v1.Health/";
+
+/** For the server's options. */
+export function keyInterceptor(keys: KeyGuard): ServerInterceptor {
+  return ({ path }, call) => {
+    if (path.startsWith(HEALTH)) return new ServerInterceptingCall(call);
+    const roles = ROLES.get(path) ?? ["predict"];
+    let admitted: Admitted | undefined;
+    const listener = new ServerListenerBuilder()
+      .withOnReceiveMetadata((metadata, next) => {
+        try {
+          const headers = metadata.get("authorization").map(String);
+          admitted = keys.admit(headers.length > 1 ? headers : headers[0], roles);
+        } catch (error) {
+          call.sendStatus(failureStatus(error as WinnowError));
+          return;
+        }
+        next(metadata);
+      })
+      .withOnCancel(() => {
+        admitted?.release();
+        admitted = undefined;
+      })
+      .build();
+    return new ServerInterceptingCall(call, { start: (next) => next(listener) });
+  };
+}

@@ -1,0 +1,136 @@
+// From a call of grpc-js to its answer: its context, the method's own work, status. Nothing in
+// here knows servers or sockets.
+
+import type { KeyGuard, TlsSource } from "@winnow/cluster";
+import { WinnowError } from "@winnow/core";
+import type { Environment } from "@winnow/core";
+import type { Predictor } from "../../predictor.ts";
+import { contextOfCall } from "./call-context.ts";
+import type { CancellableCall } from "./call-context.ts";
+import type { AnsweredCall, GrpcObserver } from "../grpc-observer.ts";
+import type { GrpcSettings } from "../grpc-settings.ts";
+import { getModelMetadata } from "../calls/metadata-call.ts";
+import { predict } from "../calls/predict-call.ts";
+import type { GrpcAnswer, GrpcCall } from "../calls/predict-call.ts";
+import { reloadConfig } from "../calls/reload-call.ts";
+import type { ReloadModels } from "../calls/reload-call.ts";
+import { getModelStatus } from "../calls/status-call.ts";
+import { failureStatus } from "./status-details.ts";
+import type { FailureStatus } from "./status-details.ts";
+
+/** What the handlers need of their process. */
+export interface GrpcEnvironment extends Environment {
+  readonly observer?: GrpcObserver | undefined;
+  /** What HandleReloadConfigRequest does; without it, it is UNIMPLEMENTED. */
+  readonly reload?: ReloadModels | undefined;
+  /** TLS with these certificates, and with clients' where it names authorities. Default: none. */
+  readonly tls?: TlsSource | undefined;
+  /** Answers those alone who present a key, and everybody's health checks. Default: everybody. */
+  readonly keys?: KeyGuard | undefined;
+}
+
+/** A call of grpc-js with its request as bytes. */
+export interface RawCall extends CancellableCall {
+  readonly request: Uint8Array;
+}
+
+/** grpc-js's way to be answered. */
+export type RawReply = (failure: FailureStatus | null, answer?: Buffer) => void;
+
+/** Answers one method. */
+export type RawHandler = (call: RawCall, reply: RawReply) => void;
+
+type Work = (call: GrpcCall) => GrpcAnswer | Promise<GrpcAnswer>;
+
+/** Handlers of both services, by method. */
+export class ServingHandlers {
+  readonly #settings: GrpcSettings;
+  readonly #environment: GrpcEnvironment;
+  readonly #predictor: Predictor;
+
+  constructor(predictor: Predictor, settings: GrpcSettings, environment: GrpcEnvironment) {
+    this.#predictor = predictor;
+    this.#settings = settings;
+    this.#environment = environment;
+  }
+
+  /** `PredictionService`. */
+  predictionService(): Record<string, RawHandler> {
+    return {
+      ...this.#method("Predict", (call) => predict(this.#predictor, call, this.#settings)),
+      ...this.#method("GetModelMetadata", (call) =>
+        getModelMetadata(this.#predictor, call, this.#settings),
+      ),
+      ...this.#method("Classify", () => notRun("Classify")),
+      ...this.#method("Regress", () => notRun("Regress")),
+      ...this.#method("MultiInference", () => notRun("MultiInference")),
+    };
+  }
+
+  /** `ModelService`. */
+  modelService(): Record<string, RawHandler> {
+    return {
+      ...this.#method("GetModelStatus", (call) => getModelStatus(this.#predictor, call)),
+      ...this.#method("HandleReloadConfigRequest", (call) =>
+        reloadConfig(this.#environment.reload, call),
+      ),
+    };
+  }
+
+  #method(api: string, work: Work): Record<string, RawHandler> {
+    return { [api]: (call, reply) => void this.#answer({ api, work }, call, reply) };
+  }
+
+  /** Answers one call; never rejects. */
+  async #answer(
+    method: { readonly api: string; readonly work: Work },
+    call: RawCall,
+    reply: RawReply,
+  ): Promise<void> {
+    const { clock, observer } = this.#environment;
+    const startMs = clock.nowMs();
+    const context = contextOfCall(clock, call, this.#settings.requestTimeoutMs);
+    const { request: bytes } = call;
+    let model: string | undefined;
+    const names = (name: string): void => void (model = name);
+    const outcome = await this.#outcome(method.work, { bytes, context, names });
+    context.finish();
+    if (outcome instanceof WinnowError) reply(failureStatus(outcome));
+    else reply(null, outcome.bytes);
+    const elapsedMs = clock.nowMs() - startMs;
+    const { stages } = context;
+    observer?.answered({ api: method.api, model, ...tellingsOf(outcome), elapsedMs, stages });
+  }
+
+  /** An answer, or what is told instead of one. */
+  async #outcome(work: Work, call: GrpcCall): Promise<GrpcAnswer | WinnowError> {
+    try {
+      const answer = work(call);
+      return answer instanceof Promise
+        ? await Promise.race([answer, call.context.aborted])
+        : answer;
+    } catch (error) {
+      return this.#known(error);
+    }
+  }
+
+  #known(error: unknown): WinnowError {
+    if (error instanceof WinnowError) return error;
+    this.#environment.log.error("request failed by a fault of the router", { error });
+    return new WinnowError("INTERNAL", "The router failed to answer; its log says why");
+  }
+}
+
+function tellingsOf(
+  outcome: GrpcAnswer | WinnowError,
+): Pick<AnsweredCall, "code" | "instances" | "answerBytes"> {
+  if (outcome instanceof WinnowError) return { code: outcome.code, instances: 0, answerBytes: 0 };
+  return { code: "OK", instances: outcome.instances, answerBytes: outcome.bytes.length };
+}
+
+function notRun(api: string): never {
+  throw new WinnowError(
+    "UNIMPLEMENTED",
+    `Cannot run ${api}: Winnow answers Predict, GetModelMetadata and GetModelStatus`,
+  );
+}

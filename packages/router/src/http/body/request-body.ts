@@ -1,0 +1,240 @@
+// The bytes of a request's body, from the socket to its parser. The bytes that have arrived are held
+// against the memory of all bodies (`core/src/limits/transfers.ts`), packed or not, until the handler closes the body;
+// reading ends with the body, with the client, with the request's deadline, or because the body is too
+// long, too slow, or in the way of others, and each of these ends gives its memory back.
+//
+//   head ─▶ announced too long: 413; no memory: 503  ─▶ chunks ─▶ [gunzip] ─▶ body
+//
+// A body is packed if Content-Encoding contains "gzip"; one that does not unpack counts as empty,
+// as in TensorFlow Serving. Unpacking runs on Node's thread pool, no faster than memory is given.
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createGunzip } from "node:zlib";
+import type { Gunzip } from "node:zlib";
+import { WinnowError } from "@winnow/core";
+import type { GiveUpReason, Transfers } from "@winnow/core";
+import { RefusedBody } from "../http-answer.ts";
+
+/** Requests whose clients wait for leave (100 Continue) before they send the body. */
+export const leaveWanted: WeakMap<IncomingMessage, ServerResponse> = new WeakMap();
+
+const CLIENT_LEFT = "The client closed the connection";
+/** Memory of an unpacker beside the bytes it has unpacked: its window and its buffers. */
+const UNPACKER_BYTES = 64 * 1024;
+/** Pieces of a body that are shorter are copied together. */
+const OWN_PIECE_BYTES = 16 * 1024;
+const BLOCK_BYTES_MIN = 4 * 1024;
+const BLOCK_BYTES_MAX = 64 * 1024;
+/** Bytes that are copied without a break. */
+const SLICE_BYTES = 1024 * 1024;
+
+/** A body that has arrived as a whole. */
+export interface RequestBody {
+  /** How long it is. */
+  readonly bytes: number;
+  /** Its bytes in order, which the caller owns from then on. Empty when called again. */
+  take(): Buffer[];
+  /** Holds so many bytes from now on; false, and nothing changes, where there is no memory for more. */
+  hold(bytes: number): boolean;
+  /** Gives its memory back; to be called once it is not needed any more. Idempotent. */
+  close(): void;
+}
+
+/** A body in one piece; it is taken. */
+export function bytesOf(body: RequestBody): Buffer {
+  const chunks = body.take();
+  return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
+}
+
+/** A large body in one piece of memory of its own, copied in slices with other work in between; it is taken. */
+export async function gatherBytes(body: RequestBody): Promise<Uint8Array<ArrayBuffer>> {
+  const bytes = new Uint8Array(body.bytes);
+  const chunks = body.take().toReversed();
+  let at = 0;
+  let pausedAt = 0;
+  // Each chunk is dropped as soon as it is copied, so that a body does not take its memory twice.
+  for (let chunk = chunks.pop(); chunk !== undefined; chunk = chunks.pop()) {
+    bytes.set(chunk, at);
+    at += chunk.length;
+    if (at - pausedAt < SLICE_BYTES) continue;
+    pausedAt = at;
+    await new Promise((resolve) => void setImmediate(resolve));
+  }
+  return bytes;
+}
+
+/** What reading a body takes. */
+export interface BodyReading {
+  readonly bodies: Transfers;
+  /** Bytes of one body, unpacked. */
+  readonly bodyBytesMax: number;
+  /** Rejects when the request is aborted: `RequestContext.aborted`. */
+  readonly aborted: Promise<never>;
+  /** Hears of bodies that were not read to their end for want of memory or pace. */
+  readonly onGivenUp: (reason: GiveUpReason) => void;
+}
+
+/**
+ * Reads a body whole.
+ * @throws RefusedBody 413 too long, 408 too slow; WinnowError UNAVAILABLE without memory for it, CANCELLED
+ * when the client went away; the reason of the request's end
+ */
+export function readBody(request: IncomingMessage, reading: BodyReading): Promise<RequestBody> {
+  return new Promise((resolve, reject) => {
+    const announced = Number(request.headers["content-length"] ?? 0);
+    if (announced > reading.bodyBytesMax) throw tooLong(reading.bodyBytesMax);
+    if (!reading.bodies.hasRoom(announced)) throw noMemory(reading);
+    leaveWanted.get(request)?.writeContinue();
+    collect(request, reading, { resolve, reject });
+  });
+}
+
+/**
+ * The pieces of a body. Every piece is an object, and may be a view of a much larger read: a client that
+ * sends chunks of one byte would cost hundreds of bytes for each. So short ones are copied together.
+ */
+class Pieces {
+  /** Of all of them. */
+  bytes = 0;
+  #pieces: Buffer[] = [];
+  #block: Buffer | undefined;
+  /** Bytes of the block that are taken. */
+  #used = 0;
+
+  add(piece: Buffer): void {
+    this.bytes += piece.length;
+    const isFirst = this.#pieces.length === 0 && this.#block === undefined;
+    const isWorthIt =
+      piece.length >= OWN_PIECE_BYTES && 2 * piece.length >= piece.buffer.byteLength;
+    if (!isFirst && !isWorthIt) return this.#copy(piece);
+    this.#seal();
+    // Nearly every body is one piece, which is copied only where it is a view of much more memory.
+    const isCheap = 2 * piece.length >= Math.min(piece.buffer.byteLength, BLOCK_BYTES_MIN);
+    this.#pieces.push(isCheap ? piece : Buffer.from(piece));
+  }
+
+  /** All of them in order, given up. */
+  take(): Buffer[] {
+    this.#seal();
+    const pieces = this.#pieces;
+    this.#pieces = [];
+    this.bytes = 0;
+    return pieces;
+  }
+
+  #copy(piece: Buffer): void {
+    for (let from = 0; from < piece.length;) {
+      if (this.#block === undefined || this.#used === this.#block.length) {
+        const last = this.#block?.length ?? 0;
+        this.#seal();
+        const bytes = Math.min(BLOCK_BYTES_MAX, Math.max(BLOCK_BYTES_MIN, 2 * last));
+        this.#block = Buffer.allocUnsafeSlow(bytes);
+      }
+      const copied = piece.copy(this.#block, this.#used, from);
+      this.#used += copied;
+      from += copied;
+    }
+  }
+
+  #seal(): void {
+    if (this.#block !== undefined) this.#pieces.push(this.#block.subarray(0, this.#used));
+    this.#block = undefined;
+    this.#used = 0;
+  }
+}
+
+interface Outcome {
+  readonly resolve: (body: RequestBody) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Collects chunks until the first of the ends that a body may have. */
+function collect(request: IncomingMessage, reading: BodyReading, outcome: Outcome): void {
+  const { bodies, bodyBytesMax } = reading;
+  const isPacked = request.headers["content-encoding"]?.includes("gzip") === true;
+  const unpacker = isPacked ? createGunzip() : undefined;
+  const pieces = new Pieces();
+  let isOver = false;
+  const transfer = bodies.open((reason) => fail(gaveUp(reading, reason)));
+  const receive = (chunk: Buffer): void => {
+    transfer.moved(chunk.length);
+    if (unpacker === undefined) keep(chunk);
+  };
+  const keep = (chunk: Buffer): void => {
+    if (pieces.bytes + chunk.length > bodyBytesMax) fail(tooLong(bodyBytesMax));
+    else if (transfer.take(chunk.length)) pieces.add(chunk);
+    else fail(noMemory(reading));
+  };
+  const finish = (): void => {
+    stop();
+    transfer.rest();
+    outcome.resolve({
+      bytes: pieces.bytes,
+      take: () => pieces.take(),
+      hold: (bytes) => transfer.hold(bytes),
+      close: () => transfer.close(),
+    });
+  };
+  const fail = (error: unknown): void => {
+    if (isOver) return;
+    stop();
+    pieces.take();
+    transfer.close();
+    outcome.reject(error);
+  };
+  const lose = (): void => {
+    // A body that has come as a whole may still be unpacked.
+    if (!request.readableEnded) fail(new WinnowError("CANCELLED", CLIENT_LEFT));
+  };
+  /** Listens no more; what still comes is read past. */
+  const stop = (): void => {
+    isOver = true;
+    request.off("data", receive).off("end", finish).off("error", lose).off("close", lose);
+    if (unpacker !== undefined) {
+      request.unpipe(unpacker);
+      unpacker
+        .removeAllListeners("data")
+        .on("error", () => undefined)
+        .destroy();
+    }
+    request.resume();
+  };
+  request.on("data", receive).once("error", lose).once("close", lose);
+  if (unpacker === undefined) request.once("end", finish);
+  else if (!transfer.take(UNPACKER_BYTES)) return fail(noMemory(reading));
+  else unpack(request, unpacker, { keep, finish: () => void (isOver || finish()), pieces });
+  reading.aborted.catch(fail);
+}
+
+/** Has the unpacker's bytes kept; of what does not unpack nothing is. */
+function unpack(
+  request: IncomingMessage,
+  unpacker: Gunzip,
+  to: { keep(chunk: Buffer): void; finish(): void; readonly pieces: Pieces },
+): void {
+  unpacker.on("data", (chunk: Buffer) => to.keep(chunk));
+  unpacker.once("end", () => to.finish());
+  unpacker.once("error", () => {
+    to.pieces.take();
+    to.finish();
+  });
+  request.pipe(unpacker);
+}
+
+function gaveUp(reading: BodyReading, reason: GiveUpReason): unknown {
+  if (reason === "memory") return noMemory(reading);
+  reading.onGivenUp(reason);
+  return new RefusedBody(408, "The body of the request did not arrive in time");
+}
+
+function tooLong(bytesMax: number): RefusedBody {
+  return new RefusedBody(413, `The body is longer than ${bytesMax} bytes; send less at once`);
+}
+
+function noMemory({ bodies, onGivenUp }: BodyReading): WinnowError {
+  onGivenUp("memory");
+  return new WinnowError(
+    "UNAVAILABLE",
+    `The bodies of all requests may hold ${bodies.bytesMax} bytes together; try again`,
+  );
+}

@@ -1,0 +1,64 @@
+// A hedge helps where one worker is slow, and does harm where all of them are.
+
+import { workerId } from "@winnow/core";
+import type { RoutedTable } from "@winnow/cluster";
+import { describe, expect, test } from "vitest";
+import type { LatencyPercentiles } from "../../workers/latency-window.ts";
+import type { WorkerPeer } from "../../workers/worker-peer.ts";
+import type { RouterSettings } from "../../router-settings.ts";
+import { areAllLate, hedgeDelayMs } from "./hedge-delay.ts";
+import type { Slot } from "../slot.ts";
+
+const settings = { hedgeDelayMinMs: 2, hedgeDelayMaxMs: 50 } as RouterSettings;
+const table = { replicas: [["a", "b", "c"].map((id) => workerId(id))] } as unknown as RoutedTable;
+
+function delayMs(others: readonly (Omit<LatencyPercentiles, "p50Ms"> | "untrusted" | undefined)[]) {
+  const peers = new Map(
+    [undefined, ...others].map((usual, at) => {
+      const id = workerId("abc"[at]!);
+      const trusted = usual !== "untrusted";
+      return [id, { id, trusted, askable: true, latency: { percentiles: () => usual } }] as const;
+    }),
+  ) as unknown as ReadonlyMap<ReturnType<typeof workerId>, WorkerPeer>;
+  const slot = { partitions: [0], peer: peers.get(workerId("a")) } as unknown as Slot;
+  return hedgeDelayMs({ settings, peers }, table, slot);
+}
+
+test("waits for twice what the slowest other replica hardly ever needs, within bounds", () => {
+  const quick = { p95Ms: 1, p99Ms: 3 };
+
+  expect(delayMs([quick, { p95Ms: 2, p99Ms: 8 }])).toBe(16);
+  expect(delayMs([{ p95Ms: 0.2, p99Ms: 0.4 }])).toBe(2);
+  expect(delayMs([quick, { p95Ms: 10, p99Ms: 90 }])).toBe(50);
+  expect(delayMs([quick, undefined])).toBe(50);
+});
+
+test("waits longer where all are slow: the machine is busy, and a hedge would add to it", () => {
+  expect(delayMs([{ p95Ms: 60, p99Ms: 90 }])).toBe(180);
+  expect(delayMs([{ p95Ms: 20, p99Ms: 45 }])).toBe(90);
+  expect(delayMs([{ p95Ms: 20, p99Ms: 400 }])).toBe(100);
+});
+
+test("there is no hedge where no other replica can be trusted", () => {
+  expect(delayMs(["untrusted"])).toBeUndefined();
+});
+
+describe("where the slot was asked at 1000 and has waited for 40 ms", () => {
+  const waited = { delayMs: 40, nowMs: 1040 };
+  const isLate = (...others: readonly (readonly [asked: number | undefined, answered: number])[]) =>
+    areAllLate(
+      { askedAtMs: 1000 } as Slot,
+      others.map(([oldestAskedAtMs, answeredAtMs]) => ({ oldestAskedAtMs, answeredAtMs })),
+      waited,
+    );
+
+  test("all are late when each other one owes an answer for as long, and has given none since", () => {
+    expect(isLate([990, -Infinity], [1000, 999])).toBe(true);
+  });
+
+  test("one that rests, that was asked lately, or that has answered since can help", () => {
+    expect(isLate([990, -Infinity], [undefined, 995])).toBe(false);
+    expect(isLate([1001, -Infinity])).toBe(false);
+    expect(isLate([900, 1001])).toBe(false);
+  });
+});

@@ -1,0 +1,68 @@
+// When a slow answer is worth asking another replica: after twice what the *other* replicas hardly ever
+// need, because a slow worker drags its own percentile up and would never be helped ("The Tail at Scale",
+// Dean and Barroso 2013; CASSANDRA-14293). A worker that is merely as slow as the others is not hedged:
+// on a machine that is busy a second question would make all of them slower.
+
+import type { WorkerId } from "@winnow/core";
+import type { RoutedTable } from "@winnow/cluster";
+import type { RouterSettings } from "../../router-settings.ts";
+import type { Slot } from "../slot.ts";
+import type { WorkerPeer } from "../../workers/worker-peer.ts";
+
+/** What is slower than this many times the 99th percentile of others is slow for a reason of its own. */
+const RARE_RATIO = 2;
+/** The longest delay grows with the load: it is at least so many times what one answer in twenty exceeds. */
+const OFTEN_RATIO = 5;
+
+/** What the delay depends on. */
+export interface HedgeDelayParts {
+  readonly settings: RouterSettings;
+  readonly peers: ReadonlyMap<WorkerId, WorkerPeer>;
+}
+
+/** Ms until a slot is asked elsewhere too; `undefined` where no trusted replica could answer. */
+export function hedgeDelayMs(
+  { settings, peers }: HedgeDelayParts,
+  table: RoutedTable,
+  slot: Slot,
+): number | undefined {
+  const { hedgeDelayMinMs, hedgeDelayMaxMs } = settings;
+  let delayMs: number | undefined;
+  for (const peer of othersOf(peers, table, slot)) {
+    const usual = peer.latency.percentiles();
+    const rareMs = usual === undefined ? hedgeDelayMaxMs : RARE_RATIO * usual.p99Ms;
+    const longestMs = Math.max(hedgeDelayMaxMs, OFTEN_RATIO * (usual?.p95Ms ?? 0));
+    delayMs = Math.max(delayMs ?? hedgeDelayMinMs, Math.min(longestMs, rareMs));
+  }
+  return delayMs;
+}
+
+/**
+ * Whether all who could answer instead are as late as the slot's own worker: each has a question that has
+ * waited for `delayMs`, and has answered none since the slot was asked. The machine or the network is slow
+ * then, and a second question would wait as long as the first.
+ */
+export function areAllLate(
+  slot: Slot,
+  others: readonly Pick<WorkerPeer, "oldestAskedAtMs" | "answeredAtMs">[],
+  { delayMs, nowMs }: { readonly delayMs: number; readonly nowMs: number },
+): boolean {
+  return others.every(
+    ({ oldestAskedAtMs, answeredAtMs }) =>
+      oldestAskedAtMs !== undefined &&
+      nowMs - oldestAskedAtMs >= delayMs &&
+      answeredAtMs < slot.askedAtMs,
+  );
+}
+
+/** The other workers that could be asked for a slot and are trusted. */
+export function othersOf(
+  peers: HedgeDelayParts["peers"],
+  table: RoutedTable,
+  slot: Slot,
+): readonly WorkerPeer[] {
+  return (table.replicas[slot.partitions[0]!] ?? []).flatMap((id) => {
+    const peer = peers.get(id);
+    return peer === undefined || peer === slot.peer || !peer.askable || !peer.trusted ? [] : peer;
+  });
+}

@@ -1,0 +1,62 @@
+// One budget for every second attempt that adds load: hedges, and retries while the worker asked
+// first may still compute or has computed in vain. Without it a cluster that is a little too slow is
+// asked twice as much and becomes much too slow. Counted over a sliding window of 10 s:
+//
+//   second attempts ≤ ratio × first attempts + perSecond × 10
+//
+// A question whose connection broke is asked again outside of it: that worker's share of the load is
+// gone, and no request may fail because many of them were under way when one worker died.
+//
+// Hedges may take half of it: they only save time, and must leave the retries that save a request.
+// (Finagle and Envoy budget retries alike, at 20 %.)
+
+import type { Clock } from "@winnow/core";
+import type { SecondAttempt } from "../../router-observer.ts";
+import { SLIDING_SECONDS, SlidingSum } from "../../admission/sliding-sum.ts";
+
+const HEDGE_SHARE = 0.5;
+/** Thirds do not add up to ones exactly. */
+const ROUNDING = 1e-6;
+
+/** How many second attempts there may be. */
+export interface RetryBudgetLimits {
+  /** Second attempts per first attempt. */
+  readonly secondAttemptRatio: number;
+  /** Second attempts per second, whatever the traffic. */
+  readonly secondAttemptsPerSecond: number;
+}
+
+/** Counts attempts of the last ten seconds. */
+export class RetryBudget {
+  readonly #limits: RetryBudgetLimits;
+  readonly #first: SlidingSum;
+  readonly #second: SlidingSum;
+
+  constructor(clock: Clock, limits: RetryBudgetLimits) {
+    this.#limits = limits;
+    this.#first = new SlidingSum(clock);
+    this.#second = new SlidingSum(clock);
+  }
+
+  /** A first attempt is being made. */
+  countFirst(): void {
+    this.#first.add(1);
+  }
+
+  /**
+   * Whether there is room for a second attempt. `weight` is its share of the first attempt's work: a
+   * retry that is spread over two workers costs as much as one that is not.
+   */
+  allowsSecond(kind: SecondAttempt, weight = 1): boolean {
+    const allowed =
+      this.#limits.secondAttemptRatio * this.#first.total +
+      this.#limits.secondAttemptsPerSecond * SLIDING_SECONDS;
+    const share = kind === "hedge" ? HEDGE_SHARE : 1;
+    return this.#second.total + weight <= share * allowed + ROUNDING;
+  }
+
+  /** A second attempt of this weight is being made. */
+  countSecond(weight = 1): void {
+    this.#second.add(weight);
+  }
+}

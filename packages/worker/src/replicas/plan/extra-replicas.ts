@@ -1,0 +1,110 @@
+// Replicas beyond the intended ones. A table that is not cut is answered by one worker per query,
+// so every further replica of it adds throughput, and every worker that has room holds one. Each
+// worker decides that for itself and announces what it holds; nobody waits for it: a version is
+// complete, and placement done, without these replicas.
+//
+// Their memory is bounded by a part of the device's, and by what the next version of everything
+// held here will need, so that a swap never has to wait for one of them to be given up. Tables that
+// are cut get none: their workers share each query's work, and more replicas would not let them
+// scan less.
+
+import type { VersionKey } from "@winnow/core";
+
+import type { OpenedVersion } from "../../compute/compute.ts";
+import { Assignment, occupiedBytesOf } from "../assignment.ts";
+import type { ReplicaFacts } from "./replica-facts.ts";
+import { heldAs, isServing, openedOf, replicaKey } from "../replica-set.ts";
+import type { HeldVersion, ReplicaSet } from "../replica-set.ts";
+
+/** What decides on extra replicas. */
+export type ExtraFacts = Pick<
+  ReplicaFacts,
+  | "workerId"
+  | "intendedOwners"
+  | "intendedReplicas"
+  | "wanted"
+  | "capacityBytes"
+  | "extraMemoryRatio"
+  | "hasExtras"
+  | "isComplete"
+>;
+
+/** Replica keys by content id; contents without any are left out. */
+export type ExtraReplicas = ReadonlyMap<string, ReadonlySet<number>>;
+
+interface Candidate {
+  readonly id: string;
+  readonly key: number;
+  readonly bytes: number;
+}
+
+/**
+ * What this worker holds beyond its assignments: of the most important versions first, of each the
+ * smallest tables first, as far as memory goes. None while some version does not fit.
+ */
+export function extraReplicas(set: ReplicaSet, facts: ExtraFacts): ExtraReplicas {
+  const extras = new Map<string, Set<number>>();
+  const isShort = [...set.versions.values()].some(({ refusal }) => refusal !== undefined);
+  if (isShort || facts.extraMemoryRatio === 0) return extras;
+  let bytesLeft = bytesForExtras(set, facts);
+  for (const { id, key, bytes } of candidatesOf(set, facts)) {
+    if (bytes > bytesLeft) continue;
+    bytesLeft -= bytes;
+    extras.set(id, (extras.get(id) ?? new Set()).add(key));
+  }
+  return extras;
+}
+
+/** Bytes for extra replicas: their part of the device, or less if a swap of all models needs it. */
+function bytesForExtras(set: ReplicaSet, facts: ExtraFacts): number {
+  const byModel = new Map<string, number[]>();
+  for (const { held, opened } of wantedContents(set, facts)) {
+    const intended = new Assignment(held, opened, facts).intended();
+    const bytes = occupiedBytesOf(set, held, intended);
+    byModel.set(held.model, [...(byModel.get(held.model) ?? []), bytes]);
+  }
+  const neededBytes = Array.from(byModel.values(), (versions) => {
+    const sum = versions.reduce((total, bytes) => total + bytes, 0);
+    return Math.max(sum, 2 * Math.max(...versions));
+  });
+  const reservedBytes = neededBytes.reduce((total, bytes) => total + bytes, 0);
+  const { capacityBytes, extraMemoryRatio } = facts;
+  return Math.min(extraMemoryRatio * capacityBytes, capacityBytes - reservedBytes);
+}
+
+/** Tables that are not cut and not intended here, of contents that serve or are complete. */
+function candidatesOf(set: ReplicaSet, facts: ExtraFacts): readonly Candidate[] {
+  return wantedContents(set, facts).flatMap(({ held, opened }) => {
+    if (!facts.hasExtras(held.model)) return [];
+    const isDoubted = held.status.kind === "doubted";
+    if (isDoubted || held.isLeft || held.trouble !== undefined) return [];
+    const assignment = new Assignment(held, opened, facts);
+    if (!assignment.isLoaded(held) || !isSound(assignment.key, set, facts)) return [];
+    const intended = new Set(assignment.intended());
+    return opened.tables
+      .flatMap(({ partitions }, table) => {
+        const key = replicaKey(table, 0);
+        if (partitions !== 1 || intended.has(key)) return [];
+        return { id: held.id, key, bytes: occupiedBytesOf(set, held, [key]) };
+      })
+      .toSorted((a, b) => a.bytes - b.bytes || a.key - b.key);
+  });
+}
+
+/** Whether a content serves or is complete: before that it may still prove to be corrupt. */
+function isSound(key: VersionKey, set: ReplicaSet, { isComplete }: ExtraFacts): boolean {
+  return isServing(set, key) || isComplete(key);
+}
+
+/** Opened contents that are wanted, the most important first. */
+function wantedContents(
+  set: ReplicaSet,
+  { wanted }: ExtraFacts,
+): readonly { readonly held: HeldVersion; readonly opened: OpenedVersion }[] {
+  return wanted.flatMap(({ model, found }) => {
+    const held = heldAs(set, { model, ...found });
+    if (held?.life.phase !== "open") return [];
+    const opened = openedOf(held);
+    return opened === undefined ? [] : [{ held, opened }];
+  });
+}

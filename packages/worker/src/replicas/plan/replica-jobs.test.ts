@@ -1,0 +1,131 @@
+// Loads two at a time, on a virtual clock: how many, of what, within which memory, and failures.
+
+import { WinnowError } from "@winnow/core";
+import { describe, expect, test } from "vitest";
+
+import { FakeCluster } from "../doubles/fake-cluster.ts";
+import type { FakeWorker } from "../doubles/fake-cluster.ts";
+import { fakeTable } from "../../compute/doubles/fake-compute.ts";
+
+const broken = new WinnowError("DATA_LOSS", "a data file is cut short");
+
+/** Runs a cluster; gives the most requests that a worker had under way when a load began. */
+async function mostAtOnce(cluster: FakeCluster, worker: FakeWorker): Promise<number> {
+  let most = 0;
+  const { compute } = worker;
+  const load = compute.load.bind(compute);
+  compute.load = (name) => {
+    const loaded = load(name);
+    most = Math.max(most, compute.pending);
+    return loaded;
+  };
+  await cluster.run(1000);
+  return most;
+}
+
+/** Holds back the load of one partition until the returned function is called. */
+function holdBack({ compute }: FakeWorker, partition: number): () => void {
+  let release: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => (release = resolve));
+  const load = compute.load.bind(compute);
+  compute.load = async (name) => {
+    if (name.partition === partition) await held;
+    return load(name);
+  };
+  return release;
+}
+
+describe("what is begun beside a load", () => {
+  test("one more load of the same version, and no third", async () => {
+    const cluster = new FakeCluster();
+    cluster.setVersions({ 1: [fakeTable("movies", 8)] });
+    const worker = cluster.add("w0");
+
+    const most = await mostAtOnce(cluster, worker);
+
+    expect(most).toBe(2);
+    expect(cluster.coverage(1)).toEqual([1, 1, 1, 1, 1, 1, 1, 1]);
+  });
+
+  test("(R1) none, while memory might not hold two that are not reserved yet", async () => {
+    const cluster = new FakeCluster();
+    cluster.setVersions({ 1: [fakeTable("movies", 8, 100)] });
+    const worker = cluster.add("w0", { capacityBytes: 800 });
+
+    const most = await mostAtOnce(cluster, worker);
+
+    expect(most).toBe(1);
+    expect(cluster.coverage(1)).toEqual([1, 1, 1, 1, 1, 1, 1, 1]);
+  });
+
+  test("no load of another version, and no open", async () => {
+    const cluster = new FakeCluster();
+    cluster.policy = { kind: "latest", count: 2 };
+    const tables = [fakeTable("movies", 3)];
+    cluster.setVersions({ 1: tables, 2: tables });
+    const worker = cluster.add("w0");
+    const release = holdBack(worker, 2);
+
+    await cluster.run(500);
+    const requests = [...worker.compute.requests];
+    release();
+    await cluster.run(500);
+
+    expect(requests).toEqual(["open /m/2", "load /m/2#0/0", "load /m/2#0/1"]);
+    expect(cluster.coverage(1)).toEqual([1, 1, 1]);
+  });
+});
+
+describe("two loads that fail", () => {
+  test("count as one attempt", async () => {
+    const cluster = new FakeCluster({ maxLoadRetries: 2 });
+    for (const partition of [0, 1]) cluster.plan.failures.set(`/m/1#0/${partition}`, broken);
+    cluster.setVersions({ 1: [fakeTable("movies", 8)] });
+    const worker = cluster.add("w0");
+
+    await cluster.run(20_000);
+
+    const opens = worker.compute.requests.filter((request) => request.startsWith("open"));
+    expect(opens).toHaveLength(3);
+    expect(worker.announcement().versions[0]?.error?.code).toBe("DATA_LOSS");
+  });
+
+  test("(S7) close the version when both have ended, and nothing stays held", async () => {
+    const cluster = new FakeCluster({ maxLoadRetries: 0 });
+    cluster.plan.failures.set("/m/1#0/0", broken);
+    cluster.setVersions({ 1: [fakeTable("movies", 8)] });
+    const worker = cluster.add("w0");
+    const release = holdBack(worker, 1);
+
+    await cluster.run(500);
+    const requests = [...worker.compute.requests];
+    release();
+    await cluster.run(500);
+
+    expect(requests).toEqual(["open /m/1", "load /m/1#0/0"]);
+    expect(worker.compute.requests.slice(2)).toEqual(["load /m/1#0/1", "close /m/1"]);
+    expect(worker.compute.held).toEqual([]);
+    expect(worker.announcement().versions[0]?.state).toBe("failed");
+  });
+
+  test("a version that is wanted no more is closed only when its loads have ended", async () => {
+    const cluster = new FakeCluster();
+    const tables = [fakeTable("movies", 8)];
+    cluster.setVersions({ 1: tables });
+    const worker = cluster.add("w0");
+    await cluster.run(1000);
+    cluster.setVersions({ 1: tables, 2: tables });
+    const release = holdBack(worker, 1);
+    await cluster.run(100);
+
+    cluster.setVersions({ 1: tables });
+    await cluster.run(3000);
+    const before = worker.compute.requests.includes("close /m/2");
+    release();
+    await cluster.run(3000);
+
+    expect(before).toBe(false);
+    expect(worker.compute.requests.at(-1)).toBe("close /m/2");
+    expect(worker.compute.held.every((held) => held.startsWith("/m/1#"))).toBe(true);
+  });
+});

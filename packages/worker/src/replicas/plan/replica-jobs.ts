@@ -1,0 +1,131 @@
+// Which open or load comes next. Loads run two at a time, so that the accelerator builds the first
+// partition while the second one is being read; one at a time, a load takes nearly both times in
+// sum.
+//
+//  - nothing begins beside an open or a close, and no open begins beside a load;
+//  - the second load is of the version that is being loaded, if that is still the most important
+//    one, and begins only if memory holds it for certain: figures of used memory are not final
+//    meanwhile, and what does not fit must be refused before it is read;
+//  - replicas beyond the intended ones come last, when there is nothing else to do.
+
+import type { ContentHandle, OpenedVersion } from "../../compute/compute.ts";
+import { heldAs, replicaOfKey } from "../replica-set.ts";
+import type { HeldVersion, ReplicaSet } from "../replica-set.ts";
+import { Assignment, isOpeningOrClosing, loadingOf, occupiedBytesOf } from "../assignment.ts";
+import type { ExtraReplicas } from "./extra-replicas.ts";
+import type { ReplicaFacts } from "./replica-facts.ts";
+
+/** Loads under way at most; the benchmark of loading runs as many. */
+const LOADS_AT_ONCE = 2;
+
+/** Something to start. */
+type Job =
+  | { readonly kind: "open"; readonly held: HeldVersion }
+  | {
+      readonly kind: "load";
+      readonly held: HeldVersion;
+      readonly handle: ContentHandle;
+      readonly replica: number;
+      /** Most bytes that this load, loads under way and those that follow may still take. */
+      readonly bytesMax: number;
+    };
+
+/** The next job, if one may start now. */
+export interface NextJob {
+  readonly job: Job | undefined;
+  /** Earliest retry of the failed versions that were passed over; `Infinity`: none were. */
+  readonly wakeAtMs: number;
+}
+
+/** The most important open or load that may start now. */
+export function nextJob(set: ReplicaSet, facts: ReplicaFacts, extras: ExtraReplicas): NextJob {
+  const versions = [...set.versions.values()];
+  // Nothing starts before the other workers are known: a restarted one must learn what serves.
+  if (facts.draining || !facts.placed || versions.some(isOpeningOrClosing)) {
+    return { job: undefined, wakeAtMs: Infinity };
+  }
+  const { job = extraJob(set, facts, extras), wakeAtMs } = mostImportantJob(set, facts);
+  const loading = versions.find((held) => loadingOf(held).length > 0);
+  const mayStart = job === undefined || loading === undefined || mayJoin(job, loading, facts);
+  return { job: mayStart ? job : undefined, wakeAtMs };
+}
+
+function mostImportantJob(set: ReplicaSet, facts: ReplicaFacts): NextJob {
+  let wakeAtMs = Infinity;
+  for (const { model, found } of facts.wanted) {
+    const held = heldAs(set, { model, ...found });
+    if (held === undefined) continue;
+    const retryAtMs = held.trouble?.retryAtMs ?? 0;
+    if (retryAtMs > facts.nowMs) {
+      wakeAtMs = Math.min(wakeAtMs, retryAtMs);
+      continue;
+    }
+    const job = jobOf(held, set, facts);
+    if (job !== undefined) return { job, wakeAtMs };
+  }
+  return { job: undefined, wakeAtMs };
+}
+
+function jobOf(held: HeldVersion, set: ReplicaSet, facts: ReplicaFacts): Job | undefined {
+  const { life } = held;
+  if (life.phase === "found" || life.phase === "failed") return { kind: "open", held };
+  if (life.phase !== "open" || held.refusal !== undefined) return undefined;
+  const assignment = new Assignment(held, life.opened, facts);
+  const missing = assignment.missing(held);
+  const replica = firstOf(missing, life.opened, { assignment, facts });
+  if (replica === undefined) return undefined;
+  // Loads under way count twice: their memory may not be taken yet, and building takes more.
+  const underWay = loadingOf(held);
+  const bytes = occupiedBytesOf(set, held, [...missing, ...underWay, ...underWay]);
+  return { kind: "load", held, handle: life.opened.handle, replica, bytesMax: bytes };
+}
+
+/** An extra replica that is not held yet and that fits. */
+function extraJob(
+  set: ReplicaSet,
+  { freeBytes }: ReplicaFacts,
+  extras: ExtraReplicas,
+): Job | undefined {
+  for (const [id, keys] of extras) {
+    const held = set.versions.get(id);
+    if (held?.life.phase !== "open") continue;
+    const replica = [...keys].find((key) => !held.replicas.has(key));
+    if (replica === undefined) continue;
+    const underWay = loadingOf(held);
+    const bytesMax = occupiedBytesOf(set, held, [replica, ...underWay, ...underWay]);
+    if (bytesMax > freeBytes) continue;
+    return { kind: "load", held, handle: held.life.opened.handle, replica, bytesMax };
+  }
+  return undefined;
+}
+
+/** The missing replica that the fewest others hold; of equals, one that lists this worker first. */
+function firstOf(
+  missing: readonly number[],
+  opened: OpenedVersion,
+  { assignment, facts }: { readonly assignment: Assignment; readonly facts: ReplicaFacts },
+): number | undefined {
+  const holders = opened.tables.map((_, table) => facts.announcedHolders(assignment.key, table));
+  let best: number | undefined;
+  let bestRank = Infinity;
+  for (const key of missing) {
+    const { table, partition } = replicaOfKey(key);
+    const choice = assignment.ownersOf(key).indexOf(facts.workerId);
+    const rank = (holders[table]?.get(partition)?.size ?? 0) * CHOICES_MAX + choice;
+    if (rank < bestRank) [best, bestRank] = [key, rank];
+  }
+  return best;
+}
+
+/** Whether a job may start beside the load of a version that is under way. */
+function mayJoin(job: Job, loading: HeldVersion, facts: ReplicaFacts): boolean {
+  return (
+    job.kind === "load" &&
+    job.held.id === loading.id &&
+    loadingOf(loading).length < LOADS_AT_ONCE &&
+    job.bytesMax <= facts.freeBytes
+  );
+}
+
+/** More intended owners than any partition has. */
+const CHOICES_MAX = 4096;

@@ -1,0 +1,310 @@
+// What to do next, decided from what is held (`replica-set.ts`) and what is known of the world. A
+// pure function, run again after every change: it names the effects to start and the time at which
+// it must run again even if nothing changes.
+//
+// Rules (reliability: placement, version pin and unload):
+//  - one open at a time, or loads of one version (`replica-jobs.ts`); the serving version before
+//    every other one;
+//  - partitions that nobody else answers for come first, so that coverage comes early;
+//  - an assignment that does not fit into memory is refused before anything is read;
+//  - a replica is given up only when it is neither intended here nor an extra one
+//    (`extra-replicas.ts`) and every intended owner announces it with the same content, and freed
+//    only when no router can still have it in its table;
+//  - a version whose shares do not add up is closed once the other workers have seen them;
+//  - a content is given up only when it is neither wanted nor needed until its successor can answer
+//    (`version-succession.ts`), and freed after a grace period that begins then.
+
+import { haveEqualShares } from "@winnow/cluster";
+
+import type { ContentHandle, OpenedVersion, VersionDirectory } from "../../compute/compute.ts";
+import {
+  contentsOf,
+  heldAs,
+  isHeldAs,
+  openedOf,
+  replicaOfKey,
+  withFound,
+  withReplica,
+  withVersion,
+  withoutVersion,
+} from "../replica-set.ts";
+import type { AfterClose, HeldVersion, Replica, ReplicaSet } from "../replica-set.ts";
+import { extraReplicas } from "./extra-replicas.ts";
+import type { ExtraReplicas } from "./extra-replicas.ts";
+import { nextJob } from "./replica-jobs.ts";
+import { Assignment, isBusy, isLoading, occupiedBytesOf, refusalOf } from "../assignment.ts";
+import { isNeededUntilFollowed, replacementOf } from "./version-succession.ts";
+import type { ReplicaFacts, WantedVersion } from "./replica-facts.ts";
+
+/** Work to start; `id` names the content. */
+export type ReplicaEffect = { readonly id: string } & (
+  | {
+      readonly kind: "open";
+      readonly from: VersionDirectory;
+      /** Stamp of the files as they were found; `undefined` where they keep changing. */
+      readonly stamp: string | undefined;
+      readonly siblings: readonly ContentHandle[];
+    }
+  | { readonly kind: "load"; readonly handle: ContentHandle; readonly replica: number }
+  | { readonly kind: "release"; readonly handle: ContentHandle; readonly replica: number }
+  | { readonly kind: "close"; readonly handle: ContentHandle }
+);
+
+/** A decision. */
+export interface ReplicaPlan {
+  readonly set: ReplicaSet;
+  readonly effects: readonly ReplicaEffect[];
+  /** Ask again at this time at the latest; `Infinity`: only after a change. */
+  readonly wakeAtMs: number;
+}
+
+/** Decides what to do next. */
+export function planReplicas(set: ReplicaSet, facts: ReplicaFacts): ReplicaPlan {
+  const planner = new Planner(set, facts);
+  if (!facts.draining) planner.takeUp();
+  for (const held of planner.set.versions.values()) planner.follow(held);
+  planner.startJobs();
+  return { set: planner.set, effects: planner.effects, wakeAtMs: planner.wakeAtMs };
+}
+
+/** Collects the effects of one decision; lives only within `planReplicas`. */
+class Planner {
+  set: ReplicaSet;
+  readonly effects: ReplicaEffect[] = [];
+  wakeAtMs = Infinity;
+  readonly #facts: ReplicaFacts;
+  /** An open, a load or a close is under way, so that the figures of used memory are not final. */
+  readonly #isBusy: boolean;
+  readonly #extras: ExtraReplicas;
+
+  constructor(set: ReplicaSet, facts: ReplicaFacts) {
+    this.set = set;
+    this.#facts = facts;
+    this.#isBusy = [...set.versions.values()].some(isBusy);
+    const mayHoldMore = facts.placed && !facts.draining;
+    this.#extras = mayHoldMore ? extraReplicas(set, facts) : new Map();
+  }
+
+  /** Adds contents that are wanted and not known yet: of new directories and of replaced ones. */
+  takeUp(): void {
+    for (const { model, found } of this.#facts.wanted) {
+      if (heldAs(this.set, { model, ...found }) === undefined) {
+        this.set = withFound(this.set, { model, ...found });
+      }
+    }
+    for (const { model, found } of this.#facts.copying) {
+      // Files that change for too long are opened as they are: that content is not added again.
+      const isKnown = contentsOf(this.set, { model, ...found }).some(
+        (held) => held.life.phase === "copying" || isHeldAs(held, { model, ...found }),
+      );
+      if (!isKnown) this.set = withFound(this.set, { model, ...found }, { phase: "copying" });
+    }
+  }
+
+  /** Moves one content on along its life. */
+  follow(before: HeldVersion): void {
+    const wanted = this.#wantedAs(before);
+    const isLeft = wanted?.isLeft === true;
+    const held = before.isLeft === isLeft ? before : { ...before, isLeft };
+    this.#put(held);
+    const { life } = held;
+    if ("opened" in life) this.#followOpened(held, life.opened, wanted !== undefined);
+    else if (life.phase === "copying" && wanted !== undefined) {
+      this.#put({ ...held, life: { phase: "found" } }); // Its files have stopped changing.
+    } else if (!this.#isAwaited(held, wanted)) this.set = withoutVersion(this.set, held.id);
+  }
+
+  /** Whether a content that is not open is kept: while copied, opened or closed, or if wanted. */
+  #isAwaited(held: HeldVersion, wanted: WantedVersion | undefined): boolean {
+    const { phase } = held.life;
+    if (phase === "copying") return this.#isCopying(held);
+    return phase === "opening" || phase === "closing" || wanted !== undefined;
+  }
+
+  #followOpened(held: HeldVersion, opened: OpenedVersion, isWanted: boolean): void {
+    if (held.life.phase === "open") {
+      if (isWanted || !this.#isToLeave(held)) this.#followOpen(held, opened);
+      else this.#leave(held, opened);
+    } else if (isWanted) this.#put({ ...held, life: { phase: "open", opened } });
+    else this.#leave(held, opened);
+  }
+
+  /** The wanted version whose files are the ones of this content, if there is one. */
+  #wantedAs(held: HeldVersion): WantedVersion | undefined {
+    return this.#facts.wanted.find(({ model, found }) => isHeldAs(held, { model, ...found }));
+  }
+
+  #isCopying({ model, version }: HeldVersion): boolean {
+    return this.#facts.copying.some(
+      (copying) => copying.model === model && copying.found.version === version,
+    );
+  }
+
+  /**
+   * Whether a content that is not wanted is to leave. It stays until the files that replaced its
+   * own have been opened, because they may hold the same content.
+   */
+  #isToLeave(held: HeldVersion): boolean {
+    if (this.#facts.draining) return false;
+    const wanted = replacementOf(held, this.#facts);
+    if (wanted === undefined) return true;
+    const next = heldAs(this.set, { model: held.model, ...wanted.found });
+    return next !== undefined && openedOf(next) !== undefined;
+  }
+
+  /** Keeps a content until its successor can answer, and for a grace period from then on. */
+  #leave(held: HeldVersion, opened: OpenedVersion): void {
+    const { nowMs, grace } = this.#facts;
+    if (isNeededUntilFollowed(held, opened, { set: this.set, facts: this.#facts })) {
+      if (held.life.phase !== "leaving") this.#put({ ...held, life: { phase: "leaving", opened } });
+      return;
+    }
+    const sinceMs = held.life.phase === "unloading" ? held.life.sinceMs : nowMs;
+    if (held.life.phase !== "unloading") {
+      this.#put({ ...held, life: { phase: "unloading", opened, sinceMs } });
+    }
+    this.#whenDue(sinceMs + grace.versionGraceMs, () => this.#close(held, opened, "gone"));
+  }
+
+  /** Starts the most important opens and loads that may begin now. */
+  startJobs(): void {
+    for (;;) {
+      const { job, wakeAtMs } = nextJob(this.set, this.#facts, this.#extras);
+      this.#wakeBy(wakeAtMs);
+      if (job === undefined) return;
+      const { held } = job;
+      const { id, model, version, directory } = held;
+      const stamp = this.#isCopying(held) ? undefined : held.stamp;
+      if (job.kind === "open") {
+        const siblings = contentsOf(this.set, held).flatMap((each) => openedOf(each)?.handle ?? []);
+        this.#put({ ...held, life: { phase: "opening" } });
+        this.effects.push({
+          kind: "open",
+          id,
+          from: { model, version, directory },
+          stamp,
+          siblings,
+        });
+      } else {
+        const { replica, handle } = job;
+        this.#put(withReplica(held, replica, { phase: "loading" }));
+        this.effects.push({ kind: "load", id, handle, replica });
+      }
+    }
+  }
+
+  #followOpen(held: HeldVersion, opened: OpenedVersion): void {
+    const { trouble, status } = held;
+    if (status.kind === "doubted" && status.corruptSinceMs !== undefined) {
+      const dueMs = status.corruptSinceMs + CORRUPT_KEPT_MS;
+      this.#whenDue(dueMs, () => this.#close(held, opened, "failed"));
+      return;
+    }
+    const isRetriedLater = trouble !== undefined && trouble.retryAtMs > this.#facts.nowMs;
+    if (isRetriedLater && status.kind !== "complete") {
+      this.#close(held, opened, "failed");
+      return;
+    }
+    const assignment = new Assignment(held, opened, this.#facts);
+    let changed: Map<number, Replica> | undefined;
+    for (const [key, replica] of held.replicas) {
+      const next = this.#followReplica(held, { key, replica, assignment, handle: opened.handle });
+      if (next !== replica) changed = (changed ?? new Map(held.replicas)).set(key, next);
+    }
+    const followed = changed === undefined ? held : { ...held, replicas: changed };
+    // A content whose files were replaced cannot load any more.
+    this.#put(this.#wantedAs(held) === undefined ? followed : this.#admitted(followed, assignment));
+  }
+
+  /** Gives a replica up, takes it back, or frees it. */
+  #followReplica(held: HeldVersion, at: ReplicaAt): Replica {
+    const { key, replica, handle } = at;
+    const { nowMs, grace, draining, placed } = this.#facts;
+    if (replica.phase === "corrupt") {
+      this.effects.push({ kind: "release", id: held.id, handle, replica: key });
+      return { phase: "releasing" };
+    }
+    if (replica.phase !== "ready" && replica.phase !== "retiring") return replica;
+    const { loaded } = replica;
+    const isNeeded = draining || !placed || this.#isNeeded(held, at, loaded.shares);
+    if (isNeeded) return replica.phase === "ready" ? replica : { phase: "ready", loaded };
+    const sinceMs = replica.phase === "ready" ? nowMs : replica.sinceMs;
+    if (nowMs >= sinceMs + grace.replicaGraceMs) {
+      this.effects.push({ kind: "release", id: held.id, handle, replica: key });
+      return { phase: "releasing" };
+    }
+    this.#wakeBy(sinceMs + grace.replicaGraceMs);
+    return replica.phase === "ready" ? { phase: "retiring", loaded, sinceMs } : replica;
+  }
+
+  /**
+   * Whether a replica is intended here, is an extra one, or is not yet announced with equal
+   * checksum shares by every intended owner.
+   */
+  #isNeeded(held: HeldVersion, at: ReplicaAt, shares: readonly number[]): boolean {
+    const { key, assignment } = at;
+    if (this.#extras.get(held.id)?.has(key) === true) return true;
+    const owners = assignment.ownersOf(key);
+    if (owners.length === 0 || owners.includes(this.#facts.workerId)) return true;
+    const { table, partition } = replicaOfKey(key);
+    const holders = this.#facts.announcedHolders(assignment.key, table).get(partition);
+    return !owners.every((owner) => {
+      const theirs = holders?.get(owner);
+      return theirs !== undefined && haveEqualShares(theirs, shares);
+    });
+  }
+
+  /** Refuses an assignment that free memory cannot hold, and notes one that is complete. */
+  #admitted(held: HeldVersion, assignment: Assignment): HeldVersion {
+    if (this.#isBusy || !this.#facts.placed) return held;
+    const missing = assignment.missing(held);
+    if (missing.length === 0) {
+      const { status, refusal, trouble } = held;
+      if (status.kind === "doubted") return held;
+      const isNoted = status.kind === "complete";
+      if (isNoted && refusal === undefined && trouble === undefined) return held;
+      const complete = { ...status, kind: "complete" } as const;
+      return { ...held, refusal: undefined, trouble: undefined, status: complete };
+    }
+    const neededBytes = occupiedBytesOf(this.set, held, missing);
+    const { freeBytes, workerId } = this.#facts;
+    if (neededBytes > freeBytes) {
+      return { ...held, refusal: refusalOf(held, { neededBytes, freeBytes, workerId }) };
+    }
+    return held.refusal === undefined ? held : { ...held, refusal: undefined };
+  }
+
+  /**
+   * Closes a content, unless it is being loaded, or a directory of its number is being opened,
+   * which may turn out to hold this content. The end of each load and open leads to another plan.
+   */
+  #close(held: HeldVersion, { handle }: OpenedVersion, next: AfterClose): void {
+    const isOpening = contentsOf(this.set, held).some(({ life }) => life.phase === "opening");
+    if (isOpening || isLoading(held)) return;
+    this.#put({ ...held, life: { phase: "closing", next } });
+    this.effects.push({ kind: "close", id: held.id, handle });
+  }
+
+  #put(held: HeldVersion): void {
+    if (this.set.versions.get(held.id) !== held) this.set = withVersion(this.set, held);
+  }
+
+  #whenDue(dueMs: number, act: () => void): void {
+    if (this.#facts.nowMs >= dueMs) act();
+    else this.#wakeBy(dueMs);
+  }
+
+  #wakeBy(timeMs: number): void {
+    this.wakeAtMs = Math.min(this.wakeAtMs, timeMs);
+  }
+}
+
+interface ReplicaAt {
+  readonly key: number;
+  readonly replica: Replica;
+  readonly assignment: Assignment;
+  readonly handle: ContentHandle;
+}
+
+/** Longer than the slowest membership store takes to pass on an announcement. */
+const CORRUPT_KEPT_MS = 5000;

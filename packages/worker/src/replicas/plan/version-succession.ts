@@ -1,0 +1,70 @@
+// When a content that is not wanted any more is needed all the same: its directory is gone, or
+// holds something else. The content answers until its successor can, which for a large version
+// takes longer than any grace period. Nobody can read it again, so a content that is given up too
+// early is lost.
+
+import type { VersionKey } from "@winnow/core";
+
+import type { OpenedVersion } from "../../compute/compute.ts";
+import { heldAs, isHeldAs, isServing, openedOf } from "../replica-set.ts";
+import type { HeldVersion, ReplicaSet } from "../replica-set.ts";
+import type { WantedVersion } from "./replica-facts.ts";
+
+/** What the decision rests on. */
+interface SuccessionFacts {
+  readonly wanted: readonly WantedVersion[];
+  isComplete(version: VersionKey): boolean;
+}
+
+/** The wanted version of the same number whose files are not those of this content, if any. */
+export function replacementOf(
+  held: HeldVersion,
+  { wanted }: Pick<SuccessionFacts, "wanted">,
+): WantedVersion | undefined {
+  return wanted.find(
+    ({ model, found }) =>
+      model === held.model &&
+      found.version === held.version &&
+      !isHeldAs(held, { model, ...found }),
+  );
+}
+
+/**
+ * Whether a content that is not wanted must go on answering. One that was replaced in place must
+ * while it serves, and until its replacement is complete or serves. Any other one must while it
+ * serves and another version can be expected to take over.
+ */
+export function isNeededUntilFollowed(
+  held: HeldVersion,
+  { fingerprint }: OpenedVersion,
+  { set, facts }: { readonly set: ReplicaSet; readonly facts: SuccessionFacts },
+): boolean {
+  const { model, version } = held;
+  const serves = isServing(set, { model, version, fingerprint });
+  const replacement = replacementOf(held, facts);
+  if (replacement !== undefined) {
+    const next = heldAs(set, { model, ...replacement.found });
+    return serves || (held.life.phase !== "unloading" && isAwaited(next, set, facts));
+  }
+  return serves && facts.wanted.some((wanted) => wanted.model === model && isComing(wanted, set));
+}
+
+/** Whether a replacement is on its way, and does not wait for the memory of what it replaces. */
+function isAwaited(
+  next: HeldVersion | undefined,
+  set: ReplicaSet,
+  facts: SuccessionFacts,
+): boolean {
+  if (next === undefined || next.refusal !== undefined) return false;
+  const { model, version } = next;
+  const fingerprint = openedOf(next)?.fingerprint;
+  if (fingerprint === undefined) return true;
+  const key = { model, version, fingerprint };
+  return !isServing(set, key) && !facts.isComplete(key);
+}
+
+/** Whether a wanted version is loaded, being loaded, or about to be. */
+function isComing({ model, found }: WantedVersion, set: ReplicaSet): boolean {
+  const next = heldAs(set, { model, ...found });
+  return next?.refusal === undefined && next?.trouble === undefined;
+}
