@@ -108,6 +108,14 @@ describe("winnow demo and inspect", () => {
     );
   });
 
+  test("tells by what scores are ranked, and which are masked", () => {
+    const model = path.resolve(import.meta.dirname, "data/savedmodels/tied_scores");
+    const text = winnow(["inspect", model]);
+
+    expect(text.stdout).toContain("TopK(items, k=9, by sigmoid, masked by 1 test of the model's)");
+    expect(text.stdout).toContain("TopK(items, k=9, by sigmoid)");
+  });
+
   test("never writes over models that are there", () => {
     const models = path.join(directory, "twice");
     winnow(["demo", models, "--items", "20", "--users", "2"]);

@@ -205,6 +205,17 @@ for op in ("LowerBound", "UpperBound"):
 for pair in [([2, 1, 3], [4, 1]), ([], [2]), ([2], [3])]:
     case("BroadcastArgs", {"s0": c(pair[0], i32), "s1": c(pair[1], i32)})
 
+# --- transposed convolutions
+TRANSPOSED = (*KERNEL, "input_sizes")
+for padding, sizes in (("SAME", [[7, 8], [8, 7]]), ("VALID", [[9, 9], [10, 9]])):
+    for size in sizes:
+        inputs = {"input_sizes": c([2, *size, 3], i32), "filter": randoms(3, 3, 3, 2), "out_backprop": randoms(2, 4, 4, 2)}
+        case("Conv2DBackpropInput", inputs, TRANSPOSED, padding=padding, strides=[1, 2, 2, 1])
+inputs = {"input_sizes": c([1, 1, 6, 4], i32), "filter": randoms(1, 2, 4, 3), "out_backprop": randoms(1, 1, 2, 3)}
+case("Conv2DBackpropInput", inputs, TRANSPOSED, padding="SAME", strides=[1, 1, 3, 1])
+inputs = {"input_sizes": c([1, 5, 6, 2], i32), "filter": randoms(2, 3, 2, 1), "out_backprop": randoms(1, 6, 7, 1)}
+case("Conv2DBackpropInput", inputs, TRANSPOSED, padding="EXPLICIT", explicit_paddings=[0, 0, 1, 1, 2, 1, 0, 0], strides=[1, 1, 1, 1])
+
 lines = ",\n".join(json.dumps(each, separators=(",", ":")) for each in cases)
 head = json.dumps({"recorded_with": f"TensorFlow {tf.__version__}"})[:-1]
 path = pathlib.Path(__file__).parent / "dense-operations.json"

@@ -484,7 +484,83 @@ def quantised():
     record("quantised", quantised.__doc__, [("serving_default", "known", each) for each in inputs])
 
 
-MODELS = (operations, strict_lookup, keras_layers, towers, branches, choices, quantised)
+def scores_of(model):
+    return lambda inputs: {"scores": model(inputs)}
+
+
+def mixed_precision():
+    """Layers of Keras 3 that compute in bfloat16 or half: attention, normalisation, activations, an embedding table that
+    is cast before rows are gathered. The last layer computes in float32."""
+    layers = keras.layers
+    archive = keras.export.ExportArchive()
+    names = {"mixed_bfloat16": "serving_default", "mixed_float16": "half"}
+    for policy, name in names.items():
+        keras.utils.set_random_seed(3)
+        keras.mixed_precision.set_global_policy(policy)
+        history, context = keras.Input((6,), dtype="int32", name="history"), keras.Input((4,), name="context")
+        x = layers.LayerNormalization()(layers.Embedding(41, 8)(history))
+        x = layers.LayerNormalization()(x + layers.MultiHeadAttention(2, 4)(x, x, use_causal_mask=True))
+        told = layers.BatchNormalization()(layers.Dense(8, activation="gelu")(context))
+        x = layers.Concatenate()([layers.Flatten()(x), layers.GlobalAveragePooling1D()(x), told])
+        x = layers.Dense(8, activation="softmax")(layers.Dense(16, activation="swish")(x))
+        model = keras.Model({"history": history, "context": context}, layers.Dense(6, dtype="float32")(x))
+        archive.track(model)
+        inputs = {"history": tf.TensorSpec([None, 6], tf.int32, name="history"), "context": tf.TensorSpec([None, 4], tf.float32, name="context")}
+        archive.add_endpoint(name, scores_of(model), [inputs])
+    keras.mixed_precision.set_global_policy("float32")
+    archive.write_out(version_of("mixed_precision"), verbose=False)
+    rows = np.random.default_rng(3).integers(0, 41, (3, 6)).tolist()
+    values = randoms(3, 4).tolist()
+    inputs = [{"history": rows[:1], "context": values[:1]}, {"history": rows, "context": values}]
+    record("mixed_precision", " ".join(mixed_precision.__doc__.split()), [(name, "batch", each) for name in names.values() for each in inputs])
+
+
+def sparse_signature():
+    """TensorFlow 1: a signature with a sparse input and a sparse output, beside one without; sparse tensors are three."""
+    v1 = tf.compat.v1
+    directory = version_of("sparse_signature")
+    cases = []
+    with tf.Graph().as_default() as graph, v1.Session(graph=graph) as session:
+        v1.enable_resource_variables()
+        tags = v1.sparse_placeholder(tf.int64, [None, None], name="tags")
+        query = v1.placeholder(tf.float32, [None, 8], name="query")
+        table = v1.get_variable("table", initializer=tf.constant(randoms(50, 8)))
+        items = v1.get_variable("items", initializer=tf.constant(randoms(40, 8)))
+        pooled = tf.nn.safe_embedding_lookup_sparse([table], tags, combiner="mean")
+        scores, rows = tf.math.top_k(tf.matmul(pooled, items, transpose_b=True), 5)
+        plain_scores, plain_rows = tf.math.top_k(tf.matmul(query, items, transpose_b=True), 5)
+        more = tf.SparseTensor(tags.indices, tags.values + 1, tags.dense_shape)
+        session.run(v1.global_variables_initializer())
+        of = v1.saved_model.build_tensor_info
+        outputs = {"scores": scores, "rows": rows, "more": more}
+        method = "tensorflow/serving/predict"
+        signatures = {
+            "serving_default": v1.saved_model.build_signature_def({"tags": of(tags)}, {key: of(value) for key, value in outputs.items()}, method),
+            "plain": v1.saved_model.build_signature_def({"query": of(query)}, {"scores": of(plain_scores), "rows": of(plain_rows)}, method),
+        }
+        builder = v1.saved_model.Builder(directory)
+        builder.add_meta_graph_and_variables(session, ["serve"], signature_def_map=signatures)
+        builder.save()
+        parts = {"more/indices": more.indices, "more/values": more.values, "more/dense_shape": more.dense_shape}
+        for indices, values, shape in (([[0, 0], [0, 1], [2, 0]], [3, 4, 49], [3, 2]), ([[1, 3]], [7], [2, 5])):
+            fed = {"tags/indices": indices, "tags/values": values, "tags/dense_shape": shape}
+            feed = {tags.indices: indices, tags.values: values, tags.dense_shape: shape}
+            found = session.run({"scores": scores, "rows": rows, **parts}, feed)
+            cases.append({"kind": "batch", "signature_name": "serving_default", "inputs": fed, "outputs": {key: found[key].tolist() for key in sorted(found)}})
+        values = randoms(2, 8).tolist()
+        found = session.run({"scores": plain_scores, "rows": plain_rows}, {query: values})
+        cases.append({"kind": "batch", "signature_name": "plain", "inputs": {"query": values}, "outputs": {key: found[key].tolist() for key in sorted(found)}})
+    oracle = {
+        "model": "sparse_signature",
+        "recorded_with": f"TensorFlow {tf.__version__}",
+        "special": sparse_signature.__doc__,
+        "signature_name": "serving_default",
+        "cases": cases,
+    }
+    (HERE / "sparse_signature" / "oracle.json").write_text(json.dumps(oracle, indent=1) + "\n")
+
+
+MODELS = (operations, strict_lookup, keras_layers, towers, branches, choices, quantised, mixed_precision, sparse_signature)
 for build in MODELS:
     if len(sys.argv) < 2 or build.__name__ in sys.argv[1:]:
         build()

@@ -9,8 +9,10 @@ import {
   type Step,
   type ErrorCode,
   type TableSpec,
+  type TopKStep,
   depthText,
   rowRangeOf,
+  testsInRule,
   toWinnowError,
   uncutTableText,
   workerId,
@@ -137,12 +139,25 @@ function tensorText(spec: SignatureProgram["inputs"][number]): string {
   return `${spec.name}: ${spec.dtype} ${shape}`;
 }
 
+/** What a search ranks by beside the product: functions of scores, and masks. */
+function rankingTexts({ functions = [], mask }: TopKStep): readonly string[] {
+  const names = functions.map(({ op }) => op.toLowerCase());
+  const tests = mask === undefined ? 0 : testsInRule(mask.keeps);
+  const rules = tests === 1 ? "1 test" : `${tests} tests`;
+  return [
+    ...(names.length === 0 ? [] : [`by ${names.toReversed().join(" of ")}`]),
+    ...(mask === undefined ? [] : [`masked by ${rules} of the model's`]),
+  ];
+}
+
 function flowOf(signature: SignatureProgram, program: ModelProgram): string {
   if (program.pipeline !== undefined) return pipelineText(program.pipeline);
   const stepText = (step: Step): string => {
     if (step.kind === "lookup") return `Lookup(${program.tables[step.table]?.name})`;
-    if (step.kind === "topK")
-      return `TopK(${program.tables[step.table]?.name}, k=${depthText(signature, step.k)})`;
+    if (step.kind === "topK") {
+      const name = program.tables[step.table]?.name;
+      return `TopK(${[name, `k=${depthText(signature, step.k)}`, ...rankingTexts(step)].join(", ")})`;
+    }
     return step.kind === "host" ? step.op : step.kind;
   };
   return signature.steps.map(stepText).join(" → ");

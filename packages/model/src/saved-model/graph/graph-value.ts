@@ -31,8 +31,10 @@ export interface GraphValue {
   readonly constant?: Tensor | undefined;
   /** Set if the value is the whole content of a variable or of a constant of the graph. */
   readonly stored?: StoredTensor | undefined;
-  /** Of a half or bfloat16 value that is read, not computed: its values as float32. */
+  /** Of a half or bfloat16 value: its values as float32. */
   readonly widened?: GraphValue | undefined;
+  /** Whether `widened` has more digits, and is to be rounded before anything is computed of it. */
+  readonly isUnrounded?: boolean | undefined;
   readonly resource?: Resource | undefined;
   /** A small integer vector or scalar of which some elements are known; -1 marks the others. */
   readonly known?: readonly number[] | undefined;
@@ -207,9 +209,13 @@ export function constantValue(tensor: Tensor, stored?: StoredTensor): GraphValue
   };
 }
 
-/** A half or bfloat16 value that is read, by its values as float32. */
-export function narrowValue(dtype: NarrowFloat, widened: GraphValue): GraphValue {
-  return { dtype, shape: widened.shape, widened };
+/** A half or bfloat16 value by its values as float32. */
+export function narrowValue(
+  dtype: NarrowFloat,
+  widened: GraphValue,
+  isUnrounded = false,
+): GraphValue {
+  return { dtype, shape: widened.shape, widened, ...(isUnrounded && { isUnrounded }) };
 }
 
 /** Integers of a small constant as numbers; `undefined` for anything else. */

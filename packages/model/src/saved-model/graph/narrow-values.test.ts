@@ -63,11 +63,37 @@ describe("half values", () => {
     expect(visited("Shape", [half], ["int32"]).seen[0]?.inputs).toEqual([wide]);
   });
 
+  test("are computed with as float32, and are to be rounded before the next operation", () => {
+    const { seen, outputs } = visited("MatMul", [half, half], ["half"]);
+
+    expect(seen[0]?.inputs).toEqual([wide, wide]);
+    expect(seen[0]?.node.outputDtypes).toEqual(["float32"]);
+    expect(outputs[0]).toMatchObject({ dtype: "half", isUnrounded: true });
+    const next = visited("Relu", [outputs[0]!], ["half"]).seen;
+    expect(next.map(({ node }) => node.op)).toEqual(["RoundToNarrow", "Relu"]);
+    expect(next[0]?.node.attributes.type("DstT")).toBe(19);
+  });
+
+  test("that were cast from float32 are picked as they were, and rounded when they are computed with", () => {
+    const [cast] = visited("Cast", [wide], ["bfloat16"]).outputs;
+    const [picked] = visited("GatherV2", [cast!], ["bfloat16"]).outputs;
+
+    expect(cast).toMatchObject({ dtype: "bfloat16", widened: wide, isUnrounded: true });
+    expect(visited("GatherV2", [cast!], ["bfloat16"]).seen.map(({ node }) => node.op)).toEqual([
+      "GatherV2",
+    ]);
+    const { seen } = visited("Cast", [picked!], ["float32"]);
+    expect(seen.map(({ node }) => node.op)).toEqual(["RoundToNarrow"]);
+    expect(visited("Cast", [half], ["bfloat16"]).outputs[0]).toMatchObject({
+      dtype: "bfloat16",
+      widened: wide,
+      isUnrounded: true,
+    });
+  });
+
   test.each([
-    ["computed with", "MatMul", half, "half"],
     ["picked from what was computed", "Transpose", computedHalf, "half"],
     ["cast after they were computed", "Cast", computedHalf, "float32"],
-    ["cast to another narrow float", "Cast", half, "bfloat16"],
   ] as const)("stay half where they are %s", (...situation) => {
     const [, op, input, dtype] = situation;
     const { seen, outputs } = visited(op, [input], [dtype]);

@@ -36,7 +36,7 @@ export function lowerSignature(
 ): SignatureGraph {
   for (const { name, graphTensor } of [...signature.inputs, ...signature.outputs]) {
     if (graphTensor !== "") continue;
-    const message = `"${name}" is a sparse or composite tensor; only dense tensors are served`;
+    const message = `"${name}" is a composite tensor; dense and sparse ones are served`;
     throw new WinnowError("UNIMPLEMENTED", message);
   }
   const lowering = new Lowering(sources, registry);

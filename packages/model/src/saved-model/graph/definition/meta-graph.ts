@@ -159,28 +159,73 @@ function readSignature(reader: ProtobufReader): SignatureDefinition {
   let methodName = "";
   const signature = value?.message();
   while (signature?.next() === true) {
-    if (signature.field === 1) inputs.push(readNamedTensorInfo(signature));
-    else if (signature.field === 2) outputs.push(readNamedTensorInfo(signature));
+    if (signature.field === 1) inputs.push(...readNamedTensorInfo(signature));
+    else if (signature.field === 2) outputs.push(...readNamedTensorInfo(signature));
     else if (signature.field === 3) methodName = signature.text();
   }
   return { name, methodName, inputs: inputs.toSorted(byName), outputs: outputs.toSorted(byName) };
 }
 
-function readNamedTensorInfo(reader: ProtobufReader): TensorInfo {
+/** A tensor of a signature; the three that a sparse one (COO) consists of, named after it. */
+function readNamedTensorInfo(reader: ProtobufReader): readonly TensorInfo[] {
   const { key, value } = reader.mapEntry();
-  return readTensorInfo(key, value?.message());
+  const { sparse, ...info } = readTensorInfo(key, value?.message());
+  if (sparse === undefined) return [info];
+  const rank = info.shape?.length ?? -1;
+  return [
+    {
+      ...info,
+      name: `${key}/indices`,
+      graphTensor: sparse.indices,
+      type: INT64,
+      shape: [-1, rank],
+    },
+    { ...info, name: `${key}/values`, graphTensor: sparse.values, shape: [-1] },
+    {
+      ...info,
+      name: `${key}/dense_shape`,
+      graphTensor: sparse.denseShape,
+      type: INT64,
+      shape: [rank],
+    },
+  ];
 }
 
-function readTensorInfo(name: string, reader: ProtobufReader | undefined): TensorInfo {
+/** DataType of the indices and of the shape of a sparse tensor. */
+const INT64 = 9;
+
+/** Names of the tensors that a sparse one consists of. */
+interface SparseInfo {
+  readonly values: string;
+  readonly indices: string;
+  readonly denseShape: string;
+}
+
+function readTensorInfo(
+  name: string,
+  reader: ProtobufReader | undefined,
+): TensorInfo & { readonly sparse?: SparseInfo | undefined } {
   let graphTensor = "";
   let type = 0;
   let shape: readonly number[] | undefined = [];
+  let sparse: SparseInfo | undefined;
   while (reader?.next() === true) {
     if (reader.field === 1) graphTensor = reader.text();
     else if (reader.field === 2) type = reader.int();
     else if (reader.field === 3) shape = readShape(reader.message());
+    else if (reader.field === 4) sparse = readSparse(reader.message());
   }
-  return { name, graphTensor, type, shape };
+  return { name, graphTensor, type, shape, sparse };
+}
+
+function readSparse(reader: ProtobufReader): SparseInfo {
+  let [values, indices, denseShape] = ["", "", ""];
+  while (reader.next()) {
+    if (reader.field === 1) values = reader.text();
+    else if (reader.field === 2) indices = reader.text();
+    else if (reader.field === 3) denseShape = reader.text();
+  }
+  return { values, indices, denseShape };
 }
 
 function readAsset(reader: ProtobufReader, into: Map<string, string>): void {

@@ -37,7 +37,7 @@ const OPERATIONS: Readonly<Record<string, string>> = {
   "output:N*out_type | out_type=int32": "ShapeN",
   "output:T":
     "BatchMatMul,BatchMatMulV2,BiasAdd,BroadcastTo,ClipByValue,ConcatV2,DenseBincount,Einsum," +
-    "AvgPool,BatchToSpaceND,Conv2D,DepthwiseConv2dNative,MatrixDiagV3,MatrixSetDiagV3,MaxPool," +
+    "AvgPool,BatchToSpaceND,Conv2D,Conv2DBackpropInput,DepthwiseConv2dNative,MatrixDiagV3,MatrixSetDiagV3,MaxPool," +
     "SpaceToBatchND,TensorScatterAdd,TensorScatterMax,TensorScatterMin,TensorScatterSub," +
     "EnsureShape,ExpandDims,Fill,Identity,L2Loss,LinSpace,MatrixDiag,Max,Mean,Min,MirrorPad,OneHot," +
     "Pack,Pad,PadV2,PreventGradient,Prod,RaggedBincount,Reshape,ReverseSequence,ReverseV2,Roll," +

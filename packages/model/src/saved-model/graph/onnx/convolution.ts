@@ -21,6 +21,7 @@ export const convolution: Translators = {
       group: isGrouped ? channels / channelsOfGroup : 1,
     });
   },
+  Conv2DBackpropInput: transposed,
   DepthwiseConv2dNative: (t) => {
     const [height = 1, width = 1, channels = -1, multiplier = -1] = t.value(1).shape ?? [];
     if (channels < 0 || multiplier < 0) throw t.untranslatable("needs a kernel of known size");
@@ -34,6 +35,38 @@ export const convolution: Translators = {
   },
   MaxPool: (t) => pool(t, "MaxPool"),
 };
+
+/** A transposed convolution, which TensorFlow asks for by the size of its result: `Conv2DTranspose`. */
+function transposed(t: Translation): string {
+  requireFloats(t, 2);
+  const [height = -1, width = -1] = t.value(1).shape ?? [];
+  const window = kernelWindow(t, [height, width]);
+  const axes = isChannelsLast(t) ? [1, 2] : [2, 3];
+  const strides = spatial(t, "strides");
+  const dilations = spatial(t, "dilations");
+  const explicit = paddingOf(t, { window, strides: [1, 1], dilations })["pads"];
+  const isSame = t.operation.attributes.text("padding") === "SAME";
+  const parts = axes.map((axis, at) => {
+    const size = t.value(0).known?.[axis] ?? -1;
+    const places = t.value(2).shape?.[axis] ?? -1;
+    if (size < 0 || places < 1) throw t.untranslatable("needs sizes that the graph knows");
+    const reach = (places - 1) * strides[at]! + (window[at]! - 1) * dilations[at]! + 1;
+    const given = Array.isArray(explicit) ? (explicit as readonly number[]) : [0, 0, 0, 0];
+    const cut = isSame ? Math.max(0, reach - size) : given[at]! + given[at + 2]!;
+    const before = isSame ? Math.floor(cut / 2) : given[at]!;
+    return { before, after: cut - before, more: size - (reach - cut) };
+  });
+  const attributes = {
+    kernel_shape: window,
+    strides,
+    dilations,
+    pads: [...parts.map(({ before }) => before), ...parts.map(({ after }) => after)],
+    output_padding: parts.map(({ more }) => more),
+  };
+  // [height, width, filters, channels] → [channels, filters, height, width]
+  const kernel = t.node("Transpose", [t.name(1)], { perm: [3, 2, 0, 1] });
+  return channelsFirst(t, (value) => t.node("ConvTranspose", [value, kernel], attributes), 2);
+}
 
 interface Kernel {
   /** The weights as ONNX wants them, `[filters, channels of a group, height, width]`. */
@@ -71,8 +104,9 @@ function pool(t: Translation, op: "AveragePool" | "MaxPool"): string {
   );
 }
 
-function requireFloats(t: Translation): void {
-  if (t.dtype(0) !== "float32") throw t.untranslatable(`is given ${t.dtype(0)} values`);
+function requireFloats(t: Translation, position = 0): void {
+  const dtype = t.dtype(position);
+  if (dtype !== "float32") throw t.untranslatable(`is given ${dtype} values`);
 }
 
 function isChannelsLast(t: Translation): boolean {
@@ -82,9 +116,9 @@ function isChannelsLast(t: Translation): boolean {
 }
 
 /** What `compute` makes of the input with its channels first, with them where they were. */
-function channelsFirst(t: Translation, compute: (value: string) => string): string {
-  if (!isChannelsLast(t)) return compute(t.name(0));
-  const result = compute(t.node("Transpose", [t.name(0)], { perm: [0, 3, 1, 2] }));
+function channelsFirst(t: Translation, compute: (value: string) => string, position = 0): string {
+  if (!isChannelsLast(t)) return compute(t.name(position));
+  const result = compute(t.node("Transpose", [t.name(position)], { perm: [0, 3, 1, 2] }));
   return t.node("Transpose", [result], { perm: [0, 2, 3, 1] });
 }
 

@@ -147,7 +147,11 @@ async function faultOf(
 }
 
 /** Uses of an operation that only sizes which the graph knows allow, and that the host cannot run. */
-const NEED_SIZES: ReadonlySet<string> = new Set(["MatrixDiagPartV3", "MatrixSetDiagV3"]);
+const NEED_SIZES: ReadonlySet<string> = new Set([
+  "Conv2DBackpropInput",
+  "MatrixDiagPartV3",
+  "MatrixSetDiagV3",
+]);
 
 describe("an operation answers as TensorFlow's kernel", () => {
   test.each([...new Set(cases.map(({ op }) => op))])("%s", async (op) => {

@@ -3,6 +3,10 @@
 import { ONNX_TYPES } from "./onnx-message.ts";
 import type { Translation, Translator, Translators } from "./translation.ts";
 
+/** ONNX's numbers of the types that no value of Winnow has. */
+const FLOAT16 = 10;
+const BFLOAT16 = 16;
+
 const named =
   (op: string): Translator =>
   (t) =>
@@ -80,6 +84,10 @@ export const elementwise: Translators = {
   MulNoNan: (t) => unlessZero(t, t.node("Mul", t.names)),
   NotEqual: (t) => t.node("Not", [t.node("Equal", t.names)]),
   OnesLike: (t) => filledLike(t, 1),
+  RoundToNarrow: (t) => {
+    const narrow = t.operation.attributes.type("DstT") === 19 ? FLOAT16 : BFLOAT16;
+    return t.cast(t.cast(t.name(0), narrow), ONNX_TYPES.float32);
+  },
   Relu6: (t) =>
     t.node("Clip", [t.name(0), t.model.scalar(t.dtype(0), 0), t.model.scalar(t.dtype(0), 6)]),
   Rsqrt: (t) => t.node("Reciprocal", [t.node("Sqrt", t.names)]),

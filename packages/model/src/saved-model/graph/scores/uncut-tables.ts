@@ -5,6 +5,7 @@ import { elementCount } from "@winnow/core";
 import type { UncutTable } from "@winnow/core";
 import { producerOf } from "../graph-value.ts";
 import type { GraphValue, LoweredNode, OperationNode } from "../graph-value.ts";
+import { ROUNDING } from "../narrow-values.ts";
 import { nameOf } from "../tables/table-registry.ts";
 
 const VALUES_MAX = 10_000;
@@ -31,7 +32,8 @@ export function uncutTablesOf(
       tensor: stored === undefined ? "" : nameOf(stored),
       bytes: elementCount(shape ?? []) * (VALUE_BYTES.get(dtype) ?? 0),
       ranking: node.name,
-      obstacle: { node: name, op },
+      // What a graph writes as a cast rounds where that matters.
+      obstacle: { node: name, op: op === ROUNDING ? "Cast" : op },
     }));
   });
 }

@@ -10,6 +10,7 @@ export const CONVOLUTION_RULES: readonly (readonly [string, ShapeRule])[] = [
   ["AvgPool", poolRule],
   ["BatchToSpaceND", batchToSpaceRule],
   ["Conv2D", (inputs, node) => convolved(inputs, node, (kernel) => kernel[3] ?? -1)],
+  ["Conv2DBackpropInput", ([sizes]) => ({ shape: sizes?.known ?? [-1, -1, -1, -1] })],
   [
     "DepthwiseConv2dNative",
     (inputs, node) =>

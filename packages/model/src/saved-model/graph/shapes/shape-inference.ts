@@ -14,7 +14,9 @@ const SAME_SHAPE: readonly string[] = [
     ",",
   ),
   ..."Log,Log1p,LogSoftmax,LogicalNot,LookupTableFindV2,Neg,OnesLike,Reciprocal,Relu".split(","),
-  ..."Relu6,Round,Rsqrt,Selu,Sigmoid,Sign,Sin,Cos,Softmax,Softplus,Softsign,Sqrt,Square".split(","),
+  ..."Relu6,Round,RoundToNarrow,Rsqrt,Selu,Sigmoid,Sign,Sin,Cos,Softmax,Softplus,Softsign,Sqrt,Square".split(
+    ",",
+  ),
   ..."StaticRegexReplace,RegexReplace,StringLower,StringUpper,StringStrip,AsString".split(","),
   ..."StringToHashBucketFast,StringToHashBucketStrong,StringToNumber,Tanh,ZerosLike".split(","),
   ..."Cumsum,IsNan,IsFinite,IsInf,ClipByValue,FusedBatchNormV3".split(","),
@@ -25,7 +27,7 @@ const SAME_SHAPE: readonly string[] = [
   ..."TensorScatterUpdate".split(","),
 ];
 const BROADCAST: readonly string[] = [
-  ..."Add,AddV2,Div,DivNoNan,Equal,FloorMod,Greater,GreaterEqual,Less,LessEqual".split(","),
+  ..."Add,AddV2,Atan2,Div,DivNoNan,Equal,FloorMod,Greater,GreaterEqual,Less,LessEqual".split(","),
   ..."LogicalAnd,LogicalOr,Maximum,Minimum,Mod,Mul,MulNoNan,NotEqual,Pow,RealDiv".split(","),
   ..."SelectV2,SquaredDifference,Sub,TruncateDiv,TruncateMod,Xdivy,Xlogy".split(","),
 ];
@@ -38,7 +40,9 @@ const RULES: ReadonlyMap<string, ShapeRule> = new Map<string, ShapeRule>([
   ["AddN", (inputs) => ({ shape: inputs[0]?.shape })],
   ["Select", (inputs) => ({ shape: inputs[1]?.shape })],
   ["MatMul", matMulRule],
+  ["BatchMatMul", batchMatMulRule],
   ["BatchMatMulV2", batchMatMulRule],
+  ["BatchMatMulV3", batchMatMulRule],
   ["Reshape", reshapeRule],
   ["ExpandDims", expandDimsRule],
   ["Squeeze", squeezeRule],
