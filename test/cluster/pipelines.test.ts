@@ -31,6 +31,12 @@ stages:
   - merge: { MERGE }
 `;
 
+const oneSource = `inputs: { user_id: string }
+stages:
+  - retrieve: { model: movies, k: 50, inputs: { input_1: user_id } }
+  - diversify: { DIVERSIFY }
+`;
+
 interface Feed {
   readonly output_1: readonly number[];
   readonly output_2: readonly string[];
@@ -73,6 +79,14 @@ describe("a cluster with pipelines", () => {
       "misnamed",
       homeFeed.replace("  - limit", "  - filter: { yaer: { $gte: 1970 } }\n  - limit"),
     );
+    for (const [name, diversify] of [
+      ["few-alike", "at_most: 2, per: genres"],
+      ["by-turns", "round_robin: year"],
+      ["relevant", "mmr: 0.6, count: 12"],
+    ] as const) {
+      writePipeline(name, oneSource.replace("DIVERSIFY", diversify));
+    }
+    writePipeline("listed", oneSource.replace("DIVERSIFY", "round_robin: genres"));
     writePipeline("orphan", homeFeed.replace("movies-ranking", "nobody"));
     writePipeline("circle", homeFeed.replace("movies-ranking", "circle"));
     writePipeline("wrong", homeFeed.replace("movie_title:", "movie:"));
@@ -206,6 +220,89 @@ describe("a cluster with pipelines", () => {
     expect(other.output_2).toHaveLength(3);
   });
 
+  interface Described extends Feed {
+    readonly attributes: readonly Readonly<Record<string, unknown>>[];
+  }
+
+  /** What the model alone answers, with these attributes. */
+  async function retrievedFor(user: string, names: readonly string[]): Promise<Described> {
+    const { body } = await ask("movies", [user], { k: 50, return: names });
+    return (body["predictions"] as [Described])[0];
+  }
+
+  test("keeps at most so many items of a value, and gives what the request wants of them", async () => {
+    const { output_2: ids, attributes } = await retrievedFor("42", ["genres", "year"]);
+    const genresOf = (at: number) => attributes[at]!["genres"] as readonly string[];
+    const kept: number[] = [];
+    for (const at of ids.keys()) {
+      const isFull = (genre: string): boolean =>
+        kept.filter((before) => genresOf(before).includes(genre)).length >= 2;
+      if (!genresOf(at).some((genre) => isFull(genre))) kept.push(at);
+    }
+
+    const { body } = await ask("few-alike", ["42"], { return: ["year"] });
+
+    const [feed] = body["predictions"] as [Described];
+    expect(feed.output_2).toEqual(kept.map((at) => ids[at]));
+    expect(feed.attributes).toEqual(kept.map((at) => ({ year: attributes[at]!["year"] })));
+    expect(kept.length).toBeLessThan(ids.length);
+  });
+
+  test("takes items of each value in turn, of more instances than one question may describe", async () => {
+    const { output_2: ids, attributes } = await retrievedFor("42", ["year"]);
+    const years = attributes.map(({ year }) => year);
+    const turnOf = (at: number): number =>
+      years.slice(0, at).filter((year) => year === years[at]).length;
+    const expected = [...ids.keys()]
+      .toSorted(
+        (a, b) => turnOf(a) - turnOf(b) || years.indexOf(years[a]) - years.indexOf(years[b]),
+      )
+      .map((at) => ids[at]);
+    const users = Array.from({ length: 400 }, (_, at) => (at % 2 === 0 ? "42" : "7"));
+
+    const { body } = await ask("by-turns", users);
+    const [other] = (await ask("by-turns", ["7"])).body["predictions"] as [Feed];
+
+    const feeds = body["predictions"] as Feed[];
+    expect(expected).not.toEqual(ids);
+    expect(feeds).toHaveLength(400);
+    expect(new Set(feeds.map(({ output_2 }) => String(output_2)))).toEqual(
+      new Set([String(expected), String(other.output_2)]),
+    );
+    expect(feeds[399]).toEqual(other);
+  });
+
+  test("chooses by marginal relevance over the vectors of the version, which a request may have too", async () => {
+    const { output_1: scores, output_2: ids, attributes } = await retrievedFor("42", ["$vector"]);
+    const vectors = attributes.map(({ $vector }) => {
+      const bytes = Uint8Array.from(Buffer.from($vector as string, "base64"));
+      return new Float32Array(bytes.buffer);
+    });
+    const dot = (a: Float32Array, b: Float32Array): number =>
+      a.reduce((sum, value, at) => sum + value * b[at]!, 0);
+    const cosine = (a: number, b: number): number =>
+      dot(vectors[a]!, vectors[b]!) /
+      Math.sqrt(dot(vectors[a]!, vectors[a]!) * dot(vectors[b]!, vectors[b]!));
+    const [least, most] = [Math.min(...scores), Math.max(...scores)];
+    const taken: number[] = [];
+    while (taken.length < 12) {
+      const open = [...ids.keys()].filter((at) => !taken.includes(at));
+      const valueOf = (at: number): number => {
+        const alike = taken.length === 0 ? 0 : Math.max(...taken.map((other) => cosine(at, other)));
+        return (0.6 * (scores[at]! - least)) / (most - least) - 0.4 * alike;
+      };
+      taken.push(open.reduce((best, at) => (valueOf(at) > valueOf(best) ? at : best)));
+    }
+
+    const { body } = await ask("relevant", ["42"]);
+
+    const [feed] = body["predictions"] as [Feed];
+    expect(vectors[0]).toHaveLength(8);
+    expect(feed.output_2).toEqual(taken.map((at) => ids[at]));
+    expect(feed.output_1).toEqual(taken.map((at) => scores[at]));
+    expect(taken).not.toEqual([...taken.keys()]);
+  });
+
   test("orders by an expression over the scores of both models", async () => {
     const retrieved = await ask("movies", ["42"], { k: 50 });
     const [{ output_1: priors, output_2: ids }] = retrieved.body["predictions"] as [Feed];
@@ -228,6 +325,7 @@ describe("a cluster with pipelines", () => {
       "misnamed",
       /stages\[2\]\.filter: model movies: .* no attribute "yaer"; did you mean "year"\?/,
     ],
+    ["listed", /stages\[1\]\.diversify: model movies: Attribute "genres" is a list; items in turn/],
     ["orphan", /stages\[1\]\.rank: model nobody cannot answer: no worker has a model of that name/],
     ["circle", /stages\[1\]\.rank: model circle is a pipeline; name the models that it asks/],
     ["wrong", /stages\[1\]\.rank: model movies-ranking has no input "movie", but/],

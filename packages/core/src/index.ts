@@ -78,7 +78,13 @@ export {
   orderFault,
   scoreNamesOf,
 } from "./program/pipeline.ts";
-export type { FilterStage, MergeStage, ModelStage, ScoreStage } from "./program/pipeline.ts";
+export type {
+  DiversifyStage,
+  FilterStage,
+  MergeStage,
+  ModelStage,
+  ScoreStage,
+} from "./program/pipeline.ts";
 export {
   evaluateScore,
   isScoreName,
@@ -164,7 +170,15 @@ export type { InlineTable } from "./program/codec/table-codec.ts";
 export { IdIndex, comparableIds } from "./indexes/id-index.ts";
 export { nearestName } from "./errors/nearest-name.ts";
 export { ColumnBuilder } from "./attributes/column-builder.ts";
-export { NO_ROW, columnBytes, takeRows, valueOfCode } from "./attributes/attribute-column.ts";
+export {
+  NO_ROW,
+  VECTOR_ATTRIBUTE,
+  columnBytes,
+  takeRows,
+  valueOfCode,
+  valuesOfVector,
+  vectorTextLength,
+} from "./attributes/attribute-column.ts";
 export type {
   AttributeColumn,
   AttributeSpec,

@@ -383,6 +383,7 @@ class ClusterRouter implements Router {
           pinned,
           ask: (member, asked) => this.#predictAdmitted(member as Pin, asked, { mayMove: false }),
           instancesMax: this.settings.instancesMax,
+          describedValuesMax: this.settings.describedValuesMax,
         });
         const members = Array.from(pinned.values(), ({ routed }) => routed.key);
         return { version, ...answer, members };

@@ -138,3 +138,22 @@ function takeValues(values: AttributeValues, positions: Uint32Array): AttributeV
   }
   return Float64Array.from(positions, (position) => values[position]!);
 }
+
+/**
+ * What a search gives as an attribute of each item, though no file has it: the item's vector, base64 of its
+ * float32 values, little-endian. No column's name begins with `$`.
+ */
+export const VECTOR_ATTRIBUTE = "$vector";
+
+/** Bytes that a value, or a list, of an attribute may have as JSON: answers may hold thousands. */
+export const VALUE_BYTES_MAX = 2048;
+
+/** Characters of a vector in base64. */
+export function vectorTextLength(dim: number): number {
+  return 4 * Math.ceil((4 * dim) / 3);
+}
+
+/** For how many attributes of an item a vector counts: none of these is longer than a value may be. */
+export function valuesOfVector(dim: number): number {
+  return Math.ceil(vectorTextLength(dim) / VALUE_BYTES_MAX);
+}

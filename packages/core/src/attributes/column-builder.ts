@@ -2,7 +2,7 @@
 
 import { WinnowError } from "../errors/errors.ts";
 import { StringColumn } from "../tensor/string-column.ts";
-import { codesFor } from "./attribute-column.ts";
+import { VALUE_BYTES_MAX, codesFor } from "./attribute-column.ts";
 import type {
   AttributeColumn,
   AttributeSpec,
@@ -15,8 +15,6 @@ const VALUES_MAX = 16_000_000;
 
 const LONE_SURROGATE = /[\uD800-\uDFFF]/u;
 
-/** Bytes of one attribute of one item as JSON: answers may hold thousands. */
-const CELL_BYTES_MAX = 2048;
 const NUMBER_BYTES = 8;
 
 type RowValue = AttributeValue | readonly AttributeValue[] | undefined;
@@ -95,8 +93,8 @@ function checkSize(value: RowValue): void {
   const bytes = isList(value)
     ? value.reduce((sum: number, each) => sum + sizeOf(each), 0)
     : sizeOf(value);
-  if (bytes <= CELL_BYTES_MAX) return;
-  const text = `A value has ${bytes} bytes; attributes have at most ${CELL_BYTES_MAX}: leave it out`;
+  if (bytes <= VALUE_BYTES_MAX) return;
+  const text = `A value has ${bytes} bytes; attributes have at most ${VALUE_BYTES_MAX}: leave it out`;
   throw new WinnowError("INVALID_ARGUMENT", text);
 }
 

@@ -20,6 +20,9 @@ const other = { ...retrieve, as: "other" };
 const merge = (by: "weights" | "quotas", ...parts: readonly [string, number][]): PipelineStage => {
   return { kind: "merge", by, parts: parts.map(([name, value]) => ({ name, value })) };
 };
+const mmr = (balance: number, of?: string): PipelineStage => {
+  return { kind: "diversify", by: "mmr", balance, count: 20, ...(of !== undefined && { of }) };
+};
 const rank: PipelineStage = {
   kind: "rank",
   model: "ranking",
@@ -48,11 +51,19 @@ describe("a pipeline of an encoded program", () => {
   test("is read back as it was, and tells its models", () => {
     const whole = pipelineOf(retrieve, filter, rank, scoreOf("ctr"), { kind: "limit", count: 3 });
     const merged = pipelineOf(retrieve, other, merge("quotas", ["other", 2], ["prior", 9]));
+    const diverse = pipelineOf(
+      retrieve,
+      { kind: "diversify", by: "at-most", attribute: "director", count: 2 },
+      { kind: "diversify", by: "round-robin", attribute: "genre" },
+      mmr(0.7),
+      mmr(0, "prior"),
+    );
     const { as: _, ...plain } = retrieve;
     const short = pipelineOf(plain, scoreOf("score")).stages.slice(0, 1);
 
     expect(readBack(whole)).toEqual(whole);
     expect(readBack(merged)).toEqual(merged);
+    expect(readBack(diverse)).toEqual(diverse);
     expect(readBack(pipelineOf(...short))).toEqual(pipelineOf(...short));
     expect(modelsOf(whole)).toEqual(["movies", "ranking"]);
   });
@@ -97,6 +108,13 @@ describe("a pipeline of an encoded program", () => {
       "stages in order, but stages[2] filters behind a limit",
       [retrieve, { kind: "limit", count: 3 }, filter],
     ],
+    ["stages[2] filters behind a diversify", [retrieve, mmr(1), filter]],
+    ["balance should be from 0 to 1", [retrieve, mmr(1.01)]],
+    [
+      "stages[3] needs `of`, the retrieval whose items' vectors are compared: prior or other",
+      [retrieve, other, merge("weights", ["prior", 1], ["other", 1]), mmr(0.5)],
+    ],
+    ["stages[1] compares items of ctr, which is no retrieval", [retrieve, mmr(0.5, "ctr")]],
     ["a filter: Cannot read a filter", [retrieve, { kind: "filter", filter: '["xor",[]]' }]],
   ])("is refused: it should have %s", (text, stages) => {
     expect(() => readBack(pipelineOf(...stages))).toThrow(text);

@@ -24,7 +24,7 @@ export interface Pipeline {
 
 /** One stage. */
 export type PipelineStage =
-  RetrieveStage | MergeStage | FilterStage | RankStage | ScoreStage | LimitStage;
+  RetrieveStage | MergeStage | FilterStage | RankStage | ScoreStage | DiversifyStage | LimitStage;
 
 /** A stage that asks a model. */
 export type ModelStage = RetrieveStage | RankStage;
@@ -76,6 +76,27 @@ export interface FilterStage {
   /** `filterText` of it, as a person wrote it: not held against attributes. */
   readonly filter: string;
 }
+
+/**
+ * Makes the list less alike; candidates keep their scores.
+ *
+ *   at-most      drops a candidate once `count` before it have one of its values
+ *   round-robin  one candidate of each value in turn, values in the order in which they come
+ *   mmr          takes `count` candidates, each the one that is best by its score and least like those taken
+ *                (maximal marginal relevance, Carbonell and Goldstein 1998)
+ */
+export type DiversifyStage = { readonly kind: "diversify" } & (
+  | { readonly by: "at-most"; readonly attribute: string; readonly count: number }
+  | { readonly by: "round-robin"; readonly attribute: string }
+  | {
+      readonly by: "mmr";
+      /** What the score counts for, 0 to 1; the rest is for being unlike. */
+      readonly balance: number;
+      readonly count: number;
+      /** The retrieval whose items' vectors are compared; may be missing where there is but one. */
+      readonly of?: string | undefined;
+    }
+);
 
 /** Where an input of a ranking model comes from. */
 export type RankSource =
@@ -151,10 +172,30 @@ function faultBehind(stage: PipelineStage, before: readonly PipelineStage[]): st
   }
   if (before.length === 0) return `is "${stage.kind}"; the first stage is "retrieve"`;
   if (!isBehindOthers && before.length > 1) return `stands where a merge of retrievals must`;
-  if (stage.kind === "filter" && before.some(({ kind }) => kind === "limit")) {
-    return "filters behind a limit; a filter goes to the retrieval, so it stands before every limit";
+  if (stage.kind === "filter") return filterFault(before);
+  return stage.kind === "diversify" ? diversifyFault(stage, before) : undefined;
+}
+
+function filterFault(before: readonly PipelineStage[]): string | undefined {
+  const cut = before.find(({ kind }) => kind === "limit" || kind === "diversify");
+  if (cut === undefined) return undefined;
+  return `filters behind a ${cut.kind}; a filter goes to the retrieval, so it stands before that`;
+}
+
+function diversifyFault(
+  stage: DiversifyStage,
+  before: readonly PipelineStage[],
+): string | undefined {
+  if (stage.by !== "mmr") return undefined;
+  const retrievals = before.filter((each) => each.kind === "retrieve");
+  const names = retrievals.flatMap(({ as }) => as ?? []);
+  if (stage.of === undefined) {
+    if (retrievals.length === 1) return undefined;
+    return `needs \`of\`, the retrieval whose items' vectors are compared: ${names.join(" or ")}`;
   }
-  return undefined;
+  return names.includes(stage.of)
+    ? undefined
+    : `compares items of ${stage.of}, which is no retrieval`;
 }
 
 function mergeFault(
@@ -219,12 +260,13 @@ const candidates: HeaderReader<number> = (from) => {
   throw refuse(from, `from 1 to ${PIPELINE_CANDIDATES_MAX}`);
 };
 
-const KINDS = ["retrieve", "merge", "filter", "rank", "score", "limit"] as const;
+const KINDS = ["retrieve", "merge", "filter", "rank", "score", "diversify", "limit"] as const;
 
 const stageReader: HeaderReader<PipelineStage> = (from) => {
   const kind = read(from, "kind", oneOf(...KINDS));
   if (kind === "merge") return readMerge(from);
   if (kind === "filter") return { kind, filter: read(from, "filter", filterReader) };
+  if (kind === "diversify") return readDiversify(from);
   if (kind === "score") return { kind, expression: read(from, "expression", scoreReader) };
   if (kind === "limit") return { kind, count: read(from, "count", candidates) };
   const member = { model: read(from, "model", text), signature: read(from, "signature", text) };
@@ -258,6 +300,25 @@ function readMerge(from: HeaderValue): MergeStage {
   );
   return { kind: "merge", by, parts };
 }
+
+function readDiversify(from: HeaderValue): DiversifyStage {
+  const kind = "diversify";
+  const by = read(from, "by", oneOf("at-most", "round-robin", "mmr"));
+  if (by === "mmr") {
+    const balance = read(from, "balance", share);
+    const of = read(from, "of", optional(text));
+    return { kind, by, balance, count: read(from, "count", candidates), ...(of && { of }) };
+  }
+  const attribute = read(from, "attribute", text);
+  if (by === "round-robin") return { kind, by, attribute };
+  return { kind, by, attribute, count: read(from, "count", candidates) };
+}
+
+const share: HeaderReader<number> = (from) => {
+  const { value } = from;
+  if (typeof value === "number" && value >= 0 && value <= 1) return value;
+  throw refuse(from, "from 0 to 1");
+};
 
 const weight: HeaderReader<number> = (from) => {
   const { value } = from;

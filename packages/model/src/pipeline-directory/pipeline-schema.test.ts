@@ -36,6 +36,9 @@ describe("the schema and the reader both take", () => {
     several("{ weights: { a: 1, b: 0 } }"),
     several("{ weights: { b: 0.5, a: 1000000 } }"),
     several("{ quotas: { a: 1, b: 9 } }"),
+    whole("diversify: { at_most: 2, per: director }"),
+    whole("diversify: { round_robin: genre }"),
+    whole("diversify: { mmr: 0.7, count: 20 }"),
     whole("limit: 4096", "items: int64\noutputs: { ids: what }"),
   ])("%s", (text) => {
     expect(isValid(parse(text))).toBe(true);
@@ -75,6 +78,13 @@ describe("the schema and the reader both refuse", () => {
     several("{ weights: [a, b] }"),
     several("{ quotas: { a: 1, b: 0 } }"),
     several("{ quotas: { a: 1, b: 1.5 } }"),
+    whole("diversify: {}"),
+    whole("diversify: { at_most: 2 }"),
+    whole("diversify: { at_most: 0, per: director }"),
+    whole("diversify: { round_robin: genre, per: genre }"),
+    whole("diversify: { mmr: 1.1, count: 20 }"),
+    whole("diversify: { mmr: 0.5 }"),
+    whole("diversify: { mmr: 0.5, count: 9, k: 9 }"),
     alone("retrieve: { k: 9, inputs: {} }"),
     alone("retrieve: { model: m, inputs: {} }"),
     alone("retrieve: { model: m, k: 9 }"),

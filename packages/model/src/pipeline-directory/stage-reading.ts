@@ -57,6 +57,7 @@ const READERS: ReadonlyMap<string, StageReader> = new Map<string, StageReader>([
   ["filter", readFilter],
   ["rank", readRank],
   ["score", readScore],
+  ["diversify", readDiversify],
   ["limit", (field) => ({ kind: "limit", count: readCandidates(field) })],
 ]);
 
@@ -138,6 +139,28 @@ function readScore(field: Field, { scores }: Surroundings): PipelineStage {
   const found = parseScore(typeof value === "number" ? `${value}` : field.text(), scores);
   if ("fault" in found) throw field.refused(found.fault);
   return { kind: "score", expression: found.expression };
+}
+
+function readDiversify(field: Field): PipelineStage {
+  const kind = "diversify";
+  const fields = field.members(["at_most", "per", "round_robin", "mmr", "count", "of"]);
+  const names = fields.entries().map(([name]) => name);
+  const isOf = (...known: readonly string[]): boolean =>
+    names.every((name) => known.includes(name));
+  const [atMost, turns, mmr] = ["at_most", "round_robin", "mmr"].map((name) => fields.get(name));
+  if (atMost !== undefined && isOf("at_most", "per")) {
+    const attribute = fields.needed("per").text();
+    return { kind, by: "at-most", attribute, count: readCandidates(atMost) };
+  }
+  if (turns !== undefined && isOf("round_robin")) {
+    return { kind, by: "round-robin", attribute: turns.text() };
+  }
+  if (mmr !== undefined && isOf("mmr", "count", "of")) {
+    const count = readCandidates(fields.needed("count"));
+    const of = fields.get("of")?.text();
+    return { kind, by: "mmr", balance: mmr.number(0, 1), count, ...(of !== undefined && { of }) };
+  }
+  throw field.refused("is not { at_most, per }, { round_robin } or { mmr, count } with `of`");
 }
 
 function readHeads(field: Field, scores: ReadonlySet<string>): RankStage["heads"] {

@@ -1,7 +1,14 @@
 // A request before any work is done for it: held against the limits, made fit for the program, and
 // reckoned in rows, which is what admission goes by.
 
-import { WinnowError, attributeNamed, depthText, requestedDepth } from "@winnow/core";
+import {
+  VECTOR_ATTRIBUTE,
+  WinnowError,
+  attributeNamed,
+  depthText,
+  requestedDepth,
+  valuesOfVector,
+} from "@winnow/core";
 import { keyBytes } from "@winnow/cluster";
 import type {
   AttributeSpec,
@@ -58,19 +65,29 @@ export function checkRequest(
   for (const [step, depth] of depths) checkDepth(signature, { step, depth }, limits);
   const items = [...depths.values()].reduce((sum, depth) => sum + instances * depth, 0);
   checkCandidates(items, limits);
-  checkDescribed(items * attributes.length, limits);
+  const described = items * valuesPerItem(program, searches, attributes);
+  checkDescribed(described, limits);
   const textBytes = textBytesOf(inputs);
   const wanted = { exclude, include, filters, attributes };
   const listBytes = listBytesOf(wanted, instances);
   const cost = requestCost({ signature, tables, instances, depths, listBytes, textBytes }, limits);
   // A condition that nobody has asked for yet costs a worker about what a query does.
-  const rows =
-    cost + distinctConditions(filters) + Math.ceil((items * attributes.length) / VALUES_PER_ROW);
+  const rows = cost + distinctConditions(filters) + Math.ceil(described / VALUES_PER_ROW);
   return { rows, k, conditions: wanted };
 }
 
 /** Attributes of items that count for a row. */
 const VALUES_PER_ROW = 64;
+
+/** Attributes that each item is given; a long vector counts for several. */
+function valuesPerItem(
+  { tables }: ModelProgram,
+  [search]: readonly TopKStep[],
+  names: readonly string[],
+): number {
+  if (search === undefined || !names.includes(VECTOR_ATTRIBUTE)) return names.length;
+  return names.length - 1 + valuesOfVector(tables[search.table]!.dim);
+}
 
 interface Searching {
   readonly searches: readonly TopKStep[];
@@ -116,9 +133,10 @@ function checkReturned(
 ): void {
   if (names.length === 0) return;
   if (searches.length === 0) throw withoutSearch("return", signature);
-  const known = attributesOf(program, searches, "return");
+  const stored = names.filter((name) => name !== VECTOR_ATTRIBUTE);
+  const known = stored.length === 0 ? [] : attributesOf(program, searches, "return");
   const byName = new Map(known.map((spec) => [spec.name, spec]));
-  for (const name of names) attributeNamed(name, byName);
+  for (const name of stored) attributeNamed(name, byName);
   const given = new Set(signature.outputs.map(({ value }) => value));
   const [search, ...others] = searches;
   const areItems = [search!.scores, search!.rows, search!.ids].some(
@@ -169,6 +187,7 @@ export function checkPipelineRequest(
   if (k !== undefined) checkK(k, limits);
   const retrieved = stages.reduce((sum, each) => sum + (each.kind === "retrieve" ? each.k : 0), 0);
   const candidates = instances * retrieved;
+  checkDescribed(candidates * attributes.length, limits);
   if (candidates <= PIPELINE_REQUEST_CANDIDATES_MAX) return;
   const text = `${instances} instances of ${retrieved} candidates each; at most`;
   const message = `Cannot run a pipeline on ${text} ${PIPELINE_REQUEST_CANDIDATES_MAX} are allowed`;

@@ -10,7 +10,7 @@
 import type { MergeStage, Tensor } from "@winnow/core";
 import { StringColumn } from "@winnow/core";
 import type { CandidateList, Candidates } from "./candidates.ts";
-import { reordered } from "./candidates.ts";
+import { joinedTensors, reordered } from "./candidates.ts";
 
 /** What one retrieval found, and the name of its score. */
 export interface NamedCandidates {
@@ -24,20 +24,26 @@ interface Entry {
   readonly position: number;
   readonly score: number;
   readonly key: unknown;
+  readonly vector: Float32Array | undefined;
 }
 
 /** Merges lists of equally many instances, with ids of one dtype. */
 export function mergedCandidates(lists: readonly NamedCandidates[], merge: MergeStage): Candidates {
-  const ids = joined(lists.map(({ candidates }) => candidates.ids));
+  const ids = joinedTensors(lists.map(({ candidates }) => candidates.ids));
   const described = lists.flatMap(({ candidates }) => candidates.attributes ?? []);
   const values = lists.map(({ name }) => merge.parts.find((part) => part.name === name)!.value);
   const scores = lists.map(() => new Float32Array(ids.data.length));
+  const vectors = new Map<number, Float32Array>();
   const instances = lists[0]!.candidates.lists.length;
   const merged = Array.from({ length: instances }, (_, instance) => {
     const entries = entriesOf(lists, ids, instance);
     const first = firstPositions(entries);
     for (const [from, list] of entries.entries()) {
-      for (const { key, score } of list) scores[from]![first.get(key)!] = score;
+      for (const { key, score, vector } of list) {
+        const position = first.get(key)!;
+        scores[from]![position] = score;
+        if (vector !== undefined) vectors.set(position, vector);
+      }
     }
     const taken = merge.by === "weights" ? weighed(entries, values) : takenByQuota(entries, values);
     return {
@@ -49,7 +55,8 @@ export function mergedCandidates(lists: readonly NamedCandidates[], merge: Merge
     ids,
     lists: merged,
     named: new Map(lists.map(({ name }, at) => [name, scores[at]!])),
-    attributes: described.length === lists.length ? joined(described) : undefined,
+    attributes: described.length === lists.length ? joinedTensors(described) : undefined,
+    vectors,
   };
   if (merge.by === "quotas") return candidates;
   return reordered(
@@ -71,7 +78,8 @@ function entriesOf(
     for (const [rank, own] of positions.entries()) {
       const position = start + own;
       const key = keyOf(ids, position);
-      if (!byKey.has(key)) byKey.set(key, { position, score: scores[rank]!, key });
+      const vector = candidates.vectors?.get(own);
+      if (!byKey.has(key)) byKey.set(key, { position, score: scores[rank]!, key, vector });
     }
     start += candidates.ids.data.length;
     return [...byKey.values()];
@@ -131,26 +139,4 @@ function keyOf({ dtype, data }: Tensor, position: number): unknown {
   return dtype === "string" && data instanceof StringColumn
     ? Buffer.from(data.at(position)).toString("latin1")
     : (data as Exclude<typeof data, StringColumn>)[position];
-}
-
-/** All values of tensors of one dtype, one tensor after the other. */
-function joined(tensors: readonly Tensor[]): Tensor {
-  const length = tensors.reduce((sum, { data }) => sum + data.length, 0);
-  const [first] = tensors;
-  if (first!.dtype === "string") {
-    const texts = tensors.flatMap(({ data }) =>
-      data instanceof StringColumn
-        ? Array.from({ length: data.length }, (_, at) => data.at(at))
-        : [],
-    );
-    return { dtype: "string", shape: [length], data: StringColumn.fromBytes(texts) };
-  }
-  const values = first!.data as Float32Array;
-  const data = new (values.constructor as Float32ArrayConstructor)(length);
-  let at = 0;
-  for (const each of tensors) {
-    data.set(each.data as Float32Array, at);
-    at += each.data.length;
-  }
-  return { dtype: first!.dtype, shape: [length], data } as Tensor;
 }

@@ -17,8 +17,10 @@ export interface Candidates {
   readonly lists: readonly CandidateList[];
   /** Scores that stages have named, by position among the retrieved ids. */
   readonly named: ReadonlyMap<string, Float32Array>;
-  /** Attributes of the items as JSON objects, where the request wants any; flat, as `ids`. */
+  /** Attributes of the items as JSON objects, where the request or a stage wants any; flat, as `ids`. */
   readonly attributes?: Tensor | undefined;
+  /** Vectors of items, where a stage needs them, by position among the retrieved ids. */
+  readonly vectors?: ReadonlyMap<number, Float32Array> | undefined;
 }
 
 /** Reads what a retrieval answered: `[instances, k]` each, perhaps ragged. @throws WinnowError */
@@ -108,6 +110,44 @@ function compareScores(a: number, b: number): number {
   return b - a || 0;
 }
 
+/** Keeps these candidates of each list, by their places in it, in this order, with their scores. */
+export function chosen(candidates: Candidates, places: readonly (readonly number[])[]): Candidates {
+  const lists = candidates.lists.map(({ positions, scores }, instance) => ({
+    positions: places[instance]!.map((at) => positions[at]!),
+    scores: places[instance]!.map((at) => scores[at]!),
+  }));
+  return { ...candidates, lists };
+}
+
+/** Candidates of some instances and those of the instances behind them, as one; without named scores. */
+export function joinedInstances(parts: readonly Candidates[]): Candidates {
+  const [only, other] = parts;
+  if (only !== undefined && other === undefined) return only;
+  const starts: number[] = [];
+  let length = 0;
+  for (const { ids } of parts) {
+    starts.push(length);
+    length += ids.data.length;
+  }
+  const moved = parts.flatMap(({ lists }, part) =>
+    lists.map(({ positions, scores }) => ({
+      positions: positions.map((position) => starts[part]! + position),
+      scores,
+    })),
+  );
+  const vectors = parts.flatMap((part, at) =>
+    Array.from(part.vectors ?? [], ([position, each]) => [starts[at]! + position, each] as const),
+  );
+  const described = parts.flatMap(({ attributes }) => attributes ?? []);
+  return {
+    ids: joinedTensors(parts.map(({ ids }) => ids)),
+    lists: moved,
+    named: new Map(),
+    attributes: described.length === 0 ? undefined : joinedTensors(described),
+    ...(vectors.length > 0 && { vectors: new Map(vectors) }),
+  };
+}
+
 /** The first `count` of each list. */
 export function limited(candidates: Candidates, count: number): Candidates {
   const cut = candidates.lists.map(({ positions, scores }) => ({
@@ -156,4 +196,26 @@ function takePadded(ids: Tensor, positions: Int32Array): Tensor {
 
 function shapeText({ dtype, shape }: Tensor): string {
   return `${dtype} [${shape.join(",")}]`;
+}
+
+/** All values of tensors of one dtype, one tensor after the other. */
+export function joinedTensors(tensors: readonly Tensor[]): Tensor {
+  const length = tensors.reduce((sum, { data }) => sum + data.length, 0);
+  const [first] = tensors;
+  if (first!.dtype === "string") {
+    const texts = tensors.flatMap(({ data }) =>
+      data instanceof StringColumn
+        ? Array.from({ length: data.length }, (_, at) => data.at(at))
+        : [],
+    );
+    return { dtype: "string", shape: [length], data: StringColumn.fromBytes(texts) };
+  }
+  const values = first!.data as Float32Array;
+  const data = new (values.constructor as Float32ArrayConstructor)(length);
+  let at = 0;
+  for (const each of tensors) {
+    data.set(each.data as Float32Array, at);
+    at += each.data.length;
+  }
+  return { dtype: first!.dtype, shape: [length], data } as Tensor;
 }

@@ -15,6 +15,8 @@ export interface PipelineRun {
   readonly ask: (pinned: PinnedModel, request: PredictRequest) => Promise<Prediction>;
   /** Candidates that one question to a ranking model may have. */
   readonly instancesMax: number;
+  /** Attributes that one answer of a retrieval may give. */
+  readonly describedValuesMax: number;
 }
 
 /** The candidates after a stage, and the coverage of what the stage asked. */

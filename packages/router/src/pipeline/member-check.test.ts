@@ -6,6 +6,7 @@ import type {
   Dtype,
   ModelProgram,
   PipelineStage,
+  RetrieveStage,
   TableSpec,
   TopKStep,
 } from "@winnow/core";
@@ -50,7 +51,7 @@ function searching(model: ModelProgram, attributes?: readonly AttributeSpec[]): 
 }
 
 const signature = "serving_default";
-const retrieve: PipelineStage = {
+const retrieve: RetrieveStage = {
   kind: "retrieve",
   model: "movies",
   signature,
@@ -156,6 +157,32 @@ describe("a pipeline", () => {
     expect(plain).toBe(
       "stages[2].filter: model movies brings no attributes of its items; an assets.extra/items.parquet " +
         "or items.jsonl beside it would",
+    );
+  });
+
+  test("with a stage that diversifies lacks attributes, or ones of single values", () => {
+    const stagesFor = (by: "at-most" | "round-robin"): readonly PipelineStage[] => [
+      retrieve,
+      { kind: "diversify", by, attribute: "genres", count: 2 },
+    ];
+    const attributes: readonly AttributeSpec[] = [{ name: "genres", type: "string", isList: true }];
+    const lackWith = (by: "at-most" | "round-robin", specs = attributes): string | undefined =>
+      lackOf(modelOf({ user_id: "string" }, {}, stagesFor(by)), () => searching(movies, specs));
+
+    expect(lackWith("at-most")).toBeUndefined();
+    expect(lackWith("round-robin")).toBe(
+      'stages[1].diversify: model movies: Attribute "genres" is a list; items in turn need one value each',
+    );
+    expect(lackWith("at-most", [])).toMatch(/no attribute "genres"/);
+  });
+
+  test("that merges lacks retrievals whose ids are of one type", () => {
+    const trending = modelOf({ user: "string" }, { output_1: "float32", output_2: "int64" });
+    const stages = [retrieve, { ...retrieve, model: "trending" }];
+    const merged = modelOf({ user_id: "string" }, {}, stages);
+
+    expect(lackOf(merged, (name) => (name === "movies" ? movies : trending))).toBe(
+      "stages[1].retrieve: model trending answers ids of int64, the retrieval before it of string",
     );
   });
 });

@@ -3,15 +3,25 @@
 
 import type {
   AttributeSpec,
+  DiversifyStage,
   Dtype,
   FilterStage,
   ModelProgram,
   ModelStage,
   PipelineStage,
+  RetrieveStage,
   SignatureProgram,
   SignatureTensor,
 } from "@winnow/core";
-import { asksModel, bindFilter, excerpt, parseFilterText, toWinnowError } from "@winnow/core";
+import {
+  WinnowError,
+  asksModel,
+  attributeNamed,
+  bindFilter,
+  excerpt,
+  parseFilterText,
+  toWinnowError,
+} from "@winnow/core";
 
 /** The program that answers for a model now, or why none does. */
 export type MemberOf = (model: string) => ModelProgram | { readonly missing: string };
@@ -42,12 +52,20 @@ export function lackOf(program: ModelProgram, memberOf: MemberOf): string | unde
 /** What a stage lacks, or what is known behind it. */
 function checkStage(stage: PipelineStage, found: Found, memberOf: MemberOf): string | Found {
   if (stage.kind === "filter") return filterLack(stage, found) ?? found;
+  if (stage.kind === "diversify") return diversifyLack(stage, found) ?? found;
   if (!asksModel(stage)) return found;
   const signature = signatureFor(stage, memberOf);
   if (typeof signature === "string") return signature;
   const lack = outputLack(stage, signature) ?? inputLack(stage, signature, found);
   if (lack !== undefined) return lack;
-  if (stage.kind !== "retrieve") return found;
+  return stage.kind === "retrieve" ? behindRetrieval(stage, found, { signature, memberOf }) : found;
+}
+
+function behindRetrieval(
+  stage: RetrieveStage,
+  found: Found,
+  { signature, memberOf }: { readonly signature: SignatureProgram; readonly memberOf: MemberOf },
+): string | Found {
   const items = signature.outputs.find(({ name }) => name === stage.ids)?.dtype;
   if (found.items !== undefined && items !== found.items) {
     return `model ${excerpt(stage.model)} answers ids of ${items}, the retrieval before it of ${found.items}`;
@@ -69,14 +87,35 @@ function attributesOf(stage: ModelStage, memberOf: MemberOf): readonly Attribute
   return table?.kind === "candidate" ? table.attributes : undefined;
 }
 
-function filterLack({ filter }: FilterStage, { described }: Found): string | undefined {
+function filterLack({ filter }: FilterStage, found: Found): string | undefined {
+  return attributeLack(found, (attributes) => {
+    bindFilter(parseFilterText(filter), attributes);
+  });
+}
+
+function diversifyLack(stage: DiversifyStage, found: Found): string | undefined {
+  if (stage.by === "mmr") return undefined;
+  return attributeLack(found, (attributes) => {
+    const byName = new Map(attributes.map((spec) => [spec.name, spec]));
+    const { isList } = attributeNamed(stage.attribute, byName);
+    if (!isList || stage.by === "at-most") return;
+    const text = `Attribute "${excerpt(stage.attribute)}" is a list; items in turn need one value each`;
+    throw new WinnowError("INVALID_ARGUMENT", text);
+  });
+}
+
+/** What `check` finds wrong with the attributes of items of any of the models. */
+function attributeLack(
+  { described }: Found,
+  check: (attributes: readonly AttributeSpec[]) => void,
+): string | undefined {
   for (const [model, attributes] of described) {
     if (attributes === undefined) {
       const remedy = "an assets.extra/items.parquet or items.jsonl beside it would";
       return `model ${excerpt(model)} brings no attributes of its items; ${remedy}`;
     }
     try {
-      bindFilter(parseFilterText(filter), attributes);
+      check(attributes);
     } catch (error) {
       return `model ${excerpt(model)}: ${toWinnowError(error).message}`;
     }

@@ -114,6 +114,7 @@ async function run(words: Case): Promise<{ answer: PipelineAnswer; asked: number
     },
     pinned,
     instancesMax,
+    describedValuesMax: 99,
     ask: (model, request) => {
       const outputs = new Map<string, Tensor>();
       if (model.model === "movies") {
@@ -301,6 +302,7 @@ describe("the filters of a pipeline", () => {
       },
       pinned,
       instancesMax: 9,
+      describedValuesMax: 99,
       ask: (model, request) => {
         asked = request.filter;
         const version = { model: model.model, version: 1, fingerprint: fingerprint("f") };

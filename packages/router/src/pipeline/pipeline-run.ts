@@ -5,6 +5,8 @@
 import { WinnowError } from "@winnow/core";
 import type { Prediction } from "../predictor.ts";
 import { limited, scored, tensorsOf } from "./candidates.ts";
+import { diversified } from "./diversity.ts";
+import { withMembers } from "./item-texts.ts";
 import type { PipelineRun } from "./member-access.ts";
 import { rank } from "./ranking.ts";
 import { retrieveAll } from "./retrieval.ts";
@@ -64,13 +66,16 @@ export async function runPipeline(run: PipelineRun): Promise<PipelineAnswer> {
       coverage *= ranked.coverage;
     }
     if (stage.kind === "score") candidates = scored(candidates, stage.expression);
+    if (stage.kind === "diversify") candidates = await diversified(candidates, stage);
     if (stage.kind === "limit") candidates = limited(candidates, stage.count);
   }
   if (request.k !== undefined) candidates = limited(candidates, request.k);
+  const { attributes: wanted = [] } = request;
   const { scores, ids, attributes } = tensorsOf(candidates);
   const outputs = new Map([
     [pipeline.outputs.scores, scores],
     [pipeline.outputs.ids, ids],
   ]);
-  return { outputs, coverage, ...(attributes && { attributes }) };
+  if (attributes === undefined || wanted.length === 0) return { outputs, coverage };
+  return { outputs, coverage, attributes: withMembers(attributes, wanted) };
 }

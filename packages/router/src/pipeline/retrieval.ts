@@ -2,11 +2,22 @@
 // request says of the items that it wants goes to each of them.
 
 import type { Filter, MergeStage, RetrieveStage } from "@winnow/core";
-import { WinnowError, filterText, parseFilterText, toWinnowError } from "@winnow/core";
-import { candidatesOf, withNamed } from "./candidates.ts";
+import {
+  VECTOR_ATTRIBUTE,
+  WinnowError,
+  filterText,
+  parseFilterText,
+  toWinnowError,
+  valuesOfVector,
+} from "@winnow/core";
+import type { Prediction } from "../predictor.ts";
+import { instancesOf } from "../limits/request-limits.ts";
+import type { Candidates } from "./candidates.ts";
+import { candidatesOf, joinedInstances, take, withNamed } from "./candidates.ts";
 import { mergedCandidates } from "./candidate-merge.ts";
 import { fitted, inputOf, memberOf, outputOf, requestInput } from "./member-access.ts";
 import type { PipelineRun, StageAnswer } from "./member-access.ts";
+import { takeVectors } from "./item-texts.ts";
 
 /**
  * Asks all retrieving stages side by side, and merges. Where one fails, the others are waited for: none may
@@ -45,31 +56,104 @@ function merged(
 
 async function retrieve(run: PipelineRun, stage: RetrieveStage): Promise<StageAnswer> {
   const { pinned, signature } = memberOf(run, stage);
-  const { context, ...wanted } = wishesOf(run);
-  const inputs = new Map(
-    stage.inputs.map(({ name, from }) => {
-      const declared = inputOf(signature.inputs, name, stage);
-      return [name, fitted(requestInput(run, from), declared, stage)] as const;
-    }),
-  );
-  const asked = { signature, inputs, context, k: stage.k, ...wanted };
-  const { outputs, coverage, attributes } = await run.ask(pinned, asked);
-  const scores = outputOf(outputs, stage.scores, stage);
-  const ids = outputOf(outputs, stage.ids, stage);
-  const candidates = { ...candidatesOf(scores, ids, stage.model), attributes };
-  if (stage.as === undefined) return { candidates, coverage };
+  const wanted = wishesOf(run);
+  const { dim, names } = describedBy(run, stage, { pinned, signature });
+  const instances = instancesOf(run.request.signature, run.request.inputs);
+  const atOnce = instancesAtOnce(run, stage, { dim, names });
+  const parts: Candidates[] = [];
+  let leastCoverage = 1;
+  // One question after the other, where one would describe more items than an answer may.
+  for (let from = 0; from < instances; from += atOnce) {
+    const end = Math.min(instances, from + atOnce);
+    const rows = Array.from({ length: end - from }, (_, at) => from + at);
+    const inputs = new Map(
+      stage.inputs.map(({ name, from: source }) => {
+        const declared = inputOf(signature.inputs, name, stage);
+        return [name, fitted(take(requestInput(run, source), rows), declared, stage)] as const;
+      }),
+    );
+    const lists = wanted.ofInstances(from, end);
+    const { context, allowPartial } = run.request;
+    const question = { signature, inputs, context, k: stage.k, allowPartial, attributes: names };
+    const answer = await run.ask(pinned, { ...question, ...lists });
+    leastCoverage = Math.min(leastCoverage, answer.coverage);
+    const scores = outputOf(answer.outputs, stage.scores, stage);
+    const ids = outputOf(answer.outputs, stage.ids, stage);
+    parts.push({
+      ...candidatesOf(scores, ids, stage.model),
+      ...described(run, answer, { dim, names }),
+    });
+  }
+  const candidates = joinedInstances(parts);
+  if (stage.as === undefined) return { candidates, coverage: leastCoverage };
   const given = candidates.lists.flatMap((list) => list.scores);
-  return { candidates: withNamed(candidates, stage.as, given), coverage };
+  return { candidates: withNamed(candidates, stage.as, given), coverage: leastCoverage };
+}
+
+/** What a search is to say of each item, and the length of its vectors. */
+interface Description {
+  readonly dim: number;
+  /** Attributes that the request or a stage wants; the vector last. */
+  readonly names: readonly string[];
+}
+
+function describedBy(
+  { pipeline, request }: PipelineRun,
+  stage: RetrieveStage,
+  { pinned, signature }: Pick<ReturnType<typeof memberOf>, "pinned" | "signature">,
+): Description {
+  const search = signature.steps.find((step) => step.kind === "topK");
+  const dim = search === undefined ? 0 : (pinned.program.tables[search.table]?.dim ?? 0);
+  const diversify = pipeline.stages.filter((each) => each.kind === "diversify");
+  const needed = diversify.flatMap((each) => {
+    if (each.by !== "mmr") return [each.attribute];
+    return each.of === undefined || each.of === stage.as ? [VECTOR_ATTRIBUTE] : [];
+  });
+  return { dim, names: [...new Set([...(request.attributes ?? []), ...needed])] };
+}
+
+/** Instances of one question, so that its answer describes no more items than one may. */
+function instancesAtOnce(
+  { describedValuesMax }: PipelineRun,
+  { k }: RetrieveStage,
+  { dim, names }: Description,
+): number {
+  if (names.length === 0) return Infinity;
+  const values = names.reduce(
+    (sum, name) => sum + (name === VECTOR_ATTRIBUTE ? valuesOfVector(dim) : 1),
+    0,
+  );
+  return Math.max(1, Math.floor(describedValuesMax / (k * values)));
+}
+
+/** What an answer says of its items, vectors apart from texts. */
+function described(
+  { request }: PipelineRun,
+  { attributes }: Prediction,
+  { dim, names }: Description,
+): Pick<Candidates, "attributes" | "vectors"> {
+  if (attributes === undefined || !names.includes(VECTOR_ATTRIBUTE)) return { attributes };
+  const { rest, vectors } = takeVectors(attributes, dim);
+  const isWanted = request.attributes?.includes(VECTOR_ATTRIBUTE) === true;
+  return { attributes: isWanted ? attributes : rest, vectors };
 }
 
 /** What a request says of the items that it wants, for the retrieval to heed; the pipeline's filters hold too. */
 function wishesOf({ request, pipeline }: PipelineRun) {
-  const { context, exclude, include, attributes, allowPartial } = request;
+  const { exclude, include } = request;
+  const instances = instancesOf(request.signature, request.inputs);
   const own = pipeline.stages.flatMap((stage) =>
     stage.kind === "filter" ? [parseFilterText(stage.filter)] : [],
   );
   const filter = own.length === 0 ? request.filter : joinedFilters(own, request.filter);
-  return { context, exclude, include, filter, attributes, allowPartial };
+  return {
+    /** The part of lists that is for some of the instances. */
+    ofInstances: (from: number, end: number) => {
+      const part = <Item>(list: readonly Item[] | undefined): readonly Item[] | undefined =>
+        list?.length === instances && instances > 1 ? list.slice(from, end) : list;
+      return { exclude: part(exclude), include: part(include), filter: part(filter) };
+    },
+  };
 }
 
 /** All filters of a pipeline with each of a request's. @throws WinnowError INVALID_ARGUMENT */

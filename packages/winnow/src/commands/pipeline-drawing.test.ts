@@ -32,6 +32,9 @@ test("each kind of stage is drawn with what it is told", () => {
     { kind: "merge", by: "quotas", parts: [9, 5].map((value) => ({ name: `n${value}`, value })) },
     { kind: "rank", model: "movies-ranking", ...member },
     { kind: "score", expression: found.expression },
+    { kind: "diversify", by: "at-most", attribute: "director", count: 2 },
+    { kind: "diversify", by: "round-robin", attribute: "genre" },
+    { kind: "diversify", by: "mmr", balance: 0.7, count: 20, of: "prior" },
     { kind: "limit", count: 20 },
   ];
 
@@ -42,6 +45,9 @@ test("each kind of stage is drawn with what it is told", () => {
     "Merge(9 of n9, 5 of n5)",
     "Rank(movies-ranking)",
     "Score(0.5 * (score + prior))",
+    "Diversify(at most 2 per director)",
+    "Diversify(genre in turn)",
+    "Diversify(MMR 0.7, 20 of prior)",
     "Limit(20)",
   ]);
 });

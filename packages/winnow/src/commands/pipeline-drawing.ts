@@ -3,7 +3,7 @@
 //
 //   Retrieve(movies, k=500) → Filter(year ≥ 1990) → Rank(movies-ranking) → Score(0.7 * ctr + prior) → Limit(20)
 
-import type { Filter, MergeStage, Pipeline, PipelineStage } from "@winnow/core";
+import type { DiversifyStage, Filter, MergeStage, Pipeline, PipelineStage } from "@winnow/core";
 import { excerpt, parseFilterText, scoreText } from "@winnow/core";
 
 /** The stages of a pipeline. */
@@ -23,9 +23,17 @@ function stageText(stage: PipelineStage): string {
       return `Rank(${stage.model})`;
     case "score":
       return `Score(${excerpt(scoreText(stage.expression))})`;
+    case "diversify":
+      return `Diversify(${diversityText(stage)})`;
     case "limit":
       return `Limit(${stage.count})`;
   }
+}
+
+function diversityText(stage: DiversifyStage): string {
+  if (stage.by === "at-most") return `at most ${stage.count} per ${stage.attribute}`;
+  if (stage.by === "round-robin") return `${stage.attribute} in turn`;
+  return `MMR ${stage.balance}, ${stage.count} of ${stage.of ?? "all"}`;
 }
 
 function partsText({ by, parts }: MergeStage): string {

@@ -3,6 +3,7 @@
 import type { FailureReason, TopKAsk, WorkerQuery } from "@winnow/cluster";
 import {
   ROW_COLUMN,
+  VECTOR_ATTRIBUTE,
   WinnowError,
   attributeNamed,
   excerpt,
@@ -115,7 +116,7 @@ function checkAttributes(
   const known = new Map((table.attributes ?? []).map((spec) => [spec.name, spec]));
   try {
     for (const text of new Set(filters)) checkNames(parseFilterText(text), known);
-    for (const name of attributes) attributeNamed(name, known);
+    for (const name of attributes) if (name !== VECTOR_ATTRIBUTE) attributeNamed(name, known);
   } catch (error) {
     return invalid(toWinnowError(error).message);
   }

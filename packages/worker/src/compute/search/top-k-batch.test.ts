@@ -119,6 +119,37 @@ describe("topK", () => {
     expect(answer.answers.map(({ block }) => block.rows.length)).toEqual([6, 4]);
   });
 
+  test("vectors of winners are those of their rows, bit for bit, for the asks that want them", async () => {
+    const table = candidates(20, integers(Array.from({ length: 20 }, (_, row) => 1000 + row)));
+    const client = await loaded(table);
+
+    const answer = await client.topK({
+      target: { ...NAME, table: 0, partitions: everyPartition(16) },
+      asks: [
+        ask({ queries: 2, k: 3, attributes: ["$vector"] }),
+        ask({ k: 4 }),
+        ask({ k: 30, attributes: ["$vector"] }),
+      ],
+      vectors: Float32Array.of(1, 0, 0, 0, 1, 0, -1, 2, 1, 1, 1, 1),
+    });
+
+    const [both, plain, all] = answer.answers;
+    for (const { block, attributes } of [both!, all!]) {
+      const { offsets, bytes } = attributes!;
+      const expected = Array.from(block.rows, (row) => {
+        const values = table.values.slice(row * DIM, (row + 1) * DIM);
+        return `{"$vector":"${Buffer.from(values.buffer).toString("base64")}"}`;
+      });
+      const texts = expected.map((_, at) =>
+        Buffer.from(bytes.subarray(offsets[at], offsets[at + 1])).toString(),
+      );
+      expect(texts).toEqual(expected);
+      expect(offsets).toHaveLength(expected.length + 1);
+    }
+    expect(all!.block.rows).toHaveLength(20);
+    expect(plain!.attributes).toBeUndefined();
+  });
+
   test("several queries of one ask take one list of exclusions for all, or one each", async () => {
     const table = candidates(20, integers(Array.from({ length: 20 }, (_, row) => 1000 + row)));
     const client = await loaded(table);

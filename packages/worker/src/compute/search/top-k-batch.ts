@@ -3,7 +3,7 @@
 // answer.
 
 import type { Accelerator } from "@winnow/accelerator";
-import { WinnowError } from "@winnow/core";
+import { VECTOR_ATTRIBUTE, WinnowError } from "@winnow/core";
 import type { TopKBlock } from "@winnow/core";
 
 import { admissionOf } from "../filters/admission.ts";
@@ -15,7 +15,7 @@ import type { ExclusionIndexes } from "../filters/exclusion.ts";
 import type { FilterCache } from "../filters/filter-cache.ts";
 import type { ResidentPartition, ResidentTable } from "../resident-table.ts";
 import { countOf } from "./scan-answers.ts";
-import { attributesOfRows, packTexts } from "./winner-attributes.ts";
+import { attributesOfRows, packTexts, vectorsOfRows } from "./winner-attributes.ts";
 import { idsOfRows } from "./winner-ids.ts";
 
 /** What answering needs. */
@@ -54,7 +54,10 @@ export async function answerTopK(
   admission.release();
   const block = await searching;
   const ids = idsOfRows(wantedRows(block, batch.asks), partitions);
-  const attributes = await wantedAttributes({ block, partitions, onStep }, batch.asks);
+  const attributes = await wantedAttributes(
+    { block, partitions, onStep, accelerator, table },
+    batch.asks,
+  );
   return { block, ids, attributes };
 }
 
@@ -70,7 +73,8 @@ async function wantedAttributes(
     block,
     partitions,
     onStep,
-  }: Pick<TopKParts, "onStep"> & {
+    ...source
+  }: Pick<TopKParts, "onStep" | "accelerator" | "table"> & {
     readonly block: TopKBlock;
     readonly partitions: readonly ResidentPartition[];
   },
@@ -85,7 +89,10 @@ async function wantedAttributes(
       if (attributes.length === 0) continue;
       const from = query * block.k;
       const rows = block.rows.subarray(from, from + countOf(block, query, k));
-      for (const text of attributesOfRows(rows, attributes, partitions)) {
+      const vectors = attributes.includes(VECTOR_ATTRIBUTE)
+        ? await vectorsOfRows(rows, partitions, source)
+        : undefined;
+      for (const text of attributesOfRows(rows, attributes, { partitions, vectors })) {
         texts.push(text);
         bytes += text.length;
         if (bytes < PIECE_BYTES) continue;

@@ -1,7 +1,15 @@
 // Attributes of the winners of a scan, each as the text of a JSON object: written where the values are, so that
 // they travel, and are put into answers, as they are.
 
-import { StringColumn, WinnowError, excerpt, timestampText, valueOfCode } from "@winnow/core";
+import type { Accelerator } from "@winnow/accelerator";
+import {
+  StringColumn,
+  VECTOR_ATTRIBUTE,
+  WinnowError,
+  excerpt,
+  timestampText,
+  valueOfCode,
+} from "@winnow/core";
 import type {
   AttributeColumn,
   AttributeColumns,
@@ -10,26 +18,85 @@ import type {
 } from "@winnow/core";
 
 import type { PackedStrings } from "../compute.ts";
-import type { ResidentPartition } from "../resident-table.ts";
+import type { ResidentPartition, ResidentTable } from "../resident-table.ts";
+
+/** Where the vectors of winners are taken from. */
+export interface VectorSource {
+  readonly accelerator: Pick<Accelerator, "gather">;
+  readonly table: Pick<ResidentTable, "holds" | "spec">;
+}
 
 /**
- * The attributes of global rows, in their order, written one by one.
+ * The attributes of global rows, in their order, written one by one; `vectors`: those of the rows, where they
+ * are wanted.
  * @throws WinnowError INVALID_ARGUMENT for an unknown name
  */
 export function* attributesOfRows(
   rows: Uint32Array,
   names: readonly string[],
-  partitions: readonly ResidentPartition[],
+  {
+    partitions,
+    vectors,
+  }: {
+    readonly partitions: readonly ResidentPartition[];
+    readonly vectors: Float32Array | undefined;
+  },
 ): Generator<Uint8Array> {
-  const ascending = partitions.toSorted((a, b) => a.resident.firstRow - b.resident.firstRow);
-  const columns = ascending.map(({ attributes }) => names.map((name) => named(attributes, name)));
-  const keys = names.map((name) => `${JSON.stringify(name)}:`);
-  for (const row of rows) {
-    const at = ascending.findLastIndex(({ resident }) => resident.firstRow <= row);
+  const ascending = byFirstRow(partitions);
+  const fields = names.filter((name) => name !== VECTOR_ATTRIBUTE);
+  const columns = ascending.map(({ attributes }) => fields.map((name) => named(attributes, name)));
+  const keys = fields.map((name) => `${JSON.stringify(name)}:`);
+  for (const [rank, row] of rows.entries()) {
+    const at = placeOf(row, ascending);
     const local = row - ascending[at]!.resident.firstRow;
-    const fields = columns[at]!.map((column, index) => keys[index]! + cellText(column, local));
-    yield Buffer.from(`{${fields.join(",")}}`);
+    const texts = columns[at]!.map((column, index) => keys[index]! + cellText(column, local));
+    if (vectors !== undefined) texts.push(vectorText(vectors, rank, rows.length));
+    yield Buffer.from(`{${texts.join(",")}}`);
   }
+}
+
+/**
+ * The vectors of global rows, `[rows, dim]`, where the names want them.
+ * @throws WinnowError FAILED_PRECONDITION where a partition is given up meanwhile
+ */
+export async function vectorsOfRows(
+  rows: Uint32Array,
+  partitions: readonly ResidentPartition[],
+  { accelerator, table }: VectorSource,
+): Promise<Float32Array> {
+  const { dim, name } = table.spec;
+  const vectors = new Float32Array(rows.length * dim);
+  const ascending = byFirstRow(partitions);
+  const ranksAt = ascending.map((): number[] => []);
+  for (const [rank, row] of rows.entries()) ranksAt[placeOf(row, ascending)]!.push(rank);
+  for (const [at, ranks] of ranksAt.entries()) {
+    if (ranks.length === 0) continue;
+    const held = ascending[at]!;
+    if (!table.holds(held)) {
+      const message = `Partition ${held.partition} of table "${name}" is not held here any more`;
+      throw new WinnowError("FAILED_PRECONDITION", message);
+    }
+    const local = Uint32Array.from(ranks, (rank) => rows[rank]! - held.resident.firstRow);
+    const gathered = await accelerator.gather(held.resident, local);
+    for (const [index, rank] of ranks.entries()) {
+      vectors.set(gathered.subarray(index * dim, (index + 1) * dim), rank * dim);
+    }
+  }
+  return vectors;
+}
+
+const byFirstRow = (partitions: readonly ResidentPartition[]): readonly ResidentPartition[] =>
+  partitions.toSorted((a, b) => a.resident.firstRow - b.resident.firstRow);
+
+/** The last partition that begins at or before a row. */
+const placeOf = (row: number, ascending: readonly ResidentPartition[]): number =>
+  ascending.findLastIndex(({ resident }) => resident.firstRow <= row);
+
+/** The member of a JSON object that is the vector of a row; it comes last. */
+function vectorText(vectors: Float32Array, rank: number, rows: number): string {
+  const dim = vectors.length / rows;
+  const bytes = Buffer.from(vectors.buffer, vectors.byteOffset + 4 * rank * dim, 4 * dim);
+  return `"${VECTOR_ATTRIBUTE}":"${bytes.toString("base64")}"`;
 }
 
 /** Texts in arrays that can be transferred. */

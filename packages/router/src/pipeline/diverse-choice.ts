@@ -1,0 +1,102 @@
+// Which candidates of one list stay, and in which order, so that they are less alike. Decisions on their own:
+// scores, values and vectors come in, places in the list come out.
+
+import type { CandidateList } from "./candidates.ts";
+
+/** The values of an attribute of one candidate: none, one, or those of a list. */
+export type Values = readonly string[];
+
+/** Places of candidates none of whose values has `count` before it. */
+export function atMost(values: readonly Values[], count: number): readonly number[] {
+  const counts = new Map<string, number>();
+  return [...values.keys()].filter((at) => {
+    const own = values[at]!;
+    if (own.some((value) => (counts.get(value) ?? 0) >= count)) return false;
+    for (const value of own) counts.set(value, (counts.get(value) ?? 0) + 1);
+    return true;
+  });
+}
+
+/** Places of candidates, one of each value in turn; those without a value are a group of their own. */
+export function inTurns(values: readonly Values[]): readonly number[] {
+  const groups = new Map<string | undefined, number[]>();
+  for (const [at, [value]] of values.entries()) {
+    const group = groups.get(value);
+    if (group === undefined) groups.set(value, [at]);
+    else group.push(at);
+  }
+  const turns = [...groups.values()];
+  const longest = Math.max(0, ...turns.map((group) => group.length));
+  return Array.from({ length: longest }, (_, turn) =>
+    turns.flatMap((group) => group.slice(turn, turn + 1)),
+  ).flat();
+}
+
+/** Candidates to choose from, best first. */
+interface Choice extends Pick<CandidateList, "scores"> {
+  /** Of one length; an item without one is like no other. */
+  readonly vectors: readonly (Float32Array | undefined)[];
+}
+
+/**
+ * Places of up to `count` candidates. Each is the one with the largest
+ *
+ *   balance × score − (1 − balance) × largest cosine to one that is taken
+ *
+ * with scores scaled so that the least is 0 and the largest 1; equal ones by their place. All in float64, sums in
+ * the order of the values.
+ */
+export function marginallyRelevant(
+  { scores, vectors }: Choice,
+  { balance, count }: { readonly balance: number; readonly count: number },
+): readonly number[] {
+  const relevance = scaled(scores);
+  const norms = vectors.map((vector) => Math.sqrt(vector === undefined ? 0 : dot(vector, vector)));
+  const likeness = new Float64Array(scores.length).fill(-Infinity);
+  const open = new Set(scores.keys());
+  const taken: number[] = [];
+  while (taken.length < count && open.size > 0) {
+    let best = -1;
+    let bestValue = -Infinity;
+    for (const at of open) {
+      const unlike = taken.length === 0 ? 0 : (1 - balance) * likeness[at]!;
+      const value = balance * relevance[at]! - unlike;
+      if (best >= 0 && !(value > bestValue)) continue;
+      best = at;
+      bestValue = value;
+    }
+    open.delete(best);
+    taken.push(best);
+    for (const at of open) {
+      const cosine = cosineOf([vectors[at], norms[at]!], [vectors[best], norms[best]!]);
+      if (cosine > likeness[at]!) likeness[at] = cosine;
+    }
+  }
+  return taken;
+}
+
+/** Scores from 0 to 1; NaN counts as the least, and infinite ones as the end that they are nearest to. */
+function scaled(scores: readonly number[]): readonly number[] {
+  const finite = scores.filter((score) => Number.isFinite(score));
+  const least = finite.reduce((min, score) => Math.min(min, score), Infinity);
+  const range = finite.reduce((max, score) => Math.max(max, score), -Infinity) - least;
+  return scores.map((score) => {
+    if (!Number.isFinite(score)) return score === Infinity ? 1 : 0;
+    return range > 0 ? (score - least) / range : 1;
+  });
+}
+
+type Vector = readonly [vector: Float32Array | undefined, norm: number];
+
+/** 0 where one has no vector, or one of length 0. */
+function cosineOf([a, aNorm]: Vector, [b, bNorm]: Vector): number {
+  if (a === undefined || b === undefined) return 0;
+  const norms = aNorm * bNorm;
+  return norms > 0 ? dot(a, b) / norms : 0;
+}
+
+function dot(a: Float32Array, b: Float32Array): number {
+  let sum = 0;
+  for (let at = 0; at < a.length; at += 1) sum += a[at]! * b[at]!;
+  return sum;
+}
