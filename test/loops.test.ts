@@ -66,25 +66,25 @@ const floats = (shape: readonly number[], values: readonly number[]): Tensor =>
   tensor("float32", shape, Float32Array.from(values));
 
 describe("a loop", () => {
-  test("that would go on for ever is stopped, with its name and the turns it may take", async () => {
+  test("that would go on for ever is stopped, with its name and the iterations it may take", async () => {
     await expect(answerOf("endless", floats([1], [1]))).rejects.toMatchObject({
       code: "INVALID_ARGUMENT",
-      message: expect.stringContaining("loop while takes more than 100000 turns") as string,
+      message: expect.stringContaining("loop while takes more than 100000 iterations") as string,
     });
   });
 
-  test("counts its turns together with those of the loops inside of it", async () => {
+  test("counts its iterations together with those of the loops inside of it", async () => {
     const [few, many] = [floats([1], [90]), floats([1], [101])];
 
     const answer = await answerOf("endless_nest", few);
     expect(answer.get("y")).toEqual(floats([1], [90 + 90 * 1000]));
     await expect(answerOf("endless_nest", many)).rejects.toMatchObject({
       code: "INVALID_ARGUMENT",
-      message: expect.stringMatching(/loop \S+ takes more than 100000 turns/) as string,
+      message: expect.stringMatching(/loop \S+ takes more than 100000 iterations/) as string,
     });
   });
 
-  test("without a turn gives lists without elements", async () => {
+  test("without an iteration gives lists without elements", async () => {
     const nothing = await answerOf("map_fn", floats([0, 4], []));
 
     expect(nothing.get("weighted")).toEqual(floats([0, 4], []));
@@ -102,10 +102,12 @@ describe("a loop", () => {
     );
   });
 
-  test("without a turn is refused, as by TensorFlow, where no shape of its elements is known", async () => {
+  test("without an iteration is refused, as by TensorFlow, where no shape of its elements is known", async () => {
     await expect(answerOf("autograph", floats([2, 0, 4], []))).rejects.toMatchObject({
       code: "INVALID_ARGUMENT",
-      message: expect.stringContaining("takes no turn, so that its list has no element") as string,
+      message: expect.stringContaining(
+        "takes no iteration, so that its list has no element",
+      ) as string,
     });
   });
 });

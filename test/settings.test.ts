@@ -12,7 +12,7 @@ import { resolveRouterOptions } from "../packages/router/src/router-settings.ts"
 import { servingCommands } from "../packages/winnow/src/command-line/serving-commands.ts";
 import { createCommandLine } from "../packages/winnow/src/command-line/command-line.ts";
 import { variablesOf } from "../packages/winnow/src/command-line/setting-variables.ts";
-import { flagNameOf, isShare, rangeOf } from "../packages/winnow/src/settings/limit-flags.ts";
+import { flagNameOf, isFraction, rangeOf } from "../packages/winnow/src/settings/limit-flags.ts";
 import {
   type LimitOrTime,
   type SettingOwner,
@@ -99,7 +99,7 @@ function fieldsOf(owner: SettingOwner): string[] {
 /** A value that is allowed and not the default. */
 function otherValue(limit: LimitOrTime): number | boolean {
   if (typeof limit.fallback === "boolean") return !limit.fallback;
-  if (isShare(limit)) return limit.fallback / 2;
+  if (isFraction(limit)) return limit.fallback / 2;
   const [min, max] = rangeOf(limit);
   return limit.fallback === max ? min : max;
 }
@@ -147,7 +147,9 @@ describe("the table of limits and times", () => {
     const outside = limitsAndTimes.filter((limit) => {
       const [min, max] = rangeOf(limit);
       const value = Number(limit.fallback);
-      return typeof limit.fallback === "number" && !isShare(limit) && (value < min || value > max);
+      return (
+        typeof limit.fallback === "number" && !isFraction(limit) && (value < min || value > max)
+      );
     });
     const names = commands.map(({ options }) => options.map(({ long }) => long));
 

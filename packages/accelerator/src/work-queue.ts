@@ -8,12 +8,12 @@ export class WorkQueue {
   /** Runs `work` once all earlier work has ended. Rejects with the signal's reason. */
   run<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     if (signal?.aborted === true) return Promise.reject(signal.reason as Error);
-    const turn = this.#last.then(async () => {
+    const done = this.#last.then(async () => {
       signal?.throwIfAborted();
       return work();
     });
-    this.#last = turn.catch(() => undefined);
-    return signal === undefined ? turn : orAborted(turn, signal);
+    this.#last = done.catch(() => undefined);
+    return signal === undefined ? done : orAborted(done, signal);
   }
 
   /** Resolves when all work added so far has ended, with or without success. */

@@ -33,6 +33,6 @@ export function countText(count: number): string {
 }
 
 /** `40 %`, never rounded up. */
-export function percentText(share: number): string {
-  return `${Math.floor(share * 100)} %`;
+export function percentText(fraction: number): string {
+  return `${Math.floor(fraction * 100)} %`;
 }

@@ -43,7 +43,7 @@ import type { RequestLimits } from "./limits/request-limits.ts";
 import type { RouterObserver } from "./router-observer.ts";
 import type { RouterOptions, RouterSettings, VersionLabels } from "./router-settings.ts";
 import { resolveRouterOptions } from "./router-settings.ts";
-import { PlanTurns } from "./scatter/plan-turns.ts";
+import { PlanRotation } from "./scatter/plan-rotation.ts";
 import { Routing } from "./versions/routing.ts";
 import type { TableQueryParts } from "./scatter/table-query.ts";
 import type { Traffic } from "./admission/traffic.ts";
@@ -211,7 +211,7 @@ class ClusterRouter implements Router {
       settings,
       peers,
       budget,
-      turns: new PlanTurns(),
+      rotation: new PlanRotation(),
       observer,
       tables: this.#routing,
       limiter,

@@ -1,17 +1,17 @@
-// The access log: one line for each request over HTTP, or for a share of them, in the router's log.
+// The access log: one line for each request over HTTP, or for a fraction of them, in the router's log.
 // Failures can be logged alone.
 
 import { type Logger, excerpt } from "@winnow/core";
 import type { AnsweredRequest, HttpObserver } from "@winnow/router";
 
-/** Which requests are logged: none, those that fail, all, or of those that succeed this share. */
+/** Which requests are logged: none, those that fail, all, or of those that succeed this fraction. */
 export type AccessLogged = "off" | "errors" | "all" | number;
 
 /** What a text says of it; `undefined` if it is none: `0.01` logs failures and 1 % of the rest. */
 export function accessLoggedOf(text: string): AccessLogged | undefined {
   if (text === "off" || text === "errors" || text === "all") return text;
-  const share = Number(text);
-  return /^[\d.]+$/.test(text) && share > 0 && share <= 1 ? share : undefined;
+  const fraction = Number(text);
+  return /^[\d.]+$/.test(text) && fraction > 0 && fraction <= 1 ? fraction : undefined;
 }
 
 /** Logs requests, beside what another observer does with them. */
@@ -21,13 +21,14 @@ export function withAccessLog(
   { log, random }: { readonly log: Logger; readonly random: () => number },
 ): HttpObserver {
   if (logged === "off") return observer;
-  const share = logged === "all" ? 1 : logged === "errors" ? 0 : logged;
+  const fraction = logged === "all" ? 1 : logged === "errors" ? 0 : logged;
   return {
     ...observer,
     answered(request) {
       observer.answered(request);
       const isFailure = request.status >= 400;
-      if (isFailure || share === 1 || random() < share) log.info("request", fieldsOf(request));
+      if (isFailure || fraction === 1 || random() < fraction)
+        log.info("request", fieldsOf(request));
     },
   };
 }

@@ -30,7 +30,7 @@ import { resolveGpuOptions } from "./gpu-settings.ts";
 import type { GpuAcceleratorOptions, GpuSettings } from "./gpu-settings.ts";
 import { rowLayout } from "./codes.ts";
 import { uploadRows } from "./rows-upload.ts";
-import { scratchShare } from "./search/scratch.ts";
+import { scratchBytesOf } from "./search/scratch.ts";
 import { searchTopK } from "./search/search.ts";
 import { SearchLanes } from "./search/search-lanes.ts";
 import { scopeOf } from "./search/search-scope.ts";
@@ -74,7 +74,7 @@ class GpuAccelerator implements Accelerator {
 
   constructor(gpu: GpuDevice, settings: Settings) {
     const { capacityBytes, scratchBytesMax, lanes } = settings;
-    const scratchBytes = scratchShare(capacityBytes, scratchBytesMax);
+    const scratchBytes = scratchBytesOf(capacityBytes, scratchBytesMax);
     this.device = `GPU ${gpu.name}`;
     this.lost = gpu.lost;
     this.#gpu = gpu;

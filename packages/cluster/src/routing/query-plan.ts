@@ -1,4 +1,4 @@
-// Which replica of each partition answers a search: several plans, used in turn. In each plan the
+// Which replica of each partition answers a search: several plans, used in rotation. In each plan the
 // busiest worker scans as few partitions as any choice allows, and workers that this does not need
 // are not asked. Over all plans every worker scans as much as the others, as far as replicas allow.
 //
@@ -27,7 +27,7 @@ const PARTITIONS_PLANNED_MAX = 4096;
 const MOVES_MAX = 256;
 
 /**
- * The plans of a table, to be used in turn; at least one. They depend on nothing but the replicas,
+ * The plans of a table, to be used in rotation; at least one. They depend on nothing but the replicas,
  * and not on the order of the replicas of one partition.
  */
 export function planQueries(
@@ -39,8 +39,8 @@ export function planQueries(
     of.map((worker) => numbers.get(worker)!).toSorted((a, b) => a - b),
   );
   const totals = workers.map(() => 0);
-  const plans = Array.from({ length: plansOf(replicas.length, workers.length) }, (_, turn) =>
-    planOnce(options, totals, turn),
+  const plans = Array.from({ length: plansOf(replicas.length, workers.length) }, (_, number) =>
+    planOnce(options, totals, number),
   );
   evenOut(plans, totals);
   const [first, ...others] = plans.map(({ chosen }) => chosen.map((number) => workers[number]));
@@ -71,7 +71,7 @@ interface Plan {
 }
 
 /** Makes one more plan and adds its loads to `totals`. */
-function planOnce(options: readonly (readonly number[])[], totals: number[], turn: number): Plan {
+function planOnce(options: readonly (readonly number[])[], totals: number[], number: number): Plan {
   const plan: Plan = {
     options,
     chosen: Array.from({ length: options.length }, () => -1),
@@ -81,7 +81,7 @@ function planOnce(options: readonly (readonly number[])[], totals: number[], tur
     loadMax: 0,
   };
   // Each plan begins at another partition, because the first partitions have the widest choice.
-  for (const index of options.keys()) assign(plan, (index + turn) % options.length);
+  for (const index of options.keys()) assign(plan, (index + number) % options.length);
   plan.loadMax = Math.max(0, ...plan.assigned.map(({ size }) => size));
   askFewer(plan);
   for (const [worker, { size }] of plan.assigned.entries()) totals[worker]! += size;

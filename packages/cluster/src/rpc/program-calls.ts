@@ -4,7 +4,7 @@
 // the other, and only a few packed programs exist at a time.
 //
 //   asked ─▶ the same one exists ─▶ shared ──────┬─▶ sent in chunks as the router reads, until its
-//     └─▶ waits for room ─▶ packed, in its turn ─┘   deadline
+//     └─▶ waits for room ─▶ packed, one by one ─┘   deadline
 
 import { once } from "node:events";
 import type { ServerWritableStream, ServiceError } from "@grpc/grpc-js";
@@ -45,7 +45,7 @@ export class ProgramCalls {
   /** Wakes the calls that wait for room. */
   readonly #waiting: (() => void)[] = [];
   /** Settles when the last packing that was begun ends; the next one begins after it. */
-  #turn: Promise<unknown> = Promise.resolve();
+  #packing: Promise<unknown> = Promise.resolve();
 
   /** `pack` throws WinnowError NOT_FOUND for a version that is not held. */
   constructor(
@@ -108,12 +108,12 @@ export class ProgramCalls {
     }
   }
 
-  /** The packed program of a query: an existing one, or a new one, packed in its turn. */
+  /** The packed program of a query: an existing one, or a new one, packed after those before it. */
   #packedOf(key: string, query: ProgramQuery): PackedProgram {
     const known = this.#packed.get(key);
     if (known !== undefined) return known;
-    const bytes = this.#turn.then(() => this.#pack(query));
-    this.#turn = bytes.catch(() => undefined);
+    const bytes = this.#packing.then(() => this.#pack(query));
+    this.#packing = bytes.catch(() => undefined);
     const packed = { bytes, senders: 0 };
     this.#packed.set(key, packed);
     return packed;

@@ -39,9 +39,9 @@ export function badge(tone: string, text: string): VNode {
   return h("span", { class: `badge ${tone}` }, text);
 }
 
-/** A share as a bar, with its words. */
-export function bar(share: number, text: string, tone = ""): VNode {
-  const width = `${Math.max(0, Math.min(1, share)) * 100}%`;
+/** A fraction as a bar, with its words. */
+export function bar(fraction: number, text: string, tone = ""): VNode {
+  const width = `${Math.max(0, Math.min(1, fraction)) * 100}%`;
   return h(
     "span",
     { class: `bar ${tone}` },

@@ -53,7 +53,7 @@ export function slowRequestsView({ slowRequests }: ClusterReport): VNode {
 }
 
 function stagesBar(
-  share: number,
+  fraction: number,
   stages: Readonly<Record<string, number>>,
   elapsedMs: number,
 ): VNode {
@@ -75,7 +75,7 @@ function stagesBar(
       {
         class: "stage-track",
         "aria-hidden": "true",
-        style: { width: `${Math.max(0.04, share) * 8}rem` },
+        style: { width: `${Math.max(0.04, fraction) * 8}rem` },
       },
       ...parts,
     ),

@@ -9,7 +9,7 @@
 // after that time has a later one.
 
 const WAIT_MS_PER_ROW = 4;
-const WAIT_SHARE = 0.5;
+const WAIT_FRACTION = 0.5;
 
 /** Arrival, size and deadline of some work. */
 export interface Arrival {
@@ -23,6 +23,6 @@ export interface Arrival {
 
 /** Monotonic ms at which the work is due; of equal due times the first to arrive goes first. */
 export function dueMsOf({ arrivedMs, rows, deadlineMs }: Arrival): number {
-  const shareMs = Math.max(0, deadlineMs - arrivedMs) * WAIT_SHARE;
-  return arrivedMs + Math.min(rows * WAIT_MS_PER_ROW, shareMs);
+  const waitMsMax = Math.max(0, deadlineMs - arrivedMs) * WAIT_FRACTION;
+  return arrivedMs + Math.min(rows * WAIT_MS_PER_ROW, waitMsMax);
 }

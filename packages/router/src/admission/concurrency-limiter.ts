@@ -29,8 +29,8 @@ interface Waiting extends Entrant {
   readonly enter: () => void;
 }
 
-/** A slice is small up to this share of the reserve. */
-const SMALL_SHARE = 1 / 8;
+/** A slice is small up to this fraction of the reserve. */
+const SMALL_FRACTION = 1 / 8;
 
 /** Lets slices in by due time, up to so many rows at a time. */
 export class ConcurrencyLimiter {
@@ -52,7 +52,7 @@ export class ConcurrencyLimiter {
 
   /** Slices of at most so many rows are small, and may use the reserve. */
   get smallRowsMax(): number {
-    return this.#limits.reserve * SMALL_SHARE;
+    return this.#limits.reserve * SMALL_FRACTION;
   }
 
   /** Rows under way. */

@@ -22,13 +22,13 @@ export class SlidingSum {
 
   /** Counts so much now. */
   add(value: number): void {
-    this.#turn();
+    this.#advance();
     this.#slots[this.#slot % SLOTS]! += value;
   }
 
   /** All that was counted within the window. */
   get total(): number {
-    this.#turn();
+    this.#advance();
     let total = 0;
     for (const value of this.#slots) total += value;
     return total;
@@ -39,7 +39,7 @@ export class SlidingSum {
   }
 
   /** Empties the slots that time has passed since the last call. */
-  #turn(): void {
+  #advance(): void {
     const now = this.#slotNow();
     const passed = Math.min(SLOTS, now - this.#slot);
     for (let step = 1; step <= passed; step += 1) {

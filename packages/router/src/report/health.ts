@@ -31,7 +31,7 @@ const NAMES_MAX = 4;
 /** The alert on the membership's age has the same. */
 const MEMBERSHIP_AGE_MS_MAX = 30_000;
 /** Of the requests of a minute. */
-const REFUSED_SHARE_MAX = 0.01;
+const REFUSED_FRACTION_MAX = 0.01;
 
 const RANK: Readonly<Record<Severity, number>> = { down: 0, degraded: 1, ok: 2 };
 
@@ -227,7 +227,7 @@ function membershipFindings({ router: { membershipAgeMs }, workers }: HealthFact
 
 function trafficFindings({ router: { traffic } }: HealthFacts): Finding[] {
   const refused = Object.values(traffic.refusals).reduce((sum, count) => sum + count, 0);
-  if (refused === 0 || refused / Math.max(1, traffic.requests) <= REFUSED_SHARE_MAX) return [];
+  if (refused === 0 || refused / Math.max(1, traffic.requests) <= REFUSED_FRACTION_MAX) return [];
   const text = `${refused} of ${traffic.requests} requests of the last minute were refused: the cluster is asked more than it can answer`;
   return [
     { severity: "degraded", text, remedy: "Add workers or replicas, or send fewer requests" },
@@ -251,8 +251,8 @@ function listed(names: readonly string[]): string {
   return names.length > NAMES_MAX ? `${shown} and ${names.length - NAMES_MAX} more` : shown;
 }
 
-function percent(share: number): string {
-  return `${Math.floor(share * 100)} %`;
+function percent(fraction: number): string {
+  return `${Math.floor(fraction * 100)} %`;
 }
 
 /** For people: `850 ms`, `12 s`, `5 min`, `3 h`. */

@@ -125,7 +125,8 @@ export class TrafficWindow {
       .filter((_, at) => nowMs - this.#atMs[at]! <= SAMPLE_MS_MAX)
       .toSorted();
     if (recent.length === 0) return undefined;
-    const at = (share: number): number => rounded(recent[Math.floor((recent.length - 1) * share)]!);
+    const at = (fraction: number): number =>
+      rounded(recent[Math.floor((recent.length - 1) * fraction)]!);
     return { p50Ms: at(0.5), p99Ms: at(0.99) };
   }
 

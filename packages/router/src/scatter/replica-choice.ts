@@ -1,5 +1,5 @@
-// Which worker is asked for which partitions. The table's plans, used in turn, spread searches evenly
-// while all is well: the one whose turn it is, or the next one whose workers can all be asked and are
+// Which worker is asked for which partitions. The table's plans, used in rotation, spread searches evenly
+// while all is well: the one that the rotation names, or the next one whose workers can all be asked and are
 // trusted. Where there is none, and wherever few partitions are wanted, the replica with the least to do
 // is taken: fewest partitions of this query, then fewest questions
 // under way, then chance. Latency does not choose (reliability: it herds onto one worker).
@@ -29,7 +29,7 @@ export interface ReplicaChoiceQuestion {
   /** Take the workers of a plan where they are trusted. */
   readonly planned: boolean;
   /** Which of the table's plans comes first; counts on. */
-  readonly turn: number;
+  readonly plan: number;
 }
 
 /** Who is asked for what. */
@@ -80,10 +80,10 @@ function groupsOf(table: RoutedTable): readonly PlanGroups[] {
 
 /** The usual case: the whole table is wanted, and every worker of some plan is trusted. */
 function followsPlan(state: ChoiceState): boolean {
-  const { table, partitions, planned, avoided, turn } = state.question;
+  const { table, partitions, planned, avoided, plan: number } = state.question;
   if (!planned || avoided.size > 0 || partitions.length !== table.replicas.length) return false;
   const plans = groupsOf(table);
-  return plans.some((_, step) => follows(plans[(turn + step) % plans.length]!, state));
+  return plans.some((_, step) => follows(plans[(number + step) % plans.length]!, state));
 }
 
 function follows(plan: PlanGroups, state: ChoiceState): boolean {
@@ -111,8 +111,8 @@ interface ChoiceState {
 }
 
 function chooseReplica(partition: number, state: ChoiceState): WorkerPeer | undefined {
-  const { table, planned, turn } = state.question;
-  const plan = planned ? table.plans[turn % table.plans.length] : undefined;
+  const { table, planned, plan: number } = state.question;
+  const plan = planned ? table.plans[number % table.plans.length] : undefined;
   const favourite = askable(plan?.[partition], state);
   if (favourite !== undefined && isTrusted(favourite, state)) return favourite;
   return leastBusy(
@@ -154,10 +154,8 @@ function compare(a: WorkerPeer, b: WorkerPeer, state: ChoiceState): number {
   if (trust !== 0) return trust;
   // A search loads a worker by its partitions; a few keys rather share a frame already begun.
   const size = (peer: WorkerPeer): number => state.groups.get(peer)?.length ?? 0;
-  const share = state.question.planned
-    ? size(a) - size(b)
-    : Math.sign(size(b)) - Math.sign(size(a));
-  return share !== 0 ? share : a.pending - b.pending;
+  const load = state.question.planned ? size(a) - size(b) : Math.sign(size(b)) - Math.sign(size(a));
+  return load !== 0 ? load : a.pending - b.pending;
 }
 
 function isTrusted(peer: WorkerPeer, { trusted }: ChoiceState): boolean {

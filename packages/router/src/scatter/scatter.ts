@@ -7,7 +7,7 @@ import type { Environment, WorkerId } from "@winnow/core";
 import type { Asked, WorkerAnswer, WorkerReply } from "@winnow/cluster";
 import type { RetryBudget } from "./hedging/retry-budget.ts";
 import { areAllLate, hedgeDelayMs, othersOf } from "./hedging/hedge-delay.ts";
-import type { PlanTurns } from "./plan-turns.ts";
+import type { PlanRotation } from "./plan-rotation.ts";
 import { chooseReplicas } from "./replica-choice.ts";
 import type { RouterObserver, SecondAttempt } from "../router-observer.ts";
 import type { RouterSettings } from "../router-settings.ts";
@@ -31,7 +31,7 @@ export interface ScatterParts {
   readonly budget: RetryBudget;
   readonly observer: RouterObserver;
   /** Counts searches: each takes the next plan of its table. */
-  readonly turns: PlanTurns;
+  readonly rotation: PlanRotation;
   /** While slices wait, every replica is busy, and a hedge would only add load. */
   readonly limiter: { readonly waiting: number };
 }
@@ -74,7 +74,7 @@ class Scatter {
   readonly #question: TableQuestion;
   readonly #attempt: ScatterAttempt;
   readonly #resolve: (result: ScatterResult) => void;
-  readonly #turn: number;
+  readonly #plan: number;
   #roots: readonly Slot[] = [];
   #reason = "no replica";
   /** Whether some worker may have computed without an answer: another plan is then a second attempt. */
@@ -91,7 +91,7 @@ class Scatter {
     this.#attempt = attempt;
     this.#resolve = resolve;
     const { rows, dim } = attempt.table.spec;
-    this.#turn = question.planned ? parts.turns.next(rows * dim) : 0;
+    this.#plan = question.planned ? parts.rotation.next(rows * dim) : 0;
   }
 
   start(): void {
@@ -120,7 +120,7 @@ class Scatter {
     while (wanted.length > 0 && !this.#ended) {
       const { groups } = chooseReplicas(
         { peers, random: environment.random },
-        { table, lives, planned, partitions: wanted, avoided, turn: this.#turn },
+        { table, lives, planned, partitions: wanted, avoided, plan: this.#plan },
       );
       const refused: number[] = [];
       for (const [peer, group] of groups) {
@@ -139,8 +139,8 @@ class Scatter {
   #ask(slot: Slot, kind: AttemptKind): boolean {
     const { budget, observer } = this.#parts;
     const isSecond = kind === "hedge" || kind === "retry";
-    const share = shareOfWork(slot);
-    if (isSecond && !budget.allowsSecond(kind, share)) {
+    const fraction = fractionOfWork(slot);
+    if (isSecond && !budget.allowsSecond(kind, fraction)) {
       observer.budgetSpent?.(kind);
       this.#reason = "the budget for second attempts is spent";
       return false;
@@ -151,7 +151,7 @@ class Scatter {
       this.#reason = `worker ${slot.peer.id}: ${asked.reason}`;
       return false;
     }
-    if (isSecond) budget.countSecond(share);
+    if (isSecond) budget.countSecond(fraction);
     else if (kind === "first") budget.countFirst();
     slot.cancel = () => asked.cancel();
     this.#watch(slot);
@@ -363,6 +363,6 @@ class Scatter {
 }
 
 /** What part of the attempt it stands in for this slot is. */
-function shareOfWork({ parent, partitions }: Slot): number {
+function fractionOfWork({ parent, partitions }: Slot): number {
   return parent === undefined ? 1 : partitions.length / parent.partitions.length;
 }

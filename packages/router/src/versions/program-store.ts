@@ -202,7 +202,7 @@ export class ProgramStore {
     if (sources.length === 0) return;
     entry.fetching = true;
     entry.tries += 1;
-    await this.#askInTurn(entry, sources);
+    await this.#askOneByOne(entry, sources);
     if (this.#abort.signal.aborted) return;
     entry.fetching = false;
     if (entry.loaded === undefined && entry.refusal === undefined && entry.named) {
@@ -217,7 +217,7 @@ export class ProgramStore {
    * its small tables, for the program alone. A worker reads these tables from files, which may hold
    * another content by then, while its replicas still are what the program belongs to.
    */
-  async #askInTurn(entry: Entry, sources: readonly Source[]): Promise<void> {
+  async #askOneByOne(entry: Entry, sources: readonly Source[]): Promise<void> {
     const asks = [...sources];
     for (let source = asks.shift(); source !== undefined; source = asks.shift()) {
       try {

@@ -42,7 +42,7 @@ export class LatencyWindow {
       const recent = this.#elapsedMs
         .filter((_, at) => nowMs - this.#atMs[at]! <= WINDOW_MS)
         .toSorted();
-      const at = (share: number): number => recent[Math.floor((recent.length - 1) * share)]!;
+      const at = (fraction: number): number => recent[Math.floor((recent.length - 1) * fraction)]!;
       this.#percentiles =
         recent.length === 0 ? undefined : { p50Ms: at(0.5), p95Ms: at(0.95), p99Ms: at(0.99) };
       this.#sortedAtMs = nowMs;

@@ -168,9 +168,9 @@ function secondsLines({
 }
 
 function busyLines(busy: number): string[] {
-  const share = `the generator was busy ${(100 * busy).toFixed(0)} % of its time`;
-  if (busy <= BUSY_MAX) return [`  ${share}`];
-  return [`  ${share}: it may have been the limit; run a second one beside it`];
+  const fraction = `the generator was busy ${(100 * busy).toFixed(0)} % of its time`;
+  if (busy <= BUSY_MAX) return [`  ${fraction}`];
+  return [`  ${fraction}: it may have been the limit; run a second one beside it`];
 }
 
 function rampLines({ closedLoop, steps, knee }: RampReport): string[] {

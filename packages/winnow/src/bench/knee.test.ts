@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { type RampStep, beyondKnee, kneeOf } from "./knee.ts";
 
 const step = (offered: number, changes: Partial<RampStep> = {}): RampStep => {
-  return { offered, achieved: offered, p99Ms: 5, failedShare: 0, ...changes };
+  return { offered, achieved: offered, p99Ms: 5, failedFraction: 0, ...changes };
 };
 
 describe("the knee", () => {
@@ -32,7 +32,7 @@ describe("the knee", () => {
   });
 
   test.each([
-    [{ failedShare: 0.002 }, "0.2 % of the requests failed"],
+    [{ failedFraction: 0.002 }, "0.2 % of the requests failed"],
     [{ achieved: 94 }, "94.0 % of the rate was reached"],
     [{ p99Ms: 20.1 }, "p99 is 20.1 ms, above 20.0"],
   ] as const)("is passed by a step of %j, which says why", (changes, text) => {

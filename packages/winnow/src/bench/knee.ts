@@ -9,12 +9,12 @@ export interface RampStep {
   readonly achieved: number;
   readonly p99Ms: number;
   /** Share of requests that failed. */
-  readonly failedShare: number;
+  readonly failedFraction: number;
 }
 
 /** What a step must keep to be below the knee. */
 export interface KneeRules {
-  /** Least share of what was offered; default 0.95. */
+  /** Least fraction of what was offered; default 0.95. */
   readonly achievedMin?: number;
   /** Highest p99, as a multiple of the lowest step's; default 4. */
   readonly latencyGrowthMax?: number;
@@ -28,7 +28,8 @@ export function beyondKnee(
   first: RampStep,
   { achievedMin = 0.95, latencyGrowthMax = 4, p99MsMax }: KneeRules = {},
 ): string | undefined {
-  if (step.failedShare > 0.001) return `${percentText(step.failedShare)} of the requests failed`;
+  if (step.failedFraction > 0.001)
+    return `${percentText(step.failedFraction)} of the requests failed`;
   if (step.achieved < achievedMin * step.offered) {
     return `${percentText(step.achieved / step.offered)} of the rate was reached`;
   }
@@ -54,6 +55,6 @@ export function kneeOf(steps: readonly RampStep[], rules?: KneeRules): RampStep 
   return knee;
 }
 
-function percentText(share: number): string {
-  return `${(100 * share).toFixed(1)} %`;
+function percentText(fraction: number): string {
+  return `${(100 * fraction).toFixed(1)} %`;
 }

@@ -93,7 +93,7 @@ function run(port: number, changes: Partial<LoadPlan>, signal?: AbortSignal): Pr
     perSecond: undefined,
     arrivals: "even",
     timeoutMs: 10_000,
-    checkShare: 0,
+    checkFraction: 0,
     next: () => request,
     ...changes,
   };
@@ -160,7 +160,7 @@ describe("load", () => {
     const stop = new AbortController();
     setTimeout(() => stop.abort(), 150);
     const startMs = performance.now();
-    const result = await run(port, { durationMs: 60_000, checkShare: 1 }, stop.signal);
+    const result = await run(port, { durationMs: 60_000, checkFraction: 1 }, stop.signal);
 
     expect(performance.now() - startMs).toBeLessThan(30_000);
     expect(result.requests).toBeGreaterThan(0);

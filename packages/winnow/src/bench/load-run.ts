@@ -39,7 +39,7 @@ export interface LoadPlan {
   readonly arrivals: Arrivals;
   readonly timeoutMs: number;
   /** Share of answers that are kept for a check. */
-  readonly checkShare: number;
+  readonly checkFraction: number;
   /** The next request to send. */
   readonly next: (random: Random) => PreparedRequest;
 }
@@ -248,8 +248,8 @@ class LoadRun {
     }
     record.add(latencyMs);
     this.#countInTime(request);
-    const { checkShare } = this.#plan;
-    if (checkShare > 0 && this.#kept.length < KEPT_MAX && random() < checkShare) {
+    const { checkFraction } = this.#plan;
+    if (checkFraction > 0 && this.#kept.length < KEPT_MAX && random() < checkFraction) {
       const version = headerOf(answer, "x-winnow-model-version");
       this.#kept.push({ request, body: bodyOf(answer), version });
     }

@@ -27,10 +27,10 @@ describe("ranks", () => {
   ])("of %i keys are drawn by their popularity with exponent %d", (count, exponent) => {
     const found = drawn(count, exponent);
 
-    const shares = Array.from(found, (_, rank) => (rank + 1) ** -exponent);
-    const sum = shares.reduce((total, share) => total + share, 0);
-    for (const [rank, share] of shares.entries()) {
-      const expected = (DRAWS * share) / sum;
+    const fractions = Array.from(found, (_, rank) => (rank + 1) ** -exponent);
+    const sum = fractions.reduce((total, fraction) => total + fraction, 0);
+    for (const [rank, fraction] of fractions.entries()) {
+      const expected = (DRAWS * fraction) / sum;
       // Six standard deviations of a count.
       expect(Math.abs(found[rank]! - expected)).toBeLessThan(6 * Math.sqrt(expected) + 1);
     }

@@ -70,8 +70,8 @@ interface AskedPool {
   readonly version: number | undefined;
 }
 
-/** Shares of the closed loop's throughput that a ramp offers. */
-const RAMP_SHARES = [0.1, 0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 1, 1.1, 1.25];
+/** Fractions of the closed loop's throughput that a ramp offers. */
+const RAMP_FRACTIONS = [0.1, 0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 1, 1.1, 1.25];
 const RAMP_STEP_MS_MIN = 1000;
 /** An open loop that runs short of connections measures its own queue. */
 const RAMP_CONNECTIONS_MIN = 64;
@@ -231,7 +231,7 @@ async function measure(
     perSecond: command.rate,
     arrivals: command.arrivals,
     timeoutMs: command.timeoutMs,
-    checkShare: 0,
+    checkFraction: 0,
     next: requestPicker(prepared),
   };
   const { output, clock, signal } = environment;
@@ -241,7 +241,7 @@ async function measure(
     return runLoad({ ...plan, ...changes }, { clock, random, signal });
   };
   if (command.warmupMs > 0) await run("warming up", { durationMs: command.warmupMs });
-  const { kept, ...load } = await run("measuring", { checkShare: command.check });
+  const { kept, ...load } = await run("measuring", { checkFraction: command.check });
   const ramp = command.isRamp && !signal.aborted ? await rampOf(run, command, signal) : undefined;
   const check = command.check > 0 ? await checkAnswers(kept, pools, output) : undefined;
   return { url, load, ramp, check };
@@ -252,13 +252,13 @@ async function rampOf(
   { durationMs, connections, p99MsMax }: BenchCommand,
   signal: AbortSignal,
 ): Promise<RampReport> {
-  const stepMs = Math.max(RAMP_STEP_MS_MIN, durationMs / RAMP_SHARES.length);
+  const stepMs = Math.max(RAMP_STEP_MS_MIN, durationMs / RAMP_FRACTIONS.length);
   const top = await run("ramp: closed loop", { perSecond: undefined, durationMs: stepMs });
   const rules = { p99MsMax };
   const steps: RampReport["steps"][number][] = [];
-  for (const share of RAMP_SHARES) {
+  for (const fraction of RAMP_FRACTIONS) {
     if (signal.aborted) break;
-    const offered = Math.max(1, share * top.perSecond);
+    const offered = Math.max(1, fraction * top.perSecond);
     const most = Math.max(connections, RAMP_CONNECTIONS_MIN);
     const about = `ramp: ${Math.round(offered)} requests/s`;
     // Even: in a short step, chance would offer some percents more or less than is told.
@@ -269,7 +269,7 @@ async function rampOf(
       offered,
       achieved: result.perSecond,
       p99Ms: result.latencies.p99Ms,
-      failedShare: result.requests === 0 ? 1 : failed / result.requests,
+      failedFraction: result.requests === 0 ? 1 : failed / result.requests,
     };
     const beyond = beyondKnee(step, steps[0] ?? step, rules);
     steps.push({ ...step, beyond, generatorBusy: result.generatorBusy });

@@ -62,11 +62,11 @@ function scorePiece(
 ): void {
   const dim = query.length;
   // Twice the bound, for two sums that err in opposite directions, and twice again for its own rounding.
-  const errorShare = 4 * (dim + 8) * 2 ** -53 * lengthOf(query);
+  const errorFraction = 4 * (dim + 8) * 2 ** -53 * lengthOf(query);
   for (let row = 0, at = 0; row < lengths.length; row += 1, at += dim) {
     let sum = 0;
     for (let j = 0; j < dim; j += 1) sum += query[j]! * values[at + j]!;
-    const error = errorShare * lengths[row]!;
+    const error = errorFraction * lengths[row]!;
     const low = Math.fround(sum - error);
     const isProven = low === Math.fround(sum + error);
     scores[row] = (isProven ? low : definedScore(query, values.subarray(at, at + dim))) + 0;

@@ -45,7 +45,7 @@ const EXCLUDED_MAX = 24;
 const WARM_UPS_MAX = 256;
 /** Values that an input of free length gets, at most. */
 const FREE_LENGTH_MAX = 5;
-/** Requests with strange values, and these values' share in them: some models refuse a request for one. */
+/** Requests with strange values, and these values' fraction in them: some models refuse a request for one. */
 const STRANGE_REQUESTS = 0.25;
 const STRANGE_VALUES = 0.4;
 
@@ -98,11 +98,11 @@ export class RequestPlan {
     const planned = this.#signatures[number % this.#signatures.length]!;
     const { signature, search } = planned;
     const { instances, isScalar } = sizeFor(signature, random);
-    const strangeShare = random() < STRANGE_REQUESTS ? STRANGE_VALUES : 0;
+    const strangeFraction = random() < STRANGE_REQUESTS ? STRANGE_VALUES : 0;
     const inputs = new Map(
       signature.inputs.map((input, at) => {
         const keys = planned.keys.get(input.name);
-        const asked = { input, instances, random, keys, strangeShare };
+        const asked = { input, instances, random, keys, strangeFraction };
         return [input.name, this.#tensorFor(asked, number * INSTANCES_MAX + at)] as const;
       }),
     );
@@ -133,18 +133,18 @@ export class RequestPlan {
       readonly instances: number;
       readonly random: Random;
       readonly keys: KnownKeys | undefined;
-      readonly strangeShare: number;
+      readonly strangeFraction: number;
     },
     first: number,
   ): Tensor {
-    const { input, instances, random, keys, strangeShare } = asked;
+    const { input, instances, random, keys, strangeFraction } = asked;
     const inner = (input.shape ?? [-1])
       .slice(1)
       .map((size) => (size < 0 ? 1 + draw(random, FREE_LENGTH_MAX) : size));
     const shape = input.shape?.length === 0 ? [] : [instances, ...inner];
     const count = shape.reduce((product, size) => product * size, 1);
     const values = Array.from({ length: count }, (_, at): InputScalar => {
-      if (random() < strangeShare) return strangeScalar(input.dtype, random);
+      if (random() < strangeFraction) return strangeScalar(input.dtype, random);
       if (keys === undefined) return plausibleScalar(input.dtype, random);
       return keys.at(spread(first + at, keys.count));
     });

@@ -122,7 +122,7 @@ function valueWordOf({ field, fallback }: LimitOrTime): string {
 
 function parserOf(limit: LimitOrTime): (text: string) => number | boolean {
   if (typeof limit.fallback === "boolean") return booleanValue;
-  return isShare(limit) ? share : wholeNumber(...rangeOf(limit));
+  return isFraction(limit) ? fraction : wholeNumber(...rangeOf(limit));
 }
 
 /**
@@ -130,11 +130,11 @@ function parserOf(limit: LimitOrTime): (text: string) => number | boolean {
  *
  * @internal tests call it
  */
-export function isShare({ fallback }: LimitOrTime): boolean {
+export function isFraction({ fallback }: LimitOrTime): boolean {
   return typeof fallback === "number" && !Number.isInteger(fallback);
 }
 
-function share(text: string): number {
+function fraction(text: string): number {
   const value = Number(text);
   if (/^\d*\.?\d+$/.test(text) && value <= 1) return value;
   throw new InvalidArgumentError("It must be a number from 0 to 1.");

@@ -15,7 +15,7 @@ import type { GpuDevice } from "../device/device.ts";
 import type { GpuSearchCost } from "../gpu-settings.ts";
 import { rowLayout } from "../codes.ts";
 import { passQueries, passSizes } from "./pass-rooms.ts";
-import { Scratch, scratchShare } from "./scratch.ts";
+import { Scratch, scratchBytesOf } from "./scratch.ts";
 import type { ScratchName } from "./scratch.ts";
 import type { SearchScope } from "./search-scope.ts";
 import { openSoftwareGpu } from "../fixtures/software-gpu.ts";
@@ -45,9 +45,9 @@ const sum = (sizes: Iterable<number>): number => [...sizes].reduce((all, size) =
 
 describe("working memory", () => {
   test("is an eighth of the capacity, or what is useful if that is less", () => {
-    expect(scratchShare(2 ** 30, 2 ** 30)).toBe(2 ** 27);
-    expect(scratchShare(2 ** 37, 2 ** 30)).toBe(2 ** 30);
-    expect(scratchShare(Infinity, 5)).toBe(5);
+    expect(scratchBytesOf(2 ** 30, 2 ** 30)).toBe(2 ** 27);
+    expect(scratchBytesOf(2 ** 37, 2 ** 30)).toBe(2 ** 30);
+    expect(scratchBytesOf(Infinity, 5)).toBe(5);
   });
 
   test("grows to what is asked, stays for the next, and never passes its limit", async () => {

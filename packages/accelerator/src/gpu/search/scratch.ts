@@ -40,7 +40,7 @@ const ROUNDING_BYTES = NAMES.length * BYTES_MIN;
 const CAPACITY_SHARE = 8;
 
 /** Bytes of the capacity that are set aside for searches. */
-export function scratchShare(capacityBytes: number, scratchBytesMax: number): number {
+export function scratchBytesOf(capacityBytes: number, scratchBytesMax: number): number {
   return Math.min(scratchBytesMax, Math.floor(capacityBytes / CAPACITY_SHARE));
 }
 

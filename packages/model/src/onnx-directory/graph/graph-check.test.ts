@@ -38,8 +38,8 @@ const relu: WrittenNode = { op: "Relu", inputs: ["x"], outputs: ["y"] };
 const integer = (name: string, value: number): OnnxMessage =>
   tensorMessage(name, { dtype: "int64", shape: [], data: BigInt64Array.of(BigInt(value)) });
 
-/** A loop that doubles `x` as often as the value `turns` says. */
-function loopOf(turns: string, inner: readonly WrittenNode[] = []): WrittenNode {
+/** A loop that doubles `x` as often as the value `iterations` says. */
+function loopOf(iterations: string, inner: readonly WrittenNode[] = []): WrittenNode {
   const body = graphOf({
     nodes: [
       { op: "Identity", inputs: ["go"], outputs: ["go_on"] },
@@ -47,7 +47,7 @@ function loopOf(turns: string, inner: readonly WrittenNode[] = []): WrittenNode 
       ...inner,
     ],
     inputs: [
-      valueMessage("turn", "int64", []),
+      valueMessage("iteration", "int64", []),
       valueMessage("go", "bool", []),
       floats("state", [-1, 2]),
     ],
@@ -55,7 +55,7 @@ function loopOf(turns: string, inner: readonly WrittenNode[] = []): WrittenNode 
   });
   return {
     op: "Loop",
-    inputs: [turns, "", "x"],
+    inputs: [iterations, "", "x"],
     outputs: ["y"],
     name: "doubling",
     attributes: { body },
@@ -150,34 +150,41 @@ describe("a model.onnx is refused", () => {
 });
 
 describe("loops", () => {
-  test("of too many turns are refused, those of one nest multiplied", () => {
-    const many = { nodes: [loopOf("turns")], initialisers: [integer("turns", 100_001)] };
+  test("of too many iterations are refused, those of one nest multiplied", () => {
+    const many = { nodes: [loopOf("iterations")], initialisers: [integer("iterations", 100_001)] };
     const nest = {
       nodes: [
-        loopOf("turns", [{ ...loopOf("again"), inputs: ["again", "", "sum"], outputs: ["z"] }]),
+        loopOf("iterations", [
+          { ...loopOf("again"), inputs: ["again", "", "sum"], outputs: ["z"] },
+        ]),
       ],
-      initialisers: [integer("turns", 1000), integer("again", 101)],
+      initialisers: [integer("iterations", 1000), integer("again", 101)],
     };
 
-    expect(open(modelOf(many))).toThrow(/node doubling may take 100001 turns .* at most 100000/);
-    expect(open(modelOf(nest))).toThrow(/node doubling may take 101000 turns/);
+    expect(open(modelOf(many))).toThrow(
+      /node doubling may take 100001 iterations .* at most 100000/,
+    );
+    expect(open(modelOf(nest))).toThrow(/node doubling may take 101000 iterations/);
   });
 
-  test("of as many turns as allowed are served as they are", () => {
-    const model = modelOf({ nodes: [loopOf("turns")], initialisers: [integer("turns", 100_000)] });
+  test("of as many iterations as allowed are served as they are", () => {
+    const model = modelOf({
+      nodes: [loopOf("iterations")],
+      initialisers: [integer("iterations", 100_000)],
+    });
     const version = opened({ "model.onnx": model });
 
     expect(version.program.denseModels).toEqual([model]);
     version.close();
   });
 
-  test("without a number of turns are refused", () => {
+  test("without a number of iterations are refused", () => {
     expect(open(modelOf({ nodes: [loopOf("")] }))).toThrow(
-      /node doubling ends by a condition alone .*; give the loop a number of turns/,
+      /node doubling ends by a condition alone .*; give the loop a number of iterations/,
     );
   });
 
-  test("that compute their turns are bounded in the model, and refused within another loop or a function", () => {
+  test("that compute their iterations are bounded in the model, and refused within another loop or a function", () => {
     const count = valueMessage("count", "int64", [-1]);
     const inputs = [floats("x", [-1, 2]), count];
     const computed = { nodes: [loopOf("count")], inputs };
@@ -193,10 +200,10 @@ describe("loops", () => {
     const version = opened({ "model.onnx": modelOf(computed) });
 
     expect(Buffer.from(version.program.denseModels[0]!).toString("latin1")).toContain(
-      "loop doubling takes more than 100000 turns",
+      "loop doubling takes more than 100000 iterations",
     );
     expect(open(modelOf(inner))).toThrow(
-      /node doubling computes its turns inside of another graph/,
+      /node doubling computes its iterations inside of another graph/,
     );
     expect(open(modelOf({ nodes: [called] }, { functions: [body] }))).toThrow(
       /node doubling lies in a function/,

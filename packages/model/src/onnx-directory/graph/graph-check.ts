@@ -1,4 +1,4 @@
-// Whether a `model.onnx` can be served: its version, its operations, the turns of its loops, its inputs and
+// Whether a `model.onnx` can be served: its version, its operations, the iterations of its loops, its inputs and
 // outputs. A model that workers take must load in every router, so what ONNX Runtime would refuse there, or
 // would run for ever, is refused here, where the version has a status that says why.
 
@@ -14,8 +14,8 @@ import {
   RANDOM_OPERATIONS,
 } from "./operations.ts";
 
-/** Turns of a loop and of all loops inside of it together, in one run. */
-export const TURNS_MAX = 100_000;
+/** Iterations of a loop and of all loops inside of it together, in one run. */
+export const ITERATIONS_MAX = 100_000;
 const NAMED_MAX = 5;
 
 /** Element types of inputs and outputs, by `TensorProto.DataType`. */
@@ -128,58 +128,62 @@ function* nodesOf(nodes: readonly OnnxNode[]): Generator<OnnxNode> {
 }
 
 /**
- * Refuses loops that could take more turns than `TURNS_MAX`. A loop of the outermost graph may compute its
- * number of turns, which `self-contained-model.ts` then bounds; one inside of another graph must have a
- * constant, because the turns of all loops around it multiply.
+ * Refuses loops that could take more iterations than `ITERATIONS_MAX`. A loop of the outermost graph may compute its
+ * number of iterations, which `self-contained-model.ts` then bounds; one inside of another graph must have a
+ * constant, because the iterations of all loops around it multiply.
  */
 function checkLoops({ graph, functions }: OnnxFile): void {
-  checkTurns([graph], { turns: 1, isInner: false });
+  checkIterations([graph], { iterations: 1, isInner: false });
   for (const { nodes } of functions) {
     const loop = [...nodesOf(nodes)].find(isLoop);
     if (loop === undefined) continue;
-    const text = `${titleOf(loop)} lies in a function, where nobody bounds its turns`;
+    const text = `${titleOf(loop)} lies in a function, where nobody bounds its iterations`;
     throw refused("UNIMPLEMENTED", `${text}; export it inlined`);
   }
 }
 
 interface LoopSurroundings {
-  /** Turns that the loops around take together. */
-  readonly turns: number;
+  /** Iterations that the loops around take together. */
+  readonly iterations: number;
   readonly isInner: boolean;
 }
 
-function checkTurns(graphs: readonly OnnxGraph[], { turns, isInner }: LoopSurroundings): void {
+function checkIterations(
+  graphs: readonly OnnxGraph[],
+  { iterations, isInner }: LoopSurroundings,
+): void {
   const constants = constantsOf(graphs);
   for (const node of graphs[0]!.nodes) {
     if (node.graphs.length === 0) continue;
-    let all = turns;
+    let all = iterations;
     if (isLoop(node)) {
       all *= turnsOf(node, constants, isInner);
-      if (all > TURNS_MAX) {
-        const text = `${titleOf(node)} may take ${all} turns with the loops around it`;
-        throw refused("RESOURCE_EXHAUSTED", `${text}; at most ${TURNS_MAX} are taken`);
+      if (all > ITERATIONS_MAX) {
+        const text = `${titleOf(node)} may take ${all} iterations with the loops around it`;
+        throw refused("RESOURCE_EXHAUSTED", `${text}; at most ${ITERATIONS_MAX} are taken`);
       }
     } else if (node.op === "Scan" || node.op === "SequenceMap") {
-      // As many turns as the request sends values.
-      all = TURNS_MAX;
+      // As many iterations as the request sends values.
+      all = ITERATIONS_MAX;
     }
-    for (const inner of node.graphs) checkTurns([inner, ...graphs], { turns: all, isInner: true });
+    for (const inner of node.graphs)
+      checkIterations([inner, ...graphs], { iterations: all, isInner: true });
   }
 }
 
-/** Turns of one loop, at most. @throws WinnowError UNIMPLEMENTED where nobody can tell */
+/** Iterations of one loop, at most. @throws WinnowError UNIMPLEMENTED where nobody can tell */
 function turnsOf(loop: OnnxNode, constants: ReadonlyMap<string, number>, isInner: boolean): number {
   const name = loop.inputs[0] ?? "";
   const count = constants.get(name);
   if (name === "") {
-    const text = `${titleOf(loop)} ends by a condition alone and may take any number of turns`;
-    throw refused("UNIMPLEMENTED", `${text}; give the loop a number of turns at most`);
+    const text = `${titleOf(loop)} ends by a condition alone and may take any number of iterations`;
+    throw refused("UNIMPLEMENTED", `${text}; give the loop a number of iterations at most`);
   }
   if (count === undefined && isInner) {
-    const text = `${titleOf(loop)} computes its turns inside of another graph`;
-    throw refused("UNIMPLEMENTED", `${text}; give it a constant number of turns at most`);
+    const text = `${titleOf(loop)} computes its iterations inside of another graph`;
+    throw refused("UNIMPLEMENTED", `${text}; give it a constant number of iterations at most`);
   }
-  return Math.max(1, count ?? TURNS_MAX);
+  return Math.max(1, count ?? ITERATIONS_MAX);
 }
 
 /** Constants that nodes of the first graph see; those of an inner graph hide those around it. */
@@ -197,7 +201,7 @@ function constantsOf(graphs: readonly OnnxGraph[]): ReadonlyMap<string, number> 
   return constants;
 }
 
-/** Loops of the outermost graph whose number of turns is computed. */
+/** Loops of the outermost graph whose number of iterations is computed. */
 export function computedLoops({ graph }: OnnxFile): readonly OnnxNode[] {
   const constants = constantsOf([graph]);
   return graph.nodes.filter((node) => isLoop(node) && !constants.has(node.inputs[0] ?? ""));

@@ -1,8 +1,8 @@
 // A model as routers get it, who have no files: weights that lie in files beside `model.onnx` are put into
-// it, and loops that compute their number of turns fail when that is more than `TURNS_MAX`. All else stays
+// it, and loops that compute their number of iterations fail when that is more than `ITERATIONS_MAX`. All else stays
 // byte for byte.
 //
-//   turns ──▶ Greater(TURNS_MAX) ─▶ Cast ─▶ Gather from [0] ──▶ Add ──▶ Loop
+//   iterations ──▶ Greater(ITERATIONS_MAX) ─▶ Cast ─▶ Gather from [0] ──▶ Add ──▶ Loop
 //     └────────────────────────────────────────────────────────▲
 //
 // ONNX has no operation that fails on purpose; a Gather behind the end of a list does, and ONNX Runtime
@@ -16,14 +16,14 @@ import {
 } from "../../saved-model/graph/onnx/onnx-message.ts";
 import { messageReader } from "../../saved-model/message.ts";
 import type { DirectoryFiles } from "../directory-files.ts";
-import { TURNS_MAX, computedLoops } from "./graph-check.ts";
+import { ITERATIONS_MAX, computedLoops } from "./graph-check.ts";
 import { MODEL_FILE } from "./model-file.ts";
 import type { ByteRange, OnnxFile, OnnxGraph, OnnxNode, OnnxTensor } from "./model-file.ts";
 
 /** Protocol Buffers' own limit of a message. */
 const MODEL_BYTES_MAX = 2 ** 31 - 1;
 const INT64 = 7;
-const LEVELS = "turns";
+const LEVELS = "iterations";
 
 /** Bits of an element by `TensorProto.DataType`; strings have no size. */
 const ELEMENT_BITS: ReadonlyMap<number, number> = new Map([
@@ -107,7 +107,7 @@ function rewrittenGraph({ bytes, graph }: OnnxFile, { loops, weights }: Changes)
     return true;
   });
   if (loops.size === 0) return message;
-  const most = BigInt64Array.of(BigInt(TURNS_MAX));
+  const most = BigInt64Array.of(BigInt(ITERATIONS_MAX));
   return message
     .message(5, tensorMessage(nameOf("most"), { dtype: "int64", shape: [], data: most }))
     .message(
@@ -124,7 +124,7 @@ interface WrittenLoop {
   readonly number: number;
 }
 
-/** The nodes that bound a loop's turns, and the loop that takes as many as they leave. */
+/** The nodes that bound a loop's iterations, and the loop that takes as many as they leave. */
 function writeBoundedLoop(into: OnnxMessage, { bytes, loop, number }: WrittenLoop): void {
   const name = (part: string): string => nameOf(`${number}/${part}`);
   const node = (
@@ -134,12 +134,12 @@ function writeBoundedLoop(into: OnnxMessage, { bytes, loop, number }: WrittenLoo
   ): void => {
     into.message(1, nodeMessage({ op, name: title, inputs, outputs: [output], attributes }));
   };
-  const [turns = ""] = loop.inputs;
-  node("Greater", [turns, nameOf("most")], { output: name("beyond") });
+  const [iterations = ""] = loop.inputs;
+  node("Greater", [iterations, nameOf("most")], { output: name("beyond") });
   node("Cast", [name("beyond")], { output: name("row"), attributes: { to: INT64 } });
-  const title = `loop ${excerpt(loop.name)} takes more than ${TURNS_MAX} turns`;
+  const title = `loop ${excerpt(loop.name)} takes more than ${ITERATIONS_MAX} iterations`;
   node("Gather", [nameOf("none"), name("row")], { output: name("zero"), title });
-  node("Add", [turns, name("zero")], { output: name("bounded") });
+  node("Add", [iterations, name("zero")], { output: name("bounded") });
   let input = 0;
   const bounded = copied(bytes, loop.range, (message, field) => {
     if (field !== 1 || input++ > 0) return false;

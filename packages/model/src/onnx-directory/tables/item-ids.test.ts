@@ -11,14 +11,14 @@ const scanOf =
     for (const [row, id] of ids.entries()) visit(row, Buffer.from(id));
   };
 
-test("two ids that are alike are found however few are compared in a turn", () => {
+test("two ids that are alike are found however few are compared in a pass", () => {
   const ids = fc.array(fc.stringMatching(/^[ab]{0,4}$/), { minLength: 1, maxLength: 40 });
   fc.assert(
-    fc.property(ids, fc.integer({ min: 8, max: 50 }), (all, idsPerTurn) => {
+    fc.property(ids, fc.integer({ min: 8, max: 50 }), (all, idsPerPass) => {
       const named = { rows: all.length, where: "here", name: "ids" };
       let refusal = "";
       try {
-        expectDistinct(scanOf(all), { ...named, idsPerTurn });
+        expectDistinct(scanOf(all), { ...named, idsPerPass });
       } catch (error) {
         refusal = String(error);
       }

@@ -273,7 +273,7 @@ export function arrayScan({ region, elementBytes }: StoredArray): IdScan {
   };
 }
 
-/** Ids that are looked at together: more of them are looked at in several turns, to bound the memory. */
+/** Ids that are looked at together: more of them are looked at in several passes, to bound the memory. */
 const IDS_PER_TURN = 2 ** 22;
 
 /** The ids that are looked at. */
@@ -283,17 +283,17 @@ interface ComparedIds {
   readonly where: string;
   readonly name: string;
   /** Default `IDS_PER_TURN`. */
-  readonly idsPerTurn?: number;
+  readonly idsPerPass?: number;
 }
 
 /** Refuses ids of which two are alike. @throws WinnowError INVALID_ARGUMENT naming both rows */
 export function expectDistinct(
   scan: IdScan,
-  { rows, where, name, idsPerTurn = IDS_PER_TURN }: ComparedIds,
+  { rows, where, name, idsPerPass = IDS_PER_TURN }: ComparedIds,
 ): void {
-  const turns = Math.ceil(rows / idsPerTurn);
-  for (let turn = 0; turn < turns; turn += 1) {
-    const suspects = pairsOfOneHash(scan, { rows, turns, turn });
+  const passes = Math.ceil(rows / idsPerPass);
+  for (let pass = 0; pass < passes; pass += 1) {
+    const suspects = pairsOfOneHash(scan, { rows, passes, pass });
     if (suspects.length === 0) continue;
     const wanted = new Set(suspects.flat());
     const ids = new Map<number, Uint8Array>();
@@ -306,10 +306,10 @@ export function expectDistinct(
   }
 }
 
-interface ScanTurn {
+interface ScanPass {
   readonly rows: number;
-  readonly turns: number;
-  readonly turn: number;
+  readonly passes: number;
+  readonly pass: number;
 }
 
 const SUSPECTS_MAX = 1000;
@@ -317,10 +317,10 @@ const SUSPECTS_MAX = 1000;
 /** Pairs of rows whose ids have the same hash of 64 bits. */
 function pairsOfOneHash(
   scan: IdScan,
-  { rows, turns, turn }: ScanTurn,
+  { rows, passes, pass }: ScanPass,
 ): (readonly [number, number])[] {
-  // At most about half full: hashes spread evenly over the turns.
-  const slots = 2 ** Math.ceil(Math.log2(Math.max(16, (rows / turns) * 2.5)));
+  // At most about half full: hashes spread evenly over the passes.
+  const slots = 2 ** Math.ceil(Math.log2(Math.max(16, (rows / passes) * 2.5)));
   const lows = new Int32Array(slots);
   const highs = new Int32Array(slots);
   const rowsBehind = new Uint32Array(slots);
@@ -334,7 +334,7 @@ function pairsOfOneHash(
       high = Math.imul(high ^ id[at]!, 0x85ebca6b) ^ (high >>> 13);
     }
     low ^= low >>> 16;
-    if ((high >>> 0) % turns !== turn || pairs.length >= SUSPECTS_MAX) return;
+    if ((high >>> 0) % passes !== pass || pairs.length >= SUSPECTS_MAX) return;
     let slot = Math.imul(low, 0x9e3779b1) >>> 0;
     for (slot %= slots; rowsBehind[slot] !== 0; slot = (slot + 1) % slots) {
       if (lows[slot] !== low || highs[slot] !== high) continue;

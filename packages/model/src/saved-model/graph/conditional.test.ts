@@ -104,12 +104,12 @@ describe("a conditional", () => {
 
     const places = placeNodes(lowering.nodes);
 
-    expect([...places.values()].map(({ side, turn }) => [side, turn])).toEqual([
+    expect([...places.values()].map(({ side, phase }) => [side, phase])).toEqual([
       ["dense", 1],
       ["remote", 1],
       ["dense", 2],
     ]);
-    expect(places.get(after)?.turn).toBe(2);
+    expect(places.get(after)?.phase).toBe(2);
   });
 
   test.each([

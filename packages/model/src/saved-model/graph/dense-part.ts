@@ -1,4 +1,4 @@
-// One ONNX model of a program: all dense nodes of one turn. Its inputs are values that earlier
+// One ONNX model of a program: all dense nodes of one phase. Its inputs are values that earlier
 // steps define, its outputs those that later steps or the signature read. Weights are read from the
 // checkpoint (whole, checksums verified) and are part of the model.
 
@@ -25,7 +25,7 @@ export interface DensePart {
   readonly outputs: DenseStep["outputs"];
 }
 
-/** Translates the nodes of one turn. @throws WinnowError UNIMPLEMENTED, DATA_LOSS */
+/** Translates the nodes of one phase. @throws WinnowError UNIMPLEMENTED, DATA_LOSS */
 export function makeDensePart(
   nodes: readonly OperationNode[],
   surroundings: DenseSurroundings,

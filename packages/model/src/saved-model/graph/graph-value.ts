@@ -52,7 +52,7 @@ export interface GraphValue {
 
 /**
  * A TensorList: all its elements as one tensor `[count, ...]`; room for elements that nobody has
- * written; what a loop has written before this turn; or another list with one more element, at an
+ * written; what a loop has written before this iteration; or another list with one more element, at an
  * index or at the end.
  */
 export type TensorList =
@@ -73,30 +73,30 @@ export type TensorList =
       readonly grows: boolean;
     };
 
-/** What one turn of a loop computes; the loop runs as a whole in a dense part. */
+/** What one iteration of a loop computes; the loop runs as a whole in a dense part. */
 export interface LoopBody {
   /**
-   * The state: `parameter` at the start of a turn, `next` at its end. The loop's first input is
+   * The state: `parameter` at the start of an iteration, `next` at its end. The loop's first input is
    * whether it runs at all, the next ones are the state that it begins with.
    */
   readonly carried: readonly { readonly parameter: GraphValue; readonly next: GraphValue }[];
-  /** Lists that the loop fills, each with one item a turn. */
+  /** Lists that the loop fills, each with one item per iteration. */
   readonly lists: readonly LoopList[];
-  /** Whether another turn follows. */
+  /** Whether another iteration follows. */
   readonly goesOn: GraphValue;
   /** In an order in which they can run. */
   readonly nodes: readonly OperationNode[];
 }
 
 /**
- * `collected`: the items of all turns behind those that were written `before` the loop, or, where the
- * loop counts `backwards`, from the last turn to the first; together they must be `count`, where that
- * is known before. `last`: a list of one element, which each turn writes anew.
+ * `collected`: the items of all iterations behind those that were written `before` the loop, or, where the
+ * loop counts `backwards`, from the last iteration to the first; together they must be `count`, where that
+ * is known before. `last`: a list of one element, which each iteration writes anew.
  */
 export interface LoopList {
   readonly kind: "collected" | "backwards" | "last";
   readonly item: GraphValue;
-  /** Of an item. A loop that takes no turn must still give a list of items of this rank. */
+  /** Of an item. A loop that takes no iteration must still give a list of items of this rank. */
   readonly shape: readonly number[];
   readonly before: readonly GraphValue[];
   readonly count: GraphValue | undefined;

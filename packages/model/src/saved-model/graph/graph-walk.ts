@@ -1,7 +1,8 @@
 // Walks a graph from wanted tensors back to their sources and then forward, each node once, calling
 // a visitor with the values of its inputs. Function calls are entered as if their bodies replaced
 // the call, so the visitor sees one flat graph. Branches and loops are followed when their
-// predicate is a constant; other loops are shown to the visitor, which can walk a turn by itself. Bodies are ordered without recursion; only calls nest, up to a limit.
+// predicate is a constant; other loops are shown to the visitor, which can walk an iteration by itself.
+// Bodies are ordered without recursion; only calls nest, up to a limit.
 
 import { WinnowError, excerpt } from "@winnow/core";
 import type { Attributes } from "./definition/attributes.ts";
@@ -31,7 +32,7 @@ export type NodeVisitor = (
 
 const CALL_DEPTH_MAX = 100;
 const VISITS_MAX = 300_000;
-const LOOP_TURNS_MAX = 1000;
+const LOOP_ITERATIONS_MAX = 1000;
 const CALLS: ReadonlySet<string> = new Set(["PartitionedCall", "StatefulPartitionedCall"]);
 const BRANCHES: ReadonlySet<string> = new Set(["If", "StatelessIf"]);
 const LOOPS: ReadonlySet<string> = new Set(["While", "StatelessWhile"]);
@@ -130,7 +131,7 @@ export class GraphWalk {
       const target = attributes.functionName(branch) ?? "";
       if (isTrue !== undefined) return this.call(target, inputs.slice(1), name);
     }
-    // A loop over lists is left to the visitor, which keeps its turns together.
+    // A loop over lists is left to the visitor, which keeps its iterations together.
     if (LOOPS.has(node.op) && !inputs.some(({ dtype }) => dtype === "variant")) {
       const final = this.#loop(attributes, inputs, name);
       if (final !== undefined) return final;
@@ -140,7 +141,7 @@ export class GraphWalk {
   }
 
   /**
-   * The final state of a loop; `undefined` where the request decides its turns, or they are too
+   * The final state of a loop; `undefined` where the request decides its iterations, or they are too
    * many.
    */
   #loop(
@@ -149,7 +150,7 @@ export class GraphWalk {
     name: string,
   ): readonly GraphValue[] | undefined {
     let state = initial;
-    for (let turn = 0; turn < LOOP_TURNS_MAX; turn += 1) {
+    for (let iteration = 0; iteration < LOOP_ITERATIONS_MAX; iteration += 1) {
       const condition = this.call(attributes.functionName("cond") ?? "", state, name);
       const isTrue = truthOf(condition[0]);
       if (isTrue === undefined) return undefined;

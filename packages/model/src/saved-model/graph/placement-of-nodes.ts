@@ -1,13 +1,13 @@
-// Decides where each node of a signature runs, and in which turn. Strings and the integers made
+// Decides where each node of a signature runs, and in which phase. Strings and the integers made
 // from them run on the host, floats in a dense part. Operations that only rearrange the results of
-// a search stay on the host, which saves a turn. All dense nodes of one turn, and of one branch of a
+// a search stay on the host, which saves a phase. All dense nodes of one phase, and of one branch of a
 // conditional, become one ONNX model:
 //
-//   turn 0   host, lookups           (what needs no dense part)
-//   turn 1   dense model 1, then host, lookups and searches that need it
-//   turn 2   dense model 2, …
+//   phase 0   host, lookups           (what needs no dense part)
+//   phase 1   dense model 1, then host, lookups and searches that need it
+//   phase 2   dense model 2, …
 //
-// A node's turn is the number of dense parts on the longest path to it, so steps cannot wait for
+// A node's phase is the number of dense parts on the longest path to it, so steps cannot wait for
 // each other in a circle.
 
 import { isHostOperation } from "@winnow/core";
@@ -20,16 +20,16 @@ import { refusalOfTranslation } from "./onnx/dense-translation.ts";
 /** Where a node runs: `remote` are lookups and searches, and choices between branches. */
 type Side = "host" | "dense" | "remote";
 
-/** A node's side and turn. */
+/** A node's side and phase. */
 export interface NodePlace {
   readonly side: Side;
-  readonly turn: number;
+  readonly phase: number;
 }
 
 const FLOATS: ReadonlySet<string> = new Set(["float32", "float64"]);
 
 /**
- * Not worth a dense part: the integers they give may be keys of a lookup, which would wait a turn.
+ * Not worth a dense part: the integers they give may be keys of a lookup, which would wait a phase.
  */
 const CHEAP: ReadonlySet<string> = new Set(["Cast", "Shape", "Size", "Reshape", "ExpandDims"]);
 
@@ -39,14 +39,14 @@ export function placeNodes(nodes: readonly LoweredNode[]): ReadonlyMap<LoweredNo
   const missing = new MissingOperations();
   for (const node of nodes) {
     const side = node.kind === "operation" ? sideOf(node, places, missing) : "remote";
-    let turn = side === "dense" ? 1 : 0;
+    let phase = side === "dense" ? 1 : 0;
     for (const { producer } of dependenciesOf(node)) {
       const place = producer === undefined ? undefined : places.get(producer);
       if (place === undefined) continue;
       const isNext = side === "dense" && place.side !== "dense";
-      turn = Math.max(turn, place.turn + Number(isNext));
+      phase = Math.max(phase, place.phase + Number(isNext));
     }
-    places.set(node, { side, turn });
+    places.set(node, { side, phase });
   }
   missing.refuse(nodes);
   return places;

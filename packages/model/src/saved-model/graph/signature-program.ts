@@ -1,5 +1,5 @@
 // From the placed nodes of a signature to the steps of its program: values get numbers, constants
-// are listed, dense nodes of one turn become one step.
+// are listed, dense nodes of one phase become one step.
 
 import { WinnowError, elementCount, validateHostStep } from "@winnow/core";
 import type {
@@ -114,15 +114,15 @@ class ProgramWriter {
     return { name, graphTensor, shape, value, dtype: dataDtypeOf(info.type, `"${name}"`) };
   }
 
-  /** Turn by turn: first the dense part and those of branches, then the nodes that need them. */
+  /** Phase by phase: first the dense part and those of branches, then the nodes that need them. */
   #steps(): Step[] {
     const steps: Step[] = [];
-    const turns: LoweredNode[][] = [];
+    const phases: LoweredNode[][] = [];
     for (const node of this.#graph.nodes) {
-      const turn = this.#places.get(node)?.turn ?? 0;
-      (turns[turn] ??= []).push(node);
+      const phase = this.#places.get(node)?.phase ?? 0;
+      (phases[phase] ??= []).push(node);
     }
-    for (const nodes of Array.from(turns, (ofTurn: LoweredNode[] | undefined) => ofTurn ?? [])) {
+    for (const nodes of Array.from(phases, (ofPhase: LoweredNode[] | undefined) => ofPhase ?? [])) {
       for (const [when, dense] of this.#denseNodes(nodes)) {
         steps.push(this.#conditional(this.#denseStep(dense), when));
       }

@@ -123,7 +123,7 @@ function pinnedOf(pinning: PromiseSettledResult<PinnedModel>): PinnedModel {
   return pinning.value;
 }
 
-/** 1, or a share of six digits that never claims to be whole. */
+/** 1, or a fraction of six digits that never claims to be whole. */
 function coverageText(coverage: number): string {
   if (coverage >= 1) return "1";
   return String(Math.floor(coverage * 1e6) / 1e6);

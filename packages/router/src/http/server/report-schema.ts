@@ -4,7 +4,7 @@
 const text = { type: "string" } as const;
 const count = { type: "integer", minimum: 0 } as const;
 const amount = { type: "number", minimum: 0 } as const;
-const share = { type: "number", minimum: 0, maximum: 1 } as const;
+const fraction = { type: "number", minimum: 0, maximum: 1 } as const;
 const yesOrNo = { type: "boolean" } as const;
 const list = (items: object): object => ({ type: "array", items });
 const counts: object = { type: "object", additionalProperties: count };
@@ -47,13 +47,13 @@ const VERSION = fields({
   isDefault: yesOrNo,
   "error?": fields({ code: text, message: text }),
   isOver: { ...yesOrNo, description: "Unloaded: only its end is known" },
-  coverage: { ...share, description: "Partitions with a replica ÷ partitions" },
+  coverage: { ...fraction, description: "Partitions with a replica ÷ partitions" },
   partitions: fields({ covered: count, underreplicated: count, lost: count }),
   replicasIntended: count,
   missing: text,
   conflicts: list(text),
   rollout: fields({
-    progress: { ...share, description: "Replicas held ÷ replicas intended" },
+    progress: { ...fraction, description: "Replicas held ÷ replicas intended" },
     ready: count,
     waitingFor: list(text),
     failedOn: list(text),

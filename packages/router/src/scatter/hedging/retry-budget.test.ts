@@ -1,4 +1,4 @@
-// R3 of the reliability notes: second attempts stay within a share of the first ones, over any 10 s.
+// R3 of the reliability notes: second attempts stay within a fraction of the first ones, over any 10 s.
 
 import { ManualClock } from "../../../../../test/doubles/manual-clock.ts";
 import fc from "fast-check";

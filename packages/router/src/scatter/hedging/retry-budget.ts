@@ -4,7 +4,7 @@
 //
 //   second attempts ≤ ratio × first attempts + perSecond × 10
 //
-// A question whose connection broke is asked again outside of it: that worker's share of the load is
+// A question whose connection broke is asked again outside of it: that worker's part of the load is
 // gone, and no request may fail because many of them were under way when one worker died.
 //
 // Hedges may take half of it: they only save time, and must leave the retries that save a request.
@@ -14,7 +14,7 @@ import type { Clock } from "@winnow/core";
 import type { SecondAttempt } from "../../router-observer.ts";
 import { SLIDING_SECONDS, SlidingSum } from "../../admission/sliding-sum.ts";
 
-const HEDGE_SHARE = 0.5;
+const HEDGE_FRACTION = 0.5;
 /** Thirds do not add up to ones exactly. */
 const ROUNDING = 1e-6;
 
@@ -44,15 +44,15 @@ export class RetryBudget {
   }
 
   /**
-   * Whether there is room for a second attempt. `weight` is its share of the first attempt's work: a
+   * Whether there is room for a second attempt. `weight` is its fraction of the first attempt's work: a
    * retry that is spread over two workers costs as much as one that is not.
    */
   allowsSecond(kind: SecondAttempt, weight = 1): boolean {
     const allowed =
       this.#limits.secondAttemptRatio * this.#first.total +
       this.#limits.secondAttemptsPerSecond * SLIDING_SECONDS;
-    const share = kind === "hedge" ? HEDGE_SHARE : 1;
-    return this.#second.total + weight <= share * allowed + ROUNDING;
+    const fraction = kind === "hedge" ? HEDGE_FRACTION : 1;
+    return this.#second.total + weight <= fraction * allowed + ROUNDING;
   }
 
   /** A second attempt of this weight is being made. */

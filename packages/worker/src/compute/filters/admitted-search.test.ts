@@ -31,7 +31,7 @@ const SPEC: CandidateTable = {
   attributes: [{ name: "g", type: "integer", isList: false }],
 };
 /** Copies whatever is asked for a second time. */
-const EAGER: CopyPolicy = { rowsMin: 1, usesMin: 2, shareMax: 1, memoryShareMax: 1 };
+const EAGER: CopyPolicy = { rowsMin: 1, usesMin: 2, fractionMax: 1, memoryFractionMax: 1 };
 const idOf = (row: number): string => `item ${row}`;
 /** Rows 7 and 8 of ten, in the last partition none. */
 const groupOf = (row: number): number => (row * 13) % 10;
@@ -203,9 +203,9 @@ describe("copies", () => {
   test.each<[string, Partial<CopyPolicy>, boolean]>([
     ["of a filter that is asked for often enough", {}, true],
     ["of a filter that is asked for more seldom", { usesMin: 6 }, false],
-    ["of a filter that admits too many rows", { shareMax: 0.01 }, false],
+    ["of a filter that admits too many rows", { fractionMax: 0.01 }, false],
     ["of partitions that are too small", { rowsMin: 1000 }, false],
-    ["for which there is no memory", { memoryShareMax: 0 }, false],
+    ["for which there is no memory", { memoryFractionMax: 0 }, false],
   ])("%s are made or not", async (_, policy, isMade) => {
     const { parts, filters, accelerator } = await start("cpu", { ...EAGER, ...policy });
     const before = accelerator.memory().usedBytes;

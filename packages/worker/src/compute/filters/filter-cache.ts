@@ -41,18 +41,18 @@ export interface CopyPolicy {
   readonly rowsMin: number;
   /** Once they are asked for so often. */
   readonly usesMin: number;
-  /** Those that admit at most this share of the rows. */
-  readonly shareMax: number;
-  /** Bytes of all copies, as a share of the device's capacity. */
-  readonly memoryShareMax: number;
+  /** Those that admit at most this fraction of the rows. */
+  readonly fractionMax: number;
+  /** Bytes of all copies, as a fraction of the device's capacity. */
+  readonly memoryFractionMax: number;
 }
 
 /** What pays on 1 M × 64 (docs/benchmarks/filters.md). */
 const COPY_POLICY: CopyPolicy = {
   rowsMin: 16_384,
   usesMin: 3,
-  shareMax: 0.25,
-  memoryShareMax: 1 / 16,
+  fractionMax: 0.25,
+  memoryFractionMax: 1 / 16,
 };
 /** A copy's bytes, of which codes, order and bounds are a quarter and more, in its float32 values'. */
 const COPY_BYTES_PER_VALUE_BYTE = 1.5;
@@ -152,10 +152,10 @@ export class FilterCache {
   }
 
   #isWorthCopying({ partition, filter, uses }: KeptFilter): boolean {
-    const { rowsMin, usesMin, shareMax } = this.#policy;
+    const { rowsMin, usesMin, fractionMax } = this.#policy;
     const { rows } = partition.resident;
     const { admitted } = filter;
-    return uses >= usesMin && rows >= rowsMin && admitted > 0 && admitted <= rows * shareMax;
+    return uses >= usesMin && rows >= rowsMin && admitted > 0 && admitted <= rows * fractionMax;
   }
 
   /** Makes the copy of a filter that is still kept, if memory allows; never rejects. */
@@ -164,7 +164,7 @@ export class FilterCache {
     const { usedBytes, capacityBytes } = this.#device.memory();
     const values = filter.admitted * partition.resident.dim * Float32Array.BYTES_PER_ELEMENT;
     const bytes = values * COPY_BYTES_PER_VALUE_BYTE;
-    const room = capacityBytes * this.#policy.memoryShareMax - this.#copyBytes;
+    const room = capacityBytes * this.#policy.memoryFractionMax - this.#copyBytes;
     if (!this.#kept.has(kept) || bytes > Math.min(room, capacityBytes - usedBytes)) return;
     try {
       const bits = rowsOf(parseFilterText(text), partition);

@@ -1,19 +1,19 @@
-// Which elements of a list the turns of a loop write. One item a turn is collected, so the places must
-// follow from the number of the turn:
+// Which elements of a list the iterations of a loop write. One item is collected per iteration, so the places
+// must follow from the number of the iteration:
 //
 //   index of the element         list
 //   its end (PushBack)           was empty                   items in order
-//   k, k+1, k+2, …               was written up to k         the items before, then those of the turns
+//   k, k+1, k+2, …               was written up to k         the items before, then those of the iterations
 //   count-1, count-2, …          was not written             items in reverse order
-//   0, in each turn              has one element             the item of the last turn
+//   0, in each iteration         has one element             the item of the last iteration
 
 import type { GraphValue, LoopList, TensorList } from "../graph-value.ts";
 import { integerOf, producerOf } from "../graph-value.ts";
 import type { GraphNode } from "../graph-walk.ts";
 import { metShape, unfollowed } from "./tensor-lists.ts";
 
-/** The state of a loop: before it, and at both ends of any turn. */
-export interface TurnValues {
+/** The state of a loop: before it, and at both ends of any iteration. */
+export interface IterationValues {
   readonly initial: readonly GraphValue[];
   readonly parameters: readonly GraphValue[];
   readonly next: readonly GraphValue[];
@@ -29,10 +29,10 @@ interface Beginning {
 }
 
 /** The list at one position of the state. @throws WinnowError UNIMPLEMENTED for other places */
-export function listOfTurns(node: GraphNode, values: TurnValues, at: number): LoopList {
+export function listOfIterations(node: GraphNode, values: IterationValues, at: number): LoopList {
   const written = values.next[at]?.list;
   if (written?.kind !== "written" || written.before !== values.parameters[at]) {
-    throw unfollowed(node, "does not write into each of its lists once a turn");
+    throw unfollowed(node, "does not write into each of its lists once an iteration");
   }
   const beginning = beginningOf(values.initial[at]?.list);
   if (beginning === undefined) {
@@ -40,7 +40,7 @@ export function listOfTurns(node: GraphNode, values: TurnValues, at: number): Lo
   }
   const kind = kindOf(written, beginning, values);
   if (kind === undefined) {
-    throw unfollowed(node, "writes into a list at places that do not count with its turns");
+    throw unfollowed(node, "writes into a list at places that do not count with its iterations");
   }
   const { room, items } = beginning;
   const shape = metShape(written.item.shape, room.elementShape);
@@ -57,7 +57,7 @@ function isOpen({ index, grows }: Writing, { count }: Room): boolean {
 function kindOf(
   { index }: Writing,
   { room, items }: Beginning,
-  values: TurnValues,
+  values: IterationValues,
 ): LoopList["kind"] | undefined {
   const size = integerOf(room.count);
   if (index === undefined) return size === 0 ? "collected" : undefined;
@@ -68,10 +68,10 @@ function kindOf(
   return isFromEnd ? "backwards" : undefined;
 }
 
-/** What a value of the state begins with, and what each turn adds to it. */
+/** What a value of the state begins with, and what each iteration adds to it. */
 function countingOf(
   index: GraphValue,
-  { initial, parameters, next }: TurnValues,
+  { initial, parameters, next }: IterationValues,
 ): { readonly first: GraphValue; readonly step: number } | undefined {
   const at = parameters.indexOf(index);
   const [first, sum] = at < 0 ? [] : [initial[at], producerOf(next[at]!, "AddV2", "Add", "Sub")];

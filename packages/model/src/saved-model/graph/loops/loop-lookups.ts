@@ -1,8 +1,8 @@
 // Lookups in a loop. A loop runs in a dense part, where no worker is asked. But where its keys are an
 // element of a list that the loop reads, as in map_fn over the histories of a batch, all of them are
-// known before: the rows of the whole list are looked up at once, and each turn takes its own.
+// known before: the rows of the whole list are looked up at once, and each iteration takes its own.
 //
-//   turn: keys = list[i], rows = table[keys]    becomes    rows = table[list], turn: rows[i]
+//   iteration: keys = list[i], rows = table[keys]    becomes    rows = table[list], iteration: rows[i]
 //
 // Keys that the loop computes otherwise stay in it, and are refused there.
 
@@ -10,7 +10,7 @@ import type { GraphValue, LookupNode, LoweredNode, OperationNode } from "../grap
 import { integerOf, producerOf } from "../graph-value.ts";
 import type { Lowering } from "../lowered-nodes.ts";
 
-/** A turn's nodes; lookups by elements of outer lists are moved before the loop. */
+/** An iteration's nodes; lookups by elements of outer lists are moved before the loop. */
 export function withoutLookups(
   lowering: Lowering,
   nodes: readonly LoweredNode[],
@@ -70,7 +70,7 @@ function castAs(
   return lowering.operation({ op, name, attributes, outputDtypes }, [list]).outputs[0]!;
 }
 
-/** The node that stands for a lookup in the turn: it gives the same value. */
+/** The node that stands for a lookup in the iteration: it gives the same value. */
 function takenFrom(
   rows: GraphValue,
   { name, outputs }: LookupNode,

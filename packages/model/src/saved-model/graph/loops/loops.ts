@@ -1,12 +1,12 @@
-// Loops: While, as recurrent layers and map_fn are exported. A loop whose turns cannot be followed one
+// Loops: While, as recurrent layers and map_fn are exported. A loop whose iterations cannot be followed one
 // by one while the graph is read, because the request decides their number or because they work on
 // lists, becomes one operation of a dense part (`onnx/loop.ts`). Its body is walked once, with
-// unknown values for what changes from turn to turn:
+// unknown values for what changes from iteration to iteration:
 //
 //   state of the loop         becomes
-//   what each turn passes on  the value outside of the loop: weights, lists that are read
-//   a tensor                  a parameter of the turn, and its next value
-//   a list that is written    one item a turn (loop-lists.ts)
+//   what none changes         the value outside of the loop: weights, lists that are read
+//   a tensor                  a parameter of the iteration, and its next value
+//   a list that is written    one item per iteration (loop-lists.ts)
 //
 // All of the body must be computable in a dense part: no strings, no searches, and no lookups but those
 // that can be made before the loop (loop-lookups.ts).
@@ -16,12 +16,12 @@ import type { FunctionDefinition } from "../definition/graph-definition.ts";
 import type { GraphValue, LoweredNode, OperationNode, Shape } from "../graph-value.ts";
 import { integerOf } from "../graph-value.ts";
 import type { GraphNode } from "../graph-walk.ts";
-import { listOfTurns } from "./loop-lists.ts";
+import { listOfIterations } from "./loop-lists.ts";
 import { withoutLookups } from "./loop-lookups.ts";
 import type { Lowering, Visit } from "../lowered-nodes.ts";
 import { listOf, metShape, unfollowed } from "./tensor-lists.ts";
 
-/** Walks of a body, at most, until shapes hold for every turn: each one leaves more sizes open. */
+/** Walks of a body, at most, until shapes hold for every iteration: each one leaves more sizes open. */
 const WALKS_MAX = 10;
 
 /** Handles While and StatelessWhile. */
@@ -47,8 +47,8 @@ export function visitLoop(lowering: Lowering, visit: Visit): readonly GraphValue
     });
     const wider = shapes.map((shape, at) => joinedShape(shape, loop.shapeOf(result.next, at)));
     if (wider.every((shape, at) => shape?.join() === shapes[at]?.join())) {
-      const turn = { parameters, ...result, nodes };
-      return loop.write(lowering, begins, turn);
+      const iteration = { parameters, ...result, nodes };
+      return loop.write(lowering, begins, iteration);
     }
     shapes = wider;
   }
@@ -56,7 +56,7 @@ export function visitLoop(lowering: Lowering, visit: Visit): readonly GraphValue
 }
 
 /** A body, walked once. */
-interface Turn {
+interface Iteration {
   readonly parameters: readonly GraphValue[];
   readonly next: readonly GraphValue[];
   readonly goesOn: GraphValue | undefined;
@@ -66,9 +66,9 @@ interface Turn {
 class LoopLowering {
   readonly #node: GraphNode;
   readonly #initial: readonly GraphValue[];
-  /** Shapes that the graph states for all turns. */
+  /** Shapes that the graph states for all iterations. */
   readonly #stated: readonly Shape[];
-  /** Positions that each turn passes on as they are. */
+  /** Positions that each iteration passes on as they are. */
   readonly #isPassedOn: readonly boolean[];
 
   constructor({ node, inputs }: Visit, body: FunctionDefinition) {
@@ -78,7 +78,7 @@ class LoopLowering {
     this.#isPassedOn = inputs.map((_, position) => passesOn(body, position));
   }
 
-  /** What stands for the state at the start of any turn. */
+  /** What stands for the state at the start of any iteration. */
   parametersOf(shapes: readonly Shape[]): readonly GraphValue[] {
     return this.#initial.map((value, at): GraphValue => {
       if (this.#isPassedOn[at] === true) return value;
@@ -87,27 +87,31 @@ class LoopLowering {
     });
   }
 
-  /** The shape of a value of the state at the end of a turn. */
+  /** The shape of a value of the state at the end of an iteration. */
   shapeOf(next: readonly GraphValue[], at: number): Shape {
     return metShape(next[at]?.shape, this.#stated[at]);
   }
 
-  /** Adds the loop to the program; gives its state after the last turn. */
-  write(lowering: Lowering, begins: GraphValue | undefined, turn: Turn): readonly GraphValue[] {
-    const { parameters, next, goesOn } = turn;
+  /** Adds the loop to the program; gives its state after the last iteration. */
+  write(
+    lowering: Lowering,
+    begins: GraphValue | undefined,
+    iteration: Iteration,
+  ): readonly GraphValue[] {
+    const { parameters, next, goesOn } = iteration;
     if (begins?.dtype !== "bool" || goesOn?.dtype !== "bool") {
       throw unfollowed(this.#node, "has a condition that is no truth value");
     }
     const positions = [...parameters.keys()];
     const tensors = positions.filter((at) => this.#isTensor(at));
     const carried = tensors.map((at) => ({ parameter: parameters[at]!, next: next[at]! }));
-    const filled = positions.filter((at) => this.#isWritten(at, turn));
+    const filled = positions.filter((at) => this.#isWritten(at, iteration));
     const lists = filled.map((at) =>
-      listOfTurns(this.#node, { initial: this.#initial, ...turn }, at),
+      listOfIterations(this.#node, { initial: this.#initial, ...iteration }, at),
     );
     const values = [goesOn, ...tensors.map((at) => next[at]!), ...lists.map(({ item }) => item)];
     const changing = tensors.map((at) => parameters[at]!);
-    const nodes = this.#needed(values, withoutLookups(lowering, turn.nodes, changing));
+    const nodes = this.#needed(values, withoutLookups(lowering, iteration.nodes, changing));
     const ofLists = lists.flatMap(({ before, count }) => [...before, ...(count ? [count] : [])]);
     const { op, name, attributes } = this.#node;
     const operation: OperationNode = {
@@ -147,17 +151,17 @@ class LoopLowering {
     if (isNumber(dtype)) return true;
     throw unfollowed(
       this.#node,
-      `changes ${dtype} values; only numbers may change from turn to turn`,
+      `changes ${dtype} values; only numbers may change from iteration to iteration`,
     );
   }
 
-  /** Whether a turn writes into the list at a position; a list that stays as it is remains. */
-  #isWritten(at: number, { parameters, next }: Turn): boolean {
+  /** Whether an iteration writes into the list at a position; a list that stays as it is remains. */
+  #isWritten(at: number, { parameters, next }: Iteration): boolean {
     if (this.#isPassedOn[at] === true || this.#initial[at]!.list === undefined) return false;
     return next[at] !== parameters[at];
   }
 
-  /** The nodes of a turn that its values depend on. */
+  /** The nodes of an iteration that its values depend on. */
   #needed(values: readonly GraphValue[], nodes: readonly LoweredNode[]): OperationNode[] {
     const makers = new Map(nodes.flatMap((node) => node.outputs.map((value) => [value, node])));
     const needed = new Set<LoweredNode>(
@@ -211,7 +215,7 @@ function passesOn({ parameters, results, nodes }: FunctionDefinition, position: 
   return false;
 }
 
-/** Values that a turn reads and that come from outside of the loop. */
+/** Values that an iteration reads and that come from outside of the loop. */
 function readFromOutside(
   values: readonly GraphValue[],
   nodes: readonly OperationNode[],

@@ -1,14 +1,14 @@
 // A loop as ONNX's Loop: the state as loop-carried values, lists as what the loop collects over its
-// turns. TensorFlow's loops may run for ever, so beside the state go the turns that are left:
+// iterations. TensorFlow's loops may run for ever, so beside the state go the iterations that are left:
 //
-//   turns left ─▶ ┌ a turn ────────────────────────┐ ─▶ turns left - 1
-//   state ──────▶ │ nodes of the body, inner loops │ ─▶ state
-//                 └────────────────────────────────┘ ─▶ items, collected
+//   iterations left ─▶ ┌ an iteration ──────────────────┐ ─▶ iterations left - 1
+//   state ───────────▶ │ nodes of the body, inner loops │ ─▶ state
+//                      └────────────────────────────────┘ ─▶ items, collected
 //
-// An inner loop begins with what its outer one has left and leaves it what remains, so all turns of
-// a nest count, and the bound of a nest is the bound of one loop. A turn that collects many values
-// counts for several, and a state that grows from turn to turn has a bound of its own. ONNX has no operation that fails on
-// purpose; a Gather behind the end of a list does, and ONNX Runtime names the node in its message.
+// An inner loop begins with what its outer one has left and leaves it what remains, so all iterations of
+// a nest count, and the bound of a nest is the bound of one loop. An iteration that collects many values
+// counts for several, and a state that grows from iteration to iteration has a bound of its own. ONNX has no
+// operation that fails on purpose; a Gather behind the end of a list does, and ONNX Runtime names the node in its message.
 
 import { WinnowError, elementCount, excerpt, isDtype } from "@winnow/core";
 import type { Dtype } from "@winnow/core";
@@ -17,10 +17,10 @@ import type { OnnxModel } from "./onnx-model.ts";
 import { reversed } from "./reversal.ts";
 import type { Translation, Translator, Translators } from "./translation.ts";
 
-/** Turns of a loop and all loops inside of it, in one run. */
-const TURNS_MAX = 100_000;
-/** Values that a turn may collect before it counts for one more. */
-const VALUES_PER_TURN = 2048;
+/** Iterations of a loop and all loops inside of it, in one run. */
+const ITERATIONS_MAX = 100_000;
+/** Values that an iteration may collect before it counts for one more. */
+const VALUES_PER_ITERATION = 2048;
 /** Values of one tensor of the state, at most, where the graph does not tell how many there are. */
 const STATE_VALUES_MAX = 2 ** 26;
 const INT64 = 7;
@@ -45,21 +45,21 @@ function translatedLoop(t: Translation, translate: TranslateNode): readonly stri
   const { carried, lists } = loop;
   const outside = new Map(t.operation.inputs.map((value, at) => [value, t.name(at)]));
   const ofLast = lists.filter(({ kind }) => kind === "last");
-  const turnsLeft = t.model.turnsLeft ?? t.model.integers(TURNS_MAX);
+  const iterationsLeft = t.model.iterationsLeft ?? t.model.integers(ITERATIONS_MAX);
   const begin = t.names.slice(1, 1 + carried.length);
   const unwritten = ofLast.map(({ item }) => t.model.zeros(dtypeOf(item, t), emptyShape(item)));
   const body = bodyOf(t, loop, { outside, translate });
-  const after = t.model.nodes("Loop", ["", t.name(0), turnsLeft, ...begin, ...unwritten], {
+  const after = t.model.nodes("Loop", ["", t.name(0), iterationsLeft, ...begin, ...unwritten], {
     attributes: { body: body.graph() },
     outputCount: 1 + carried.length + lists.length,
   });
   const [left, ...rest] = after;
-  if (t.model.turnsLeft !== undefined) t.model.turnsLeft = left;
+  if (t.model.iterationsLeft !== undefined) t.model.iterationsLeft = left;
   const lastItems = rest.slice(carried.length, carried.length + ofLast.length);
   const collected = rest.slice(carried.length + ofLast.length);
   const results = lists.map((list) =>
     list.kind === "last"
-      ? listOfLast(t, lastItems.shift()!, { turnsLeft, left: left! })
+      ? listOfLast(t, lastItems.shift()!, { iterationsLeft, left: left! })
       : listOfAll(t, collected.shift()!, { list, outside }),
   );
   return [...rest.slice(0, carried.length), ...results];
@@ -70,7 +70,7 @@ interface LoopSurroundings {
   readonly translate: TranslateNode;
 }
 
-/** The graph of one turn. */
+/** The graph of one iteration. */
 function bodyOf(
   t: Translation,
   { carried, lists, goesOn, nodes }: LoopBody,
@@ -87,7 +87,7 @@ function bodyOf(
   const ofAll = lists.filter(({ kind }) => kind !== "last");
   body.input("int64", []);
   body.input("bool", []);
-  body.turnsLeft = body.input("int64", []);
+  body.iterationsLeft = body.input("int64", []);
   for (const { parameter } of carried) {
     names.set(parameter, body.input(dtypeOf(parameter, t), undefined));
   }
@@ -99,15 +99,15 @@ function bodyOf(
       if (output !== undefined) names.set(output, result);
     }
   }
-  let left = body.node("Sub", [body.turnsLeft, body.integers(1)]);
+  let left = body.node("Sub", [body.iterationsLeft, body.integers(1)]);
   for (const { item, shape } of ofAll) {
     if (isSmall(shape)) continue;
     const size = body.node("Size", [nameOf(item)]);
-    left = body.node("Sub", [left, body.node("Div", [size, body.integers(VALUES_PER_TURN)])]);
+    left = body.node("Sub", [left, body.node("Div", [size, body.integers(VALUES_PER_ITERATION)])]);
   }
   const open = carried.filter(({ parameter: { shape } }) => shape?.includes(-1) !== false);
   const sizes = open.map(({ next }) => body.node("Size", [nameOf(next)]));
-  body.output(furtherTurn(t, body, { goesOn: nameOf(goesOn), left, sizes }), "bool");
+  body.output(furtherIteration(t, body, { goesOn: nameOf(goesOn), left, sizes }), "bool");
   body.output(left, "int64");
   for (const { next } of carried) body.output(nameOf(next), dtypeOf(next, t));
   for (const { item } of ofLast) body.output(nameOf(item), dtypeOf(item, t));
@@ -115,37 +115,44 @@ function bodyOf(
   return body;
 }
 
-/** What decides on another turn: names of the body's answer, the turns left, and sizes of its state. */
-interface TurnEnd {
+/** What decides on another iteration: names of the body's answer, the iterations left, and sizes of its state. */
+interface IterationEnd {
   readonly goesOn: string;
   readonly left: string;
   readonly sizes: readonly string[];
 }
 
-/** Whether another turn follows: an element of [false, true], or one behind these if none may. */
-function furtherTurn(t: Translation, body: OnnxModel, { goesOn, left, sizes }: TurnEnd): string {
+/** Whether another iteration follows: an element of [false, true], or one behind these if none may. */
+function furtherIteration(
+  t: Translation,
+  body: OnnxModel,
+  { goesOn, left, sizes }: IterationEnd,
+): string {
   const room = sizes.map((size) => body.node("Sub", [body.integers(STATE_VALUES_MAX), size]));
   const one = body.node("Min", [left, body.integers(1), ...room]);
   const further = body.node("Sub", [body.integers(2), one]);
   const choice = body.node("Where", [goesOn, further, body.integers(0)]);
   const answers = body.constant(FALSE_AND_TRUE);
-  const label = `${titleOf(t.operation.name)} takes more than ${TURNS_MAX} turns, or too much memory`;
+  const label = `${titleOf(t.operation.name)} takes more than ${ITERATIONS_MAX} iterations, or too much memory`;
   return body.nodes("Gather", [answers, choice], { label })[0]!;
 }
 
 const FALSE_AND_TRUE = { dtype: "bool", shape: [2], data: Uint8Array.of(0, 1) } as const;
 
-/** A list of one element: what the last turn wrote. Without a turn there is no element. */
+/** A list of one element: what the last iteration wrote. Without an iteration there is no element. */
 function listOfLast(
   t: Translation,
   item: string,
-  { turnsLeft, left }: { readonly turnsLeft: string; readonly left: string },
+  { iterationsLeft, left }: { readonly iterationsLeft: string; readonly left: string },
 ): string {
-  const turns = t.node("Reshape", [t.node("Sub", [turnsLeft, left]), t.model.integers([1])]);
-  return t.node("Unsqueeze", [item, elementOrNone(t, turns)]);
+  const iterations = t.node("Reshape", [
+    t.node("Sub", [iterationsLeft, left]),
+    t.model.integers([1]),
+  ]);
+  return t.node("Unsqueeze", [item, elementOrNone(t, iterations)]);
 }
 
-/** The items of all turns as elements of their list, of which there must be as many as it has room for. */
+/** The items of all iterations as elements of their list, of which there must be as many as it has room for. */
 function listOfAll(
   t: Translation,
   items: string,
@@ -177,12 +184,12 @@ function countOf(t: Translation, count: string): string {
 /** 0, as a vector, if a list has elements; without any, nobody knows their shape, and this fails. */
 function elementOrNone(t: Translation, length: string): string {
   const isEmpty = t.cast(t.node("Equal", [length, t.model.integers([0])]), INT64);
-  const label = `${titleOf(t.operation.name)} takes no turn, so that its list has no element`;
+  const label = `${titleOf(t.operation.name)} takes no iteration, so that its list has no element`;
   return t.model.nodes("Gather", [t.model.integers([0]), isEmpty], { label })[0]!;
 }
 
 function isSmall(shape: readonly number[]): boolean {
-  return !shape.includes(-1) && elementCount(shape) < VALUES_PER_TURN;
+  return !shape.includes(-1) && elementCount(shape) < VALUES_PER_ITERATION;
 }
 
 /** A loop by its name, without the calls that lead to it, which differ between signatures. */

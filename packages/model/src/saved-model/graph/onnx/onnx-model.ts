@@ -36,8 +36,8 @@ export class OnnxModel {
   /** Whether it is a graph inside of a node. */
   readonly isInner: boolean;
   readonly #shared: SharedParts;
-  /** In the graph of a loop: the value that counts the turns which loops may take from here on. */
-  turnsLeft: string | undefined;
+  /** In the graph of a loop: the value that counts the iterations which loops may take from here on. */
+  iterationsLeft: string | undefined;
 
   constructor(outer?: OnnxModel) {
     this.isInner = outer !== undefined;
