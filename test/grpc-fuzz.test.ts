@@ -152,7 +152,13 @@ test(
 
     for (let number = 0; number < REQUESTS * 10; number += 1) {
       const request = mutator.mutated(MESSAGES);
-      const call = { request, getDeadline: () => Infinity, once: () => undefined };
+      const call = {
+        request,
+        metadata: { get: () => [] },
+        sendMetadata: () => undefined,
+        getDeadline: () => Infinity,
+        once: () => undefined,
+      };
       const failure = await new Promise<FailureStatus | null>((resolve) => {
         predict(call, (status) => resolve(status));
       });

@@ -66,6 +66,7 @@ const OTHERWISE: Readonly<Record<string, string>> = {
   "http.cors": "rest_api_enable_cors_support",
   "http.metricsPath": "monitoring_config_file",
   "grpc.requestTimeoutMs": "rest_api_timeout_in_ms",
+  "worker.release": "none: what was built",
   "worker.workerId": "id",
   "worker.incarnation": "none: the time of the start",
   "worker.host": "host",

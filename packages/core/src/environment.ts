@@ -3,6 +3,7 @@
 // purposes.
 
 import type { Clock } from "./time/clock.ts";
+import type { Tracer } from "./trace.ts";
 
 /** Named values with units in their names, for a log line: `{ worker, elapsedMs }`. */
 export type Fields = Readonly<Record<string, unknown>>;
@@ -21,6 +22,8 @@ export interface Environment {
   /** Uniform in [0, 1). */
   readonly random: () => number;
   readonly log: Logger;
+  /** Records traces. Default: none are. */
+  readonly tracer?: Tracer | undefined;
 }
 
 /** A log that discards everything, for tests and tools. */

@@ -9,7 +9,7 @@
 //     └────────────┴── finish() ──▶ answered: nothing aborts it any more
 
 import { WinnowError } from "@winnow/core";
-import type { Clock, Timer } from "@winnow/core";
+import type { Clock, Timer, TraceSpan } from "@winnow/core";
 
 /** How long a request may take; the shorter of both is its deadline. */
 export interface RequestTimeouts {
@@ -34,6 +34,8 @@ export class RequestContext {
    * deadline even where its work ignores the signal (L2).
    */
   readonly aborted: Promise<never>;
+  /** What is recorded of the request; `undefined`: nothing is. */
+  span: TraceSpan | undefined = undefined;
 
   readonly #stages = new Map<string, number>();
   readonly #clock: Clock;
@@ -63,7 +65,7 @@ export class RequestContext {
     return this.#controller.signal;
   }
 
-  /** Ms that the request has spent by stage; what ran side by side is added up. */
+  /** Ms that the request has spent by stage; what ran side by side is added up, but for `noteLongest`. */
   get stages(): ReadonlyMap<string, number> {
     return this.#stages;
   }
@@ -71,6 +73,34 @@ export class RequestContext {
   /** A stage of the request has ended. */
   noteStage(stage: string, elapsedMs: number): void {
     this.#stages.set(stage, (this.#stages.get(stage) ?? 0) + elapsedMs);
+  }
+
+  /** Work of workers side by side: the longest of them. */
+  noteLongest(stage: string, elapsedMs: number): void {
+    if (elapsedMs > (this.#stages.get(stage) ?? -1)) this.#stages.set(stage, elapsedMs);
+  }
+
+  /** Has a stage done; takes note of its time, and records it where the request is recorded. */
+  async stage<Result>(
+    name: string,
+    work: (span: TraceSpan | undefined) => Result | Promise<Result>,
+  ): Promise<Result> {
+    const startMs = this.#clock.nowMs();
+    const span = this.span?.child(name, startMs);
+    try {
+      return await work(span);
+    } catch (error) {
+      span?.end(
+        this.#clock.nowMs(),
+        undefined,
+        error instanceof WinnowError ? error.code : "INTERNAL",
+      );
+      throw error;
+    } finally {
+      const endMs = this.#clock.nowMs();
+      this.noteStage(name, endMs - startMs);
+      span?.end(endMs);
+    }
   }
 
   /** The request is answered: its deadline and its client matter no more. */

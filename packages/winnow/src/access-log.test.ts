@@ -1,9 +1,14 @@
 // Which requests are logged, and what a line tells.
 
 import type { Fields, Logger } from "@winnow/core";
-import type { AnsweredRequest } from "@winnow/router";
+import type { AnsweredCall, AnsweredRequest } from "@winnow/router";
 import { describe, expect, test } from "vitest";
-import { type AccessLogged, accessLoggedOf, withAccessLog } from "./access-log.ts";
+import {
+  type AccessLogged,
+  accessLoggedOf,
+  withAccessLog,
+  withGrpcAccessLog,
+} from "./access-log.ts";
 
 const SOUND: AnsweredRequest = {
   requestId: "abc-1",
@@ -67,6 +72,55 @@ describe("the access log", () => {
     const { lines } = logOf(0.1, [SOUND, SOUND, FAILED, SOUND], [0.05, 0.5, 0.9]);
 
     expect(lines).toMatchObject([{ status: 200 }, { status: 404 }]);
+  });
+
+  test("tells the bytes of both, and where the time went", () => {
+    const stages = new Map([
+      ["queue", 0.25],
+      ["scan", 1.000_04],
+    ]);
+    const { lines } = logOf("all", [{ ...SOUND, requestBytes: 80, stages }]);
+
+    expect(lines[0]).toMatchObject({
+      requestBytes: 80,
+      answerBytes: 310,
+      queueMs: 0.25,
+      scanMs: 1,
+    });
+  });
+
+  test("has calls over gRPC as well", () => {
+    const call: AnsweredCall = {
+      requestId: "abc-2",
+      api: "Predict",
+      model: "movies",
+      code: "OK",
+      instances: 2,
+      requestBytes: 80,
+      answerBytes: 310,
+      elapsedMs: 2,
+    };
+    const lines: (Fields | undefined)[] = [];
+    const ignore = (): void => undefined;
+    const info = (_event: string, fields?: Fields): void => void lines.push(fields);
+    const log: Logger = { debug: ignore, info, warn: ignore, error: ignore };
+    const told: AnsweredCall[] = [];
+    const observer = { answered: (each: AnsweredCall) => void told.push(each) };
+
+    for (const logged of ["off", "errors", "all"] as const) {
+      const both = withGrpcAccessLog(observer, logged, { log, random: () => 0.5 });
+      both.answered(call);
+      both.answered({ ...call, code: "UNAVAILABLE" });
+    }
+
+    const common = { requestId: "abc-2", api: "grpc:Predict", model: "movies", instances: 2 };
+    const sizes = { requestBytes: 80, answerBytes: 310, elapsedMs: 2 };
+    expect(told).toHaveLength(6);
+    expect(lines).toEqual([
+      { ...common, code: "UNAVAILABLE", ...sizes },
+      { ...common, code: "OK", ...sizes },
+      { ...common, code: "UNAVAILABLE", ...sizes },
+    ]);
   });
 
   test("cuts a name that a client made long", () => {

@@ -1,8 +1,8 @@
-// The access log: one line for each request over HTTP, or for a fraction of them, in the router's log.
-// Failures can be logged alone.
+// The access log: one line for each request over HTTP or gRPC, or for a part of them, in the router's log.
+// Failures can be logged alone. A line tells where the request's time went.
 
 import { type Logger, excerpt } from "@winnow/core";
-import type { AnsweredRequest, HttpObserver } from "@winnow/router";
+import type { AnsweredCall, AnsweredRequest, GrpcObserver, HttpObserver } from "@winnow/router";
 
 /** Which requests are logged: none, those that fail, all, or of those that succeed this fraction. */
 export type AccessLogged = "off" | "errors" | "all" | number;
@@ -14,23 +14,48 @@ export function accessLoggedOf(text: string): AccessLogged | undefined {
   return /^[\d.]+$/.test(text) && fraction > 0 && fraction <= 1 ? fraction : undefined;
 }
 
-/** Logs requests, beside what another observer does with them. */
+interface LogParts {
+  readonly log: Logger;
+  readonly random: () => number;
+}
+
+/** Logs requests over HTTP, beside what another observer does with them. */
 export function withAccessLog(
   observer: HttpObserver,
   logged: AccessLogged,
-  { log, random }: { readonly log: Logger; readonly random: () => number },
+  parts: LogParts,
 ): HttpObserver {
   if (logged === "off") return observer;
-  const fraction = logged === "all" ? 1 : logged === "errors" ? 0 : logged;
   return {
     ...observer,
     answered(request) {
       observer.answered(request);
-      const isFailure = request.status >= 400;
-      if (isFailure || fraction === 1 || random() < fraction)
-        log.info("request", fieldsOf(request));
+      if (isLogged(logged, request.status >= 400, parts))
+        parts.log.info("request", fieldsOf(request));
     },
   };
+}
+
+/** Logs calls over gRPC, likewise. */
+export function withGrpcAccessLog(
+  observer: GrpcObserver,
+  logged: AccessLogged,
+  parts: LogParts,
+): GrpcObserver {
+  if (logged === "off") return observer;
+  return {
+    ...observer,
+    answered(call) {
+      observer.answered(call);
+      if (isLogged(logged, call.code !== "OK", parts))
+        parts.log.info("request", callFieldsOf(call));
+    },
+  };
+}
+
+function isLogged(logged: AccessLogged, isFailure: boolean, { random }: LogParts): boolean {
+  const fraction = logged === "all" ? 1 : typeof logged === "number" ? logged : 0;
+  return isFailure || fraction === 1 || random() < fraction;
 }
 
 /** A name without what a client may have put there that is not for logs: a query string, a key. */
@@ -51,7 +76,34 @@ function fieldsOf(request: AnsweredRequest): Record<string, unknown> {
     ...(code !== "OK" && { code }),
     ...(instances > 0 && { instances }),
     ...(coverage < 1 && { coverage }),
-    answerBytes: request.answerBytes,
-    elapsedMs: Math.round(request.elapsedMs * 1000) / 1000,
+    ...timesAndBytesOf(request),
   };
 }
+
+function callFieldsOf(call: AnsweredCall): Record<string, unknown> {
+  const { requestId, api, model, code, instances } = call;
+  return {
+    requestId,
+    api: `grpc:${api}`,
+    ...(model !== undefined && { model: excerpt(withoutQuery(model)) }),
+    code,
+    ...(instances > 0 && { instances }),
+    ...timesAndBytesOf(call),
+  };
+}
+
+/** Bytes, ms in all, and ms by stage: `queueMs`, `scatterMs`, `scanMs`, `mergeMs`, `writeMs`, … */
+function timesAndBytesOf(
+  request: Pick<AnsweredRequest, "requestBytes" | "answerBytes" | "elapsedMs" | "stages">,
+): Record<string, number> {
+  const { requestBytes, answerBytes, elapsedMs, stages } = request;
+  const byStage = Array.from(stages ?? [], ([stage, ms]) => [`${stage}Ms`, rounded(ms)] as const);
+  return {
+    ...(requestBytes !== undefined && { requestBytes }),
+    answerBytes,
+    elapsedMs: rounded(elapsedMs),
+    ...Object.fromEntries(byStage),
+  };
+}
+
+const rounded = (ms: number): number => Math.round(ms * 1000) / 1000;

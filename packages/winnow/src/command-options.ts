@@ -51,7 +51,7 @@ export const logFormatOption = (): Option =>
 export const accessLogOption = (): Option =>
   option(
     "--access-log <which>",
-    "log a line for each request over HTTP: off, errors, all, or errors and a share of the rest (0.01)",
+    "log a line for each request: off, errors, all, or errors and a share of the rest (0.01)",
     "WINNOW_ACCESS_LOG",
   )
     .argParser((text) => {
@@ -60,6 +60,14 @@ export const accessLogOption = (): Option =>
       throw new InvalidArgumentError("It must be off, errors, all, or a number above 0, up to 1.");
     })
     .default("off");
+
+/** Where traces go. */
+export const otlpEndpointOption = (): Option =>
+  option(
+    "--otlp-endpoint <url>",
+    "send traces to this OpenTelemetry collector, such as http://collector:4318 (default: OTEL_EXPORTER_OTLP_ENDPOINT, else none)",
+    "WINNOW_OTLP_ENDPOINT",
+  );
 
 const INT32_MAX = 2 ** 31 - 1;
 

@@ -123,7 +123,10 @@ export class Worker implements WorkerService {
       settings.replicas,
     );
     const find = this.#control.find.bind(this.#control);
-    this.#answers = new QueryAnswer({ clock, compute, find, observer }, settings.answers);
+    this.#answers = new QueryAnswer(
+      { clock, compute, find, observer, tracer: environment.tracer },
+      settings.answers,
+    );
     this.#progress = new ProgressWatch(
       {
         clock,

@@ -71,13 +71,13 @@ export class QueryWindow {
       const isFull = queries.length >= FRAME_QUERIES_MAX || bytes + pending.bytes > FRAME_BYTES;
       if (isFull && queries.length > 0) break;
       this.#removeUnsent(pending);
-      const { version, table, partitions, ask, deadlineMs } = pending.question;
+      const { version, table, partitions, ask, trace, deadlineMs } = pending.question;
       if (deadlineMs <= nowMs) {
         this.#fail(pending, "EXPIRED", new WinnowError("DEADLINE_EXCEEDED", "No time was left"));
         continue;
       }
       const remainingMs = deadlineMs - nowMs;
-      queries.push({ id: pending.id, remainingMs, version, table, partitions, ask });
+      queries.push({ id: pending.id, remainingMs, version, table, partitions, ask, trace });
       bytes += pending.bytes;
     }
     return queries;

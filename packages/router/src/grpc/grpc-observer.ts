@@ -4,6 +4,8 @@ import type { GiveUpReason } from "@winnow/core";
 
 /** One call that has been answered. */
 export interface AnsweredCall {
+  /** Its id: the client's `x-request-id` in the metadata, or one made here. */
+  readonly requestId: string;
   /** As TensorFlow Serving's metrics name it: `Predict`, `GetModelMetadata`, … */
   readonly api: string;
   /** As the request names it, known or not; `undefined` where it names none. */
@@ -12,6 +14,7 @@ export interface AnsweredCall {
   readonly code: string;
   /** Instances predicted for; 0 otherwise. */
   readonly instances: number;
+  readonly requestBytes: number;
   readonly answerBytes: number;
   readonly elapsedMs: number;
   /** Ms by stage, as far as it came. */

@@ -26,6 +26,8 @@ export interface AnsweredRequest {
   readonly coverage: number;
   /** Keys of a body that mean nothing, a few. */
   readonly ignoredKeys?: number;
+  /** Of the body as the client announced it; `undefined` where it did not. */
+  readonly requestBytes?: number | undefined;
   readonly answerBytes: number;
   readonly elapsedMs: number;
   /** Ms by stage, as far as it came. */

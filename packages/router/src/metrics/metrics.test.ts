@@ -64,7 +64,7 @@ test("the page counts requests under Winnow's names and TensorFlow Serving's", a
 test("gRPC calls count beside REST requests, told apart", async () => {
   const metrics = createMetrics({ version: "1.2.3", processMetrics: false });
   metrics.watch(ROUTER);
-  const call = { ...ANSWERED, api: "Predict" };
+  const call = { ...ANSWERED, api: "Predict", requestBytes: 100 };
 
   metrics.http.answered(ANSWERED);
   metrics.grpc.answered(call);

@@ -1,7 +1,7 @@
 // Keys → embedding rows, over the workers that hold the keys' partitions. Keys go out grouped by
 // partition, each distinct key once, in slices of bounded size; rows come back in the keys' order.
 
-import type { KeyedTable, Tensor } from "@winnow/core";
+import type { KeyedTable, Tensor, TraceSpan } from "@winnow/core";
 import { tensor, WinnowError } from "@winnow/core";
 import type { WorkerAnswer } from "@winnow/cluster";
 import type { KeyGroups } from "./key-groups.ts";
@@ -22,6 +22,8 @@ export interface Lookup {
   /** string, int64 or int32, of any shape. */
   readonly keys: Tensor;
   readonly signal: AbortSignal;
+  /** What is recorded of it; `undefined`: nothing is. */
+  readonly span?: TraceSpan | undefined;
 }
 
 /** Up to so many partitions go to the replicas with the least to do; more follow the table's plan. */
@@ -63,6 +65,7 @@ export async function queryLookup(
           countsCoverage: false,
           allowPartial: false,
           signal: question.signal,
+          span: question.span,
         },
         scope,
       );

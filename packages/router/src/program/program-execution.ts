@@ -2,7 +2,7 @@
 // and searches go to workers (or to tables at hand), dense parts to the dense engine.
 
 import { setMaxListeners } from "node:events";
-import type { CandidateTable, Filter, ProgramExecutors } from "@winnow/core";
+import type { CandidateTable, Filter, ProgramExecutors, TraceSpan } from "@winnow/core";
 import { ROW_COLUMN, WinnowError, filterText, parseFilterText, runProgram } from "@winnow/core";
 import { boundFilter } from "../admission/search-cost.ts";
 import type { BoundFilter, SearchConditions } from "../admission/search-cost.ts";
@@ -35,12 +35,13 @@ function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors 
   const { loaded, conditions, context, version } = run;
   const { program, localTables, denseModels } = loaded;
   const { clock } = parts.environment;
-  const timed = async <Result>(stage: RouterStage, work: Promise<Result>): Promise<Result> => {
+  const timed = async <Result>(
+    stage: RouterStage,
+    work: (span: TraceSpan | undefined) => Promise<Result>,
+  ): Promise<Result> => {
     const startMs = clock.nowMs();
-    const result = await work;
-    const elapsedMs = clock.nowMs() - startMs;
-    context.noteStage(stage, elapsedMs);
-    parts.observer.stage?.(stage, elapsedMs, version.model);
+    const result = await context.stage(stage, work);
+    parts.observer.stage?.(stage, clock.nowMs() - startMs, version.model);
     return result;
   };
   return {
@@ -54,14 +55,14 @@ function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors 
       if (table?.kind !== "keyed") throw broken(step.node);
       allowListeners(signal);
       const question = { tableNumber: step.table, table, keys, signal };
-      return await timed("lookup", queryLookup(parts, question, run));
+      return await timed("lookup", (span) => queryLookup(parts, { ...question, span }, run));
     },
     dense: async (step, inputs, signal) => {
       const model = denseModels[step.model];
       if (model === undefined) throw broken(`dense model ${step.model}`);
       const names = step.outputs.map((output) => output.name);
       allowListeners(signal);
-      return await timed("dense", model.run(inputs, names, signal));
+      return await timed("dense", () => model.run(inputs, names, signal));
     },
     described: (attributes) => {
       run.described = attributes;
@@ -74,7 +75,7 @@ function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors 
       const own = chosen === undefined ? conditions : chosenOf(conditions, chosen);
       const admitted = admits === undefined ? own : withMask(own, admits, { table, queries });
       const search = { step, table, vectors: query.data, k, conditions: admitted, signal };
-      return await timed("topK", queryTopK(parts, search, run));
+      return await timed("topK", (span) => queryTopK(parts, { ...search, span }, run));
     },
   };
 }

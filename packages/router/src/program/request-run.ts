@@ -70,6 +70,15 @@ export class RequestRun implements RequestScope {
     return this.partitionsAsked === 0 ? 1 : this.partitionsAnswered / this.partitionsAsked;
   }
 
+  noteStage(stage: "queue" | "scatter" | "merge", elapsedMs: number): void {
+    this.context.noteStage(stage, elapsedMs);
+  }
+
+  noteWorker(queueMs: number, computeMs: number): void {
+    this.context.noteLongest("workerQueue", queueMs);
+    this.context.noteLongest("scan", computeMs);
+  }
+
   answered(rows: number): void {
     this.#admitted.answered(rows);
   }

@@ -2,7 +2,7 @@
 // queries, or a large k, are cut into slices of bounded size, each of which
 // passes the concurrency limiter.
 
-import type { CandidateTable, Tensor, TopKStep } from "@winnow/core";
+import type { CandidateTable, Tensor, TopKStep, TraceSpan } from "@winnow/core";
 import { WinnowError, stringTensor, tensor } from "@winnow/core";
 import type { TopKAsk } from "@winnow/cluster";
 import { runBounded } from "./bounded-run.ts";
@@ -25,6 +25,8 @@ export interface Search {
   readonly k: number;
   readonly conditions: SearchConditions;
   readonly signal: AbortSignal;
+  /** What is recorded of it; `undefined`: nothing is. */
+  readonly span?: TraceSpan | undefined;
 }
 
 /**
@@ -59,17 +61,24 @@ export async function queryTopK(
     const cameMs = clock.nowMs();
     const entrant = { rows: rows + conditionsIn(slice, filters), dueMs: scope.dueMs };
     const leave = await limiter.enter(entrant, search.signal);
-    parts.observer.waited?.(clock.nowMs() - cameMs);
+    const startMs = clock.nowMs();
+    parts.observer.waited?.(startMs - cameMs);
+    scope.noteStage?.("queue", startMs - cameMs);
+    search.span?.child("queue", cameMs).end(startMs);
     try {
       gathered[number] = await querySlice(parts, search, { slice, scope });
     } finally {
+      scope.noteStage?.("scatter", clock.nowMs() - startMs);
       leave();
       scope.answered(rows);
     }
   });
   const startMs = clock.nowMs();
   const answer = joinTopK(gathered, shape);
-  parts.observer.stage?.("merge", clock.nowMs() - startMs, scope.version.model);
+  const endMs = clock.nowMs();
+  scope.noteStage?.("merge", endMs - startMs);
+  search.span?.child("merge", startMs).end(endMs);
+  parts.observer.stage?.("merge", endMs - startMs, scope.version.model);
   return answer;
 }
 
@@ -113,6 +122,7 @@ async function querySlice(
       faultOf: (given, partitions) => topKFault(given, ask, { table, partitions }),
       allowPartial: scope.allowPartial,
       signal,
+      span: search.span,
     },
     scope,
   );

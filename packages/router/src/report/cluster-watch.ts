@@ -131,7 +131,8 @@ export class ClusterWatch {
       instances,
       elapsedMs,
       stages,
-      ...("requestId" in request && { version: request.version, requestId: request.requestId }),
+      requestId: request.requestId,
+      ...("version" in request && { version: request.version }),
     });
   }
 

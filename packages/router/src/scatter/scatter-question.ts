@@ -1,7 +1,7 @@
 // What a request asks of a table: the question, one attempt to have it answered by one generation, and
 // how that may end.
 
-import type { VersionKey, WinnowError } from "@winnow/core";
+import type { TraceSpan, VersionKey, WinnowError } from "@winnow/core";
 import type { RoutedTable, RoutingTable, WorkerAnswer, WorkerAsk } from "@winnow/cluster";
 import type { PartialAnswer } from "./slot.ts";
 
@@ -16,6 +16,10 @@ export interface RequestScope {
   readonly answered: (rows: number) => void;
   /** Worker lives whose connection broke under it; grows. */
   readonly lostWorkers: Set<string>;
+  /** Takes note of how long its slices waited here, how long they were with workers, and were merged. */
+  noteStage?(stage: "queue" | "scatter" | "merge", elapsedMs: number): void;
+  /** Takes note of how long a worker that answered had it wait, and computed. */
+  noteWorker?(queueMs: number, computeMs: number): void;
   /** The generation in use; replaced whole when it cannot finish. */
   table: RoutingTable;
   /** Partitions of candidate tables asked, and of these answered, over all queries. */
@@ -46,6 +50,8 @@ export interface TableQuestion {
   readonly allowPartial: boolean;
   /** Ends this step; also when another step of the request has failed. */
   readonly signal: AbortSignal;
+  /** What is recorded of the step that asks; `undefined`: nothing is. */
+  readonly span?: TraceSpan | undefined;
 }
 
 /** One attempt to have a question answered by one generation. */

@@ -145,15 +145,25 @@ class Scatter {
       this.#reason = "the budget for second attempts is spent";
       return false;
     }
+    const { clock } = this.#parts.environment;
+    slot.span = this.#question.span?.child("ask worker", clock.nowMs(), {
+      "winnow.worker": slot.peer.id,
+      "winnow.partitions": slot.partitions.length,
+      "winnow.attempt": kind,
+    });
     const asked = this.#send(slot);
     if (asked === undefined) return false;
     if (asked.state === "refused") {
+      slot.span?.end(clock.nowMs(), undefined, asked.reason);
       this.#reason = `worker ${slot.peer.id}: ${asked.reason}`;
       return false;
     }
     if (isSecond) budget.countSecond(fraction);
     else if (kind === "first") budget.countFirst();
-    slot.cancel = () => asked.cancel();
+    slot.cancel = () => {
+      asked.cancel();
+      slot.span?.end(clock.nowMs(), { "winnow.cancelled": true });
+    };
     this.#watch(slot);
     return true;
   }
@@ -166,7 +176,14 @@ class Scatter {
     slot.askedAtMs = this.#parts.environment.clock.nowMs();
     try {
       return slot.peer.ask(
-        { version, table: tableNumber, partitions, ask: askFor(slot.partitions), deadlineMs },
+        {
+          version,
+          table: tableNumber,
+          partitions,
+          ask: askFor(slot.partitions),
+          deadlineMs,
+          trace: slot.span?.context,
+        },
         {
           onReply: (reply) => this.#onReply(slot, reply),
           onDoubt: () => {
@@ -259,6 +276,7 @@ class Scatter {
 
   #onReply(slot: Slot, reply: WorkerReply): void {
     const { peer } = slot;
+    this.#endSpan(slot, reply);
     if (this.#ended || slot.settled || !slot.waiting) {
       this.#parts.observer.lateReply?.(peer.id);
       return;
@@ -277,8 +295,16 @@ class Scatter {
       queueMs: reply.queueUs / 1000,
       computeMs: reply.computeUs / 1000,
     });
+    this.#attempt.scope.noteWorker?.(reply.queueUs / 1000, reply.computeUs / 1000);
     answerSlot(slot, answer);
     this.#onSettled(slot);
+  }
+
+  #endSpan({ span }: Slot, { answer, queueUs, computeUs }: WorkerReply): void {
+    if (span === undefined) return;
+    const times = { "winnow.queue_us": queueUs, "winnow.compute_us": computeUs };
+    const fault = answer.kind === "failure" ? answer.reason : undefined;
+    span.end(this.#parts.environment.clock.nowMs(), times, fault);
   }
 
   #onFailure(slot: Slot, failure: Extract<WorkerAnswer, { kind: "failure" }>): void {

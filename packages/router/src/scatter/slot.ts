@@ -5,7 +5,7 @@
 //   {6…10 → w1}  ──slow───▶ {6,7 → w0} and {8…10 → w2}    hedge, timeout: w1 or both of these
 //   {11…15 → w2} ──failed─▶ {11 → w0} and {12…15 → w1}    retry: both of these
 
-import type { GraceTimer, WorkerId } from "@winnow/core";
+import type { GraceTimer, TraceSpan, WorkerId } from "@winnow/core";
 import type { WorkerAnswer } from "@winnow/cluster";
 import type { WorkerPeer } from "../workers/worker-peer.ts";
 
@@ -32,6 +32,8 @@ export interface Slot {
   successors: readonly Slot[];
   cancel: () => void;
   timer: GraceTimer | undefined;
+  /** What is recorded of its worker's work; `undefined`: nothing is. */
+  span: TraceSpan | undefined;
 }
 
 /** A slot whose worker is about to be asked. */
@@ -52,6 +54,7 @@ export function openSlot(
     successors: [],
     cancel: () => undefined,
     timer: undefined,
+    span: undefined,
   };
 }
 

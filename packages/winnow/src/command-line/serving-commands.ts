@@ -23,6 +23,7 @@ import {
   memoryBytesOption,
   modelReplicationOption,
   option,
+  otlpEndpointOption,
   partitionBytesOption,
   portOption,
   replicationOption,
@@ -80,7 +81,10 @@ function up(): Command {
   addTlsOptions(command, "REST");
   command.addOption(apiKeysOption("REST answers nobody else, but for probes"));
   addClientOptions(command);
-  addLimitOptions(command.addOption(configOption()), [...ROUTER_OWNERS, "worker"]);
+  addLimitOptions(command.addOption(configOption()).addOption(otlpEndpointOption()), [
+    ...ROUTER_OWNERS,
+    "worker",
+  ]);
   return command.action(async (options: UpOptions) => {
     const { runUp } = await import("../commands/up.ts");
     await runUp(options, winnowScript);
@@ -121,7 +125,10 @@ function serve(): Command {
   addRequestOptions(addLoadOptions(addModelConfigOptions(addModelOptions(command))));
   addTlsOptions(command, "REST and gRPC");
   command.addOption(apiKeysOption("REST and gRPC answer nobody else, but for probes"));
-  command.addOption(requireSecurityOption()).addOption(configOption());
+  command
+    .addOption(requireSecurityOption())
+    .addOption(configOption())
+    .addOption(otlpEndpointOption());
   addLimitOptions(command, [...ROUTER_OWNERS, "worker"]);
   return command.action(async (options: ServeOptions) => {
     const { runServe } = await import("../commands/serve.ts");
@@ -168,7 +175,10 @@ function router(): Command {
     .addOption(accessLogOption());
   addRequestOptions(addModelConfigOptions(addTlsOptions(command, "REST and gRPC")));
   command.addOption(apiKeysOption("REST and gRPC answer nobody else, but for probes"));
-  command.addOption(requireSecurityOption()).addOption(configOption());
+  command
+    .addOption(requireSecurityOption())
+    .addOption(configOption())
+    .addOption(otlpEndpointOption());
   addLimitOptions(command, ROUTER_OWNERS);
   return addMembershipOptions(command).action(async (options: RouterRoleOptions) => {
     const { runRouter } = await import("../commands/router.ts");
@@ -210,7 +220,10 @@ function worker(): Command {
     .addOption(logFormatOption());
   addLoadOptions(addModelConfigOptions(addModelOptions(command)));
   command.addOption(apiKeysOption("metrics are shown to nobody else"));
-  command.addOption(requireSecurityOption()).addOption(configOption());
+  command
+    .addOption(requireSecurityOption())
+    .addOption(configOption())
+    .addOption(otlpEndpointOption());
   addLimitOptions(command, ["worker"]);
   return addMembershipOptions(command).action(async (options: WorkerRoleOptions) => {
     const { runWorker } = await import("../commands/worker.ts");

@@ -31,16 +31,17 @@ import { openApiKeys } from "../api-keys.ts";
 import { consoleFiles } from "../console-files.ts";
 import { type Protection, checkProtection, isShownToFew } from "../exposure.ts";
 import { endOnSignals, reportListening } from "../process/process-life.ts";
-import { type AccessLogged, withAccessLog } from "../access-log.ts";
+import { type AccessLogged, withAccessLog, withGrpcAccessLog } from "../access-log.ts";
 import { type LogFormat, type LogLevel, processLog } from "../process/process-log.ts";
 import { processEnvironment, wallClock } from "../process/process-settings.ts";
 import { ProcessTls, type TlsFlags } from "../process/process-tls.ts";
 import { limitsOf } from "../settings/limit-flags.ts";
+import { type TracingFlags, openTracing } from "../tracing/open-tracing.ts";
 import { winnowVersion } from "../version.ts";
 
 /** Flags of `winnow router`. */
 export interface RouterRoleOptions
-  extends ClusterOptions, ModelConfigFlags, RequestFlags, TlsFlags {
+  extends ClusterOptions, ModelConfigFlags, RequestFlags, TlsFlags, TracingFlags {
   readonly port: number;
   readonly rest_api_port?: number;
   readonly grpcPort?: number;
@@ -87,7 +88,11 @@ export function routerPorts(
 export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean): Promise<void> {
   const { logLevel: level, logFormat: format } = options;
   const log = processLog({ level, process: "router", format });
-  const environment = processEnvironment(log);
+  const untraced = processEnvironment(log);
+  const instance = `${hostname()}:${options.port}`;
+  const service = { name: "winnow-router", version: winnowVersion, instance };
+  const tracer = await openTracing(options, service, untraced);
+  const environment = { ...untraced, tracer };
   const config = await openModelConfig(options, environment);
   const { metricsPath } = await monitoringOf(options, environment);
   const certificates = new ProcessTls(environment);
@@ -117,11 +122,13 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   config?.follow((changed) => router.setLabels(labelsOf(changed)));
   metrics.watch(router);
   watch.watch(router);
-  const observer = withAccessLog(watch.http(metrics.http), options.accessLog, {
+  const accessParts = {
     ...environment,
     // Who asks for requests gets them, however little else is logged.
     log: processLog({ level: "info", process: "router", format }),
-  });
+  };
+  const observer = withAccessLog(watch.http(metrics.http), options.accessLog, accessParts);
+  const grpcObserver = withGrpcAccessLog(watch.grpc(metrics.grpc), options.accessLog, accessParts);
   const http = createHttpServer(router, httpOptions, {
     ...environment,
     tls,
@@ -140,7 +147,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
       ...environment,
       tls,
       keys: keys?.guard,
-      observer: watch.grpc(metrics.grpc),
+      observer: grpcObserver,
       reload,
     };
     const grpcOptions = { ...limitsOf(options, "grpc"), requestTimeoutMs };
@@ -161,6 +168,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     router.close();
     await denseEngine.close();
     await cluster.close();
+    await tracer?.close();
   };
   endOnSignals(
     {

@@ -29,10 +29,12 @@ import { type LogFormat, type LogLevel, processLog } from "../process/process-lo
 import { processEnvironment, processVariables } from "../process/process-settings.ts";
 import { ProcessTls } from "../process/process-tls.ts";
 import { limitsOf } from "../settings/limit-flags.ts";
+import { type TracingFlags, openTracing } from "../tracing/open-tracing.ts";
 import { winnowVersion } from "../version.ts";
 
 /** Flags of `winnow worker`. */
-export interface WorkerRoleOptions extends ClusterOptions, ModelConfigFlags, LoadFlags {
+export interface WorkerRoleOptions
+  extends ClusterOptions, ModelConfigFlags, LoadFlags, TracingFlags {
   readonly id?: string;
   readonly port: number;
   readonly metricsPort: number;
@@ -69,7 +71,10 @@ export async function runWorker(
     process: name,
     format: options.logFormat,
   });
-  const environment = processEnvironment(log);
+  const untraced = processEnvironment(log);
+  const service = { name: "winnow-worker", version: winnowVersion, instance: ownName(options) };
+  const tracer = await openTracing(options, service, untraced);
+  const environment = { ...untraced, tracer };
   const certificates = new ProcessTls(environment);
   const opener = { worker: ownName(options), certificates };
   const cluster = await openCluster(options, environment, opener);
@@ -106,6 +111,7 @@ export async function runWorker(
     await worker?.close();
     await cluster.close();
     await door?.close();
+    await tracer?.close();
   };
   try {
     const parts = { metrics, worker: readiness, keys: keys?.guard };

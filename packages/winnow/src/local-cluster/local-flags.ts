@@ -35,6 +35,7 @@ export interface LocalFlags
   readonly model_name?: string;
   readonly model_base_path?: string;
   readonly apiKeys?: string;
+  readonly otlpEndpoint?: string;
 }
 
 /** Where models are, what runs a role (`bin/winnow.js`), and where the router serves REST. */
@@ -61,6 +62,7 @@ export function localClusterShape(
     "--log-level",
     options.logLevel,
     ...redisArgs(options),
+    ...(isGiven(options.otlpEndpoint) ? ["--otlp-endpoint", options.otlpEndpoint] : []),
     ...(options.logFormat === undefined ? [] : ["--log-format", options.logFormat]),
   ];
   const models =

@@ -13,7 +13,7 @@ import type {
   WorkerQuery,
 } from "@winnow/cluster";
 import { dueMsOf, IdTable, WinnowError } from "@winnow/core";
-import type { Clock, VersionKey } from "@winnow/core";
+import type { Clock, Tracer, VersionKey } from "@winnow/core";
 
 import type { Compute, ContentHandle } from "../compute/compute.ts";
 import { FilterPreparations } from "./filter-preparation.ts";
@@ -25,6 +25,7 @@ import { runLookups, runTopK } from "./query-batch.ts";
 import type { BatchedAnswer, BatchedQuery } from "./query-batch.ts";
 import { batchGroupOf } from "./batcher.ts";
 import type { HeldVersion } from "../replicas/replica-set.ts";
+import { traceQuery } from "./query-trace.ts";
 import { watchedBatch } from "./watched-batch.ts";
 import type { QueryEnd, WorkerObserver } from "../worker-observer.ts";
 
@@ -43,6 +44,8 @@ export interface AnswerDependencies {
   /** The held content of exactly this version and fingerprint. */
   readonly find: (key: VersionKey) => HeldVersion | undefined;
   readonly observer?: WorkerObserver | undefined;
+  /** Records the queries of traced requests. */
+  readonly tracer?: Tracer | undefined;
 }
 
 /** A full batch waits at the device, so that its scan begins as soon as the previous one ends. */
@@ -115,6 +118,7 @@ export class QueryAnswer {
             const answer = answerOf(outcome);
             const times = timesOf(outcome);
             link.reply({ id: query.id, ...times, answer });
+            this.#trace(query, outcome, answer);
             const queueMs = outcome.kind === "answer" ? times.queueUs / 1000 : undefined;
             observer?.queryEnded({ kind: query.ask.kind, end: endOf(answer), queueMs });
           };
@@ -135,6 +139,13 @@ export class QueryAnswer {
   fail(error: WinnowError): void {
     this.#scans.fail(error);
     this.#lookups.fail(error);
+  }
+
+  /** Records how long a query of a traced request waited, and the scan that it shared with others. */
+  #trace(query: WorkerQuery, outcome: Outcome<BatchedAnswer>, answer: WorkerAnswer): void {
+    const { tracer, clock } = this.#dependencies;
+    if (tracer === undefined || query.trace === undefined) return;
+    traceQuery(tracer, query, { outcome, answer, endMs: clock.nowMs() });
   }
 
   #watched(

@@ -26,6 +26,13 @@ export interface BatchedAnswer {
   readonly answer: WorkerAnswer;
   readonly waitUs: number;
   readonly computeUs: number;
+  readonly batch: BatchSize;
+}
+
+/** Query vectors, or keys, of a whole batch; and how many queries they came with. */
+interface BatchSize {
+  readonly rows: number;
+  readonly queries: number;
 }
 
 /** One scan for queries of one group: same version, table and partitions. */
@@ -46,10 +53,12 @@ export async function runTopK(
     },
     signal,
   );
+  const size = sizeOf(batch);
   return answer.answers.map((each) => ({
     answer: topKAnswer(each),
     waitUs: answer.waitUs,
     computeUs: answer.computeUs,
+    batch: size,
   }));
 }
 
@@ -65,11 +74,17 @@ export async function runLookups(
     return { partitions: query.partitions.slice(), keys: packKeys(query.ask.keys) };
   });
   const answer = await compute.lookup({ handle: first.handle, table: first.query.table, asks });
+  const size = sizeOf(batch);
   return answer.answers.map((each) => ({
     answer: lookupAnswer(each),
     waitUs: 0,
     computeUs: answer.computeUs,
+    batch: size,
   }));
+}
+
+function sizeOf(batch: readonly BatchedQuery[]): BatchSize {
+  return { rows: batch.reduce((sum, { rows }) => sum + rows, 0), queries: batch.length };
 }
 
 function scanAskOf(ask: TopKAsk): ScanAsk {

@@ -17,6 +17,7 @@ import type {
   StringColumn,
   Tensor,
   TopKBlock,
+  TraceContext,
   VersionKey,
   WinnowError,
   WorkerId,
@@ -59,6 +60,8 @@ export interface WorkerQuery {
   /** Strictly ascending. */
   readonly partitions: Uint16Array;
   readonly ask: WorkerAsk;
+  /** The span that asks, of a request that is traced. */
+  readonly trace?: TraceContext | undefined;
 }
 
 /** What is asked. */

@@ -2,13 +2,13 @@
 // knowing the table: lengths, counts, order, bounds.
 //
 //   Query      { id 1; remaining_ms 2; model 3: string; version 4; fingerprint 5: string; table 6;
-//                partitions 7: bytes; oneof: top_k 8: TopKAsk; lookup 9: LookupAsk }
+//                partitions 7: bytes; oneof: top_k 8: TopKAsk; lookup 9: LookupAsk; trace 10: bytes }
 //   TopKAsk    { k 1; queries 2; vectors 3: bytes; excluded 4: Keys, repeated; rows_only 5;
 //                filters 6: string, repeated; included 7: Keys, repeated; attributes 8: string, repeated }
 //   LookupAsk  { keys 1: Keys }
 
-import { WIRE, fingerprint, tensor } from "@winnow/core";
-import type { Tensor } from "@winnow/core";
+import { WIRE, fingerprint, tensor, traceContextBytes, traceContextOf } from "@winnow/core";
+import type { Tensor, TraceContext } from "@winnow/core";
 import type { TopKAsk, WorkerAsk, WorkerQuery } from "./frames.ts";
 import { POSITIONS_MAX } from "./frame-limits.ts";
 import { NO_FLOATS, NO_SHORTS } from "./frame-reader.ts";
@@ -24,6 +24,7 @@ const SPARE_BYTES = 64;
 const TOP_K_FIELDS_BYTES = 10;
 const TOP_K = 8;
 const LOOKUP = 9;
+const TRACE = 10;
 const EXCLUDED = 4;
 const FILTERS = 6;
 const INCLUDED = 7;
@@ -48,6 +49,7 @@ export function writeQuery(writer: FrameWriter, field: number, query: WorkerQuer
   writer.bytes(7, query.partitions);
   if (ask.kind === "topK") writeTopK(writer, ask);
   else writeLookup(writer, ask.keys);
+  if (query.trace !== undefined) writer.bytes(TRACE, traceContextBytes(query.trace));
   writer.end();
 }
 
@@ -59,6 +61,7 @@ export function readQuery(reader: FrameReader): WorkerQuery {
 function readQueryFields(reader: FrameReader): WorkerQuery {
   const version = { model: "", version: 0, fingerprint: fingerprint("") };
   const query = { id: 0, remainingMs: 0, version, table: 0, partitions: NO_SHORTS, ask: NOTHING };
+  let trace: TraceContext | undefined;
   while (reader.next()) {
     switch (reader.tag) {
       case 1 * 8 + VARINT:
@@ -84,10 +87,10 @@ function readQueryFields(reader: FrameReader): WorkerQuery {
         break;
       default:
         query.ask = readAsk(reader) ?? query.ask;
+        trace = readTrace(reader) ?? trace;
     }
   }
-  if (query.ask === NOTHING) throw malformed("query", "asks nothing");
-  return query;
+  return asked(query, trace);
 }
 
 type SizedQuery = Pick<WorkerQuery, "ask" | "partitions" | "version">;
@@ -135,6 +138,17 @@ function readPartitions(reader: FrameReader): Uint16Array<ArrayBuffer> {
     }
   }
   return partitions;
+}
+
+function asked(query: WorkerQuery, trace: TraceContext | undefined): WorkerQuery {
+  if (query.ask === NOTHING) throw malformed("query", "asks nothing");
+  return trace === undefined ? query : { ...query, trace };
+}
+
+/** The span that asks, if this field is one. */
+function readTrace(reader: FrameReader): TraceContext | undefined {
+  if (reader.tag !== TRACE * 8 + LENGTH_DELIMITED) return undefined;
+  return traceContextOf(reader.byteArray());
 }
 
 /** The ask, if this field is one. */

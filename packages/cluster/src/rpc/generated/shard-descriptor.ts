@@ -105,6 +105,7 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                     partitions: { type: "bytes", id: 7 },
                     top_k: { type: "TopKAsk", id: 8 },
                     lookup: { type: "LookupAsk", id: 9 },
+                    trace: { type: "bytes", id: 10 },
                   },
                 },
                 TopKAsk: {

@@ -192,19 +192,23 @@ test("the observer hears of every call once", async () => {
 
   expect(answered).toEqual([
     {
+      requestId: expect.stringMatching(/^[0-9a-z]{8}-1$/),
       api: "Predict",
       model: "retrieval",
       code: "OK",
       instances: 2,
+      requestBytes: expect.any(Number),
       answerBytes: expect.any(Number),
       elapsedMs: expect.any(Number),
       stages: new Map(),
     },
     {
+      requestId: expect.stringMatching(/^[0-9a-z]{8}-2$/),
       api: "GetModelStatus",
       model: "x",
       code: "NOT_FOUND",
       instances: 0,
+      requestBytes: expect.any(Number),
       answerBytes: 0,
       elapsedMs: expect.any(Number),
       stages: new Map(),

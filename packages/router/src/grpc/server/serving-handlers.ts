@@ -2,9 +2,11 @@
 // here knows servers or sockets.
 
 import type { KeyGuard, TlsSource } from "@winnow/cluster";
-import { WinnowError } from "@winnow/core";
-import type { Environment } from "@winnow/core";
+import { Metadata } from "@grpc/grpc-js";
+import { WinnowError, excerpt, parseTraceparent } from "@winnow/core";
+import type { Environment, TraceSpan } from "@winnow/core";
 import type { Predictor } from "../../predictor.ts";
+import { RequestIds } from "../../request-id.ts";
 import { contextOfCall } from "./call-context.ts";
 import type { CancellableCall } from "./call-context.ts";
 import type { AnsweredCall, GrpcObserver } from "../grpc-observer.ts";
@@ -32,6 +34,8 @@ export interface GrpcEnvironment extends Environment {
 /** A call of grpc-js with its request as bytes. */
 export interface RawCall extends CancellableCall {
   readonly request: Uint8Array;
+  readonly metadata: Pick<Metadata, "get">;
+  sendMetadata(metadata: Metadata): void;
 }
 
 /** grpc-js's way to be answered. */
@@ -40,6 +44,8 @@ export type RawReply = (failure: FailureStatus | null, answer?: Buffer) => void;
 /** Answers one method. */
 export type RawHandler = (call: RawCall, reply: RawReply) => void;
 
+const REQUEST_ID = "x-request-id";
+
 type Work = (call: GrpcCall) => GrpcAnswer | Promise<GrpcAnswer>;
 
 /** Handlers of both services, by method. */
@@ -47,11 +53,13 @@ export class ServingHandlers {
   readonly #settings: GrpcSettings;
   readonly #environment: GrpcEnvironment;
   readonly #predictor: Predictor;
+  readonly #requestIds: RequestIds;
 
   constructor(predictor: Predictor, settings: GrpcSettings, environment: GrpcEnvironment) {
     this.#predictor = predictor;
     this.#settings = settings;
     this.#environment = environment;
+    this.#requestIds = new RequestIds(environment.random);
   }
 
   /** `PredictionService`. */
@@ -90,16 +98,39 @@ export class ServingHandlers {
     const { clock, observer } = this.#environment;
     const startMs = clock.nowMs();
     const context = contextOfCall(clock, call, this.#settings.requestTimeoutMs);
-    const { request: bytes } = call;
+    const { request: bytes, metadata } = call;
+    const requestId = this.#requestIds.idOf(metadata.get(REQUEST_ID)[0]?.toString());
+    const { tracer } = this.#environment;
+    context.span = tracer?.begin({
+      name: `grpc ${method.api}`,
+      startMs,
+      parent: parseTraceparent(metadata.get("traceparent")[0]),
+      attributes: {
+        "rpc.system": "grpc",
+        "rpc.method": method.api,
+        "winnow.request_id": requestId,
+      },
+    });
     let model: string | undefined;
     const names = (name: string): void => void (model = name);
     const outcome = await this.#outcome(method.work, { bytes, context, names });
     context.finish();
+    call.sendMetadata(headerOf(requestId));
     if (outcome instanceof WinnowError) reply(failureStatus(outcome));
     else reply(null, outcome.bytes);
-    const elapsedMs = clock.nowMs() - startMs;
-    const { stages } = context;
-    observer?.answered({ api: method.api, model, ...tellingsOf(outcome), elapsedMs, stages });
+    const endMs = clock.nowMs();
+    const { stages, span } = context;
+    const told = tellingsOf(outcome);
+    endSpan(span, { ...told, model, endMs });
+    observer?.answered({
+      requestId,
+      api: method.api,
+      model,
+      ...told,
+      requestBytes: bytes.length,
+      elapsedMs: endMs - startMs,
+      stages,
+    });
   }
 
   /** An answer, or what is told instead of one. */
@@ -119,6 +150,40 @@ export class ServingHandlers {
     this.#environment.log.error("request failed by a fault of the router", { error });
     return new WinnowError("INTERNAL", "The router failed to answer; its log says why");
   }
+}
+
+function headerOf(requestId: string): Metadata {
+  const metadata = new Metadata();
+  metadata.set(REQUEST_ID, requestId);
+  return metadata;
+}
+
+/** Codes that say that the server is at fault, by OpenTelemetry's conventions. */
+const SERVER_FAULTS: ReadonlySet<string> = new Set([
+  "UNKNOWN",
+  "DEADLINE_EXCEEDED",
+  "UNIMPLEMENTED",
+  "INTERNAL",
+  "UNAVAILABLE",
+  "DATA_LOSS",
+]);
+
+function endSpan(
+  span: TraceSpan | undefined,
+  {
+    code,
+    instances,
+    model,
+    endMs,
+  }: Pick<AnsweredCall, "code" | "instances" | "model"> & { readonly endMs: number },
+): void {
+  if (span === undefined) return;
+  const told = {
+    "rpc.response.status_code": code,
+    "winnow.instances": instances,
+    ...(model !== undefined && { "winnow.model": excerpt(model) }),
+  };
+  span.end(endMs, told, SERVER_FAULTS.has(code) ? code : undefined);
 }
 
 function tellingsOf(

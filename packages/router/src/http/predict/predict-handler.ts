@@ -48,11 +48,14 @@ export class PredictHandler {
   async predict(call: PredictCall): Promise<PredictAnswer> {
     const pinning = await settled(() => pinModel(this.#predictor, call.model));
     try {
-      const { request, format, instances, ignored } = await this.#read(call, pinning);
+      const { context } = call;
+      const { request, format, instances, ignored } = await context.stage("read", () =>
+        this.#read(call, pinning),
+      );
       const pinned = pinnedOf(pinning);
-      call.context.signal.throwIfAborted();
+      context.signal.throwIfAborted();
       const prediction = await this.#predictor.predict(pinned, request);
-      const answer = await this.#write(prediction, format, ignored);
+      const answer = await context.stage("write", () => this.#write(prediction, format, ignored));
       return { answer, instances, coverage: prediction.coverage, ignoredKeys: ignored.length };
     } finally {
       if (pinning.status === "fulfilled") pinning.value.release();

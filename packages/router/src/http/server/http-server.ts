@@ -11,8 +11,8 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from "n
 import type { AddressInfo, Socket } from "node:net";
 import { TooManyRequests } from "@winnow/cluster";
 import type { Admitted, KeyGuard, TlsSource } from "@winnow/cluster";
-import { Transfers, WinnowError } from "@winnow/core";
-import type { Environment, HeldMemory } from "@winnow/core";
+import { Transfers, WinnowError, excerpt, parseTraceparent } from "@winnow/core";
+import type { Environment, HeldMemory, TraceSpan } from "@winnow/core";
 import { fastify } from "fastify";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Predictor } from "../../predictor.ts";
@@ -35,7 +35,7 @@ import type {
   RoomLoss,
 } from "../http-observer.ts";
 import { leaveWanted } from "../body/request-body.ts";
-import { RequestIds } from "../request-id.ts";
+import { RequestIds } from "../../request-id.ts";
 import { resolveHttpOptions } from "../http-settings.ts";
 import type { HttpOptions, HttpSettings } from "../http-settings.ts";
 import { routeOf } from "../request-path.ts";
@@ -231,6 +231,8 @@ class FastifyServer implements HttpServer {
     const { clock } = this.#environment;
     const startMs = clock.nowMs();
     const route = routeOf(request.method, request.originalUrl);
+    const requestId = this.#requestIds.idOf(request.headers["x-request-id"]);
+    exchange.context.span = this.#span(route, request.raw, { startMs, requestId });
     let given: ApiAnswer;
     let code: string;
     let admitted: Admitted | undefined;
@@ -249,9 +251,10 @@ class FastifyServer implements HttpServer {
     } finally {
       admitted?.release();
     }
-    const requestId = this.#requestIds.idOf(request.headers["x-request-id"]);
     const answer = withHeader(given.answer, "x-request-id", requestId);
     this.#send(exchange, answer, !ROUTES_WITHOUT_CORS.has(route.kind));
+    const endMs = clock.nowMs();
+    endSpan(exchange.context.span, given, { code, endMs });
     this.#environment.observer?.answered({
       requestId,
       api: route.kind === "examples" ? route.method : route.kind,
@@ -261,9 +264,32 @@ class FastifyServer implements HttpServer {
       status: given.answer.status,
       code,
       ...toldOf(given),
+      requestBytes: bytesOf(request.raw),
       answerBytes: given.answer.body.length,
-      elapsedMs: clock.nowMs() - startMs,
+      elapsedMs: endMs - startMs,
       stages: exchange.context.stages,
+    });
+  }
+
+  /** What is recorded of a request to a model, in the words of OpenTelemetry's conventions; probes are not. */
+  #span(
+    route: Route,
+    { method = "", headers }: IncomingMessage,
+    { startMs, requestId }: { readonly startMs: number; readonly requestId: string },
+  ): TraceSpan | undefined {
+    const { tracer } = this.#environment;
+    if (tracer === undefined || !("model" in route)) return undefined;
+    const api = route.kind === "examples" ? route.method : route.kind;
+    return tracer.begin({
+      name: `${method} ${api}`,
+      startMs,
+      parent: parseTraceparent(headers["traceparent"]),
+      attributes: {
+        "http.request.method": method,
+        "winnow.api": api,
+        "winnow.model": excerpt(route.model.model),
+        "winnow.request_id": requestId,
+      },
     });
   }
 
@@ -306,6 +332,28 @@ function codeOfStatus(status: number): string {
   if (status === 408) return "CANCELLED";
   if (status >= 500) return "INTERNAL";
   return status === 413 ? "RESOURCE_EXHAUSTED" : "INVALID_ARGUMENT";
+}
+
+function endSpan(
+  span: TraceSpan | undefined,
+  { answer, instances = 0 }: ApiAnswer,
+  { code, endMs }: { readonly code: string; readonly endMs: number },
+): void {
+  if (span === undefined) return;
+  const version = answer.headers["x-winnow-model-version"];
+  const told = {
+    "http.response.status_code": answer.status,
+    "http.response.body.size": answer.body.length,
+    "winnow.instances": instances,
+    ...(version !== undefined && { "winnow.version": version }),
+  };
+  // A request at fault is no fault of the server: conventions leave such a span without an error.
+  span.end(endMs, told, answer.status >= 500 ? code : undefined);
+}
+
+function bytesOf({ headers }: IncomingMessage): number | undefined {
+  const length = headers["content-length"];
+  return length === undefined ? undefined : Number(length);
 }
 
 /** What an answer tells of itself, or what holds where it does not. */

@@ -32,6 +32,11 @@ export interface Query {
   partitions?: Buffer | Uint8Array | string;
   top_k?: _winnow_shard_v1_TopKAsk | null;
   lookup?: _winnow_shard_v1_LookupAsk | null;
+  /**
+   * Of a traced request alone: trace id (16 bytes), span id (8), flags (1), as in W3C's traceparent. What
+   * has another length is passed over.
+   */
+  trace?: Buffer | Uint8Array | string;
   ask?: "top_k" | "lookup";
 }
 
@@ -57,5 +62,10 @@ export interface Query__Output {
   partitions: Buffer;
   top_k?: _winnow_shard_v1_TopKAsk__Output | null;
   lookup?: _winnow_shard_v1_LookupAsk__Output | null;
+  /**
+   * Of a traced request alone: trace id (16 bytes), span id (8), flags (1), as in W3C's traceparent. What
+   * has another length is passed over.
+   */
+  trace: Buffer;
   ask?: "top_k" | "lookup";
 }

@@ -1,0 +1,189 @@
+// Spans as OpenTelemetry records them, sent to a collector over HTTP. The SDK is loaded by whoever is told
+// where to send traces, and by nobody else. A collector that is away costs no request anything: spans wait in
+// a bounded queue, more are dropped, and the log has a line when it goes and one when it comes back.
+
+import type { Environment, SpanStart, TraceSpan, Tracer } from "@winnow/core";
+import type * as OpenTelemetryApi from "@opentelemetry/api";
+import type { Span, Tracer as OpenTelemetryTracer } from "@opentelemetry/api";
+import type * as OpenTelemetrySdk from "@opentelemetry/sdk-trace";
+import type { ReadableSpan, Sampler, SpanExporter } from "@opentelemetry/sdk-trace";
+import { wallMs } from "../process/process-settings.ts";
+import type { TracingSettings } from "./tracing-settings.ts";
+
+/** Who records. */
+export interface TracedService {
+  /** `winnow-router`, `winnow-worker`, unless OTEL_SERVICE_NAME says otherwise. */
+  readonly name: string;
+  readonly version: string;
+  /** Of several alike. */
+  readonly instance: string;
+}
+
+/** A tracer that can be ended. */
+export interface ProcessTracer extends Tracer {
+  /** Sends what waits, for a second at most. */
+  close(): Promise<void>;
+}
+
+const CLOSE_MS = 1000;
+
+/** Opens a tracer. */
+export async function openOtlpTracer(
+  settings: TracingSettings,
+  service: TracedService,
+  environment: Pick<Environment, "clock" | "log">,
+): Promise<ProcessTracer> {
+  const [api, sdk, resources, { OTLPTraceExporter }] = await Promise.all([
+    import("@opentelemetry/api"),
+    import("@opentelemetry/sdk-trace"),
+    import("@opentelemetry/resources"),
+    import("@opentelemetry/exporter-trace-otlp-http"),
+  ]);
+  const exporter = new OTLPTraceExporter(settings.url === undefined ? {} : { url: settings.url });
+  const own = resources.resourceFromAttributes({
+    "service.name": settings.serviceName ?? service.name,
+    "service.version": service.version,
+    "service.instance.id": service.instance,
+  });
+  // OTEL_RESOURCE_ATTRIBUTES wins, but for the name.
+  const named = resources.detectResources({ detectors: [resources.envDetector] });
+  const provider = new sdk.TracerProvider({
+    resource: own.merge(named),
+    sampler: samplerOf(sdk, settings),
+    spanProcessors: [
+      new sdk.BatchSpanProcessor({
+        exporter: toldOnce(exporter, settings, environment),
+        maxQueueSize: settings.queueSpansMax,
+        maxExportBatchSize: Math.min(settings.batchSpansMax, settings.queueSpansMax),
+        scheduledDelayMillis: settings.sendIntervalMs,
+        exportTimeoutMillis: settings.sendTimeoutMs,
+      }),
+    ],
+  });
+  const recorder = new SpanRecorder(
+    api,
+    provider.getTracer("winnow", service.version),
+    environment,
+  );
+  environment.log.info("traces are sent", { to: settings.target, sampler: settings.sampler });
+  return {
+    begin: (start) => recorder.begin(start),
+    close: async () => {
+      const late = new Promise<void>((resolve) => {
+        environment.clock.setTimer(CLOSE_MS, resolve);
+      });
+      // What a collector did not take is lost, as told.
+      await Promise.race([provider.shutdown().catch(() => undefined), late]);
+    },
+  };
+}
+
+type Sdk = typeof OpenTelemetrySdk;
+type Api = typeof OpenTelemetryApi;
+
+function samplerOf(sdk: Sdk, { sampler, ratio }: TracingSettings): Sampler {
+  const root = sampler.endsWith("always_on")
+    ? new sdk.AlwaysOnSampler()
+    : sampler.endsWith("always_off")
+      ? new sdk.AlwaysOffSampler()
+      : new sdk.TraceIdRatioBasedSampler(ratio);
+  return sampler.startsWith("parentbased") ? new sdk.ParentBasedSampler({ root }) : root;
+}
+
+type ExportDone = Parameters<SpanExporter["export"]>[1];
+
+/** An exporter whose failures are told once, until it succeeds again. */
+function toldOnce(
+  exporter: SpanExporter,
+  { target }: TracingSettings,
+  { log }: Pick<Environment, "log">,
+): SpanExporter {
+  let isAway = false;
+  let lostSpans = 0;
+  return {
+    export: (spans: ReadableSpan[], done: ExportDone) => {
+      exporter.export(spans, (result) => {
+        if (result.error === undefined) {
+          if (isAway) log.info("traces are taken again", { by: target, lostSpans });
+          isAway = false;
+          lostSpans = 0;
+        } else {
+          lostSpans += spans.length;
+          if (!isAway)
+            log.warn("traces are not taken and are lost", { by: target, error: result.error });
+          isAway = true;
+        }
+        done(result);
+      });
+    },
+    shutdown: () => exporter.shutdown(),
+    ...(exporter.forceFlush !== undefined && { forceFlush: () => exporter.forceFlush!() }),
+  };
+}
+
+/** Turns what a router or worker tells into spans of the SDK. */
+class SpanRecorder {
+  readonly api: Api;
+  readonly tracer: OpenTelemetryTracer;
+  readonly #clock: Environment["clock"];
+
+  constructor(api: Api, tracer: OpenTelemetryTracer, { clock }: Pick<Environment, "clock">) {
+    this.api = api;
+    this.tracer = tracer;
+    this.#clock = clock;
+  }
+
+  begin({ name, startMs, parent, attributes = {} }: SpanStart): TraceSpan | undefined {
+    const { ROOT_CONTEXT, SpanKind, trace } = this.api;
+    const { traceId = "", spanId = "", isSampled = false } = parent ?? {};
+    const remote = { traceId, spanId, traceFlags: isSampled ? 1 : 0, isRemote: true };
+    const context =
+      parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, remote);
+    // The process's clock has no date; that of the day may be set while a process runs.
+    const offsetMs = wallMs() - this.#clock.nowMs();
+    const span = this.tracer.startSpan(
+      name,
+      { kind: SpanKind.SERVER, startTime: startMs + offsetMs, attributes: { ...attributes } },
+      context,
+    );
+    return span.isRecording() ? new RecordedSpan(this, span, offsetMs) : undefined;
+  }
+}
+
+class RecordedSpan implements TraceSpan {
+  readonly #recorder: SpanRecorder;
+  readonly #span: Span;
+  readonly #offsetMs: number;
+  #isEnded = false;
+
+  constructor(recorder: SpanRecorder, span: Span, offsetMs: number) {
+    this.#recorder = recorder;
+    this.#span = span;
+    this.#offsetMs = offsetMs;
+  }
+
+  get context(): TraceSpan["context"] {
+    const { traceId, spanId } = this.#span.spanContext();
+    return { traceId, spanId, isSampled: true };
+  }
+
+  child(...[name, startMs, attributes = {}]: Parameters<TraceSpan["child"]>): TraceSpan {
+    const { api, tracer } = this.#recorder;
+    const span = tracer.startSpan(
+      name,
+      { startTime: startMs + this.#offsetMs, attributes: { ...attributes } },
+      api.trace.setSpan(api.ROOT_CONTEXT, this.#span),
+    );
+    return new RecordedSpan(this.#recorder, span, this.#offsetMs);
+  }
+
+  /** The first end counts: what is cancelled after its answer has ended. */
+  end(...[endMs, attributes, fault]: Parameters<TraceSpan["end"]>): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    if (attributes !== undefined) this.#span.setAttributes({ ...attributes });
+    const { SpanStatusCode } = this.#recorder.api;
+    if (fault !== undefined) this.#span.setStatus({ code: SpanStatusCode.ERROR, message: fault });
+    this.#span.end(endMs + this.#offsetMs);
+  }
+}
