@@ -303,6 +303,61 @@ describe("a cluster with pipelines", () => {
     expect(taken).not.toEqual([...taken.keys()]);
   });
 
+  test("explains its answer: candidates, scores, time and versions of each stage", async () => {
+    interface Explained extends Feed {
+      readonly explain: {
+        readonly stages: readonly {
+          readonly stage: string;
+          readonly model?: string;
+          readonly version?: number;
+          readonly ms: number;
+          readonly candidates: number;
+          readonly ids: readonly string[];
+          readonly scores: readonly number[];
+        }[];
+      };
+    }
+    const users = ["42", "7"];
+    const plain = await ask("home-feed", users);
+    const retrieved = (await ask("movies", users, { k: 50 })).body["predictions"] as Feed[];
+
+    const { body } = await ask("home-feed", users, { explain: true });
+    const refused = await ask("movies", ["42"], { explain: true });
+    const malformed = await ask("home-feed", ["42"], { explain: 1 });
+
+    const feeds = body["predictions"] as Explained[];
+    expect(feeds.map(({ output_1, output_2 }) => ({ output_1, output_2 }))).toEqual(
+      plain.body["predictions"],
+    );
+    for (const [instance, feed] of feeds.entries()) {
+      const { stages } = feed.explain;
+      const [first, second, third] = stages;
+      expect(
+        stages.map(({ stage, model, version, candidates }) => ({
+          stage,
+          model,
+          version,
+          candidates,
+        })),
+      ).toEqual([
+        { stage: "retrieve", model: "movies", version: 1, candidates: 50 },
+        { stage: "rank", model: "movies-ranking", version: 1, candidates: 50 },
+        { stage: "limit", candidates: 7 },
+      ]);
+      expect(first!.ids).toEqual(retrieved[instance]!.output_2);
+      expect(first!.scores.map(Math.fround)).toEqual(
+        retrieved[instance]!.output_1.map(Math.fround),
+      );
+      expect(second!.ids.slice(0, 7)).toEqual(feed.output_2);
+      expect(third!.ids).toEqual(feed.output_2);
+      expect(third!.scores.map(Math.fround)).toEqual(feed.output_1.map(Math.fround));
+      expect(Math.min(first!.ms, second!.ms)).toBeGreaterThan(0);
+    }
+    expect([refused.status, malformed.status]).toEqual([400, 400]);
+    expect(refused.body["error"]).toBe('Cannot apply "explain": model movies is no pipeline');
+    expect(malformed.body["error"]).toBe('"explain" is 1; it must be true or false');
+  });
+
   test("orders by an expression over the scores of both models", async () => {
     const retrieved = await ask("movies", ["42"], { k: 50 });
     const [{ output_1: priors, output_2: ids }] = retrieved.body["predictions"] as [Feed];

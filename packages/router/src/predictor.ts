@@ -45,12 +45,17 @@ export interface PredictRequest extends ItemConditions {
   /** By input name; dtypes as the signature declares. */
   readonly inputs: ReadonlyMap<string, Tensor>;
   readonly context: RequestContext;
+  /** Of a pipeline: tell what each stage did. */
+  readonly explain?: boolean | undefined;
   /** Accept an answer that lacks lost partitions. */
   readonly allowPartial?: boolean | undefined;
 }
 
 /** Under which name answers give attributes of items; no signature's output may have it, if they are wanted. */
 export const ATTRIBUTES_OUTPUT = "attributes";
+
+/** Under which name answers tell what the stages of a pipeline did. */
+export const EXPLANATION_OUTPUT = "explain";
 
 /** The answer to a request. */
 export interface Prediction {
@@ -60,6 +65,8 @@ export interface Prediction {
   readonly outputs: ReadonlyMap<string, Tensor>;
   /** string `[instances, k]`, JSON objects: the attributes that the request wants of its items. */
   readonly attributes?: Tensor | undefined;
+  /** string `[instances]`, JSON objects: what the stages of a pipeline did, where the request wants it. */
+  readonly explanation?: Tensor | undefined;
   /**
    * Partitions answered ÷ partitions asked; of a pipeline the product over its stages. 1 unless partial
    * answers were allowed.

@@ -337,6 +337,10 @@ class ClusterRouter implements Router {
     if (this.#pins.get(pin.id) !== pin)
       throw new RangeError("predict() without a pin of this router");
     if (pinned.program.pipeline !== undefined) return await this.#predictByStages(pin, request);
+    if (request.explain === true) {
+      const text = `Cannot apply "explain": model ${pinned.model} is no pipeline`;
+      throw new WinnowError("INVALID_ARGUMENT", text);
+    }
     return await this.#predictAdmitted(pin, request, { mayMove: true });
   }
 
@@ -381,6 +385,7 @@ class ClusterRouter implements Router {
           pipeline,
           request,
           pinned,
+          clock: this.#environment.clock,
           ask: (member, asked) => this.#predictAdmitted(member as Pin, asked, { mayMove: false }),
           instancesMax: this.settings.instancesMax,
           describedValuesMax: this.settings.describedValuesMax,

@@ -18,7 +18,7 @@ import type {
   Tensor,
   TopKStep,
 } from "@winnow/core";
-import { ATTRIBUTES_OUTPUT } from "../predictor.ts";
+import { ATTRIBUTES_OUTPUT, EXPLANATION_OUTPUT } from "../predictor.ts";
 import type { PredictRequest } from "../predictor.ts";
 import {
   checkCandidates,
@@ -174,12 +174,16 @@ const PIPELINE_REQUEST_CANDIDATES_MAX = 65_536;
  */
 export function checkPipelineRequest(
   { stages }: Pipeline,
-  { signature, inputs, k, attributes = [] }: PredictRequest,
+  { signature, inputs, k, attributes = [], explain }: PredictRequest,
   limits: RequestLimits,
 ): void {
-  const isTaken = signature.outputs.some(({ name }) => name === ATTRIBUTES_OUTPUT);
-  if (attributes.length > 0 && isTaken) {
-    const text = `Cannot apply "return": the pipeline has an output "${ATTRIBUTES_OUTPUT}" of its own`;
+  const wanted = [
+    ...(attributes.length > 0 ? [{ key: "return", output: ATTRIBUTES_OUTPUT }] : []),
+    ...(explain === true ? [{ key: "explain", output: EXPLANATION_OUTPUT }] : []),
+  ];
+  const taken = wanted.find(({ output }) => signature.outputs.some(({ name }) => name === output));
+  if (taken !== undefined) {
+    const text = `Cannot apply "${taken.key}": the pipeline has an output "${taken.output}" of its own`;
     throw new WinnowError("INVALID_ARGUMENT", text);
   }
   const instances = instancesOf(signature, inputs);

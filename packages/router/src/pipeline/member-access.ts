@@ -1,7 +1,14 @@
 // How a stage of a pipeline asks its model: the pinned version, its signature, inputs as it declares them, and
 // outputs that must be there. What does not fit is the model's fault and named as such.
 
-import type { Pipeline, RankStage, RetrieveStage, SignatureTensor, Tensor } from "@winnow/core";
+import type {
+  Clock,
+  Pipeline,
+  RankStage,
+  RetrieveStage,
+  SignatureTensor,
+  Tensor,
+} from "@winnow/core";
 import { WinnowError, excerpt } from "@winnow/core";
 import type { PinnedModel, Prediction, PredictRequest } from "../predictor.ts";
 import type { Candidates } from "./candidates.ts";
@@ -12,6 +19,7 @@ export interface PipelineRun {
   readonly request: PredictRequest;
   /** The pinned models, by name: one version for the whole request. */
   readonly pinned: ReadonlyMap<string, PinnedModel>;
+  readonly clock: Pick<Clock, "nowMs">;
   readonly ask: (pinned: PinnedModel, request: PredictRequest) => Promise<Prediction>;
   /** Candidates that one question to a ranking model may have. */
   readonly instancesMax: number;

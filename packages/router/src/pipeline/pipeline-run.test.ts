@@ -113,6 +113,7 @@ async function run(words: Case): Promise<{ answer: PipelineAnswer; asked: number
       context,
     },
     pinned,
+    clock: new ManualClock(),
     instancesMax,
     describedValuesMax: 99,
     ask: (model, request) => {
@@ -301,6 +302,7 @@ describe("the filters of a pipeline", () => {
         filter,
       },
       pinned,
+      clock: new ManualClock(),
       instancesMax: 9,
       describedValuesMax: 99,
       ask: (model, request) => {

@@ -6,6 +6,7 @@ import { WinnowError } from "@winnow/core";
 import type { Prediction } from "../predictor.ts";
 import { limited, scored, tensorsOf } from "./candidates.ts";
 import { diversified } from "./diversity.ts";
+import { StageNotes } from "./explanation.ts";
 import { withMembers } from "./item-texts.ts";
 import type { PipelineRun } from "./member-access.ts";
 import { rank } from "./ranking.ts";
@@ -52,14 +53,19 @@ export async function runOnMembers<Member extends { release(): void }, Answer>({
 }
 
 /** What the stages gave; `coverage` is the product of theirs. */
-export type PipelineAnswer = Pick<Prediction, "outputs" | "coverage" | "attributes">;
+export type PipelineAnswer = Pick<
+  Prediction,
+  "outputs" | "coverage" | "attributes" | "explanation"
+>;
 
 /** Runs the stages in turn. @throws WinnowError as the models do, or naming what a model lacks */
 export async function runPipeline(run: PipelineRun): Promise<PipelineAnswer> {
   const { pipeline, request } = run;
-  let { candidates, coverage } = await retrieveAll(run);
+  const notes = new StageNotes(run);
+  let { candidates, coverage } = await retrieveAll(run, notes);
   for (const stage of pipeline.stages) {
     request.context.signal.throwIfAborted();
+    const startMs = run.clock.nowMs();
     if (stage.kind === "rank") {
       const ranked = await rank(run, stage, candidates);
       ({ candidates } = ranked);
@@ -68,6 +74,7 @@ export async function runPipeline(run: PipelineRun): Promise<PipelineAnswer> {
     if (stage.kind === "score") candidates = scored(candidates, stage.expression);
     if (stage.kind === "diversify") candidates = await diversified(candidates, stage);
     if (stage.kind === "limit") candidates = limited(candidates, stage.count);
+    if (stage.kind !== "retrieve") notes.add(stage, candidates, run.clock.nowMs() - startMs);
   }
   if (request.k !== undefined) candidates = limited(candidates, request.k);
   const { attributes: wanted = [] } = request;
@@ -76,6 +83,8 @@ export async function runPipeline(run: PipelineRun): Promise<PipelineAnswer> {
     [pipeline.outputs.scores, scores],
     [pipeline.outputs.ids, ids],
   ]);
-  if (attributes === undefined || wanted.length === 0) return { outputs, coverage };
-  return { outputs, coverage, attributes: withMembers(attributes, wanted) };
+  const explanation = notes.finish();
+  const answer = { outputs, coverage, ...(explanation && { explanation }) };
+  if (attributes === undefined || wanted.length === 0) return answer;
+  return { ...answer, attributes: withMembers(attributes, wanted) };
 }

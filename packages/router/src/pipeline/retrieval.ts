@@ -17,21 +17,31 @@ import { candidatesOf, joinedInstances, take, withNamed } from "./candidates.ts"
 import { mergedCandidates } from "./candidate-merge.ts";
 import { fitted, inputOf, memberOf, outputOf, requestInput } from "./member-access.ts";
 import type { PipelineRun, StageAnswer } from "./member-access.ts";
+import type { StageNotes } from "./explanation.ts";
 import { takeVectors } from "./item-texts.ts";
 
 /**
  * Asks all retrieving stages side by side, and merges. Where one fails, the others are waited for: none may
  * be under way when the pins of the request end.
  */
-export async function retrieveAll(run: PipelineRun): Promise<StageAnswer> {
+export async function retrieveAll(run: PipelineRun, notes: StageNotes): Promise<StageAnswer> {
   const { stages } = run.pipeline;
   const retrievals = stages.filter((stage) => stage.kind === "retrieve");
   const merge = stages.find((stage) => stage.kind === "merge");
-  const settled = await Promise.allSettled(retrievals.map((stage) => retrieve(run, stage)));
+  const settled = await Promise.allSettled(
+    retrievals.map(async (stage) => {
+      const startMs = run.clock.nowMs();
+      const answer = await retrieve(run, stage);
+      return { ...answer, elapsedMs: run.clock.nowMs() - startMs };
+    }),
+  );
   const answers = settled.map((outcome) => {
     if (outcome.status === "rejected") throw outcome.reason;
     return outcome.value;
   });
+  for (const [at, { candidates, elapsedMs }] of answers.entries()) {
+    notes.add(retrievals[at]!, candidates, elapsedMs);
+  }
   const [first] = answers;
   if (first === undefined) throw new RangeError("a pipeline that does not retrieve first");
   if (merge === undefined) return first;

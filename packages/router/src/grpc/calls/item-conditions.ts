@@ -5,6 +5,7 @@
 //   winnow.exclude  ids as the model has them: a list [n] for all instances, or [instances, n]
 //   winnow.include  likewise
 //   winnow.filter   string: a filter as JSON, a scalar for all instances, or [instances], "" for none
+//   winnow.explain  bool, a scalar: of a pipeline; the output "explain" has a JSON object for each instance
 //   winnow.return   string [n]: names of attributes; they come as the output "attributes", JSON objects
 
 import { StringColumn, WinnowError, parseFilter } from "@winnow/core";
@@ -13,14 +14,14 @@ import { filtersOf, returnedNames } from "../../http/predict/request-extensions.
 import { JsonReader } from "../../http/json/json-reader.ts";
 import { JsonSyntaxError } from "../../http/json/json-syntax-error.ts";
 import { jsonValue } from "../../http/json/json-value.ts";
-import type { ItemConditions } from "../../predictor.ts";
+import type { ItemConditions, PredictRequest } from "../../predictor.ts";
 import { WIRE_TYPES } from "../tensors/data-type.ts";
 import type { TensorBudget } from "../tensors/tensor-budget.ts";
 import { outlineOf } from "../tensors/tensor-outline.ts";
 import { readTensorProto } from "../tensors/tensor-proto-reader.ts";
 
 const NAMES: ReadonlySet<string> = new Set(
-  ["k", "exclude", "include", "filter", "return"].map((field) => `winnow.${field}`),
+  ["k", "exclude", "include", "filter", "return", "explain"].map((field) => `winnow.${field}`),
 );
 const FILTER_VALUES_MAX = 65_536;
 
@@ -45,7 +46,7 @@ export function readConditions(
   protos: Protos,
   instances: number,
   budget: TensorBudget,
-): ItemConditions {
+): ItemConditions & Pick<PredictRequest, "explain"> {
   const read = (name: string, dtypes: readonly Dtype[]): Tensor | undefined => {
     const proto = protos.get(name);
     return proto === undefined ? undefined : readOneOf(proto, { name, dtypes, budget });
@@ -54,8 +55,10 @@ export function readConditions(
   const k = read("winnow.k", ["int64", "int32"]);
   const filter = read("winnow.filter", ["string"]);
   const attributes = read("winnow.return", ["string"]);
+  const explain = read("winnow.explain", ["bool"]);
   return {
-    k: k && single(k),
+    k: k && single("winnow.k", k),
+    explain: explain && single("winnow.explain", explain) !== 0,
     exclude: listsOf("winnow.exclude", read("winnow.exclude", ids), instances),
     include: listsOf("winnow.include", read("winnow.include", ids), instances),
     filter: filter && filtersOfTexts(filter, instances),
@@ -78,8 +81,8 @@ function readOneOf(
   return readTensorProto(proto, { name, dtype }, budget);
 }
 
-function single({ data }: Tensor): number {
-  if (data.length !== 1) refuse(`winnow.k has ${data.length} values; it must be a scalar`);
+function single(name: string, { data }: Tensor): number {
+  if (data.length !== 1) refuse(`${name} has ${data.length} values; it must be a scalar`);
   return Number((data as Int32Array)[0]);
 }
 

@@ -9,7 +9,7 @@
 
 import { WinnowError } from "@winnow/core";
 import type { SignatureProgram, Tensor } from "@winnow/core";
-import { ATTRIBUTES_OUTPUT } from "../../predictor.ts";
+import { ATTRIBUTES_OUTPUT, EXPLANATION_OUTPUT } from "../../predictor.ts";
 import type { Predictor } from "../../predictor.ts";
 import type { RequestContext } from "../../request-context.ts";
 import { checkInstances, instancesOf } from "../../limits/request-limits.ts";
@@ -58,13 +58,17 @@ export async function predict(
     context.signal.throwIfAborted();
     const conditions = readConditions(sent.conditions, instances, budget);
     const request = { signature, inputs, context, ...conditions };
-    const { outputs, version, attributes } = await predictor.predict(pinned, request);
+    const { outputs, version, attributes, explanation } = await predictor.predict(pinned, request);
     const given = names.map((name) => [name, outputNamed(outputs, name)] as const);
     const answer = {
       model: pinned.model,
       version: version.version,
       signatureName: signature.name,
-      outputs: new Map(attributes ? [...given, [ATTRIBUTES_OUTPUT, attributes]] : given),
+      outputs: new Map([
+        ...given,
+        ...(attributes ? ([[ATTRIBUTES_OUTPUT, attributes]] as const) : []),
+        ...(explanation ? ([[EXPLANATION_OUTPUT, explanation]] as const) : []),
+      ]),
     };
     const bytes = writePredictAnswer(answer, settings.messageBytesMax);
     return { bytes, instances };

@@ -15,6 +15,7 @@ import type { PredictInputs, SignatureInputs } from "./predict-request.ts";
 import { checkInstances } from "../../limits/request-limits.ts";
 import type { RequestLimits } from "../../limits/request-limits.ts";
 import {
+  readExplain,
   readFilters,
   readIds,
   readIgnoredKeys,
@@ -36,6 +37,8 @@ export type BodyLimits = Pick<
 
 /** What a request to predict asks. */
 interface AskedPrediction extends PredictInputs, ItemConditions {
+  /** Whether to tell what the stages of a pipeline did. */
+  readonly explain: boolean | undefined;
   /** Some of the body's keys that mean nothing. */
   readonly ignored: readonly string[];
 }
@@ -73,7 +76,8 @@ export function readContent(
   const include = readIds(document, { field: "include", instances }, limits);
   const filter = readFilters(document, instances);
   const attributes = readReturned(document);
+  const explain = readExplain(document);
   const ignored = readIgnoredKeys(document);
-  const wanted = { k, exclude, include, filter, attributes, ignored };
+  const wanted = { k, exclude, include, filter, attributes, explain, ignored };
   return { signatureName, asked: { ...inputs, ...wanted } };
 }

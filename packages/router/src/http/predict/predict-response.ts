@@ -9,11 +9,12 @@
 //
 // The row format gives each instance the list it has. The column format is one tensor per output, so
 // lists of different lengths (exclusions may leave fewer than k for one instance) are an error there.
-// Attributes of items, where a request wants them, stand behind the outputs as JSON of their own.
+// Attributes of items and what the stages of a pipeline did, where a request wants them, stand behind the
+// outputs as JSON of their own.
 
 import { requireEqualRows, WinnowError } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
-import { ATTRIBUTES_OUTPUT } from "../../predictor.ts";
+import { ATTRIBUTES_OUTPUT, EXPLANATION_OUTPUT } from "../../predictor.ts";
 import type { Prediction } from "../../predictor.ts";
 import { JsonWriter } from "../json/json-writer.ts";
 import type { PredictFormat } from "./predict-request.ts";
@@ -53,7 +54,7 @@ const PIECE_VALUES = 16 * 1024;
  * @throws WinnowError INVALID_ARGUMENT where rows do not match, RESOURCE_EXHAUSTED if too long.
  */
 export async function writePrediction(
-  { outputs, attributes }: Pick<Prediction, "outputs" | "attributes">,
+  { outputs, attributes, explanation }: Pick<Prediction, "outputs" | "attributes" | "explanation">,
   format: PredictFormat,
   limits: { readonly answerBytesMax: number },
 ): Promise<Buffer> {
@@ -61,6 +62,9 @@ export async function writePrediction(
   const named = [...outputs].map(([name, tensor]) => namedOutput(name, tensor));
   if (attributes !== undefined) {
     named.push({ ...namedOutput(ATTRIBUTES_OUTPUT, attributes), asJson: true });
+  }
+  if (explanation !== undefined) {
+    named.push({ ...namedOutput(EXPLANATION_OUTPUT, explanation), asJson: true });
   }
   const guess = named.reduce((sum, { tensor }) => sum + bytesGuess(tensor, format), 256);
   const bytes = Math.min(guess, limits.answerBytesMax);

@@ -20,6 +20,7 @@ const ROOT: ValueIndex = 0;
 const K: Uint8Array = Buffer.from("k");
 const FILTER: Uint8Array = Buffer.from("filter");
 const RETURN: Uint8Array = Buffer.from("return");
+const EXPLAIN: Uint8Array = Buffer.from("explain");
 /** Attributes that one request may want. */
 const RETURNED_MAX = 64;
 /** JSON values of all filters of a request, names included. */
@@ -39,7 +40,7 @@ export function readK(
 
 /** What a body may hold; TensorFlow Serving ignores everything else without a word. */
 const KNOWN_KEYS: ReadonlySet<string> = new Set(
-  "signature_name instances inputs k exclude include filter return".split(" "),
+  "signature_name instances inputs k exclude include filter return explain".split(" "),
 );
 /** Ignored keys that are named, and characters of each. */
 const NAMED_MAX = 8;
@@ -111,6 +112,15 @@ export function readReturned(document: JsonReader): readonly string[] | undefine
     refuse(`"return" is ${dumpValue(document, value)}; it must be a list of names of attributes`);
   }
   return returnedNames(names.map((name) => Buffer.from(document.bytesOf(name)).toString("utf8")));
+}
+
+/** Whether to tell what the stages of a pipeline did. @throws WinnowError. */
+export function readExplain(document: JsonReader): boolean | undefined {
+  const value = document.member(ROOT, EXPLAIN);
+  if (value < 0) return undefined;
+  const kind = document.kinds[value];
+  if (kind === KIND.true || kind === KIND.false) return kind === KIND.true;
+  refuse(`"explain" is ${dumpValue(document, value)}; it must be true or false`);
 }
 
 /** One filter, or a list of one for each instance. @throws WinnowError INVALID_ARGUMENT */

@@ -145,6 +145,11 @@ const SCHEMAS = {
         description: 'Attributes to give with each item, as "attributes" beside the outputs',
         items: { type: "string" },
       },
+      explain: {
+        type: "boolean",
+        description:
+          'Of a pipeline: what each stage did, as "explain" beside the outputs (docs/pipelines.md)',
+      },
     },
   },
   PredictResponse: {

@@ -1,0 +1,68 @@
+// What the stages of a pipeline did with one request, for people who wonder about its answer: a JSON object for
+// each instance. Nothing is kept where the request does not want it.
+//
+//   {"stages":[{"stage":"retrieve","model":"movies","version":3,"ms":1.9,"candidates":500,
+//               "ids":["Heat (1995)",…],"scores":[2.25,…]},
+//              {"stage":"rank",…}]}
+
+import type { PipelineStage } from "@winnow/core";
+import { StringColumn, WinnowError, asksModel, stringTensor } from "@winnow/core";
+import type { Tensor } from "@winnow/core";
+import type { Candidates } from "./candidates.ts";
+import type { PipelineRun } from "./member-access.ts";
+
+/** Candidates that one answer tells of, all stages and instances together. */
+const EXPLAINED_MAX = 65_536;
+
+/** Takes note of the stages of one request. */
+export class StageNotes {
+  readonly #run: Pick<PipelineRun, "request" | "pinned">;
+  /** For each stage that has ended a text for each instance. */
+  readonly #stages: string[][] = [];
+  #explained = 0;
+
+  constructor(run: Pick<PipelineRun, "request" | "pinned">) {
+    this.#run = run;
+  }
+
+  /** A stage has ended with these candidates. @throws WinnowError INVALID_ARGUMENT for too many of them */
+  add(stage: PipelineStage, candidates: Candidates, elapsedMs: number): void {
+    if (this.#run.request.explain !== true) return;
+    this.#explained += candidates.lists.reduce((sum, list) => sum + list.positions.length, 0);
+    if (this.#explained > EXPLAINED_MAX) {
+      const text = `Cannot explain more than ${EXPLAINED_MAX} candidates of all stages together`;
+      throw new WinnowError("INVALID_ARGUMENT", `${text}; send fewer instances`);
+    }
+    const head = JSON.stringify({
+      stage: stage.kind,
+      ...(asksModel(stage) && {
+        model: stage.model,
+        version: this.#run.pinned.get(stage.model)?.version,
+      }),
+      ms: Math.round(elapsedMs * 1000) / 1000,
+    }).slice(0, -1);
+    this.#stages.push(
+      candidates.lists.map(({ positions, scores }) => {
+        const ids = positions.map((position) => idText(candidates.ids, position));
+        const lists = `"ids":[${ids.join(",")}],"scores":[${scores.map(String).join(",")}]`;
+        return `${head},"candidates":${positions.length},${lists}}`;
+      }),
+    );
+  }
+
+  /** string `[instances]`: JSON objects; `undefined` where the request does not want them. */
+  finish(): Tensor | undefined {
+    const [first] = this.#stages;
+    if (first === undefined) return undefined;
+    const texts = first.map((_, instance) => {
+      return `{"stages":[${this.#stages.map((stage) => stage[instance]).join(",")}]}`;
+    });
+    return stringTensor(texts);
+  }
+}
+
+function idText({ data }: Tensor, position: number): string {
+  return data instanceof StringColumn
+    ? JSON.stringify(data.textAt(position))
+    : String(data[position]);
+}
