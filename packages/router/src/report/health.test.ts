@@ -1,31 +1,15 @@
 // The one sentence about a cluster, for the states that a person is called for.
 
 import { describe, expect, test } from "vitest";
+import { versionReport } from "../../../../test/fixtures/version-report.ts";
 import { healthOf } from "./health.ts";
 import type { HealthFacts } from "./health.ts";
-import type { ModelReport, VersionReport } from "./report-document.ts";
+import type { ModelReport } from "./report-document.ts";
 
 type Worker = HealthFacts["workers"][number];
 
 function worker(id: string, condition: Worker["condition"] = "ready", heardAgoMs = 100): Worker {
   return { id, condition, heardAgoMs, isStraggler: false };
-}
-
-function version(changes: Partial<VersionReport> = {}): VersionReport {
-  return {
-    version: 1,
-    state: "AVAILABLE",
-    isDefault: true,
-    isOver: false,
-    coverage: 1,
-    partitions: { covered: 8, underreplicated: 0, lost: 0 },
-    replicasIntended: 2,
-    missing: "",
-    conflicts: [],
-    rollout: { progress: 1, ready: 3, waitingFor: [], failedOn: [] },
-    tables: [],
-    ...changes,
-  };
 }
 
 function model(changes: Partial<ModelReport> = {}): ModelReport {
@@ -35,7 +19,7 @@ function model(changes: Partial<ModelReport> = {}): ModelReport {
     defaultVersion: 1,
     labels: {},
     waitingLabels: {},
-    versions: [version()],
+    versions: [versionReport()],
     ...changes,
   };
 }
@@ -58,7 +42,7 @@ describe("health", () => {
   });
 
   test("is degraded by a lost worker, told with the partitions that miss it", () => {
-    const missing = version({ partitions: { covered: 3, underreplicated: 5, lost: 0 } });
+    const missing = versionReport({ partitions: { covered: 3, underreplicated: 5, lost: 0 } });
     const health = healthOf(
       facts({
         workers: [worker("w0"), worker("w1", "unreachable", 12_000), worker("w2")],
@@ -78,7 +62,7 @@ describe("health", () => {
   });
 
   test("is down where no model answers, and names the partitions that nobody has", () => {
-    const lost = version({
+    const lost = versionReport({
       coverage: 0.75,
       partitions: { covered: 0, underreplicated: 6, lost: 2 },
     });
@@ -114,14 +98,14 @@ describe("health", () => {
 
   test("is degraded by a new version that failed, while the old one answers", () => {
     const error = { code: "DATA_LOSS", message: "w0 (and 2 more): saved_model.pb is cut" };
-    const failed = version({
+    const failed = versionReport({
       version: 2,
       state: "END",
       isDefault: false,
       error,
       rollout: { progress: 0, ready: 0, waitingFor: [], failedOn: ["w0", "w1", "w2"] },
     });
-    const health = healthOf(facts({ models: [model({ versions: [failed, version()] })] }));
+    const health = healthOf(facts({ models: [model({ versions: [failed, versionReport()] })] }));
 
     expect(health).toMatchObject({
       severity: "degraded",
@@ -131,14 +115,16 @@ describe("health", () => {
   });
 
   test("tells a version on its way, and a version that is over, without worry", () => {
-    const loading = version({
+    const loading = versionReport({
       version: 3,
       state: "LOADING",
       isDefault: false,
       rollout: { progress: 0.409, ready: 1, waitingFor: ["w1", "w2"], failedOn: [] },
     });
-    const over = version({ version: 0, state: "END", isDefault: false, isOver: true });
-    const health = healthOf(facts({ models: [model({ versions: [loading, version(), over] })] }));
+    const over = versionReport({ version: 0, state: "END", isDefault: false, isOver: true });
+    const health = healthOf(
+      facts({ models: [model({ versions: [loading, versionReport(), over] })] }),
+    );
 
     expect(health.severity).toBe("ok");
     expect(health.findings).toEqual([
@@ -151,7 +137,7 @@ describe("health", () => {
   });
 
   test("tells that models are loaded before the first answers", () => {
-    const loading = version({
+    const loading = versionReport({
       state: "LOADING",
       isDefault: false,
       rollout: { progress: 0.5, ready: 0, waitingFor: ["w0"], failedOn: [] },

@@ -5,8 +5,7 @@ import { readFileSync } from "node:fs";
 import { Command, InvalidArgumentError } from "commander";
 import { WinnowError, systemClock } from "@winnow/core";
 import { addClientOptions, option, wholeNumber } from "../command-options.ts";
-import { reportFailure } from "../failure-report.ts";
-import { holdProcess } from "../process/process-settings.ts";
+import { runLongCommand } from "./long-command.ts";
 
 interface BenchOptions {
   readonly models?: string;
@@ -99,13 +98,9 @@ export function benchCommand(): Command {
     .action(async (url: string, options: BenchOptions) => {
       const { bench } = await import("../commands/bench.ts");
       const { benchText, hasFailures, readReport } = await import("../bench/bench-report.ts");
-      const release = holdProcess();
-      const interrupted = new AbortController();
-      const interrupt = (): void => interrupted.abort();
-      process.once("SIGINT", interrupt);
-      process.once("SIGTERM", interrupt);
-      try {
-        const { compare } = options;
+      const { compare } = options;
+      const isJson = options.json === true;
+      await runLongCommand({ isJson, failureCode: CANNOT_MEASURE }, async (signal) => {
         const before = compare === undefined ? undefined : readReport(textOf(compare), compare);
         const report = await bench(
           {
@@ -117,22 +112,11 @@ export function benchCommand(): Command {
             isRamp: options.ramp === true,
             p99MsMax: options.maxP99Ms,
           },
-          { clock: systemClock, output: process.stderr, signal: interrupted.signal },
+          { clock: systemClock, output: process.stderr, signal },
         );
-        const isJson = options.json === true;
-        const text = isJson
-          ? `${JSON.stringify(report, undefined, 2)}\n`
-          : benchText(report, before);
-        process.stdout.write(text);
-        process.exitCode = hasFailures(report) ? 1 : 0;
-      } catch (error) {
-        reportFailure(error);
-        process.exitCode = CANNOT_MEASURE;
-      } finally {
-        release();
-        process.off("SIGINT", interrupt);
-        process.off("SIGTERM", interrupt);
-      }
+        const text = (measured: typeof report): string => benchText(measured, before);
+        return { report, text, exitCode: hasFailures(report) ? 1 : 0 };
+      });
     });
 }
 

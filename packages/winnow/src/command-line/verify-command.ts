@@ -4,8 +4,7 @@
 import { Command, InvalidArgumentError } from "commander";
 import { systemClock } from "@winnow/core";
 import { addClientOptions, option, wholeNumber } from "../command-options.ts";
-import { reportFailure } from "../failure-report.ts";
-import { holdProcess } from "../process/process-settings.ts";
+import { runLongCommand } from "./long-command.ts";
 
 interface VerifyOptions {
   readonly models?: string;
@@ -71,30 +70,14 @@ export function verifyCommand(): Command {
     .action(async (url: string, options: VerifyOptions) => {
       const { verify } = await import("../commands/verify.ts");
       const { EXIT_CODES, verificationText } = await import("../verify/verification-report.ts");
-      const release = holdProcess();
-      const interrupted = new AbortController();
-      const interrupt = (): void => interrupted.abort();
-      process.once("SIGINT", interrupt);
-      process.once("SIGTERM", interrupt);
-      try {
+      const isJson = options.json === true;
+      await runLongCommand({ isJson, failureCode: CANNOT_JUDGE }, async (signal) => {
         const report = await verify(
           { ...options, url, only: options.model },
-          { clock: systemClock, output: process.stderr, signal: interrupted.signal },
+          { clock: systemClock, output: process.stderr, signal },
         );
-        const text =
-          options.json === true
-            ? `${JSON.stringify(report, undefined, 2)}\n`
-            : verificationText(report);
-        process.stdout.write(text);
-        process.exitCode = EXIT_CODES[report.verdict];
-      } catch (error) {
-        reportFailure(error);
-        process.exitCode = CANNOT_JUDGE;
-      } finally {
-        release();
-        process.off("SIGINT", interrupt);
-        process.off("SIGTERM", interrupt);
-      }
+        return { report, text: verificationText, exitCode: EXIT_CODES[report.verdict] };
+      });
     });
 }
 

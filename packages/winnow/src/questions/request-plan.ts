@@ -4,7 +4,7 @@
 
 import type { Dtype, SignatureProgram, SignatureTensor, Tensor, TopKStep } from "@winnow/core";
 import type { AnswerFormat } from "../oracle/answer-records.ts";
-import type { ReferenceModel } from "../oracle/reference-model.ts";
+import type { ReferenceModel, ReferenceQuestion } from "../oracle/reference-model.ts";
 import type { FilterValue, PlainCondition, PlainFilter } from "../oracle/plain-filter.ts";
 import { idOfRow, valuesOfRow } from "../oracle/whole-table.ts";
 import {
@@ -18,15 +18,10 @@ import {
 import { type Random, draw, pick, seededRandom } from "./seeded-random.ts";
 
 /** A question to a signature. */
-export interface PlannedRequest {
+export interface PlannedRequest extends ReferenceQuestion {
   readonly signature: SignatureProgram;
   readonly format: AnswerFormat;
   readonly instances: number;
-  readonly inputs: ReadonlyMap<string, Tensor>;
-  readonly k?: number | undefined;
-  readonly exclude?: readonly Tensor[];
-  readonly include?: readonly Tensor[];
-  readonly filter?: PlainFilter | undefined;
 }
 
 /** What is varied. */

@@ -1,8 +1,9 @@
 // What a person reads of a report in a terminal.
 
-import type { ClusterReport, ModelReport, VersionReport, WorkerReport } from "@winnow/router";
+import type { ClusterReport, ModelReport, WorkerReport } from "@winnow/router";
 import { WinnowError } from "@winnow/core";
 import { describe, expect, test } from "vitest";
+import { versionReport } from "../../../../test/fixtures/version-report.ts";
 import { topScreen } from "../commands/top.ts";
 import { liveLines, statusLines } from "./report-lines.ts";
 
@@ -24,21 +25,6 @@ const worker = (id: string, changes: Partial<WorkerReport> = {}): WorkerReport =
   ...changes,
 });
 
-const version = (changes: Partial<VersionReport> = {}): VersionReport => ({
-  version: 1,
-  state: "AVAILABLE",
-  isDefault: true,
-  isOver: false,
-  coverage: 1,
-  partitions: { covered: 8, underreplicated: 0, lost: 0 },
-  replicasIntended: 2,
-  missing: "",
-  conflicts: [],
-  rollout: { progress: 1, ready: 2, waitingFor: [], failedOn: [] },
-  tables: [],
-  ...changes,
-});
-
 const movies: ModelReport = {
   name: "movies",
   answers: true,
@@ -46,15 +32,15 @@ const movies: ModelReport = {
   labels: { stable: 1 },
   waitingLabels: { canary: 2 },
   versions: [
-    version({
+    versionReport({
       version: 2,
       state: "LOADING",
       isDefault: false,
       rollout: { progress: 0.4, ready: 1, waitingFor: ["w1"], failedOn: [] },
       partitions: { covered: 0, underreplicated: 6, lost: 2 },
     }),
-    version({ partitions: { covered: 3, underreplicated: 5, lost: 0 } }),
-    version({ version: 0, state: "END", isDefault: false, isOver: true }),
+    versionReport({ partitions: { covered: 3, underreplicated: 5, lost: 0 } }),
+    versionReport({ version: 0, state: "END", isDefault: false, isOver: true }),
   ],
 };
 

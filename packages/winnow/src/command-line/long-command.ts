@@ -1,0 +1,40 @@
+// A command that asks a cluster for a while (bench, verify): Ctrl-C ends it early, and it reports what it has found
+// so far.
+
+import process from "node:process";
+import { reportFailure } from "../failure-report.ts";
+import { holdProcess } from "../process/process-settings.ts";
+
+/** What a command found: its document, the same for people, and the exit code that it stands for. */
+export interface LongResult<Report> {
+  readonly report: Report;
+  readonly text: (report: Report) => string;
+  readonly exitCode: number;
+}
+
+/**
+ * Runs a command, prints its report as JSON or as text, and sets the exit code: `failureCode` where it throws. The
+ * signal is aborted by SIGINT and SIGTERM.
+ */
+export async function runLongCommand<Report>(
+  { isJson, failureCode }: { readonly isJson: boolean; readonly failureCode: number },
+  run: (signal: AbortSignal) => Promise<LongResult<Report>>,
+): Promise<void> {
+  const release = holdProcess();
+  const interrupted = new AbortController();
+  const interrupt = (): void => interrupted.abort();
+  process.once("SIGINT", interrupt);
+  process.once("SIGTERM", interrupt);
+  try {
+    const { report, text, exitCode } = await run(interrupted.signal);
+    process.stdout.write(isJson ? `${JSON.stringify(report, undefined, 2)}\n` : text(report));
+    process.exitCode = exitCode;
+  } catch (error) {
+    reportFailure(error);
+    process.exitCode = failureCode;
+  } finally {
+    release();
+    process.off("SIGINT", interrupt);
+    process.off("SIGTERM", interrupt);
+  }
+}
