@@ -10,7 +10,7 @@ import { openGpuDevice } from "./gpu/device/device.ts";
 import { gpuOptionsFromEnvironment, resolveGpuOptions } from "./gpu/gpu-settings.ts";
 import { createReferenceAccelerator } from "./reference/accelerator.ts";
 
-/** What was opened. */
+/** An opened accelerator. */
 export interface OpenedAccelerator {
   readonly accelerator: Accelerator;
   /** Why the device is not of the requested kind, for the caller's log; `undefined` if it is. */

@@ -10,7 +10,7 @@ interface TallyRegister {
   registerMetric(metric: never): void;
 }
 
-/** What a tally is called on the page. */
+/** Name, help and labels of a metric. */
 export interface TallyDescription {
   readonly name: string;
   readonly help: string;

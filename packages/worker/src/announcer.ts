@@ -8,7 +8,7 @@ import type { Environment, Timer } from "@winnow/core";
 
 const WITHDRAW_MS_MAX = 2000;
 
-/** What the announcer depends on. */
+/** Dependencies of the announcer. */
 export interface AnnouncerParts {
   readonly environment: Environment;
   readonly membership: MembershipStore;

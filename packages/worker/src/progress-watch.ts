@@ -7,7 +7,7 @@
 import { setGraceTimer } from "@winnow/core";
 import type { Clock, GraceTimer, Timer } from "@winnow/core";
 
-/** What the watch looks at. */
+/** Dependencies of the watch. */
 export interface ProgressSigns {
   /** Whether any query waits or runs. */
   readonly isBusy: boolean;

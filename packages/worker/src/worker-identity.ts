@@ -21,7 +21,7 @@ import type {
 import { incarnationAbove } from "@winnow/cluster";
 import type { Environment, Incarnation, Timer, WorkerId } from "@winnow/core";
 
-/** What an identity depends on. */
+/** Dependencies of an identity. */
 export interface WorkerIdentityParts {
   readonly environment: Environment;
   readonly membership: MembershipStore;

@@ -231,7 +231,7 @@ function ratio(name: string, value: number): number {
   throw new WinnowError("INVALID_ARGUMENT", `${name} must be from 0 to 1`);
 }
 
-/** What is found out once and kept, at most. */
+/** Limits of caches: indexes of ids, and filters. */
 function keptSettings({
   exclusionBytesMax = 2 ** 28,
   filterBytesMax = 2 ** 26,

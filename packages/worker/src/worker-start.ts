@@ -13,7 +13,7 @@ import { resolveWorkerOptions } from "./worker-settings.ts";
 import type { WorkerOptions } from "./worker-settings.ts";
 import { Worker } from "./worker.ts";
 
-/** What a worker needs from outside. */
+/** Dependencies that a process gives its worker. */
 export interface WorkerDependencies {
   readonly environment: Environment;
   /** Closed by its owner, not by the worker. */

@@ -44,7 +44,7 @@ import type { WorkerSettings } from "./worker-settings.ts";
 import type { WorkerObserver, WorkerStatus } from "./worker-observer.ts";
 import type { NamedModel } from "./models/model-replacement.ts";
 
-/** What a worker is made of. */
+/** Dependencies of a worker. */
 export interface WorkerParts {
   readonly environment: Environment;
   /** Closed by its owner, not by the worker. */

@@ -35,15 +35,15 @@ export interface DenseRun {
   readonly bytes: number;
   readonly resolve: (answer: Frame<DenseAnswer>) => void;
   readonly reject: (error: Error) => void;
-  /** Processes that ended on another request while this one was in their hands. */
+  /** How many processes have ended on another request while they held this one. */
   bystood: number;
-  /** Nobody waits for it. */
+  /** Whether its caller has given up waiting for it. */
   isLeft: boolean;
 }
 
 interface Load {
   readonly model: LaneModel;
-  /** Of whoever waits for it; loading again is waited for by runs alone. */
+  /** Settle the caller's promise. A model that is loaded again has no caller: only runs wait for it. */
   readonly resolve?: () => void;
   readonly reject?: (error: Error) => void;
 }
@@ -60,17 +60,17 @@ interface Running {
   hasAnswered: boolean;
   /** Requests without an answer, in order. */
   readonly sent: Sent[];
-  /** Ms that they take, by what their models' last runs took. */
+  /** Ms that these runs will take, estimated by the last runs of their models. */
   sentMs: number;
   readonly loaded: Set<number>;
   /** Why a model could not be loaded again, and until when its runs are told so. */
   readonly broken: Map<number, { readonly text: string; readonly untilMs: number }>;
 }
 
-/** What a process ended on. */
+/** The request that a process was working on when it ended. */
 export type FatalRequest = {
   readonly model: LaneModel;
-  /** Of whoever waits for it. */
+  /** Rejects the caller's promise. */
   readonly reject?: (error: Error) => void;
 } & ({ readonly kind: "run"; readonly run: DenseRun } | { readonly kind: "load" });
 
@@ -312,7 +312,7 @@ export class DenseLane {
       load.reject?.(error);
       return;
     }
-    // It may have been let go of while it was being loaded.
+    // The model may have been released while it was being loaded.
     if (this.#models.has(number)) running.loaded.add(number);
     else this.#releases.push(number);
     load.resolve?.();

@@ -14,7 +14,7 @@ export interface FairQueueLimits {
   readonly bytesMax: number;
 }
 
-/** What waits. */
+/** An item of the queue. */
 export interface Queued {
   readonly bytes: number;
 }

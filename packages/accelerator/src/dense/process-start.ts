@@ -12,7 +12,7 @@ import type { DenseAnswer, Frame } from "./dense-frames.ts";
 const SAID_CHARACTERS = 1024;
 const SOCKET = 3;
 
-/** What a process tells. */
+/** Callbacks for what a process sends. */
 export interface DenseProcessListener {
   /** In the order of the requests. */
   readonly onAnswer: (answer: Frame<DenseAnswer>) => void;

@@ -7,7 +7,7 @@ import type { Clock } from "@winnow/core";
 import { findKey } from "./api-keys.ts";
 import type { ApiKey, ApiKeys, KeyRole } from "./api-keys.ts";
 
-/** What became of a request at the guard. */
+/** How the guard decided on a request. */
 export type KeyOutcome = "admitted" | "missing" | "unknown" | "role" | "rate" | "concurrency";
 
 /** Hears of every request at the guard; `key` is "" where none is known. */
@@ -31,7 +31,7 @@ export class TooManyRequests extends WinnowError {
   }
 }
 
-/** What a key has used. */
+/** How much of its limits a key has used. */
 interface Use {
   /** Requests that may come at once. */
   tokens: number;

@@ -15,7 +15,7 @@ import { WorkerChannel } from "../rpc/shard-channel.ts";
 import type { WorkerConnector } from "../rpc/worker-connector.ts";
 import type { SilentMember } from "./membership.ts";
 
-/** What streams work with. */
+/** Dependencies of the streams. */
 export interface MemberStreamsParts {
   readonly environment: Environment;
   readonly connector: WorkerConnector;

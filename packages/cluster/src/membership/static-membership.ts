@@ -120,7 +120,7 @@ interface Heard {
   readonly succession: Succession;
 }
 
-/** What membership by a list works with. */
+/** Dependencies of membership by a list. */
 export interface StaticMembershipParts {
   readonly environment: Environment;
   readonly describe: Describe;

@@ -18,7 +18,7 @@ import { ORDER_NUMBER_MAX, isAbove, isSameOrder, readOrder, writeOrder } from ".
 import type { ModelsOrder, OrderedModels } from "./models-order.ts";
 import type { OrderStore } from "./order-store.ts";
 
-/** What an order book works with. */
+/** Dependencies of an order book. */
 export interface OrderBookParts {
   readonly environment: Environment;
   /** Orders of other clusters are refused, even where nothing is signed. */

@@ -78,7 +78,7 @@ export function routeVersion(
   const programHolders = holders.filter(({ holding }) => holding.state !== "failed");
   const coverage = partitions.length === 0 ? 1 : answerable / partitions.length;
   const missing = missingText(key, tables);
-  // What waits for others is not warmed up before they are there.
+  // A version that waits for other models is not warmed up before these can answer.
   const isWarming = warming && waitsFor === undefined;
   const facts = { known: specs !== undefined, tables, missing, warming: isWarming };
   const refusal = unrunnable ?? refusalOf(key, facts) ?? waitsFor;

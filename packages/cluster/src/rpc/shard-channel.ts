@@ -15,7 +15,7 @@ import { QueryWindow } from "./query-window.ts";
 import type { Question } from "./query-window.ts";
 import type { FrameChannel, WorkerConnector } from "./worker-connector.ts";
 
-/** What a channel works with. */
+/** Dependencies of a channel. */
 export interface WorkerChannelParts {
   readonly environment: Environment;
   readonly connector: WorkerConnector;

@@ -209,7 +209,7 @@ export class WorkerServer {
     });
   }
 
-  /** Few of them: whoever reaches the port can cause them. */
+  /** Logs at most one failed handshake per `HANDSHAKE_LOG_MS`: anybody who reaches the port can cause them. */
   #logHandshake(reason: string): void {
     const { clock, log } = this.#parts.environment;
     if (clock.nowMs() < this.#handshakeLoggedMs + HANDSHAKE_LOG_MS) return;

@@ -15,7 +15,7 @@ import type { TlsFileNames, TlsMaterial } from "./tls-material.ts";
 
 /** Certificates as servers and clients use them. */
 export interface TlsSource {
-  /** What is in force now. */
+  /** The certificates in force. */
   readonly material: TlsMaterial;
   /** Calls `listener` with what comes into force later, until the returned function is called. */
   follow(listener: (material: TlsMaterial) => void): () => void;
@@ -23,7 +23,7 @@ export interface TlsSource {
 
 /** What monitoring is told of one set of files. */
 export interface TlsStatus {
-  /** What they are for: `public`, `cluster`, `redis`. */
+  /** The use of the files: `public`, `cluster`, `redis`. */
   readonly use: string;
   /** When the certificate in force ends, in ms since 1970; none where there are only authorities. */
   readonly expiresMs: number | undefined;

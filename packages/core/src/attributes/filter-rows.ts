@@ -11,7 +11,7 @@ import type { Filter, FilterTest, FilterValue } from "./filter.ts";
 /** Columns of the same rows, by name. */
 export type AttributeColumns = ReadonlyMap<string, AttributeColumn>;
 
-/** What a filter is asked of. */
+/** The rows that a filter is applied to. */
 export interface FilteredRows {
   readonly columns: AttributeColumns;
   readonly rows: number;

@@ -52,7 +52,7 @@ interface PendingCall {
   readonly reject: (error: Error) => void;
 }
 
-/** What goes with a call. */
+/** Options of one call. */
 export interface CallOptions {
   /** Memory to be transferred with the request. */
   readonly transfer?: readonly ArrayBuffer[];

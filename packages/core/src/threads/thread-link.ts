@@ -7,7 +7,7 @@ import type { Worker } from "node:worker_threads";
 import { ThreadCaller } from "./thread-calls.ts";
 import type { CallOptions } from "./thread-calls.ts";
 
-/** What a link tells. */
+/** How a link reports the end of its thread. */
 export interface ThreadLinkParts {
   /** The error of calls without an answer when the thread ends, and of later ones. */
   readonly ended: (cause?: unknown) => Error;

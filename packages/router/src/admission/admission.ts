@@ -24,7 +24,7 @@ export interface Candidature {
 export interface Admitted {
   /** When the request is due; its slices are ordered by it. */
   readonly dueMs: number;
-  /** So many of its rows need no work any more. */
+  /** Tells that so many rows of the request need no work any more. */
   answered(rows: number): void;
   /** The request has ended: its remaining rows need no work any more. */
   release(): void;
@@ -45,7 +45,7 @@ export type AdmissionLimits = Pick<
   readonly smallRowsMax: number;
 };
 
-/** What admission needs of the router. */
+/** Dependencies of admission. */
 export interface AdmissionParts {
   readonly clock: Clock;
   /** Rows answered per ms by a busy cluster; `undefined` where that is not known. */

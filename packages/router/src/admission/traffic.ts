@@ -12,7 +12,7 @@ import type { RouterSettings } from "../router-settings.ts";
 import { SearchPace } from "./search-pace.ts";
 import { ConcurrencyLimiter } from "./concurrency-limiter.ts";
 
-/** What requests pass on their way to the workers, in this order. */
+/** The gates that a request passes on its way to the workers, in this order. */
 export interface Traffic {
   readonly admission: Admission;
   /** Bounds the slices of searches that are under way. */

@@ -56,7 +56,7 @@ export interface MetricsPage {
 export interface PageFile {
   readonly contentType: string;
   readonly body: Buffer;
-  /** The same, packed. */
+  /** The content, packed by gzip. */
   readonly gzip: Buffer;
 }
 

@@ -36,7 +36,7 @@ const SECONDS_BUCKETS = [
 /** TensorFlow Serving's: 10 × 1.8^i microseconds. */
 const MICROSECONDS_BUCKETS = exponentialBuckets(10, 1.8, 33);
 
-/** What metrics are made with. */
+/** Sources of the metrics. */
 export interface MetricsOptions {
   /** Winnow's version, for `winnow_build_info`. */
   readonly version: string;
@@ -230,7 +230,7 @@ function routerObserver(registry: Registry): RouterObserver {
   };
 }
 
-/** What clients are held for, read when the page is. */
+/** Memory held for clients, read when the metrics page is. */
 function addDoorGauges(
   registry: Registry,
   doors: ReadonlyMap<Door, () => readonly HeldMemory[]>,

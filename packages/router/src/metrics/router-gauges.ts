@@ -6,7 +6,7 @@ import type { Registry } from "prom-client";
 import type { ClusterStatus } from "../workers/cluster-status.ts";
 import type { OrderStatus } from "../versions/model-orders.ts";
 
-/** What is asked of a router when the page is read. */
+/** The state of a router that the metrics page reads. */
 export interface WatchedRouter {
   readonly counters: {
     readonly requests: number;

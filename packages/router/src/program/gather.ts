@@ -27,7 +27,7 @@ export function gatherTopK(partials: readonly PartialAnswer[], k: number): Gathe
   return { merged, replies };
 }
 
-/** What the joined answer holds. */
+/** Which columns the joined answer has, and for how many candidates. */
 export interface TopKAnswerShape {
   readonly table: CandidateTable;
   readonly k: number;

@@ -12,7 +12,7 @@ import type {
   WorkerReport,
 } from "./report-document.ts";
 
-/** What two views are compared in. */
+/** The part of a cluster's state in which two views are compared. */
 export interface ClusterView {
   readonly workers: readonly WorkerReport[];
   readonly models: readonly ModelReport[];

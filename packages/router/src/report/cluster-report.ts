@@ -33,7 +33,7 @@ interface ObservedWorker {
   /** A stream is open on which questions can be sent. */
   readonly isAskable: boolean;
   readonly isTrusted: boolean;
-  /** What it said last, on its stream or in the store. */
+  /** The worker's last announcement, on its stream or in the store. */
   readonly announcement: Announcement | undefined;
   readonly heardAtMs: number | undefined;
   readonly questions: number;

@@ -14,7 +14,7 @@ import { healthOf } from "./health.ts";
 import type { ClusterReport, RouterReport, SettingValue } from "./report-document.ts";
 import { TrafficWindow } from "./traffic-window.ts";
 
-/** What is watched: a router, as much of it as is looked at. */
+/** The part of a router that a watch reads. */
 export interface ReportedRouter {
   readonly ready: boolean;
   readonly counters: {
@@ -27,7 +27,7 @@ export interface ReportedRouter {
   clusterStatus(): { readonly generation: number; readonly membershipAgeMs: number | undefined };
 }
 
-/** What a watch is made with. */
+/** Dependencies of a watch. */
 export interface ClusterWatchParts {
   readonly clock: Clock;
   /** Of Winnow. */
@@ -108,7 +108,7 @@ export class ClusterWatch {
     return this.#made().report;
   }
 
-  /** The same as JSON. */
+  /** The report as JSON. */
   json(): Buffer {
     return this.#made().json;
   }

@@ -62,7 +62,7 @@ export interface WorkerReport {
   readonly queueRows: number;
   /** Its answers of the last 10 s; absent: none. */
   readonly latency?: { readonly p50Ms: number; readonly p95Ms: number; readonly p99Ms: number };
-  /** It takes far longer than the others do. */
+  /** Whether the worker takes far longer to answer than the others. */
   readonly isStraggler: boolean;
 }
 
@@ -99,7 +99,7 @@ export interface VersionReport {
   readonly isDefault: boolean;
   /** Why it does not answer, or not as it should. */
   readonly error?: { readonly code: string; readonly message: string };
-  /** It has been unloaded: only its end is known. */
+  /** Whether the version has been unloaded: only its end is known. */
   readonly isOver: boolean;
   /** Partitions with a replica ÷ partitions. */
   readonly coverage: number;

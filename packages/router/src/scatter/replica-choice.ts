@@ -11,7 +11,7 @@ import type { WorkerId } from "@winnow/core";
 import type { RoutedTable, RoutingTable } from "@winnow/cluster";
 import type { WorkerPeer } from "../workers/worker-peer.ts";
 
-/** What is known of workers and chance. */
+/** The workers as they are now, and a source of random numbers. */
 export interface ReplicaChoiceParts {
   readonly peers: ReadonlyMap<WorkerId, WorkerPeer>;
   readonly random: () => number;
@@ -32,7 +32,7 @@ export interface ReplicaChoiceQuestion {
   readonly plan: number;
 }
 
-/** Who is asked for what. */
+/** Which worker is asked for which partitions. */
 export interface ReplicaChoice {
   /** Ascending partitions by worker. */
   readonly groups: ReadonlyMap<WorkerPeer, readonly number[]>;

@@ -5,7 +5,7 @@ import type { TraceSpan, VersionKey, WinnowError } from "@winnow/core";
 import type { RoutedTable, RoutingTable, WorkerAnswer, WorkerAsk } from "@winnow/cluster";
 import type { PartialAnswer } from "./slot.ts";
 
-/** What all queries of one request share. */
+/** The state that all queries of one request share: version, deadline, generation, coverage. */
 export interface RequestScope {
   readonly version: VersionKey;
   readonly deadlineMs: number;

@@ -23,7 +23,7 @@ import {
 } from "./slot.ts";
 import type { WorkerPeer } from "../workers/worker-peer.ts";
 
-/** What a scatter needs of the router. */
+/** Dependencies of a scatter: parts of the router. */
 export interface ScatterParts {
   readonly environment: Environment;
   readonly settings: RouterSettings;
@@ -388,7 +388,7 @@ class Scatter {
   }
 }
 
-/** What part of the attempt it stands in for this slot is. */
+/** Which fraction of its parent's partitions a slot asks for; 1 for a slot without a parent. */
 function fractionOfWork({ parent, partitions }: Slot): number {
   return parent === undefined ? 1 : partitions.length / parent.partitions.length;
 }

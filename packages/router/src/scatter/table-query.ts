@@ -32,7 +32,7 @@ export interface LaterTables {
   lossWaitMs(version: VersionKey): number;
 }
 
-/** What a query needs of the router. */
+/** Dependencies of a query: parts of the router. */
 export interface TableQueryParts extends ScatterParts {
   readonly tables: LaterTables;
   readonly limiter: ConcurrencyLimiter;

@@ -11,7 +11,7 @@ import type { RouterSettings, VersionLabels } from "../router-settings.ts";
 import { VersionHistory } from "./version-history.ts";
 import { resolveVersion, statusesOf } from "./version-resolution.ts";
 
-/** What is known of the cluster, asked anew each time. */
+/** Sources of what is known of the cluster; each call reads the present state. */
 export interface KnownModelsParts {
   readonly log: Logger;
   readonly settings: Pick<RouterSettings, "labels" | "allowUnavailableLabels">;

@@ -9,7 +9,7 @@ import { excerpt, WinnowError } from "@winnow/core";
 import type { Logger } from "@winnow/core";
 import type { VersionLabels } from "../router-settings.ts";
 
-/** What the book lives on. */
+/** Dependencies of the label book. */
 export interface LabelBookParts {
   readonly log: Logger;
   /** Whether requests for this version are answered now. */

@@ -25,7 +25,7 @@ export interface LoadedProgram {
   readonly warmUp: readonly WarmUpRequest[];
 }
 
-/** What is being loaded. */
+/** The bytes of a program that is being loaded. */
 export interface ProgramBytes {
   readonly fingerprint: Fingerprint;
   /** Of `encodeProgramPackage`. */

@@ -22,7 +22,7 @@ import type { RequestContext } from "../request-context.ts";
 import type { WorkerStatus } from "../workers/cluster-status.ts";
 import type { RouterSettings } from "../router-settings.ts";
 
-/** What it lives on. */
+/** Dependencies of the models orders. */
 export interface ModelOrdersParts {
   readonly environment: Environment;
   readonly connector: Pick<WorkerConnector, "tellOrder" | "askOrder">;

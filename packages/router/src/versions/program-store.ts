@@ -18,7 +18,7 @@ import { UnrunnableProgram, loadProgram, unloadProgram } from "./loaded-program.
 import type { RouterSettings } from "../router-settings.ts";
 import type { WorkerPeer } from "../workers/worker-peer.ts";
 
-/** What the store needs of the world. */
+/** Dependencies of the store. */
 export interface ProgramStoreParts {
   readonly environment: Environment;
   readonly settings: RouterSettings;

@@ -15,7 +15,7 @@ import { buildRoutingTable } from "@winnow/cluster";
 import type { RouterSettings } from "../router-settings.ts";
 import type { LaterTables } from "../scatter/table-query.ts";
 
-/** What tables are built from, and who wants to know of them. */
+/** Sources of routing tables, and the callback that gets each new table. */
 export interface RoutingParts {
   readonly environment: Environment;
   readonly settings: RouterSettings;

@@ -7,7 +7,7 @@ import type { Announcement, RoutedModel, RoutedVersion, RoutingTable } from "@wi
 import { isSameVersion, isServable } from "@winnow/cluster";
 import type { ModelTarget, VersionStatus } from "../predictor.ts";
 
-/** What is known when a URL is resolved. */
+/** The versions and labels that a URL is resolved by. */
 export interface ResolutionContext {
   readonly table: RoutingTable;
   /** Last words of workers that cannot be asked now. */

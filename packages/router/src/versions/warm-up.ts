@@ -14,7 +14,7 @@ import { isComplete } from "@winnow/cluster";
 import { RequestContext } from "../request-context.ts";
 import type { LoadedProgram } from "./loaded-program.ts";
 
-/** What warming up needs of the router. */
+/** Dependencies of warming up. */
 export interface WarmUpParts {
   readonly clock: Clock;
   readonly log: Logger;

@@ -44,7 +44,7 @@ export function workerStatuses(
   return statuses.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** What is known beside the table. */
+/** The routing table, and what a status needs beside it. */
 export interface ClusterFacts {
   readonly table: RoutingTable;
   /** Intended replicas of each partition. */
@@ -79,7 +79,7 @@ export interface PartitionCounts {
   readonly covered: number;
   /** Some, but fewer than intended. */
   readonly underreplicated: number;
-  /** None: what they hold cannot be answered. */
+  /** Partitions without a replica: requests for them fail. */
   readonly lost: number;
 }
 

@@ -54,7 +54,7 @@ export class ContactBook {
     return [...byAddress.values()];
   }
 
-  /** What the store says from now on. */
+  /** Sets the contacts that the membership store names, in place of those that it named before. */
   setStored({ contacts, healthy }: MembershipView): void {
     this.#stored = new Map(contacts.map((contact) => [contact.workerId, contact]));
     this.#isStoreHealthy = healthy;
@@ -65,12 +65,12 @@ export class ContactBook {
     return this.#saved.get(id);
   }
 
-  /** What this process wrote down in its last run. */
+  /** Sets the contacts that the last run of this process saved. */
   setSaved(contacts: readonly Contact[]): void {
     this.#saved = new Map(contacts.map((contact) => [contact.workerId, contact]));
   }
 
-  /** What a connected worker knows of others. */
+  /** Adds the contacts that a connected worker tells of. */
   tell(news: readonly MemberNews[]): void {
     for (const { isGone, ...contact } of news) {
       const { workerId, incarnation = 0 } = contact;
@@ -88,7 +88,7 @@ export class ContactBook {
     }
   }
 
-  /** Nobody was found there, and the store does not name the worker. */
+  /** Forgets a contact: no worker answers there, and the store does not name it. */
   forget(id: WorkerId): void {
     this.#told.delete(id);
     if (!this.#saved.has(id)) return;

@@ -11,7 +11,7 @@ import type { Environment, Timer } from "@winnow/core";
 import { readContact } from "@winnow/cluster";
 import type { Contact, StateFile, WrittenContact } from "@winnow/cluster";
 
-/** What the file is kept with. */
+/** Dependencies of the file. */
 export interface SavedContactsParts {
   readonly environment: Environment;
   readonly file: StateFile;

@@ -27,7 +27,7 @@ import type {
 import type { RouterSettings } from "../router-settings.ts";
 import { WorkerPeer } from "./worker-peer.ts";
 
-/** What a contact needs of the world. */
+/** Dependencies of a contact. */
 export interface WorkerContactParts {
   readonly environment: Environment;
   readonly connector: WorkerConnector;
@@ -40,7 +40,7 @@ export interface WorkerContactParts {
   readonly onWork?: (() => void) | undefined;
   /** Told that the worker is there, and when it is not any more. */
   readonly membership: Pick<MembershipStore, "hear" | "lose">;
-  /** This worker tells where others are. */
+  /** Called when this worker tells where other workers are. */
   readonly onMembers: (news: readonly MemberNews[]) => void;
 }
 

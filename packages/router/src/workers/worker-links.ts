@@ -23,7 +23,7 @@ import { WorkerContact } from "./worker-contact.ts";
 import type { WorkerContactParts } from "./worker-contact.ts";
 import type { WorkerPeer } from "./worker-peer.ts";
 
-/** What links need of the world. */
+/** Dependencies of the links. */
 export interface WorkerLinksParts extends Omit<
   WorkerContactParts,
   "onChange" | "onWork" | "onMembers"
@@ -107,7 +107,7 @@ export class WorkerLinks {
     this.#onChange();
   }
 
-  /** What the last run wrote down. */
+  /** Follows up the contacts that the last run of this process saved. */
   #remember(saved: readonly Contact[]): void {
     if (this.#closed) return;
     this.#book.setSaved(saved);

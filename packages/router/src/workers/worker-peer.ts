@@ -27,7 +27,7 @@ import type {
 import { LatencyWindow } from "./latency-window.ts";
 import type { RouterSettings } from "../router-settings.ts";
 
-/** Who asks a worker something. */
+/** The callbacks of one question to a worker. */
 export interface QuestionListener {
   /** Exactly once, unless cancelled. */
   onReply(reply: WorkerReply): void;
@@ -38,7 +38,7 @@ export interface QuestionListener {
 /** The way to a worker: as much of the channel as a peer uses. */
 export type PeerChannel = Pick<WorkerChannel, "address" | "state" | "ask" | "ping" | "close">;
 
-/** What a peer is made with. */
+/** Dependencies of a peer. */
 export interface WorkerPeerParts {
   readonly id: WorkerId;
   readonly environment: Environment;

@@ -20,7 +20,7 @@ import type {
 } from "./compute.ts";
 import { buffersOf } from "./packed-keys.ts";
 
-/** What can be asked. */
+/** A request to the compute thread. */
 export type ComputeRequest =
   | {
       readonly kind: "open";

@@ -27,7 +27,7 @@ import type {
 import type { ProgressCounter } from "./progress-counter.ts";
 import { joinAsks, answersOf } from "./search/scan-answers.ts";
 
-/** What a client is made of. */
+/** Dependencies of a client. */
 export interface ComputeClientParts {
   readonly port: ThreadPort;
   readonly progress: ProgressCounter;

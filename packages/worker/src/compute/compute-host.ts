@@ -34,7 +34,7 @@ import { ResidentTable } from "./resident-table.ts";
 import type { ResidentPartition } from "./resident-table.ts";
 import { answerTopK } from "./search/top-k-batch.ts";
 
-/** What the compute side is made of. */
+/** Dependencies of the compute side. */
 export interface ComputeHostParts {
   readonly accelerator: Accelerator;
   readonly reader: ModelReader;
@@ -195,7 +195,7 @@ export class ComputeHost {
     await this.#parts.reader.close(reader);
   }
 
-  /** What was found out of a partition that is released. */
+  /** Drops the indexes and filters of a partition that is released. */
   #forget(partition: ResidentPartition): void {
     this.#indexes.forget(partition);
     this.#filters.forget(partition);

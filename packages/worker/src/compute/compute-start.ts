@@ -16,7 +16,7 @@ import type {
 import type { Compute } from "./compute.ts";
 import { ProgressCounter } from "./progress-counter.ts";
 
-/** What the compute side is started with. */
+/** Options of the compute side. */
 export interface ComputeSettings {
   readonly device: DeviceSettings;
   readonly reader: ReaderSettings;

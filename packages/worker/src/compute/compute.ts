@@ -79,7 +79,7 @@ export type PackedKeys =
   | { readonly dtype: "int32"; readonly values: Int32Array }
   | { readonly dtype: "int64"; readonly values: BigInt64Array };
 
-/** What a scan or a gather is done on. */
+/** The partitions that a scan or a gather reads. */
 export interface TableTarget {
   readonly handle: ContentHandle;
   readonly table: number;

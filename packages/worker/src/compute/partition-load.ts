@@ -8,7 +8,7 @@ import { eventLoopTurn } from "./event-loop-turn.ts";
 import type { PartitionSource } from "./reader/model-reader.ts";
 import type { ProgressCounter } from "./progress-counter.ts";
 
-/** What loading needs. */
+/** Dependencies of a load. */
 export interface LoadParts {
   readonly accelerator: Accelerator;
   readonly progress: ProgressCounter;

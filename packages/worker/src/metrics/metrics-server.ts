@@ -13,7 +13,7 @@ import type { AddressInfo } from "node:net";
 import type { KeyGuard } from "@winnow/cluster";
 import { WinnowError, httpStatusOf, toWinnowError } from "@winnow/core";
 
-/** What is served. */
+/** Sources of the pages that are served. */
 export interface MetricsServerParts {
   readonly metrics: { text(): Promise<string> };
   readonly worker: { readonly isReady: boolean };

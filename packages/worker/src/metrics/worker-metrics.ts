@@ -11,7 +11,7 @@ import type { WorkerObserver, WorkerStatus } from "../worker-observer.ts";
 import { queryRecorder } from "./query-metrics.ts";
 import { addStatusGauges } from "./status-gauges.ts";
 
-/** What the page needs of a worker. */
+/** The state of a worker that the metrics page reads. */
 interface WatchedWorker {
   status(): WorkerStatus;
 }
@@ -25,7 +25,7 @@ export interface WorkerMetrics {
   text(): Promise<string>;
 }
 
-/** What metrics are made with. */
+/** Sources of the metrics. */
 export interface MetricsOptions {
   readonly clock: Clock;
   /** Winnow's version, for `winnow_build_info`. */

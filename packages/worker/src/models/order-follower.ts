@@ -23,7 +23,7 @@ import type {
   ReplacementSettings,
 } from "./model-replacement.ts";
 
-/** What a follower depends on. */
+/** Dependencies of a follower. */
 export interface OrderFollowerParts {
   readonly environment: Environment;
   /** Closed by its owner. */

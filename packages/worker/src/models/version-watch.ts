@@ -63,7 +63,7 @@ export interface FoundModel {
   readonly problem: string | undefined;
 }
 
-/** What the watch depends on. */
+/** Dependencies of the watch. */
 export interface WatchDependencies {
   readonly storage: ModelStorage;
   readonly clock: Clock;

@@ -28,7 +28,7 @@ export interface WaitingQuery {
   readonly dueMs: number;
 }
 
-/** What leaves the queue together. */
+/** Queries that leave the queue together, and are scanned together. */
 export interface Batch<Query extends WaitingQuery> {
   /** Same group, ordered by due time; empty if there are only expired queries to report. */
   readonly queries: readonly Query[];

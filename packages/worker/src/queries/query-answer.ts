@@ -37,7 +37,7 @@ export interface AnswerLimits extends QueryLimits {
   readonly lookupsInFlightMax: number;
 }
 
-/** What answering depends on. */
+/** Dependencies of answering. */
 export interface AnswerDependencies {
   readonly clock: Clock;
   readonly compute: Compute;

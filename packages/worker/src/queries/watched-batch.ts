@@ -8,7 +8,7 @@ import { openedOf } from "../replicas/replica-set.ts";
 import type { HeldVersion } from "../replicas/replica-set.ts";
 import type { QueryKind, WorkerObserver } from "../worker-observer.ts";
 
-/** What reporting needs. */
+/** Where a batch is reported, and the version that it asks. */
 export interface BatchWatch {
   readonly observer: WorkerObserver | undefined;
   /** The version that the batch asks; `undefined` once it has been unloaded. */

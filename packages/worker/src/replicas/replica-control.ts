@@ -51,7 +51,7 @@ export interface ReplicaSettings extends GraceSettings, RetrySettings, Replicati
   readonly placementQuietMs: number;
 }
 
-/** What the control depends on. */
+/** Dependencies of the control. */
 export interface ReplicaDependencies extends ReplicaWork {
   readonly environment: Environment;
   /** What this worker says of itself right now, for the choice of the serving version. */

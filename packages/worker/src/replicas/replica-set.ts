@@ -427,7 +427,7 @@ function troubleAfter(
   { nowMs, settings }: { readonly nowMs: number; readonly settings: RetrySettings },
 ): Trouble {
   const attempts = (held.trouble?.attempts ?? 0) + 1;
-  // What is not implemented stays so until the files change.
+  // A model that needs an operation that is not implemented would fail again until its files change.
   const isHopeless = error.code === "UNIMPLEMENTED";
   const isTriedOut = attempts > settings.maxLoadRetries && error.code !== "RESOURCE_EXHAUSTED";
   const isBeyond = isHopeless || isTriedOut;

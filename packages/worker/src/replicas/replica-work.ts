@@ -7,7 +7,7 @@ import type { ReplicaEffect } from "./plan/replica-plan.ts";
 import { replicaOfKey } from "./replica-set.ts";
 import type { ReplicaEvent } from "./replica-set.ts";
 
-/** What effects are done with. */
+/** Dependencies of the effects. */
 export interface ReplicaWork {
   readonly compute: Compute;
   /** Identifies the present state of a directory's files (`ModelStorage`). */

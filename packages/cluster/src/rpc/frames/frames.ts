@@ -64,7 +64,7 @@ export interface WorkerQuery {
   readonly trace?: TraceContext | undefined;
 }
 
-/** What is asked. */
+/** The question of a query. */
 export type WorkerAsk = TopKAsk | LookupAsk;
 
 /** The best rows of the named partitions for each query vector. */

@@ -202,7 +202,7 @@ function readTopK(reader: FrameReader): TopKAsk {
   });
 }
 
-/** What few questions have. */
+/** Fields of a search that most searches leave empty. */
 interface FurtherFields {
   readonly filters: string[];
   readonly included: Tensor[];

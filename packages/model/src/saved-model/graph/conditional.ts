@@ -119,7 +119,7 @@ function choice(
   return value;
 }
 
-/** What holds for both shapes. */
+/** The most exact shape that describes values of both shapes. */
 function commonShape(a: Shape, b: Shape): Shape {
   if (a === undefined || a.length !== b?.length) return undefined;
   return a.map((size, axis) => (size === b[axis] ? size : -1));

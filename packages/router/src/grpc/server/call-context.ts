@@ -5,7 +5,7 @@ import type { Clock } from "@winnow/core";
 import { CLIENT_DEADLINE_PASSED, RequestContext } from "../../request-context.ts";
 import { remainingMs } from "./clock.ts";
 
-/** What is asked of a call of grpc-js. */
+/** The part of a grpc-js call that a context needs. */
 export interface CancellableCall {
   getDeadline(): Date | number;
   /** `cancelled` comes when the client leaves, its deadline passes, or the call has been answered. */

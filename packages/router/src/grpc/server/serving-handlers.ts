@@ -20,7 +20,7 @@ import { getModelStatus } from "../calls/status-call.ts";
 import { failureStatus } from "./status-details.ts";
 import type { FailureStatus } from "./status-details.ts";
 
-/** What the handlers need of their process. */
+/** Dependencies of the handlers. */
 export interface GrpcEnvironment extends Environment {
   readonly observer?: GrpcObserver | undefined;
   /** What HandleReloadConfigRequest does; without it, it is UNIMPLEMENTED. */

@@ -63,7 +63,7 @@ export async function gatherBytes(body: RequestBody): Promise<Uint8Array<ArrayBu
   return bytes;
 }
 
-/** What reading a body takes. */
+/** Dependencies and limits of reading a body. */
 export interface BodyReading {
   readonly bodies: Transfers;
   /** Bytes of one body, unpacked. */

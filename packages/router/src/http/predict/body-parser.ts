@@ -13,7 +13,7 @@ import type { StartParserThread } from "./parser-threads.ts";
 import { bytesOf } from "../body/request-body.ts";
 import type { RequestBody } from "../body/request-body.ts";
 
-/** What a parser is given. */
+/** Dependencies of a parser. */
 export interface BodyParserParts {
   readonly clock: Clock;
   readonly settings: HttpSettings;

@@ -23,7 +23,7 @@ import {
   readReturned,
 } from "./request-extensions.ts";
 
-/** What is asked of a body. */
+/** How a body is to be read. */
 export type BodyQuestion =
   /** `signatures`: the model's, or `undefined` where it could not be pinned: no inputs are read then. */
   | { readonly kind: "predict"; readonly signatures: readonly SignatureInputs[] | undefined }
@@ -35,7 +35,7 @@ export type BodyLimits = Pick<
   "jsonValuesMax" | "instancesMax" | "kMax" | "excludedIdsMax"
 >;
 
-/** What a request to predict asks. */
+/** The content of a request to predict. */
 interface AskedPrediction extends PredictInputs, ItemConditions {
   /** Whether to tell what the stages of a pipeline did. */
   readonly explain: boolean | undefined;

@@ -17,14 +17,14 @@ import type { ParserAnswer, ParserRequest, ParserSettings } from "./parser-messa
 import { gatherBytes } from "../body/request-body.ts";
 import type { RequestBody } from "../body/request-body.ts";
 
-/** What bounds the threads. */
+/** Limits of the parser threads. */
 export interface ParserThreadLimits extends BodyLimits {
   readonly parserThreadsMax: number;
   readonly parserQueueMax: number;
   readonly bodyBytesMax: number;
 }
 
-/** What the threads are given. */
+/** Dependencies of the parser threads. */
 export interface ParserThreadParts {
   readonly clock: Clock;
   readonly limits: ParserThreadLimits;

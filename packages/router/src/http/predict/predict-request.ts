@@ -20,7 +20,7 @@ import { TensorReader, isBase64Object } from "./tensor-reader.ts";
 /** How instances are laid out in the request, and so in the answer. */
 export type PredictFormat = "row" | "column";
 
-/** What a body is read by: the inputs of a signature. */
+/** The part of a signature that reading a body needs. */
 export type SignatureInputs = Pick<SignatureProgram, "name" | "inputs">;
 
 /** The tensors of a request. */

@@ -37,7 +37,7 @@ export interface ApiAnswer {
   readonly ignoredKeys?: number;
 }
 
-/** What the handler asks of the process it runs in. */
+/** Dependencies of the handler. */
 export interface ApiHost {
   readonly clock: Clock;
   readonly observer: HttpObserver | undefined;

@@ -21,7 +21,7 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
 };
 const NOT_HTTP: Refusal = { line: "400 Bad Request", text: "The request is not valid HTTP" };
 
-/** What the connection is in the middle of, if anything. */
+/** Request and answer that a connection is in the middle of, if any. */
 export interface CurrentExchange {
   /** Whether an answer is being made or written: bytes of ours would be taken for it. */
   readonly isPending: boolean;

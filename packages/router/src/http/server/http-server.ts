@@ -44,7 +44,7 @@ import { listeningServer } from "./listening-server.ts";
 import { admitRequest } from "./request-access.ts";
 import type { AccessParts } from "./request-access.ts";
 
-/** What the server needs of its process. */
+/** Dependencies of the server. */
 export interface HttpEnvironment extends Environment {
   readonly observer?: HttpObserver | undefined;
   readonly metrics?: MetricsPage | undefined;
@@ -165,7 +165,7 @@ class FastifyServer implements HttpServer {
 
   async #end(): Promise<void> {
     this.#app.server.closeAllConnections();
-    // Those that shake hands are none of HTTP's yet.
+    // Connections in their TLS handshake are not known to the HTTP server yet.
     for (const room of this.#rooms) room.clear();
     await this.#app.close();
     await this.#handler.close();
@@ -356,7 +356,7 @@ function bytesOf({ headers }: IncomingMessage): number | undefined {
   return length === undefined ? undefined : Number(length);
 }
 
-/** What an answer tells of itself, or what holds where it does not. */
+/** What is recorded of an answer; defaults where the answer does not say. */
 function toldOf({
   instances = 0,
   coverage = 1,

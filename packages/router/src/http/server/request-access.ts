@@ -9,7 +9,7 @@ import type { Route } from "../request-path.ts";
 import { isConsolePath } from "./console-page.ts";
 import { isCertified } from "./listening-server.ts";
 
-/** What decides; all of it may be missing. */
+/** What decides on the access of a request; each part is optional. */
 export interface AccessParts {
   readonly tls?: TlsSource | undefined;
   readonly keys?: KeyGuard | undefined;

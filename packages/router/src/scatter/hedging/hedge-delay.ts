@@ -14,7 +14,7 @@ const RARE_RATIO = 2;
 /** The longest delay grows with the load: it is at least so many times what one answer in twenty exceeds. */
 const OFTEN_RATIO = 5;
 
-/** What the delay depends on. */
+/** Dependencies of the hedge delay. */
 export interface HedgeDelayParts {
   readonly settings: RouterSettings;
   readonly peers: ReadonlyMap<WorkerId, WorkerPeer>;

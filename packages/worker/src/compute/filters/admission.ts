@@ -15,7 +15,7 @@ import type { FilterCache, FilterDevice, KnownFilter } from "./filter-cache.ts";
 import { unpackKeys } from "../packed-keys.ts";
 import type { ResidentPartition } from "../resident-table.ts";
 
-/** What admission needs. */
+/** Device, caches and partitions of a batch. */
 export interface AdmissionParts {
   readonly device: FilterDevice;
   readonly filters: FilterCache;

@@ -41,7 +41,7 @@ export interface CopyPolicy {
   readonly rowsMin: number;
   /** Once they are asked for so often. */
   readonly usesMin: number;
-  /** Those that admit at most this fraction of the rows. */
+  /** Filters are copied that admit at most this fraction of the rows. */
   readonly fractionMax: number;
   /** Bytes of all copies, as a fraction of the device's capacity. */
   readonly memoryFractionMax: number;

@@ -18,7 +18,7 @@ import { countOf } from "./scan-answers.ts";
 import { attributesOfRows, packTexts, vectorsOfRows } from "./winner-attributes.ts";
 import { idsOfRows } from "./winner-ids.ts";
 
-/** What answering needs. */
+/** Device, rows and caches that a batch is answered with. */
 export interface TopKParts {
   readonly accelerator: Accelerator;
   readonly table: ResidentTable;

@@ -18,7 +18,7 @@ import type { Clock, Fingerprint, VersionKey, WorkerId } from "@winnow/core";
 
 import type { Holders } from "../cluster-view.ts";
 
-/** What the decision rests on. */
+/** The inputs of the decision. */
 export interface DrainFacts {
   readonly nowMs: number;
   readonly startedAtMs: number;

@@ -16,7 +16,7 @@ import type { ReplicaFacts } from "./replica-facts.ts";
 import { heldAs, isServing, openedOf, replicaKey } from "../replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "../replica-set.ts";
 
-/** What decides on extra replicas. */
+/** The inputs of the decision on extra replicas. */
 export type ExtraFacts = Pick<
   ReplicaFacts,
   | "workerId"

@@ -18,7 +18,7 @@ export interface WantedVersion {
   readonly isLeft: boolean;
 }
 
-/** What is known of the world when deciding. */
+/** Everything that a plan is made from: this worker's state, the other workers, files, time. */
 export interface ReplicaFacts extends Intent {
   readonly nowMs: number;
   readonly wanted: readonly WantedVersion[];

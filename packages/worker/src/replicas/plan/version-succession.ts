@@ -10,7 +10,7 @@ import { heldAs, isHeldAs, isServing, openedOf } from "../replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "../replica-set.ts";
 import type { WantedVersion } from "./replica-facts.ts";
 
-/** What the decision rests on. */
+/** The inputs of the decision. */
 interface SuccessionFacts {
   readonly wanted: readonly WantedVersion[];
   isComplete(version: VersionKey): boolean;

@@ -16,7 +16,7 @@ import type { HeldVersion, ReplicaEvent, ReplicaSet, VerifiedShares } from "../r
 import { Assignment } from "../assignment.ts";
 import type { Intent } from "../assignment.ts";
 
-/** What the verdicts rest on. */
+/** The inputs of the verdicts. */
 interface ProofFacts {
   readonly cluster: ClusterView;
   readonly intent: Intent | undefined;
