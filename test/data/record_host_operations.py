@@ -335,6 +335,7 @@ none = tf.zeros((0,), f32)
 for binary in (False, True):
     case("DenseBincount", {"input": c([[1, 1, 3], [0, 9, 2]], i64), "size": c(4, i64), "weights": none}, binary_output=binary)
     case("DenseBincount", {"input": c([1, 1, 3], i32), "size": c(4, i32), "weights": c([0.5, 2.0, 1.5], f32)}, binary_output=binary)
+    case("DenseBincount", {"input": c([[1, 2**63 - 1], [2**62, 3]], i64), "size": c(4, i64), "weights": none}, binary_output=binary)
     case("RaggedBincount", {"splits": c([0, 2, 2, 5], i64), "values": c([1, 1, 0, 3, 7], i64), "size": c(4, i64), "weights": none}, binary_output=binary)
     case("SparseBincount", {"indices": c([[0, 0], [0, 2], [1, 1]], i64), "values": c([1, 1, 3], i64), "dense_shape": c([2, 3], i64), "size": c(4, i64), "weights": none}, binary_output=binary)
 case("DenseBincount", {"input": c([-1], i64), "size": c(4, i64), "weights": none}, binary_output=False)

@@ -39,7 +39,7 @@ function denseBincount(call: HostCall): Tensor {
   const width = inputShape.at(-1) ?? 1;
   return counted(call, {
     rowOf: inputShape.length === 2 ? (at) => Math.floor(at / width) : () => 0,
-    values: integersAt(call, 0),
+    values: countedAt(call, 0),
     size,
     weights: inputAt(call, 2),
     shape: inputShape.length === 2 ? [inputShape[0]!, size] : [size],
@@ -49,7 +49,7 @@ function denseBincount(call: HostCall): Tensor {
 function raggedBincount(call: HostCall): Tensor {
   const splits = integersAt(call, 0);
   const size = sizeOf(call, 2);
-  const values = integersAt(call, 1);
+  const values = countedAt(call, 1);
   if (splits[0] !== 0) throw invalid(`Splits must start with 0, not with ${splits[0]}`);
   if (splits.at(-1) !== values.length) {
     throw invalid(
@@ -84,11 +84,16 @@ function sparseBincount(call: HostCall): Tensor {
   if (rows.some((row) => row < 0 || row >= dense[0]!)) throw invalid("Sparse index out of bounds");
   return counted(call, {
     rowOf: isMatrix ? (at) => rows[at]! : () => 0,
-    values: integersAt(call, 1),
+    values: countedAt(call, 1),
     size,
     weights: inputAt(call, 4),
     shape: isMatrix ? [dense[0]!, size] : [size],
   });
+}
+
+/** Integers that are counted: those beyond 2⁵³ are beyond every histogram, such as the mask of a multi-hot lookup. */
+function countedAt(call: HostCall, position: number): number[] {
+  return Array.from(numericAt(call, position).data as ArrayLike<number | bigint>, Number);
 }
 
 function sizeOf(call: HostCall, position: number): number {

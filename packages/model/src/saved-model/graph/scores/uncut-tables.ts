@@ -3,7 +3,7 @@
 
 import { elementCount } from "@winnow/core";
 import type { UncutTable } from "@winnow/core";
-import { producerOf } from "../graph-value.ts";
+import { integerOf, producerOf } from "../graph-value.ts";
 import type { GraphValue, LoweredNode, OperationNode } from "../graph-value.ts";
 import { ROUNDING } from "../narrow-values.ts";
 import { nameOf } from "../tables/table-registry.ts";
@@ -26,7 +26,7 @@ export function uncutTablesOf(
   return nodes.flatMap((node) => {
     const scored = node.inputs[0];
     const isTopK = node.kind === "operation" && (node.op === "TopK" || node.op === "TopKV2");
-    if (!isTopK || scored === undefined) return [];
+    if (!isTopK || scored === undefined || sortsAll(node)) return [];
     const { name, op } = obstacles.get(scored) ?? node;
     return matricesOf(scored).map(({ dtype, stored, shape }) => ({
       tensor: stored === undefined ? "" : nameOf(stored),
@@ -36,6 +36,14 @@ export function uncutTablesOf(
       obstacle: { node: name, op: op === ROUNDING ? "Cast" : op },
     }));
   });
+}
+
+/** Whether a top-k is a sort, as of the few candidates that a request brings: nobody sorts all items. */
+function sortsAll({ op, attributes, inputs }: OperationNode): boolean {
+  const [scored, wanted] = inputs;
+  const items = scored?.shape?.at(-1) ?? -1;
+  const k = op === "TopK" ? attributes.int("k") : ((wanted && integerOf(wanted)) ?? 0);
+  return items > 0 && k >= items;
 }
 
 /** The stored matrices behind scores, of which one side, or a slice of it, is as long as the scores of a query. */
