@@ -130,8 +130,12 @@ MASKS = {
     "not_seen_one_hot": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.where(tf.reduce_max(tf.one_hot(w, 40), axis=1) > 0, HIDDEN, products(m, q)))),
     "not_seen_counted": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.where(tf.equal(tf.reduce_sum(tf.one_hot(w, 40), axis=1), 0.0), products(m, q), tf.ones_like(products(m, q)) * -1e9))),
     "masked_sigmoid": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(m.genre == w[:, None], tf.sigmoid(products(m, q)), 0.0))),
+    "penalty": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, products(m, q) - 1e9 * tf.reduce_max(tf.one_hot(w, 40), axis=1))),
+    "penalty_of_genre": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.sigmoid(products(m, q) + tf.cast(m.genre != w[:, None], tf.float32) * -2.5), 40)),
+    "penalty_of_rest": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, (1.0 - tf.cast(m.genre == w[:, None], tf.float32)) * -1e9 + products(m, q) / 0.5, 40)),
+    "small_penalty": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, products(m, q) - 1.5 * tf.reduce_max(tf.one_hot(w, 40), axis=1), 40)),
     # No rules over columns: these stay dense.
-    "dense_penalty": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, products(m, q) - 1e9 * tf.reduce_max(tf.one_hot(w, 40), axis=1))),
+    "dense_counts": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, products(m, q) - 1.5 * tf.reduce_sum(tf.one_hot(w, 40), axis=1), 40)),
     "dense_two_scores": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(m.stock, tf.where(m.genre == w[:, None], products(m, q), -1.0), HIDDEN))),
 }
 WANTED = {

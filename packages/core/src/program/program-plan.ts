@@ -2,7 +2,7 @@
 // how many uses a value has. Computed once per signature and kept as long as the signature lives.
 
 import type { SignatureProgram, Step, ValueId } from "./program.ts";
-import { valuesInRule } from "./search-mask.ts";
+import { valuesInMask } from "./search-mask.ts";
 
 /** Dependencies of one signature's steps. */
 export interface ProgramPlan {
@@ -49,7 +49,7 @@ function operandsOf(step: Step): readonly ValueId[] {
       return [
         step.query,
         ...(typeof step.k === "number" ? [] : [step.k.value]),
-        ...(step.mask === undefined ? [] : valuesInRule(step.mask.keeps)),
+        ...(step.mask === undefined ? [] : valuesInMask(step.mask)),
         ...(step.functions ?? []).flatMap(({ operand }) => operand ?? []),
       ];
     case "choice":

@@ -248,12 +248,18 @@ class ProgramRun {
     const valueOf = (value: ValueId): Tensor => this.#input(value, step.node);
     if (mask === undefined) return await this.#ranked(step, question, functions);
     const admits = filtersOfRule(mask.keeps, valueOf, queries);
-    const kept = await this.#ranked(step, { ...question, admits }, functions);
-    const behind = scoreValues(functions.slice(mask.functionsBefore), valueOf, queries);
-    const lists = { k: question.k, scoreOf: (query: number) => behind(query)(mask.score) };
-    if (!needsMasked(kept, lists)) return kept;
     const others = admits.map((of): Filter => ({ kind: "not", of }));
-    const { query } = question;
+    const kept = await this.#ranked(step, { ...question, admits }, functions);
+    const { k, query } = question;
+    if (mask.penalty !== undefined) {
+      const added: ScoreFunction = { op: "Add", operand: mask.penalty };
+      const penalised = functions.toSpliced(mask.functionsBefore, 0, added);
+      const masked = await this.#ranked(step, { ...question, admits: others }, penalised);
+      return withMasked(kept, masked, { k });
+    }
+    const behind = scoreValues(functions.slice(mask.functionsBefore), valueOf, queries);
+    const lists = { k, scoreOf: (at: number) => behind(at)(mask.score) };
+    if (!needsMasked(kept, lists)) return kept;
     const zeros = { ...query, data: new Float32Array(query.data.length) } as Tensor;
     const asked = { ...question, query: zeros, admits: others };
     return withMasked(kept, await this.#executors.topK(step, asked, this.#signal), lists);

@@ -214,8 +214,10 @@ export type MaskRule =
 /** Which rows a graph masks before its top-k. */
 export interface SearchMask {
   readonly keeps: MaskRule;
-  /** The score of all rows that are not kept. */
+  /** The score of all rows that are not kept, where there is no penalty. */
   readonly score: number;
+  /** What is added to the scores of rows that are not kept: one float32 value. */
+  readonly penalty?: ValueId | undefined;
   /** How many of the step's functions stand before the mask; the scores of masked rows go through the others. */
   readonly functionsBefore: number;
 }

@@ -6,7 +6,9 @@
 //   search by a query of zeros,                                           ├─▶ merge: (score desc, row asc), k
 //     rows that are masked        -inf row 0  -inf row 1  -inf row 2 ... ─┘
 //
-// The second search finds equal scores and therefore the first rows. It is made where a list needs it.
+// The second search finds equal scores and therefore the first rows. It is made where a list needs it. Where masked
+// rows have a penalty (`scores - 1e9 * seen`), the second search is the first one over the other rows, with the
+// penalty as a function of scores.
 
 import { FILTER_LIMITS } from "../attributes/filter.ts";
 import type { Filter, FilterComparison, FilterValue } from "../attributes/filter.ts";
@@ -15,13 +17,18 @@ import { compareCandidates } from "../top-k.ts";
 import { answerOf, itemsOf, withScore } from "./item-lists.ts";
 import type { ListedItem } from "./item-lists.ts";
 import { invalid } from "./node-error.ts";
-import type { MaskRule, MaskTest, ValueId } from "./program.ts";
+import type { MaskRule, MaskTest, SearchMask, ValueId } from "./program.ts";
 import type { TopKAnswer } from "./step-contract.ts";
 
 /** The values that a rule names. */
-export function valuesInRule(rule: MaskRule): readonly ValueId[] {
+function valuesInRule(rule: MaskRule): readonly ValueId[] {
   if (rule.kind === "test") return [rule.values];
   return rule.kind === "not" ? valuesInRule(rule.of) : rule.of.flatMap(valuesInRule);
+}
+
+/** The values that a mask names. */
+export function valuesInMask({ keeps, penalty }: SearchMask): readonly ValueId[] {
+  return [...valuesInRule(keeps), ...(penalty === undefined ? [] : [penalty])];
 }
 
 /** Tests that a rule makes of each row. */
@@ -126,16 +133,20 @@ export function needsMasked(kept: TopKAnswer, { k, scoreOf }: MaskedLists): bool
   return false;
 }
 
-/** The best of both lists of each query: rows that are kept, and masked ones, which all have one score. */
+/**
+ * The best of both lists of each query: rows that are kept, and masked ones, which have the scores that were found
+ * or all have one.
+ */
 export function withMasked(
   kept: TopKAnswer,
   masked: TopKAnswer,
-  { k, scoreOf }: MaskedLists,
+  { k, scoreOf }: Pick<MaskedLists, "k"> & Partial<MaskedLists>,
 ): TopKAnswer {
   const lists = Array.from({ length: kept.scores!.shape[0]! }, (_, query) => {
-    const score = scoreOf(query);
-    const others = itemsOf(masked, query).map((item) => withScore(item, score));
-    return merged(itemsOf(kept, query), others, k);
+    const score = scoreOf?.(query);
+    const others = itemsOf(masked, query);
+    const scored = score === undefined ? others : others.map((item) => withScore(item, score));
+    return merged(itemsOf(kept, query), scored, k);
   });
   return answerOf(lists, k, kept);
 }

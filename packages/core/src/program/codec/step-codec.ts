@@ -63,7 +63,9 @@ export function encodeStep(step: Step): unknown {
 function encodeTopKStep(step: TopKStep): unknown {
   const { mask } = step;
   const plain = mask && { ...mask, score: numberText(mask.score) };
-  if (step.functions !== undefined) return { ...step, kind: "rankedTopK", mask: plain };
+  if (step.functions !== undefined || mask?.penalty !== undefined) {
+    return { ...step, kind: "rankedTopK", mask: plain, functions: step.functions ?? [] };
+  }
   return plain === undefined ? step : { ...step, kind: "maskedTopK", mask: plain };
 }
 
@@ -226,7 +228,7 @@ function rankedTopKStep(from: HeaderValue, around: StepSurroundings): TopKStep {
   if (mask !== undefined && mask.functionsBefore > functions.length) {
     throw refuse(property(from, "mask"), `behind ${functions.length} functions at most`);
   }
-  return { ...step, ...(mask && { mask }), functions };
+  return { ...step, ...(mask && { mask }), ...(functions.length > 0 && { functions }) };
 }
 
 const scoreFunction: HeaderReader<ScoreFunction> = (from) => {
@@ -239,11 +241,15 @@ const scoreFunction: HeaderReader<ScoreFunction> = (from) => {
 const RULE_DEPTH_MAX = 16;
 
 function searchMask(columns: readonly string[]): HeaderReader<SearchMask> {
-  return (from) => ({
-    keeps: read(from, "keeps", (rule) => maskRule(rule, columns, 0)),
-    score: read(from, "score", number),
-    functionsBefore: read(from, "functionsBefore", optional(count32)) ?? 0,
-  });
+  return (from) => {
+    const penalty = read(from, "penalty", optional(count32));
+    return {
+      keeps: read(from, "keeps", (rule) => maskRule(rule, columns, 0)),
+      score: read(from, "score", number),
+      functionsBefore: read(from, "functionsBefore", optional(count32)) ?? 0,
+      ...(penalty !== undefined && { penalty }),
+    };
+  };
 }
 
 function maskRule(from: HeaderValue, columns: readonly string[], depth: number): MaskRule {

@@ -152,6 +152,8 @@ export type GraphMaskRule<Column = StoredTensor> =
 export interface NodeMask {
   readonly keeps: GraphMaskRule<string>;
   readonly score: number;
+  /** What is added to the scores of masked rows, in place of `score`. */
+  readonly penalty?: GraphValue | undefined;
   /** How many of the node's functions stand before it. */
   readonly functionsBefore: number;
 }

@@ -205,6 +205,7 @@ class ProgramWriter {
           keeps: this.#rule(node.mask.keeps),
           score: node.mask.score,
           functionsBefore: node.mask.functionsBefore,
+          ...(node.mask.penalty && { penalty: this.#read(node.mask.penalty) }),
         };
         const functions = node.functions.map(({ op, operand }): ScoreFunction => {
           return operand === undefined ? { op } : { op, operand: this.#read(operand) };

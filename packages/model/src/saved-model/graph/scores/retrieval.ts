@@ -72,6 +72,7 @@ function search(
       query,
       ...depths,
       ...(named === undefined ? [] : valuesInGraphRule(named.keeps)),
+      ...(named?.penalty === undefined ? [] : [named.penalty]),
       ...functions.flatMap(({ operand }) => operand ?? []),
     ],
     k,
@@ -100,11 +101,11 @@ function checkDimensions(name: string, { shape }: GraphValue, candidates: Stored
 
 function namedMask(
   lowering: Lowering,
-  { keeps, score, functionsBefore }: PlacedMask,
+  { keeps, ...mask }: PlacedMask,
   table: number,
 ): NodeMask | undefined {
   const rule = namedRule(lowering, keeps, table);
-  return rule && { keeps: rule, score, functionsBefore };
+  return rule && { ...mask, keeps: rule };
 }
 
 /** A rule over the columns of a table; `undefined` where one of its vectors cannot be a column. */

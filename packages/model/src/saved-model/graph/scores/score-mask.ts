@@ -8,7 +8,9 @@
 //   where(reduce_any(ids == seen[:, :, None], 1), c, s)     not: ids in [seen of the query]
 //   where(reduce_max(one_hot(seen, n), 1) > 0, c, s)        not: row in [seen of the query]
 //
-// All rows that are not kept have the score c; core/program/search-mask.ts puts both kinds together.
+//   s - 1e9 * reduce_max(one_hot(seen, n), 1)               the same, with a penalty in place of c
+//
+// All rows that are not kept have the score c, or their own with the penalty; core/program/search-mask.ts puts both kinds together.
 
 import type { Tensor } from "@winnow/core";
 import type { StoredTensor } from "../../partitions/stored-table.ts";
@@ -21,7 +23,10 @@ import { withoutRearrangement } from "./rearrangement.ts";
 /** A condition on items, before it is known which table holds them. */
 export interface ScoreMask {
   readonly keeps: GraphMaskRule;
+  /** Of rows that are not kept. */
   readonly score: number;
+  /** What is added to the scores of such rows, in place of `score`. */
+  readonly penalty?: GraphValue | undefined;
 }
 
 const MASKS_MAX = 8;
@@ -42,9 +47,67 @@ export function maskedScoresOf(
     rules.push(found.keeps);
     scores = withoutRearrangement(found.scores);
   }
-  if (score === undefined) return undefined;
+  if (score === undefined) return penalisedScoresOf(scores, scalars);
   const keeps: GraphMaskRule = rules.length === 1 ? rules[0]! : { kind: "and", of: rules };
   return { mask: { keeps, score }, scores };
+}
+
+/** `scores + cast(condition) · c`, `scores - c · max(one_hot(list))`: c is added to all rows but those that are kept. */
+function penalisedScoresOf(
+  value: GraphValue,
+  scalars: ScalarReader,
+): { readonly mask: ScoreMask; readonly scores: GraphValue } | undefined {
+  const node = producerOf(value, "Add", "AddV2", "Sub");
+  const [left, right] = node?.inputs ?? [];
+  const items = itemsOf(value);
+  if (left === undefined || right === undefined || items < 2) return undefined;
+  const within: Within = { items, scalars, depth: 0 };
+  if (node?.op === "Sub") return penalised(left, penaltyOf(right, within), { items, sign: -1 });
+  return (
+    penalised(left, penaltyOf(right, within), { items, sign: 1 }) ??
+    penalised(right, penaltyOf(left, within), { items, sign: 1 })
+  );
+}
+
+function penalised(
+  scores: GraphValue,
+  penalty: { readonly keeps: GraphMaskRule; readonly amount: number } | undefined,
+  { items, sign }: { readonly items: number; readonly sign: 1 | -1 },
+): { readonly mask: ScoreMask; readonly scores: GraphValue } | undefined {
+  const amount = Math.fround(sign * (penalty?.amount ?? NaN));
+  if (penalty === undefined || itemsOf(scores) !== items || !Number.isFinite(amount)) {
+    return undefined;
+  }
+  const added = constantValue({ dtype: "float32", shape: [], data: Float32Array.of(amount) });
+  return { mask: { keeps: penalty.keeps, score: 0, penalty: added }, scores };
+}
+
+/** A number for rows that a rule does not keep, 0 for the others. */
+function penaltyOf(
+  product: GraphValue,
+  within: Within,
+): { readonly keeps: GraphMaskRule; readonly amount: number } | undefined {
+  const [left, right] = operandsOf(product, "Mul");
+  if (left === undefined || right === undefined) return undefined;
+  const [amount, flags] = isSingle(left) ? [left, right] : [right, left];
+  const number = scalarOf(amount, within.scalars);
+  const rule = number === undefined ? undefined : flaggedOf(flags, within);
+  return rule && number !== undefined
+    ? { keeps: { kind: "not", of: rule }, amount: number }
+    : undefined;
+}
+
+/** The rows that have 1 where all others have 0. */
+function flaggedOf(flags: GraphValue, within: Within): GraphMaskRule | undefined {
+  const [one, others] = operandsOf(flags, "Sub");
+  if (one !== undefined && others !== undefined) {
+    const rule =
+      isSingle(one) && scalarOf(one, within.scalars) === 1 ? flaggedOf(others, within) : undefined;
+    return rule && { kind: "not", of: rule };
+  }
+  const [condition] = operandsOf(flags, "Cast");
+  if (condition?.dtype === "bool") return ruleOf(condition, within);
+  return producerOf(flags, "Max") === undefined ? undefined : isCounted(flags, within.items);
 }
 
 function maskOf(
