@@ -69,7 +69,6 @@ const OTHERWISE: Readonly<Record<string, string>> = {
   "worker.release": "none: what was built",
   "worker.workerId": "id",
   "worker.incarnation": "none: the time of the start",
-  "worker.release": "none: the version of this program",
   "worker.host": "host",
   "worker.port": "port",
   "worker.advertisedAddress": "advertise",
