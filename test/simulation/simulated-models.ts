@@ -29,7 +29,7 @@ import { Attributes } from "../../packages/model/src/saved-model/graph/definitio
 import type { GraphValue } from "../../packages/model/src/saved-model/graph/graph-value.ts";
 import type { SignatureGraph } from "../../packages/model/src/saved-model/graph/signature-graph.ts";
 import { checkVocabularies } from "../../packages/model/src/saved-model/graph/vocabulary-reach.ts";
-import type { Region } from "../../packages/model/src/saved-model/bundle/region.ts";
+import type { Region } from "../../packages/model/src/storage/region.ts";
 import { readTable } from "../../packages/model/src/saved-model/partitions/partition-reading.ts";
 import type {
   TableReading,

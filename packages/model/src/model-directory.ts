@@ -1,7 +1,5 @@
 // Which format a version directory is in, told from the files it holds.
 
-import { existsSync } from "node:fs";
-import path from "node:path";
 import { WinnowError, excerpt } from "@winnow/core";
 import { withAttributes } from "./attributes/attributed-version.ts";
 import type { ModelVersion } from "./model-version.ts";
@@ -13,6 +11,7 @@ import { openPipeline } from "./pipeline-directory/pipeline-version.ts";
 import { openSavedModel } from "./saved-model/saved-model-version.ts";
 import type { ReadingOptions } from "./saved-model/version-files.ts";
 import { GRAPH_FILE } from "./saved-model/version-directory.ts";
+import { StoredDirectory } from "./storage/stored-directory.ts";
 
 /** Files of which each makes a directory the version of a model. */
 export const MODEL_FILES: readonly string[] = [GRAPH_FILE, MODEL_FILE, PIPELINE_FILE];
@@ -22,20 +21,21 @@ export const MODEL_FILES: readonly string[] = [GRAPH_FILE, MODEL_FILE, PIPELINE_
  * @throws WinnowError NOT_FOUND where there is no model, DATA_LOSS, INVALID_ARGUMENT or UNIMPLEMENTED
  * naming the file, and the signature and node where the graph is at fault
  */
-export function openModelVersion(directory: string, options?: ReadingOptions): ModelVersion {
-  const has = (file: string): boolean => existsSync(path.join(directory, file));
+export function openModelVersion(directory: string, options: ReadingOptions = {}): ModelVersion {
+  const files = new StoredDirectory(directory, options.store);
+  const has = (file: string): boolean => files.has(file);
   const beside = [GRAPH_FILE, MODEL_FILE, DESCRIPTION_FILE].find(has);
   if (has(PIPELINE_FILE) && beside !== undefined) {
     const text = `it holds both ${PIPELINE_FILE} and ${beside}; leave the files of one model`;
     throw new WinnowError("INVALID_ARGUMENT", `Cannot open ${excerpt(directory)}: ${text}`);
   }
-  if (has(PIPELINE_FILE)) return openPipeline(directory);
+  if (has(PIPELINE_FILE)) return openPipeline(directory, options);
   if (has(GRAPH_FILE) && has(DESCRIPTION_FILE)) {
     const text = `it holds both ${GRAPH_FILE} and ${DESCRIPTION_FILE}; leave the files of one model`;
     throw new WinnowError("INVALID_ARGUMENT", `Cannot open ${excerpt(directory)}: ${text}`);
   }
-  if (has(GRAPH_FILE)) return withAttributes(openSavedModel(directory, options));
-  if (has(MODEL_FILE)) return withAttributes(openOnnxDirectory(directory, options));
+  if (has(GRAPH_FILE)) return withAttributes(openSavedModel(directory, options), options.store);
+  if (has(MODEL_FILE)) return withAttributes(openOnnxDirectory(directory, options), options.store);
   if (has(DESCRIPTION_FILE)) {
     const text = `it holds a ${DESCRIPTION_FILE}, but no ${MODEL_FILE}; the copy may be incomplete`;
     throw new WinnowError("NOT_FOUND", `Cannot open ${excerpt(directory)}: ${text}`);

@@ -3,7 +3,6 @@
 // file is kept as long as memory allows, and read again for a partition that is loaded later.
 
 import { createHash } from "node:crypto";
-import { existsSync } from "node:fs";
 import path from "node:path";
 import {
   IdIndex,
@@ -15,8 +14,8 @@ import {
   takeRows,
 } from "@winnow/core";
 import type { AttributeColumn, AttributeSpec, CandidateTable, Tensor } from "@winnow/core";
-import { RegionFile } from "../saved-model/bundle/region.ts";
-import type { ReadAccount } from "../saved-model/bundle/region.ts";
+import type { RegionFile } from "../storage/region.ts";
+import type { StoredDirectory } from "../storage/stored-directory.ts";
 import type { ItemDescription } from "../model-version.ts";
 import type { FileDigest } from "../saved-model/checksum-manifest.ts";
 import type { DescribedItems, ItemIds } from "./described-items.ts";
@@ -36,13 +35,14 @@ const KEPT_FILE_BYTES_MAX = 2 ** 23;
 const PIECE_BYTES = 2 ** 22;
 
 /** The name of the file within a version directory. @throws WinnowError INVALID_ARGUMENT for two of them */
-export function attributeFileOf(directory: string): string | undefined {
-  const found = Object.keys(READERS).filter((name) =>
-    existsSync(path.join(directory, FOLDER, name)),
-  );
+export function attributeFileOf(directory: StoredDirectory): string | undefined {
+  const found = Object.keys(READERS).filter((name) => directory.has(`${FOLDER}/${name}`));
   if (found.length > 1) {
     const text = `${FOLDER} holds ${found.join(" and ")}; leave one of them`;
-    throw new WinnowError("INVALID_ARGUMENT", `Cannot open ${excerpt(directory)}: ${text}`);
+    throw new WinnowError(
+      "INVALID_ARGUMENT",
+      `Cannot open ${excerpt(directory.location)}: ${text}`,
+    );
   }
   return found[0] === undefined ? undefined : `${FOLDER}/${found[0]}`;
 }
@@ -59,8 +59,7 @@ export class AttributeFile {
   readonly digest: FileDigest;
   readonly attributes: readonly AttributeSpec[];
   readonly description: ItemDescription;
-  readonly #path: string;
-  readonly #account: ReadAccount;
+  readonly #directory: StoredDirectory;
   /**
    * Of a small file, what was read. Of a large one it is collected when memory is short: a version that is
    * served stays open for as long as it lives.
@@ -68,10 +67,9 @@ export class AttributeFile {
   #read: ReadItems | WeakRef<ReadItems>;
 
   /** Reads the file. @throws WinnowError INVALID_ARGUMENT, DATA_LOSS, UNIMPLEMENTED, RESOURCE_EXHAUSTED */
-  constructor(directory: string, name: string, account: ReadAccount) {
+  constructor(directory: StoredDirectory, name: string) {
     this.name = name;
-    this.#path = path.join(directory, name);
-    this.#account = account;
+    this.#directory = directory;
     const { items, digest } = this.#readFile();
     this.digest = digest;
     this.#read = keptOf(items, digest);
@@ -117,7 +115,7 @@ export class AttributeFile {
   }
 
   #readFile(): { readonly items: ReadItems; readonly digest: FileDigest } {
-    const file = new RegionFile(this.#path, this.name, this.#account);
+    const file = this.#directory.open(this.name);
     try {
       if (file.size > FILE_BYTES_MAX) {
         const text = `it has ${file.size} bytes, at most ${FILE_BYTES_MAX} are read`;

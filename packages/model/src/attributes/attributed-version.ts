@@ -11,16 +11,19 @@ import type {
   ModelVersion,
   PartitionReader,
 } from "../model-version.ts";
+import type { FileStore } from "../storage/file-store.ts";
+import { StoredDirectory } from "../storage/stored-directory.ts";
 import { AttributeFile, attributeFileOf } from "./attribute-file.ts";
 
 /**
  * The version with the attributes that its directory brings, or as it is where there are none. Closes it
  * where they cannot be read. @throws WinnowError as `AttributeFile`
  */
-export function withAttributes(version: ModelVersion): ModelVersion {
+export function withAttributes(version: ModelVersion, store?: FileStore): ModelVersion {
   try {
-    const name = attributeFileOf(version.directory);
-    return name === undefined ? version : new AttributedVersion(version, name);
+    const directory = new StoredDirectory(version.directory, store);
+    const name = attributeFileOf(directory);
+    return name === undefined ? version : new AttributedVersion(version, directory, name);
   } catch (error) {
     version.close();
     throw error;
@@ -31,16 +34,17 @@ class AttributedVersion implements ModelVersion {
   readonly program: ModelProgram;
   readonly #version: ModelVersion;
   readonly #file: AttributeFile;
-  readonly #account = { bytesRead: 0 };
+  readonly #directory: StoredDirectory;
 
-  constructor(version: ModelVersion, name: string) {
+  constructor(version: ModelVersion, directory: StoredDirectory, name: string) {
     this.#version = version;
+    this.#directory = directory;
     const { program } = version;
     if (!program.tables.some(({ kind }) => kind === "candidate")) {
       const text = "no signature of the model searches a table of items that workers hold";
       throw new WinnowError("INVALID_ARGUMENT", `Cannot use ${name}: ${text}; remove the file`);
     }
-    this.#file = new AttributeFile(version.directory, name, this.#account);
+    this.#file = new AttributeFile(directory, name);
     const { attributes, digest } = this.#file;
     const hash = createHash("sha256").update(`${program.fingerprint}\n${name}\0${digest.sha256}`);
     this.program = {
@@ -69,7 +73,7 @@ class AttributedVersion implements ModelVersion {
   }
 
   get bytesRead(): number {
-    return this.#version.bytesRead + this.#account.bytesRead;
+    return this.#version.bytesRead + this.#directory.bytesRead;
   }
 
   /** With the share of the attributes that its rows have of all items. */

@@ -8,7 +8,7 @@ import { createRequire } from "node:module";
 import type * as Csv from "csv-parse/sync";
 import { ColumnBuilder, StringColumn, WinnowError, excerpt } from "@winnow/core";
 import type { AttributeColumn, AttributeType, AttributeValue } from "@winnow/core";
-import type { RegionFile } from "../saved-model/bundle/region.ts";
+import type { RegionFile } from "../storage/region.ts";
 import { checkColumns, idNameOf } from "./described-items.ts";
 import type { DescribedItems } from "./described-items.ts";
 import { LINE_BYTES_MAX, linesOf } from "./lines.ts";

@@ -5,7 +5,7 @@
 
 import { ColumnBuilder, StringColumn, WinnowError, excerpt } from "@winnow/core";
 import type { AttributeType, AttributeValue } from "@winnow/core";
-import type { RegionFile } from "../saved-model/bundle/region.ts";
+import type { RegionFile } from "../storage/region.ts";
 import { checkColumns, idNameOf } from "./described-items.ts";
 import { linesOf } from "./lines.ts";
 import type { DescribedItems, ItemIds } from "./described-items.ts";

@@ -1,7 +1,7 @@
 // The lines of a text file, read piece by piece.
 
 import { WinnowError } from "@winnow/core";
-import type { RegionFile } from "../saved-model/bundle/region.ts";
+import type { RegionFile } from "../storage/region.ts";
 
 const PIECE_BYTES = 2 ** 20;
 /** A line, or a record of several lines, has at most so many bytes. */

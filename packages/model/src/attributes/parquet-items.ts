@@ -6,7 +6,7 @@ import { ColumnPages } from "../onnx-directory/tables/parquet/column-pages.ts";
 import type { DecodedPage, Page, Values } from "../onnx-directory/tables/parquet/column-pages.ts";
 import { damaged, readFooter } from "../onnx-directory/tables/parquet/parquet-file.ts";
 import type { ParquetColumn } from "../onnx-directory/tables/parquet/parquet-file.ts";
-import type { RegionFile } from "../saved-model/bundle/region.ts";
+import type { RegionFile } from "../storage/region.ts";
 import { checkColumns, idNameOf } from "./described-items.ts";
 import type { DescribedItems, ItemIds } from "./described-items.ts";
 

@@ -3,15 +3,14 @@
 // sha256 of what was read, tables by the CRC-32C of their values, to which the shares of all workers must add
 // up. A `SHA256SUMS` holds the small ones to what the exporter wrote.
 
-import { existsSync } from "node:fs";
-import path from "node:path";
 import { type Fingerprint, type TableSource, WinnowError, excerpt } from "@winnow/core";
 import type { BoundFile } from "../model-version.ts";
-import { RegionFile } from "../saved-model/bundle/region.ts";
-import type { ReadAccount } from "../saved-model/bundle/region.ts";
+import type { RegionFile } from "../storage/region.ts";
 import { assertAsListed, assertListed } from "../saved-model/checksum-manifest.ts";
 import type { ChecksumManifest, FileDigest } from "../saved-model/checksum-manifest.ts";
 import { digestOf, fingerprintOf, readManifest } from "../saved-model/version-directory.ts";
+import type { FileStore } from "../storage/file-store.ts";
+import { StoredDirectory } from "../storage/stored-directory.ts";
 
 /** How a file is read whole. */
 export interface WholeReading {
@@ -24,33 +23,29 @@ export interface WholeReading {
 export class DirectoryFiles {
   readonly directory: string;
   /** Counts the bytes read from the directory's files. */
-  readonly account: ReadAccount = { bytesRead: 0 };
+  readonly stored: StoredDirectory;
   readonly #manifest: ChecksumManifest | undefined;
   readonly #digests = new Map<string, FileDigest>();
   readonly #vocabularies = new Map<string, number>();
   readonly #open = new Map<string, RegionFile>();
 
   /** @throws WinnowError DATA_LOSS for a manifest that cannot be read */
-  constructor(directory: string) {
+  constructor(directory: string, store?: FileStore) {
     this.directory = directory;
-    this.#manifest = readManifest(directory, this.account);
+    this.stored = new StoredDirectory(directory, store);
+    this.#manifest = readManifest(this.stored);
   }
 
   /** Whether there is a file of this name. */
   has(name: string): boolean {
-    return existsSync(path.join(this.directory, name));
+    return this.stored.has(name);
   }
 
   /** The content of a file, which becomes part of the fingerprint. @throws WinnowError */
   read(name: string, { where, bytesMax }: WholeReading): Uint8Array {
-    const file = new RegionFile(this.#placeOf(name, where), excerpt(name), this.account);
-    try {
-      const content = file.readAll(bytesMax);
-      this.#bind(name, digestOf(content));
-      return content;
-    } finally {
-      file.close();
-    }
+    const content = this.stored.readAll(plainName(name, where), bytesMax, excerpt(name));
+    this.#bind(name, digestOf(content));
+    return content;
   }
 
   /** A file that is read by range; it stays open. @throws WinnowError */
@@ -58,7 +53,7 @@ export class DirectoryFiles {
     const known = this.#open.get(name);
     if (known !== undefined) return known;
     if (this.#manifest !== undefined) assertListed(this.#manifest, name);
-    const file = new RegionFile(this.#placeOf(name, where), excerpt(name), this.account);
+    const file = this.stored.open(plainName(name, where), excerpt(name));
     this.#open.set(name, file);
     return file;
   }
@@ -111,14 +106,15 @@ export class DirectoryFiles {
     }
     this.#digests.set(name, digest);
   }
+}
 
-  #placeOf(name: string, where: string): string {
-    const isPlain = name !== "" && name !== "." && name !== ".." && !/[/\\\0]/.test(name);
-    if (isPlain) return path.join(this.directory, name);
-    const text = `"${excerpt(name)}" is not the name of a file in the version directory`;
-    throw new WinnowError(
-      "INVALID_ARGUMENT",
-      `${where}: ${text}; put the file beside ${where.split(/[, ]/)[0]}`,
-    );
-  }
+/** The name, if it is that of a file in the directory itself. @throws WinnowError INVALID_ARGUMENT */
+function plainName(name: string, where: string): string {
+  const isPlain = name !== "" && name !== "." && name !== ".." && !/[/\\\0]/.test(name);
+  if (isPlain) return name;
+  const text = `"${excerpt(name)}" is not the name of a file in the version directory`;
+  throw new WinnowError(
+    "INVALID_ARGUMENT",
+    `${where}: ${text}; put the file beside ${where.split(/[, ]/)[0]}`,
+  );
 }

@@ -59,7 +59,7 @@ const LENGTH_MIN = 1e-12;
  * @throws WinnowError NOT_FOUND, DATA_LOSS, INVALID_ARGUMENT, UNIMPLEMENTED naming file, field and remedy
  */
 export function openOnnxDirectory(directory: string, options: ReadingOptions = {}): ModelVersion {
-  const files = new DirectoryFiles(directory);
+  const files = new DirectoryFiles(directory, options.store);
   try {
     return new OnnxVersion(files, readVersion(files, options));
   } catch (error) {
@@ -415,7 +415,7 @@ class OnnxVersion implements ModelVersion {
   constructor(files: DirectoryFiles, { program, table }: ReadVersion) {
     this.directory = files.directory;
     this.program = program;
-    this.warmUp = readWarmUp(files.directory, program.signatures, files.account);
+    this.warmUp = readWarmUp(files.stored, program.signatures);
     this.#files = files;
     this.#table = table;
   }
@@ -425,7 +425,7 @@ class OnnxVersion implements ModelVersion {
   }
 
   get bytesRead(): number {
-    return this.#files.account.bytesRead;
+    return this.#files.stored.bytesRead;
   }
 
   partitionBytes(table: number, partition: number): number {

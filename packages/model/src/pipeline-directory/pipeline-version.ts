@@ -4,12 +4,16 @@ import { WinnowError } from "@winnow/core";
 import type { ModelProgram, SignatureTensor, WarmUpRequest } from "@winnow/core";
 import type { BoundFile, ModelVersion, PartitionReader } from "../model-version.ts";
 import { DirectoryFiles } from "../onnx-directory/directory-files.ts";
+import type { ReadingOptions } from "../saved-model/version-files.ts";
 import { readWarmUp } from "../saved-model/warm-up.ts";
 import { PIPELINE_BYTES_MAX, PIPELINE_FILE, parsePipeline } from "./pipeline-description.ts";
 
 /** Opens it. @throws WinnowError NOT_FOUND, DATA_LOSS, INVALID_ARGUMENT naming line and field */
-export function openPipeline(directory: string): ModelVersion {
-  const files = new DirectoryFiles(directory);
+export function openPipeline(
+  directory: string,
+  { store }: Pick<ReadingOptions, "store"> = {},
+): ModelVersion {
+  const files = new DirectoryFiles(directory, store);
   try {
     return new PipelineVersion(files, readProgram(files));
   } catch (error) {
@@ -54,7 +58,7 @@ class PipelineVersion implements ModelVersion {
   constructor(files: DirectoryFiles, program: ModelProgram) {
     this.directory = files.directory;
     this.program = program;
-    this.warmUp = readWarmUp(files.directory, program.signatures, files.account);
+    this.warmUp = readWarmUp(files.stored, program.signatures);
     this.#files = files;
   }
 
@@ -63,7 +67,7 @@ class PipelineVersion implements ModelVersion {
   }
 
   get bytesRead(): number {
-    return this.#files.account.bytesRead;
+    return this.#files.stored.bytesRead;
   }
 
   partitionBytes(): number {

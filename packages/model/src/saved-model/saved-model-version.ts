@@ -131,7 +131,7 @@ class SavedModelVersion implements ModelVersion {
   constructor(files: VersionFiles, { program, tables }: ReadProgram) {
     this.directory = files.directory;
     this.program = program;
-    this.warmUp = readWarmUp(files.directory, program.signatures, files.account);
+    this.warmUp = readWarmUp(files.stored, program.signatures);
     this.#files = files;
     this.#tables = tables;
   }

@@ -4,7 +4,6 @@
 //   7/saved_model.pb   7/variables/variables.{index,data-…}   7/assets/…
 
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, statSync } from "node:fs";
 import path from "node:path";
 import { type Fingerprint, WinnowError, excerpt, fingerprint } from "@winnow/core";
 import {
@@ -13,7 +12,7 @@ import {
   MANIFEST_FILE,
   parseManifest,
 } from "./checksum-manifest.ts";
-import { type ReadAccount, RegionFile, fileError } from "./bundle/region.ts";
+import type { StoredDirectory } from "../storage/stored-directory.ts";
 
 /** Name of the file that makes a directory a SavedModel. */
 export const GRAPH_FILE = "saved_model.pb";
@@ -28,20 +27,14 @@ const MANIFEST_BYTES_MAX = 2 ** 26;
 const PIECE_BYTES = 2 ** 22;
 
 /** Content of `saved_model.pb`. @throws WinnowError NOT_FOUND, UNIMPLEMENTED, RESOURCE_EXHAUSTED */
-export function readGraphFile(directory: string, account: ReadAccount): Uint8Array {
-  const at = path.join(directory, GRAPH_FILE);
-  if (!existsSync(at)) throw noGraph(directory);
-  const file = new RegionFile(at, GRAPH_FILE, account);
-  try {
-    return file.readAll(GRAPH_BYTES_MAX);
-  } finally {
-    file.close();
-  }
+export function readGraphFile(directory: StoredDirectory): Uint8Array {
+  if (!directory.has(GRAPH_FILE)) throw noGraph(directory);
+  return directory.readAll(GRAPH_FILE, GRAPH_BYTES_MAX);
 }
 
 /** Whether the version has variables; a model of constants alone has none. */
-export function hasVariables(directory: string): boolean {
-  return existsSync(path.join(directory, INDEX_FILE));
+export function hasVariables(directory: StoredDirectory): boolean {
+  return directory.has(INDEX_FILE);
 }
 
 /** The error for reading a variable of a version that has no variables. */
@@ -57,8 +50,8 @@ export function digestOf(content: Uint8Array): FileDigest {
 }
 
 /** Size and sha256 of a file of the version directory, read in pieces. @throws WinnowError */
-export function digestOfFile(directory: string, name: string, account: ReadAccount): FileDigest {
-  const file = new RegionFile(path.join(directory, name), name, account);
+export function digestOfFile(directory: StoredDirectory, name: string): FileDigest {
+  const file = directory.open(name);
   try {
     const hash = createHash("sha256");
     const piece = new Uint8Array(Math.min(PIECE_BYTES, file.size));
@@ -88,43 +81,23 @@ export function fingerprintOf(files: ReadonlyMap<string, FileDigest>): Fingerpri
 }
 
 /** The manifest of a version directory, if it has one. @throws WinnowError as `parseManifest` */
-export function readManifest(
-  directory: string,
-  account: ReadAccount,
-): ChecksumManifest | undefined {
-  const at = path.join(directory, MANIFEST_FILE);
-  if (!existsSync(at)) return undefined;
-  const file = new RegionFile(at, MANIFEST_FILE, account);
-  try {
-    return parseManifest(file.readAll(MANIFEST_BYTES_MAX));
-  } finally {
-    file.close();
-  }
-}
-
-/** Whether a file exists in the version directory. */
-export function hasFile(directory: string, name: string): boolean {
-  return existsSync(path.join(directory, name));
+export function readManifest(directory: StoredDirectory): ChecksumManifest | undefined {
+  if (!directory.has(MANIFEST_FILE)) return undefined;
+  return parseManifest(directory.readAll(MANIFEST_FILE, MANIFEST_BYTES_MAX));
 }
 
 /**
  * Content of a file under `assets/`; a name that leads out of it is refused.
  * @throws WinnowError INVALID_ARGUMENT, NOT_FOUND, RESOURCE_EXHAUSTED
  */
-export function readAsset(directory: string, asset: string, account: ReadAccount): Uint8Array {
-  const root = path.join(directory, ASSETS);
-  const at = path.resolve(root, asset);
-  const inside = at.startsWith(path.resolve(root) + path.sep) && !asset.includes("\0");
+export function readAsset(directory: StoredDirectory, asset: string): Uint8Array {
+  const name = assetName(asset);
+  const inside = name.startsWith(`${ASSETS}/`) && !path.isAbsolute(asset) && !asset.includes("\0");
   if (!inside) {
     const text = `Cannot read asset "${excerpt(asset)}": the name leads out of ${ASSETS}/`;
     throw new WinnowError("INVALID_ARGUMENT", text);
   }
-  const file = new RegionFile(at, excerpt(assetName(asset)), account);
-  try {
-    return file.readAll(ASSET_BYTES_MAX);
-  } finally {
-    file.close();
-  }
+  return directory.readAll(name, ASSET_BYTES_MAX, excerpt(name));
 }
 
 /** An asset's path in the version directory, from the name that the graph gives it. */
@@ -133,28 +106,20 @@ export function assetName(asset: string): string {
 }
 
 /** Files under `assets/`, relative to the version directory. @throws WinnowError */
-export function assetNames(directory: string): string[] {
-  const root = path.join(directory, ASSETS);
-  if (!existsSync(root)) return [];
-  try {
-    const names = readdirSync(root, { recursive: true, encoding: "utf8" })
-      .map((name) => path.join(ASSETS, name))
-      .filter((name) => statSync(path.join(directory, name)).isFile());
-    if (names.length > ASSET_FILES_MAX) {
-      const text = `Cannot read ${ASSETS}/: it holds more than ${ASSET_FILES_MAX} files`;
-      throw new WinnowError("RESOURCE_EXHAUSTED", text);
-    }
-    return names;
-  } catch (error) {
-    throw error instanceof WinnowError ? error : fileError(ASSETS, error);
+export function assetNames(directory: StoredDirectory): string[] {
+  const names = directory.filesBelow(ASSETS);
+  if (names.length > ASSET_FILES_MAX) {
+    const text = `Cannot read ${ASSETS}/: it holds more than ${ASSET_FILES_MAX} files`;
+    throw new WinnowError("RESOURCE_EXHAUSTED", text);
   }
+  return names;
 }
 
-function noGraph(directory: string): WinnowError {
-  if (!existsSync(directory)) {
+function noGraph(directory: StoredDirectory): WinnowError {
+  if (!directory.isThere()) {
     return new WinnowError("NOT_FOUND", "Cannot read the version: there is no such directory");
   }
-  if (existsSync(path.join(directory, "saved_model.pbtxt"))) {
+  if (directory.has("saved_model.pbtxt")) {
     const text = `it is a text SavedModel (saved_model.pbtxt); export it as ${GRAPH_FILE}`;
     return new WinnowError("UNIMPLEMENTED", `Cannot read the version: ${text}`);
   }

@@ -13,7 +13,8 @@ import {
   assertListed,
 } from "./checksum-manifest.ts";
 import { type TableReading, readTable } from "./partitions/partition-reading.ts";
-import type { ReadAccount } from "./bundle/region.ts";
+import type { FileStore } from "../storage/file-store.ts";
+import { StoredDirectory } from "../storage/stored-directory.ts";
 import { joinedTensors } from "./bundle/joined-tensors.ts";
 import { type StoredRegion, storedRegionOf } from "./partitions/stored-region.ts";
 import type { StoredTable, StoredTensor, TextVocabulary } from "./partitions/stored-table.ts";
@@ -27,7 +28,6 @@ import {
   digestOf,
   digestOfFile,
   fingerprintOf,
-  hasFile,
   hasVariables,
   noVariables,
   readAsset,
@@ -41,13 +41,15 @@ export interface ReadingOptions {
   readonly checks?: RowChecks;
   /** Bytes of values in one partition, at most (`partitionCountOf`). Default `PARTITION_BYTES`. */
   readonly partitionBytes?: number | undefined;
+  /** Where the files are. Default: the local file system. */
+  readonly store?: FileStore | undefined;
 }
 
 /** An opened SavedModel directory. Owns file handles until `close()`. */
 export class VersionFiles {
   readonly directory: string;
   /** Counts the bytes read from the directory's files. */
-  readonly account: ReadAccount = { bytesRead: 0 };
+  readonly stored: StoredDirectory;
   /** Bytes of values in one partition of a table, at most. */
   readonly partitionBytesMax: number;
   readonly #bundle: TensorBundle | undefined;
@@ -65,13 +67,14 @@ export class VersionFiles {
   /** Opens a directory. @throws WinnowError NOT_FOUND, DATA_LOSS, UNIMPLEMENTED */
   constructor(directory: string, options: ReadingOptions = {}) {
     this.directory = directory;
+    this.stored = new StoredDirectory(directory, options.store);
     this.#checks = options.checks ?? plainRowChecks;
     this.partitionBytesMax = options.partitionBytes ?? PARTITION_BYTES;
-    this.#graphBytes = readGraphFile(directory, this.account);
-    this.#manifest = readManifest(directory, this.account);
+    this.#graphBytes = readGraphFile(this.stored);
+    this.#manifest = readManifest(this.stored);
     this.#bind(GRAPH_FILE, digestOf(this.#graphBytes), true);
-    if (!hasVariables(directory)) return;
-    this.#bundle = new TensorBundle(directory, this.account, (index) =>
+    if (!hasVariables(this.stored)) return;
+    this.#bundle = new TensorBundle(this.stored, (index) =>
       this.#bind(INDEX_FILE, digestOf(index), true),
     );
   }
@@ -83,9 +86,9 @@ export class VersionFiles {
    */
   get fingerprint(): Fingerprint {
     if (this.#fingerprint !== undefined) return this.#fingerprint;
-    for (const name of assetNames(this.directory)) {
+    for (const name of assetNames(this.stored)) {
       if (!this.#digests.has(name)) {
-        this.#bind(name, digestOfFile(this.directory, name, this.account), false);
+        this.#bind(name, digestOfFile(this.stored, name), false);
       }
     }
     if (this.#manifest !== undefined) this.#checkRest(this.#manifest);
@@ -114,12 +117,12 @@ export class VersionFiles {
 
   /** Content of saved_model.pb; read again after `releaseGraph`. */
   get graphBytes(): Uint8Array {
-    return (this.#graphBytes ??= readGraphFile(this.directory, this.account));
+    return (this.#graphBytes ??= readGraphFile(this.stored));
   }
 
   /** Bytes read from files so far. */
   get bytesRead(): number {
-    return this.account.bytesRead;
+    return this.stored.bytesRead;
   }
 
   /** Frees the graph's bytes; called once the program is made. */
@@ -162,7 +165,7 @@ export class VersionFiles {
     readonly keys: Tensor;
     readonly values: Tensor;
   } {
-    const content = readAsset(this.directory, vocabulary.file, this.account);
+    const content = readAsset(this.stored, vocabulary.file);
     const name = assetName(vocabulary.file);
     this.#bind(name, digestOf(content), true);
     const entries = parseTextVocabulary(content, vocabulary);
@@ -224,8 +227,8 @@ export class VersionFiles {
     for (const name of manifest.keys()) {
       if (this.#digests.has(name)) continue;
       if (!dataFiles.has(name)) {
-        assertAsListed(manifest, name, digestOfFile(this.directory, name, this.account));
-      } else if (!hasFile(this.directory, name)) {
+        assertAsListed(manifest, name, digestOfFile(this.stored, name));
+      } else if (!this.stored.has(name)) {
         const text = `Refused the version: there is no ${excerpt(name)}, which ${MANIFEST_FILE} lists`;
         throw new WinnowError("NOT_FOUND", text);
       }

@@ -4,14 +4,12 @@
 // 1000, and a request that the model does not accept fails the version's load. Logs of calls other
 // than Predict are skipped.
 
-import { existsSync } from "node:fs";
-import path from "node:path";
 import { WinnowError, elementCount, signatureOf } from "@winnow/core";
 import type { ProtobufReader, SignatureProgram, Tensor, WarmUpRequest } from "@winnow/core";
 import { messageReader } from "./message.ts";
 import { readShape, readTensorProto } from "./graph/definition/tensor-proto.ts";
 import { recordsOf } from "./bundle/record-file.ts";
-import { type ReadAccount, RegionFile } from "./bundle/region.ts";
+import type { StoredDirectory } from "../storage/stored-directory.ts";
 
 /** Relative to the version directory. */
 const WARM_UP_FILE = "assets.extra/tf_serving_warmup_requests";
@@ -24,13 +22,11 @@ const ELEMENTS_MAX = 2 ** 24;
  * @throws WinnowError DATA_LOSS, INVALID_ARGUMENT naming the record
  */
 export function readWarmUp(
-  directory: string,
+  directory: StoredDirectory,
   signatures: readonly SignatureProgram[],
-  account: ReadAccount,
 ): WarmUpRequest[] {
-  const at = path.join(directory, WARM_UP_FILE);
-  if (!existsSync(at)) return [];
-  const file = new RegionFile(at, WARM_UP_FILE, account);
+  if (!directory.has(WARM_UP_FILE)) return [];
+  const file = directory.open(WARM_UP_FILE);
   try {
     if (file.size > FILE_BYTES_MAX) {
       const text = `${WARM_UP_FILE} has ${file.size} bytes; up to ${FILE_BYTES_MAX} are replayed`;

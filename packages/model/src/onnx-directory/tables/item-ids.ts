@@ -13,7 +13,7 @@ import {
   rowRangeOf,
   shiftRegister,
 } from "@winnow/core";
-import type { Region } from "../../saved-model/bundle/region.ts";
+import type { Region } from "../../storage/region.ts";
 import { regionBytes } from "./region-bytes.ts";
 import type { IdReading } from "../../saved-model/partitions/id-reading.ts";
 import { constantShare } from "../../saved-model/partitions/row-reading.ts";

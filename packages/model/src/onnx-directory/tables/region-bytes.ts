@@ -3,7 +3,7 @@
 
 import { extendRegister } from "@winnow/core";
 import type { RowChecks } from "@winnow/core";
-import type { Region } from "../../saved-model/bundle/region.ts";
+import type { Region } from "../../storage/region.ts";
 
 const PIECE_BYTES = 2 ** 22;
 

@@ -5,7 +5,7 @@
 //   safetensors  length of the header, 8 bytes │ {"name": {"dtype", "shape", "data_offsets"}, …} │ values
 
 import { WinnowError, elementCount, excerpt } from "@winnow/core";
-import type { Region, RegionFile } from "../../saved-model/bundle/region.ts";
+import type { Region, RegionFile } from "../../storage/region.ts";
 import type { TensorFile } from "../description/description.ts";
 import { parseLocatedJson } from "../description/located-json.ts";
 import type { LocatedJson } from "../description/located-json.ts";

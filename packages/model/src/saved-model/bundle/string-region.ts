@@ -15,7 +15,7 @@ import {
   maskChecksum,
 } from "@winnow/core";
 import { ByteCursor, uint32At } from "./byte-cursor.ts";
-import type { Region } from "./region.ts";
+import type { Region } from "../../storage/region.ts";
 
 const SCAN_BYTES = 2 ** 20;
 const SCAN_BYTES_MIN = 4096;

@@ -5,6 +5,7 @@ import path from "node:path";
 import { StringColumn, type Tensor, WinnowError } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { StoredDirectory } from "../../storage/stored-directory.ts";
 import { TensorBundle } from "./tensor-bundle.ts";
 import { temporaryDirectory } from "../../../../../test/temporary-directory.ts";
 import {
@@ -67,7 +68,7 @@ describe("a tensor bundle", () => {
     fc.assert(
       fc.property(tensors, fc.integer({ min: 1, max: 4 }), (written, dataFiles) => {
         writeVersionOf(directory, written, dataFiles);
-        const bundle = new TensorBundle(directory, { bytesRead: 0 });
+        const bundle = new TensorBundle(new StoredDirectory(directory));
 
         const read = written.map((tensor) => shown(bundle.readTensor(tensor.key)));
         bundle.close();
@@ -82,7 +83,7 @@ describe("a tensor bundle", () => {
   test("says which tensor a checkpoint lacks", () => {
     writeVersionOf(directory, [floats("a", [1], Float32Array.of(1))]);
 
-    const bundle = new TensorBundle(directory, { bytesRead: 0 });
+    const bundle = new TensorBundle(new StoredDirectory(directory));
 
     expect(() => bundle.readTensor("b")).toThrow('tensor "b": the checkpoint does not hold it');
     bundle.close();
@@ -112,7 +113,7 @@ describe("a damaged checkpoint is refused, never a crash or a hang", () => {
   function readsAll(): boolean {
     let bundle: TensorBundle | undefined;
     try {
-      bundle = new TensorBundle(directory, { bytesRead: 0 });
+      bundle = new TensorBundle(new StoredDirectory(directory));
       for (const { key } of tensors) bundle.readTensor(key);
       return true;
     } catch (error) {
@@ -156,7 +157,7 @@ describe("a damaged checkpoint is refused, never a crash or a hang", () => {
   test("a missing data file is named", () => {
     writeVersionOf(directory, tensors, 2);
     truncateSync(path.join(directory, "variables/variables.data-00001-of-00002"), 3);
-    const bundle = new TensorBundle(directory, { bytesRead: 0 });
+    const bundle = new TensorBundle(new StoredDirectory(directory));
 
     expect(() => bundle.readTensor("identifiers")).toThrow(
       /variables\.data-00001-of-00002, tensor "identifiers": it ends at byte 3/,
@@ -173,7 +174,7 @@ describe.skipIf(!hasRealModels)("real checkpoints (in ../shared/savedmodels)", (
   test.each(models.map((entry) => entry.name))(
     "every tensor of %s matches its checksum",
     (name) => {
-      const bundle = new TensorBundle(path.join(REAL_MODELS, name, "1"), { bytesRead: 0 });
+      const bundle = new TensorBundle(new StoredDirectory(path.join(REAL_MODELS, name, "1")));
 
       const tensors = bundle.keys().map((key) => bundle.readTensor(key));
       bundle.close();
@@ -183,9 +184,9 @@ describe.skipIf(!hasRealModels)("real checkpoints (in ../shared/savedmodels)", (
   );
 
   test("shapes, values and identifiers are those of the model", () => {
-    const bundle = new TensorBundle(path.join(REAL_MODELS, "movielens_retrieval/1"), {
-      bytesRead: 0,
-    });
+    const bundle = new TensorBundle(
+      new StoredDirectory(path.join(REAL_MODELS, "movielens_retrieval/1")),
+    );
 
     const candidates = bundle.readTensor("candidates/.ATTRIBUTES/VARIABLE_VALUE");
     const identifiers = bundle.readTensor("identifiers/.ATTRIBUTES/VARIABLE_VALUE");

@@ -3,7 +3,6 @@
 // the index alone; a tensor is read on request. A tensor lies in one piece or in slices
 // (tensor-slice.ts), each with a checksum of its own.
 
-import path from "node:path";
 import {
   StringColumn,
   type Tensor,
@@ -20,7 +19,8 @@ import { elementBytes, isNarrowFloat, storedDtypeOf, tensorOver, typeName } from
 import type { StoredDtype } from "./data-type.ts";
 import { readTableEntries } from "./leveldb-table.ts";
 import { widened } from "./narrow-floats.ts";
-import { type ReadAccount, type Region, RegionFile } from "./region.ts";
+import type { StoredDirectory } from "../../storage/stored-directory.ts";
+import type { Region, RegionFile } from "../../storage/region.ts";
 import { layOutStrings, lengthChecksumShare, readStringRange } from "./string-region.ts";
 import {
   type TensorSlice,
@@ -73,8 +73,7 @@ export interface StoredPieces {
 
 /** An opened checkpoint. Owns its file handles until `close()`. */
 export class TensorBundle {
-  readonly #directory: string;
-  readonly #account: ReadAccount;
+  readonly #directory: StoredDirectory;
   readonly #entries: ReadonlyMap<string, BundleEntry>;
   /** Entries of slices, by `sliceKeyText`. */
   readonly #slices: ReadonlyMap<string, BundleEntry>;
@@ -86,15 +85,10 @@ export class TensorBundle {
    * are parsed.
    * @throws WinnowError NOT_FOUND, DATA_LOSS, UNIMPLEMENTED (big-endian)
    */
-  constructor(
-    directory: string,
-    account: ReadAccount,
-    seen: (index: Uint8Array) => void = () => undefined,
-  ) {
+  constructor(directory: StoredDirectory, seen: (index: Uint8Array) => void = () => undefined) {
     this.#directory = directory;
-    this.#account = account;
     const name = `${FOLDER}/variables.index`;
-    const file = new RegionFile(path.join(directory, name), name, account);
+    const file = directory.open(name);
     try {
       const content = file.readAll(INDEX_BYTES_MAX);
       seen(content);
@@ -209,7 +203,7 @@ export class TensorBundle {
     if (open !== undefined) return open;
     const name = this.#fileOf(entry);
     if (entry.part >= this.#parts) throw damage(name, "the index knows no such data file");
-    const file = new RegionFile(path.join(this.#directory, name), name, this.#account);
+    const file = this.#directory.open(name);
     this.#files.set(entry.part, file);
     return file;
   }

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { type Box, boxesOf } from "../fixtures/sliced-tensors.ts";
-import { memoryRegion } from "../bundle/region.ts";
+import { memoryRegion } from "../../storage/region.ts";
 import { bandAt, bandsOf } from "./matrix-pieces.ts";
 import type { StoredRegion } from "./stored-region.ts";
 

@@ -10,7 +10,7 @@
 // A band is as many rows as lie in the same pieces.
 
 import { WinnowError } from "@winnow/core";
-import type { Region } from "../bundle/region.ts";
+import type { Region } from "../../storage/region.ts";
 import { type StoredRegion, notTiled } from "./stored-region.ts";
 
 /** Pieces of all bands together, at most: bands times columns may be many more than pieces. */

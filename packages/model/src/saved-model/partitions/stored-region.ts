@@ -6,7 +6,7 @@
 import { WinnowError, combineChecksums, elementCount, extendRegister } from "@winnow/core";
 import type { TableSource, Tensor } from "@winnow/core";
 import type { StoredDtype } from "../bundle/data-type.ts";
-import { type Region, memoryRegion } from "../bundle/region.ts";
+import { type Region, memoryRegion } from "../../storage/region.ts";
 import { columnBytes, encodeStringHeader } from "../bundle/string-encoding.ts";
 import type { BundlePiece, TensorBundle } from "../bundle/tensor-bundle.ts";
 import { textOfStored } from "./stored-table.ts";

@@ -7,7 +7,7 @@ import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import * as zlib from "node:zlib";
 import { WinnowError, excerpt } from "@winnow/core";
 import { decompressSnappy } from "../../../saved-model/bundle/snappy.ts";
-import type { RegionFile } from "../../../saved-model/bundle/region.ts";
+import type { RegionFile } from "../../../storage/region.ts";
 import { hybridIntegers } from "./hybrid-integers.ts";
 import type { IntegerLayout } from "./hybrid-integers.ts";
 import { damaged, numberOf } from "./parquet-file.ts";

@@ -3,7 +3,7 @@
 // belongs to row ⌊v / width⌋, and a list begins at each multiple of the width; levels are checked against that.
 
 import { WinnowError, excerpt } from "@winnow/core";
-import type { RegionFile } from "../../../saved-model/bundle/region.ts";
+import type { RegionFile } from "../../../storage/region.ts";
 import { ColumnPages, VALUE_BYTES } from "./column-pages.ts";
 import type { OpenChunk, Page, Values } from "./column-pages.ts";
 import type { ParquetColumn } from "./parquet-file.ts";

@@ -3,7 +3,7 @@
 // whatever pages and compression they are written in.
 
 import { WinnowError, elementCount, excerpt } from "@winnow/core";
-import type { Region, RegionFile } from "../../../saved-model/bundle/region.ts";
+import type { Region, RegionFile } from "../../../storage/region.ts";
 import type { TensorFile } from "../../description/description.ts";
 import type { StoredArray } from "../stored-array.ts";
 import { VALUE_BYTES } from "./column-pages.ts";

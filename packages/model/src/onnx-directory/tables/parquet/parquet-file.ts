@@ -4,7 +4,7 @@
 //   PAR1 │ row group: chunk of column 0, chunk of column 1, … │ row group … │ footer │ its length │ PAR1
 
 import { WinnowError, excerpt } from "@winnow/core";
-import type { RegionFile } from "../../../saved-model/bundle/region.ts";
+import type { RegionFile } from "../../../storage/region.ts";
 import { ThriftCut, readStruct } from "./thrift.ts";
 import type { ThriftStruct, ThriftValue } from "./thrift.ts";
 

@@ -3,8 +3,8 @@
 // synchronously (see model-version.ts), every byte is counted, and a file that ends early is
 // DATA_LOSS.
 
-import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { WinnowError } from "@winnow/core";
+import type { OpenFile } from "./file-store.ts";
 
 /** Bytes of one system call, at most; Linux reads no more than 2 GiB at once. */
 const READ_BYTES_MAX = 2 ** 28;
@@ -29,25 +29,18 @@ export interface ReadAccount {
 
 /** An open file. */
 export class RegionFile {
-  readonly path: string;
   /** Relative to the version directory, for messages. */
   readonly name: string;
   readonly size: number;
   readonly #account: ReadAccount;
-  #handle: number | undefined;
+  #file: OpenFile | undefined;
 
-  /** @throws WinnowError NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE */
-  constructor(path: string, name: string, account: ReadAccount) {
-    this.path = path;
+  /** Owns the file, which `StoredDirectory.open` has opened. */
+  constructor(file: OpenFile, name: string, account: ReadAccount) {
     this.name = name;
+    this.size = file.size;
     this.#account = account;
-    try {
-      this.#handle = openSync(path, "r");
-      this.size = fstatSync(this.#handle).size;
-    } catch (error) {
-      this.close();
-      throw fileError(name, error);
-    }
+    this.#file = file;
   }
 
   /**
@@ -79,13 +72,16 @@ export class RegionFile {
 
   /** Fills `target` from a position of the file. @throws WinnowError DATA_LOSS, UNAVAILABLE */
   read(position: number, target: Uint8Array): void {
-    if (this.#handle === undefined) {
+    const file = this.#file;
+    if (file === undefined) {
       throw new WinnowError("FAILED_PRECONDITION", `${this.name} is closed`);
     }
     let done = 0;
     while (done < target.length) {
       const length = Math.min(READ_BYTES_MAX, target.length - done);
-      const count = readOnce(this, this.#handle, { target, done, length, position });
+      // Most reads are of one piece: a view of it would be memory to collect for every one of them.
+      const part = length === target.length ? target : target.subarray(done, done + length);
+      const count = readOnce(file, this.name, { part, position: position + done });
       if (count === 0) {
         const why = `it ends at byte ${position + done}; it may be truncated`;
         throw new WinnowError("DATA_LOSS", `Cannot read ${this.name}: ${why}`);
@@ -107,23 +103,21 @@ export class RegionFile {
   }
 
   close(): void {
-    if (this.#handle !== undefined) closeSync(this.#handle);
-    this.#handle = undefined;
+    this.#file?.close();
+    this.#file = undefined;
   }
 }
 
 interface Piece {
-  readonly target: Uint8Array;
-  readonly done: number;
-  readonly length: number;
+  readonly part: Uint8Array;
   readonly position: number;
 }
 
-function readOnce(file: RegionFile, handle: number, piece: Piece): number {
+function readOnce(file: OpenFile, name: string, { part, position }: Piece): number {
   try {
-    return readSync(handle, piece.target, piece.done, piece.length, piece.position + piece.done);
+    return file.read(position, part);
   } catch (error) {
-    throw fileError(file.name, error);
+    throw fileError(name, error);
   }
 }
 
@@ -142,8 +136,9 @@ export function memoryRegion(bytes: Uint8Array, file: string, constant: string):
   };
 }
 
-/** A failed system call in Winnow's words; the path stays in the cause. */
+/** A failed system call in Winnow's words; the path stays in the cause. What a store says in words of its own stays. */
 export function fileError(name: string, error: unknown): WinnowError {
+  if (error instanceof WinnowError) return error;
   const code = (error as { readonly code?: unknown }).code;
   const options = { cause: error };
   if (code === "ENOENT" || code === "ENOTDIR") {
