@@ -8,8 +8,9 @@
 
 import { existsSync, readdirSync, statSync } from "node:fs";
 import path from "node:path";
-import { WinnowError } from "@winnow/core";
+import { WinnowError, excerpt } from "@winnow/core";
 import { MODEL_FILES } from "@winnow/model";
+import { REMOTE_ADVICE, isUrl } from "./model-config/model-checks.ts";
 import type { ConfiguredModel } from "./model-config/model-config.ts";
 
 /** Flags and environment that say where models are. */
@@ -34,22 +35,39 @@ export interface ModelEnvironment {
   readonly MODEL_BASE_PATH?: string | undefined;
 }
 
-/** Decides where models are. Flags win over environment. */
+/**
+ * Decides where models are. Flags win over environment.
+ * @throws WinnowError INVALID_ARGUMENT for a URL, which is no directory
+ */
 export function modelSource(
   options: ModelSourceOptions,
   environment: ModelEnvironment,
 ): ModelSource {
   if (options.models !== undefined) {
-    return { kind: "directory", directory: path.resolve(options.models) };
+    return { kind: "directory", directory: resolvedPath(options.models, "--models") };
   }
   if (options.modelBasePath !== undefined) {
     const model = options.modelName ?? environment.MODEL_NAME ?? DEFAULT_MODEL;
-    return { kind: "model", model, basePath: path.resolve(options.modelBasePath) };
+    return {
+      kind: "model",
+      model,
+      basePath: resolvedPath(options.modelBasePath, "--model_base_path"),
+    };
   }
-  const directory = path.resolve(environment.MODEL_BASE_PATH ?? DEFAULT_DIRECTORY);
+  const directory = resolvedPath(
+    environment.MODEL_BASE_PATH ?? DEFAULT_DIRECTORY,
+    "MODEL_BASE_PATH",
+  );
   const model = options.modelName ?? environment.MODEL_NAME;
   if (model === undefined) return { kind: "directory", directory };
   return { kind: "model", model, basePath: path.join(directory, model) };
+}
+
+/** A URL would become a path below the working directory, of which nobody has heard. */
+function resolvedPath(directory: string, setting: string): string {
+  if (!isUrl(directory)) return path.resolve(directory);
+  const text = `${setting} is a directory, not "${excerpt(directory)}"; ${REMOTE_ADVICE}`;
+  throw new WinnowError("INVALID_ARGUMENT", text);
 }
 
 /** One version directory of one model. */
@@ -62,10 +80,10 @@ export interface VersionDirectory {
 /**
  * The newest version of every model that a path leads to: a version directory itself, a model's
  * directory, or a directory of models.
- * @throws WinnowError NOT_FOUND saying what lies there instead and what would work.
+ * @throws WinnowError NOT_FOUND saying what lies there instead and what would work, INVALID_ARGUMENT for a URL
  */
 export function newestVersions(directory: string): VersionDirectory[] {
-  const absolute = path.resolve(directory);
+  const absolute = resolvedPath(directory, "The path of models");
   if (!existsSync(absolute) || !statSync(absolute).isDirectory()) {
     throw new WinnowError("NOT_FOUND", `There is no directory ${absolute}`);
   }

@@ -6,6 +6,14 @@ import { excerpt } from "@winnow/core";
 
 const NAME_CHARACTERS_MAX = 256;
 
+/** What to do about models that lie in an object store. */
+export const REMOTE_ADVICE = "files are read from directories: mount the bucket, or copy the model";
+
+/** Whether a location is no path but names a protocol: `s3://bucket/models`. */
+export function isUrl(location: string): boolean {
+  return /^[a-z][a-z0-9+.-]*:\/\//i.test(location);
+}
+
 /** What is wrong with a model's name. */
 export function nameFault(model: string): string | undefined {
   if (model === "") return 'a model needs a name: name: "movies"';
@@ -16,9 +24,8 @@ export function nameFault(model: string): string | undefined {
 /** What is wrong with a model's directory. */
 export function basePathFault(model: string, basePath: string): string | undefined {
   if (path.isAbsolute(basePath)) return undefined;
-  const isRemote = /^[a-z][a-z0-9+.-]*:\/\//i.test(basePath);
-  const advice = isRemote
-    ? "files are read from directories: mount the bucket, or copy the model"
+  const advice = isUrl(basePath)
+    ? REMOTE_ADVICE
     : "it holds the version directories, as in /models/movies";
   const text = `model "${excerpt(model)}" needs an absolute base_path, not "${excerpt(basePath)}"`;
   return `${text}; ${advice}`;
