@@ -94,6 +94,10 @@ describe("winnow demo and inspect", () => {
     expect(demo.stdout).toBe(`${models}\n`);
     expect(demo.stderr).toContain("Serve them with: winnow up --models");
     expect(text.stdout).toContain("Lookup(variables/0) → TopK(candidates, k=10)");
+    expect(text.stdout).toContain(
+      "Retrieve(movies, k=100) → Filter(kids = false and year ≥ 1970) → Rank(movies-ranking) → " +
+        "Diversify(at most 3 per genres) → Limit(5)",
+    );
     expect(text.stdout).toMatch(/^w3 /m);
     expect(report.model).toBe("movies");
     expect(report.tables.map(({ rows }) => rows)).toEqual([21, 300]);
@@ -168,9 +172,10 @@ describe("winnow inspect of several models", () => {
     expect([text.code, json.code]).toEqual([1, 1]);
     expect(text.stdout).toMatch(/broken, version 1 .*\ncannot be served: DATA_LOSS: .*saved_model/);
     expect(text.stdout).toContain("movies, version 1");
-    expect(text.stderr).toContain("1 of 3 models cannot be served: broken");
+    expect(text.stderr).toContain("1 of 4 models cannot be served: broken");
     expect(JSON.parse(json.stdout)).toMatchObject([
       { model: "broken", error: { code: "DATA_LOSS" } },
+      { model: "home-feed" },
       { model: "movies" },
       { model: "movies-ranking" },
     ]);

@@ -56,6 +56,7 @@ describe("README", () => {
     expect(quickStart).toMatch(/^npm ci && npm run build && npx winnow demo \S+ && npx winnow up /);
     expect(output).toContain("ready   movies, version 1");
     expect(output).toContain("ready   movies-ranking, version 1");
+    expect(output).toContain("ready   home-feed, version 1");
   });
 
   test.each(curlLines)("answers %s", (line) => {
@@ -68,13 +69,41 @@ describe("README", () => {
     );
   });
 
+  test("its pipeline gives a filtered, ranked, explained answer", () => {
+    const line = curlLines.find((each) => each.includes("home-feed"))!;
+    const text = execFileSync("sh", ["-c", runnable(line.replace("curl ", "curl -sS -f "))], {
+      encoding: "utf8",
+    });
+
+    const { predictions } = JSON.parse(text) as {
+      predictions: readonly [
+        {
+          readonly output_1: readonly number[];
+          readonly attributes: readonly { readonly year: number }[];
+          readonly explain: { readonly stages: readonly { readonly stage: string }[] };
+        },
+      ];
+    };
+    const [{ output_1: ratings, attributes, explain }] = predictions;
+    expect(ratings).toHaveLength(5);
+    expect(ratings).toEqual(ratings.toSorted((a, b) => b - a));
+    expect(Math.min(...attributes.map(({ year }) => year))).toBeGreaterThanOrEqual(1970);
+    expect(explain.stages.map(({ stage }) => stage)).toEqual([
+      "retrieve",
+      "filter",
+      "rank",
+      "diversify",
+      "limit",
+    ]);
+  });
+
   test("answers the curl lines that `winnow up` prints", () => {
     const printed = Array.from(output.matchAll(/^\s+(curl .*)$/gm), (match) => match[1]!);
     const answers = printed.map((line) =>
       execFileSync("sh", ["-c", line.replace("curl ", "curl -sS -f ")], { encoding: "utf8" }),
     );
 
-    expect(answers).toHaveLength(2);
+    expect(answers).toHaveLength(3);
     for (const answer of answers) expect(answer).toContain("predictions");
   });
 
