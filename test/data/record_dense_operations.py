@@ -205,6 +205,12 @@ for op in ("LowerBound", "UpperBound"):
 for pair in [([2, 1, 3], [4, 1]), ([], [2]), ([2], [3])]:
     case("BroadcastArgs", {"s0": c(pair[0], i32), "s1": c(pair[1], i32)})
 
+# --- reductions of nothing
+for op in ("Max", "Min", "Mean", "Sum", "Prod"):
+    for shape, axes in [([0, 4], [-1]), ([0, 3, 2], [1]), ([0, 3, 2], [1, 2])]:
+        for keep in (True, False):
+            case(op, {"input": tf.ones(shape), "axis": c(axes, i32)}, {"axis"}, keep_dims=keep)
+
 # --- transposed convolutions
 TRANSPOSED = (*KERNEL, "input_sizes")
 for padding, sizes in (("SAME", [[7, 8], [8, 7]]), ("VALID", [[9, 9], [10, 9]])):

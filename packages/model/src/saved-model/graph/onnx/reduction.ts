@@ -28,7 +28,9 @@ export const reduction: Translators = {
 
 /** ReduceSum takes its axes as an input since opset 13, the others as an attribute until 18. */
 function overAxes(t: Translation, op: string, value: string): string {
-  const axes = t.integers(1);
+  const rank = t.value(0).shape?.length ?? 0;
+  // ONNX Runtime does not count axes from the end where a value is empty.
+  const axes = t.integers(1).map((axis) => (axis < 0 && rank > 0 ? axis + rank : axis));
   if (axes.length === 0) return t.node("Identity", [value]);
   const keepdims = Number(t.operation.attributes.flag("keep_dims"));
   if (op === "ReduceSum") return t.node(op, [value, t.model.integers(axes)], { keepdims });
