@@ -87,19 +87,34 @@ export class RequestContext {
   ): Promise<Result> {
     const startMs = this.#clock.nowMs();
     const span = this.span?.child(name, startMs);
+    if (span !== undefined) return await this.#recorded(name, span, { startMs, work });
+    const result = await work(undefined);
+    this.noteStage(name, this.#clock.nowMs() - startMs);
+    return result;
+  }
+
+  async #recorded<Result>(
+    name: string,
+    span: TraceSpan,
+    {
+      startMs,
+      work,
+    }: {
+      readonly startMs: number;
+      readonly work: (span: TraceSpan) => Result | Promise<Result>;
+    },
+  ): Promise<Result> {
+    let fault: string | undefined = "INTERNAL";
     try {
-      return await work(span);
+      const result = await work(span);
+      fault = undefined;
+      this.noteStage(name, this.#clock.nowMs() - startMs);
+      return result;
     } catch (error) {
-      span?.end(
-        this.#clock.nowMs(),
-        undefined,
-        error instanceof WinnowError ? error.code : "INTERNAL",
-      );
+      if (error instanceof WinnowError) fault = error.code;
       throw error;
     } finally {
-      const endMs = this.#clock.nowMs();
-      this.noteStage(name, endMs - startMs);
-      span?.end(endMs);
+      span.end(this.#clock.nowMs(), undefined, fault);
     }
   }
 

@@ -54,8 +54,10 @@ function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors 
       if (local !== undefined) return local.lookup(keys);
       if (table?.kind !== "keyed") throw broken(step.node);
       allowListeners(signal);
-      const question = { tableNumber: step.table, table, keys, signal };
-      return await timed("lookup", (span) => queryLookup(parts, { ...question, span }, run));
+      const { table: tableNumber } = step;
+      return await timed("lookup", (span) =>
+        queryLookup(parts, { tableNumber, table, keys, signal, span }, run),
+      );
     },
     dense: async (step, inputs, signal) => {
       const model = denseModels[step.model];
@@ -74,8 +76,10 @@ function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors 
       const queries = query.shape[0]!;
       const own = chosen === undefined ? conditions : chosenOf(conditions, chosen);
       const admitted = admits === undefined ? own : withMask(own, admits, { table, queries });
-      const search = { step, table, vectors: query.data, k, conditions: admitted, signal };
-      return await timed("topK", (span) => queryTopK(parts, { ...search, span }, run));
+      const { data: vectors } = query;
+      return await timed("topK", (span) =>
+        queryTopK(parts, { step, table, vectors, k, conditions: admitted, signal, span }, run),
+      );
     },
   };
 }

@@ -3,7 +3,7 @@
 // generation cannot answer. Which slot is answered by whom is the matter of `slot.ts`.
 
 import { setGraceTimer, toWinnowError, WinnowError } from "@winnow/core";
-import type { Environment, WorkerId } from "@winnow/core";
+import type { Clock, Environment, TraceSpan, WorkerId } from "@winnow/core";
 import type { Asked, WorkerAnswer, WorkerReply } from "@winnow/cluster";
 import type { RetryBudget } from "./hedging/retry-budget.ts";
 import { areAllLate, hedgeDelayMs, othersOf } from "./hedging/hedge-delay.ts";
@@ -160,10 +160,8 @@ class Scatter {
     }
     if (isSecond) budget.countSecond(fraction);
     else if (kind === "first") budget.countFirst();
-    slot.cancel = () => {
-      asked.cancel();
-      slot.span?.end(clock.nowMs(), { "winnow.cancelled": true });
-    };
+    slot.cancel =
+      slot.span === undefined ? () => asked.cancel() : cancelOf(asked, slot.span, clock);
     this.#watch(slot);
     return true;
   }
@@ -386,6 +384,18 @@ class Scatter {
     this.drop();
     this.#resolve(result);
   }
+}
+
+/** Cancels a question that is recorded. */
+function cancelOf(
+  asked: Extract<Asked, { state: "asked" }>,
+  span: TraceSpan,
+  clock: Clock,
+): () => void {
+  return () => {
+    asked.cancel();
+    span.end(clock.nowMs(), { "winnow.cancelled": true });
+  };
 }
 
 /** Which fraction of its parent's partitions a slot asks for; 1 for a slot without a parent. */
