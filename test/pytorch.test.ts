@@ -54,6 +54,6 @@ test("a loop over what a request sends ends with an error that names it", async 
   };
   version.close();
 
-  await expect(ask(100_001)).rejects.toThrow(/loop \S+ takes more than 100000 turns/);
+  await expect(ask(100_001)).rejects.toThrow(/loop \S+ takes more than 100000 iterations/);
   await expect(ask(100_000)).resolves.toBeDefined();
 });
