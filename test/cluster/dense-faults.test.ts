@@ -113,7 +113,7 @@ describe("a cluster whose ONNX Runtime fails", () => {
     load.isOver = true;
     const loopedMs = (await Promise.all(loopers)).flat();
 
-    expect(first.body["error"]).toMatch(/takes more than 100000 turns/);
+    expect(first.body["error"]).toMatch(/takes more than 100000 iterations/);
     // Four loop at a time, one after the other: a run is a quarter of what each of them waits.
     expect(Math.max(...rankedMs)).toBeLessThan(Math.max(...loopedMs));
   });
