@@ -2,12 +2,13 @@
 // itself finds a request just above it.
 
 import { status } from "@grpc/grpc-js";
+import type { SignatureTensor, Tensor } from "@winnow/core";
 import { stringTensor } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
 import * as grpc from "../grpc/fixtures/grpc-client.ts";
 import { postPredict } from "../http/fixtures/http-client.ts";
 import * as http from "../http/server/fixtures/running-server.ts";
-import { DEFAULT_REQUEST_LIMITS } from "./request-limits.ts";
+import { DEFAULT_REQUEST_LIMITS, instancesOf } from "./request-limits.ts";
 import { RouterBench } from "../fixtures/router-bench.ts";
 
 const { instancesMax, kMax, excludedIdsMax } = DEFAULT_REQUEST_LIMITS;
@@ -19,6 +20,35 @@ afterEach(async () => {
 const users = (count: number): readonly string[] => Array.from({ length: count }, () => "42");
 
 const started = (): Promise<RouterBench> => RouterBench.started({ held: [[0, 1, 2, 3]] });
+
+describe("the batch of a request", () => {
+  const input = (name: string): SignatureTensor => ({
+    name,
+    dtype: "int64",
+    shape: undefined,
+    graphTensor: name,
+    value: 0,
+  });
+  const int64 = (shape: readonly number[], ...values: readonly bigint[]): Tensor => ({
+    dtype: "int64",
+    shape,
+    data: BigInt64Array.from(values),
+  });
+
+  test("with a sparse input is what its dense shape says, however few values it has", () => {
+    const names = ["tags/dense_shape", "tags/indices", "tags/values"];
+    const signature = { inputs: names.map(input) };
+    const inputs = new Map([
+      ["tags/dense_shape", int64([2], 10n ** 12n, 2n)],
+      ["tags/indices", int64([1, 2], 0n, 0n)],
+      ["tags/values", int64([1], 3n)],
+    ]);
+
+    expect(instancesOf(signature, inputs)).toBe(10 ** 12);
+    inputs.delete("tags/indices");
+    expect(instancesOf(signature, inputs)).toBe(2);
+  });
+});
 
 describe("above a limit", () => {
   test.each([kMax + 1, 9000, 20_000])("k = %i is told the same by REST and router", async (k) => {

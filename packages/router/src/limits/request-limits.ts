@@ -56,13 +56,27 @@ export const DEFAULT_REQUEST_LIMITS: RequestLimits = {
   answerBytesMax: 256 * 2 ** 20,
 };
 
-/** The batch of a request: the largest first dimension of the inputs that have one, at least 1. */
+/**
+ * The batch of a request: the largest first dimension of the inputs that have one, at least 1. That of a sparse
+ * input is what its dense shape says, however few values it has.
+ */
 export function instancesOf(
   signature: Pick<SignatureProgram, "inputs">,
   inputs: ReadonlyMap<string, Tensor>,
 ): number {
-  const sizes = signature.inputs.map((input) => inputs.get(input.name)?.shape[0] ?? 1);
+  const sizes = signature.inputs.flatMap(({ name }) => [
+    inputs.get(name)?.shape[0] ?? 1,
+    ...sparseRows(name, inputs),
+  ]);
   return Math.max(1, ...sizes);
+}
+
+/** Of the dense shape of a sparse input, which is three tensors (`meta-graph.ts`), its first dimension. */
+function sparseRows(name: string, inputs: ReadonlyMap<string, Tensor>): readonly number[] {
+  const [, sparse] = /^(.*)\/dense_shape$/s.exec(name) ?? [];
+  if (sparse === undefined || !inputs.has(`${sparse}/indices`)) return [];
+  const shape = inputs.get(name);
+  return shape?.dtype === "int64" && shape.data.length > 0 ? [Number(shape.data[0])] : [];
 }
 
 /** @throws WinnowError INVALID_ARGUMENT */
@@ -72,6 +86,20 @@ export function checkInstances(
 ): void {
   if (instances <= instancesMax) return;
   refuse(`The request has ${instances} instances; at most ${instancesMax} are allowed`);
+}
+
+/**
+ * A graph may make more query vectors than the request has instances; each is a search of its own.
+ * @throws WinnowError INVALID_ARGUMENT
+ */
+export function checkQueries(
+  queries: number,
+  { instancesMax }: Pick<RequestLimits, "instancesMax">,
+): void {
+  if (queries <= instancesMax) return;
+  refuse(
+    `The model makes ${queries} queries of this request; at most ${instancesMax} are searched`,
+  );
 }
 
 /** `text`: the k as the request has it, for the message. @throws WinnowError INVALID_ARGUMENT */

@@ -38,41 +38,62 @@ interface Choice extends Pick<CandidateList, "scores"> {
   readonly vectors: readonly (Float32Array | undefined)[];
 }
 
+/** How to choose. */
+interface Relevance {
+  readonly balance: number;
+  readonly count: number;
+  /** Told of multiplications as they are done; true: others are to have their turn before the next ones. */
+  readonly isPauseDue: (multiplications: number) => boolean;
+}
+
 /**
  * Places of up to `count` candidates. Each is the one with the largest
  *
  *   balance × score − (1 − balance) × largest cosine to one that is taken
  *
  * with scores scaled so that the least is 0 and the largest 1; equal ones by their place. All in float64, sums in
- * the order of the values.
+ * the order of the values. Yields where a pause is due: one list may take a tenth of a second.
  */
-export function marginallyRelevant(
+export function* marginallyRelevant(
   { scores, vectors }: Choice,
-  { balance, count }: { readonly balance: number; readonly count: number },
-): readonly number[] {
+  { balance, count, isPauseDue }: Relevance,
+): Generator<undefined, readonly number[]> {
   const relevance = scaled(scores);
   const norms = vectors.map((vector) => Math.sqrt(vector === undefined ? 0 : dot(vector, vector)));
   const likeness = new Float64Array(scores.length).fill(-Infinity);
-  const open = new Set(scores.keys());
+  const open = Array.from(scores.keys());
   const taken: number[] = [];
-  while (taken.length < count && open.size > 0) {
-    let best = -1;
-    let bestValue = -Infinity;
-    for (const at of open) {
-      const unlike = taken.length === 0 ? 0 : (1 - balance) * likeness[at]!;
-      const value = balance * relevance[at]! - unlike;
-      if (best >= 0 && !(value > bestValue)) continue;
-      best = at;
-      bestValue = value;
-    }
-    open.delete(best);
+  const valueOf = (place: number): number => {
+    const unlike = taken.length === 0 ? 0 : (1 - balance) * likeness[place]!;
+    return balance * relevance[place]! - unlike;
+  };
+  while (taken.length < count && open.length > 0) {
+    const [best] = open.splice(firstLargest(open, valueOf), 1) as [number];
     taken.push(best);
-    for (const at of open) {
-      const cosine = cosineOf([vectors[at], norms[at]!], [vectors[best], norms[best]!]);
-      if (cosine > likeness[at]!) likeness[at] = cosine;
+    const [vector, norm] = [vectors[best], norms[best]!];
+    for (const place of open) {
+      const cosine = cosineOf(vectors[place], vector, norm * norms[place]!);
+      if (cosine > likeness[place]!) likeness[place] = cosine;
+      if (isPauseDue(1 + (vector?.length ?? 0))) yield;
     }
   }
   return taken;
+}
+
+/** Where the first of the largest values is. */
+function firstLargest(places: readonly number[], valueOf: (place: number) => number): number {
+  let bestAt = 0;
+  let bestValue = valueOf(places[0]!);
+  for (let at = 1; at < places.length; at += 1) {
+    const value = valueOf(places[at]!);
+    if (value > bestValue) [bestAt, bestValue] = [at, value];
+  }
+  return bestAt;
+}
+
+/** 0 where one has no vector, or one of length 0. */
+function cosineOf(a: Float32Array | undefined, b: Float32Array | undefined, norms: number): number {
+  return a !== undefined && b !== undefined && norms > 0 ? dot(a, b) / norms : 0;
 }
 
 /** Scores from 0 to 1; NaN counts as the least, and infinite ones as the end that they are nearest to. */
@@ -84,15 +105,6 @@ function scaled(scores: readonly number[]): readonly number[] {
     if (!Number.isFinite(score)) return score === Infinity ? 1 : 0;
     return range > 0 ? (score - least) / range : 1;
   });
-}
-
-type Vector = readonly [vector: Float32Array | undefined, norm: number];
-
-/** 0 where one has no vector, or one of length 0. */
-function cosineOf([a, aNorm]: Vector, [b, bNorm]: Vector): number {
-  if (a === undefined || b === undefined) return 0;
-  const norms = aNorm * bNorm;
-  return norms > 0 ? dot(a, b) / norms : 0;
 }
 
 function dot(a: Float32Array, b: Float32Array): number {

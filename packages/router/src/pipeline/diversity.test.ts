@@ -50,7 +50,11 @@ describe("a list", () => {
           const scores = items.map(({ score }) => score);
           const vectors = items.map((each) => each.vector && Float32Array.from(each.vector));
 
-          const places = marginallyRelevant({ scores, vectors }, { balance, count });
+          const isPauseDue = (products: number): boolean => products > 0;
+          const steps = marginallyRelevant({ scores, vectors }, { balance, count, isPauseDue });
+          let step = steps.next();
+          while (step.done !== true) step = steps.next();
+          const places = step.value;
 
           const expected: number[] = [];
           const finite = scores.filter(Number.isFinite);
@@ -92,6 +96,7 @@ describe("a stage", () => {
     attributes: stringTensor(Array.from({ length: count }, (_, at) => `{"genres":["g${at % 2}"]}`)),
     vectors: new Map(Array.from({ length: count }, (_, at) => [at, new Float32Array(dim).fill(1)])),
   });
+  const ongoing = new AbortController().signal;
   const mmr: DiversifyStage = { kind: "diversify", by: "mmr", balance: 1, count: 4096 };
 
   test("keeps candidates' scores, each list by itself", async () => {
@@ -102,7 +107,7 @@ describe("a stage", () => {
     ];
     const stage = { kind: "diversify", by: "at-most", attribute: "genres", count: 1 } as const;
 
-    const { lists: kept } = await diversified(candidates(lists, 5), stage);
+    const { lists: kept } = await diversified(candidates(lists, 5), stage, ongoing);
 
     expect(kept).toEqual([
       { positions: [4, 1], scores: [9, 7] },
@@ -111,11 +116,27 @@ describe("a stage", () => {
     ]);
   });
 
+  test("lets others have their turn within one list, and ends with its request", async () => {
+    const positions = Array.from({ length: 2048 }, (_, at) => at);
+    const lists = [{ positions, scores: positions }];
+    const ending = new AbortController();
+    const all = { ...mmr, count: 2048 };
+    let isOver = false;
+    const running = diversified(candidates(lists, 2048, 15), all, ending.signal).finally(() => {
+      isOver = true;
+    });
+    await new Promise((resolve) => void setImmediate(resolve));
+    expect(isOver).toBe(false);
+    ending.abort(new Error("the client has gone"));
+
+    await expect(running).rejects.toThrow("the client has gone");
+  });
+
   test("refuses to compare more vectors than one thread should", async () => {
     const positions = Array.from({ length: 4096 }, (_, at) => at);
     const lists = [{ positions, scores: positions }];
 
-    await expect(diversified(candidates(lists, 4096, 5), mmr)).rejects.toMatchObject({
+    await expect(diversified(candidates(lists, 4096, 5), mmr, ongoing)).rejects.toMatchObject({
       code: "INVALID_ARGUMENT",
       message: expect.stringContaining(
         "takes 83886080 multiplications, at most 67108864",

@@ -11,21 +11,60 @@ import { elementsOfText, membersOfText } from "./item-texts.ts";
 
 /** Values of vectors that one stage of one request may multiply: some 0.1 s of the router's thread. */
 const PRODUCTS_MAX = 2 ** 26;
-/** The same until others have their turn. */
-const PRODUCTS_AT_ONCE = 2 ** 22;
+/** The same until others have their turn: some ms, of each request that is there. */
+const PRODUCTS_AT_ONCE = 2 ** 18;
+/** What reading the attributes of one candidate counts as. */
+const PRODUCTS_OF_ATTRIBUTES = 2 ** 10;
 
-/** Applies a stage. @throws WinnowError INVALID_ARGUMENT where vectors are too many to compare */
+/**
+ * Applies a stage, in steps between which others have their turn, until the signal ends it.
+ * @throws WinnowError INVALID_ARGUMENT where vectors are too many to compare; the signal's reason
+ */
 export async function diversified(
   candidates: Candidates,
   stage: DiversifyStage,
+  signal: AbortSignal,
 ): Promise<Candidates> {
-  if (stage.by === "mmr") return await byRelevance(candidates, stage);
+  const steps =
+    stage.by === "mmr" ? byRelevance(candidates, stage) : byAttribute(candidates, stage);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return chosen(candidates, step.value);
+    await new Promise((resolve) => void setImmediate(resolve));
+    signal.throwIfAborted();
+  }
+}
+
+/** Places to keep in each list; yields where others are to have their turn. */
+type ChoiceSteps = Generator<undefined, (readonly number[])[]>;
+
+function* byAttribute(
+  candidates: Candidates,
+  stage: Exclude<DiversifyStage, { by: "mmr" }>,
+): ChoiceSteps {
   const valuesOf = valuesReader(candidates, stage.attribute);
-  const places = candidates.lists.map(({ positions }) => {
-    const values = positions.map((position) => valuesOf(position));
-    return stage.by === "at-most" ? atMost(values, stage.count) : inTurns(values);
-  });
-  return chosen(candidates, places);
+  const isPauseDue = pauses();
+  const places: (readonly number[])[] = [];
+  for (const { positions } of candidates.lists) {
+    const values: Values[] = [];
+    for (const position of positions) {
+      values.push(valuesOf(position));
+      if (isPauseDue(PRODUCTS_OF_ATTRIBUTES)) yield;
+    }
+    places.push(stage.by === "at-most" ? atMost(values, stage.count) : inTurns(values));
+  }
+  return places;
+}
+
+/** Counts work; true once in so much of it. */
+function pauses(): (products: number) => boolean {
+  let since = 0;
+  return (products) => {
+    since += products;
+    if (since < PRODUCTS_AT_ONCE) return false;
+    since = 0;
+    return true;
+  };
 }
 
 /** The values of an attribute by position; none, one, or those of a list, as texts. */
@@ -39,32 +78,28 @@ function valuesReader({ attributes }: Candidates, attribute: string): (position:
   };
 }
 
-async function byRelevance(
+function* byRelevance(
   candidates: Candidates,
   { balance, count }: Extract<DiversifyStage, { by: "mmr" }>,
-): Promise<Candidates> {
+): ChoiceSteps {
   const { lists, vectors = new Map<number, Float32Array>() } = candidates;
   const [first] = vectors.values();
   const dim = first?.length ?? 0;
-  const products = lists.map(({ positions }) => {
-    return positions.length * Math.min(count, positions.length) * dim;
-  });
-  const all = products.reduce((sum, each) => sum + each, 0);
+  const all = lists.reduce((sum, { positions }) => {
+    return sum + positions.length * Math.min(count, positions.length) * Math.max(1, dim);
+  }, 0);
   if (all > PRODUCTS_MAX) {
     const text = `Cannot compare the vectors of candidates: that takes ${all} multiplications`;
     const remedy = "send fewer instances, or let the pipeline retrieve or keep fewer candidates";
     throw new WinnowError("INVALID_ARGUMENT", `${text}, at most ${PRODUCTS_MAX}; ${remedy}`);
   }
+  const isPauseDue = pauses();
   const places: (readonly number[])[] = [];
-  let since = 0;
-  for (const [instance, { positions, scores }] of lists.entries()) {
-    since += products[instance]!;
-    if (since > PRODUCTS_AT_ONCE) {
-      since = 0;
-      await new Promise((resolve) => void setImmediate(resolve));
-    }
+  for (const { positions, scores } of lists) {
     const own = positions.map((position) => vectors.get(position));
-    places.push(marginallyRelevant({ scores, vectors: own }, { balance, count }));
+    places.push(
+      yield* marginallyRelevant({ scores, vectors: own }, { balance, count, isPauseDue }),
+    );
   }
-  return chosen(candidates, places);
+  return places;
 }

@@ -72,7 +72,9 @@ export async function runPipeline(run: PipelineRun): Promise<PipelineAnswer> {
       coverage *= ranked.coverage;
     }
     if (stage.kind === "score") candidates = scored(candidates, stage.expression);
-    if (stage.kind === "diversify") candidates = await diversified(candidates, stage);
+    if (stage.kind === "diversify") {
+      candidates = await diversified(candidates, stage, request.context.signal);
+    }
     if (stage.kind === "limit") candidates = limited(candidates, stage.count);
     if (stage.kind !== "retrieve") notes.add(stage, candidates, run.clock.nowMs() - startMs);
   }

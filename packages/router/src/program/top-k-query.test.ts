@@ -101,6 +101,17 @@ describe("a search", () => {
     expect(Math.max(...sizes)).toBe(2);
   });
 
+  test("refuses more queries than a request may have instances, which a graph made of a few of them", async () => {
+    const bench = new QueryBench({ held: twice, settings: { instancesMax: 4 } });
+
+    await expect(bench.search({ vectors: bench.vectors(5), k: 2 })).rejects.toMatchObject({
+      code: "INVALID_ARGUMENT",
+      message: "The model makes 5 queries of this request; at most 4 are searched",
+    });
+    expect(bench.workers.flatMap(({ asked }) => asked)).toEqual([]);
+    expect(bench.pending).toBe(0);
+  });
+
   test("refuses exclusions that fit neither all nor each of the queries", async () => {
     const bench = new QueryBench({ held: twice });
     const exclude = [stringTensor(["a"]), stringTensor(["b"])];

@@ -5,6 +5,7 @@
 import type { CandidateTable, Tensor, TopKStep, TraceSpan } from "@winnow/core";
 import { WinnowError, stringTensor, tensor } from "@winnow/core";
 import type { TopKAsk } from "@winnow/cluster";
+import { checkQueries } from "../limits/request-limits.ts";
 import { runBounded } from "./bounded-run.ts";
 import type { DescribedTopK, GatheredTopK } from "./gather.ts";
 import { gatherTopK, joinTopK } from "./gather.ts";
@@ -40,6 +41,7 @@ export async function queryTopK(
 ): Promise<DescribedTopK> {
   const { step, table, vectors, k } = asked;
   const queries = vectors.length / table.dim;
+  checkQueries(queries, parts.settings);
   const search = { ...asked, conditions: conditionsFor(asked.conditions, { table, queries }) };
   const shape = {
     table,
