@@ -378,6 +378,9 @@ def sparse_reshape(indices, shape, wanted):
 
 for wanted in ([9, 4], [-1, 6], [2, 3, 6], [36], [-1], [-1, -1], [7, -1], [35], [-2, 18], [0, -1], [36, 1]):
     sparse_reshape([[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 2, 5]], [2, 3, 6], wanted)
+# Beyond the dense shape: kept where the shape stays as it is, and in the first axis of another one.
+for indices, wanted in [([[5, 0]], [2, -1]), ([[5, 1]], [4]), ([[5, 1]], [1, 4]), ([[-1, 0]], [1, 4]), ([[0, 3]], [2, 2]), ([[0, 3]], [4, 1])]:
+    sparse_reshape(indices, [2, 2], wanted)
 sparse_reshape(np.zeros([0, 2]), [4, 0], [-1, 3])
 sparse_reshape(np.zeros([0, 2]), [0, 3], [-1, 3])
 sparse_reshape(np.zeros([0, 2]), [4, 0], [2, 0])

@@ -31,23 +31,45 @@ function reshapeSparse(call: HostCall): Tensor[] {
     throw invalid(`Input tensor rank must match input shape length: ${rank} vs ${from.length}`);
   }
   const to = wantedShape(from, integersAt(call, 2));
-  const moved = new BigInt64Array(outputCount([entries, to.length]));
-  const positions = integersAt(call, 0);
-  for (let entry = 0; entry < entries; entry += 1) {
-    let place = 0n;
-    for (const [axis, size] of from.entries()) {
-      place = place * BigInt(size) + BigInt(positions[entry * rank + axis]!);
-    }
-    for (let axis = to.length - 1; axis >= 0; axis -= 1) {
-      const size = BigInt(to[axis]!);
-      moved[entry * to.length + axis] = size === 0n ? 0n : place % size;
-      place = size === 0n ? 0n : place / size;
-    }
-  }
+  const moved = movedIndices(integersAt(call, 0), { entries, from, to });
   return [
     tensorOf("int64", [entries, to.length], moved),
     tensorOf("int64", [to.length], BigInt64Array.from(to, BigInt)),
   ];
+}
+
+interface Reshape {
+  readonly entries: number;
+  readonly from: readonly number[];
+  readonly to: readonly number[];
+}
+
+/**
+ * Indices in the other shape. One beyond the dense shape stays one, for the operation behind to refuse: in the
+ * first axis of another shape, and wherever it was in the same one.
+ */
+function movedIndices(
+  positions: readonly number[],
+  { entries, from, to }: Reshape,
+): BigInt64Array<ArrayBuffer> {
+  const moved = new BigInt64Array(outputCount([entries, to.length]));
+  if (to.join() === from.join()) {
+    moved.set(BigInt64Array.from(positions, BigInt));
+    return moved;
+  }
+  for (let entry = 0; entry < entries; entry += 1) {
+    let place = 0n;
+    for (const [axis, size] of from.entries()) {
+      place = place * BigInt(size) + BigInt(positions[entry * from.length + axis]!);
+    }
+    for (let axis = to.length - 1; axis > 0; axis -= 1) {
+      const size = BigInt(to[axis]!);
+      moved[entry * to.length + axis] = size === 0n ? 0n : place % size;
+      place = size === 0n ? 0n : place / size;
+    }
+    if (to.length > 0) moved[entry * to.length] = place;
+  }
+  return moved;
 }
 
 /** The wanted shape with its one -1 worked out. */
