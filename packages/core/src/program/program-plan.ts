@@ -2,7 +2,7 @@
 // how many uses a value has. Computed once per signature and kept as long as the signature lives.
 
 import type { SignatureProgram, Step, ValueId } from "./program.ts";
-import { valuesInMask } from "./search-mask.ts";
+import { valuesInMask } from "./search/search-mask.ts";
 
 /** Dependencies of one signature's steps. */
 export interface ProgramPlan {

@@ -31,7 +31,7 @@ import {
 } from "../header-reader.ts";
 import type { HeaderReader, HeaderValue } from "../header-reader.ts";
 import { isHostOperation } from "../host-operations.ts";
-import { SCORE_OPERATIONS } from "../score-functions.ts";
+import { SCORE_OPERATIONS } from "../search/score-functions.ts";
 import { dtype } from "./tensor-codec.ts";
 
 /** The lists to which the numbers in steps refer: the tables, and the lengths of the others. */

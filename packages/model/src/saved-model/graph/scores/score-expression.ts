@@ -7,7 +7,7 @@
 //   where(condition, scores, c)       the mask of a search, with functions before and behind it
 //
 // A function may give several scores one value: whole ranges behind a relu, neighbours behind any. The search
-// orders such rows as TensorFlow does (core/program/ranked-search.ts). A softmax is no such function:
+// orders such rows as TensorFlow does (core/program/search/ranked-search.ts). A softmax is no such function:
 // its values need the scores of all items.
 
 import { Attributes } from "../definition/attributes.ts";

@@ -10,7 +10,7 @@
 //
 //   s - 1e9 * reduce_max(one_hot(seen, n), 1)               the same, with a penalty in place of c
 //
-// All rows that are not kept have the score c, or their own with the penalty; core/program/search-mask.ts puts both kinds together.
+// All rows that are not kept have the score c, or their own with the penalty; core/program/search/search-mask.ts puts both kinds together.
 
 import type { Tensor } from "@winnow/core";
 import type { StoredTensor } from "../../partitions/stored-table.ts";

@@ -2,14 +2,14 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Filter } from "../attributes/filter.ts";
-import { stringTensor } from "../tensor/tensor.ts";
-import type { Tensor } from "../tensor/tensor.ts";
-import type { CandidateTable, MaskRule, SignatureProgram } from "./program.ts";
-import { runProgram } from "./program-run.ts";
+import type { Filter } from "../../attributes/filter.ts";
+import { stringTensor } from "../../tensor/tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
+import type { CandidateTable, MaskRule, SignatureProgram } from "../program.ts";
+import { runProgram } from "../program-run.ts";
 import { filtersOfRule } from "./search-mask.ts";
-import type { TopKAnswer, TopKQuestion } from "./step-contract.ts";
-import { tensorOf } from "./tensor-memory.ts";
+import type { TopKAnswer, TopKQuestion } from "../step-contract.ts";
+import { tensorOf } from "../tensor-memory.ts";
 
 const ROWS = 12;
 const genre = Array.from({ length: ROWS }, (_, row) => row % 3);

@@ -3,20 +3,20 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Filter } from "../attributes/filter.ts";
-import { ROW_COLUMN } from "../attributes/filter.ts";
-import { stringTensor } from "../tensor/tensor.ts";
-import type { Tensor } from "../tensor/tensor.ts";
+import type { Filter } from "../../attributes/filter.ts";
+import { ROW_COLUMN } from "../../attributes/filter.ts";
+import { stringTensor } from "../../tensor/tensor.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
 import type {
   CandidateTable,
   ScoreFunction,
   ScoreOperationName,
   SignatureProgram,
-} from "./program.ts";
-import { runProgram } from "./program-run.ts";
+} from "../program.ts";
+import { runProgram } from "../program-run.ts";
 import { SCORE_OPERATIONS, scoreValues } from "./score-functions.ts";
-import type { TopKAnswer, TopKQuestion } from "./step-contract.ts";
-import { tensorOf } from "./tensor-memory.ts";
+import type { TopKAnswer, TopKQuestion } from "../step-contract.ts";
+import { tensorOf } from "../tensor-memory.ts";
 
 interface Scored {
   readonly row: number;

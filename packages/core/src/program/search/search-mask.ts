@@ -10,15 +10,15 @@
 // rows have a penalty (`scores - 1e9 * seen`), the second search is the first one over the other rows, with the
 // penalty as a function of scores.
 
-import { FILTER_LIMITS } from "../attributes/filter.ts";
-import type { Filter, FilterComparison, FilterValue } from "../attributes/filter.ts";
-import type { Tensor } from "../tensor/tensor.ts";
-import { compareCandidates } from "../top-k.ts";
-import { answerOf, itemsOf, withScore } from "./item-lists.ts";
-import type { ListedItem } from "./item-lists.ts";
-import { invalid } from "./node-error.ts";
-import type { MaskRule, MaskTest, SearchMask, ValueId } from "./program.ts";
-import type { TopKAnswer } from "./step-contract.ts";
+import { FILTER_LIMITS } from "../../attributes/filter.ts";
+import type { Filter, FilterComparison, FilterValue } from "../../attributes/filter.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
+import { compareCandidates } from "../../top-k.ts";
+import { answerOf, itemsOf, withScore } from "../item-lists.ts";
+import type { ListedItem } from "../item-lists.ts";
+import { invalid } from "../node-error.ts";
+import type { MaskRule, MaskTest, SearchMask, ValueId } from "../program.ts";
+import type { TopKAnswer } from "../step-contract.ts";
 
 /** The values that a rule names. */
 function valuesInRule(rule: MaskRule): readonly ValueId[] {

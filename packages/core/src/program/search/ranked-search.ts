@@ -11,15 +11,15 @@
 //   3. the first rows alone, so many that between k and that many of them share the value: by bisection, at most
 //      one search for each bit of a row's number
 
-import type { Filter } from "../attributes/filter.ts";
-import { ROW_COLUMN } from "../attributes/filter.ts";
-import { WinnowError } from "../errors/errors.ts";
-import type { Tensor } from "../tensor/tensor.ts";
-import { compareCandidates } from "../top-k.ts";
-import { answerOf, itemsOf, withScore } from "./item-lists.ts";
-import type { ListedItem } from "./item-lists.ts";
+import type { Filter } from "../../attributes/filter.ts";
+import { ROW_COLUMN } from "../../attributes/filter.ts";
+import { WinnowError } from "../../errors/errors.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
+import { compareCandidates } from "../../top-k.ts";
+import { answerOf, itemsOf, withScore } from "../item-lists.ts";
+import type { ListedItem } from "../item-lists.ts";
 import type { ScoreValue } from "./score-functions.ts";
-import type { TopKAnswer, TopKQuestion } from "./step-contract.ts";
+import type { TopKAnswer, TopKQuestion } from "../step-contract.ts";
 
 /** How a search is asked, and what becomes of its scores. */
 export interface RankedSearch {

@@ -6,9 +6,9 @@
 // Its values agree with TensorFlow's where those are constant: a sigmoid is 1 from 16.64 on, a tanh
 // from 7.91 on, and what would be a subnormal number is 0.
 
-import type { Tensor } from "../tensor/tensor.ts";
-import { invalid } from "./node-error.ts";
-import type { ScoreFunction, ScoreOperationName, ValueId } from "./program.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
+import { invalid } from "../node-error.ts";
+import type { ScoreFunction, ScoreOperationName, ValueId } from "../program.ts";
 
 /** The smallest float32 that TensorFlow does not take for 0. */
 const NORMAL_MIN = 2 ** -126;
