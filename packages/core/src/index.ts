@@ -135,7 +135,7 @@ export type {
   Vocabulary,
 } from "./program/program.ts";
 export { maskValueAt, testsInRule } from "./program/search/search-mask.ts";
-export { DEPTH_OPERATIONS, depthText, requestedDepth } from "./program/search/search-depth.ts";
+export { DEPTH_OPERATIONS, depthText, requestedDepth } from "./program/search-depth.ts";
 export { uncutTableText } from "./program/uncut-table.ts";
 export type { UncutTable } from "./program/uncut-table.ts";
 export { indexVocabularies } from "./program/vocabulary-index.ts";

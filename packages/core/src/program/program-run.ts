@@ -32,7 +32,7 @@ import type {
 import { planOf, valuesDefinedBy } from "./program-plan.ts";
 import { rankedSearch } from "./search/ranked-search.ts";
 import { scoreValues } from "./search/score-functions.ts";
-import { depthOf } from "./search/search-depth.ts";
+import { depthOf } from "./search-depth.ts";
 import { filtersOfRule, needsMasked, withMasked } from "./search/search-mask.ts";
 import type { ProgramPlan } from "./program-plan.ts";
 import {

@@ -2,12 +2,12 @@
 // `k` is an input of the signature. Before a request runs, its cost is reckoned by it, so the operations
 // between the input and the search (a cast, a minimum, `k[0]`) are few, cheap and of the host alone.
 
-import { WinnowError } from "../../errors/errors.ts";
-import type { Tensor } from "../../tensor/tensor.ts";
-import { runHostStep } from "../host-operations.ts";
-import { invalid } from "../node-error.ts";
-import { valuesDefinedBy } from "../program-plan.ts";
-import type { SearchDepth, SignatureProgram, TopKStep, ValueId } from "../program.ts";
+import { WinnowError } from "../errors/errors.ts";
+import type { Tensor } from "../tensor/tensor.ts";
+import { runHostStep } from "./host-operations.ts";
+import { invalid } from "./node-error.ts";
+import { valuesDefinedBy } from "./program-plan.ts";
+import type { SearchDepth, SignatureProgram, TopKStep, ValueId } from "./program.ts";
 
 /** Operations that may stand between an input and the k of a search. */
 export const DEPTH_OPERATIONS: ReadonlySet<string> = new Set(
