@@ -2,6 +2,14 @@
 // SavedModel's files that a writer shares.
 
 export { MODEL_FILES, openModelVersion } from "./model-directory.ts";
+export type { ReadingOptions } from "./saved-model/version-files.ts";
+export { ObjectMirror, removeMirrors } from "./object-store/object-mirror.ts";
+export type { MirroredVersion } from "./object-store/object-mirror.ts";
+export { isObjectUrl, joinObjectUrl, parseObjectUrl } from "./object-store/object-url.ts";
+export type { ObjectStore } from "./object-store/object-store.ts";
+export { RangeReader } from "./object-store/range-reader.ts";
+export { s3Environment } from "./object-store/s3-settings.ts";
+export { S3Store } from "./object-store/s3-store.ts";
 export type {
   BoundFile,
   ChunkGenerator,

@@ -18,13 +18,14 @@ const ENTRIES = {
   main: "winnow/dist/main.js",
   "compute-thread": "worker/dist/compute/compute-thread.js",
   "reader-thread": "worker/dist/compute/reader-thread.js",
+  "range-thread": "model/dist/object-store/range-thread.js",
   "dense-process": "accelerator/dist/dense/dense-process.js",
   "parser-thread": "router/dist/http/predict/parser-thread.js",
   "survey-process": "accelerator/dist/gpu/survey-process.js",
 };
 
 /** Native, or used by few processes: looked up at run time. */
-const EXTERNAL = ["onnxruntime-node", "webgpu", "@grpc/proto-loader"];
+const EXTERNAL = ["@aws-sdk/client-s3", "onnxruntime-node", "webgpu", "@grpc/proto-loader"];
 
 /** Modules that look for files beside them: what they ask for, and where it is from the bundle. */
 const BESIDE = new Map([
@@ -42,6 +43,7 @@ const BESIDE = new Map([
   ["model/dist/attributes/csv-items.js", undefined],
   ["model/dist/pipeline-directory/yaml-fields.js", undefined],
   ["winnow/dist/settings/settings-file.js", undefined],
+  ["model/dist/object-store/range-reader.js", undefined],
   ["worker/dist/compute/compute-start.js", undefined],
   ["worker/dist/compute/compute-thread.js", undefined],
   ["router/dist/http/predict/parser-threads.js", undefined],

@@ -1,8 +1,8 @@
-// Where models are, from flags and variables; locations that are no directories are refused before anything starts.
+// Where models are, from flags and variables; URLs of stores that are not read are refused before anything starts.
 
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { modelSource, newestVersions } from "./model-source.ts";
+import { modelSource } from "./model-source.ts";
 
 describe("where models are", () => {
   test("flags win over variables", () => {
@@ -25,25 +25,37 @@ describe("where models are", () => {
     expect(modelSource({}, {})).toEqual({ kind: "directory", directory: "/models" });
   });
 
+  test("URLs of an object store stay as they are, and the model's name joins them", () => {
+    expect(modelSource({ models: "s3://bucket/models" }, {})).toEqual({
+      kind: "directory",
+      directory: "s3://bucket/models",
+    });
+    expect(
+      modelSource({}, { MODEL_BASE_PATH: "s3://bucket/models/", MODEL_NAME: "movies" }),
+    ).toEqual({ kind: "model", model: "movies", basePath: "s3://bucket/models/movies" });
+  });
+
   test.each([
-    ["--models", { models: "s3://bucket/models" }, {}],
+    ["--models", { models: "hdfs://bucket/models" }, {}],
     ["--model_base_path", { modelBasePath: "gs://bucket/movies" }, {}],
-    ["MODEL_BASE_PATH", {}, { MODEL_BASE_PATH: "s3://bucket" }],
     ["MODEL_BASE_PATH", {}, { MODEL_BASE_PATH: "az://container", MODEL_NAME: "movies" }],
-  ])("%s that is a URL is refused with what would work", (setting, options, environment) => {
-    expect(() => modelSource(options, environment)).toThrow(
-      new RegExp(`^${setting} is a directory, not "[a-z0-9]+://.*mount the bucket, or copy`),
-    );
+  ])(
+    "%s of a store that is not read is refused with what would work",
+    (_, options, environment) => {
+      expect(() => modelSource(options, environment)).toThrow(
+        /cannot be read from [a-z]+:\/\/.*mount the bucket, or copy/,
+      );
+    },
+  );
+
+  test("a URL without a bucket is refused", () => {
+    expect(() => modelSource({ models: "s3:///models" }, {})).toThrow("names no bucket");
   });
 
   test("a variable that a flag overrides is not judged", () => {
-    expect(modelSource({ models: "/models" }, { MODEL_BASE_PATH: "s3://bucket" })).toEqual({
+    expect(modelSource({ models: "/models" }, { MODEL_BASE_PATH: "gs://bucket" })).toEqual({
       kind: "directory",
       directory: "/models",
     });
-  });
-
-  test("a URL to be inspected is refused by its name", () => {
-    expect(() => newestVersions("s3://bucket/models")).toThrow('not "s3://bucket/models"');
   });
 });

@@ -4,13 +4,12 @@
 //   --model_name, --model_base_path   one model; the path is the one that holds its versions
 //   MODEL_NAME, MODEL_BASE_PATH       as in TensorFlow Serving's image: MODEL_BASE_PATH/MODEL_NAME
 //
-// `--model_config_file` wins over all of these (`model-config/`).
+// `--model_config_file` wins over all of these (`model-config/`). Each path may be a URL, s3://bucket/prefix.
 
 import { existsSync, readdirSync, statSync } from "node:fs";
 import path from "node:path";
-import { WinnowError, excerpt } from "@winnow/core";
-import { MODEL_FILES } from "@winnow/model";
-import { REMOTE_ADVICE, isUrl } from "./model-config/model-checks.ts";
+import { WinnowError } from "@winnow/core";
+import { MODEL_FILES, isObjectUrl, joinObjectUrl, parseObjectUrl } from "@winnow/model";
 import type { ConfiguredModel } from "./model-config/model-config.ts";
 
 /** Flags and environment that say where models are. */
@@ -37,38 +36,34 @@ export interface ModelEnvironment {
 
 /**
  * Decides where models are. Flags win over environment.
- * @throws WinnowError INVALID_ARGUMENT for a URL, which is no directory
+ * @throws WinnowError INVALID_ARGUMENT for a URL of a store that is not read
  */
 export function modelSource(
   options: ModelSourceOptions,
   environment: ModelEnvironment,
 ): ModelSource {
   if (options.models !== undefined) {
-    return { kind: "directory", directory: resolvedPath(options.models, "--models") };
+    return { kind: "directory", directory: resolved(options.models) };
   }
   if (options.modelBasePath !== undefined) {
     const model = options.modelName ?? environment.MODEL_NAME ?? DEFAULT_MODEL;
-    return {
-      kind: "model",
-      model,
-      basePath: resolvedPath(options.modelBasePath, "--model_base_path"),
-    };
+    return { kind: "model", model, basePath: resolved(options.modelBasePath) };
   }
-  const directory = resolvedPath(
-    environment.MODEL_BASE_PATH ?? DEFAULT_DIRECTORY,
-    "MODEL_BASE_PATH",
-  );
+  const directory = resolved(environment.MODEL_BASE_PATH ?? DEFAULT_DIRECTORY);
   const model = options.modelName ?? environment.MODEL_NAME;
   if (model === undefined) return { kind: "directory", directory };
-  return { kind: "model", model, basePath: path.join(directory, model) };
+  return { kind: "model", model, basePath: joined(directory, model) };
 }
 
-/** A URL would become a path below the working directory, of which nobody has heard. */
-function resolvedPath(directory: string, setting: string): string {
-  if (!isUrl(directory)) return path.resolve(directory);
-  const text = `${setting} is a directory, not "${excerpt(directory)}"; ${REMOTE_ADVICE}`;
-  throw new WinnowError("INVALID_ARGUMENT", text);
+/** @throws WinnowError INVALID_ARGUMENT for a URL of a store that is not read */
+function resolved(location: string): string {
+  if (!isObjectUrl(location)) return path.resolve(location);
+  parseObjectUrl(location);
+  return location;
 }
+
+const joined = (location: string, name: string): string =>
+  isObjectUrl(location) ? joinObjectUrl(location, name) : path.join(location, name);
 
 /** One version directory of one model. */
 export interface VersionDirectory {
@@ -80,10 +75,10 @@ export interface VersionDirectory {
 /**
  * The newest version of every model that a path leads to: a version directory itself, a model's
  * directory, or a directory of models.
- * @throws WinnowError NOT_FOUND saying what lies there instead and what would work, INVALID_ARGUMENT for a URL
+ * @throws WinnowError NOT_FOUND saying what lies there instead and what would work
  */
 export function newestVersions(directory: string): VersionDirectory[] {
-  const absolute = resolvedPath(directory, "The path of models");
+  const absolute = path.resolve(directory);
   if (!existsSync(absolute) || !statSync(absolute).isDirectory()) {
     throw new WinnowError("NOT_FOUND", `There is no directory ${absolute}`);
   }
@@ -101,27 +96,20 @@ export function newestVersions(directory: string): VersionDirectory[] {
   throw new WinnowError("NOT_FOUND", adviceFor(absolute));
 }
 
-/** The newest version in a model's directory, under the name it is served by. */
-export function namedVersions(model: string, basePath: string): VersionDirectory[] {
-  return newestVersions(basePath).map(({ version, directory }) => ({ model, version, directory }));
-}
-
 /**
- * The newest version of each configured model that its policy allows.
- * @throws WinnowError NOT_FOUND for a model without one
+ * The newest of some versions in the directory of a configured model.
+ * @throws WinnowError NOT_FOUND where none of them is there
  */
-export function configuredVersions(models: readonly ConfiguredModel[]): VersionDirectory[] {
-  return models.flatMap(({ model, basePath, policy }) => {
-    if (policy.kind !== "specific") {
-      return namedVersions(model, basePath);
-    }
-    const there = existsSync(basePath) ? versionsBelow(model, basePath) : [];
-    const found = there.filter(({ version }) => policy.versions.includes(version));
-    const newest = found.toSorted((a, b) => b.version - a.version).slice(0, 1);
-    if (newest.length > 0) return newest;
-    const wanted = policy.versions.join(", ");
-    throw new WinnowError("NOT_FOUND", `Model ${model}: ${basePath} has no version ${wanted}`);
-  });
+export function versionOfPolicy(
+  { model, basePath }: ConfiguredModel,
+  wanted: readonly number[],
+): VersionDirectory[] {
+  const there = existsSync(basePath) ? versionsBelow(model, basePath) : [];
+  const found = there.filter(({ version }) => wanted.includes(version));
+  const newest = found.toSorted((a, b) => b.version - a.version).slice(0, 1);
+  if (newest.length > 0) return newest;
+  const text = `${basePath} has no version ${wanted.join(", ")}`;
+  throw new WinnowError("NOT_FOUND", `Model ${model}: ${text}`);
 }
 
 function newestOf(model: string, basePath: string): VersionDirectory | undefined {

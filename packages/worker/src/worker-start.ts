@@ -6,7 +6,7 @@ import type { Describe, ListenForRouters, MembershipStore } from "@winnow/cluste
 import type { Environment } from "@winnow/core";
 
 import { type StartCompute, startComputeThread } from "./compute/compute-start.ts";
-import { fileStorage } from "./models/model-storage.ts";
+import { modelStorage } from "./models/either-storage.ts";
 import type { ModelStorage } from "./models/version-watch.ts";
 import type { WorkerObserver } from "./worker-observer.ts";
 import { resolveWorkerOptions } from "./worker-settings.ts";
@@ -44,7 +44,7 @@ export async function startWorker(
 ): Promise<Worker> {
   const settings = resolveWorkerOptions(options);
   const { environment, membership, describe, observer } = dependencies;
-  const { startCompute = startComputeThread, storage = fileStorage } = dependencies;
+  const { startCompute = startComputeThread, storage = modelStorage } = dependencies;
   const { listen = listenByGrpc } = dependencies;
   const { orders = memoryBook(environment) } = dependencies;
   const compute = await startCompute(settings, environment.log);

@@ -20,6 +20,8 @@ export interface OpenFile {
    * many they are; 0 only at the end of the file. Throws as the methods of `FileStore`.
    */
   read(position: number, target: Uint8Array): number;
+  /** Says that a stretch will be read from its start to its end: a distant store fetches it ahead of the reader. */
+  expect?(start: number, end: number): void;
   close(): void;
 }
 

@@ -20,6 +20,8 @@ export interface Region {
   readonly fileBytes: number;
   /** Fills `target` from `offset`. @throws WinnowError DATA_LOSS beyond the end */
   read(offset: number, target: Uint8Array): void;
+  /** Says that these bytes will be read, one after the other: a distant store fetches them ahead. */
+  expect?(offset: number, bytes: number): void;
 }
 
 /** Counts the bytes read from files. */
@@ -66,6 +68,10 @@ export class RegionFile {
       read: (offset, target) => {
         if (offset < 0 || offset + target.length > range.size) throw outside(name, offset);
         this.read(range.offset + offset, target);
+      },
+      expect: (offset, bytes) => {
+        const start = range.offset + offset;
+        this.#file?.expect?.(start, start + bytes);
       },
     };
   }

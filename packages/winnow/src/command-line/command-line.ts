@@ -106,7 +106,7 @@ function inspectCommand(): Command {
     .option("--json", "machine-readable")
     .action(async (directory: string, options: InspectOptions) => {
       const { inspect, reportText } = await import("../commands/inspect.ts");
-      const reports = inspect({ directory, ...options });
+      const reports = await inspect({ directory, ...options });
       const text =
         options.json === true
           ? `${JSON.stringify(reports, undefined, 2)}\n`

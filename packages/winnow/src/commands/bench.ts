@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { availableParallelism, loadavg } from "node:os";
 import { createDenseEngine } from "@winnow/accelerator";
 import { type Clock, WinnowError, excerpt } from "@winnow/core";
-import { type ModelVersion, openModelVersion } from "@winnow/model";
+import type { ModelVersion } from "@winnow/model";
 import {
   type BenchReport,
   type CheckReport,
@@ -23,7 +23,8 @@ import {
   preparedRequests,
   requestPicker,
 } from "../bench/request-pool.ts";
-import { type VersionDirectory, newestVersions } from "../model-source.ts";
+import type { VersionDirectory } from "../model-source.ts";
+import { VersionOpener, newestVersionsAt } from "../object-versions.ts";
 import { recordsOfTensors } from "../oracle/answer-records.ts";
 import { ReferenceModel } from "../oracle/reference-model.ts";
 import type { ProgressOutput } from "../progress-line.ts";
@@ -103,13 +104,14 @@ export async function bench(
     addresses.push(server.url);
   }
   const engine = createDenseEngine();
+  const opener = new VersionOpener();
   const opened: ModelVersion[] = [];
   try {
     const pools =
       models === undefined
         ? poolsOfKeys(command)
         : await poolsOfModels(command, async ({ directory, model, version }) => {
-            const files = openModelVersion(directory);
+            const files = await opener.open(directory);
             opened.push(files);
             return ReferenceModel.load(files, engine, { model, version });
           });
@@ -144,6 +146,7 @@ export async function bench(
   } finally {
     await engine.close();
     for (const version of opened) version.close();
+    await opener.close();
   }
 }
 
@@ -175,7 +178,7 @@ async function poolsOfModels(
   load: (version: VersionDirectory) => Promise<ReferenceModel>,
 ): Promise<readonly AskedPool[]> {
   const { models, weights, batch, k, zipf, seed } = command;
-  const versions = newestVersions(models!);
+  const versions = await newestVersionsAt(models!);
   const names = versions.map(({ model }) => model);
   const missing = [...weights.keys()].find((name) => !names.includes(name));
   if (missing !== undefined) {

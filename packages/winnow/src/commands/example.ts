@@ -2,21 +2,19 @@
 // keys the model really knows.
 
 import type { SignatureProgram, SignatureTensor, Tensor } from "@winnow/core";
-import { type ModelVersion, openModelVersion } from "@winnow/model";
+import type { ModelVersion } from "@winnow/model";
 import { type VersionDirectory } from "../model-source.ts";
+import { withVersion } from "../object-versions.ts";
 
 /** A JSON value for `instances` that the newest version of this model answers. */
-export function exampleInstances(found: VersionDirectory): string {
-  const version = openModelVersion(found.directory);
-  try {
+export function exampleInstances(found: VersionDirectory): Promise<string> {
+  return withVersion(found.directory, (version) => {
     const { signatures } = version.program;
     const signature =
       signatures.find(({ name }) => name === "serving_default") ??
       signatures.find(({ inputs }) => inputs.length > 0);
     return signature === undefined ? "[]" : JSON.stringify([instanceOf(version, signature)]);
-  } finally {
-    version.close();
-  }
+  });
 }
 
 function instanceOf(version: ModelVersion, signature: SignatureProgram): unknown {

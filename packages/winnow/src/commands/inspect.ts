@@ -17,13 +17,9 @@ import {
   uncutTableText,
   workerId,
 } from "@winnow/core";
-import {
-  type BoundFile,
-  type ItemDescription,
-  type ModelVersion,
-  openModelVersion,
-} from "@winnow/model";
-import { type VersionDirectory, newestVersions } from "../model-source.ts";
+import { type BoundFile, type ItemDescription, type ModelVersion } from "@winnow/model";
+import type { VersionDirectory } from "../model-source.ts";
+import { VersionOpener, newestVersionsAt } from "../object-versions.ts";
 import { byteText } from "../progress-line.ts";
 import { pipelineText } from "./pipeline-drawing.ts";
 import { align } from "./predict.ts";
@@ -82,25 +78,37 @@ interface FailedModel extends VersionDirectory {
 }
 
 /**
- * Looks at the newest version of each model in a directory. Of several models, one that cannot be
+ * Looks at the newest version of each model in a directory or an object store. Of several models, one that cannot be
  * loaded does not keep the others from being told. @throws WinnowError as loading, of a single one
  */
-export function inspect(command: InspectCommand): (ModelReport | FailedModel)[] {
-  const found = newestVersions(command.directory);
-  if (found.length === 1) return [inspectVersion(found[0]!, command)];
-  return found.map((version) => {
-    try {
-      return inspectVersion(version, command);
-    } catch (error) {
-      const { code, message } = toWinnowError(error);
-      const { model, version: number, directory } = version;
-      return { model, version: number, directory, error: { code, message } };
+export async function inspect(command: InspectCommand): Promise<(ModelReport | FailedModel)[]> {
+  const found = await newestVersionsAt(command.directory);
+  const opener = new VersionOpener();
+  try {
+    if (found.length === 1) return [await inspectVersion(found[0]!, command, opener)];
+    const reports: (ModelReport | FailedModel)[] = [];
+    for (const version of found) {
+      reports.push(await inspectVersion(version, command, opener).catch(failureOf(version)));
     }
-  });
+    return reports;
+  } finally {
+    await opener.close();
+  }
 }
 
-function inspectVersion(found: VersionDirectory, command: InspectCommand): ModelReport {
-  const version = openModelVersion(found.directory, command);
+const failureOf =
+  ({ model, version, directory }: VersionDirectory) =>
+  (error: unknown): FailedModel => {
+    const { code, message } = toWinnowError(error);
+    return { model, version, directory, error: { code, message } };
+  };
+
+async function inspectVersion(
+  found: VersionDirectory,
+  command: InspectCommand,
+  opener: VersionOpener,
+): Promise<ModelReport> {
+  const version = await opener.open(found.directory, command);
   try {
     return reportOf(version, found, command);
   } finally {

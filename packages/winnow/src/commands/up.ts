@@ -15,14 +15,8 @@ import { type LocalFlags, isGiven, localClusterShape } from "../local-cluster/lo
 import { watchLoading } from "../local-cluster/load-progress.ts";
 import { assertPortFree } from "../local-cluster/local-ports.ts";
 import { openModelConfig } from "../model-config/config-flags.ts";
-import {
-  type ModelSource,
-  type VersionDirectory,
-  configuredVersions,
-  modelSource,
-  namedVersions,
-  newestVersions,
-} from "../model-source.ts";
+import { type ModelSource, type VersionDirectory, modelSource } from "../model-source.ts";
+import { configuredVersions, namedVersionsAt, newestVersionsAt } from "../object-versions.ts";
 import { endOnSignals } from "../process/process-life.ts";
 import { processLog } from "../process/process-log.ts";
 import { processVariables } from "../process/process-settings.ts";
@@ -53,8 +47,9 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
     processVariables,
   );
   const config = await openModelConfig(options, { clock: systemClock, log });
-  const versions =
-    config === undefined ? versionsOf(source) : configuredVersions(config.initial.models);
+  const versions = await (config === undefined
+    ? versionsOf(source)
+    : configuredVersions(config.initial.models));
   if (isGiven(options.tlsClientCa)) {
     throw new WinnowError(
       "INVALID_ARGUMENT",
@@ -84,7 +79,8 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
     say(`loading ${versions.map(({ model }) => model).join(", ")}`);
     const states = await loadedStates(cluster, versions, { options, signal: stop.signal });
     const seconds = ((systemClock.nowMs() - startedMs) / 1000).toFixed(1);
-    process.stdout.write(readyText(cluster, versions, states));
+    const examples = await Promise.all(versions.map(exampleInstances));
+    process.stdout.write(readyText(cluster, { versions, states, examples }));
     if (isShownToFew({ host: options.host, knowsClients: isGiven(options.apiKeys) })) {
       process.stdout.write(`${cluster.url}/console/ shows the cluster\n`);
     }
@@ -132,23 +128,26 @@ async function loadedStates(
   }
 }
 
-function versionsOf(source: ModelSource): VersionDirectory[] {
-  if (source.kind === "directory") return newestVersions(source.directory);
-  return namedVersions(source.model, source.basePath);
+function versionsOf(source: ModelSource): Promise<VersionDirectory[]> {
+  if (source.kind === "directory") return newestVersionsAt(source.directory);
+  return namedVersionsAt(source.model, source.basePath);
 }
 
-function readyText(
-  cluster: LocalCluster,
-  versions: readonly VersionDirectory[],
-  states: readonly ModelState[],
-): string {
+interface StartedModels {
+  readonly versions: readonly VersionDirectory[];
+  /** Of each version, and a request that it answers. */
+  readonly states: readonly ModelState[];
+  readonly examples: readonly string[];
+}
+
+function readyText(cluster: LocalCluster, { versions, states, examples }: StartedModels): string {
   const blocks = states.map(({ model, state, error }, index) => {
     const found = versions[index]!;
     if (state !== "AVAILABLE") {
       const why = error === "" ? `version ${found.version} is gone, or not wanted any more` : error;
       return `${picocolors.red("failed")}  ${model}: ${why}\n`;
     }
-    const body = `{"instances":${exampleInstances(found)}}`.replaceAll("'", String.raw`'\''`);
+    const body = `{"instances":${examples[index]!}}`.replaceAll("'", String.raw`'\''`);
     const curl = `curl -d '${body}' ${cluster.url}/v1/models/${model}:predict`;
     return `${picocolors.green("ready")}   ${model}, version ${found.version}\n        ${curl}\n`;
   });

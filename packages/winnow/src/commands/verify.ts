@@ -3,8 +3,8 @@
 
 import { createDenseEngine, type DenseEngine } from "@winnow/accelerator";
 import { type Clock, WinnowError, excerpt, toWinnowError } from "@winnow/core";
-import { openModelVersion } from "@winnow/model";
-import { type VersionDirectory, newestVersions } from "../model-source.ts";
+import type { VersionDirectory } from "../model-source.ts";
+import { VersionOpener, newestVersionsAt } from "../object-versions.ts";
 import { ReferenceModel } from "../oracle/reference-model.ts";
 import { type ProgressOutput, progressLine } from "../progress-line.ts";
 import { RequestPlan } from "../questions/request-plan.ts";
@@ -71,7 +71,7 @@ export async function verify(
   const parts: RunParts = { command, environment, server, against, state };
   const models =
     requests === undefined
-      ? await verifyFiles(found(command.models!, command.only), hasOwnFields, parts)
+      ? await verifyFiles(await found(command.models!, command.only), hasOwnFields, parts)
       : [await verifyRequests(command.only[0]!, requests, parts)];
   return { ...told, verdict: verdictOf(models, environment.signal.aborted), models };
 }
@@ -114,8 +114,11 @@ function serverOf(
   return new RestServer({ url, trust: { ca, keyFile }, clock, timeoutMs });
 }
 
-function found(directory: string, only: readonly string[]): readonly VersionDirectory[] {
-  const versions = newestVersions(directory);
+async function found(
+  directory: string,
+  only: readonly string[],
+): Promise<readonly VersionDirectory[]> {
+  const versions = await newestVersionsAt(directory);
   if (only.length === 0) return versions;
   const names = versions.map(({ model }) => model);
   const missing = only.find((name) => !names.includes(name));
@@ -130,14 +133,16 @@ async function verifyFiles(
   parts: RunParts,
 ): Promise<readonly VerifiedModel[]> {
   const engine = createDenseEngine();
+  const opener = new VersionOpener();
   const verified: VerifiedModel[] = [];
   try {
     for (const version of versions) {
       if (parts.environment.signal.aborted) break;
-      verified.push(await verifyVersion(version, hasOwnFields, { ...parts, engine }));
+      verified.push(await verifyVersion(version, hasOwnFields, { ...parts, engine, opener }));
     }
   } finally {
     await engine.close();
+    await opener.close();
   }
   return verified;
 }
@@ -145,14 +150,14 @@ async function verifyFiles(
 async function verifyVersion(
   { model, version, directory }: VersionDirectory,
   hasOwnFields: boolean,
-  parts: RunParts & { readonly engine: DenseEngine },
+  parts: RunParts & { readonly engine: DenseEngine; readonly opener: VersionOpener },
 ): Promise<VerifiedModel> {
   const { command } = parts;
   const unchecked = (text: string): VerifiedModel => {
     return { model, version, wanted: command.queries, progress: undefined, unchecked: text };
   };
   try {
-    const opened = openModelVersion(directory);
+    const opened = await parts.opener.open(directory);
     try {
       if (opened.program.pipeline !== undefined) {
         return unchecked("a pipeline: check the models that it asks");

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { Command } from "commander";
 import { afterAll, describe, expect, test } from "vitest";
-import { configuredVersions } from "../model-source.ts";
+import { configuredVersions } from "../object-versions.ts";
 import {
   addLoadOptions,
   addModelConfigOptions,
@@ -72,16 +72,18 @@ describe("configuredVersions()", () => {
     labels: new Map<string, number>(),
   });
 
-  test("is the newest version the policy allows, wherever it lies", () => {
-    expect(configuredVersions([model([1, 2])])).toMatchObject([{ model: "m", version: 2 }]);
-    expect(configuredVersions([model([7])])[0]?.directory).toBe(path.join(directory, "007"));
+  test("is the newest version the policy allows, wherever it lies", async () => {
+    expect(await configuredVersions([model([1, 2])])).toMatchObject([{ model: "m", version: 2 }]);
+    expect((await configuredVersions([model([7])]))[0]?.directory).toBe(
+      path.join(directory, "007"),
+    );
     expect(
-      configuredVersions([{ ...model([]), policy: { kind: "latest", count: 1 } }]),
+      await configuredVersions([{ ...model([]), policy: { kind: "latest", count: 1 } }]),
     ).toMatchObject([{ model: "m", version: 7 }]);
   });
 
-  test("says which versions are missing where", () => {
-    expect(() => configuredVersions([model([8, 9])])).toThrow(
+  test("says which versions are missing where", async () => {
+    await expect(configuredVersions([model([8, 9])])).rejects.toThrow(
       `Model m: ${directory} has no version 8, 9`,
     );
   });

@@ -2,17 +2,10 @@
 // lists it. Each check gives the fault in words, or `undefined`.
 
 import path from "node:path";
-import { excerpt } from "@winnow/core";
+import { excerpt, toWinnowError } from "@winnow/core";
+import { isObjectUrl, parseObjectUrl } from "@winnow/model";
 
 const NAME_CHARACTERS_MAX = 256;
-
-/** What to do about models that lie in an object store. */
-export const REMOTE_ADVICE = "files are read from directories: mount the bucket, or copy the model";
-
-/** Whether a location is no path but names a protocol: `s3://bucket/models`. */
-export function isUrl(location: string): boolean {
-  return /^[a-z][a-z0-9+.-]*:\/\//i.test(location);
-}
 
 /** What is wrong with a model's name. */
 export function nameFault(model: string): string | undefined {
@@ -21,14 +14,21 @@ export function nameFault(model: string): string | undefined {
   return `a model's name has at most ${NAME_CHARACTERS_MAX} characters`;
 }
 
-/** What is wrong with a model's directory. */
+/** What is wrong with a model's directory, or with the URL of its place in an object store. */
 export function basePathFault(model: string, basePath: string): string | undefined {
   if (path.isAbsolute(basePath)) return undefined;
-  const advice = isUrl(basePath)
-    ? REMOTE_ADVICE
-    : "it holds the version directories, as in /models/movies";
+  if (isObjectUrl(basePath)) return urlFault(model, basePath);
   const text = `model "${excerpt(model)}" needs an absolute base_path, not "${excerpt(basePath)}"`;
-  return `${text}; ${advice}`;
+  return `${text}; it holds the version directories, as in /models/movies`;
+}
+
+function urlFault(model: string, url: string): string | undefined {
+  try {
+    parseObjectUrl(url);
+    return undefined;
+  } catch (error) {
+    return `model "${excerpt(model)}": ${toWinnowError(error).message}`;
+  }
 }
 
 /** Says that the platform is none of those that can be served. */

@@ -4,7 +4,14 @@
 import { parentPort, workerData } from "node:worker_threads";
 
 import { createDenseEngine, createRowChecks } from "@winnow/accelerator";
-import { openModelVersion } from "@winnow/model";
+import {
+  ObjectMirror,
+  RangeReader,
+  S3Store,
+  isObjectUrl,
+  openModelVersion,
+  s3Environment,
+} from "@winnow/model";
 
 import type { ReaderSettings } from "./compute-thread-data.ts";
 import { denseCheck } from "./reader/dense-check.ts";
@@ -12,9 +19,16 @@ import { LocalModelReader } from "./reader/model-reader.ts";
 import { serveReader } from "./reader/reader-channel.ts";
 
 if (parentPort === null) throw new RangeError("this file runs in a thread");
-const options = { ...(workerData as ReaderSettings), checks: createRowChecks() };
+// Both do nothing before the first version of an object store.
+const ranges = new RangeReader(s3Environment());
+const mirror = new ObjectMirror({ store: new S3Store(s3Environment()), files: ranges });
+const options = { ...(workerData as ReaderSettings), checks: createRowChecks(), store: ranges };
 const reader = new LocalModelReader(
   (directory) => openModelVersion(directory, options),
   denseCheck(() => createDenseEngine()),
+  async (location) => {
+    if (isObjectUrl(location)) return mirror.open(location);
+    return { directory: location, release: () => undefined };
+  },
 );
 serveReader(parentPort, reader);

@@ -73,6 +73,7 @@ export class RowReading {
     let spent: Float32Array | undefined;
     let left = rows;
     for (const run of runs) {
+      if (run.count > capacity) this.#expect(run);
       for (let done = 0; done < run.count;) {
         chunk ??= newChunk(Math.min(capacity, left), dim, spent);
         const count = Math.min(run.count - done, chunk.capacity - chunk.rows);
@@ -92,6 +93,22 @@ export class RowReading {
   /** Share of the accounted rows in the checksum of the matrix; `undefined` before the end. */
   get share(): number | undefined {
     return this.#share;
+  }
+
+  /** A run of several chunks is read piece by piece, each from its first row on. */
+  #expect({ firstRow, count }: RowRun): void {
+    const { bands, format } = this.#matrix;
+    const endRow = firstRow + count;
+    let band = bandAt(bands, firstRow);
+    for (let row = firstRow; row < endRow; band += 1) {
+      const { pieces, endRow: bandEnd } = bands[band]!;
+      const rows = Math.min(endRow, bandEnd) - row;
+      for (const piece of pieces) {
+        const rowBytes = piece.columns * elementBytes(format);
+        piece.region.expect?.((row - piece.firstRow) * rowBytes, rows * rowBytes);
+      }
+      row += rows;
+    }
   }
 
   #read(chunk: Chunk, run: RowRun): void {

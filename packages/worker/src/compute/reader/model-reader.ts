@@ -77,6 +77,17 @@ export interface ModelReader {
   shutdown(): Promise<void>;
 }
 
+/** A version directory on this machine, which is of no use any more once it is released. */
+export interface LocalVersion {
+  readonly directory: string;
+  release(): void;
+}
+
+/** Finds or makes the local directory of a version, wherever it lies. @throws WinnowError */
+export type FindVersion = (location: string) => Promise<LocalVersion>;
+
+const found: FindVersion = async (directory) => ({ directory, release: () => undefined });
+
 /** Refuses a program that routers could not run. @throws WinnowError */
 export type CheckProgram = (program: ModelProgram, directory: string) => Promise<void>;
 
@@ -84,18 +95,32 @@ export type CheckProgram = (program: ModelProgram, directory: string) => Promise
 export class LocalModelReader implements ModelReader {
   readonly #openModel: (directory: string) => ModelVersion;
   readonly #check: CheckProgram;
-  readonly #versions = new Map<ReaderHandle, ModelVersion>();
+  readonly #find: FindVersion;
+  readonly #versions = new Map<ReaderHandle, OpenVersion>();
   #lastHandle = 0;
 
   constructor(
     openModel: (directory: string) => ModelVersion,
     check: CheckProgram = async () => undefined,
+    find: FindVersion = found,
   ) {
     this.#openModel = openModel;
     this.#check = check;
+    this.#find = find;
   }
 
-  async open(directory: string): Promise<OpenedModel> {
+  async open(location: string): Promise<OpenedModel> {
+    const local = await this.#find(location);
+    try {
+      return await this.#openLocal(local);
+    } catch (error) {
+      local.release();
+      throw error;
+    }
+  }
+
+  async #openLocal(local: LocalVersion): Promise<OpenedModel> {
+    const { directory } = local;
     const version = this.#openModel(directory);
     try {
       await this.#check(version.program, directory);
@@ -108,7 +133,7 @@ export class LocalModelReader implements ModelReader {
       );
       this.#lastHandle += 1;
       const handle = this.#lastHandle as ReaderHandle;
-      this.#versions.set(handle, version);
+      this.#versions.set(handle, { version, local });
       return { handle, fingerprint, tables, partitionBytes };
     } catch (error) {
       version.close();
@@ -142,19 +167,37 @@ export class LocalModelReader implements ModelReader {
   }
 
   async close(version: ReaderHandle): Promise<void> {
-    this.#versionOf(version).close();
+    const open = this.#openOf(version);
     this.#versions.delete(version);
+    closeVersion(open);
   }
 
   async shutdown(): Promise<void> {
-    for (const version of this.#versions.values()) version.close();
+    for (const open of this.#versions.values()) closeVersion(open);
     this.#versions.clear();
   }
 
   #versionOf(handle: ReaderHandle): ModelVersion {
-    const version = this.#versions.get(handle);
-    if (version === undefined) throw new RangeError(`no version is open under handle ${handle}`);
-    return version;
+    return this.#openOf(handle).version;
+  }
+
+  #openOf(handle: ReaderHandle): OpenVersion {
+    const open = this.#versions.get(handle);
+    if (open === undefined) throw new RangeError(`no version is open under handle ${handle}`);
+    return open;
+  }
+}
+
+interface OpenVersion {
+  readonly version: ModelVersion;
+  readonly local: LocalVersion;
+}
+
+function closeVersion({ version, local }: OpenVersion): void {
+  try {
+    version.close();
+  } finally {
+    local.release();
   }
 }
 

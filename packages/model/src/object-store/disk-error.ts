@@ -1,0 +1,12 @@
+// Errors of the local disk, on which a part of what lies in an object store is put.
+
+import { WinnowError, excerpt } from "@winnow/core";
+
+/** A failed system call in Winnow's words; other errors as they are. */
+export function diskError(what: string, error: unknown): unknown {
+  const { code } = error as NodeJS.ErrnoException;
+  if (error instanceof WinnowError || code === undefined) return error;
+  const text = code === "ENOSPC" ? "the disk for temporary files is full (TMPDIR)" : code;
+  const status = code === "ENOSPC" ? "RESOURCE_EXHAUSTED" : "UNAVAILABLE";
+  return new WinnowError(status, `Cannot copy ${excerpt(what)} here: ${text}`, { cause: error });
+}

@@ -1,0 +1,217 @@
+// Versions in an object store, read through the real SDK and the real thread from a server that speaks S3's
+// REST API: the same rows as from the directory, only the ranges that are needed, and errors that say what to do.
+
+import { createHash } from "node:crypto";
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { StringColumn } from "@winnow/core";
+import { writeRetrievalModel } from "@winnow/model-writer";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { S3Process } from "../../../../test/doubles/s3-process.ts";
+import { temporaryDirectory } from "../../../../test/temporary-directory.ts";
+import { openModelVersion } from "../model-directory.ts";
+import type { ModelVersion } from "../model-version.ts";
+import { ObjectMirror } from "./object-mirror.ts";
+import { RangeReader } from "./range-reader.ts";
+import { s3Environment } from "./s3-settings.ts";
+import { S3Store } from "./s3-store.ts";
+const [ROWS, DIM, USERS] = [60_000, 32, 50];
+/** Ids are read in blocks, ahead of where they are. */
+const AHEAD_BYTES = 2 ** 20;
+const PARTITION_BYTES = 2 ** 21;
+const DATA = "movies/1/variables/variables.data-00000-of-00001";
+const root = temporaryDirectory();
+const bucket = path.join(root, "store", "models");
+const model = path.join(bucket, "movies", "1");
+const scratch = path.join(root, "scratch");
+const URL = "s3://models/movies/1";
+let server: S3Process;
+
+function writeModel(directory: string, seed: number): void {
+  const rowsOf = (rows: number): Float32Array =>
+    Float32Array.from({ length: rows * DIM }, (_, at) => Math.sin(at * 0.7 + seed));
+  const names = (count: number, name: string): string[] =>
+    Array.from({ length: count }, (_, row) => `${name} ${row}`);
+  writeRetrievalModel(directory, {
+    users: {
+      vocabulary: StringColumn.fromText(names(USERS, "user")),
+      embedding: { rows: USERS + 1, dim: DIM, pieces: () => [rowsOf(USERS + 1)] },
+    },
+    candidates: { rows: ROWS, dim: DIM, pieces: () => [rowsOf(ROWS)] },
+    identifiers: StringColumn.fromText(names(ROWS, "item")),
+    k: 10,
+  });
+}
+
+beforeAll(async () => {
+  mkdirSync(scratch);
+  writeModel(model, 1);
+  server = await S3Process.start(path.join(root, "store"));
+  Object.assign(process.env, server.environment);
+});
+afterAll(() => server.stop());
+beforeEach(() => server.setFaults({ prefix: "", cycle: [] }));
+
+const sentOf = async (key: string): Promise<number> => (await server.account()).sent[key] ?? 0;
+
+/** Opens the version of a URL, and gives what `use` makes of it. */
+async function opened<T>(url: string, use: (version: ModelVersion) => T): Promise<T> {
+  const ranges = new RangeReader(s3Environment());
+  const mirror = new ObjectMirror({
+    store: new S3Store(s3Environment()),
+    files: ranges,
+    parent: scratch,
+  });
+  try {
+    const local = await mirror.open(url);
+    const version = openModelVersion(local.directory, {
+      store: ranges,
+      partitionBytes: PARTITION_BYTES,
+    });
+    try {
+      return use(version);
+    } finally {
+      version.close();
+      local.release();
+    }
+  } finally {
+    mirror.close();
+    await ranges.close();
+  }
+}
+
+interface ReadPartition {
+  readonly bytes: number;
+  /** Of its rows. */
+  readonly digest: string;
+  readonly ids: string;
+  readonly shares: readonly number[];
+}
+
+const textsOf = (ids: StringColumn): string =>
+  Array.from({ length: ids.length }, (_, row) => ids.textAt(row)).join("\n");
+
+function candidates(version: ModelVersion): number {
+  return version.program.tables.findIndex(({ kind }) => kind === "candidate");
+}
+
+function readPartition(version: ModelVersion, partition: number): ReadPartition {
+  const reader = version.openPartition(candidates(version), partition);
+  const hash = createHash("sha256");
+  let bytes = 0;
+  for (const chunk of reader.chunks()) {
+    bytes += chunk.byteLength;
+    hash.update(new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength));
+  }
+  const ids = textsOf(reader.ids?.data as StringColumn);
+  return { bytes, digest: hash.digest("hex"), ids, shares: reader.checksumShares() };
+}
+
+describe("a version in an object store", () => {
+  test("is the same program, rows, ids and checksums as in a directory, and leaves nothing behind", async () => {
+    const local = openModelVersion(model, { partitionBytes: PARTITION_BYTES });
+    const { partitions } = local.program.tables[candidates(local)]!;
+    expect(partitions).toBeGreaterThan(3);
+    const expected = Array.from({ length: partitions }, (_, at) => readPartition(local, at));
+
+    const { fingerprint, read } = await opened(URL, (version) => ({
+      fingerprint: version.program.fingerprint,
+      read: Array.from({ length: partitions }, (_, at) => readPartition(version, at)),
+    }));
+
+    expect(fingerprint).toBe(local.program.fingerprint);
+    expect(read).toEqual(expected);
+    local.close();
+    expect(readdirSync(scratch)).toEqual([]);
+  });
+
+  test("of which one partition is read sends little more than that partition's bytes", async () => {
+    const before = await sentOf(DATA);
+    await opened(URL, () => undefined);
+    const start = await sentOf(DATA);
+    const openedBytes = start - before;
+    const { bytes, ids } = await opened(URL, (version) => readPartition(version, 1));
+    const sent = (await sentOf(DATA)) - start - openedBytes;
+
+    expect(bytes).toBeGreaterThan(10 ** 6);
+    expect(sent).toBeGreaterThan(bytes);
+    // The lengths of all ids come before the first one.
+    expect(sent - bytes).toBeLessThan(ids.length + ROWS + AHEAD_BYTES);
+  });
+
+  test("is read through answers that are refused for now or cut", async () => {
+    await server.setFaults({ prefix: DATA, cycle: ["slow down", "none", "cut"] });
+    const local = openModelVersion(model, { partitionBytes: PARTITION_BYTES });
+    const expected = readPartition(local, 2);
+    local.close();
+
+    await expect(opened(URL, (version) => readPartition(version, 2))).resolves.toEqual(expected);
+    expect((await server.account()).faults).toBeGreaterThan(1);
+  });
+
+  test("that is replaced while it is open gives an error, not a mixture", async () => {
+    const changed = path.join(bucket, "changed", "1");
+    writeModel(changed, 2);
+
+    await expect(
+      opened("s3://models/changed/1", (version) => {
+        rmSync(changed, { recursive: true });
+        writeModel(changed, 3);
+        return readPartition(version, 0);
+      }),
+    ).rejects.toMatchObject({
+      code: "UNAVAILABLE",
+      message: expect.stringContaining("replaced while it was read") as string,
+    });
+  });
+
+  test("is removed from disk when it cannot be opened, and so are folders of dead processes", async () => {
+    const broken = path.join(bucket, "broken", "1");
+    mkdirSync(broken, { recursive: true });
+    writeFileSync(path.join(broken, "saved_model.pb"), "no protobuf");
+    mkdirSync(path.join(scratch, "winnow-objects-999999999-1"));
+
+    await expect(opened("s3://models/broken/1", () => undefined)).rejects.toThrow("saved_model.pb");
+    expect(readdirSync(scratch)).toEqual([]);
+  });
+});
+
+describe("what cannot be read is told with what would help", () => {
+  test.each([
+    ["s3://models/nowhere/1", "NOT_FOUND", "it holds no saved_model.pb"],
+    ["s3://other/movies/1", "NOT_FOUND", "there is no such bucket"],
+    ["gs://models/movies/1", "INVALID_ARGUMENT", "directories and s3://bucket/prefix are read"],
+    ["s3:///movies", "INVALID_ARGUMENT", "names no bucket"],
+  ])("%s", async (url, code, message) => {
+    await expect(opened(url, () => undefined)).rejects.toMatchObject({
+      code,
+      message: expect.stringContaining(message) as string,
+    });
+  });
+
+  test("credentials that lack a right", async () => {
+    await server.setFaults({ prefix: "", cycle: ["denied"] });
+    await expect(opened(URL, () => undefined)).rejects.toMatchObject({
+      code: "PERMISSION_DENIED",
+      message: expect.stringContaining("s3:ListBucket") as string,
+    });
+  });
+
+  test("a key that leads out of its version", async () => {
+    const { ObjectMirror: Mirror } = await import("./object-mirror.ts");
+    const key = "movies/1/../../../escaped";
+    const store = {
+      folders: async () => [],
+      objects: async () => [
+        { key: "movies/1/saved_model.pb", bytes: 1, etag: "a" },
+        { key, bytes: 1, etag: "b" },
+      ],
+      read: async () => new Uint8Array(1),
+    };
+    const mirror = new Mirror({ store, files: new RangeReader({}), parent: scratch });
+    await expect(mirror.open(URL)).rejects.toThrow("leads out of its version");
+    mirror.close();
+    expect(readdirSync(scratch)).toEqual([]);
+    rmSync(scratch, { recursive: true });
+  });
+});

@@ -1,0 +1,213 @@
+// Versions in an object store as directories: everything small is downloaded, and files of rows are empty files
+// of the right size, whose ranges are read from the store when somebody reads them (`range-reader.ts`). So a
+// worker reads of a table only the rows of its partitions, and all that reads directories reads these.
+//
+//   s3://models/movies/7/saved_model.pb            <folder>/1/movies/7/saved_model.pb           downloaded
+//   s3://models/movies/7/variables/variables.data  <folder>/1/movies/7/variables/variables.data  a hole
+
+import { closeSync, ftruncateSync, mkdirSync, openSync, readdirSync, rmSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { WinnowError, excerpt } from "@winnow/core";
+import { MODEL_FILES } from "../model-directory.ts";
+import { diskError } from "./disk-error.ts";
+import { type ObjectStore, type StoredObject } from "./object-store.ts";
+import { type ObjectUrl, parseObjectUrl } from "./object-url.ts";
+import type { RemoteFile } from "./range-reader.ts";
+
+/** What is read by range, from this size on. */
+const ROWS_FILE = /^variables\/variables\.data-|^[^/]+\.(?:safetensors|npy|parquet)$/;
+const ROWS_FILE_BYTES_MIN = 2 ** 16;
+/** Downloads at once, and bytes of one. */
+const DOWNLOADS_AT_ONCE = 8;
+const PIECE_BYTES = 2 ** 22;
+/** All that is downloaded of a version: graphs, vocabularies, attributes. */
+const DOWNLOAD_BYTES_MAX = 2 ** 36;
+const FOLDER = "winnow-objects-";
+
+/** A version directory on this machine. */
+export interface MirroredVersion {
+  readonly directory: string;
+  /** Removes it. */
+  release(): void;
+}
+
+/** What the mirror registers its holes with. */
+interface RemoteFiles {
+  add(path: string, file: RemoteFile): void;
+  delete(path: string): void;
+}
+
+/** What a mirror is made from. */
+export interface MirrorParts {
+  readonly store: ObjectStore;
+  readonly files: RemoteFiles;
+  /** Where its folder is made. Default: the system's directory for temporary files. */
+  readonly parent?: string;
+}
+
+/** Versions of an object store on this machine's disk, until they are released. */
+export class ObjectMirror {
+  readonly #parts: MirrorParts;
+  readonly #parent: string;
+  #folder: string | undefined;
+  #count = 0;
+
+  constructor(parts: MirrorParts) {
+    this.#parts = parts;
+    this.#parent = parts.parent ?? tmpdir();
+  }
+
+  /**
+   * Makes the directory of a version. @throws WinnowError as the store does, NOT_FOUND where there is no model,
+   * RESOURCE_EXHAUSTED where the disk is full
+   */
+  async open(url: string): Promise<MirroredVersion> {
+    const place = parseObjectUrl(url);
+    const objects = await this.#parts.store.objects(place);
+    const files = objects.map((object) => ({
+      object,
+      name: object.key.slice(place.prefix.length + 1),
+    }));
+    if (!files.some(({ name }) => MODEL_FILES.includes(name))) {
+      const text = `it holds no ${MODEL_FILES.join(", no ")}`;
+      throw new WinnowError("NOT_FOUND", `Cannot open ${excerpt(url)}: ${text}`);
+    }
+    const directory = this.#newDirectory(place);
+    const holes: string[] = [];
+    const release = (): void => {
+      for (const hole of holes) this.#parts.files.delete(hole);
+      rmSync(path.resolve(directory, "../.."), { recursive: true, force: true });
+    };
+    try {
+      const whole = files.filter(({ name, object }) => !isRowsFile(name, object));
+      assertSmall(url, whole);
+      for (const { name, object } of files) {
+        const at = placeIn(directory, name);
+        mkdirSync(path.dirname(at), { recursive: true });
+        if (!isRowsFile(name, object)) continue;
+        makeHole(at, object.bytes);
+        this.#parts.files.add(at, { bucket: place.bucket, object });
+        holes.push(at);
+      }
+      await this.#download(place, directory, whole);
+    } catch (error) {
+      release();
+      throw diskError(url, error);
+    }
+    return { directory, release };
+  }
+
+  /** Removes all that was made. */
+  close(): void {
+    if (this.#folder !== undefined) rmSync(this.#folder, { recursive: true, force: true });
+    this.#folder = undefined;
+  }
+
+  /** Of a name that ends as the URL does: messages name model and version. */
+  #newDirectory({ bucket, prefix }: ObjectUrl): string {
+    this.#folder ??= newFolder(this.#parent);
+    this.#count += 1;
+    const [model = bucket, version = "0"] = [bucket, ...prefix.split("/")].slice(-2);
+    return path.join(this.#folder, String(this.#count), safeName(model), safeName(version));
+  }
+
+  async #download(
+    { bucket }: ObjectUrl,
+    directory: string,
+    files: readonly NamedObject[],
+  ): Promise<void> {
+    const left = files.values();
+    const workers = Array.from({ length: DOWNLOADS_AT_ONCE }, async () => {
+      for (const { name, object } of left) {
+        await this.#downloadOne(bucket, object, placeIn(directory, name));
+      }
+    });
+    await Promise.all(workers);
+  }
+
+  async #downloadOne(bucket: string, object: StoredObject, at: string): Promise<void> {
+    const file = await open(at, "w");
+    try {
+      for (let start = 0; start < object.bytes; start += PIECE_BYTES) {
+        const end = Math.min(object.bytes, start + PIECE_BYTES);
+        await file.write(
+          await this.#parts.store.read(bucket, object, { start, end }),
+          0,
+          end - start,
+          start,
+        );
+      }
+    } finally {
+      await file.close();
+    }
+  }
+}
+
+interface NamedObject {
+  /** Relative to the version. */
+  readonly name: string;
+  readonly object: StoredObject;
+}
+
+function isRowsFile(name: string, { bytes }: StoredObject): boolean {
+  return bytes >= ROWS_FILE_BYTES_MIN && ROWS_FILE.test(name);
+}
+
+/** @throws WinnowError RESOURCE_EXHAUSTED */
+function assertSmall(url: string, files: readonly NamedObject[]): void {
+  const bytes = files.reduce((sum, { object }) => sum + object.bytes, 0);
+  if (bytes <= DOWNLOAD_BYTES_MAX) return;
+  const text = `its files beside those of rows have ${bytes} bytes, at most ${DOWNLOAD_BYTES_MAX} are read`;
+  throw new WinnowError("RESOURCE_EXHAUSTED", `Cannot open ${excerpt(url)}: ${text}`);
+}
+
+/** A key may hold anything; a file lies in the directory. @throws WinnowError INVALID_ARGUMENT */
+function placeIn(directory: string, name: string): string {
+  const at = path.resolve(directory, name);
+  if (at.startsWith(directory + path.sep) && !name.includes("\0")) return at;
+  throw new WinnowError("INVALID_ARGUMENT", `The key ${excerpt(name)} leads out of its version`);
+}
+
+const safeName = (name: string): string => name.replaceAll(/[^\w.-]|^\.+$/g, "_");
+
+function makeHole(at: string, bytes: number): void {
+  const handle = openSync(at, "w");
+  try {
+    ftruncateSync(handle, bytes);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+/** Removes what threads of this process have mirrored, as it ends: threads that are ended do not. */
+export function removeMirrors(): void {
+  removeFolders(tmpdir(), (owner) => owner === process.pid);
+}
+
+function removeFolders(parent: string, isMeant: (owner: number) => boolean): void {
+  for (const name of readdirSync(parent)) {
+    const owner = name.startsWith(FOLDER) ? Number(name.slice(FOLDER.length).split("-")[0]) : 0;
+    if (owner > 0 && isMeant(owner)) {
+      rmSync(path.join(parent, name), { recursive: true, force: true });
+    }
+  }
+}
+
+/** A folder of this process; those that dead processes have left are removed. */
+function newFolder(parent: string): string {
+  removeFolders(parent, (owner) => !isAlive(owner));
+  const folder = path.join(parent, `${FOLDER}${process.pid}-${process.hrtime.bigint()}`);
+  mkdirSync(folder, { mode: 0o700 });
+  return folder;
+}
+
+function isAlive(processId: number): boolean {
+  try {
+    process.kill(processId, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}

@@ -1,0 +1,217 @@
+// Ranges of objects for a thread that reads synchronously, as all reading of models does: a thread of its own
+// asks the store, and this one waits for it, as it would wait for a disk.
+
+import { closeSync, openSync, readSync, writeSync } from "node:fs";
+import { MessageChannel, Worker, receiveMessageOnPort } from "node:worker_threads";
+import type { MessagePort } from "node:worker_threads";
+import { type ErrorCode, WinnowError, entryBeside } from "@winnow/core";
+import { type FileStore, type OpenFile, localFiles } from "../storage/file-store.ts";
+import type { ByteRange, StoredObject } from "./object-store.ts";
+import { diskError } from "./disk-error.ts";
+import type { PartsQuestion } from "./range-parts.ts";
+import type { S3Environment } from "./s3-store.ts";
+
+/** Given to a new thread. */
+export interface RangeThreadData {
+  readonly port: MessagePort;
+  /** One int32: 1 once the answer is in the port. */
+  readonly signal: SharedArrayBuffer;
+  readonly environment: S3Environment;
+}
+
+/** Asks for bytes of an object. */
+export interface RangeQuestion extends PartsQuestion {
+  /** To be filled. */
+  readonly target: SharedArrayBuffer;
+}
+
+/** Says that the bytes are there, or why they are not. */
+export interface RangeAnswer {
+  readonly error?: { readonly code: ErrorCode; readonly message: string };
+}
+
+/** An object in the place of a local file. */
+export interface RemoteFile {
+  readonly bucket: string;
+  readonly object: StoredObject;
+}
+
+/** Longer than all attempts of a request, with their pauses. */
+const WAIT_MS = 300_000;
+/** Stretches of a file that are remembered as expected. */
+const EXPECTED_MAX = 8;
+/** What is fetched at least where nothing was expected, and how much of it at most. */
+const BLOCK_BYTES = 2 ** 18;
+const WINDOW_BLOCKS_MAX = 32;
+const ENTRY = entryBeside(import.meta.url, "range-thread");
+
+interface ReadFile extends RemoteFile {
+  readonly path: string;
+  /** The newest last. */
+  readonly expected: ByteRange[];
+  /** Which blocks lie in the local file: 1. */
+  readonly present: Uint8Array;
+  /** The block after those that were fetched last, and how many these were. */
+  next: number;
+  window: number;
+  handle: number | undefined;
+}
+
+/**
+ * The local file system, in which some files are only names and sizes: their bytes are read from objects. What was expected goes straight to the reader; all
+ * else is fetched in blocks, which stay in the local file: ids are looked through again and again, and the rows of
+ * keys are scattered.
+ */
+export class RangeReader implements FileStore {
+  readonly #environment: S3Environment;
+  /** By the path of the file whose place they take. */
+  readonly #files = new Map<string, ReadFile>();
+  #thread: Thread | undefined;
+
+  constructor(environment: S3Environment) {
+    this.#environment = environment;
+  }
+
+  /** From now on `path`, a file of the object's size, reads from the object. */
+  add(path: string, file: RemoteFile): void {
+    const present = new Uint8Array(Math.ceil(file.object.bytes / BLOCK_BYTES));
+    const read = { path, expected: [], present, next: -1, window: 1, handle: undefined };
+    this.#files.set(path, { ...file, ...read });
+  }
+
+  delete(path: string): void {
+    const handle = this.#files.get(path)?.handle;
+    if (handle !== undefined) closeSync(handle);
+    this.#files.delete(path);
+  }
+
+  join(directory: string, name: string): string {
+    return localFiles.join(directory, name);
+  }
+
+  exists(location: string): boolean {
+    return localFiles.exists(location);
+  }
+
+  filesBelow(location: string): string[] {
+    return localFiles.filesBelow(location);
+  }
+
+  open(path: string): OpenFile {
+    const file = this.#files.get(path);
+    if (file === undefined) return localFiles.open(path);
+    return {
+      size: file.object.bytes,
+      read: (position, target) => this.#read(file, position, target),
+      expect: (start, end) => {
+        file.expected.push({ start, end });
+        if (file.expected.length > EXPECTED_MAX) file.expected.shift();
+      },
+      close: () => undefined,
+    };
+  }
+
+  #read(file: ReadFile, position: number, target: Uint8Array): number {
+    const end = Math.min(file.object.bytes, position + target.length);
+    if (position >= end) return 0;
+    const expected = file.expected.findLast((range) => range.start <= position && end <= range.end);
+    if (expected === undefined) {
+      this.#makePresent(file, { start: position, end });
+      return readSync(openHole(file), target, 0, end - position, position);
+    }
+    target.set(this.#fetch(file, { start: position, end }, expected));
+    return end - position;
+  }
+
+  /** Fetches the blocks of a range that the local file lacks, and more of them while reads go on and on. */
+  #makePresent(file: ReadFile, { start, end }: ByteRange): void {
+    const { present, object } = file;
+    const endBlock = Math.ceil(end / BLOCK_BYTES);
+    for (let block = Math.floor(start / BLOCK_BYTES); block < endBlock; block += 1) {
+      if (present[block] !== 0) continue;
+      file.window = block === file.next ? Math.min(2 * file.window, WINDOW_BLOCKS_MAX) : 1;
+      let after = block + 1;
+      const most = Math.max(block + file.window, endBlock);
+      while (after < most && present[after] === 0) after += 1;
+      const bytes = {
+        start: block * BLOCK_BYTES,
+        end: Math.min(object.bytes, after * BLOCK_BYTES),
+      };
+      this.#keep(file, { block, bytes: this.#fetch(file, bytes, bytes) });
+      present.fill(1, block, after);
+      file.next = after;
+    }
+  }
+
+  /** @throws WinnowError RESOURCE_EXHAUSTED where the disk is full */
+  #keep(
+    file: ReadFile,
+    { block, bytes }: { readonly block: number; readonly bytes: Uint8Array },
+  ): void {
+    try {
+      const handle = openHole(file);
+      for (let done = 0; done < bytes.length;) {
+        done += writeSync(handle, bytes, done, bytes.length - done, block * BLOCK_BYTES + done);
+      }
+    } catch (error) {
+      throw diskError(file.object.key, error);
+    }
+  }
+
+  #fetch(file: ReadFile, { start, end }: ByteRange, expected: ByteRange): Uint8Array {
+    const target = new SharedArrayBuffer(end - start);
+    const { bucket, object } = file;
+    this.#ask({ bucket, object: { key: object.key, etag: object.etag }, start, expected, target });
+    return new Uint8Array(target);
+  }
+
+  /** @throws WinnowError as the store does, UNAVAILABLE where no answer comes */
+  #ask(question: RangeQuestion): void {
+    this.#thread ??= startThread(this.#environment);
+    const { port, signal } = this.#thread;
+    Atomics.store(signal, 0, 0);
+    port.postMessage(question);
+    const outcome = Atomics.wait(signal, 0, 0, WAIT_MS);
+    const answer = receiveMessageOnPort(port)?.message as RangeAnswer | undefined;
+    if (answer?.error !== undefined) throw new WinnowError(answer.error.code, answer.error.message);
+    if (answer !== undefined) return;
+    // What comes late must not be taken for the next answer.
+    void this.close();
+    const text = `no answer within ${WAIT_MS / 1000} s (${outcome})`;
+    throw new WinnowError("UNAVAILABLE", `Cannot read ${question.object.key}: ${text}`);
+  }
+
+  async close(): Promise<void> {
+    const thread = this.#thread;
+    this.#thread = undefined;
+    thread?.port.close();
+    await thread?.worker.terminate();
+  }
+}
+
+/** The handle of the local file, which stays open until the file is deleted. */
+function openHole(file: ReadFile): number {
+  file.handle ??= openSync(file.path, "r+");
+  return file.handle;
+}
+
+interface Thread {
+  readonly worker: Worker;
+  readonly port: MessagePort;
+  readonly signal: Int32Array;
+}
+
+function startThread(environment: S3Environment): Thread {
+  const { port1, port2 } = new MessageChannel();
+  const signal = new SharedArrayBuffer(4);
+  const workerData: RangeThreadData = { port: port2, signal, environment };
+  const worker = new Worker(ENTRY, {
+    workerData,
+    transferList: [port2],
+    name: "winnow-ranges",
+    execArgv: [],
+  });
+  worker.unref();
+  port1.unref();
+  return { worker, port: port1, signal: new Int32Array(signal) };
+}

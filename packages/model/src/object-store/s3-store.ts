@@ -1,0 +1,193 @@
+// Amazon S3, and what speaks as it does (MinIO, Ceph, Cloudflare R2, Google's interoperable endpoint), through
+// the official SDK: credentials, region and endpoint come from where its other users have them (AWS_PROFILE,
+// AWS_REGION, AWS_ENDPOINT_URL, roles of pods and machines). The SDK tries a request five times, with growing
+// random pauses.
+
+import type * as AwsS3 from "@aws-sdk/client-s3";
+import type { S3Client, S3ServiceException } from "@aws-sdk/client-s3";
+import { WinnowError, excerpt } from "@winnow/core";
+import type { ByteRange, ObjectStore, StoredObject } from "./object-store.ts";
+import type { ObjectUrl } from "./object-url.ts";
+
+const ATTEMPTS_MAX = 5;
+const CONNECT_MS_MAX = 5000;
+/** Without a byte; one read is of 4 MiB at most. */
+const REQUEST_MS_MAX = 30_000;
+/** Connections at once, of one process's thread. */
+const SOCKETS_MAX = 32;
+const FOLDERS_MAX = 10_000;
+const OBJECTS_MAX = 12_000;
+
+type Sdk = typeof AwsS3;
+
+/** What the environment says of the endpoint. */
+export interface S3Environment {
+  readonly AWS_REGION?: string | undefined;
+  readonly AWS_DEFAULT_REGION?: string | undefined;
+  readonly AWS_ENDPOINT_URL?: string | undefined;
+  readonly AWS_ENDPOINT_URL_S3?: string | undefined;
+}
+
+/** One client, made when it is first asked. */
+export class S3Store implements ObjectStore {
+  readonly #environment: S3Environment;
+  #opened: Promise<{ readonly sdk: Sdk; readonly client: S3Client }> | undefined;
+
+  constructor(environment: S3Environment) {
+    this.#environment = environment;
+  }
+
+  async folders(url: ObjectUrl): Promise<readonly string[]> {
+    const below = url.prefix === "" ? "" : `${url.prefix}/`;
+    const names: string[] = [];
+    for await (const page of this.#pages(url, { Delimiter: "/" })) {
+      for (const { Prefix = "" } of page.CommonPrefixes ?? []) {
+        names.push(Prefix.slice(below.length, -1));
+      }
+      if (names.length > FOLDERS_MAX) throw tooMany(url, `${FOLDERS_MAX} folders`);
+    }
+    return names;
+  }
+
+  async objects(url: ObjectUrl): Promise<readonly StoredObject[]> {
+    const found: StoredObject[] = [];
+    for await (const page of this.#pages(url, {})) {
+      for (const { Key: key = "", Size: bytes = 0, ETag: etag = "" } of page.Contents ?? []) {
+        // Consoles make empty objects for folders.
+        if (!key.endsWith("/")) found.push({ key, bytes, etag });
+      }
+      if (found.length > OBJECTS_MAX) throw tooMany(url, `${OBJECTS_MAX} objects`);
+    }
+    return found;
+  }
+
+  async read(
+    bucket: string,
+    { key, etag }: Pick<StoredObject, "key" | "etag">,
+    { start, end }: ByteRange,
+  ): Promise<Uint8Array> {
+    if (end <= start) return new Uint8Array();
+    const { sdk, client } = await this.#open();
+    const what = `s3://${bucket}/${key}`;
+    const input = { Bucket: bucket, Key: key, IfMatch: etag, Range: `bytes=${start}-${end - 1}` };
+    for (let attempt = 1; ; attempt += 1) {
+      const answer = await client.send(new sdk.GetObjectCommand(input)).catch((error: unknown) => {
+        throw s3Error(what, error);
+      });
+      // The SDK has tried the request again; a body that breaks off is left to its callers.
+      const bytes = await answer.Body?.transformToByteArray().catch(() => undefined);
+      if (bytes?.length === end - start) return bytes;
+      if (attempt < ATTEMPTS_MAX) continue;
+      const text = `of ${end - start} bytes that were asked for ${bytes?.length ?? "only some"} came, ${attempt} times`;
+      throw new WinnowError("UNAVAILABLE", `Cannot read ${excerpt(what)}: ${text}`);
+    }
+  }
+
+  async *#pages({ bucket, prefix }: ObjectUrl, options: { readonly Delimiter?: string }) {
+    const { sdk, client } = await this.#open();
+    let token: string | undefined;
+    do {
+      const command = new sdk.ListObjectsV2Command({
+        Bucket: bucket,
+        Prefix: prefix === "" ? "" : `${prefix}/`,
+        ContinuationToken: token,
+        ...options,
+      });
+      const page = await client.send(command).catch((error: unknown) => {
+        throw s3Error(`s3://${bucket}/${prefix}`, error);
+      });
+      yield page;
+      token = page.NextContinuationToken;
+    } while (token !== undefined);
+  }
+
+  #open(): Promise<{ readonly sdk: Sdk; readonly client: S3Client }> {
+    this.#opened ??= openClient(this.#environment);
+    return this.#opened;
+  }
+}
+
+/** The SDK is loaded by those who read from S3 alone. @throws WinnowError FAILED_PRECONDITION without it */
+async function openClient({
+  AWS_REGION,
+  AWS_DEFAULT_REGION,
+  AWS_ENDPOINT_URL,
+  AWS_ENDPOINT_URL_S3,
+}: S3Environment): Promise<{ readonly sdk: Sdk; readonly client: S3Client }> {
+  const sdk = await import("@aws-sdk/client-s3").catch((cause: unknown) => {
+    const text =
+      "Cannot read s3://: the package @aws-sdk/client-s3 is not installed; npm install it beside winnow";
+    throw new WinnowError("FAILED_PRECONDITION", text, { cause });
+  });
+  const region = AWS_REGION ?? AWS_DEFAULT_REGION;
+  const hasEndpoint = (AWS_ENDPOINT_URL_S3 ?? AWS_ENDPOINT_URL ?? "") !== "";
+  const client = new sdk.S3Client({
+    ...(region !== undefined && { region }),
+    ...(region === undefined && hasEndpoint && { region: "us-east-1" }),
+    // Buckets as names of hosts are Amazon's own way.
+    forcePathStyle: hasEndpoint,
+    followRegionRedirects: true,
+    maxAttempts: ATTEMPTS_MAX,
+    // Ranges have no checksums; what is read is held to the model's own.
+    responseChecksumValidation: "WHEN_REQUIRED",
+    requestChecksumCalculation: "WHEN_REQUIRED",
+    requestHandler: {
+      connectionTimeout: CONNECT_MS_MAX,
+      requestTimeout: REQUEST_MS_MAX,
+      httpsAgent: { maxSockets: SOCKETS_MAX },
+      httpAgent: { maxSockets: SOCKETS_MAX },
+    },
+  });
+  return { sdk, client };
+}
+
+function tooMany({ bucket, prefix }: ObjectUrl, what: string): WinnowError {
+  const text = `s3://${bucket}/${prefix} holds more than ${what}: name a prefix further down`;
+  return new WinnowError("RESOURCE_EXHAUSTED", text);
+}
+
+const CREDENTIALS =
+  "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or give the machine or pod a role";
+
+/** By name of the error: what it comes to, and what would help. */
+const KNOWN_ERRORS: Readonly<Record<string, readonly [WinnowError["code"], string]>> = {
+  NoSuchBucket: ["NOT_FOUND", "there is no such bucket"],
+  NoSuchKey: ["NOT_FOUND", "there is no such object"],
+  NotFound: ["NOT_FOUND", "there is no such bucket or object"],
+  AccessDenied: [
+    "PERMISSION_DENIED",
+    "access denied: the credentials need s3:ListBucket on the bucket and s3:GetObject on its objects",
+  ],
+  Forbidden: ["PERMISSION_DENIED", "access denied"],
+  InvalidAccessKeyId: ["UNAUTHENTICATED", `the access key is not known: ${CREDENTIALS}`],
+  SignatureDoesNotMatch: ["UNAUTHENTICATED", `the secret key does not fit the access key`],
+  ExpiredToken: ["UNAUTHENTICATED", "the credentials have expired"],
+  CredentialsProviderError: ["UNAUTHENTICATED", `there are no credentials: ${CREDENTIALS}`],
+  RequestTimeTooSkewed: ["FAILED_PRECONDITION", "this machine's clock is wrong"],
+  PreconditionFailed: ["UNAVAILABLE", "it was replaced while it was read; it is read anew"],
+  PermanentRedirect: ["FAILED_PRECONDITION", "the bucket is in another region: set AWS_REGION"],
+  AuthorizationHeaderMalformed: [
+    "FAILED_PRECONDITION",
+    "the bucket is in another region: set AWS_REGION",
+  ],
+};
+
+/** A failed request in Winnow's words. */
+function s3Error(what: string, error: unknown): WinnowError {
+  if (error instanceof WinnowError) return error;
+  const { name, message, $metadata: metadata } = error as S3ServiceException;
+  const status = metadata?.httpStatusCode;
+  const known =
+    KNOWN_ERRORS[name] ?? (status === 412 ? KNOWN_ERRORS["PreconditionFailed"] : undefined);
+  const options = { cause: error };
+  if (known !== undefined) {
+    return new WinnowError(known[0], `Cannot read ${excerpt(what)}: ${known[1]}`, options);
+  }
+  if (message.includes("Region is missing")) {
+    const text = `Cannot read ${excerpt(what)}: no region is set: set AWS_REGION`;
+    return new WinnowError("FAILED_PRECONDITION", text, options);
+  }
+  const attempts = metadata?.attempts === undefined ? "" : `, tried ${metadata.attempts} times`;
+  const text = `${name}: ${excerpt(message)}${attempts}`;
+  return new WinnowError("UNAVAILABLE", `Cannot read ${excerpt(what)}: ${text}`, options);
+}

@@ -1,0 +1,133 @@
+// Versions that may lie in an object store, for commands that look into models' files: which there are, and their
+// files as if they were in a directory.
+
+import { WinnowError } from "@winnow/core";
+import {
+  type ModelVersion,
+  ObjectMirror,
+  type ObjectStore,
+  RangeReader,
+  type ReadingOptions,
+  S3Store,
+  isObjectUrl,
+  joinObjectUrl,
+  openModelVersion,
+  parseObjectUrl,
+  s3Environment,
+} from "@winnow/model";
+import { type VersionDirectory, newestVersions, versionOfPolicy } from "./model-source.ts";
+import type { ConfiguredModel } from "./model-config/model-config.ts";
+
+type Folders = Pick<ObjectStore, "folders">;
+
+/**
+ * The newest version of every model that a path or URL leads to: a version itself, a model's directory, or a directory
+ * of models. @throws WinnowError NOT_FOUND saying what would work; as the store does
+ */
+export async function newestVersionsAt(
+  location: string,
+  store: Folders = new S3Store(s3Environment()),
+): Promise<VersionDirectory[]> {
+  if (!isObjectUrl(location)) return newestVersions(location);
+  const names = await store.folders(parseObjectUrl(location));
+  const segments = location.replace(/\/+$/, "").split("/");
+  const own = newestAmong(names, segments.at(-1)!, location);
+  if (own !== undefined) return [own];
+  const below = await Promise.all(
+    names.map(async (name) => {
+      const url = joinObjectUrl(location, name);
+      return newestAmong(await store.folders(parseObjectUrl(url)), name, url);
+    }),
+  );
+  const versions = below.filter((version) => version !== undefined);
+  if (versions.length > 0) return versions;
+  const version = Number(segments.at(-1));
+  if (segments.length < 4 || !Number.isInteger(version)) throw nothingIn(location);
+  return [{ model: segments.at(-2)!, version, directory: location }];
+}
+
+/** The newest version in a model's directory or prefix, under the name it is served by. @throws WinnowError */
+export async function namedVersionsAt(
+  model: string,
+  basePath: string,
+): Promise<VersionDirectory[]> {
+  const versions = await newestVersionsAt(basePath);
+  return versions.map(({ version, directory }) => ({ model, version, directory }));
+}
+
+/**
+ * The newest version of each configured model that its policy allows.
+ * @throws WinnowError NOT_FOUND for a model without one
+ */
+export async function configuredVersions(
+  models: readonly ConfiguredModel[],
+  store: Folders = new S3Store(s3Environment()),
+): Promise<VersionDirectory[]> {
+  const found = await Promise.all(
+    models.map(async (configured) => {
+      const { model, basePath, policy } = configured;
+      if (policy.kind !== "specific") return namedVersionsAt(model, basePath);
+      if (!isObjectUrl(basePath)) return versionOfPolicy(configured, policy.versions);
+      const names = await store.folders(parseObjectUrl(basePath));
+      const wanted = names.filter((name) => policy.versions.includes(Number(name)));
+      const newest = newestAmong(wanted, model, basePath);
+      if (newest !== undefined) return [newest];
+      const text = `${basePath} has no version ${policy.versions.join(", ")}`;
+      throw new WinnowError("NOT_FOUND", `Model ${model}: ${text}`);
+    }),
+  );
+  return found.flat();
+}
+
+function newestAmong(
+  names: readonly string[],
+  model: string,
+  basePath: string,
+): VersionDirectory | undefined {
+  const newest = names
+    .filter((name) => /^\d+$/.test(name))
+    .toSorted((a, b) => Number(b) - Number(a))[0];
+  if (newest === undefined) return undefined;
+  return { model, version: Number(newest), directory: joinObjectUrl(basePath, newest) };
+}
+
+function nothingIn(url: string): WinnowError {
+  const text = `There is no model in ${url}; models lie at <prefix>/<name>/<version number>/`;
+  return new WinnowError("NOT_FOUND", text);
+}
+
+/** Opens versions in directories and object stores. Close it after the versions that it has opened. */
+export class VersionOpener {
+  readonly #ranges = new RangeReader(s3Environment());
+  readonly #mirror = new ObjectMirror({ store: new S3Store(s3Environment()), files: this.#ranges });
+
+  /** @throws WinnowError as `openModelVersion`, and as the store does */
+  async open(location: string, options: ReadingOptions = {}): Promise<ModelVersion> {
+    if (!isObjectUrl(location)) return openModelVersion(location, options);
+    const { directory } = await this.#mirror.open(location);
+    return openModelVersion(directory, { ...options, store: this.#ranges });
+  }
+
+  async close(): Promise<void> {
+    this.#mirror.close();
+    await this.#ranges.close();
+  }
+}
+
+/** Opens a version, in a directory or an object store, and gives what `use` makes of it. @throws WinnowError */
+export async function withVersion<T>(
+  location: string,
+  use: (version: ModelVersion) => T,
+): Promise<T> {
+  const opener = new VersionOpener();
+  try {
+    const version = await opener.open(location);
+    try {
+      return use(version);
+    } finally {
+      version.close();
+    }
+  } finally {
+    await opener.close();
+  }
+}

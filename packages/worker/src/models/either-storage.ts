@@ -1,0 +1,37 @@
+// Where a worker looks for models: directories of this machine, and object stores, each by the form of its path.
+// What asks an object store is loaded when the first one is named.
+
+import { fileStorage } from "./model-storage.ts";
+import type { ModelStorage } from "./version-watch.ts";
+
+/** Directories of this machine and prefixes of object stores. */
+function eitherStorage(
+  files: ModelStorage,
+  loadObjects: () => Promise<ModelStorage>,
+): ModelStorage {
+  let objects: Promise<ModelStorage> | undefined;
+  const of = async (location: string): Promise<ModelStorage> => {
+    if (!isUrl(location)) return files;
+    objects ??= loadObjects();
+    return objects;
+  };
+  return {
+    directories: async (location) => (await of(location)).directories(location),
+    stamp: async (location) => (await of(location)).stamp(location),
+    join: (location, name) =>
+      isUrl(location) ? `${location.replace(/\/+$/, "")}/${name}` : files.join(location, name),
+    realPath: async (location) => (await of(location)).realPath(location),
+  };
+}
+
+const isUrl = (location: string): boolean => /^[a-z][a-z0-9+.-]*:\/\//i.test(location);
+
+/** What a worker watches. */
+export const modelStorage: ModelStorage = eitherStorage(fileStorage, async () => {
+  const [{ S3Store, removeMirrors, s3Environment }, { objectStorage }] = await Promise.all([
+    import("@winnow/model"),
+    import("./object-storage.ts"),
+  ]);
+  process.once("exit", removeMirrors);
+  return objectStorage(new S3Store(s3Environment()));
+});
