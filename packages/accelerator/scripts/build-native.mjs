@@ -1,12 +1,19 @@
 // Compiles the CPU accelerator's addon with the compiler at hand, offline: headers come from the
 // package `node-api-headers`. Runs only when sources changed. Without a compiler it says so in one
 // line and succeeds: the reference accelerator answers then, slowly.
+//
+//   build-native.mjs                     for this machine
+//   build-native.mjs --unless-prebuilt   only if the addon that the npm package brings does not load
+//   build-native.mjs --portable FOLDER   to be given to others, into FOLDER/<platform>-<architecture>;
+//                                        fails where it cannot
 
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import path from "node:path";
 import process from "node:process";
+import { parseArgs } from "node:util";
 import {
   FLAGS,
   addonFlags,
@@ -21,9 +28,43 @@ import {
   shortComplaint,
 } from "./native-compiler.mjs";
 
-const outputFolder = path.join(buildFolder, "release");
-const addonFile = path.join(outputFolder, "winnow-accelerator.node");
+const { values: options } = parseArgs({
+  options: { "unless-prebuilt": { type: "boolean" }, portable: { type: "string" } },
+});
+
+const ADDON = "winnow-accelerator.node";
+const machine = `${process.platform}-${process.arch}`;
+const outputFolder =
+  options.portable === undefined
+    ? path.join(buildFolder, "release")
+    : path.join(path.resolve(options.portable), machine);
+const addonFile = path.join(outputFolder, ADDON);
 const stampFile = path.join(outputFolder, "stamp.txt");
+
+/** Flags of the linker: a library that others get has its C++ library inside, as theirs may be older. */
+function linkerFlags() {
+  const flags = addonFlags(process.platform);
+  const isPortable = options.portable !== undefined && process.platform === "linux";
+  return flags && isPortable ? [...flags, "-static-libstdc++", "-static-libgcc"] : flags;
+}
+
+/** Whether the addon of the npm package loads here. */
+function hasPrebuilt() {
+  try {
+    createRequire(import.meta.url)(path.join(buildFolder, "prebuilt", machine, ADDON));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Says why there is no addon: a failure only if one was to be made for others. */
+function giveUp(problem) {
+  if (options.portable !== undefined) process.exitCode = 1;
+  console.log(`native: ${problem.split("\n")[0]}; searches will run in JavaScript`);
+  const rest = problem.split("\n").slice(1).join("\n");
+  if (rest !== "") console.log(rest);
+}
 
 /** Changes when anything the addon is made of changes. */
 function stampOf(compiler, flags) {
@@ -56,11 +97,14 @@ async function build(compiler, flags) {
 }
 
 async function main() {
-  const flags = addonFlags(process.platform);
+  if (options["unless-prebuilt"] && hasPrebuilt()) {
+    console.log(`native: the prebuilt addon for ${machine} loads`);
+    return;
+  }
+  const flags = linkerFlags();
   const compiler = flags && findCompiler();
   if (compiler === undefined) {
-    const missing = flags ? "no C++ compiler (g++, c++ or clang++)" : "not made for this system";
-    console.log(`native: ${missing}; searches will run in JavaScript`);
+    giveUp(flags ? "no C++ compiler (g++, c++ or clang++)" : "not made for this system");
     return;
   }
   const stamp = stampOf(compiler, flags);
@@ -70,8 +114,7 @@ async function main() {
   const problem = await build(compiler, flags);
   if (problem !== undefined) {
     rmSync(addonFile, { force: true });
-    const end = shortComplaint(problem);
-    console.log(`native: ${compiler} failed; searches will run in JavaScript\n${end}`);
+    giveUp(`${compiler} failed\n${shortComplaint(problem)}`);
     return;
   }
   writeFileSync(stampFile, stamp);

@@ -8,7 +8,7 @@
 // Where the bundler does not load, it says so in one line and succeeds: everything runs without.
 
 import path from "node:path";
-import { bundleInto } from "./bundler.mjs";
+import { EXTERNAL_PACKAGES, bundleInto } from "./bundler.mjs";
 
 const packages = path.resolve(import.meta.dirname, "../..");
 const bundle = path.join(packages, "winnow/dist/bundle");
@@ -24,21 +24,12 @@ const ENTRIES = {
   "survey-process": "accelerator/dist/gpu/survey-process.js",
 };
 
-/** Native, or used by few processes: looked up at run time. */
-const EXTERNAL = ["@aws-sdk/client-s3", "onnxruntime-node", "webgpu", "@grpc/proto-loader"];
-
 /** Modules that look for files beside them: what they ask for, and where it is from the bundle. */
 const BESIDE = new Map([
   ["winnow/dist/version.js", ["../package.json", "../../package.json"]],
   ["winnow/dist/console-files.js", ["../../console/dist/page/", "../../../console/dist/page/"]],
   ["winnow/dist/command-line/serving-commands.js", ["../../bin/winnow.js", "../../bin/winnow.js"]],
-  [
-    "accelerator/dist/cpu/native-addon.js",
-    [
-      "../../build/release/winnow-accelerator.node",
-      "../../../accelerator/build/release/winnow-accelerator.node",
-    ],
-  ],
+  ["accelerator/dist/cpu/native-addon.js", ["../../build/", "../../../accelerator/build/"]],
   // Entries, which lie beside them here as well, and packages.
   ["model/dist/attributes/csv-items.js", undefined],
   ["model/dist/pipeline-directory/yaml-fields.js", undefined],
@@ -71,7 +62,7 @@ await bundleInto(bundle, "Not bundled, so processes start slower", async (rolldo
       Object.entries(ENTRIES).map(([name, file]) => [name, path.join(packages, file)]),
     ),
     platform: "node",
-    external: EXTERNAL,
+    external: EXTERNAL_PACKAGES,
     plugins: [besidePlugin],
     onLog: (level, log) => {
       if (level === "warn" && log.code === "UNRESOLVED_IMPORT") throw new Error(log.message);

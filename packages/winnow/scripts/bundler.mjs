@@ -5,6 +5,14 @@
 import { renameSync, rmSync } from "node:fs";
 import process from "node:process";
 
+/** Packages that are native, or used by few processes: the bundle looks them up at run time. */
+export const EXTERNAL_PACKAGES = [
+  "@aws-sdk/client-s3",
+  "onnxruntime-node",
+  "webgpu",
+  "@grpc/proto-loader",
+];
+
 /** Has `make(rolldown, draft)` write `folder`; `loss` says what is missing without the bundler. */
 export async function bundleInto(folder, loss, make) {
   const rolldown = await loadBundler(loss);

@@ -2,7 +2,7 @@
 
 import { cpus } from "node:os";
 import process from "node:process";
-import { loadNativeAddon } from "./native-addon.ts";
+import { type AddonOrigin, loadNativeAddon } from "./native-addon.ts";
 
 /** Kernels of the scan by architecture, best first; native/kernels/kernel.h lists the same. */
 const KERNELS: Readonly<Record<string, readonly string[]>> = {
@@ -17,6 +17,8 @@ export interface CpuSurvey {
   readonly kernel: string | undefined;
   /** Faster kernels that this processor cannot run, best first. */
   readonly unavailable: readonly string[];
+  /** Where the native scan came from, if there is one. */
+  readonly origin: AddonOrigin | undefined;
   /** Why there is no native scan. */
   readonly fault: string | undefined;
 }
@@ -24,15 +26,18 @@ export interface CpuSurvey {
 /** Surveys this machine's processor. */
 export function surveyCpu(): CpuSurvey {
   const model = cpus()[0]?.model.trim() ?? "unknown processor";
-  const { addon, reason } = loadNativeAddon();
-  if (addon === undefined) return { model, kernel: undefined, unavailable: [], fault: reason };
+  const { addon, origin, reason } = loadNativeAddon();
+  if (addon === undefined) {
+    return { model, kernel: undefined, unavailable: [], origin, fault: reason };
+  }
   const kernelOf = (wanted: string | undefined): string => {
     const { handle, kernel } = addon.createDevice(1, wanted);
     addon.releaseDevice(handle);
     return kernel;
   };
   const kernel = kernelOf(undefined);
-  return { model, kernel, unavailable: kernelsAbove(kernel, process.arch), fault: undefined };
+  const unavailable = kernelsAbove(kernel, process.arch);
+  return { model, kernel, unavailable, origin, fault: undefined };
 }
 
 /**

@@ -3,6 +3,8 @@
 
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
+import path from "node:path";
+import process from "node:process";
 import { fileURLToPath } from "node:url";
 
 /** A team of threads with the instructions it uses. */
@@ -113,24 +115,37 @@ export interface NativeAddon {
   exitAtOnce(code: number): never;
 }
 
+/** Where an addon came from: a compiler on this machine, or Winnow's npm package. */
+export type AddonOrigin = "built" | "prebuilt";
+
 /** The addon, or why it is not available. */
 export type LoadedAddon =
-  | { readonly addon: NativeAddon; readonly reason?: undefined }
-  | { readonly addon: undefined; readonly reason: string };
+  | { readonly addon: NativeAddon; readonly origin: AddonOrigin; readonly reason?: undefined }
+  | { readonly addon: undefined; readonly origin?: undefined; readonly reason: string };
 
-/** Loads what `npm run build:native` compiled. */
+/** What `npm run build:native` compiles here, and what the npm package brings, by platform and architecture. */
+const buildFolder = fileURLToPath(new URL("../../build/", import.meta.url));
+const ADDON_FILE = "winnow-accelerator.node";
+
+/** Loads the addon that was compiled on this machine, else the one that the npm package brings for it. */
 export function loadNativeAddon(): LoadedAddon {
-  const file = fileURLToPath(
-    new URL("../../build/release/winnow-accelerator.node", import.meta.url),
-  );
-  if (!existsSync(file)) {
-    const reason = "The native scan is not built (npm run build:native needs a C++ compiler)";
-    return { addon: undefined, reason };
+  const machine = `${process.platform}-${process.arch}`;
+  const candidates: readonly (readonly [AddonOrigin, string])[] = [
+    ["built", path.join(buildFolder, "release", ADDON_FILE)],
+    ["prebuilt", path.join(buildFolder, "prebuilt", machine, ADDON_FILE)],
+  ];
+  const faults: string[] = [];
+  for (const [origin, file] of candidates) {
+    if (!existsSync(file)) continue;
+    try {
+      return { addon: createRequire(import.meta.url)(file) as NativeAddon, origin };
+    } catch (error) {
+      faults.push(error instanceof Error ? error.message : String(error));
+    }
   }
-  try {
-    return { addon: createRequire(import.meta.url)(file) as NativeAddon };
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    return { addon: undefined, reason: `The native scan cannot be loaded: ${message}` };
-  }
+  const reason =
+    faults.length > 0
+      ? `The native scan cannot be loaded: ${faults.join("; ")}`
+      : "The native scan is not built (npm run build:native needs a C++ compiler)";
+  return { addon: undefined, reason };
 }

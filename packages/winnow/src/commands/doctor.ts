@@ -126,7 +126,7 @@ function memoryFinding(): Finding {
 }
 
 function cpuFinding(accelerator: DoctorCommand["accelerator"]): Finding {
-  const { model, kernel, unavailable, fault } = surveyCpu();
+  const { model, kernel, unavailable, origin, fault } = surveyCpu();
   const subject = "CPU scan";
   if (fault !== undefined) {
     const state = accelerator === "cpu" ? "note" : "good";
@@ -137,7 +137,11 @@ function cpuFinding(accelerator: DoctorCommand["accelerator"]): Finding {
     unavailable.length === 0
       ? "the best there is"
       : `this processor or kernel has no ${unavailable.join(", ")}`;
-  return { subject, state: "good", text: `${model}: ${kernel} (${lacking}); native addon built` };
+  return {
+    subject,
+    state: "good",
+    text: `${model}: ${kernel} (${lacking}); native addon ${origin}`,
+  };
 }
 
 async function redisFinding(flags: RedisFlags): Promise<Finding> {
