@@ -231,6 +231,66 @@ def tied_scores(directory):
     return [("batch", asked, name) for name in TIED]
 
 
+# --- several query vectors -------------------------------------------------------------------------
+
+
+INTERESTS = spec(tf.float32, None, 3, 8, name="interests")
+
+
+def each_of(m, q):
+    """[queries, vectors, items]"""
+    return tf.einsum("bvd,nd->bvn", q, m.items)
+
+
+BEST_OF = {
+    "serving_default": lambda m, q, w: tf.reduce_max(each_of(m, q), axis=1),
+    "matmul": lambda m, q, w: tf.reduce_max(tf.matmul(q, m.items, transpose_b=True), axis=1),
+    "tensordot": lambda m, q, w: tf.reduce_max(tf.tensordot(q, m.items, [[2], [1]]), axis=1),
+    "items_before_vectors": lambda m, q, w: tf.reduce_max(tf.einsum("bvd,nd->bnv", q, m.items), axis=-1),
+    "turned_items": lambda m, q, w: tf.reduce_max(tf.linalg.matmul(q, tf.transpose(m.items)), axis=-2),
+    "multiplied": lambda m, q, w: tf.reduce_max(tf.reduce_sum(q[:, :, None, :] * m.items, axis=3), axis=1),
+    "cosine": lambda m, q, w: tf.reduce_max(tf.einsum("bvd,nd->bvn", tf.math.l2_normalize(q, -1), tf.math.l2_normalize(m.items, -1)), axis=1),
+    "bias": lambda m, q, w: tf.reduce_max(each_of(m, q), axis=1) * 2.0 + m.bias,
+    "sigmoid": lambda m, q, w: tf.sigmoid(tf.reduce_max(each_of(m, q), axis=1) / 0.25),
+    "opposite": lambda m, q, w: tf.reduce_max(-each_of(m, q), axis=1),
+    "scaled_each": lambda m, q, w: tf.reduce_max(each_of(m, q) / 0.07, axis=1),
+    "bias_of_each": lambda m, q, w: tf.reduce_max(each_of(m, q) + m.bias, axis=1),
+    "sigmoid_of_each": lambda m, q, w: tf.reduce_max(tf.sigmoid(each_of(m, q)), axis=1),
+    "masked": lambda m, q, w: of_genre(m, w, tf.reduce_max(each_of(m, q), axis=1), -np.inf),
+    "masked_sigmoid": lambda m, q, w: of_genre(m, w, tf.sigmoid(tf.reduce_max(each_of(m, q), axis=1)), 0.5),
+    "penalised": lambda m, q, w: tf.reduce_max(each_of(m, q), axis=1) - 30.0 * tf.cast(m.genre == w[:, None], tf.float32),
+    # The best of all queries, and the least of the vectors, are other questions.
+    "dense_least": lambda m, q, w: tf.reduce_min(each_of(m, q), axis=1),
+    "dense_falling": lambda m, q, w: -tf.reduce_max(each_of(m, q), axis=1),
+}
+
+
+@model
+def several_interests(directory):
+    """The best of several query vectors for each item, before top_k. All products are of small integers except those
+    named cosine, so many scores tie. Signatures named dense_ are no search."""
+    module = tf.Module()
+    numbers = np.random.default_rng(5)
+    module.items = tf.Variable(numbers.integers(-3, 4, (40, 8)), dtype=tf.float32, name="items")
+    module.bias = tf.Variable(numbers.integers(-9, 9, 40), dtype=tf.float32, name="bias")
+    module.genre = tf.Variable([i % 3 for i in range(40)], dtype=tf.int64, name="genre")
+    module.ids = tf.Variable(ITEMS, name="ids")
+
+    def signature(function):
+        def serve(interests, wanted):
+            values, rows = tf.math.top_k(function(module, interests, wanted), k=9)
+            return {"scores": values, "ids": tf.gather(module.ids, rows)}
+
+        return tf.function(serve, input_signature=[INTERESTS, wanted(tf.int64)])
+
+    tf.saved_model.save(module, directory, signatures={name: signature(f) for name, f in BEST_OF.items()})
+    interests = numbers.integers(-3, 4, (5, 3, 8)).astype(float)
+    interests[3], interests[4, 1:] = 0.0, interests[4, 0]
+    asked = {"interests": interests.tolist(), "wanted": [0, 1, 2, 3, 1]}
+    one = {"interests": interests[:1].tolist(), "wanted": [2]}
+    return [("batch", each, name) for name in BEST_OF for each in (asked, one)]
+
+
 # --- recording -------------------------------------------------------------------------------------
 
 

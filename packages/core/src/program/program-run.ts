@@ -30,6 +30,8 @@ import type {
   ValueId,
 } from "./program.ts";
 import { planOf, valuesDefinedBy } from "./program-plan.ts";
+import { manyVectorSearch } from "./search/many-vector-search.ts";
+import type { Search } from "./search/many-vector-search.ts";
 import { rankedSearch } from "./search/ranked-search.ts";
 import { scoreValues } from "./search/score-functions.ts";
 import { depthOf } from "./search-depth.ts";
@@ -250,7 +252,7 @@ class ProgramRun {
     const admits = filtersOfRule(mask.keeps, valueOf, queries);
     const others = admits.map((of): Filter => ({ kind: "not", of }));
     const kept = await this.#ranked(step, { ...question, admits }, functions);
-    const { k, query } = question;
+    const { k } = question;
     if (mask.penalty !== undefined) {
       const added: ScoreFunction = { op: "Add", operand: mask.penalty };
       const penalised = functions.toSpliced(mask.functionsBefore, 0, added);
@@ -260,7 +262,10 @@ class ProgramRun {
     const behind = scoreValues(functions.slice(mask.functionsBefore), valueOf, queries);
     const lists = { k, scoreOf: (at: number) => behind(at)(mask.score) };
     if (!needsMasked(kept, lists)) return kept;
-    const zeros = { ...query, data: new Float32Array(query.data.length) } as Tensor;
+    // One vector will do, however many a query has: all scores are 0.
+    const { dim } = this.#table(step.table);
+    const data = new Float32Array(queries * dim);
+    const zeros: Tensor = { dtype: "float32", shape: [queries, dim], data };
     const asked = { ...question, query: zeros, admits: others };
     return withMasked(kept, await this.#executors.topK(step, asked, this.#signal), lists);
   }
@@ -271,8 +276,10 @@ class ProgramRun {
     question: TopKQuestion,
     functions: readonly ScoreFunction[],
   ): Promise<TopKAnswer> {
-    const ask = (asked: TopKQuestion): Promise<TopKAnswer> =>
-      this.#executors.topK(step, asked, this.#signal);
+    const search: Search = (asked) => this.#executors.topK(step, asked, this.#signal);
+    const { vectors } = step;
+    const ask: Search =
+      vectors === undefined ? search : (asked) => manyVectorSearch(asked, vectors, search);
     if (functions.length === 0) return await ask(question);
     const read = (value: ValueId): Tensor => this.#input(value, step.node);
     const valueOf = scoreValues(functions, read, question.query.shape[0]!);

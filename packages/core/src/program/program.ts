@@ -253,12 +253,14 @@ export interface ScoreFunction {
   readonly operand?: ValueId | undefined;
 }
 
-/** query vectors float32 `[queries, dim]` → the best `k` rows of a candidate table. */
+/** query vectors float32 `[queries, vectors · dim]` → the best `k` rows of a candidate table. */
 export interface TopKStep extends Conditional {
   readonly kind: "topK";
   readonly table: number;
   readonly node: string;
   readonly query: ValueId;
+  /** How many vectors a query has, the best of which is the score of a row; absent: one. */
+  readonly vectors?: number | undefined;
   readonly k: SearchDepth;
   /**
    * True where the stored layer answers min(k, rows) (TFRS Streaming); otherwise k > rows is

@@ -95,10 +95,11 @@ export function questionOf(
   table: TableSpec,
   { query, k }: TopKQuestion,
 ): TopKQuestion {
-  if (query.dtype !== "float32" || query.shape.length !== 2 || query.shape[1] !== table.dim) {
+  const dim = table.dim * (step.vectors ?? 1);
+  if (query.dtype !== "float32" || query.shape.length !== 2 || query.shape[1] !== dim) {
     const given = `${query.dtype} [${query.shape.join(",")}]`;
     throw invalid(
-      `Matrix size-incompatible: In[0]: ${given}, In[1]: float32 [${table.dim},${table.rows}]`,
+      `Matrix size-incompatible: In[0]: ${given}, In[1]: float32 [${dim},${table.rows}]`,
     );
   }
   if (!Number.isSafeInteger(k) || k < 0) throw invalid(`Need k >= 0, got ${k}`);

@@ -1,7 +1,7 @@
 // What a request is reckoned at before it runs, where its own inputs say how much is searched for.
 
 import { fingerprint, tensor } from "@winnow/core";
-import type { ModelProgram, SignatureProgram, Tensor } from "@winnow/core";
+import type { ModelProgram, SignatureProgram, Step, Tensor } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
 import { RequestContext } from "../request-context.ts";
@@ -13,7 +13,7 @@ const settings = resolveRouterOptions();
 const context = new RequestContext(new ManualClock(), { timeoutMs: 1000 });
 
 /** A search of a million items of 4 values, whose k is the input `k`. */
-const signature: SignatureProgram = {
+const signatureOfK: SignatureProgram = {
   name: "serving_default",
   methodName: "tensorflow/serving/predict",
   inputs: [
@@ -43,9 +43,14 @@ interface Asked {
   readonly rows?: number;
   /** The k beside the inputs. */
   readonly wished?: number;
+  /** Vectors of each query. */
+  readonly vectors?: number;
 }
 
-function checked({ k, instances = 1, rows = 1_000_000, wished }: Asked): CheckedRequest {
+function checked(asked: Asked): CheckedRequest {
+  const { k, instances = 1, rows = 1_000_000, wished, vectors } = asked;
+  const steps = signatureOfK.steps.map((step) => ({ ...step, vectors }) as Step);
+  const signature = vectors === undefined ? signatureOfK : { ...signatureOfK, steps };
   const table = { kind: "candidate", name: "items", dim: 4, partitions: 1, sources: [] } as const;
   const program: ModelProgram = {
     fingerprint: fingerprint("ab"),
@@ -67,6 +72,13 @@ describe("a request that says k as an input", () => {
     // A slice of so many candidates takes fewer queries.
     expect(checked({ k: 4000, instances: 8 }).rows).toBeGreaterThan(8 * 8);
     expect(checked({ k: 0, instances: 8 }).rows).toBe(8);
+  });
+
+  test("is reckoned by each vector of its queries, and so are the items that it finds", () => {
+    expect(checked({ k: 10, instances: 8, vectors: 4 }).rows).toBe(32);
+    expect(() => checked({ k: 4096, instances: 200, vectors: 4 })).toThrow(
+      /would have 3276800 items/,
+    );
   });
 
   test("is held to the limit of k, and told so", () => {

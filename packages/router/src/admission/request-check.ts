@@ -64,7 +64,11 @@ export function checkRequest(
   const depths = depthsOf(program, request, { searches, k });
   for (const [step, depth] of depths) checkDepth(signature, { step, depth }, limits);
   const items = [...depths.values()].reduce((sum, depth) => sum + instances * depth, 0);
-  checkCandidates(items, limits);
+  const found = [...depths].reduce(
+    (sum, [step, depth]) => sum + instances * (step.vectors ?? 1) * depth,
+    0,
+  );
+  checkCandidates(found, limits);
   const described = items * valuesPerItem(program, searches, attributes);
   checkDescribed(described, limits);
   const textBytes = textBytesOf(inputs);

@@ -170,13 +170,20 @@ export function requestCost(
   },
   limits: SliceLimits,
 ): number {
-  const { instances: queries, listBytes } = asked;
+  const { instances } = asked;
   let cost = 0;
   for (const step of asked.signature.steps) {
     // Keys of usual length come to less than a row.
     if (step.kind === "lookup") cost += Math.floor(rowsOfBytes(asked.textBytes, limits));
     if (step.kind !== "topK") continue;
     const { dim } = asked.tables[step.table]!;
+    const { vectors = 1 } = step;
+    const queries = instances * vectors;
+    // What an instance lists goes with each of its vectors.
+    const listBytes =
+      vectors === 1 || asked.listBytes.length <= 1
+        ? asked.listBytes
+        : asked.listBytes.flatMap((bytes) => Array.from({ length: vectors }, () => bytes));
     const k = Math.max(1, asked.depths.get(step) ?? 1);
     const slices = cutSearch({ queries, dim, k, listBytes }, limits);
     const rows = slices.reduce((sum, each) => sum + each.rows, 0);

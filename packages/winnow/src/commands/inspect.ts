@@ -148,11 +148,12 @@ function tensorText(spec: SignatureProgram["inputs"][number]): string {
 }
 
 /** What a search ranks by beside the product: functions of scores, and masks. */
-function rankingTexts({ functions = [], mask }: TopKStep): readonly string[] {
+function rankingTexts({ functions = [], mask, vectors }: TopKStep): readonly string[] {
   const names = functions.map(({ op }) => op.toLowerCase());
   const tests = mask === undefined ? 0 : testsInRule(mask.keeps);
   const rules = tests === 1 ? "1 test" : `${tests} tests`;
   return [
+    ...(vectors === undefined ? [] : [`best of ${vectors} vectors`]),
     ...(names.length === 0 ? [] : [`by ${names.toReversed().join(" of ")}`]),
     ...(mask === undefined ? [] : [`masked by ${rules} of the model's`]),
   ];

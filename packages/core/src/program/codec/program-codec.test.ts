@@ -110,6 +110,18 @@ const signature: SignatureProgram = {
       rows: 8,
       ids: undefined,
     },
+    {
+      kind: "topK",
+      table: 1,
+      node: "top_k_of_interests",
+      query: 6,
+      vectors: 2,
+      k: 2,
+      capped: false,
+      scores: 11,
+      rows: 12,
+      ids: undefined,
+    },
   ],
 };
 
@@ -294,6 +306,7 @@ describe("a program's bytes", () => {
     ["a value nobody defines", '"query":6', '"query":60'],
     ["a predicate nobody defines", '"when":{"predicate":1', '"when":{"predicate":8'],
     ["a mask by a column that is not there", '"column":"genre"', '"column":"genus"'],
+    ["queries of no vector", '"vectors":2', '"vectors":0'],
     ["a masked search without a mask", '"capped":true,"mask":', '"capped":true,"musk":'],
     ["a function that is not known", '"op":"Sigmoid"', '"op":"Softmax"'],
     ["a function of a value nobody defines", '"op":"Div","operand":1', '"op":"Div","operand":77'],
@@ -317,14 +330,14 @@ describe("a program's bytes", () => {
     expect(refusalOf(changed)).toBe("DATA_LOSS");
   });
 
-  test("call searches with masks or functions by kinds of their own, so that who knows none refuses them", () => {
+  test("call searches with masks, functions or several vectors by kinds of their own, so that who knows none refuses them", () => {
     const kinds: string[] = [];
     withHeader((header) => {
       kinds.push(...Array.from(header.matchAll(/"kind":"(\w*[tT]opK)"/g), ([, kind]) => kind!));
       return header;
     });
 
-    expect(kinds).toEqual(["topK", "rankedTopK", "maskedTopK"]);
+    expect(kinds).toEqual(["topK", "rankedTopK", "maskedTopK", "manyVectorTopK"]);
   });
 
   test("do not reach any prototype", () => {

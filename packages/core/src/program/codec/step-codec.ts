@@ -57,12 +57,15 @@ export function encodeStep(step: Step): unknown {
 }
 
 /**
- * Kinds of their own: a router that does not know masks, or functions of scores, is to refuse the program, not to
- * answer without them.
+ * Kinds of their own: a router that does not know masks, functions of scores, or queries of several vectors is to
+ * refuse the program, not to answer without them.
  */
 function encodeTopKStep(step: TopKStep): unknown {
   const { mask } = step;
   const plain = mask && { ...mask, score: numberText(mask.score) };
+  if (step.vectors !== undefined) {
+    return { ...step, kind: "manyVectorTopK", mask: plain, functions: step.functions ?? [] };
+  }
   if (step.functions !== undefined || mask?.penalty !== undefined) {
     return { ...step, kind: "rankedTopK", mask: plain, functions: step.functions ?? [] };
   }
@@ -99,6 +102,7 @@ const STEP_KINDS = [
   "topK",
   "maskedTopK",
   "rankedTopK",
+  "manyVectorTopK",
   "choice",
 ] as const;
 
@@ -116,6 +120,8 @@ function stepOfKind(from: HeaderValue, around: StepSurroundings): Step {
       return maskedTopKStep(from, around);
     case "rankedTopK":
       return rankedTopKStep(from, around);
+    case "manyVectorTopK":
+      return manyVectorTopKStep(from, around);
     case "choice":
       return choiceStep(from);
   }
@@ -229,6 +235,13 @@ function rankedTopKStep(from: HeaderValue, around: StepSurroundings): TopKStep {
     throw refuse(property(from, "mask"), `behind ${functions.length} functions at most`);
   }
   return { ...step, ...(mask && { mask }), ...(functions.length > 0 && { functions }) };
+}
+
+function manyVectorTopKStep(from: HeaderValue, around: StepSurroundings): TopKStep {
+  const step = rankedTopKStep(from, around);
+  const vectors = read(from, "vectors", count32);
+  if (vectors < 1) throw refuse(property(from, "vectors"), "one vector at least");
+  return { ...step, vectors };
 }
 
 const scoreFunction: HeaderReader<ScoreFunction> = (from) => {

@@ -174,6 +174,8 @@ export interface TopKNode extends ConditionalNode {
   /** The query; the k, where requests say it; the values of the mask; the operands of the functions. */
   readonly inputs: readonly GraphValue[];
   readonly k: number | undefined;
+  /** How many vectors a query has; absent: one. */
+  readonly vectors?: number | undefined;
   /** Its values are among the inputs as well. */
   readonly mask?: NodeMask | undefined;
   /** What is ranked, and is the first output, is what these make of the scores. */

@@ -192,13 +192,15 @@ class ProgramWriter {
         const query = this.#read(node.inputs[0]!);
         const [scores, rows, ids] = [0, 1, 2].map((position) => {
           const output = node.outputs[position];
-          // Lists are put together by their rows where a mask leaves some out, or values are equal.
-          const isMadeUp = node.mask !== undefined || node.functions.length > 0;
+          // Lists are put together by their rows where a mask leaves some out, values are equal, or
+          // each vector of a query has a list.
+          const isMadeUp =
+            node.mask !== undefined || node.functions.length > 0 || node.vectors !== undefined;
           const isNeeded = position === 1 && isMadeUp;
           const isWanted = output !== undefined && (isNeeded || this.#isWanted(output));
           return isWanted ? this.#newId(output) : undefined;
         });
-        const { table, name, capped } = node;
+        const { table, name, capped, vectors } = node;
         const k = node.k ?? { value: this.#read(node.inputs[1]!) };
         const step = { kind: "topK", table, node: name, query, k, capped } as const;
         const mask = node.mask && {
@@ -210,7 +212,11 @@ class ProgramWriter {
         const functions = node.functions.map(({ op, operand }): ScoreFunction => {
           return operand === undefined ? { op } : { op, operand: this.#read(operand) };
         });
-        const more = { ...(mask && { mask }), ...(functions.length > 0 && { functions }) };
+        const more = {
+          ...(vectors !== undefined && { vectors }),
+          ...(mask && { mask }),
+          ...(functions.length > 0 && { functions }),
+        };
         return { ...step, ...more, scores, rows, ids };
       }
       case "choice": {

@@ -31,13 +31,12 @@ function areSameSizes(a: Shape, b: Shape): boolean {
   return a.every((size, axis) => size === b[axis]) && a.filter((size) => size === -1).length <= 1;
 }
 
-/** The matrix to which a value adds an axis of size 1 at this position; `undefined` for others. */
+/** The value to which another one adds an axis of size 1 at this position; `undefined` for others. */
 export function withoutAddedAxis(value: GraphValue, axis: number): GraphValue | undefined {
   const node = producerOf(value, "ExpandDims", "Reshape", "StridedSlice");
   const input = node?.inputs[0];
-  if (node === undefined || input?.shape?.length !== 2 || value.shape?.length !== 3) {
+  if (node === undefined || input?.shape === undefined || value.shape === undefined)
     return undefined;
-  }
   const isAdded =
     value.shape[axis] === 1 && areSameSizes(input.shape, value.shape.toSpliced(axis, 1));
   return isAdded && (node.op !== "StridedSlice" || takesAll(node)) ? input : undefined;

@@ -56,9 +56,9 @@ interface WantedSearch extends SearchedScores {
 
 function search(
   lowering: Lowering,
-  { name, depth, query, candidates, functions, mask }: WantedSearch,
+  { name, depth, query, vectors, candidates, functions, mask }: WantedSearch,
 ): readonly GraphValue[] | undefined {
-  checkDimensions(name, query, candidates);
+  checkDimensions(name, query, { ...candidates, dim: candidates.dim * (vectors ?? 1) });
   const table = lowering.registry.candidate(candidates, undefined);
   const named = mask && namedMask(lowering, mask, table);
   if (mask !== undefined && named === undefined) return undefined;
@@ -71,11 +71,11 @@ function search(
     inputs: [
       query,
       ...depths,
-      ...(named === undefined ? [] : valuesInGraphRule(named.keeps)),
-      ...(named?.penalty === undefined ? [] : [named.penalty]),
+      ...(named === undefined ? [] : valuesInNodeMask(named)),
       ...functions.flatMap(({ operand }) => operand ?? []),
     ],
     k,
+    vectors,
     mask: named,
     functions,
     capped: lowering.isInDataset,
@@ -124,6 +124,10 @@ function namedRule(
   }
   const of = rule.of.flatMap((each) => namedRule(lowering, each, table) ?? []);
   return of.length < rule.of.length ? undefined : { kind: rule.kind, of };
+}
+
+function valuesInNodeMask({ keeps, penalty }: NodeMask): readonly GraphValue[] {
+  return [...valuesInGraphRule(keeps), ...(penalty === undefined ? [] : [penalty])];
 }
 
 function valuesInGraphRule(rule: GraphMaskRule<string>): readonly GraphValue[] {

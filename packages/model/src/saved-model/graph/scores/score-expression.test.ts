@@ -92,6 +92,30 @@ describe("scores before a top-k", () => {
   });
 });
 
+describe("the best of several query vectors", () => {
+  const interests = programOf(path.resolve(EXPORT, "../../several_interests/1"));
+  const searchOf = (name: string): TopKStep | undefined => {
+    const { steps } = interests.signatures.find((signature) => signature.name === name)!;
+    return steps.find((step) => step.kind === "topK");
+  };
+  const called = interests.signatures.filter(({ methodName }) => methodName !== "");
+
+  test.each(called.map(({ name }) => name).filter((name) => !name.startsWith("dense_")))(
+    "is searched: %s",
+    (name) => {
+      const search = searchOf(name);
+
+      expect(search?.vectors).toBe(3);
+      expect(search?.rows).toBeDefined();
+      expect(interests.tables[search!.table]).toMatchObject({ kind: "candidate", rows: 40 });
+    },
+  );
+
+  test.each(["dense_least", "dense_falling"])("is not the worst: %s", (name) => {
+    expect(searchOf(name)).toBeUndefined();
+  });
+});
+
 test("items that are not searched are told of, once each, with what stood in the way", () => {
   const held = (program.uncutTables ?? []).map(({ tensor, bytes, obstacle }) => {
     return `${tensor}: ${bytes} bytes, ${obstacle.op}`;

@@ -5,6 +5,7 @@
 //   scores · constant, before a bias  the query is multiplied
 //   a function that keeps the order   part of the search, which ranks by its values
 //   where(condition, scores, c)       the mask of a search, with functions before and behind it
+//   max over several vectors          a search whose queries have several vectors
 //
 // A function may give several scores one value: whole ranges behind a relu, neighbours behind any. The search
 // orders such rows as TensorFlow does (core/program/search/ranked-search.ts). A softmax is no such function:
@@ -19,6 +20,8 @@ import { withoutRearrangement } from "./rearrangement.ts";
 import type { ScalarReader } from "./scalar-value.ts";
 import { maskedScoresOf } from "./score-mask.ts";
 import type { ScoreMask } from "./score-mask.ts";
+import { otherAxis } from "./candidate-matrix.ts";
+import { bestOfVectors, manyVectorProductOf } from "./many-vectors.ts";
 import { scoreProductOf } from "./score-product.ts";
 import type { ScoreProduct } from "./score-product.ts";
 import { scoreStepOf } from "./score-steps.ts";
@@ -29,6 +32,8 @@ import type { StoredRows } from "../tables/table-registry.ts";
 export interface SearchedScores {
   /** float32 `[queries, dim]`, with one value more for each bias. */
   readonly query: GraphValue;
+  /** Vectors that stand one after the other in each query; absent: one. */
+  readonly vectors?: number | undefined;
   readonly candidates: StoredRows;
   /** What the scores go through before they are ranked, in order. */
   readonly functions: readonly NodeFunction[];
@@ -58,29 +63,69 @@ export function searchedScoresOf(
   scored: GraphValue,
 ): SearchedScores | Obstacle {
   const scalars = scalarReader(lowering);
-  const steps: ScoreStep[] = [];
-  let masked: { readonly mask: ScoreMask; readonly stepsBehind: number } | undefined;
+  const trail: Trail = { steps: [], masked: undefined, best: undefined };
   let value = withoutRearrangement(scored);
   for (let step = 0; step <= STEPS_MAX; step += 1) {
     // A data set's batches would each have their own masked rows.
-    const isOpen = masked === undefined && !lowering.isInDataset;
-    const found = isOpen ? maskedScoresOf(value, scalars) : undefined;
-    if (found !== undefined) {
-      masked = { mask: found.mask, stepsBehind: steps.length };
-      value = found.scores;
-    }
-    const product = scoreProductOf(value, scalars);
-    if (product !== undefined) {
-      const { mask, stepsBehind = 0 } = masked ?? {};
-      const stepsBefore = steps.length - stepsBehind;
-      return composed(lowering, { product, steps: steps.toReversed(), mask, stepsBefore });
-    }
+    if (!lowering.isInDataset) value = withoutBest(withoutMask(value, trail, scalars), trail);
+    const product = productOf(value, trail.best?.vectorAxis, scalars);
+    if (product !== undefined) return composed(lowering, compositionOf(product, trail));
     const next = scoreStepOf(value, scalars);
-    if (next === undefined) break;
-    steps.push(next.step);
+    if (next === undefined || isOfOtherAxis(next.step, trail)) break;
+    trail.steps.push(next.step);
     value = withoutRearrangement(next.scores);
   }
   return { node: value.producer?.kind === "operation" ? value.producer : undefined };
+}
+
+/** What was found on the way from the top-k back to the product. */
+interface Trail {
+  /** Last step first. */
+  readonly steps: ScoreStep[];
+  masked: { readonly mask: ScoreMask; readonly stepsBehind: number } | undefined;
+  best: { readonly vectorAxis: 1 | 2; readonly stepsBehind: number } | undefined;
+}
+
+/** The scores below a mask, which the trail takes up; the value itself where there is none. */
+function withoutMask(value: GraphValue, trail: Trail, scalars: ScalarReader): GraphValue {
+  const isOpen = trail.masked === undefined && trail.best === undefined;
+  const found = isOpen ? maskedScoresOf(value, scalars) : undefined;
+  if (found === undefined) return value;
+  trail.masked = { mask: found.mask, stepsBehind: trail.steps.length };
+  return found.scores;
+}
+
+/** The scores of all vectors below the best of them, which the trail takes up; or the value itself. */
+function withoutBest(value: GraphValue, trail: Trail): GraphValue {
+  const found = trail.best === undefined ? bestOfVectors(value) : undefined;
+  if (found === undefined) return value;
+  trail.best = { vectorAxis: found.vectorAxis, stepsBehind: trail.steps.length };
+  return found.scores;
+}
+
+/** Whether a step has a value for each vector, since these stand on the last axis. */
+function isOfOtherAxis(step: ScoreStep, { best }: Trail): boolean {
+  return step.kind === "bias" && best?.vectorAxis === 2;
+}
+
+function compositionOf(product: ScoreProduct, { steps, masked, best }: Trail): Composition {
+  return {
+    product,
+    steps: steps.toReversed(),
+    mask: masked?.mask,
+    stepsBefore: steps.length - (masked?.stepsBehind ?? 0),
+    stepsOfEach: steps.length - (best?.stepsBehind ?? 0),
+  };
+}
+
+/** The product that gives the scores: of queries, or, with an axis of vectors, of several vectors for each. */
+function productOf(
+  value: GraphValue,
+  vectorAxis: 1 | 2 | undefined,
+  scalars: ScalarReader,
+): ScoreProduct | undefined {
+  if (vectorAxis === undefined) return scoreProductOf(value, scalars);
+  return manyVectorProductOf(value, vectorAxis, scalars);
 }
 
 function scalarReader({ sources }: Lowering): ScalarReader {
@@ -96,17 +141,19 @@ interface Composition {
   readonly mask: ScoreMask | undefined;
   /** Of the mask: how many steps stand before it. */
   readonly stepsBefore: number;
+  /** How many steps stand between the product and the best of several vectors. */
+  readonly stepsOfEach: number;
 }
 
 /** The search that a product becomes with the steps behind it, first step first. */
-function composed(
-  lowering: Lowering,
-  { product, steps, mask, stepsBefore }: Composition,
-): SearchedScores | Obstacle {
+function composed(lowering: Lowering, composition: Composition): SearchedScores | Obstacle {
+  const { product, steps, mask, stepsBefore } = composition;
   const end = steps.findLastIndex(changesOrder) + 1;
   // Masked rows would have other scores each, or come first.
   if (mask !== undefined && end > stepsBefore) return steps[end - 1]!.operation;
-  const within = withBiases(lowering, product, steps.slice(0, end));
+  const turning = turningStep(composition);
+  if (turning !== undefined) return turning.operation;
+  const within = withBiases(lowering, withFlatQuery(lowering, product), steps.slice(0, end));
   if ("node" in within) return within;
   const before = [...within.functions, ...functionsOf(steps.slice(end, mask && stepsBefore))];
   const behind = mask === undefined ? [] : functionsOf(steps.slice(stepsBefore));
@@ -116,12 +163,34 @@ function composed(
   for (const { factor } of within.biases) query = withDimension(lowering, query, factor);
   const functions = [...before, ...behind];
   const placed = mask && { ...mask, functionsBefore: before.length };
-  return { query, candidates, functions, ...(placed && { mask: placed }) };
+  const { vectors } = product;
+  if (vectors !== undefined) query = reshaped(lowering, query, [-1, vectors * candidates.dim]);
+  return { query, vectors, candidates, functions, ...(placed && { mask: placed }) };
+}
+
+/** The opposite of the best of several vectors is the least of their opposites, which no search finds. */
+function turningStep({ product, steps, stepsOfEach }: Composition): ScoreStep | undefined {
+  return product.vectors === undefined ? undefined : steps.slice(stepsOfEach).find(isFalling);
+}
+
+/** A product whose query is a matrix: that of all vectors of all queries. */
+function withFlatQuery(lowering: Lowering, product: ScoreProduct): ScoreProduct {
+  if (product.vectors === undefined) return product;
+  return { ...product, query: reshaped(lowering, product.query, [-1, dimOf(product)]) };
+}
+
+/** Values of a product's query vectors. */
+function dimOf({ candidates: { shape }, itemAxis }: ScoreProduct): number {
+  return shape[otherAxis(itemAxis)];
 }
 
 /** Whether a step differs by item, or turns the order of scores round. */
 function changesOrder(step: ScoreStep): boolean {
-  return step.kind === "bias" || (step.kind === "scaled" && step.factor < 0);
+  return step.kind === "bias" || isFalling(step);
+}
+
+function isFalling(step: ScoreStep): boolean {
+  return step.kind === "scaled" && step.factor < 0;
 }
 
 function functionsOf(steps: readonly ScoreStep[]): readonly NodeFunction[] {
@@ -192,6 +261,24 @@ function applied(
   const outputDtypes = outputs.map(({ dtype }) => dtype);
   const inputs = node.inputs.with(position, value);
   return lowering.operation({ op, name, attributes, outputDtypes }, inputs).outputs[0]!;
+}
+
+function reshaped(lowering: Lowering, value: GraphValue, sizes: readonly number[]): GraphValue {
+  const shape = constantValue({
+    dtype: "int32",
+    shape: [sizes.length],
+    data: Int32Array.from(sizes),
+  });
+  const name = `${value.producer?.name ?? "query"}/vectors`;
+  const attributes = new Attributes(
+    name,
+    new Map<string, AttributeValue>([
+      ["T", { kind: "type", value: 1 }],
+      ["Tshape", { kind: "type", value: 3 }],
+    ]),
+  );
+  const node = { op: "Reshape", name, attributes, outputDtypes: ["float32"] as const };
+  return lowering.operation(node, [value, shape]).outputs[0]!;
 }
 
 /** Queries with a constant behind them: the weight of a bias. */

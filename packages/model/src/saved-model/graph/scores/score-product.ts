@@ -12,8 +12,10 @@ import type { ScalarReader } from "./scalar-value.ts";
 
 /** Scores `[queries, items]` as one product. */
 export interface ScoreProduct {
-  /** float32 `[queries, dim]`. */
+  /** float32 `[queries, dim]`, or `[queries, vectors, dim]` where there are several. */
   readonly query: GraphValue;
+  /** How many vectors each query has; absent: one. */
+  readonly vectors?: number | undefined;
   readonly candidates: CandidateMatrix;
   /** The axis of `candidates`, as it is stored, that numbers the items. */
   readonly itemAxis: 0 | 1;
@@ -22,7 +24,7 @@ export interface ScoreProduct {
 }
 
 /** A matrix in a product, and its axis that the product keeps. */
-interface Side {
+export interface Side {
   readonly matrix: GraphValue;
   readonly kept: 0 | 1;
 }
@@ -32,16 +34,25 @@ type Sides = readonly [Side, Side];
 
 /** Recognises a product of queries and stored candidates; `undefined` for any other value. */
 export function scoreProductOf(value: GraphValue, scalars: ScalarReader): ScoreProduct | undefined {
-  const sides = sidesOf(value);
+  const sides = matrixSidesOf(value);
   const [queries, items] = sides ?? [];
   const query = queries === undefined ? undefined : queryOf(queries);
   if (query === undefined || items === undefined) return undefined;
-  const candidates = candidateMatrixOf(items.matrix, scalars);
+  const searched = itemsOf(items, scalars);
+  const node = value.producer?.kind === "operation" ? value.producer : undefined;
+  return searched && { query, ...searched, node };
+}
+
+/** The stored candidates on one side of a product; `undefined` for anything else. */
+export function itemsOf(
+  { matrix, kept }: Side,
+  scalars: ScalarReader,
+): Pick<ScoreProduct, "candidates" | "itemAxis"> | undefined {
+  const candidates = candidateMatrixOf(matrix, scalars);
   if (candidates === undefined) return undefined;
   const { firstAxis, normalised } = candidates;
-  const itemAxis = items.kept === 0 ? firstAxis : otherAxis(firstAxis);
-  const node = value.producer?.kind === "operation" ? value.producer : undefined;
-  return normalised?.axis === itemAxis ? undefined : { query, candidates, itemAxis, node };
+  const itemAxis = kept === 0 ? firstAxis : otherAxis(firstAxis);
+  return normalised?.axis === itemAxis ? undefined : { candidates, itemAxis };
 }
 
 /** The queries as `[queries, dim]`. */
@@ -58,7 +69,8 @@ function turned(value: GraphValue): GraphValue | undefined {
   return integersOf(order)?.join() === "1,0" ? matrix : undefined;
 }
 
-function sidesOf(value: GraphValue): Sides | undefined {
+/** The sides of a product of two matrices, in the order of its axes; `undefined` for any other value. */
+export function matrixSidesOf(value: GraphValue): Sides | undefined {
   const plain = withoutRearrangement(value);
   const before = turned(plain);
   if (before === undefined) return sidesOfProduct(plain);
@@ -74,14 +86,16 @@ function sidesOfProduct(value: GraphValue): Sides | undefined {
   return sidesOfSum(value) ?? sidesOfBatch(value);
 }
 
-const BATCH_PRODUCTS: readonly string[] = ["BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"];
+/** Names of the operation that multiplies matrices of equal place. */
+export const BATCH_PRODUCTS: readonly string[] = ["BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"];
 
-function isSet({ attributes }: OperationNode, ...names: readonly string[]): boolean {
+/** Whether any of these attributes is true. */
+export function isSet({ attributes }: OperationNode, ...names: readonly string[]): boolean {
   return names.some((name) => attributes.flag(name));
 }
 
 /** The two operands of a node; `undefined` where there is no node, or not both. */
-function operandsOf(
+export function operandsOf(
   node: OperationNode | undefined,
 ): readonly [GraphValue, GraphValue] | undefined {
   const [left, right] = node?.inputs ?? [];
@@ -97,7 +111,8 @@ function leftSide(product: OperationNode, matrix: GraphValue): Side {
   return { matrix, kept: isSet(product, "transpose_a", "adj_x") ? 1 : 0 };
 }
 
-function rightSide(product: OperationNode, matrix: GraphValue): Side {
+/** The right operand of a product. */
+export function rightSide(product: OperationNode, matrix: GraphValue): Side {
   return { matrix, kept: isSet(product, "transpose_b", "adj_y") ? 0 : 1 };
 }
 

@@ -150,7 +150,7 @@ function leakyRelu({ op, attributes }: OperationNode): readonly NodeFunction[] |
 function clippedStep(node: OperationNode): FoundStep | undefined {
   const [scores, low, high] = node.op === "ClipByValue" ? node.inputs : [];
   if (scores === undefined || low === undefined || high === undefined) return undefined;
-  if (!isPerQuery(low) || !isPerQuery(high)) return undefined;
+  if (!isPerQuery(low, scores) || !isPerQuery(high, scores)) return undefined;
   const functions: readonly NodeFunction[] = [
     { op: "Minimum", operand: high },
     { op: "Maximum", operand: low },
@@ -159,7 +159,7 @@ function clippedStep(node: OperationNode): FoundStep | undefined {
 }
 
 function boundStep({ node, position, scores, other }: Operands): FoundStep | undefined {
-  if (!isPerQuery(other)) return undefined;
+  if (!isPerQuery(other, scores)) return undefined;
   const functions = functionsOf(node, other);
   return { scores, step: { kind: "function", operation: { node, position }, functions } };
 }
@@ -176,11 +176,16 @@ function binaryStep(node: OperationNode, scalars: ScalarReader): FoundStep | und
   const { recognise, positions } = BINARY.get(node.op) ?? { positions: [] };
   for (const position of positions) {
     const [scores, other] = [node.inputs[position], node.inputs[1 - position]];
-    if (scores?.shape?.length !== 2 || other === undefined) continue;
+    if (other === undefined || !isOfItems(scores)) continue;
     const found = recognise?.({ node, position, scores, other }, scalars);
     if (found !== undefined) return found;
   }
   return undefined;
+}
+
+/** Whether a value may be scores `[queries, items]`, or of several vectors, `[queries, vectors, items]`. */
+function isOfItems(value: GraphValue | undefined): value is GraphValue {
+  return value?.shape?.length === 2 || value?.shape?.length === 3;
 }
 
 function sumStep(
@@ -193,15 +198,15 @@ function sumStep(
     const factor = node.op === "Sub" ? -bias.factor : bias.factor;
     return { scores, step: { kind: "bias", operation, bias: { ...bias, factor } } };
   }
-  if (!isPerQuery(other)) return undefined;
+  if (!isPerQuery(other, scores)) return undefined;
   return { scores, step: { kind: "added", operation, functions: functionsOf(node, other) } };
 }
 
-/** Whether a value has one element, or one for each query: `[queries, 1]`. */
-function isPerQuery(value: GraphValue): boolean {
+/** Whether a value has one element, or one for each query of some scores: `[queries, 1]`. */
+function isPerQuery(value: GraphValue, scores: GraphValue): boolean {
   const { dtype, shape = [0, 0, 0] } = value;
   if (dtype !== "float32" || shape.length > 2) return false;
-  return isSingle(value) || shape.join() === "-1,1";
+  return isSingle(value) || (scores.shape?.length === 2 && shape.join() === "-1,1");
 }
 
 function scaleStep(

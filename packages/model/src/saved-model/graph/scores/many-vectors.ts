@@ -1,0 +1,147 @@
+// Scores of queries that have several vectors each (the interests of a user), of which the best one counts:
+// `reduce_max(einsum("bvd,nd->bvn", interests, items), axis=1)`. What follows for the search stands in
+// core/program/search/many-vector-search.ts.
+
+import type { GraphValue } from "../graph-value.ts";
+import { integerOf, producerOf } from "../graph-value.ts";
+import { withoutAddedAxis, withoutRearrangement } from "./rearrangement.ts";
+import type { ScalarReader } from "./scalar-value.ts";
+import {
+  BATCH_PRODUCTS,
+  isSet,
+  itemsOf,
+  matrixSidesOf,
+  operandsOf,
+  rightSide,
+} from "./score-product.ts";
+import type { ScoreProduct, Side } from "./score-product.ts";
+
+/** Vectors of a query; each is a search of its own. */
+const VECTORS_MAX = 256;
+
+/** Scores of which the best over one axis are ranked. */
+interface BestOfVectors {
+  /** `[queries, vectors, items]`, or `[queries, items, vectors]`. */
+  readonly scores: GraphValue;
+  /** The axis of the vectors. */
+  readonly vectorAxis: 1 | 2;
+}
+
+const AXES: ReadonlyMap<number, 1 | 2> = new Map([
+  [1, 1],
+  [-2, 1],
+  [2, 2],
+  [-1, 2],
+]);
+
+/** The scores of all vectors behind the best of them; `undefined` for any other value. */
+export function bestOfVectors(value: GraphValue): BestOfVectors | undefined {
+  const node = producerOf(value, "Max");
+  const [scores, axes] = node?.inputs ?? [];
+  if (node === undefined || scores?.shape?.length !== 3) return undefined;
+  const vectorAxis = AXES.get(integerOf(axes) ?? NaN);
+  if (vectorAxis === undefined || isSet(node, "keep_dims")) return undefined;
+  return { scores: withoutRearrangement(scores), vectorAxis };
+}
+
+/** Recognises a product of several vectors of each query and stored candidates. */
+export function manyVectorProductOf(
+  value: GraphValue,
+  vectorAxis: 1 | 2,
+  scalars: ScalarReader,
+): ScoreProduct | undefined {
+  const sides = sidesOfEinsum(value, vectorAxis) ?? (vectorAxis === 1 ? sidesOf(value) : undefined);
+  if (sides?.query.dtype !== "float32") return undefined;
+  const { query, items } = sides;
+  const vectors = query.shape?.[1] ?? -1;
+  if (vectors < 1 || vectors > VECTORS_MAX) return undefined;
+  const searched = itemsOf(items, scalars);
+  const node = value.producer?.kind === "operation" ? value.producer : undefined;
+  return searched && { query, vectors, ...searched, node };
+}
+
+interface ManyVectorSides {
+  /** `[queries, vectors, dim]`. */
+  readonly query: GraphValue;
+  readonly items: Side;
+}
+
+function sidesOf(value: GraphValue): ManyVectorSides | undefined {
+  return sidesOfBatch(value) ?? sidesOfFlat(value) ?? sidesOfSum(value);
+}
+
+/** A matrix product of each query's vectors and the items of all. */
+function sidesOfBatch(value: GraphValue): ManyVectorSides | undefined {
+  const product = producerOf(value, ...BATCH_PRODUCTS);
+  const [left, right] = operandsOf(product) ?? [];
+  if (product === undefined || left === undefined || right?.shape?.length !== 2) return undefined;
+  const query = withoutRearrangement(left);
+  if (query.shape?.length !== 3 || isSet(product, "adj_x")) return undefined;
+  return { query, items: rightSide(product, right) };
+}
+
+/** `bvd,nd->bvn`, `nd,bvd->bnv` and equals. */
+function sidesOfEinsum(value: GraphValue, vectorAxis: 1 | 2): ManyVectorSides | undefined {
+  const node = producerOf(value, "Einsum");
+  const operands = operandsOf(node);
+  const equation = node?.attributes.text("equation").replaceAll(" ", "") ?? "";
+  const parts = /^([a-z]+),([a-z]+)->([a-z]{3})$/i.exec(equation)?.slice(1);
+  if (operands === undefined || parts === undefined) return undefined;
+  const ofQuery = parts[0]!.length === 3 ? 0 : 1;
+  const kept = keptAxisOf(parts[ofQuery]!, parts[1 - ofQuery]!, { result: parts[2]!, vectorAxis });
+  if (kept === undefined) return undefined;
+  const items = { matrix: operands[1 - ofQuery]!, kept };
+  return { query: withoutRearrangement(operands[ofQuery]), items };
+}
+
+/** The axis of the items that a product of `[queries, vectors, dim]` keeps, by the letters of its axes. */
+function keptAxisOf(
+  query: string,
+  items: string,
+  { result, vectorAxis }: { readonly result: string; readonly vectorAxis: 1 | 2 },
+): 0 | 1 | undefined {
+  if (query.length !== 3 || items.length !== 2) return undefined;
+  const [instance, vector, dimension] = Array.from(query);
+  const kept = items[0] === dimension ? 1 : 0;
+  const item = items[kept]!;
+  const isProduct =
+    new Set([instance, vector, dimension, item]).size === 4 && items[1 - kept] === dimension;
+  const wanted = vectorAxis === 1 ? [instance, vector, item] : [instance, item, vector];
+  return isProduct && result === wanted.join("") ? kept : undefined;
+}
+
+/** `tf.tensordot`: a product of matrices, of which one has the vectors of all queries in its rows. */
+function sidesOfFlat(value: GraphValue): ManyVectorSides | undefined {
+  const flat = producerOf(value, "Reshape")?.inputs[0];
+  const [rows, items] = (flat && matrixSidesOf(flat)) ?? [];
+  if (rows?.kept !== 0 || items === undefined) return undefined;
+  const query = flattenedOf(rows.matrix);
+  return query !== undefined && query.shape?.[1] === value.shape?.[1]
+    ? { query, items }
+    : undefined;
+}
+
+/** The `[queries, vectors, dim]` whose vectors are the rows of a matrix. */
+function flattenedOf(matrix: GraphValue): GraphValue | undefined {
+  const apart = producerOf(withoutRearrangement(matrix), "Reshape")?.inputs[0];
+  const query = apart && withoutRearrangement(apart);
+  const [, vectors = -1, dim = -1] = query?.shape?.length === 3 ? query.shape : [];
+  return vectors > 0 && dim > 0 && dim === matrix.shape?.[1] ? query : undefined;
+}
+
+/** Σ over the last axis of [queries, vectors, 1, dim] · [items, dim]. */
+function sidesOfSum(value: GraphValue): ManyVectorSides | undefined {
+  const sum = producerOf(value, "Sum");
+  const [summed, axes] = operandsOf(sum) ?? [];
+  const isLast = [3, -1].includes(integerOf(axes) ?? NaN);
+  if (sum === undefined || summed === undefined || !isLast) return undefined;
+  const [left, right] = operandsOf(producerOf(summed, "Mul")) ?? [];
+  if (left === undefined || right === undefined || isSet(sum, "keep_dims")) return undefined;
+  return broadcastSides(left, right) ?? broadcastSides(right, left);
+}
+
+function broadcastSides(queries: GraphValue, items: GraphValue): ManyVectorSides | undefined {
+  const query = withoutAddedAxis(queries, 2);
+  const isProduct = items.shape?.length === 2 && items.shape[1] === query?.shape?.[2];
+  return query && isProduct ? { query, items: { matrix: items, kept: 0 } } : undefined;
+}

@@ -1,0 +1,176 @@
+// Searches that are more than a product and a top-k (masks, functions of scores, several query vectors), asked of
+// one worker and of three over real gRPC streams: what a cluster answers is TensorFlow's answer, and the same bits
+// however the items are cut and spread.
+
+import { cp, mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { createDenseEngine } from "@winnow/accelerator";
+import { GrpcConnector, StaticMembership } from "@winnow/cluster";
+import { WinnowError, silentLogger, systemClock, workerId } from "@winnow/core";
+import type { SignatureProgram, Tensor } from "@winnow/core";
+import { RequestContext, createRouter } from "@winnow/router";
+import type { Router } from "@winnow/router";
+import { startWorker } from "@winnow/worker";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { differenceOf } from "./models/answer-difference.ts";
+import { inputTensors, recordedModels } from "./models/recorded-answers.ts";
+import type { RecordedCase } from "./models/recorded-answers.ts";
+
+const NAMES = new Set(["masked_searches", "several_interests", "tied_scores"]);
+const models = recordedModels("test/data/savedmodels").filter(({ name }) => NAMES.has(name));
+const environment = { clock: systemClock, random: Math.random, log: silentLogger };
+const closings: (() => Promise<void> | void)[] = [];
+const routers = new Map<number, Router>();
+let base = "";
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => {
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => {
+    server.close(resolve);
+  });
+  return port;
+}
+
+async function until(isTrue: () => boolean): Promise<void> {
+  const endMs = systemClock.nowMs() + 60_000;
+  while (!isTrue()) {
+    if (systemClock.nowMs() > endMs) throw new Error("waited in vain");
+    await new Promise((resolve) => {
+      setTimeout(resolve, 20);
+    });
+  }
+}
+
+/** A router before so many workers, each partition as small as it may be or all items in one. */
+async function startCluster(workers: number, partitionBytes: number): Promise<Router> {
+  const members = await Promise.all(
+    Array.from({ length: workers }, async (_, at) => {
+      return { workerId: workerId(`w${at}`), address: `127.0.0.1:${await freePort()}` };
+    }),
+  );
+  const join = (): { connector: GrpcConnector; membership: StaticMembership } => {
+    const connector = new GrpcConnector(systemClock);
+    const describe = connector.describe.bind(connector);
+    const membership = new StaticMembership({ environment, describe }, { members });
+    closings.push(async () => {
+      await membership.close();
+      connector.close();
+    });
+    return { connector, membership };
+  };
+  const started = await Promise.all(
+    members.map(async (member) => {
+      const port = Number(member.address.split(":")[1]);
+      const worker = await startWorker(
+        {
+          workerId: member.workerId,
+          port,
+          modelsPath: base,
+          pollIntervalMs: 50,
+          partitionBytes,
+          accelerator: "reference",
+        },
+        { environment, membership: join().membership },
+      );
+      closings.push(() => worker.close());
+      return worker;
+    }),
+  );
+  const { connector, membership } = join();
+  const denseEngine = createDenseEngine({});
+  const router = createRouter({}, { environment, connector, membership, denseEngine });
+  closings.push(async () => {
+    router.close();
+    await denseEngine.close();
+  });
+  const isWhole = (): boolean =>
+    router.ready &&
+    started.every((worker) => worker.isReady) &&
+    router.workers().filter(({ askable }) => askable).length === workers;
+  await until(isWhole);
+  return router;
+}
+
+beforeAll(async () => {
+  base = await mkdtemp(path.join(tmpdir(), "winnow-cut-"));
+  for (const { name, directory } of models) {
+    await cp(directory, path.join(base, name, "1"), { recursive: true });
+  }
+  routers.set(1, await startCluster(1, 2 ** 20));
+  routers.set(3, await startCluster(3, 400));
+}, 120_000);
+
+afterAll(async () => {
+  for (const close of closings.toReversed()) await close();
+  await rm(base, { recursive: true });
+});
+
+type Answer =
+  | { readonly signature: SignatureProgram; readonly outputs: ReadonlyMap<string, Tensor> }
+  | { readonly code: string };
+
+async function ask(router: Router, model: string, recorded: RecordedCase): Promise<Answer> {
+  const pinned = await router.pin({ model, version: undefined });
+  const context = new RequestContext(systemClock, { timeoutMs: 30_000 });
+  try {
+    const name = recorded.signature_name ?? "serving_default";
+    const signature = pinned.program.signatures.find((each) => each.name === name)!;
+    const inputs = inputTensors(signature, recorded.inputs);
+    const { outputs } = await router.predict(pinned, { signature, inputs, context });
+    return { signature, outputs };
+  } catch (error) {
+    if (error instanceof WinnowError) return { code: error.code };
+    throw error;
+  } finally {
+    context.finish();
+    pinned.release();
+  }
+}
+
+/** What is wrong with an answer, or `undefined`. */
+function faultOf(answer: Answer, of: Parameters<typeof differenceOf>[2]): string | undefined {
+  const wanted = of.recorded.error?.code;
+  if ("code" in answer) return answer.code === wanted ? undefined : `refused: ${answer.code}`;
+  if (wanted !== undefined) return `answered instead of ${wanted}`;
+  return differenceOf(answer.signature, answer.outputs, of);
+}
+
+/** Values of an answer that are equal only where their bits are. */
+function bitsOf(answer: Answer): unknown {
+  if ("code" in answer) return answer.code;
+  return Array.from(answer.outputs, ([name, { dtype, shape, data }]) => [
+    name,
+    shape,
+    dtype === "string"
+      ? data.toText()
+      : [...new Uint8Array(data.buffer, data.byteOffset, data.byteLength)],
+  ]);
+}
+
+test.each(models)("$name: TensorFlow's answers, and one's bits are three's", async (model) => {
+  const faults: string[] = [];
+  for (const [index, recorded] of model.cases.entries()) {
+    const one = await ask(routers.get(1)!, model.name, recorded);
+    const three = await ask(routers.get(3)!, model.name, recorded);
+    const fault = faultOf(three, { model, recorded });
+    if (fault !== undefined) faults.push(`case ${index} of ${recorded.signature_name}: ${fault}`);
+    expect(bitsOf(three)).toEqual(bitsOf(one));
+  }
+  expect(faults).toEqual([]);
+});
+
+test("the items of three workers are cut", async () => {
+  const pinned = await routers.get(3)!.pin({ model: "several_interests", version: undefined });
+  const { tables } = pinned.program;
+  pinned.release();
+
+  expect(tables.length).toBeGreaterThan(0);
+  expect(tables.every(({ partitions }) => partitions > 2)).toBe(true);
+});
