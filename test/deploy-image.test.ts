@@ -25,8 +25,13 @@ describe("deploy/Dockerfile", () => {
     expect(instructions).toContainEqual(expect.stringMatching(/^ENTRYPOINT \["node",/));
     for (const image of ["gpu", "cpu"]) expect(stageOf(image)).toContain("USER 1000");
     for (const from of instructions.filter((line) => line.startsWith("FROM "))) {
-      expect(from).toMatch(/^FROM (node:\d+-\S+|build|runtime) AS \S+$/);
+      expect(from).toMatch(/^FROM (\$\{NODE_IMAGE\}|\$\{NODE_SLIM_IMAGE\}|build|runtime) AS \S+$/);
     }
+    const bases = instructions.filter((line) => line.startsWith("ARG "));
+    expect(bases).toEqual([
+      expect.stringMatching(/^ARG NODE_IMAGE=node:\d+-\w+$/),
+      `${bases[0]!.replace("NODE_IMAGE", "NODE_SLIM_IMAGE")}-slim`,
+    ]);
   });
 
   test("gives the image without a GPU where no target is named", () => {

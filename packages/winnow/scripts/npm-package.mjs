@@ -1,6 +1,6 @@
 // Makes the npm package: everything of Winnow that runs, without sources or tests, as one tarball.
 //
-//   npm-package.mjs [--out FOLDER] [--prebuilds FOLDER]
+//   npm-package.mjs [--out FOLDER] [--prebuilds FOLDER] [--repository URL]
 //
 //   packages/winnow/dist/bundle, bin     all workspaces and most of their dependencies, joined by `build:bundle`
 //   packages/console/dist/page           the console
@@ -34,7 +34,11 @@ const REQUIRED_PACKAGES = ["csv-parse", "node-api-headers", "yaml"];
 
 const root = path.resolve(import.meta.dirname, "../../..");
 const { values: options } = parseArgs({
-  options: { out: { type: "string" }, prebuilds: { type: "string" } },
+  options: {
+    out: { type: "string" },
+    prebuilds: { type: "string" },
+    repository: { type: "string" },
+  },
 });
 const out = path.resolve(options.out ?? path.join(root, "build/npm"));
 const stage = path.join(out, "package");
@@ -103,6 +107,10 @@ function writeManifests() {
     version: winnow.version,
     description: readJson(path.join(root, "package.json")).description,
     license: winnow.license,
+    // Provenance is believed only for the repository that the manifest names.
+    ...(options.repository === undefined
+      ? {}
+      : { repository: { type: "git", url: `git+${options.repository}.git` } }),
     type: "module",
     engines: winnow.engines,
     bin: { winnow: "packages/winnow/bin/winnow.js" },

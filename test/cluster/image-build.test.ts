@@ -1,0 +1,145 @@
+// The image's steps without an engine: what `deploy/Dockerfile` copies and runs is copied and run in an empty
+// directory, and what its image would hold serves there. Not held: the base images, the user, apt packages.
+
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { promisify } from "node:util";
+import { type TestContext, afterAll, beforeAll, expect, test } from "vitest";
+import { type Instruction, dockerStages } from "../dockerfile.ts";
+import { supplyPorts } from "../port-supply.ts";
+import { trackedFiles } from "../tracked-files.ts";
+import { pause, repositoryRoot } from "./running-cluster.ts";
+
+const run = promisify(execFile);
+
+const UNREACHABLE = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|E403|E5\d\d/;
+const OUTPUT_BYTES_MAX = 2 ** 26;
+
+const folder = mkdtempSync(path.join(tmpdir(), "winnow-image-"));
+const build = path.join(folder, "build");
+const image = path.join(folder, "image");
+const stages = new Map(dockerStages().map((stage) => [stage.name, stage]));
+const inherited = Object.entries(process.env).filter(([name]) => !/^(WINNOW|npm)_/.test(name));
+const env = { ...Object.fromEntries(inherited), NO_COLOR: "1", npm_config_prefer_offline: "true" };
+
+let missing: string | undefined;
+let served: ChildProcess | undefined;
+
+/** What `COPY a b target/` does, from the files that git tracks: a checkout has no others. */
+function copyTracked(text: string): void {
+  const words = text.split(/\s+/);
+  for (const source of words.slice(0, -1)) {
+    const files = trackedFiles.filter((file) => file === source || file.startsWith(`${source}/`));
+    expect(files, `COPY ${source}`).not.toEqual([]);
+    for (const file of files) cpSync(path.join(repositoryRoot, file), path.join(build, file));
+  }
+}
+
+async function runStep({ name, text }: Instruction): Promise<void> {
+  if (name === "COPY") copyTracked(text);
+  if (name !== "RUN") return;
+  await run("sh", ["-ec", text], { cwd: build, env, maxBuffer: OUTPUT_BYTES_MAX });
+}
+
+/** What the last stage takes over from the one that builds. */
+function layImage(): void {
+  for (const { name, text } of stages.get("cpu")!.instructions) {
+    const [, from, to] = /^--from=build \/winnow\/(\S+) \.\/(\S*)$/.exec(text) ?? [];
+    if (name !== "COPY" || from === undefined || to === undefined) continue;
+    const target = path.join(image, to);
+    if (to === "") cpSync(path.join(build, from), target, { recursive: true });
+    else renameSync(path.join(build, from), target);
+  }
+}
+
+/** The array of an instruction in exec form. */
+function execForm(name: string): string[] {
+  const found = stages.get("runtime")!.instructions.find((each) => each.name === name)!;
+  return JSON.parse(found.text) as string[];
+}
+
+const [, ...entry] = execForm("ENTRYPOINT");
+
+function needImage(context: TestContext): void {
+  if (missing !== undefined) context.skip(missing);
+}
+
+beforeAll(async () => {
+  mkdirSync(build);
+  mkdirSync(image);
+  try {
+    for (const instruction of stages.get("build")!.instructions) await runStep(instruction);
+    layImage();
+  } catch (error) {
+    const { stderr = "" } = error as { readonly stderr?: string };
+    if (!UNREACHABLE.test(stderr)) throw error;
+    missing = `the registry cannot be reached: ${stderr.split("\n")[0]}`;
+  }
+});
+
+afterAll(() => {
+  served?.kill("SIGKILL");
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test("holds no sources or tests of Winnow, and ONNX Runtime for one platform", (context) => {
+  needImage(context);
+  const ours = readdirSync(path.join(image, "packages"), { encoding: "utf8", recursive: true });
+  const runtimes = path.join(image, "node_modules/onnxruntime-node/bin/napi-v6");
+  const platforms = readdirSync(runtimes).flatMap((platform) =>
+    readdirSync(path.join(runtimes, platform)).map((architecture) => `${platform}-${architecture}`),
+  );
+
+  expect(ours.filter((file) => /\.ts$|\.test\.|\btest\//.test(file))).toEqual([]);
+  expect(platforms).toEqual([`linux-${process.arch}`]);
+  expect(existsSync(path.join(image, "node_modules/vitest"))).toBe(false);
+});
+
+test("doctor finds the compiled scan and nothing that is missing", async (context) => {
+  needImage(context);
+  const ask = [...entry, "doctor", "--port", "0", "--worker-port", "0"];
+
+  const { stdout } = await run(process.execPath, ask, { cwd: image, env });
+
+  expect(stdout).toContain("native addon prebuilt");
+  expect(stdout).toContain("Winnow can run here.");
+});
+
+test("its default command serves the model of MODEL_NAME, and leaves in order on SIGTERM", async (context) => {
+  needImage(context);
+  const models = path.join(folder, "models");
+  await run(process.execPath, [...entry, "demo", models], { cwd: image, env });
+  const [rest, grpc] = (await supplyPorts(2)) as [number, number];
+  const flags = ["--host", "127.0.0.1", "--port", `${grpc}`, "--rest_api_port", `${rest}`];
+  const variables = { MODEL_NAME: "movies-ranking", MODEL_BASE_PATH: models };
+  served = spawn(process.execPath, [...entry, ...execForm("CMD"), ...flags], {
+    cwd: image,
+    env: { ...env, ...variables },
+    stdio: "ignore",
+  });
+  const url = `http://127.0.0.1:${rest}/v1/models/movies-ranking:predict`;
+  const body = '{"instances":[{"user_id":"42","movie_title":"The Silent Harbor (1954)"}]}';
+  const ask = (): Promise<Response | undefined> =>
+    fetch(url, { method: "POST", body }).catch(() => undefined);
+
+  let answer = await ask();
+  for (let waited = 0; answer?.status !== 200 && waited < 300; waited += 1) {
+    await pause(100);
+    answer = await ask();
+  }
+  const ended = new Promise((resolve) => served!.once("exit", resolve));
+  served.kill("SIGTERM");
+
+  expect(answer?.status).toBe(200);
+  expect(await ended).toBe(0);
+});
