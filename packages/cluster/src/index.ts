@@ -27,6 +27,7 @@ export { StaticMembership, parseMembers } from "./membership/static-membership.t
 export type { Describe, StaticMembershipSettings } from "./membership/static-membership.ts";
 export { incarnationAbove, meet, renumbered, unmet } from "./announcement/succession.ts";
 export type { Meeting, Succession } from "./announcement/succession.ts";
+export { signDrain } from "./orders/drain-order.ts";
 export { isAbove, isSameOrder } from "./orders/models-order.ts";
 export type { ModelsOrder, OrderMark, OrderedModel, OrderedModels } from "./orders/models-order.ts";
 export { OrderBook } from "./orders/order-book.ts";
@@ -92,7 +93,7 @@ export type {
   ProgramQuery,
   WorkerConnector,
 } from "./rpc/worker-connector.ts";
-export type { LinkHandlers, WorkerLink, WorkerService } from "./rpc/worker-link.ts";
+export type { LinkHandlers, ReceivedDrain, WorkerLink, WorkerService } from "./rpc/worker-link.ts";
 export { openStateFile, stateFileName } from "./state/state-file.ts";
 export type { StateFile } from "./state/state-file.ts";
 export { isMember, portCredentials } from "./tls/grpc-credentials.ts";
@@ -104,6 +105,7 @@ export { TLS_LIMITS, secureOptions } from "./tls/tls-material.ts";
 export type { TlsFileNames, TlsMaterial } from "./tls/tls-material.ts";
 export { ClusterSecret, noSecret, readSecrets } from "./trust/cluster-secret.ts";
 export type { ClusterSecretSettings } from "./trust/cluster-secret.ts";
+export { isLoopback } from "./trust/loopback.ts";
 export { RefusedRecords } from "./trust/refused-records.ts";
 export type { RefusalCounts, RefusalReason } from "./trust/refused-records.ts";
 export { anyAddress, parseAddress, parseAddressRules } from "./trust/worker-address.ts";

@@ -47,7 +47,7 @@ export interface ClusterOptions extends ClusterTlsFlags, RedisFlags {
 
 /** The cluster as one process reaches it. */
 export interface ClusterAccess {
-  readonly connector: WorkerConnector;
+  readonly connector: GrpcConnector;
   readonly membership: MembershipStore;
   readonly addresses: AddressRules;
   /** TLS between members, where there is any. */

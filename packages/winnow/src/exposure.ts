@@ -1,8 +1,7 @@
 // What a process that listens beyond its own machine leaves open. Without `--require-security` it says so
 // once; with it, it does not start.
 
-import { isIP } from "node:net";
-import { parseMembers } from "@winnow/cluster";
+import { isLoopback, parseMembers } from "@winnow/cluster";
 import { type Logger, WinnowError } from "@winnow/core";
 
 /** What protects a process. */
@@ -17,13 +16,6 @@ export interface Protection {
   /** A fixed list of members, `id@host:port,…`. */
   readonly members?: string | undefined;
   readonly redis: string | undefined;
-}
-
-/** Whether a host is reached from its own machine alone. */
-function isLoopback(host: string): boolean {
-  const bare = host.replace(/^\[(.*)\]$/, "$1").toLowerCase();
-  if (bare === "localhost" || bare === "::1") return true;
-  return isIP(bare) === 4 && bare.startsWith("127.");
 }
 
 /** Whether a router can be read on its own machine alone, or knows who reads: the console is for these. */

@@ -30,6 +30,8 @@ export interface WorkerDependencies {
   readonly describe?: Describe;
   /** Is called for everything that metrics count and measure. Default: none. */
   readonly observer?: WorkerObserver;
+  /** Ends the process as SIGTERM does; it calls `drain()`. Default: an order to drain does that alone. */
+  readonly onDrainOrder?: () => void;
 }
 
 const listenByGrpc: ListenForRouters = (parts, settings) => WorkerServer.listen(parts, settings);
@@ -43,14 +45,24 @@ export async function startWorker(
   dependencies: WorkerDependencies,
 ): Promise<Worker> {
   const settings = resolveWorkerOptions(options);
-  const { environment, membership, describe, observer } = dependencies;
+  const { environment, membership, describe, observer, onDrainOrder } = dependencies;
   const { startCompute = startComputeThread, storage = modelStorage } = dependencies;
   const { listen = listenByGrpc } = dependencies;
   const { orders = memoryBook(environment) } = dependencies;
   const compute = await startCompute(settings, environment.log);
   try {
     const worker = new Worker(
-      { environment, membership, orders, compute, storage, listen, describe, observer },
+      {
+        environment,
+        membership,
+        orders,
+        compute,
+        storage,
+        listen,
+        describe,
+        observer,
+        onDrainOrder,
+      },
       settings,
     );
     await worker.listen();

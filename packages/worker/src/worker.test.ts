@@ -142,6 +142,33 @@ describe.each([1, 3])("%d worker(s)", (count) => {
   });
 });
 
+test("an order to drain that nobody vouches for is refused, one for another process too; a repeated one is one", async () => {
+  const hub = new MembershipHub();
+  const { worker } = await start(hub, "w0");
+  const { workerId, incarnation } = worker.announcement();
+  const order = (meant: object): string =>
+    JSON.stringify({ format: 1, cluster: "default", worker: workerId, incarnation, ...meant });
+
+  for (const [signed, isFromMember, code] of [
+    [order({}), false, "PERMISSION_DENIED"],
+    [order({ worker: "w1" }), true, "FAILED_PRECONDITION"],
+    [order({ incarnation: incarnation + 1 }), true, "FAILED_PRECONDITION"],
+    [order({ cluster: "other" }), true, "PERMISSION_DENIED"],
+    ["{", true, "INVALID_ARGUMENT"],
+  ] as const) {
+    expect(() => worker.drainOnOrder({ signed, isFromMember })).toThrow(
+      expect.objectContaining({ code }),
+    );
+  }
+  expect(worker.announcement().state).not.toBe("draining");
+
+  worker.drainOnOrder({ signed: order({}), isFromMember: true });
+  expect(worker.announcement().state).toBe("draining");
+  worker.drainOnOrder({ signed: order({}), isFromMember: true });
+  await worker.drain();
+  expect(await worker.ended).toBeUndefined();
+});
+
 test("(I5) a draining worker answers until the others hold its partitions, then sends its routers away", async () => {
   const hub = new MembershipHub();
   const started = await Promise.all(["w0", "w1", "w2"].map((name) => start(hub, name)));

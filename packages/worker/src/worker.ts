@@ -20,6 +20,7 @@ import type {
   OrderBook,
   OrderMessage,
   ProgramQuery,
+  ReceivedDrain,
   WorkerLink,
   WorkerListener,
   WorkerService,
@@ -57,6 +58,8 @@ export interface WorkerParts {
   readonly listen: ListenForRouters;
   readonly describe: Describe | undefined;
   readonly observer: WorkerObserver | undefined;
+  /** Ends the process as SIGTERM does, `drain()` included. Absent: `drain()` alone. */
+  readonly onDrainOrder?: (() => void) | undefined;
 }
 
 /** A running worker. */
@@ -74,6 +77,7 @@ export class Worker implements WorkerService {
   readonly #watch: VersionWatch;
   readonly #orders: OrderBook;
   readonly #follower: OrderFollower;
+  readonly #onDrainOrder: () => void;
   readonly #listen: ListenForRouters;
   readonly #started: Promise<void>;
   #start: () => void = () => undefined;
@@ -102,6 +106,7 @@ export class Worker implements WorkerService {
     this.#membership = membership;
     this.#compute = compute;
     this.#listen = listen;
+    this.#onDrainOrder = parts.onDrainOrder ?? (() => void this.drain());
     const announcement = (): Announcement => this.announcement();
     const { announceIntervalMs } = settings;
     this.#announcer = new Announcer({ environment, membership, announcement, announceIntervalMs });
@@ -228,6 +233,30 @@ export class Worker implements WorkerService {
 
   knownOrder(): string | undefined {
     return this.#orders.signed();
+  }
+
+  /**
+   * @throws WinnowError as `OrderBook.readDrain`; PERMISSION_DENIED where nobody vouches for the order;
+   * FAILED_PRECONDITION where another process is meant
+   */
+  drainOnOrder({ signed, isFromMember }: ReceivedDrain): void {
+    const { workerId, incarnation, isProven } = this.#orders.readDrain(signed);
+    const { log } = this.#environment;
+    if (!isProven && !isFromMember) {
+      const ways = "signed with the cluster's secret, over TLS between members, or on loopback";
+      throw new WinnowError(
+        "PERMISSION_DENIED",
+        `Orders to drain are taken ${ways}; SIGTERM to the process does the same`,
+      );
+    }
+    const own = { workerId: this.#settings.workerId, incarnation: this.#identity.incarnation };
+    if (workerId !== own.workerId || incarnation !== own.incarnation) {
+      const text = `This is worker ${own.workerId}, incarnation ${own.incarnation}, not the one that the order means`;
+      throw new WinnowError("FAILED_PRECONDITION", text);
+    }
+    if (this.#isDraining || this.#isClosed) return;
+    log.info("drain ordered", own);
+    this.#onDrainOrder();
   }
 
   #watchModels(models: readonly NamedModel[]): void {

@@ -70,6 +70,10 @@ class ListedWorker implements WorkerService {
 
   followOrder = (): Promise<void> => Promise.resolve();
 
+  drainOnOrder(): void {
+    throw new WinnowError("UNIMPLEMENTED", "not here");
+  }
+
   knownOrder(): undefined {
     return undefined;
   }

@@ -14,6 +14,7 @@ import type { StateFile } from "../state/state-file.ts";
 import type { ClusterSecret } from "../trust/cluster-secret.ts";
 import { refusalReason } from "../trust/refused-records.ts";
 import type { RefusedRecords } from "../trust/refused-records.ts";
+import { type DrainTarget, type ReadDrain, readDrain, signDrain } from "./drain-order.ts";
 import { ORDER_NUMBER_MAX, isAbove, isSameOrder, readOrder, writeOrder } from "./models-order.ts";
 import type { ModelsOrder, OrderedModels } from "./models-order.ts";
 import type { OrderStore } from "./order-store.ts";
@@ -36,6 +37,7 @@ export interface OrderBookParts {
 export type OrderAuthor = Pick<ModelsOrder, "by" | "at">;
 
 const STORE_SOURCE = "the order in the store";
+const DRAIN_SOURCE = "an order to drain";
 const FILE_SOURCE = "the order in the state file";
 /** A process that starts asks the store for so long, then starts without its answer. */
 const OPEN_MS_MAX = 1000;
@@ -137,6 +139,26 @@ export class OrderBook {
   readDraft(signed: string): OrderedModels {
     const { cluster, secret } = this.#parts;
     return readOrder(secret.verify("order draft", signed), cluster).models;
+  }
+
+  /** A signed order that one worker hands over and ends. */
+  signDrain(target: DrainTarget): string {
+    return signDrain(target, this.#parts);
+  }
+
+  /** Reads such an order. @throws WinnowError UNAUTHENTICATED, INVALID_ARGUMENT, PERMISSION_DENIED */
+  readDrain(signed: string): ReadDrain {
+    const { refused } = this.#parts;
+    try {
+      const order = readDrain(signed, this.#parts);
+      refused.accept(DRAIN_SOURCE);
+      return order;
+    } catch (thrown) {
+      const error = toWinnowError(thrown);
+      const isForeign = error.code === "PERMISSION_DENIED";
+      refused.refuse(DRAIN_SOURCE, isForeign ? "name" : refusalReason(error), error.message);
+      throw error;
+    }
   }
 
   /**

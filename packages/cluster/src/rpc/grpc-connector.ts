@@ -92,6 +92,17 @@ export class GrpcConnector implements WorkerConnector {
     );
   }
 
+  /**
+   * Has a worker hand over and end (`orders/drain-order.ts`); resolves when its drain has begun. Operators ask for it,
+   * routers do not. @throws WinnowError with the worker's message; UNIMPLEMENTED by a release without such orders
+   */
+  async drainWorker(address: string, signed: string, timeoutMs: number): Promise<void> {
+    await this.#answer(
+      { address, timeoutMs, failing: "The worker does not begin to drain" },
+      (client, reply) => client.DrainWorker({ order: signed }, reply),
+    );
+  }
+
   async askOrder(address: string, timeoutMs: number): Promise<string | undefined> {
     const { order } = await this.#answer<GetOrderReply__Output>(
       { address, timeoutMs, failing: "The worker does not tell its order" },

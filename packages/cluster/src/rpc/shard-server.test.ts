@@ -345,4 +345,27 @@ describe("WorkerServer", () => {
       await expect(asked).rejects.toMatchObject({ code: "DEADLINE_EXCEEDED" });
     });
   });
+
+  test("an order to drain reaches the worker, and its refusal the caller in its words", async () => {
+    await connector.drainWorker(address, "an order", 2000);
+
+    expect(worker.drains).toEqual(["an order"]);
+    await expect(connector.drainWorker(address, "never", 2000)).rejects.toMatchObject({
+      code: "PERMISSION_DENIED",
+      message: expect.stringContaining("Nobody may drain this") as string,
+    });
+  });
+
+  test.each([
+    ["127.0.0.1", true],
+    ["0.0.0.0", false],
+  ])("an order to drain at %s is of a member: %s", async (host, isFromMember) => {
+    const listening = await WorkerServer.listen({ service: worker, environment }, { host });
+    try {
+      await connector.drainWorker(`127.0.0.1:${listening.port}`, "an order", 2000);
+      expect(worker.drainsOfMembers).toEqual([isFromMember]);
+    } finally {
+      listening.close();
+    }
+  });
 });

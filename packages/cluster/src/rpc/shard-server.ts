@@ -1,4 +1,4 @@
-// The worker's gRPC server: streams of routers, Describe, GetProgram, FollowOrder, GetOrder,
+// The worker's gRPC server: streams of routers, Describe, GetProgram, FollowOrder, GetOrder, DrainWorker,
 // health. Its drain loses no request, because of its order: the DRAIN frame, then routers end their
 // streams, and only then the server shuts down (an earlier GOAWAY may kill calls in flight:
 // grpc-node #3068).
@@ -18,6 +18,7 @@ import { MESSAGE_BYTES_MAX, SERVER_OPTIONS, shardService } from "./frames/shard-
 import type { ShardHandlers } from "./frames/shard-service.ts";
 import { isMember, portCredentials } from "../tls/grpc-credentials.ts";
 import type { ClusterTls } from "../tls/grpc-credentials.ts";
+import { isLoopback } from "../trust/loopback.ts";
 import type { WorkerService } from "./worker-link.ts";
 
 /** The state that Kubernetes' probes ask for. */
@@ -245,6 +246,14 @@ export class WorkerServer {
           (error: unknown) => reply(failureOf(error)),
         );
       },
+      DrainWorker: ({ request }, reply) => {
+        try {
+          service.drainOnOrder({ signed: request.order, isFromMember: this.#isReachedByMembers() });
+          reply(null, {});
+        } catch (error) {
+          reply(failureOf(error));
+        }
+      },
       GetOrder: (_, reply) => reply(null, { order: service.knownOrder() ?? "" }),
       Exchange: (call) => {
         if (this.#isDraining) {
@@ -264,6 +273,11 @@ export class WorkerServer {
         this.#links.add(link);
       },
     };
+  }
+
+  /** What the peer's address says is not asked: a proxy on this machine passes on what comes from others. */
+  #isReachedByMembers(): boolean {
+    return this.#parts.tls !== undefined || isLoopback(this.#settings.host);
   }
 
   #forget(link: RouterLink): void {

@@ -41,6 +41,13 @@ export interface LinkHandlers {
   onClose(): void;
 }
 
+/** An order to drain (`orders/drain-order.ts`) as it came. */
+export interface ReceivedDrain {
+  readonly signed: string;
+  /** Whether only members (by their certificates) or processes of this machine can have sent it. */
+  readonly isFromMember: boolean;
+}
+
 /** What a worker serves over the network. */
 export interface WorkerService {
   /** The current state: the first frame of every stream, and the answer to Describe. */
@@ -56,4 +63,6 @@ export interface WorkerService {
   followOrder(message: OrderMessage): Promise<void>;
   /** The highest models order that this worker knows, signed; `undefined`: none. */
   knownOrder(): string | undefined;
+  /** Begins to hand over and end, as on SIGTERM. @throws WinnowError if the order is not to be followed */
+  drainOnOrder(order: ReceivedDrain): void;
 }

@@ -13,7 +13,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { WinnowError } from "@winnow/core";
 
 /** What a signed text is for; a text signed for one purpose is refused for another. */
-export type SignedPurpose = "announcement" | "order" | "order draft";
+export type SignedPurpose = "announcement" | "order" | "order draft" | "order to drain";
 
 /** What a secret is made of. */
 export interface ClusterSecretSettings {
@@ -78,6 +78,11 @@ export class ClusterSecret {
     if (isSigned && isOurs && signed[TEXT_START - 1] === " ") return text;
     const why = isSigned ? "is signed with another secret" : "is not signed";
     throw new WinnowError("UNAUTHENTICATED", `An ${purpose} that ${why}`);
+  }
+
+  /** Whether a text that `verify` has let pass was signed, and not only let pass for want of a secret. */
+  hasSigned(signed: string): boolean {
+    return this.#keys.length > 0 && signed.startsWith(SCHEME);
   }
 
   #digest(key: string, purpose: SignedPurpose, text: string): string {

@@ -30,6 +30,7 @@ import { checkVariables, variablesOf } from "./setting-variables.ts";
 import { statusCommand, topCommand } from "./status-command.ts";
 import { verifyCommand } from "./verify-command.ts";
 import { curlLine, predict, predictionTable } from "../commands/predict.ts";
+import type { DrainOptions } from "../commands/drain.ts";
 import type { OrderOptions } from "../commands/order.ts";
 
 const INT32_MAX = 2 ** 31 - 1;
@@ -56,6 +57,7 @@ export function createCommandLine(version: string): Command {
     statusCommand(),
     topCommand(),
     demoCommand(),
+    drainCommand(),
     orderCommand(),
     keysCommand(),
     doctorCommand(),
@@ -166,6 +168,18 @@ function predictCommand(): Command {
       const isForPeople = options.json !== true && process.stdout.isTTY;
       process.stdout.write(isForPeople ? predictionTable(answer.text) : `${answer.text}\n`);
     });
+}
+
+function drainCommand(): Command {
+  const command = new Command("drain")
+    .description("have one worker hand over its partitions and end, and wait until it has left")
+    .argument("<worker>", "its id, as `winnow status` lists it")
+    .option("--timeout <s>", "seconds to wait for it to leave", wholeNumber(1, 86_400), 300)
+    .option("--force", "also where no other worker is ready to take over");
+  return addMembershipOptions(command).action(async (worker: string, options: DrainOptions) => {
+    const { runDrain } = await import("../commands/drain.ts");
+    process.stdout.write(`${await runDrain(worker, options)}\n`);
+  });
 }
 
 function orderCommand(): Command {

@@ -99,6 +99,7 @@ export async function runWorker(
   });
   const keys = await openApiKeys(options.apiKeys, environment);
   let worker: Worker | undefined;
+  let endInOrder: ((reason: string) => void) | undefined;
   const readiness = {
     get isReady(): boolean {
       return worker?.isReady === true;
@@ -125,6 +126,7 @@ export async function runWorker(
         orders: cluster.openOrders(workerStateName(options)),
         describe: cluster.connector.describe.bind(cluster.connector),
         observer: metrics.observer,
+        onDrainOrder: () => endInOrder?.("an order to drain"),
         listen: (parts, settings) => WorkerServer.listen({ ...parts, tls: cluster.tls }, settings),
       },
     );
@@ -137,7 +139,7 @@ export async function runWorker(
   void started.started.then(endStart);
   metrics.watch(started);
   config?.follow((changed) => started.setModels(changed.models));
-  endOnSignals(
+  endInOrder = endOnSignals(
     {
       drain: async () => {
         await started.drain();

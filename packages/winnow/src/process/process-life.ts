@@ -21,8 +21,10 @@ export const LISTENING_MESSAGE = "winnow:listening";
 
 const isChild = (): boolean => process.send !== undefined;
 
-/** Arranges the end of this process. Call once, when the role runs. */
-export function endOnSignals(end: ProcessEnd, log: Logger): void {
+/**
+ * Arranges the end of this process. Call once, when the role runs. What it gives begins the same end as SIGTERM does.
+ */
+export function endOnSignals(end: ProcessEnd, log: Logger): (reason: string) => void {
   let isEnding = false;
   const finish = (name: string, how: () => Promise<void>): void => {
     if (isEnding) {
@@ -43,11 +45,15 @@ export function endOnSignals(end: ProcessEnd, log: Logger): void {
   process.on("SIGINT", () => {
     if (!isChild()) finish("SIGINT", () => end.drain());
   });
-  if (!isChild()) return;
-  process.on("message", (message) => {
-    if (message === STOP_MESSAGE) finish("stop", () => end.close());
-  });
-  process.on("disconnect", () => process.exit(1));
+  if (isChild()) {
+    process.on("message", (message) => {
+      if (message === STOP_MESSAGE) finish("stop", () => end.close());
+    });
+    process.on("disconnect", () => process.exit(1));
+  }
+  return (reason) => {
+    if (!isEnding) finish(reason, () => end.drain());
+  };
 }
 
 /** Aborted by the first signal that asks this process to end; `close` leaves signals to Node again. */

@@ -6,7 +6,7 @@ import { announced } from "../../fixtures/announcement-words.ts";
 import { rowReply } from "../fixtures/any-frames.ts";
 import type { WorkerQuery } from "../frames/frames.ts";
 import type { OrderMessage } from "../worker-connector.ts";
-import type { LinkHandlers, WorkerLink, WorkerService } from "../worker-link.ts";
+import type { LinkHandlers, ReceivedDrain, WorkerLink, WorkerService } from "../worker-link.ts";
 
 /** A worker that answers at once, unless `isHolding`, and records what reached it. */
 export class EchoWorker implements WorkerService {
@@ -19,6 +19,10 @@ export class EchoWorker implements WorkerService {
   /** Orders and drafts taken; the text "never" is refused. */
   readonly orders: OrderMessage[] = [];
   order: string | undefined;
+  /** Orders to drain that were taken; the text "never" is refused. */
+  readonly drains: string[] = [];
+  /** Whether each of them came from a member. */
+  readonly drainsOfMembers: boolean[] = [];
   programBytes: Uint8Array = new Uint8Array(0);
   readonly #id: string;
 
@@ -56,6 +60,12 @@ export class EchoWorker implements WorkerService {
       throw new WinnowError("FAILED_PRECONDITION", "This worker never holds that");
     }
     this.orders.push(message);
+  }
+
+  drainOnOrder({ signed, isFromMember }: ReceivedDrain): void {
+    if (signed === "never") throw new WinnowError("PERMISSION_DENIED", "Nobody may drain this");
+    this.drains.push(signed);
+    this.drainsOfMembers.push(isFromMember);
   }
 
   knownOrder(): string | undefined {

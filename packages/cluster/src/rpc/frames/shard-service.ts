@@ -45,7 +45,10 @@ export interface ShardClient extends Omit<GeneratedClient, "Exchange"> {
 
 /** The handlers of a worker's server. */
 export type ShardHandlers = UntypedServiceImplementation &
-  Pick<GeneratedHandlers, "Describe" | "GetProgram" | "FollowOrder" | "GetOrder"> & {
+  Pick<
+    GeneratedHandlers,
+    "Describe" | "GetProgram" | "FollowOrder" | "GetOrder" | "DrainWorker"
+  > & {
     readonly Exchange: handleBidiStreamingCall<Buffer, Buffer>;
   };
 

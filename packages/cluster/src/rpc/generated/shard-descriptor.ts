@@ -28,6 +28,10 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                       responseType: "FollowOrderReply",
                     },
                     GetOrder: { requestType: "GetOrderRequest", responseType: "GetOrderReply" },
+                    DrainWorker: {
+                      requestType: "DrainWorkerRequest",
+                      responseType: "DrainWorkerReply",
+                    },
                   },
                 },
                 RouterFrame: {
@@ -182,6 +186,8 @@ export const shardDescriptor: { readonly nested: Readonly<Record<string, unknown
                 FollowOrderReply: { fields: {} },
                 GetOrderRequest: { fields: {} },
                 GetOrderReply: { fields: { order: { type: "string", id: 1 } } },
+                DrainWorkerRequest: { fields: { order: { type: "string", id: 1 } } },
+                DrainWorkerReply: { fields: {} },
                 Announcement: {
                   fields: {
                     worker_id: { type: "string", id: 1 },

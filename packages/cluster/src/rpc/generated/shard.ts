@@ -18,6 +18,14 @@ import type {
   Drain__Output as _winnow_shard_v1_Drain__Output,
 } from "./winnow/shard/v1/Drain.ts";
 import type {
+  DrainWorkerReply as _winnow_shard_v1_DrainWorkerReply,
+  DrainWorkerReply__Output as _winnow_shard_v1_DrainWorkerReply__Output,
+} from "./winnow/shard/v1/DrainWorkerReply.ts";
+import type {
+  DrainWorkerRequest as _winnow_shard_v1_DrainWorkerRequest,
+  DrainWorkerRequest__Output as _winnow_shard_v1_DrainWorkerRequest__Output,
+} from "./winnow/shard/v1/DrainWorkerRequest.ts";
+import type {
   Failure as _winnow_shard_v1_Failure,
   Failure__Output as _winnow_shard_v1_Failure__Output,
 } from "./winnow/shard/v1/Failure.ts";
@@ -152,6 +160,14 @@ export interface ProtoGrpcType {
           _winnow_shard_v1_DescribeRequest__Output
         >;
         Drain: MessageTypeDefinition<_winnow_shard_v1_Drain, _winnow_shard_v1_Drain__Output>;
+        DrainWorkerReply: MessageTypeDefinition<
+          _winnow_shard_v1_DrainWorkerReply,
+          _winnow_shard_v1_DrainWorkerReply__Output
+        >;
+        DrainWorkerRequest: MessageTypeDefinition<
+          _winnow_shard_v1_DrainWorkerRequest,
+          _winnow_shard_v1_DrainWorkerRequest__Output
+        >;
         Failure: MessageTypeDefinition<_winnow_shard_v1_Failure, _winnow_shard_v1_Failure__Output>;
         FollowOrderReply: MessageTypeDefinition<
           _winnow_shard_v1_FollowOrderReply,

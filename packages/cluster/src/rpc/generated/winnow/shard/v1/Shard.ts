@@ -11,6 +11,14 @@ import type {
   DescribeRequest__Output as _winnow_shard_v1_DescribeRequest__Output,
 } from "../../../winnow/shard/v1/DescribeRequest.ts";
 import type {
+  DrainWorkerReply as _winnow_shard_v1_DrainWorkerReply,
+  DrainWorkerReply__Output as _winnow_shard_v1_DrainWorkerReply__Output,
+} from "../../../winnow/shard/v1/DrainWorkerReply.ts";
+import type {
+  DrainWorkerRequest as _winnow_shard_v1_DrainWorkerRequest,
+  DrainWorkerRequest__Output as _winnow_shard_v1_DrainWorkerRequest__Output,
+} from "../../../winnow/shard/v1/DrainWorkerRequest.ts";
+import type {
   FollowOrderReply as _winnow_shard_v1_FollowOrderReply,
   FollowOrderReply__Output as _winnow_shard_v1_FollowOrderReply__Output,
 } from "../../../winnow/shard/v1/FollowOrderReply.ts";
@@ -89,6 +97,53 @@ export interface ShardClient extends grpc.Client {
   describe(
     argument: _winnow_shard_v1_DescribeRequest,
     callback: grpc.requestCallback<_winnow_shard_v1_Announcement__Output>,
+  ): grpc.ClientUnaryCall;
+
+  /**
+   * Has this worker hand over and end, as on SIGTERM. Answered when the drain has begun.
+   */
+  DrainWorker(
+    argument: _winnow_shard_v1_DrainWorkerRequest,
+    metadata: grpc.Metadata,
+    options: grpc.CallOptions,
+    callback: grpc.requestCallback<_winnow_shard_v1_DrainWorkerReply__Output>,
+  ): grpc.ClientUnaryCall;
+  DrainWorker(
+    argument: _winnow_shard_v1_DrainWorkerRequest,
+    metadata: grpc.Metadata,
+    callback: grpc.requestCallback<_winnow_shard_v1_DrainWorkerReply__Output>,
+  ): grpc.ClientUnaryCall;
+  DrainWorker(
+    argument: _winnow_shard_v1_DrainWorkerRequest,
+    options: grpc.CallOptions,
+    callback: grpc.requestCallback<_winnow_shard_v1_DrainWorkerReply__Output>,
+  ): grpc.ClientUnaryCall;
+  DrainWorker(
+    argument: _winnow_shard_v1_DrainWorkerRequest,
+    callback: grpc.requestCallback<_winnow_shard_v1_DrainWorkerReply__Output>,
+  ): grpc.ClientUnaryCall;
+  /**
+   * Has this worker hand over and end, as on SIGTERM. Answered when the drain has begun.
+   */
+  drainWorker(
+    argument: _winnow_shard_v1_DrainWorkerRequest,
+    metadata: grpc.Metadata,
+    options: grpc.CallOptions,
+    callback: grpc.requestCallback<_winnow_shard_v1_DrainWorkerReply__Output>,
+  ): grpc.ClientUnaryCall;
+  drainWorker(
+    argument: _winnow_shard_v1_DrainWorkerRequest,
+    metadata: grpc.Metadata,
+    callback: grpc.requestCallback<_winnow_shard_v1_DrainWorkerReply__Output>,
+  ): grpc.ClientUnaryCall;
+  drainWorker(
+    argument: _winnow_shard_v1_DrainWorkerRequest,
+    options: grpc.CallOptions,
+    callback: grpc.requestCallback<_winnow_shard_v1_DrainWorkerReply__Output>,
+  ): grpc.ClientUnaryCall;
+  drainWorker(
+    argument: _winnow_shard_v1_DrainWorkerRequest,
+    callback: grpc.requestCallback<_winnow_shard_v1_DrainWorkerReply__Output>,
   ): grpc.ClientUnaryCall;
 
   /**
@@ -242,6 +297,14 @@ export interface ShardHandlers extends grpc.UntypedServiceImplementation {
   >;
 
   /**
+   * Has this worker hand over and end, as on SIGTERM. Answered when the drain has begun.
+   */
+  DrainWorker: grpc.handleUnaryCall<
+    _winnow_shard_v1_DrainWorkerRequest__Output,
+    _winnow_shard_v1_DrainWorkerReply
+  >;
+
+  /**
    * The data path. Both sides greet first; then queries and replies, matched by id.
    */
   Exchange: grpc.handleBidiStreamingCall<
@@ -280,6 +343,12 @@ export interface ShardDefinition extends grpc.ServiceDefinition {
     _winnow_shard_v1_Announcement,
     _winnow_shard_v1_DescribeRequest__Output,
     _winnow_shard_v1_Announcement__Output
+  >;
+  DrainWorker: MethodDefinition<
+    _winnow_shard_v1_DrainWorkerRequest,
+    _winnow_shard_v1_DrainWorkerReply,
+    _winnow_shard_v1_DrainWorkerRequest__Output,
+    _winnow_shard_v1_DrainWorkerReply__Output
   >;
   Exchange: MethodDefinition<
     _winnow_shard_v1_RouterFrame,
