@@ -59,9 +59,9 @@ export function render(kustomization: string): KubernetesObject[] {
   return objectsOf(execFileSync("kubectl", ["kustomize", directory], { encoding: "utf8" }));
 }
 
-/** Whether the object belongs to the Prometheus operator or to cert-manager, not to Kubernetes. */
+/** Whether the object belongs to the Prometheus operator, to KEDA or to cert-manager, not to Kubernetes. */
 export function isForOperator(object: KubernetesObject): boolean {
-  return /^(monitoring\.coreos\.com|cert-manager\.io)\//.test(object.apiVersion);
+  return /^(monitoring\.coreos\.com|keda\.sh|cert-manager\.io)\//.test(object.apiVersion);
 }
 
 /** Fields of what cert-manager is given here, as its reference names them; those it must have first. */
@@ -89,12 +89,17 @@ function certManagerErrors({ kind, apiVersion, metadata, spec }: KubernetesObjec
   ];
 }
 
-/** Wrong types and missing fields, by the OpenAPI rules of Kubernetes and of the Prometheus operator. */
+/** Packages with the schemas of operators, by group. */
+const MODELS_OF: Readonly<Record<string, string>> = {
+  "monitoring.coreos.com": "@kubernetes-models/prometheus-operator",
+  "keda.sh": "@kubernetes-models/keda",
+};
+
+/** Wrong types and missing fields, by the OpenAPI rules of Kubernetes, the Prometheus operator and KEDA. */
 export async function schemaErrors(object: KubernetesObject): Promise<string[]> {
   if (object.apiVersion.startsWith("cert-manager.io/")) return certManagerErrors(object);
-  const models = isForOperator(object)
-    ? "@kubernetes-models/prometheus-operator"
-    : "kubernetes-models";
+  const [group] = object.apiVersion.split("/");
+  const models = MODELS_OF[group!] ?? "kubernetes-models";
   const module = (await import(`${models}/${object.apiVersion}/${object.kind}`)) as Record<
     string,
     new (data: unknown) => { validate(): void }

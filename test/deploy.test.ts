@@ -32,6 +32,7 @@ const kustomizations = manifests.filter((file) => file.endsWith("/kustomization.
 const renderable = [
   "base",
   "overlays/dev",
+  "overlays/prod-cloud",
   "overlays/prod-cpu",
   "overlays/prod-gpu",
   "overlays/prod-secure",
@@ -61,6 +62,16 @@ describe("deploy/kubernetes", () => {
 
     expect(missing).toEqual([]);
     expect(orphans).toEqual([]);
+  });
+
+  test("names nothing outside itself, so that a URL of the repository can be applied", () => {
+    const outside = kustomizations.flatMap((file) =>
+      namedIn(parse(readTracked(file)) as Kustomization)
+        .map((name) => path.join(path.dirname(file), name))
+        .filter((named) => !named.startsWith("deploy/kubernetes/")),
+    );
+
+    expect(outside).toEqual([]);
   });
 
   test("has every component in an overlay, and every overlay in these tests", () => {
@@ -134,7 +145,7 @@ describe.skipIf(!hasKubectl).each(renderable)("deploy/kubernetes/%s", (kustomiza
     for (const selector of selectors) {
       expect(templates).toContainEqual(expect.objectContaining(selector));
     }
-    expect(selectors.length).toBeGreaterThanOrEqual(8);
+    expect(selectors.length).toBeGreaterThanOrEqual(6);
   });
 
   test("points every service port at a named container port", () => {
@@ -358,6 +369,76 @@ describe.skipIf(!hasKubectl)("components", () => {
       }
       expect(variablesOf(workloads[0]!).get("WINNOW_TLS_CERT")).toBeDefined();
     });
+  });
+
+  test("every role spreads over zones, and fewer of a partition's replicas may be evicted than there are", () => {
+    const objects = render("base");
+    const settings = objects.find(({ metadata }) => metadata.name.startsWith("winnow-settings"));
+    const replication = Number(at(settings?.["data"], "WINNOW_REPLICATION"));
+    const budget = find(objects, "PodDisruptionBudget", "winnow-shard");
+
+    for (const [kind, name] of [
+      ["Deployment", "winnow-router"],
+      ["StatefulSet", "winnow-shard"],
+    ] as const) {
+      const workload = find(objects, kind, name);
+      const spread = at(workload.spec, "template", "spec", "topologySpreadConstraints") as Fields[];
+      expect(spread).toContainEqual(
+        expect.objectContaining({
+          topologyKey: "topology.kubernetes.io/zone",
+          labelSelector: { matchLabels: expect.objectContaining({}) as unknown },
+        }),
+      );
+    }
+    expect(budget.spec["maxUnavailable"]).toBeLessThan(replication);
+  });
+
+  test("models-s3: no claim, no volume; the worker reads a URL, with a ServiceAccount of its own", () => {
+    const objects = render("overlays/prod-cloud");
+    const workers = find(objects, "StatefulSet", "winnow-shard");
+    const { env, volumeMounts } = worker("overlays/prod-cloud");
+
+    expect(objects.map(({ kind }) => kind)).not.toContain("PersistentVolumeClaim");
+    expect(JSON.stringify(workers)).not.toContain("winnow-models");
+    expect(volumeMounts!.map(({ mountPath }) => mountPath)).not.toContain("/models");
+    expect(env).toContainEqual({ name: "WINNOW_MODELS", value: "s3://models/winnow" });
+    const account = at(workers.spec, "template", "spec", "serviceAccountName") as string;
+    expect(find(objects, "ServiceAccount", account)).toBeDefined();
+  });
+
+  test("redis-external: no Redis is left, and every process of ours takes the URL from the Secret", () => {
+    const objects = render("overlays/prod-cloud");
+
+    expect(objects.filter(({ metadata }) => metadata.name === "winnow-redis")).toEqual([]);
+    for (const object of objects.filter(isWorkload)) {
+      expect(containersOf(object)[0]!.env).toContainEqual({
+        name: "WINNOW_REDIS",
+        valueFrom: { secretKeyRef: { name: "winnow-redis", key: "url" } },
+      });
+    }
+  });
+
+  test("autoscale-worker: KEDA alone says how many workers there are, by a metric that they show", () => {
+    const objects = render("overlays/prod-cloud");
+    const scaled = find(objects, "ScaledObject", "winnow-shard");
+    const target = at(scaled.spec, "scaleTargetRef") as { kind: string; name: string };
+    const [trigger] = scaled.spec["triggers"] as Fields[];
+
+    expect(find(objects, target.kind, target.name).spec).not.toHaveProperty("replicas");
+    const [metric] = /winnow_\w+/.exec(String(at(trigger, "metadata", "query")))!;
+    expect(readTracked("docs/metrics.md")).toContain(`\`${metric}\``);
+  });
+
+  test("ingress: the host's path leads to a port of a Service that there is", () => {
+    const objects = render("overlays/prod-cloud");
+    const [rule] = find(objects, "Ingress", "winnow").spec["rules"] as Fields[];
+    const [entry] = at(rule, "http", "paths") as Fields[];
+    const service = at(entry, "backend", "service") as { name: string; port: { name: string } };
+
+    const ports = find(objects, "Service", service.name).spec["ports"];
+
+    expect(entry).toMatchObject({ path: "/v1/models", pathType: "Prefix" });
+    expect(ports).toContainEqual(expect.objectContaining({ name: service.port.name }));
   });
 
   test("dev: one router, two workers", () => {

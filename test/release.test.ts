@@ -56,7 +56,7 @@ describe("the version", () => {
 
   test.each(places)("%s tells that of package.json", (file) => {
     const told = readTracked(file).matchAll(
-      /(?:newTag: |winnow(?:-gpu)?:|winnow-serving-)(\d+\.\d+\.\d+(?:-\w+)?)/g,
+      /(?:newTag: |winnow(?:-gpu)?:|winnow-serving-|\?ref=v)(\d+\.\d+\.\d+(?:-\w+)?)/g,
     );
 
     const versions = Array.from(told, (match) => match[1]);

@@ -45,7 +45,7 @@ changeJson("package-lock.json", (lock) => {
 });
 
 /** A version after what can only be ours: a tag of an image, the file of the npm package. */
-const TOLD = /(newTag: |\bwinnow(?:-gpu)?:|\bwinnow-serving-)\d+\.\d+\.\d+(?:-\w+)?/g;
+const TOLD = /(newTag: |\bwinnow(?:-gpu)?:|\bwinnow-serving-|\?ref=v)\d+\.\d+\.\d+(?:-\w+)?/g;
 for (const file of [
   "deploy/kubernetes/base/kustomization.yaml",
   "deploy/kubernetes/components/gpu/kustomization.yaml",
