@@ -35,6 +35,7 @@ interface RouterWords {
   readonly workers?: readonly WorkerReport[];
   readonly health?: ClusterReport["health"];
   readonly replicasIntended?: number;
+  readonly underreplicated?: number;
 }
 
 const WELL: ClusterReport["health"] = {
@@ -46,9 +47,10 @@ const WELL: ClusterReport["health"] = {
 
 function router(words: RouterWords = {}): AskedRouter {
   const { url = "http://r0:8501", replicasIntended = 2, settings, workers, health } = words;
+  const partitions = { covered: 8, underreplicated: words.underreplicated ?? 0, lost: 0 };
   const movies = {
     name: "movies",
-    versions: [{ version: 1, isDefault: true, replicasIntended }],
+    versions: [{ version: 1, isDefault: true, replicasIntended, partitions }],
   } as unknown as ModelReport;
   const report = {
     health: health ?? WELL,
@@ -137,6 +139,22 @@ describe("findings of a cluster", () => {
     "fewer workers than replicas": [
       [router({ workers: [worker("w0")] })],
       "note spare: 1 of at least 2 workers that --replication 2 needs",
+    ],
+    "workers of which too few answer": [
+      [router({ workers: [worker("w0"), worker("w1", { condition: "unreachable" })] })],
+      "note spare: 1 of at least 2 workers that --replication 2 needs",
+    ],
+    "workers in drain, which answer nothing new": [
+      [
+        router({
+          workers: [worker("w0"), worker("w1"), worker("w2", { condition: "draining" })],
+        }),
+      ],
+      "good spare: any 1 of 2 workers may end",
+    ],
+    "replicas that are being loaded": [
+      [router({ underreplicated: 3 })],
+      "note spare: replicas of movies are missing: a worker that ends now may cost answers",
     ],
     "workers that place differently": [
       [

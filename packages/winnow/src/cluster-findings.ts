@@ -1,7 +1,7 @@
 // What the reports of a cluster's routers mean together: which is behind, which setting fights another, what will
 // not hold when the next thing breaks. `commands/doctor.ts` asks the routers.
 
-import type { ClusterReport, Severity, WorkerReport } from "@winnow/router";
+import type { ClusterReport, Severity, VersionReport, WorkerReport } from "@winnow/router";
 import type { Finding } from "./machine-findings.ts";
 import { byteText } from "./progress-line.ts";
 
@@ -156,6 +156,12 @@ function memoryFinding(workers: readonly WorkerReport[]): Finding {
   return { subject, state: "note", text };
 }
 
+/** Conditions of workers that answer. */
+const ANSWERING: ReadonlySet<WorkerReport["condition"]> = new Set(["ready", "suspect"]);
+
+const lacksReplicas = ({ isDefault, partitions }: VersionReport): boolean =>
+  isDefault && partitions.underreplicated + partitions.lost > 0;
+
 /** Whether a worker may end without a partition being lost. */
 function spareFinding(
   answered: readonly AnsweredRouter[],
@@ -170,15 +176,23 @@ function spareFinding(
         : [],
     ),
   );
-  if (workers.length < replication) {
-    const text = `${workers.length} of at least ${replication} workers that --replication ${replication} needs`;
+  const answering = workers.filter(({ condition }) => ANSWERING.has(condition)).length;
+  if (answering < replication) {
+    const text = `${answering} of at least ${replication} workers that --replication ${replication} needs`;
+    return { subject, state: "note", text };
+  }
+  const lacking = answered.flatMap(({ report }) =>
+    report.models.flatMap(({ name, versions }) => (versions.some(lacksReplicas) ? [name] : [])),
+  );
+  if (single.length === 0 && lacking.length > 0) {
+    const text = `replicas of ${listed([...new Set(lacking)])} are missing: a worker that ends now may cost answers`;
     return { subject, state: "note", text };
   }
   if (single.length === 0) {
     return {
       subject,
       state: "good",
-      text: `any ${replication - 1} of ${workers.length} workers may end`,
+      text: `any ${replication - 1} of ${answering} workers may end`,
     };
   }
   const text = `one replica alone of ${listed([...new Set(single)])}: when a worker ends, requests fail until it is back (--replication 2)`;

@@ -41,6 +41,21 @@ describe("health", () => {
     });
   });
 
+  test("tells a worker in drain from one that has left, which a fixed list goes on naming", () => {
+    const leaving = healthOf(facts({ workers: [...three, worker("w3", "draining", 900)] }));
+    const left = healthOf(facts({ workers: [...three, worker("w3", "draining", 12_000)] }));
+
+    expect(leaving.findings).toMatchObject([{ severity: "ok", text: "Worker w3 in drain" }]);
+    expect(left.findings).toMatchObject([
+      {
+        severity: "ok",
+        text: "Worker w3 has left after a drain",
+        remedy: "Start w3 again, or take what is gone for good out of --members",
+      },
+    ]);
+    expect(left.sentence).toBe("All 3 workers answer, and the model is fully replicated");
+  });
+
   test("is degraded by a lost worker, told with the partitions that miss it", () => {
     const missing = versionReport({ partitions: { covered: 3, underreplicated: 5, lost: 0 } });
     const health = healthOf(

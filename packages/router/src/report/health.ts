@@ -25,6 +25,8 @@ export interface HealthFacts {
 }
 
 /** Findings of one report; the worst are kept. */
+/** A worker in drain answers pings until it ends: one that is silent for so long has ended. */
+const DRAINED_MS = 10_000;
 const FINDINGS_MAX = 32;
 /** Names in one sentence. */
 const NAMES_MAX = 4;
@@ -100,14 +102,30 @@ function workerFindings({ workers }: HealthFacts): Finding[] {
     const remedy = `Look at the log and the load of ${namesOf(suspect)}`;
     findings.push({ severity: "degraded", text, remedy });
   }
-  const draining = of("draining");
-  if (draining.length > 0) {
-    findings.push({ severity: "ok", text: `${workersText(draining)} in drain`, remedy: "" });
-  }
+  findings.push(...drainFindings(of("draining")));
   const slow = workers.filter(({ isStraggler }) => isStraggler);
   if (slow.length > 0) {
     const text = `${workersText(slow)} ${slow.length === 1 ? "takes" : "take"} far longer than the others`;
     const remedy = `Look what else runs on the machine of ${namesOf(slow)}`;
+    findings.push({ severity: "ok", text, remedy });
+  }
+  return findings;
+}
+
+/** A fixed list goes on naming a worker that has drained and ended. */
+function drainFindings(workers: HealthFacts["workers"]): Finding[] {
+  const hasLeft = ({ heardAgoMs = Infinity }: HealthFacts["workers"][number]): boolean =>
+    heardAgoMs > DRAINED_MS;
+  const left = workers.filter(hasLeft);
+  const leaving = workers.filter((worker) => !hasLeft(worker));
+  const findings: Finding[] = [];
+  if (leaving.length > 0) {
+    findings.push({ severity: "ok", text: `${workersText(leaving)} in drain`, remedy: "" });
+  }
+  if (left.length > 0) {
+    const verb = left.length === 1 ? "has" : "have";
+    const text = `${workersText(left)} ${verb} left after a drain`;
+    const remedy = `Start ${namesOf(left)} again, or take what is gone for good out of --members`;
     findings.push({ severity: "ok", text, remedy });
   }
   return findings;
