@@ -291,6 +291,77 @@ def several_interests(directory):
     return [("batch", each, name) for name in BEST_OF for each in (asked, one)]
 
 
+# --- distances -------------------------------------------------------------------------------------
+
+
+def squares(x, keepdims=False):
+    return tf.reduce_sum(tf.square(x), axis=1, keepdims=keepdims)
+
+
+def apart(m, q):
+    """[queries, items, dim]"""
+    return tf.expand_dims(q, 1) - tf.expand_dims(m.items, 0)
+
+
+def expanded(m, q):
+    return squares(q, True) - 2.0 * scored(m, q) + squares(m.items)
+
+
+def direct(m, q):
+    return tf.reduce_sum(tf.square(apart(m, q)), axis=2)
+
+
+DISTANCES = {
+    "serving_default": lambda m, q: -direct(m, q),
+    "expanded": lambda m, q: -expanded(m, q),
+    "without_query": lambda m, q: 2.0 * scored(m, q) - squares(m.items)[None, :],
+    "squares_first": lambda m, q: -(squares(m.items)[None, :] + squares(q, True) - 2.0 * scored(m, q)),
+    "squares_by_product": lambda m, q: scored(m, q) * 2 - tf.reduce_sum(m.items * m.items, -1),
+    "turned": lambda m, q: -(squares(q, True) - 2.0 * tf.matmul(q, m.items, transpose_b=True) + tf.transpose(squares(m.items, True))),
+    "halved": lambda m, q: scored(m, q) - 0.5 * squares(m.items),
+    "euclidean": lambda m, q: -tf.sqrt(direct(m, q)),
+    "euclidean_of_expanded": lambda m, q: -tf.sqrt(tf.maximum(expanded(m, q), 0.0)),
+    "norm": lambda m, q: -tf.norm(apart(m, q), axis=-1),
+    "norm_squared": lambda m, q: tf.negative(tf.reduce_sum(tf.math.squared_difference(q[:, tf.newaxis, :], m.items[tf.newaxis]), -1)),
+    "items_first": lambda m, q: -tf.reduce_sum((m.items - q[:, None]) ** 2, axis=-1),
+    "dense_similarity": lambda m, q: 1.0 / (1.0 + direct(m, q)),
+    "dense_similarity_of_root": lambda m, q: 1.0 / (1.0 + tf.sqrt(direct(m, q))),
+    "gaussian": lambda m, q: tf.exp(-direct(m, q) / 64.0),
+    "biased": lambda m, q: m.bias - direct(m, q),
+    "opposite_sigmoid": lambda m, q: -tf.sigmoid(direct(m, q) / 40.0 - 1.0),
+    "bias_of_row": lambda m, q: scored(m, q) + m.bias[tf.newaxis, :],
+    "of_columns": lambda m, q: -(squares(q, True) - 2.0 * tf.matmul(q, m.kernel) + tf.reduce_sum(m.kernel**2, 0)),
+    "farthest": lambda m, q: direct(m, q),
+    "dense_city_block": lambda m, q: -tf.reduce_sum(tf.abs(apart(m, q)), axis=2),
+}
+
+
+@model
+def distances(directory):
+    """The nearest items: squared and plain distances, expanded or of differences. Items and queries have integers, so
+    squares are exact. Signatures named dense_ are no search."""
+    module = tf.Module()
+    numbers = np.random.default_rng(11)
+    items = numbers.integers(-3, 4, (40, 8))
+    module.items = tf.Variable(items, dtype=tf.float32, name="items")
+    module.kernel = tf.Variable(items.T, dtype=tf.float32, name="kernel")
+    module.bias = tf.Variable(numbers.integers(-9, 9, 40), dtype=tf.float32, name="bias")
+    module.ids = tf.Variable(ITEMS, name="ids")
+
+    def signature(function):
+        def serve(query):
+            values, rows = tf.math.top_k(function(module, query), k=9)
+            return {"scores": values, "ids": tf.gather(module.ids, rows)}
+
+        return tf.function(serve, input_signature=[QUERY])
+
+    tf.saved_model.save(module, directory, signatures={name: signature(f) for name, f in DISTANCES.items()})
+    query = numbers.integers(-3, 4, (5, 8)).astype(float)
+    # Itself an item, nothing, and far from all.
+    query[2], query[3], query[4] = items[7], 0.0, 100.0
+    return [("batch", {"query": each.tolist()}, name) for name in DISTANCES for each in (query, query[2:3])]
+
+
 # --- recording -------------------------------------------------------------------------------------
 
 

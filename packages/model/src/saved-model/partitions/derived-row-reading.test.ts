@@ -23,6 +23,7 @@ interface Content {
   readonly isByColumn: boolean;
   readonly normalisation?: RowNormalisation | undefined;
   readonly biases: number;
+  readonly hasSquares?: boolean;
 }
 
 const valueAt = (tensor: number, at: number): number =>
@@ -30,7 +31,7 @@ const valueAt = (tensor: number, at: number): number =>
 
 /** Writes matrix and biases, and describes the table over them. */
 function tableOf(content: Content): { readonly files: VersionFiles; readonly table: StoredTable } {
-  const { rows, dim, partitions, isByColumn, normalisation, biases } = content;
+  const { rows, dim, partitions, isByColumn, normalisation, biases, hasSquares = false } = content;
   const matrix = Float32Array.from({ length: rows * dim }, (_, at) => valueAt(0, at));
   const shape = isByColumn ? [dim, rows] : [rows, dim];
   const keys = Array.from({ length: biases }, (_, number) => `bias${number}`);
@@ -47,18 +48,20 @@ function tableOf(content: Content): { readonly files: VersionFiles; readonly tab
     kind: "candidate",
     name: "items",
     rows,
-    dim: dim + biases,
+    dim: dim + biases + (hasSquares ? 1 : 0),
     partitions,
     sources: stored.map((source) => files.sourceOf(source)),
     idDtype: undefined,
   };
-  const derivation: RowDerivation = { isByColumn, normalisation, appended: keys.map(bundle) };
+  const appended = keys.map(bundle);
+  const derivation: RowDerivation = { isByColumn, normalisation, appended, hasSquares };
   const table = { spec, rows: stored[0]!, derivation, ids: undefined, vocabulary: undefined };
   return { files, table };
 }
 
 /** The rows of the whole table, in double precision. */
-function plainRows({ rows, dim, isByColumn, normalisation, biases }: Content): number[] {
+function plainRows(content: Content): number[] {
+  const { rows, dim, isByColumn, normalisation, biases, hasSquares = false } = content;
   return Array.from({ length: rows }, (_, row) => {
     const item = Array.from({ length: dim }, (_, column) =>
       valueAt(0, isByColumn ? column * rows + row : row * dim + column),
@@ -69,7 +72,9 @@ function plainRows({ rows, dim, isByColumn, normalisation, biases }: Content): n
     const divisor = normalisation === undefined ? 1 : boundedBy(root, length);
     const factor = Math.min(1 / divisor, normalisation?.factorMax ?? Infinity);
     const added = Array.from({ length: biases }, (_, number) => valueAt(number + 1, row));
-    return [...item.map((value) => value * factor), ...added];
+    const scaled = item.map((value) => value * factor);
+    const ofSquares = scaled.reduce((total, value) => total + value * value, 0);
+    return [...scaled, ...added, ...(hasSquares ? [ofSquares] : [])];
   }).flat();
 }
 
@@ -109,6 +114,7 @@ const contents: fc.Arbitrary<Content> = fc
     isByColumn: fc.boolean(),
     normalisation: normalisations,
     biases: fc.nat(4),
+    hasSquares: fc.boolean(),
   })
   .filter(({ partitions, rows }) => partitions <= rows);
 
@@ -131,7 +137,7 @@ describe("rows made of several tensors", () => {
 
         const expected = plainRows(content);
         expect(read).toHaveLength(expected.length);
-        for (const [at, value] of read.entries()) expect(value).toBeCloseTo(expected[at]!, 5);
+        for (const [at, value] of read.entries()) expect(value).toBeCloseTo(expected[at]!, 4);
         expect(sumOfShares(files, table)).toEqual(checksumsOf(table));
         files.close();
       }),

@@ -13,6 +13,7 @@ import type { MatrixPiece } from "./matrix-pieces.ts";
 import { normaliseRows } from "./row-normalisation.ts";
 import { CHUNK_BYTES_MAX, RowReading, notFinite } from "./row-reading.ts";
 import type { RowMatrix } from "./row-reading.ts";
+import { addedValues } from "./stored-table.ts";
 import type { RowDerivation } from "./stored-table.ts";
 
 /** Bytes of a matrix stored by column that are read before rows are made of them. */
@@ -52,7 +53,7 @@ export class DerivedRowReading {
         normaliseRows(values, matrix.dim, derivation.normalisation);
         expectFinite(matrix, values, { firstRow, dim: matrix.dim });
       }
-      if (derivation.appended.length === 0) {
+      if (addedValues(derivation) === 0) {
         spent = yield values;
       } else {
         yield* this.#widened(values, { firstRow, endRow: firstRow + rows });
@@ -156,9 +157,9 @@ export class DerivedRowReading {
 
   /** Rows with the appended values behind them, in chunks that hold fewer rows. */
   *#widened(values: Float32Array, { firstRow, endRow }: RowRange): ChunkGenerator {
-    const { matrix, appended } = this.#rows;
+    const { matrix, appended, derivation } = this.#rows;
     const { dim } = matrix;
-    const wide = dim + appended.length;
+    const wide = dim + addedValues(derivation);
     const capacity = Math.max(1, Math.floor(CHUNK_BYTES_MAX / (wide * 4)));
     let spent: Float32Array | undefined;
     for (let row = firstRow; row < endRow; row += capacity) {
@@ -171,6 +172,10 @@ export class DerivedRowReading {
       for (const position of appended.keys()) {
         const added = this.#appendedValues(position, { firstRow: row, endRow: row + count });
         for (let at = 0; at < count; at += 1) chunk[at * wide + dim + position] = added[at]!;
+      }
+      if (derivation.hasSquares === true) {
+        writeSquares(chunk, { dim, wide });
+        expectFinite(matrix, chunk, { firstRow: row, dim: wide });
       }
       spent = yield chunk;
     }
@@ -187,6 +192,18 @@ export class DerivedRowReading {
     }
     this.#appendedShares[position]! ^= reading.share!;
     return values;
+  }
+}
+
+/** Writes the sum of squares of each item as the last value of its row, added up in float64. */
+function writeSquares(
+  chunk: Float32Array,
+  { dim, wide }: { readonly dim: number; readonly wide: number },
+): void {
+  for (let start = 0; start < chunk.length; start += wide) {
+    let sum = 0;
+    for (let at = start; at < start + dim; at += 1) sum += chunk[at]! * chunk[at]!;
+    chunk[start + wide - 1] = sum;
   }
 }
 

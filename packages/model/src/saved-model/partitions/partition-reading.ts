@@ -22,6 +22,7 @@ import { type IdReading, expectShape, idReading } from "./id-reading.ts";
 import { type KeyPlan, planKeys } from "./key-plan.ts";
 import { bandsOf } from "./matrix-pieces.ts";
 import { RowReading, type RowMatrix, constantShare } from "./row-reading.ts";
+import { addedValues } from "./stored-table.ts";
 import type { StoredTable } from "./stored-table.ts";
 import type { StoredRegion } from "./stored-region.ts";
 
@@ -53,7 +54,7 @@ export function readTable(stored: ReadableTable, regions: TableRegions): TableRe
     throw new WinnowError("INVALID_ARGUMENT", `Cannot serve table "${spec.name}": ${text}`);
   }
   const { derivation } = stored;
-  const dim = spec.dim - (derivation?.appended.length ?? 0);
+  const dim = spec.dim - addedValues(derivation);
   const shape = derivation?.isByColumn === true ? [dim, spec.rows] : [spec.rows, dim];
   const matrix = matrixOf({ ...spec, dim }, regions.rows, { shape, checks: regions.checks });
   if (spec.kind === "keyed") return keyedReading(spec, matrix, stored.vocabulary);

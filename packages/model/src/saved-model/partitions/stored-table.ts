@@ -41,6 +41,17 @@ export interface RowDerivation {
   readonly normalisation: RowNormalisation | undefined;
   /** float32 tensors of one value per row, each the last dimension of the rows before it. */
   readonly appended: readonly StoredTensor[];
+  /**
+   * Whether the sum of squares of the stored (and normalised) values follows as the last dimension, for distances:
+   * row [item ‖ appended ‖ Σ item²]. Absent: no.
+   */
+  readonly hasSquares?: boolean | undefined;
+}
+
+/** Values of a row behind those of the stored item. */
+export function addedValues(derivation: RowDerivation | undefined): number {
+  const { appended = [], hasSquares = false } = derivation ?? {};
+  return appended.length + (hasSquares ? 1 : 0);
 }
 
 /** A table of a program, and the stored tensors that its content is read from. */

@@ -31,6 +31,15 @@ function areSameSizes(a: Shape, b: Shape): boolean {
   return a.every((size, axis) => size === b[axis]) && a.filter((size) => size === -1).length <= 1;
 }
 
+/** The operand of an operation that keeps the elements of a vector, in any number of axes of size 1, in order. */
+export function vectorBefore(vector: GraphValue): GraphValue | undefined {
+  const node = producerOf(vector, "Reshape", "Squeeze", "ExpandDims", "Transpose", "StridedSlice");
+  const [input, , , strides] = node?.inputs ?? [];
+  const isSlice = node?.op === "StridedSlice";
+  const isReversed = isSlice && integersOf(strides)?.every((stride) => stride > 0) !== true;
+  return isReversed ? undefined : input;
+}
+
 /** The value to which another one adds an axis of size 1 at this position; `undefined` for others. */
 export function withoutAddedAxis(value: GraphValue, axis: number): GraphValue | undefined {
   const node = producerOf(value, "ExpandDims", "Reshape", "StridedSlice");

@@ -116,6 +116,46 @@ describe("the best of several query vectors", () => {
   });
 });
 
+describe("distances", () => {
+  const distances = programOf(path.resolve(EXPORT, "../../distances/1"));
+  const searchOf = (name: string): TopKStep | undefined => {
+    const { steps } = distances.signatures.find((signature) => signature.name === name)!;
+    return steps.find((step) => step.kind === "topK");
+  };
+  const called = distances.signatures.filter(({ methodName }) => methodName !== "");
+  const behind = (name: string): string[] => (searchOf(name)?.functions ?? []).map(({ op }) => op);
+
+  test.each(called.map(({ name }) => name).filter((name) => !name.startsWith("dense_")))(
+    "are searched: %s",
+    (name) => {
+      const table = distances.tables[searchOf(name)?.table ?? -1];
+
+      expect(table).toMatchObject({ kind: "candidate", rows: 40 });
+    },
+  );
+
+  test.each(called.map(({ name }) => name).filter((name) => name.startsWith("dense_")))(
+    "of other kinds are not: %s",
+    (name) => {
+      expect(searchOf(name)).toBeUndefined();
+    },
+  );
+
+  test("have the squares of items as one dimension more, and those of queries behind the search", () => {
+    expect(distances.tables[searchOf("halved")!.table]!.dim).toBe(9);
+    expect(distances.tables[searchOf("biased")!.table]!.dim).toBe(10);
+    expect(behind("halved")).toEqual([]);
+    expect(behind("expanded")).toEqual(["Add"]);
+    expect(behind("serving_default")).toEqual(["Sub", "Minimum", "Mul", "Mul"]);
+    expect(searchOf("halved")!.table).toBe(searchOf("norm")!.table);
+  });
+
+  test("that grow with the score are searched by the opposite query", () => {
+    expect(behind("farthest")[0]).toBe("Mul");
+    expect(behind("euclidean_of_expanded").at(-2)).toBe("Sqrt");
+  });
+});
+
 test("items that are not searched are told of, once each, with what stood in the way", () => {
   const held = (program.uncutTables ?? []).map(({ tensor, bytes, obstacle }) => {
     return `${tensor}: ${bytes} bytes, ${obstacle.op}`;

@@ -23,8 +23,10 @@ import type { ScoreMask } from "./score-mask.ts";
 import { otherAxis } from "./candidate-matrix.ts";
 import { bestOfVectors, manyVectorProductOf } from "./many-vectors.ts";
 import { scoreProductOf } from "./score-product.ts";
-import type { ScoreProduct } from "./score-product.ts";
-import { scoreStepOf } from "./score-steps.ts";
+import type { ScoreProduct, SearchedItems } from "./score-product.ts";
+import { distanceSteps } from "./distance-steps.ts";
+import { areSameItems, distanceOf, withoutKeptAxis } from "./score-distance.ts";
+import { scoreStepsOf } from "./score-steps.ts";
 import type { ItemBias, ScoreOperation, ScoreStep } from "./score-steps.ts";
 import type { StoredRows } from "../tables/table-registry.ts";
 
@@ -70,10 +72,10 @@ export function searchedScoresOf(
     if (!lowering.isInDataset) value = withoutBest(withoutMask(value, trail, scalars), trail);
     const product = productOf(value, trail.best?.vectorAxis, scalars);
     if (product !== undefined) return composed(lowering, compositionOf(product, trail));
-    const next = scoreStepOf(value, scalars);
-    if (next === undefined || isOfOtherAxis(next.step, trail)) break;
-    trail.steps.push(next.step);
-    value = withoutRearrangement(next.scores);
+    const next = scoreStepsOf(value, scalars);
+    if (next === undefined || next.steps.some((each) => isOfOtherAxis(each, trail))) break;
+    trail.steps.push(...next.steps.toReversed());
+    value = withoutKeptAxis(withoutRearrangement(next.scores));
   }
   return { node: value.producer?.kind === "operation" ? value.producer : undefined };
 }
@@ -124,7 +126,7 @@ function productOf(
   vectorAxis: 1 | 2 | undefined,
   scalars: ScalarReader,
 ): ScoreProduct | undefined {
-  if (vectorAxis === undefined) return scoreProductOf(value, scalars);
+  if (vectorAxis === undefined) return scoreProductOf(value, scalars) ?? distanceOf(value, scalars);
   return manyVectorProductOf(value, vectorAxis, scalars);
 }
 
@@ -145,14 +147,32 @@ interface Composition {
   readonly stepsOfEach: number;
 }
 
-/** The search that a product becomes with the steps behind it, first step first. */
+/** The search that a product, or distances, become with the steps behind them, first step first. */
 function composed(lowering: Lowering, composition: Composition): SearchedScores | Obstacle {
-  const { product, steps, mask, stepsBefore } = composition;
-  const end = steps.findLastIndex(changesOrder) + 1;
-  // Masked rows would have other scores each, or come first.
-  if (mask !== undefined && end > stepsBefore) return steps[end - 1]!.operation;
-  const turning = turningStep(composition);
+  const { product } = composition;
+  if (product.isDistance !== true) return composedOfProduct(lowering, composition);
+  const bounded = composedOfProduct(lowering, ofDistance(lowering, composition, true));
+  if ("query" in bounded) return bounded;
+  return composedOfProduct(lowering, ofDistance(lowering, composition, false));
+}
+
+function ofDistance(lowering: Lowering, whole: Composition, isBounded: boolean): Composition {
+  const first = distanceSteps(lowering, whole.product, isBounded);
+  return {
+    ...whole,
+    steps: [...first, ...whole.steps],
+    stepsBefore: first.length + whole.stepsBefore,
+    stepsOfEach: first.length + whole.stepsOfEach,
+  };
+}
+
+function composedOfProduct(lowering: Lowering, whole: Composition): SearchedScores | Obstacle {
+  const turning = turningStep(whole);
   if (turning !== undefined) return turning.operation;
+  const linear = linearPart(whole);
+  if ("node" in linear) return linear;
+  const { end, composition } = risingBehind(whole, linear.end);
+  const { product, steps, mask, stepsBefore } = composition;
   const within = withBiases(lowering, withFlatQuery(lowering, product), steps.slice(0, end));
   if ("node" in within) return within;
   const before = [...within.functions, ...functionsOf(steps.slice(end, mask && stepsBefore))];
@@ -166,6 +186,46 @@ function composed(lowering: Lowering, composition: Composition): SearchedScores 
   const { vectors } = product;
   if (vectors !== undefined) query = reshaped(lowering, query, [-1, vectors * candidates.dim]);
   return { query, vectors, candidates, functions, ...(placed && { mask: placed }) };
+}
+
+/** How many of the first steps change the query and the rows; all others are functions of scores. */
+function linearPart(whole: Composition): { readonly end: number } | ScoreOperation {
+  const { steps, mask, stepsBefore } = whole;
+  const last = steps.findLastIndex(changesOrder) + 1;
+  const curved = steps.slice(0, last).find(({ kind }) => kind === "function");
+  const ends = [last, steps.findLastIndex(({ kind }) => kind === "bias") + 1];
+  const end = ends.find((each) => {
+    const isLinear = steps.slice(0, each).every(({ kind }) => kind !== "function");
+    // Masked rows would have other scores each, or come first.
+    return isLinear && (mask === undefined || each <= stepsBefore);
+  });
+  return end === undefined ? (curved ?? steps[last - 1]!).operation : { end };
+}
+
+/**
+ * Functions of scores must keep their order together, whatever they do one by one: -√(-s) turns it round twice.
+ * Where they do not, as -√s, the search is for the opposite scores, and the first function turns those back.
+ */
+function risingBehind(
+  composition: Composition,
+  end: number,
+): { readonly end: number; readonly composition: Composition } {
+  const { steps, product, stepsBefore } = composition;
+  const falling = steps.slice(end).filter(isFalling);
+  const [first] = falling;
+  if (first === undefined || falling.length % 2 === 0) return { end, composition };
+  const node: OperationNode = { ...first.operation.node, op: "Neg", inputs: [product.query] };
+  const minusOne = constantValue({ dtype: "float32", shape: [], data: Float32Array.of(-1) });
+  const functions: readonly NodeFunction[] = [{ op: "Mul", operand: minusOne }];
+  const opposite = {
+    kind: "scaled",
+    operation: { node, position: 0 },
+    functions,
+    factor: -1,
+  } as const;
+  const turned = steps.toSpliced(end, 0, opposite, opposite);
+  const places = { steps: turned, stepsBefore: stepsBefore + 2 };
+  return { end: end + 1, composition: { ...composition, ...places } };
 }
 
 /** The opposite of the best of several vectors is the least of their opposites, which no search finds. */
@@ -212,24 +272,37 @@ function withBiases(
   { query, candidates, itemAxis }: ScoreProduct,
   steps: readonly ScoreStep[],
 ): BiasedQuery | Obstacle {
-  const functions: NodeFunction[] = [];
+  let functions: NodeFunction[] = [];
   let biases: ItemBias[] = [];
   let scaled = query;
   for (const step of steps) {
-    const isBias = step.kind === "bias";
-    if (isBias && step.bias.items === candidates.shape[itemAxis] && biases.length < BIASES_MAX) {
+    if (step.kind === "bias" && mayAppend(step.bias, biases, { candidates, itemAxis })) {
       biases.push(step.bias);
-    } else if (step.kind === "scaled" && functions.length === 0) {
-      scaled = applied(lowering, step.operation, scaled);
-      const { factor } = step;
+    } else if (step.kind === "scaled") {
+      const { operation, factor } = step;
+      scaled = applied(lowering, operation, scaled);
       biases = biases.map((bias) => Object.assign({}, bias, { factor: bias.factor * factor }));
+      functions = functions.map(({ op, operand }) => {
+        return { op, operand: operand && applied(lowering, operation, operand) };
+      });
     } else if (step.kind === "added") {
       functions.push(...step.functions);
     } else {
       return step.operation;
     }
   }
-  return { query: scaled, biases, functions };
+  // Sums of squares are the last dimension of a row.
+  const ofSquares = biases.filter(({ squares }) => squares !== undefined);
+  const stored = biases.filter(({ squares }) => squares === undefined);
+  return { query: scaled, biases: [...stored, ...ofSquares], functions };
+}
+
+/** Whether a bias fits the items, beside those before it. */
+function mayAppend(bias: ItemBias, others: readonly ItemBias[], items: SearchedItems): boolean {
+  const { squares } = bias;
+  if (bias.items !== items.candidates.shape[items.itemAxis]) return false;
+  if (squares === undefined) return others.length < BIASES_MAX;
+  return areSameItems(squares, items) && others.every((other) => other.squares === undefined);
 }
 
 function storedRows(
@@ -239,15 +312,21 @@ function storedRows(
   const { stored, shape, normalised } = candidates;
   const isByColumn = itemAxis === 1;
   const rows = shape[itemAxis];
-  const appended = biases.map((bias) => bias.stored);
-  const dim = shape[isByColumn ? 0 : 1] + appended.length;
-  const isPlain = !isByColumn && normalised === undefined && appended.length === 0;
+  const appended = biases.flatMap((bias) => bias.stored ?? []);
+  const dim = shape[isByColumn ? 0 : 1] + biases.length;
+  const isPlain = !isByColumn && normalised === undefined && biases.length === 0;
+  const hasSquares = biases.length > appended.length;
   if (isPlain) return { stored, rows, dim };
   return {
     stored,
     rows,
     dim,
-    derivation: { isByColumn, normalisation: normalised?.how, appended },
+    derivation: {
+      isByColumn,
+      normalisation: normalised?.how,
+      appended,
+      ...(hasSquares && { hasSquares }),
+    },
   };
 }
 

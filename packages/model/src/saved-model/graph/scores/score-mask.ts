@@ -18,7 +18,7 @@ import { constantValue, integersOf, producerOf } from "../graph-value.ts";
 import type { GraphMaskRule, GraphValue } from "../graph-value.ts";
 import { isSingle, scalarOf } from "./scalar-value.ts";
 import type { ScalarReader } from "./scalar-value.ts";
-import { withoutRearrangement } from "./rearrangement.ts";
+import { vectorBefore, withoutRearrangement } from "./rearrangement.ts";
 
 /** A condition on items, before it is known which table holds them. */
 export interface ScoreMask {
@@ -346,15 +346,7 @@ function columnOf(value: GraphValue, items: number, fromLast: number): StoredTen
     if (constant !== undefined) {
       return { kind: "constant", name: `constant [${items}]`, tensor: constant };
     }
-    [vector] = isReversed(vector) ? [] : operandsOf(vector, ...REARRANGING);
+    vector = vectorBefore(vector);
   }
   return undefined;
-}
-
-/** Of a vector in any number of axes of size 1, none of these changes the order. */
-const REARRANGING = ["Reshape", "Squeeze", "ExpandDims", "Transpose", "StridedSlice"] as const;
-
-function isReversed(vector: GraphValue): boolean {
-  const [, , , strides] = operandsOf(vector, "StridedSlice");
-  return strides !== undefined && integersOf(strides)?.every((stride) => stride > 0) !== true;
 }

@@ -10,15 +10,20 @@ import type { CandidateMatrix } from "./candidate-matrix.ts";
 import { withRemovedAxis, withoutAddedAxis, withoutRearrangement } from "./rearrangement.ts";
 import type { ScalarReader } from "./scalar-value.ts";
 
+/** Stored candidates, and the axis of them, as they are stored, that numbers the items. */
+export interface SearchedItems {
+  readonly candidates: CandidateMatrix;
+  readonly itemAxis: 0 | 1;
+}
+
 /** Scores `[queries, items]` as one product. */
-export interface ScoreProduct {
+export interface ScoreProduct extends SearchedItems {
   /** float32 `[queries, dim]`, or `[queries, vectors, dim]` where there are several. */
   readonly query: GraphValue;
   /** How many vectors each query has; absent: one. */
   readonly vectors?: number | undefined;
-  readonly candidates: CandidateMatrix;
-  /** The axis of `candidates`, as it is stored, that numbers the items. */
-  readonly itemAxis: 0 | 1;
+  /** Whether the scores are squared distances between the vectors, not their products; absent: no. */
+  readonly isDistance?: boolean | undefined;
   /** The operation that gives the scores. */
   readonly node: OperationNode | undefined;
 }
@@ -44,10 +49,7 @@ export function scoreProductOf(value: GraphValue, scalars: ScalarReader): ScoreP
 }
 
 /** The stored candidates on one side of a product; `undefined` for anything else. */
-export function itemsOf(
-  { matrix, kept }: Side,
-  scalars: ScalarReader,
-): Pick<ScoreProduct, "candidates" | "itemAxis"> | undefined {
+export function itemsOf({ matrix, kept }: Side, scalars: ScalarReader): SearchedItems | undefined {
   const candidates = candidateMatrixOf(matrix, scalars);
   if (candidates === undefined) return undefined;
   const { firstAxis, normalised } = candidates;

@@ -8,6 +8,9 @@ import { constantValue, producerOf } from "../graph-value.ts";
 import type { GraphValue, NodeFunction, OperationNode } from "../graph-value.ts";
 import { isSingle, scalarOf } from "./scalar-value.ts";
 import type { ScalarReader } from "./scalar-value.ts";
+import { vectorBefore } from "./rearrangement.ts";
+import { squaresOf } from "./score-distance.ts";
+import type { SearchedItems } from "./score-product.ts";
 
 /** An operation of the graph on scores. */
 export interface ScoreOperation {
@@ -39,16 +42,18 @@ export type ScoreStep =
     }
   | { readonly kind: "bias"; readonly operation: ScoreOperation; readonly bias: ItemBias };
 
-/** A stored value per item that is added to its scores, times a factor. */
+/** A value per item that is added to its scores, times a factor: a stored one, or its sum of squares. */
 export interface ItemBias {
-  readonly stored: StoredTensor;
+  readonly stored: StoredTensor | undefined;
+  /** Where nothing is stored: the items whose squares are summed. */
+  readonly squares?: SearchedItems | undefined;
   readonly items: number;
   readonly factor: number;
 }
 
-/** A step and the scores before it. */
-interface FoundStep {
-  readonly step: ScoreStep;
+/** What one operation is, first step first, and the scores before it. */
+interface FoundSteps {
+  readonly steps: readonly ScoreStep[];
   readonly scores: GraphValue;
 }
 
@@ -102,14 +107,14 @@ const NAMES: ReadonlyMap<string, ScoreOperationName> = new Map([
   ["RealDiv", "Div"],
   ["Sub", "Sub"],
 ]);
-type Recognise = (operands: Operands, scalars: ScalarReader) => FoundStep | undefined;
+type Recognise = (operands: Operands, scalars: ScalarReader) => FoundSteps | undefined;
 /** Operations of two operands; the scores of some can be either of them. */
 const BINARY: ReadonlyMap<string, { readonly recognise: Recognise; readonly positions: number[] }> =
   new Map([
     ["Add", { recognise: sumStep, positions: [0, 1] }],
     ["AddV2", { recognise: sumStep, positions: [0, 1] }],
     ["BiasAdd", { recognise: sumStep, positions: [0] }],
-    ["Sub", { recognise: sumStep, positions: [0] }],
+    ["Sub", { recognise: sumStep, positions: [0, 1] }],
     ["Mul", { recognise: scaleStep, positions: [0, 1] }],
     ["RealDiv", { recognise: scaleStep, positions: [0] }],
     ["Div", { recognise: scaleStep, positions: [0] }],
@@ -122,22 +127,22 @@ const FACTOR_MAX = 1e15;
 const REARRANGEMENTS_MAX = 16;
 
 /** The operation that gave a value, if it is one that a search can do without. */
-export function scoreStepOf(value: GraphValue, scalars: ScalarReader): FoundStep | undefined {
+export function scoreStepsOf(value: GraphValue, scalars: ScalarReader): FoundSteps | undefined {
   const node = value.producer;
   if (node?.kind !== "operation" || value.dtype !== "float32") return undefined;
   return unaryStep(node) ?? clippedStep(node) ?? binaryStep(node, scalars);
 }
 
-function unaryStep(node: OperationNode): FoundStep | undefined {
+function unaryStep(node: OperationNode): FoundSteps | undefined {
   const [scores] = node.inputs;
   if (scores === undefined) return undefined;
   const operation = { node, position: 0 };
   if (node.op === "Neg") {
     const functions: readonly NodeFunction[] = [{ op: "Mul", operand: scalarValue(-1) }];
-    return { scores, step: { kind: "scaled", operation, functions, factor: -1 } };
+    return { scores, steps: [{ kind: "scaled", operation, functions, factor: -1 }] };
   }
   const functions = UNARY.get(node.op) ?? leakyRelu(node);
-  return functions && { scores, step: { kind: "function", operation, functions } };
+  return functions && { scores, steps: [{ kind: "function", operation, functions }] };
 }
 
 function leakyRelu({ op, attributes }: OperationNode): readonly NodeFunction[] | undefined {
@@ -147,7 +152,7 @@ function leakyRelu({ op, attributes }: OperationNode): readonly NodeFunction[] |
 }
 
 /** ClipByValue with bounds for all scores, or for those of each query. */
-function clippedStep(node: OperationNode): FoundStep | undefined {
+function clippedStep(node: OperationNode): FoundSteps | undefined {
   const [scores, low, high] = node.op === "ClipByValue" ? node.inputs : [];
   if (scores === undefined || low === undefined || high === undefined) return undefined;
   if (!isPerQuery(low, scores) || !isPerQuery(high, scores)) return undefined;
@@ -155,13 +160,13 @@ function clippedStep(node: OperationNode): FoundStep | undefined {
     { op: "Minimum", operand: high },
     { op: "Maximum", operand: low },
   ];
-  return { scores, step: { kind: "function", operation: { node, position: 0 }, functions } };
+  return { scores, steps: [{ kind: "function", operation: { node, position: 0 }, functions }] };
 }
 
-function boundStep({ node, position, scores, other }: Operands): FoundStep | undefined {
+function boundStep({ node, position, scores, other }: Operands): FoundSteps | undefined {
   if (!isPerQuery(other, scores)) return undefined;
   const functions = functionsOf(node, other);
-  return { scores, step: { kind: "function", operation: { node, position }, functions } };
+  return { scores, steps: [{ kind: "function", operation: { node, position }, functions }] };
 }
 
 function functionsOf({ op }: OperationNode, operand: GraphValue): readonly NodeFunction[] {
@@ -172,7 +177,7 @@ function scalarValue(value: number): GraphValue {
   return constantValue({ dtype: "float32", shape: [], data: Float32Array.of(value) });
 }
 
-function binaryStep(node: OperationNode, scalars: ScalarReader): FoundStep | undefined {
+function binaryStep(node: OperationNode, scalars: ScalarReader): FoundSteps | undefined {
   const { recognise, positions } = BINARY.get(node.op) ?? { positions: [] };
   for (const position of positions) {
     const [scores, other] = [node.inputs[position], node.inputs[1 - position]];
@@ -191,15 +196,48 @@ function isOfItems(value: GraphValue | undefined): value is GraphValue {
 function sumStep(
   { node, position, scores, other }: Operands,
   scalars: ScalarReader,
-): FoundStep | undefined {
-  const operation = { node, position };
-  const bias = itemBiasOf(other, scalars);
+): FoundSteps | undefined {
+  // other - scores: the opposite of the scores, to which the other is added.
+  const isTurned = node.op === "Sub" && position === 1;
+  const sign = node.op === "Sub" && !isTurned ? -1 : 1;
+  const terms = addendsOf(other).map((term) => {
+    return termStep(term, { operation: { node, position }, scores, sign }, scalars);
+  });
+  const known = terms.flatMap((term) => term ?? []);
+  if (known.length < terms.length) return undefined;
+  return { scores, steps: [...(isTurned ? [oppositeStep(node)] : []), ...known] };
+}
+
+/** The terms of a sum that stands beside scores: |q|² + |c|². */
+function addendsOf(sum: GraphValue): readonly GraphValue[] {
+  const [left, right] = producerOf(sum, "Add", "AddV2")?.inputs ?? [];
+  const isOfAll = sum.shape?.length === 2 && sum.shape[0] !== 1 && sum.shape[1] !== 1;
+  return left && right && isOfAll ? [left, right] : [sum];
+}
+
+function termStep(
+  term: GraphValue,
+  {
+    operation,
+    scores,
+    sign,
+  }: { readonly operation: ScoreOperation; readonly scores: GraphValue; readonly sign: 1 | -1 },
+  scalars: ScalarReader,
+): ScoreStep | undefined {
+  const bias = itemBiasOf(term, scalars);
   if (bias !== undefined) {
-    const factor = node.op === "Sub" ? -bias.factor : bias.factor;
-    return { scores, step: { kind: "bias", operation, bias: { ...bias, factor } } };
+    return { kind: "bias", operation, bias: { ...bias, factor: sign * bias.factor } };
   }
-  if (!isPerQuery(other, scores)) return undefined;
-  return { scores, step: { kind: "added", operation, functions: functionsOf(node, other) } };
+  if (!isPerQuery(term, scores)) return undefined;
+  const op = sign < 0 ? "Sub" : "Add";
+  return { kind: "added", operation, functions: [{ op, operand: term }] };
+}
+
+/** The opposite of what a difference subtracts. */
+function oppositeStep(node: OperationNode): ScoreStep {
+  const negation: OperationNode = { ...node, op: "Neg", inputs: node.inputs.slice(1) };
+  const functions: readonly NodeFunction[] = [{ op: "Mul", operand: scalarValue(-1) }];
+  return { kind: "scaled", operation: { node: negation, position: 0 }, functions, factor: -1 };
 }
 
 /** Whether a value has one element, or one for each query of some scores: `[queries, 1]`. */
@@ -212,12 +250,12 @@ function isPerQuery(value: GraphValue, scores: GraphValue): boolean {
 function scaleStep(
   { node, position, scores, other }: Operands,
   scalars: ScalarReader,
-): FoundStep | undefined {
+): FoundSteps | undefined {
   const value = (other.shape?.length ?? 3) > 2 ? undefined : scalarOf(other, scalars);
   if (value === undefined || !isUsable(value)) return undefined;
   const factor = node.op === "Mul" ? value : 1 / value;
   const functions = functionsOf(node, other);
-  return { scores, step: { kind: "scaled", operation: { node, position }, functions, factor } };
+  return { scores, steps: [{ kind: "scaled", operation: { node, position }, functions, factor }] };
 }
 
 function isUsable(factor: number): boolean {
@@ -232,8 +270,23 @@ function itemBiasOf(value: GraphValue, scalars: ScalarReader): ItemBias | undefi
   const isVector = shape.length === 1 || (shape.length === 2 && shape[0] === 1);
   if (!isVector || items < 2) return undefined;
   const { vector, factor } = multipleOf(value, scalars) ?? { vector: value, factor: 1 };
+  if (!isUsable(factor)) return undefined;
   const stored = storedVectorIn(vector, items);
-  return stored && isUsable(factor) ? { stored, items, factor } : undefined;
+  if (stored !== undefined) return { stored, items, factor };
+  const squares = squaresOf(withoutOtherAxes(vector, items), scalars);
+  return squares && { stored, squares, items, factor };
+}
+
+/** A vector of so many values before it was given axes of size 1. */
+function withoutOtherAxes(value: GraphValue, items: number): GraphValue {
+  let vector = value;
+  for (let step = 0; step < REARRANGEMENTS_MAX; step += 1) {
+    const input = vectorBefore(vector);
+    const sizes = input?.shape?.filter((size) => size !== 1) ?? [];
+    if (input === undefined || sizes.join() !== String(items)) break;
+    vector = input;
+  }
+  return vector;
 }
 
 interface Multiple {
@@ -263,9 +316,7 @@ function storedVectorIn(value: GraphValue, items: number): StoredTensor | undefi
     if (vector.dtype !== "float32" || sizes.join() !== String(items)) return undefined;
     if (vector.stored?.kind === "bundle") return vector.stored;
     if (vector.constant !== undefined) return finiteConstant(vector, items);
-    // Of one axis that is not 1, no transposition changes the order.
-    const node = producerOf(vector, "Reshape", "Squeeze", "ExpandDims", "Transpose", "Cast");
-    const input = node?.inputs[0];
+    const input = producerOf(vector, "Cast")?.inputs[0] ?? vectorBefore(vector);
     if (input === undefined) return undefined;
     vector = input;
   }

@@ -186,6 +186,7 @@ function areSameDerivations(a: RowDerivation | undefined, b: RowDerivation | und
   if (a === undefined || b === undefined) return a === b;
   return (
     a.isByColumn === b.isByColumn &&
+    (a.hasSquares ?? false) === (b.hasSquares ?? false) &&
     JSON.stringify(a.normalisation) === JSON.stringify(b.normalisation) &&
     a.appended.length === b.appended.length &&
     a.appended.every((stored, position) => isSame(stored, b.appended[position]!))
