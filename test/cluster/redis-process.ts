@@ -39,6 +39,13 @@ export class RedisProcess {
     return `redis://127.0.0.1:${this.port}`;
   }
 
+  /** Of the process that runs. */
+  get pid(): number {
+    const pid = this.#child?.pid;
+    if (pid === undefined) throw new Error("redis-server does not run");
+    return pid;
+  }
+
   /** Starts it, empty, on its port. */
   async restart(): Promise<void> {
     const args = ["--port", String(this.port), "--bind", "127.0.0.1", "--save", ""];

@@ -73,6 +73,8 @@ export {
   PIPELINE_HEADS_MAX,
   PIPELINE_STAGES_MAX,
   SCORE_SO_FAR,
+  SEEN_COUNT_MAX,
+  STAGE_BUDGET_MS_MAX,
   asksModel,
   modelsOf,
   orderFault,
@@ -84,7 +86,10 @@ export type {
   MergeStage,
   ModelStage,
   ScoreStage,
+  SeenStage,
+  SeenType,
 } from "./program/pipeline.ts";
+export { keyWith, parseKeyPattern } from "./program/seen-key.ts";
 export {
   evaluateScore,
   isScoreName,

@@ -57,6 +57,22 @@ export const ATTRIBUTES_OUTPUT = "attributes";
 /** Under which name answers tell what the stages of a pipeline did. */
 export const EXPLANATION_OUTPUT = "explain";
 
+/** A part of a pipeline that was left out of an answer, and why. */
+export interface Degradation {
+  readonly stage: "seen";
+  /**
+   * `late`: not there within the stage's budget. `unavailable`: it failed. `busy`: too much of the like is under
+   * way. `cut`: there was more than may be used.
+   */
+  readonly reason: "late" | "unavailable" | "busy" | "cut";
+}
+
+/** Degradations of an answer as headers tell them, each once: `seen=late, seen=cut`; `undefined` for none. */
+export function degradedText(degradations: readonly Degradation[] | undefined): string | undefined {
+  if (degradations === undefined || degradations.length === 0) return undefined;
+  return [...new Set(degradations.map(({ stage, reason }) => `${stage}=${reason}`))].join(", ");
+}
+
 /** The answer to a request. */
 export interface Prediction {
   /** The version and content that answered: the pinned one, or what took its place. */
@@ -72,6 +88,8 @@ export interface Prediction {
    * answers were allowed.
    */
   readonly coverage: number;
+  /** Of a pipeline: what its answer lacks. */
+  readonly degradations?: readonly Degradation[] | undefined;
   /** Of a pipeline: the versions of the models that its stages asked, by name ascending. */
   readonly members?: readonly VersionKey[] | undefined;
 }

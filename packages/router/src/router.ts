@@ -17,7 +17,7 @@ import type {
 import { modelsOf, Outstanding, signatureOf, toWinnowError, WinnowError } from "@winnow/core";
 import type { DenseEngine } from "@winnow/accelerator";
 import { OrderBook, RefusedRecords, isSameVersion, noSecret } from "@winnow/cluster";
-import type { MembershipStore, RoutedVersion, WorkerConnector } from "@winnow/cluster";
+import type { MembershipStore, RoutedVersion, SeenItems, WorkerConnector } from "@winnow/cluster";
 import type { Admitted } from "./admission/admission.ts";
 import { RetryBudget } from "./scatter/hedging/retry-budget.ts";
 import { clusterStatus, workerStatuses } from "./workers/cluster-status.ts";
@@ -68,6 +68,8 @@ export interface RouterDependencies {
   readonly orders?: OrderBook | undefined;
   /** Where to keep across restarts where workers are. Default: nowhere. */
   readonly savedWorkers?: SavedWorkers | undefined;
+  /** What users have seen, for pipelines that exclude it; they wait without it. */
+  readonly seenItems?: SeenItems | undefined;
   readonly observer?: RouterObserver;
   /** Runs at the end of the current turn; default `setImmediate`. A simulator brings its own. */
   readonly defer?: (run: () => void) => void;
@@ -126,6 +128,7 @@ class ClusterRouter implements Router {
   readonly orders: ModelOrders;
   readonly #environment: Environment;
   readonly #membership: MembershipStore;
+  readonly #seenItems: SeenItems | undefined;
   readonly #links: WorkerLinks;
   readonly #programs: ProgramStore;
   readonly #routing: Routing;
@@ -148,6 +151,7 @@ class ClusterRouter implements Router {
     this.settings = settings;
     this.#environment = environment;
     this.#membership = membership;
+    this.#seenItems = dependencies.seenItems;
     const invalidate = (): void => this.#routing?.invalidate();
     this.#links = new WorkerLinks(
       { environment, connector, membership, settings, defer, saved },
@@ -174,7 +178,8 @@ class ClusterRouter implements Router {
       tables: () => this.#programs.tables(),
       warming: () => this.#warmUp.warming(),
       unrunnable: () => this.#programs.unrunnable(),
-      waiting: (table) => waitingPipelines(table, this.#programs.ready()),
+      waiting: (table) =>
+        waitingPipelines(table, this.#programs.ready(), this.#seenItems !== undefined),
       onTable: (table) => {
         this.#programs.follow(table);
         this.#warmUp.follow(table);
@@ -389,6 +394,8 @@ class ClusterRouter implements Router {
           ask: (member, asked) => this.#predictAdmitted(member as Pin, asked, { mayMove: false }),
           instancesMax: this.settings.instancesMax,
           describedValuesMax: this.settings.describedValuesMax,
+          limits: this.settings,
+          seenItems: this.#seenItems,
         });
         const members = Array.from(pinned.values(), ({ routed }) => routed.key);
         return { version, ...answer, members };

@@ -10,13 +10,16 @@ import {
   GrpcConnector,
   type MembershipStore,
   type RedisAccess,
+  type SeenItems,
   OrderBook,
   RedisMembership,
+  RedisSeenItems,
   type RefusalCounts,
   RefusedRecords,
   StaticMembership,
   type WorkerConnector,
   anyAddress,
+  checkedUrl,
   loadRedis,
   noSecret,
   openStateFile,
@@ -41,6 +44,8 @@ export interface ClusterOptions extends ClusterTlsFlags, RedisFlags {
   readonly acceptUnsigned: boolean;
   /** Where workers may be, as `parseAddressRules` reads it. */
   readonly workerAddresses?: string | undefined;
+  /** Redis that tells what users have seen. Default: that of membership, if there is one. */
+  readonly seenRedis?: string | undefined;
   /** Where this process keeps what it should know after a restart. */
   readonly stateDir?: string | undefined;
 }
@@ -50,6 +55,8 @@ export interface ClusterAccess {
   readonly connector: GrpcConnector;
   readonly membership: MembershipStore;
   readonly addresses: AddressRules;
+  /** What users have seen; `undefined` without Redis. */
+  readonly seenItems: SeenItems | undefined;
   /** TLS between members, where there is any. */
   readonly tls: ClusterTls | undefined;
   /** Counts of what was refused so far, by reason. */
@@ -93,11 +100,13 @@ export async function openCluster(
   const redis = await openRedisAccess(options, certificates);
   const parts = { connector, environment, trust, worker, redis: redis.access };
   const membership = await membershipOf(options, parts);
+  const seenItems = await seenItemsOf(options, redis.access);
   const books: OrderBook[] = [];
   return {
     connector,
     membership,
     addresses,
+    seenItems,
     tls,
     refusals: () => refused.counts,
     openOrders: (name) => {
@@ -114,11 +123,27 @@ export async function openCluster(
       stopWatching();
       redis.close();
       for (const book of books) book.close();
+      seenItems?.close();
       await membership.close();
       connector.close();
       certificates.close();
     },
   };
+}
+
+/** Another Redis than that of membership has user and password in its URL. */
+async function seenItemsOf(
+  { redis, seenRedis }: ClusterOptions,
+  access: RedisAccess,
+): Promise<SeenItems | undefined> {
+  if (seenRedis === undefined || seenRedis === "") {
+    if (redis === undefined || redis === "") return undefined;
+    return new RedisSeenItems(await loadRedis(access), redis);
+  }
+  const isSecure = seenRedis.startsWith("rediss:");
+  const own = { tls: isSecure ? access.tls : undefined };
+  checkedUrl(seenRedis, own);
+  return new RedisSeenItems(await loadRedis(own), seenRedis);
 }
 
 interface WatchedSecret {

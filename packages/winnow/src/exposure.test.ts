@@ -29,6 +29,11 @@ const [tls, clients, cluster, redis] = [
 
 test.each<[string, Partial<Protection>, readonly (string | undefined)[]]>([
   ["nothing", {}, [tls, clients, cluster, redis]],
+  [
+    "another Redis without TLS",
+    { redis: "rediss://redis.example:6379", seenRedis: "redis://redis.example:6379" },
+    [tls, clients, cluster, redis],
+  ],
   ["nothing, as a worker", { role: "worker" }, [cluster, redis]],
   ["TLS alone", { hasTls: true }, [clients, cluster, redis]],
   ["a list of members", { redis: undefined }, [tls, clients, cluster]],

@@ -16,6 +16,8 @@ export interface Protection {
   /** A fixed list of members, `id@host:port,…`. */
   readonly members?: string | undefined;
   readonly redis: string | undefined;
+  /** Redis that tells what users have seen, where it is another one. */
+  readonly seenRedis?: string | undefined;
 }
 
 /** Whether a router can be read on its own machine alone, or knows who reads: the console is for these. */
@@ -40,21 +42,22 @@ function areLocal(members: string | undefined): boolean {
  * @internal tests call it
  */
 export function missingProtection(protection: Protection): string[] {
-  const { host, role, hasTls, knowsClients, members, redis } = protection;
+  const { host, role, hasTls, knowsClients, members, redis, seenRedis } = protection;
   if (isLoopback(host)) return [];
-  const isPlainRedis = redis !== undefined && URL.canParse(redis) && !isSecureRedis(new URL(redis));
   return [
     ...(role === "router" && !hasTls ? ["TLS for clients (--tls-cert, --tls-key)"] : []),
     ...(role === "router" && !knowsClients ? ["who may ask (--api-keys or --tls-client-ca)"] : []),
     ...(protection.hasClusterTls || areLocal(members)
       ? []
       : ["TLS between routers and workers (--cluster-tls-…)"]),
-    ...(isPlainRedis ? ["TLS to Redis (rediss://)"] : []),
+    ...([redis, seenRedis].some(isPlainRedis) ? ["TLS to Redis (rediss://)"] : []),
   ];
 }
 
-function isSecureRedis({ protocol, hostname }: URL): boolean {
-  return protocol === "rediss:" || isLoopback(hostname);
+function isPlainRedis(url: string | undefined): boolean {
+  if (url === undefined || !URL.canParse(url)) return false;
+  const { protocol, hostname } = new URL(url);
+  return protocol !== "rediss:" && !isLoopback(hostname);
 }
 
 /** Says what is missing. @throws WinnowError FAILED_PRECONDITION where nothing may be */

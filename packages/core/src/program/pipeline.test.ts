@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 import { modelsOf, optionalPipeline } from "./pipeline.ts";
-import type { Pipeline, PipelineStage, RetrieveStage } from "./pipeline.ts";
+import type { Pipeline, PipelineStage, RetrieveStage, SeenStage } from "./pipeline.ts";
 
 const signature = "serving_default";
 const retrieve: RetrieveStage = {
@@ -32,6 +32,13 @@ const rank: PipelineStage = {
   heads: [{ name: "ctr", output: "output_2" }],
 };
 const filter: PipelineStage = { kind: "filter", filter: '["in","genres",["crime"],"list"]' };
+const seen: SeenStage = {
+  kind: "seen",
+  key: "seen:{user}",
+  type: "set",
+  countMax: 9,
+  budgetMs: 20,
+};
 const scoreOf = (name: string): PipelineStage => ({
   kind: "score",
   expression: [
@@ -62,6 +69,7 @@ describe("a pipeline of an encoded program", () => {
     const short = pipelineOf(plain, scoreOf("score")).stages.slice(0, 1);
 
     expect(readBack(whole)).toEqual(whole);
+    expect(readBack(pipelineOf(retrieve, seen, rank))).toEqual(pipelineOf(retrieve, seen, rank));
     expect(readBack(merged)).toEqual(merged);
     expect(readBack(diverse)).toEqual(diverse);
     expect(readBack(pipelineOf(...short))).toEqual(pipelineOf(...short));
@@ -109,6 +117,11 @@ describe("a pipeline of an encoded program", () => {
       [retrieve, { kind: "limit", count: 3 }, filter],
     ],
     ["stages[2] filters behind a diversify", [retrieve, mmr(1), filter]],
+    ["stages[2] excludes behind a diversify", [retrieve, mmr(1), seen]],
+    ['stages[0] is "seen"', [seen, retrieve]],
+    ["a pattern of keys, but", [retrieve, { ...seen, key: "{user}" }]],
+    ["countMax should be from 1 to 16384", [retrieve, { ...seen, countMax: 16_385 }]],
+    ["budgetMs should be from 1 to 10000", [retrieve, { ...seen, budgetMs: 0 }]],
     ["balance should be from 0 to 1", [retrieve, mmr(1.01)]],
     [
       "stages[3] needs `of`, the retrieval whose items' vectors are compared: prior or other",

@@ -9,6 +9,7 @@ import type { HeaderReader, HeaderValue } from "./header-reader.ts";
 import { count, listOf, oneOf, optional, read, refuse, text } from "./header-reader.ts";
 import type { ScoreExpression } from "./score-expression.ts";
 import { namesInScore, scoreReader } from "./score-expression.ts";
+import { parseKeyPattern } from "./seen-key.ts";
 
 /** Stages of one pipeline. */
 export const PIPELINE_STAGES_MAX = 16;
@@ -24,7 +25,14 @@ export interface Pipeline {
 
 /** One stage. */
 export type PipelineStage =
-  RetrieveStage | MergeStage | FilterStage | RankStage | ScoreStage | DiversifyStage | LimitStage;
+  | RetrieveStage
+  | MergeStage
+  | FilterStage
+  | SeenStage
+  | RankStage
+  | ScoreStage
+  | DiversifyStage
+  | LimitStage;
 
 /** A stage that asks a model. */
 export type ModelStage = RetrieveStage | RankStage;
@@ -76,6 +84,28 @@ export interface FilterStage {
   /** `filterText` of it, as a person wrote it: not held against attributes. */
   readonly filter: string;
 }
+
+/**
+ * Excludes the items that a set in Redis has for each instance. Like a filter it goes to the retrieval. Where Redis
+ * does not answer within the budget nothing is excluded, and the answer says so.
+ */
+export interface SeenStage {
+  readonly kind: "seen";
+  /** `parseKeyPattern` takes it. */
+  readonly key: string;
+  /** Of a sorted set, the members with the largest scores are excluded. */
+  readonly type: SeenType;
+  /** Members that are read of one key, at most. */
+  readonly countMax: number;
+  readonly budgetMs: number;
+}
+
+/** What Redis keeps under the key of a `seen` stage. */
+export type SeenType = "set" | "sorted_set";
+/** Members that one key may give. */
+export const SEEN_COUNT_MAX = 16_384;
+/** The longest budget of a stage. */
+export const STAGE_BUDGET_MS_MAX = 10_000;
 
 /**
  * Makes the list less alike; candidates keep their scores.
@@ -172,14 +202,21 @@ function faultBehind(stage: PipelineStage, before: readonly PipelineStage[]): st
   }
   if (before.length === 0) return `is "${stage.kind}"; the first stage is "retrieve"`;
   if (!isBehindOthers && before.length > 1) return `stands where a merge of retrievals must`;
-  if (stage.kind === "filter") return filterFault(before);
-  return stage.kind === "diversify" ? diversifyFault(stage, before) : undefined;
+  return placeFault(stage, before);
 }
 
-function filterFault(before: readonly PipelineStage[]): string | undefined {
+function placeFault(stage: PipelineStage, before: readonly PipelineStage[]): string | undefined {
+  if (stage.kind === "diversify") return diversifyFault(stage, before);
+  return stage.kind === "filter" || stage.kind === "seen"
+    ? filterFault(stage.kind, before)
+    : undefined;
+}
+
+function filterFault(own: "filter" | "seen", before: readonly PipelineStage[]): string | undefined {
   const cut = before.find(({ kind }) => kind === "limit" || kind === "diversify");
   if (cut === undefined) return undefined;
-  return `filters behind a ${cut.kind}; a filter goes to the retrieval, so it stands before that`;
+  const [verb, noun] = own === "filter" ? ["filters", "a filter"] : ["excludes", "what was seen"];
+  return `${verb} behind a ${cut.kind}; ${noun} goes to the retrieval, so it stands before that`;
 }
 
 function diversifyFault(
@@ -254,31 +291,42 @@ function checkScoreNames(from: HeaderValue, stages: readonly PipelineStage[]): v
   }
 }
 
-const candidates: HeaderReader<number> = (from) => {
-  const value = count(from);
-  if (value >= 1 && value <= PIPELINE_CANDIDATES_MAX) return value;
-  throw refuse(from, `from 1 to ${PIPELINE_CANDIDATES_MAX}`);
+const candidates: HeaderReader<number> = between(1, PIPELINE_CANDIDATES_MAX);
+
+const READERS: {
+  readonly [Kind in PipelineStage["kind"]]: HeaderReader<PipelineStage>;
+} = {
+  retrieve: readRetrieve,
+  merge: readMerge,
+  filter: (from) => ({ kind: "filter", filter: read(from, "filter", filterReader) }),
+  seen: readSeen,
+  rank: readRank,
+  score: (from) => ({ kind: "score", expression: read(from, "expression", scoreReader) }),
+  diversify: readDiversify,
+  limit: (from) => ({ kind: "limit", count: read(from, "count", candidates) }),
 };
+const KINDS = Object.keys(READERS) as readonly PipelineStage["kind"][];
 
-const KINDS = ["retrieve", "merge", "filter", "rank", "score", "diversify", "limit"] as const;
+const stageReader: HeaderReader<PipelineStage> = (from) =>
+  READERS[read(from, "kind", oneOf(...KINDS))](from);
 
-const stageReader: HeaderReader<PipelineStage> = (from) => {
-  const kind = read(from, "kind", oneOf(...KINDS));
-  if (kind === "merge") return readMerge(from);
-  if (kind === "filter") return { kind, filter: read(from, "filter", filterReader) };
-  if (kind === "diversify") return readDiversify(from);
-  if (kind === "score") return { kind, expression: read(from, "expression", scoreReader) };
-  if (kind === "limit") return { kind, count: read(from, "count", candidates) };
+function readMember(from: HeaderValue) {
   const member = { model: read(from, "model", text), signature: read(from, "signature", text) };
-  const scores = read(from, "scores", text);
-  if (kind === "rank") {
-    const inputs = read(from, "inputs", listOf(rankInput));
-    const heads = read(from, "heads", optional(listOf(headReader)));
-    if ((heads?.length ?? 0) > PIPELINE_HEADS_MAX) {
-      throw refuse(from, `at most ${PIPELINE_HEADS_MAX} heads`);
-    }
-    return { kind, ...member, inputs, scores, ...(heads && { heads }) };
+  return { ...member, scores: read(from, "scores", text) };
+}
+
+function readRank(from: HeaderValue): RankStage {
+  const member = readMember(from);
+  const inputs = read(from, "inputs", listOf(rankInput));
+  const heads = read(from, "heads", optional(listOf(headReader)));
+  if ((heads?.length ?? 0) > PIPELINE_HEADS_MAX) {
+    throw refuse(from, `at most ${PIPELINE_HEADS_MAX} heads`);
   }
+  return { kind: "rank", ...member, inputs, ...(heads && { heads }) };
+}
+
+function readRetrieve(from: HeaderValue): RetrieveStage {
+  const member = readMember(from);
   const inputs = read(
     from,
     "inputs",
@@ -287,8 +335,8 @@ const stageReader: HeaderReader<PipelineStage> = (from) => {
   const k = read(from, "k", candidates);
   const as = read(from, "as", optional(text));
   const ids = read(from, "ids", text);
-  return { kind, ...member, k, inputs, scores, ids, ...(as !== undefined && { as }) };
-};
+  return { kind: "retrieve", ...member, k, inputs, ids, ...(as !== undefined && { as }) };
+}
 
 function readMerge(from: HeaderValue): MergeStage {
   const by = read(from, "by", oneOf("weights", "quotas"));
@@ -299,6 +347,31 @@ function readMerge(from: HeaderValue): MergeStage {
     listOf((part) => ({ name: read(part, "name", text), value: read(part, "value", value) })),
   );
   return { kind: "merge", by, parts };
+}
+
+function readSeen(from: HeaderValue): SeenStage {
+  return {
+    kind: "seen",
+    key: read(from, "key", keyReader),
+    type: read(from, "type", oneOf("set", "sorted_set")),
+    countMax: read(from, "countMax", between(1, SEEN_COUNT_MAX)),
+    budgetMs: read(from, "budgetMs", between(1, STAGE_BUDGET_MS_MAX)),
+  };
+}
+
+const keyReader: HeaderReader<string> = (from) => {
+  const pattern = text(from);
+  const found = parseKeyPattern(pattern);
+  if ("fault" in found) throw refuse(from, `a pattern of keys, but "${pattern}" ${found.fault}`);
+  return pattern;
+};
+
+function between(least: number, most: number): HeaderReader<number> {
+  return (from) => {
+    const value = count(from);
+    if (value >= least && value <= most) return value;
+    throw refuse(from, `from ${least} to ${most}`);
+  };
 }
 
 function readDiversify(from: HeaderValue): DiversifyStage {

@@ -6,16 +6,19 @@ import {
   PIPELINE_HEADS_MAX,
   PIPELINE_STAGES_MAX,
   SCORE_SO_FAR,
+  SEEN_COUNT_MAX,
+  STAGE_BUDGET_MS_MAX,
   WinnowError,
   excerpt,
   filterText,
   isScoreName,
   orderFault,
   parseFilter,
+  parseKeyPattern,
   parseScore,
   scoreNamesOf,
 } from "@winnow/core";
-import type { Dtype, PipelineStage, RankSource, RankStage } from "@winnow/core";
+import type { Dtype, PipelineStage, RankSource, RankStage, SeenType } from "@winnow/core";
 import type { Field, Members } from "./yaml-fields.ts";
 
 /** What a stage may name. */
@@ -55,6 +58,7 @@ const READERS: ReadonlyMap<string, StageReader> = new Map<string, StageReader>([
   ["retrieve", readRetrieve],
   ["merge", readMerge],
   ["filter", readFilter],
+  ["seen", readSeen],
   ["rank", readRank],
   ["score", readScore],
   ["diversify", readDiversify],
@@ -112,6 +116,52 @@ function readFilter(field: Field): PipelineStage {
     if (!(error instanceof WinnowError)) throw error;
     throw field.refused(error.message);
   }
+}
+
+const SEEN_COUNT_DEFAULT = 1000;
+const SEEN_BUDGET_DEFAULT_MS = 20;
+/** Inputs that can stand in a key: a number with a fraction has several texts. */
+const KEY_DTYPES: ReadonlySet<Dtype> = new Set<Dtype>([
+  "string",
+  "int8",
+  "int16",
+  "int32",
+  "int64",
+  "uint8",
+  "uint16",
+  "uint32",
+  "uint64",
+]);
+
+function readSeen(field: Field, { inputs }: Surroundings): PipelineStage {
+  const fields = field.members(["key", "type", "most", "budget"]);
+  const key = fields.needed("key");
+  const found = parseKeyPattern(key.text());
+  if ("fault" in found) throw key.refused(`is "${excerpt(key.text())}", which ${found.fault}`);
+  for (const part of found.parts) if ("input" in part) checkKeyInput(key, part.input, inputs);
+  return {
+    kind: "seen",
+    key: key.text(),
+    type: readSeenType(fields.get("type")),
+    countMax: fields.get("most")?.integer(1, SEEN_COUNT_MAX) ?? SEEN_COUNT_DEFAULT,
+    budgetMs: fields.get("budget")?.durationMs(STAGE_BUDGET_MS_MAX) ?? SEEN_BUDGET_DEFAULT_MS,
+  };
+}
+
+function checkKeyInput(key: Field, name: string, inputs: Surroundings["inputs"]): void {
+  const dtype = inputs.get(name);
+  if (dtype === undefined) {
+    const known = excerpt([...inputs.keys()].join(", "));
+    throw key.refused(`names "${excerpt(name)}"; the pipeline's inputs are ${known}`);
+  }
+  if (KEY_DTYPES.has(dtype)) return;
+  throw key.refused(`names "${excerpt(name)}", a ${dtype}; strings and integers can be in a key`);
+}
+
+function readSeenType(field: Field | undefined): SeenType {
+  const type = field?.text() ?? "set";
+  if (type === "set" || type === "sorted_set") return type;
+  throw field!.refused(`is "${excerpt(type)}"; it can be set or sorted_set`);
 }
 
 function readRank(field: Field, around: Surroundings): PipelineStage {

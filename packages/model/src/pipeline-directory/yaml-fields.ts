@@ -146,6 +146,15 @@ export class Field {
     throw this.refused(`is not an integer from ${least} to ${most}`);
   }
 
+  /** A time such as `50ms` or `2s`, in ms; at least 1. */
+  durationMs(most: number): number {
+    const value = this.scalar();
+    const [, digits, unit] = (typeof value === "string" && /^(\d{1,6})(ms|s)$/.exec(value)) || [];
+    const ms = Number(digits ?? 0) * (unit === "s" ? 1000 : 1);
+    if (ms >= 1 && ms <= most) return ms;
+    throw this.refused(`is not a time from 1ms to ${most}ms, such as 50ms or 2s`);
+  }
+
   /** A number between both. */
   number(least: number, most: number): number {
     const value = this.scalar();

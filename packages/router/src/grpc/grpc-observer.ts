@@ -1,6 +1,7 @@
 // The calls of the gRPC side, as an observer hears of them (metrics do). An observer must not throw.
 
 import type { GiveUpReason } from "@winnow/core";
+import type { Degradation } from "../predictor.ts";
 
 /** One call that has been answered. */
 export interface AnsweredCall {
@@ -14,6 +15,8 @@ export interface AnsweredCall {
   readonly code: string;
   /** Instances predicted for; 0 otherwise. */
   readonly instances: number;
+  /** Of a pipeline: what the answer lacks. */
+  readonly degradations?: readonly Degradation[] | undefined;
   readonly requestBytes: number;
   readonly answerBytes: number;
   readonly elapsedMs: number;

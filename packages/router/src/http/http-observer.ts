@@ -1,6 +1,7 @@
 // The requests of the HTTP side, as an observer hears of them (metrics do). An observer must not throw.
 
 import type { GiveUpReason } from "@winnow/core";
+import type { Degradation } from "../predictor.ts";
 
 /** A connection was cut, or a new one refused, for want of room; or its handshake of TLS failed. */
 export type RoomLoss = "resting" | "refused" | "handshake";
@@ -26,6 +27,8 @@ export interface AnsweredRequest {
   readonly coverage: number;
   /** Keys of a body that mean nothing, a few. */
   readonly ignoredKeys?: number;
+  /** Of a pipeline: what the answer lacks. */
+  readonly degradations?: readonly Degradation[] | undefined;
   /** Of the body as the client announced it; `undefined` where it did not. */
   readonly requestBytes?: number | undefined;
   readonly answerBytes: number;

@@ -8,6 +8,7 @@ import type { KeyObserver, RefusalCounts, TlsStatus } from "@winnow/cluster";
 import { LAG_TIMER_MS, TalliedCounter, TalliedHistogram, takeOffLagTimer } from "@winnow/core";
 import type { HeldMemory } from "@winnow/core";
 import type { GrpcObserver } from "../grpc/grpc-observer.ts";
+import type { Degradation } from "../predictor.ts";
 import type { HttpObserver, MetricsPage } from "../http/http-observer.ts";
 import { addRouterGauges } from "./router-gauges.ts";
 import type { WatchedRouter } from "./router-gauges.ts";
@@ -92,6 +93,7 @@ interface RecordedRequest {
   /** 1 where it is not told. */
   readonly coverage?: number;
   readonly ignoredKeys?: number;
+  readonly degradations?: readonly Degradation[] | undefined;
   readonly elapsedMs: number;
 }
 
@@ -131,15 +133,22 @@ function requestRecorder(registry: Registry, isKnown: (model: string) => boolean
     labelNames: ["model"],
     registers,
   });
+  const degraded = new Counter({
+    name: "winnow_degraded_responses_total",
+    help: "Answers of pipelines that a stage is left out of",
+    labelNames: ["model", "stage", "reason"],
+    registers,
+  });
   const recordServing = servingRecorder(registry);
   return (request, kind, entrypoint) => {
-    const { model: name, code, coverage = 1, ignoredKeys = 0 } = request;
+    const { model: name, code, coverage = 1, ignoredKeys = 0, degradations = [] } = request;
     const model = name === undefined || isKnown(name) ? (name ?? "") : UNKNOWN_MODEL;
     requests.add(1, model, kind, code);
     durations.observe(request.elapsedMs / 1000, model, kind);
     if (request.instances > 0) instances.add(request.instances, model);
     if (coverage < 1) partial.inc({ model });
     if (ignoredKeys > 0) ignoring.inc({ model });
+    for (const { stage, reason } of degradations) degraded.inc({ model, stage, reason });
     recordServing(request, model, entrypoint);
   };
 }

@@ -10,9 +10,17 @@ import { StringColumn, WinnowError, asksModel, stringTensor } from "@winnow/core
 import type { Tensor } from "@winnow/core";
 import type { Candidates } from "./candidates.ts";
 import type { PipelineRun } from "./member-access.ts";
+import { degradedText } from "../predictor.ts";
+import type { SeenOutcome } from "./seen-items.ts";
 
 /** Candidates that one answer tells of, all stages and instances together. */
 const EXPLAINED_MAX = 65_536;
+
+interface StageNote {
+  readonly elapsedMs: number;
+  /** What there is to tell of an instance beside its candidates. */
+  readonly toldOf?: (instance: number) => object;
+}
 
 /** Takes note of the stages of one request. */
 export class StageNotes {
@@ -27,6 +35,10 @@ export class StageNotes {
 
   /** A stage has ended with these candidates. @throws WinnowError INVALID_ARGUMENT for too many of them */
   add(stage: PipelineStage, candidates: Candidates, elapsedMs: number): void {
+    this.#add(stage, candidates, { elapsedMs });
+  }
+
+  #add(stage: PipelineStage, candidates: Candidates, { elapsedMs, toldOf }: StageNote): void {
     if (this.#run.request.explain !== true) return;
     this.#explained += candidates.lists.reduce((sum, list) => sum + list.positions.length, 0);
     if (this.#explained > EXPLAINED_MAX) {
@@ -42,12 +54,24 @@ export class StageNotes {
       ms: Math.round(elapsedMs * 1000) / 1000,
     }).slice(0, -1);
     this.#stages.push(
-      candidates.lists.map(({ positions, scores }) => {
+      candidates.lists.map(({ positions, scores }, instance) => {
+        const told =
+          toldOf === undefined ? "" : `,${JSON.stringify(toldOf(instance)).slice(1, -1)}`;
         const ids = positions.map((position) => idText(candidates.ids, position));
         const lists = `"ids":[${ids.join(",")}],"scores":[${scores.map(String).join(",")}]`;
-        return `${head},"candidates":${positions.length},${lists}}`;
+        return `${head}${told},"candidates":${positions.length},${lists}}`;
       }),
     );
+  }
+
+  /** What was seen has been read, for all instances in so much time. */
+  addSeen({ stage, lists, degradations, elapsedMs }: SeenOutcome, candidates: Candidates): void {
+    const degraded = degradedText(degradations);
+    const toldOf = (instance: number): object => {
+      const seen = lists[instance]!.data.length;
+      return { seen, ...(degraded !== undefined && { degraded }) };
+    };
+    this.#add(stage, candidates, { elapsedMs, toldOf });
   }
 
   /** string `[instances]`: JSON objects; `undefined` where the request does not want them. */

@@ -10,6 +10,8 @@ import type {
   Tensor,
 } from "@winnow/core";
 import { WinnowError, excerpt } from "@winnow/core";
+import type { SeenItems } from "@winnow/cluster";
+import type { RequestLimits } from "../limits/request-limits.ts";
 import type { PinnedModel, Prediction, PredictRequest } from "../predictor.ts";
 import type { Candidates } from "./candidates.ts";
 
@@ -19,12 +21,16 @@ export interface PipelineRun {
   readonly request: PredictRequest;
   /** The pinned models, by name: one version for the whole request. */
   readonly pinned: ReadonlyMap<string, PinnedModel>;
-  readonly clock: Pick<Clock, "nowMs">;
+  readonly clock: Clock;
   readonly ask: (pinned: PinnedModel, request: PredictRequest) => Promise<Prediction>;
   /** Candidates that one question to a ranking model may have. */
   readonly instancesMax: number;
   /** Attributes that one answer of a retrieval may give. */
   readonly describedValuesMax: number;
+  /** What one question to a model may exclude. */
+  readonly limits: Pick<RequestLimits, "excludedIdsMax" | "excludedBytesMax">;
+  /** Where to read what users have seen; without it nothing is known of that. */
+  readonly seenItems?: SeenItems | undefined;
 }
 
 /** The candidates after a stage, and the coverage of what the stage asked. */

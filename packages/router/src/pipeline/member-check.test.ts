@@ -87,6 +87,19 @@ describe("a pipeline", () => {
     expect(lackOf(movies, () => ({ missing: "never asked" }))).toBeUndefined();
   });
 
+  test("that excludes what was seen lacks a router that can tell", () => {
+    const seen = {
+      kind: "seen",
+      key: "seen:{user_id}",
+      type: "set",
+      countMax: 9,
+      budgetMs: 9,
+    } as const;
+    const excluding = modelOf({ user_id: "string" }, {}, [retrieve, seen]);
+    expect(lackOf(excluding, () => movies, true)).toBeUndefined();
+    expect(lackOf(excluding, () => movies, false)).toMatch(/^stages\[1\]\.seen: .*--seen-redis/);
+  });
+
   test.each<[string, Readonly<Record<string, ModelProgram>>]>([
     ["stages[0].retrieve: model movies cannot answer: nobody has it", { ranking }],
     ["stages[1].rank: model ranking cannot answer: nobody has it", { movies }],

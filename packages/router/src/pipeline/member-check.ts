@@ -37,17 +37,25 @@ interface Found {
 }
 
 /** What the pipeline of a program lacks, as a text for people; `undefined` for nothing. */
-export function lackOf(program: ModelProgram, memberOf: MemberOf): string | undefined {
+export function lackOf(
+  program: ModelProgram,
+  memberOf: MemberOf,
+  knowsSeenItems = true,
+): string | undefined {
   const inputs = program.signatures.flatMap((signature) => signature.inputs);
   const given = new Map(inputs.map(({ name, dtype }) => [name, dtype]));
   let found: Found = { given, items: undefined, described: new Map() };
   for (const [at, stage] of (program.pipeline?.stages ?? []).entries()) {
-    const outcome = checkStage(stage, found, memberOf);
+    const isUnknowable = stage.kind === "seen" && !knowsSeenItems;
+    const outcome = isUnknowable ? SEEN_LACK : checkStage(stage, found, memberOf);
     if (typeof outcome === "string") return `stages[${at}].${stage.kind}: ${outcome}`;
     found = outcome;
   }
   return undefined;
 }
+
+const SEEN_LACK =
+  "this router has no Redis that tells what was seen; start it with --seen-redis or --redis";
 
 /** What a stage lacks, or what is known behind it. */
 function checkStage(stage: PipelineStage, found: Found, memberOf: MemberOf): string | Found {

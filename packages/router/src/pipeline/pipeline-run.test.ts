@@ -116,6 +116,7 @@ async function run(words: Case): Promise<{ answer: PipelineAnswer; asked: number
     clock: new ManualClock(),
     instancesMax,
     describedValuesMax: 99,
+    limits: { excludedIdsMax: 99, excludedBytesMax: 9999 },
     ask: (model, request) => {
       const outputs = new Map<string, Tensor>();
       if (model.model === "movies") {
@@ -305,6 +306,7 @@ describe("the filters of a pipeline", () => {
       clock: new ManualClock(),
       instancesMax: 9,
       describedValuesMax: 99,
+      limits: { excludedIdsMax: 99, excludedBytesMax: 9999 },
       ask: (model, request) => {
         asked = request.filter;
         const version = { model: model.model, version: 1, fingerprint: fingerprint("f") };

@@ -5,12 +5,14 @@
 import { WinnowError } from "@winnow/core";
 import type { Prediction } from "../predictor.ts";
 import { limited, scored, tensorsOf } from "./candidates.ts";
+import type { Candidates } from "./candidates.ts";
 import { diversified } from "./diversity.ts";
 import { StageNotes } from "./explanation.ts";
 import { withMembers } from "./item-texts.ts";
 import type { PipelineRun } from "./member-access.ts";
 import { rank } from "./ranking.ts";
 import { retrieveAll } from "./retrieval.ts";
+import { excludedWith, readSeen } from "./seen-items.ts";
 
 /** The pinned models of one run, by name. */
 type Members<Member> = ReadonlyMap<string, Member>;
@@ -55,14 +57,16 @@ export async function runOnMembers<Member extends { release(): void }, Answer>({
 /** What the stages gave; `coverage` is the product of theirs. */
 export type PipelineAnswer = Pick<
   Prediction,
-  "outputs" | "coverage" | "attributes" | "explanation"
+  "outputs" | "coverage" | "attributes" | "explanation" | "degradations"
 >;
 
 /** Runs the stages in turn. @throws WinnowError as the models do, or naming what a model lacks */
 export async function runPipeline(run: PipelineRun): Promise<PipelineAnswer> {
   const { pipeline, request } = run;
   const notes = new StageNotes(run);
-  let { candidates, coverage } = await retrieveAll(run, notes);
+  const seen = await readSeen(run);
+  const excluded = excludedWith(run, seen);
+  let { candidates, coverage } = await retrieveAll(run, excluded.lists, notes);
   for (const stage of pipeline.stages) {
     request.context.signal.throwIfAborted();
     const startMs = run.clock.nowMs();
@@ -76,17 +80,31 @@ export async function runPipeline(run: PipelineRun): Promise<PipelineAnswer> {
       candidates = await diversified(candidates, stage, request.context.signal);
     }
     if (stage.kind === "limit") candidates = limited(candidates, stage.count);
-    if (stage.kind !== "retrieve") notes.add(stage, candidates, run.clock.nowMs() - startMs);
+    const outcome = seen.find((each) => each.stage === stage);
+    if (outcome !== undefined) notes.addSeen(outcome, candidates);
+    else if (stage.kind !== "retrieve") notes.add(stage, candidates, run.clock.nowMs() - startMs);
   }
-  if (request.k !== undefined) candidates = limited(candidates, request.k);
+  const degradations = [
+    ...seen.flatMap((each) => each.degradations),
+    ...(excluded.isCut ? ([{ stage: "seen", reason: "cut" }] as const) : []),
+  ];
+  const explanation = notes.finish();
+  const told = { coverage, degradations, ...(explanation && { explanation }) };
+  return { ...outputsOf(run, candidates), ...told };
+}
+
+/** The candidates that are left, and the attributes that the request wants of them. */
+function outputsOf(
+  { pipeline, request }: PipelineRun,
+  left: Candidates,
+): Pick<PipelineAnswer, "outputs" | "attributes"> {
+  const candidates = request.k === undefined ? left : limited(left, request.k);
   const { attributes: wanted = [] } = request;
   const { scores, ids, attributes } = tensorsOf(candidates);
   const outputs = new Map([
     [pipeline.outputs.scores, scores],
     [pipeline.outputs.ids, ids],
   ]);
-  const explanation = notes.finish();
-  const answer = { outputs, coverage, ...(explanation && { explanation }) };
-  if (attributes === undefined || wanted.length === 0) return answer;
-  return { ...answer, attributes: withMembers(attributes, wanted) };
+  if (attributes === undefined || wanted.length === 0) return { outputs };
+  return { outputs, attributes: withMembers(attributes, wanted) };
 }

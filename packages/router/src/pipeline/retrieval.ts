@@ -1,7 +1,7 @@
 // What a pipeline retrieves: the best items of one model, or of several at once, whose lists are merged. What the
 // request says of the items that it wants goes to each of them.
 
-import type { Filter, MergeStage, RetrieveStage } from "@winnow/core";
+import type { Filter, MergeStage, RetrieveStage, Tensor } from "@winnow/core";
 import {
   VECTOR_ATTRIBUTE,
   WinnowError,
@@ -19,19 +19,25 @@ import { fitted, inputOf, memberOf, outputOf, requestInput } from "./member-acce
 import type { PipelineRun, StageAnswer } from "./member-access.ts";
 import type { StageNotes } from "./explanation.ts";
 import { takeVectors } from "./item-texts.ts";
+import { endOfListed } from "./seen-items.ts";
 
 /**
- * Asks all retrieving stages side by side, and merges. Where one fails, the others are waited for: none may
+ * Asks all retrieving stages side by side, and merges. `exclude`: ids as in a request, one list or one for each
+ * instance. Where one fails, the others are waited for: none may
  * be under way when the pins of the request end.
  */
-export async function retrieveAll(run: PipelineRun, notes: StageNotes): Promise<StageAnswer> {
+export async function retrieveAll(
+  run: PipelineRun,
+  exclude: readonly Tensor[] | undefined,
+  notes: StageNotes,
+): Promise<StageAnswer> {
   const { stages } = run.pipeline;
   const retrievals = stages.filter((stage) => stage.kind === "retrieve");
   const merge = stages.find((stage) => stage.kind === "merge");
   const settled = await Promise.allSettled(
     retrievals.map(async (stage) => {
       const startMs = run.clock.nowMs();
-      const answer = await retrieve(run, stage);
+      const answer = await retrieve(run, stage, exclude);
       return { ...answer, elapsedMs: run.clock.nowMs() - startMs };
     }),
   );
@@ -64,17 +70,22 @@ function merged(
   throw new WinnowError("FAILED_PRECONDITION", `Retrievals with ids of ${dtypes} cannot be merged`);
 }
 
-async function retrieve(run: PipelineRun, stage: RetrieveStage): Promise<StageAnswer> {
+async function retrieve(
+  run: PipelineRun,
+  stage: RetrieveStage,
+  exclude: readonly Tensor[] | undefined,
+): Promise<StageAnswer> {
   const { pinned, signature } = memberOf(run, stage);
-  const wanted = wishesOf(run);
+  const wanted = wishesOf(run, exclude);
   const { dim, names } = describedBy(run, stage, { pinned, signature });
   const instances = instancesOf(run.request.signature, run.request.inputs);
   const atOnce = instancesAtOnce(run, stage, { dim, names });
   const parts: Candidates[] = [];
   let leastCoverage = 1;
-  // One question after the other, where one would describe more items than an answer may.
-  for (let from = 0; from < instances; from += atOnce) {
-    const end = Math.min(instances, from + atOnce);
+  // One question after the other, where one would describe or exclude more items than it may.
+  let end = 0;
+  for (let from = 0; from < instances; from = end) {
+    end = Math.min(instances, from + atOnce, endOfListed(from, exclude, run.limits));
     const rows = Array.from({ length: end - from }, (_, at) => from + at);
     const inputs = new Map(
       stage.inputs.map(({ name, from: source }) => {
@@ -149,8 +160,8 @@ function described(
 }
 
 /** What a request says of the items that it wants, for the retrieval to heed; the pipeline's filters hold too. */
-function wishesOf({ request, pipeline }: PipelineRun) {
-  const { exclude, include } = request;
+function wishesOf({ request, pipeline }: PipelineRun, exclude: readonly Tensor[] | undefined) {
+  const { include } = request;
   const instances = instancesOf(request.signature, request.inputs);
   const own = pipeline.stages.flatMap((stage) =>
     stage.kind === "filter" ? [parseFilterText(stage.filter)] : [],

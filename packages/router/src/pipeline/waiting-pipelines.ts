@@ -9,17 +9,21 @@ import { defaultVersion } from "../versions/version-resolution.ts";
 import { lackOf } from "./member-check.ts";
 import type { MemberOf } from "./member-check.ts";
 
-/** What each pipeline lacks while models are as a table says, by content; those that lack nothing are left out. */
+/**
+ * What each pipeline lacks while models are as a table says, by content; those that lack nothing are left out.
+ * `knowsSeenItems`: whether this router can ask what users have seen.
+ */
 export function waitingPipelines(
   table: RoutingTable,
   ready: readonly (readonly [Fingerprint, Pick<LoadedProgram, "program">])[],
+  knowsSeenItems: boolean,
 ): ReadonlyMap<Fingerprint, WinnowError> {
   const programs = new Map(ready.map(([print, { program }]) => [print, program]));
   const memberOf = membersOf(table, programs);
   const waiting = new Map<Fingerprint, WinnowError>();
   for (const [print, program] of programs) {
     if (program.pipeline === undefined) continue;
-    const lack = lackOf(program, memberOf);
+    const lack = lackOf(program, memberOf, knowsSeenItems);
     if (lack === undefined) continue;
     waiting.set(print, new WinnowError("UNAVAILABLE", `The pipeline waits: ${lack}`));
   }

@@ -178,7 +178,14 @@ function router(): Command {
   command
     .addOption(requireSecurityOption())
     .addOption(configOption())
-    .addOption(otlpEndpointOption());
+    .addOption(otlpEndpointOption())
+    .addOption(
+      option(
+        "--seen-redis <url>",
+        "Redis that tells pipelines what users have seen (default: that of --redis)",
+        "WINNOW_SEEN_REDIS",
+      ),
+    );
   addLimitOptions(command, ROUTER_OWNERS);
   return addMembershipOptions(command).action(async (options: RouterRoleOptions) => {
     const { runRouter } = await import("../commands/router.ts");

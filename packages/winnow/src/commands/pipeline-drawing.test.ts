@@ -24,6 +24,7 @@ test("each kind of stage is drawn with what it is told", () => {
   const stages: readonly PipelineStage[] = [
     { kind: "retrieve", model: "movies", k: 500, ...member },
     filter,
+    { kind: "seen", key: "seen:{user_id}", type: "set", countMax: 1000, budgetMs: 20 },
     {
       kind: "merge",
       by: "weights",
@@ -41,6 +42,7 @@ test("each kind of stage is drawn with what it is told", () => {
   expect(pipelineText({ stages, outputs }).split(" → ")).toEqual([
     "Retrieve(movies, k=500)",
     "Filter(year ≥ 1990 and not (genre = noir or tags exists) and size in 1, 2)",
+    "Seen(seen:{user_id}, 1000 within 20 ms)",
     "Merge(1 * n1 + 0.5 * n0.5)",
     "Merge(9 of n9, 5 of n5)",
     "Rank(movies-ranking)",

@@ -19,6 +19,8 @@ function stageText(stage: PipelineStage): string {
       return `Merge(${partsText(stage)})`;
     case "filter":
       return `Filter(${excerpt(conditionText(parseFilterText(stage.filter)))})`;
+    case "seen":
+      return `Seen(${excerpt(stage.key)}, ${stage.countMax} within ${stage.budgetMs} ms)`;
     case "rank":
       return `Rank(${stage.model})`;
     case "score":

@@ -54,6 +54,8 @@ export interface RouterRoleOptions
   readonly logLevel: LogLevel;
   readonly logFormat?: LogFormat;
   readonly accessLog: AccessLogged;
+  /** Redis that tells what users have seen. Default: that of membership. */
+  readonly seenRedis?: string;
   readonly apiKeys?: string;
   readonly requireSecurity: boolean;
 }
@@ -116,6 +118,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     connector: cluster.connector,
     membership: cluster.membership,
     denseEngine,
+    seenItems: cluster.seenItems,
     ...keptOf(cluster, options, isPortTyped),
     observer: watch.refusals(metrics.router),
   });
@@ -216,7 +219,7 @@ function openDenseEngine({ clock, log }: Environment): DenseEngine {
 }
 
 function protectionOf(
-  { host, apiKeys, members, redis }: RouterRoleOptions,
+  { host, apiKeys, members, redis, seenRedis }: RouterRoleOptions,
   tls: TlsSource | undefined,
   cluster: ClusterAccess,
 ): Protection {
@@ -228,6 +231,7 @@ function protectionOf(
     hasClusterTls: cluster.tls !== undefined,
     members,
     redis,
+    seenRedis,
   };
 }
 

@@ -1,7 +1,7 @@
 // Predict over a real socket, asked by a client that has the .proto files and nothing else.
 
 import { status } from "@grpc/grpc-js";
-import { WinnowError } from "@winnow/core";
+import { WinnowError, stringTensor } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
 import {
   RETRIEVAL,
@@ -54,6 +54,39 @@ describe("Predict", () => {
       version: { value: "1" },
       signature_name: "serving_default",
     });
+  });
+
+  test("of a pipeline gives what its stages did, and says what the answer lacks", async () => {
+    const { prediction, predictor } = await start();
+    const text = '{"stages":[]}';
+    predictor.told = {
+      explanation: stringTensor([text]),
+      degradations: [
+        { stage: "seen", reason: "late" },
+        { stage: "seen", reason: "late" },
+      ],
+    };
+
+    const call = prediction.begin("Predict", {
+      model_spec: { name: "retrieval" },
+      inputs: {
+        input_1: strings(["42"]),
+        "winnow.explain": { dtype: "DT_BOOL", tensor_shape: shapeOf(), bool_val: [true] },
+      },
+    });
+    const { outputs } = (await call.answer) as PredictMessage;
+
+    expect(predictor.requests.at(-1)).toMatchObject({ explain: true });
+    expect(textsOf(outputs["explain"])).toEqual([text]);
+    expect((await call.metadata).get("x-winnow-degraded")).toEqual(["seen=late"]);
+    predictor.told = {};
+    const whole = prediction.begin("Predict", {
+      model_spec: { name: "retrieval" },
+      inputs: { input_1: strings(["42"]) },
+    });
+    await whole.answer;
+    expect(predictor.requests.at(-1)?.explain).toBeUndefined();
+    expect((await whole.metadata).get("x-winnow-degraded")).toEqual([]);
   });
 
   test("ranking takes several inputs", async () => {

@@ -10,7 +10,7 @@
 import { WinnowError } from "@winnow/core";
 import type { SignatureProgram, Tensor } from "@winnow/core";
 import { ATTRIBUTES_OUTPUT, EXPLANATION_OUTPUT } from "../../predictor.ts";
-import type { Predictor } from "../../predictor.ts";
+import type { Degradation, Predictor } from "../../predictor.ts";
 import type { RequestContext } from "../../request-context.ts";
 import { checkInstances, instancesOf } from "../../limits/request-limits.ts";
 import type { GrpcSettings } from "../grpc-settings.ts";
@@ -34,6 +34,8 @@ export interface GrpcCall {
 export interface GrpcAnswer {
   readonly bytes: Buffer;
   readonly instances: number;
+  /** Of a pipeline: what the answer lacks. */
+  readonly degradations?: readonly Degradation[] | undefined;
 }
 
 /** @throws WinnowError as the request or the cluster is at fault */
@@ -58,7 +60,8 @@ export async function predict(
     context.signal.throwIfAborted();
     const conditions = readConditions(sent.conditions, instances, budget);
     const request = { signature, inputs, context, ...conditions };
-    const { outputs, version, attributes, explanation } = await predictor.predict(pinned, request);
+    const prediction = await predictor.predict(pinned, request);
+    const { outputs, version, attributes, explanation, degradations } = prediction;
     const given = names.map((name) => [name, outputNamed(outputs, name)] as const);
     const answer = {
       model: pinned.model,
@@ -71,7 +74,7 @@ export async function predict(
       ]),
     };
     const bytes = writePredictAnswer(answer, settings.messageBytesMax);
-    return { bytes, instances };
+    return { bytes, instances, degradations };
   } finally {
     pinned.release();
   }

@@ -5,6 +5,7 @@ import type { KeyGuard, TlsSource } from "@winnow/cluster";
 import { Metadata } from "@grpc/grpc-js";
 import { WinnowError, excerpt, parseTraceparent } from "@winnow/core";
 import type { Environment, TraceSpan } from "@winnow/core";
+import { degradedText } from "../../predictor.ts";
 import type { Predictor } from "../../predictor.ts";
 import { RequestIds } from "../../request-id.ts";
 import { contextOfCall } from "./call-context.ts";
@@ -45,6 +46,7 @@ export type RawReply = (failure: FailureStatus | null, answer?: Buffer) => void;
 export type RawHandler = (call: RawCall, reply: RawReply) => void;
 
 const REQUEST_ID = "x-request-id";
+const DEGRADED = "x-winnow-degraded";
 
 type Work = (call: GrpcCall) => GrpcAnswer | Promise<GrpcAnswer>;
 
@@ -115,7 +117,7 @@ export class ServingHandlers {
     const names = (name: string): void => void (model = name);
     const outcome = await this.#outcome(method.work, { bytes, context, names });
     context.finish();
-    call.sendMetadata(headerOf(requestId));
+    call.sendMetadata(headerOf(requestId, outcome));
     if (outcome instanceof WinnowError) reply(failureStatus(outcome));
     else reply(null, outcome.bytes);
     const endMs = clock.nowMs();
@@ -152,9 +154,11 @@ export class ServingHandlers {
   }
 }
 
-function headerOf(requestId: string): Metadata {
+function headerOf(requestId: string, outcome: GrpcAnswer | WinnowError): Metadata {
   const metadata = new Metadata();
   metadata.set(REQUEST_ID, requestId);
+  const degraded = outcome instanceof WinnowError ? undefined : degradedText(outcome.degradations);
+  if (degraded !== undefined) metadata.set(DEGRADED, degraded);
   return metadata;
 }
 
@@ -188,9 +192,10 @@ function endSpan(
 
 function tellingsOf(
   outcome: GrpcAnswer | WinnowError,
-): Pick<AnsweredCall, "code" | "instances" | "answerBytes"> {
+): Pick<AnsweredCall, "code" | "instances" | "answerBytes" | "degradations"> {
   if (outcome instanceof WinnowError) return { code: outcome.code, instances: 0, answerBytes: 0 };
-  return { code: "OK", instances: outcome.instances, answerBytes: outcome.bytes.length };
+  const { bytes, instances, degradations } = outcome;
+  return { code: "OK", instances, answerBytes: bytes.length, degradations };
 }
 
 function notRun(api: string): never {

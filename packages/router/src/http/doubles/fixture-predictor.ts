@@ -136,6 +136,8 @@ export class FixturePredictor implements Predictor {
   /** Awaited before each answer. */
   beforeAnswer: (request: PredictRequest) => Promise<void> = async () => undefined;
   coverage = 1;
+  /** What answers have beside their outputs. */
+  told: Pick<Prediction, "degradations" | "explanation"> = {};
 
   readonly #weights: FixtureWeights;
   readonly #programs: ReadonlyMap<string, ModelProgram>;
@@ -189,7 +191,7 @@ export class FixturePredictor implements Predictor {
       pinned.model === "retrieval" ? this.#retrieve(request) : this.#rank(request.inputs);
     const { model, version, program } = pinned;
     const answeredBy = { model, version, fingerprint: program.fingerprint };
-    return { version: answeredBy, outputs, coverage };
+    return { version: answeredBy, outputs, coverage, ...this.told };
   }
 
   status(model: string): readonly VersionStatus[] | undefined {

@@ -6,7 +6,14 @@
 
 import { WinnowError } from "@winnow/core";
 import type { VersionKey } from "@winnow/core";
-import type { PinnedModel, Prediction, PredictRequest, Predictor } from "../../predictor.ts";
+import { degradedText } from "../../predictor.ts";
+import type {
+  Degradation,
+  PinnedModel,
+  Prediction,
+  PredictRequest,
+  Predictor,
+} from "../../predictor.ts";
 import type { BodyParser } from "./body-parser.ts";
 import { jsonAnswer } from "../http-answer.ts";
 import type { HttpAnswer } from "../http-answer.ts";
@@ -32,6 +39,8 @@ export interface PredictAnswer {
   readonly coverage: number;
   /** Keys of the body that mean nothing. */
   readonly ignoredKeys: number;
+  /** Of a pipeline: what the answer lacks. */
+  readonly degradations: readonly Degradation[];
 }
 
 /** Answers predict requests. */
@@ -56,7 +65,8 @@ export class PredictHandler {
       context.signal.throwIfAborted();
       const prediction = await this.#predictor.predict(pinned, request);
       const answer = await context.stage("write", () => this.#write(prediction, format, ignored));
-      return { answer, instances, coverage: prediction.coverage, ignoredKeys: ignored.length };
+      const { coverage, degradations = [] } = prediction;
+      return { answer, instances, coverage, ignoredKeys: ignored.length, degradations };
     } finally {
       if (pinning.status === "fulfilled") pinning.value.release();
     }
@@ -89,6 +99,7 @@ export class PredictHandler {
     format: PredictFormat,
     ignored: readonly string[],
   ): Promise<HttpAnswer> {
+    const degraded = degradedText(prediction.degradations);
     const body = await writePrediction(prediction, format, this.#predictor.limits);
     return jsonAnswer(body, {
       "x-winnow-model-version": String(prediction.version.version),
@@ -96,6 +107,7 @@ export class PredictHandler {
       ...(prediction.members !== undefined && {
         "x-winnow-pipeline-versions": membersText(prediction.members),
       }),
+      ...(degraded !== undefined && { "x-winnow-degraded": degraded }),
       ...(ignored.length > 0 && { "x-winnow-ignored": ignored.join(", ") }),
     });
   }

@@ -4,7 +4,7 @@
 import type { IncomingMessage } from "node:http";
 import { Transfers, WinnowError } from "@winnow/core";
 import type { Clock, HeldMemory } from "@winnow/core";
-import type { Predictor } from "../../predictor.ts";
+import type { Degradation, Predictor } from "../../predictor.ts";
 import { BodyParser } from "../predict/body-parser.ts";
 import { examplesError } from "../predict/examples-request.ts";
 import { emptyAnswer, errorAnswer, jsonAnswer, pageAnswer, textAnswer } from "../http-answer.ts";
@@ -35,6 +35,7 @@ export interface ApiAnswer {
   readonly coverage?: number;
   /** 0 where it is not told. */
   readonly ignoredKeys?: number;
+  readonly degradations?: readonly Degradation[];
 }
 
 /** Dependencies of the handler. */

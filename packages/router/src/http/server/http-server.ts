@@ -361,6 +361,7 @@ function toldOf({
   instances = 0,
   coverage = 1,
   ignoredKeys = 0,
-}: ApiAnswer): Pick<AnsweredRequest, "instances" | "coverage" | "ignoredKeys"> {
-  return { instances, coverage, ignoredKeys };
+  degradations = [],
+}: ApiAnswer): Pick<AnsweredRequest, "instances" | "coverage" | "ignoredKeys" | "degradations"> {
+  return { instances, coverage, ignoredKeys, degradations };
 }

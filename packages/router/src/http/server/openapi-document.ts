@@ -62,6 +62,10 @@ const PREDICT = (of: string): object => ({
           description: "Of a pipeline: the version of each model that it asked, `name=3, other=7`",
           schema: { type: "string" },
         },
+        "X-Winnow-Degraded": {
+          description: "Of a pipeline: stages that the answer lacks, and why, `seen=late`",
+          schema: { type: "string" },
+        },
       },
       content: json({ $ref: "#/components/schemas/PredictResponse" }),
     },

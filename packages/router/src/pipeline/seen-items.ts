@@ -1,0 +1,219 @@
+// What the users of a request have seen, as its pipeline's `seen` stages say: item ids for each instance, which the
+// retrieval excludes. The budget of a stage and the limits of requests bound it. What is not known then, or has no
+// room, is not excluded, and told as a degradation of the answer.
+
+import {
+  StringColumn,
+  WinnowError,
+  keyWith,
+  parseKeyPattern,
+  stringTensor,
+  tensor,
+} from "@winnow/core";
+import type { Clock, SeenStage, Tensor } from "@winnow/core";
+import { keyBytes } from "@winnow/cluster";
+import type { SeenItems, SeenMembers } from "@winnow/cluster";
+import type { Degradation } from "../predictor.ts";
+import { instancesOf } from "../limits/request-limits.ts";
+import type { RequestLimits } from "../limits/request-limits.ts";
+import { joinedTensors, take } from "./candidates.ts";
+import { requestInput } from "./member-access.ts";
+import type { PipelineRun } from "./member-access.ts";
+
+/** Members that all keys of one request may give; each is held in memory. */
+const REQUEST_MEMBERS_MAX = 2 ** 18;
+/** Bytes of a value in a key: ids of users are short. */
+const KEY_VALUE_BYTES_MAX = 512;
+
+/** What a stage found. */
+export interface SeenOutcome {
+  readonly stage: SeenStage;
+  /** Ids to exclude for each instance; of the items' type. */
+  readonly lists: readonly Tensor[];
+  readonly degradations: readonly Degradation[];
+  readonly elapsedMs: number;
+}
+
+/** Asks for what was seen, all stages side by side. @throws WinnowError INVALID_ARGUMENT for inputs that no key can have */
+export async function readSeen(run: PipelineRun): Promise<readonly SeenOutcome[]> {
+  const stages = run.pipeline.stages.filter((stage) => stage.kind === "seen");
+  return await Promise.all(stages.map((stage) => readStage(run, stage)));
+}
+
+async function readStage(run: PipelineRun, stage: SeenStage): Promise<SeenOutcome> {
+  const startMs = run.clock.nowMs();
+  const { type, countMax } = stage;
+  const keys = keysOf(run, stage);
+  const distinct = [...new Set(keys)];
+  if (distinct.length * countMax > REQUEST_MEMBERS_MAX) {
+    const text = `Cannot read what ${distinct.length} users have seen, ${countMax} items of each`;
+    const most = `at most ${REQUEST_MEMBERS_MAX} in all: send fewer instances`;
+    throw new WinnowError("INVALID_ARGUMENT", `${text}; ${most}`);
+  }
+  const read = await withinBudget(run, stage, (store) =>
+    Promise.all(distinct.map((key) => store.read({ key, type, countMax }))),
+  );
+  if ("reason" in read) {
+    const none = keys.map(() => idsOf([], run));
+    return outcomeOf([{ stage: "seen", reason: read.reason }], none);
+  }
+  const byKey = new Map(distinct.map((key, at) => [key, read.found[at]!]));
+  const isCut = read.found.some((found) => found.isCut);
+  const lists = keys.map((key) => idsOf(byKey.get(key)!.members, run));
+  return outcomeOf(isCut ? [{ stage: "seen", reason: "cut" }] : [], lists);
+
+  function outcomeOf(degradations: readonly Degradation[], lists: readonly Tensor[]): SeenOutcome {
+    return { stage, lists, degradations, elapsedMs: run.clock.nowMs() - startMs };
+  }
+}
+
+type Reading =
+  { readonly found: readonly SeenMembers[] } | { readonly reason: Degradation["reason"] };
+
+/** What the store tells in time. @throws the reason of a request that ends meanwhile */
+async function withinBudget(
+  { seenItems, clock, request }: PipelineRun,
+  { budgetMs }: SeenStage,
+  read: (store: SeenItems) => Promise<readonly SeenMembers[]>,
+): Promise<Reading> {
+  if (seenItems === undefined) return { reason: "unavailable" };
+  const reading = read(seenItems).then(
+    (found): Reading => ({ found }),
+    (error: unknown): Reading => ({ reason: reasonOf(error) }),
+  );
+  return await Promise.race([reading, late(clock, budgetMs, reading), request.context.aborted]);
+}
+
+/** Resolves when the budget is spent; leaves no timer behind a reading that is done before. */
+function late(
+  clock: Pick<Clock, "setTimer" | "clearTimer">,
+  budgetMs: number,
+  reading: Promise<Reading>,
+): Promise<Reading> {
+  return new Promise((resolve) => {
+    const timer = clock.setTimer(budgetMs, () => resolve({ reason: "late" }));
+    const clear = (): void => clock.clearTimer(timer);
+    void reading.then(clear, clear);
+  });
+}
+
+function reasonOf(error: unknown): Degradation["reason"] {
+  if (!(error instanceof WinnowError)) throw error;
+  return error.code === "RESOURCE_EXHAUSTED" ? "busy" : "unavailable";
+}
+
+/** The key of each instance. */
+function keysOf(run: PipelineRun, stage: SeenStage): readonly string[] {
+  const found = parseKeyPattern(stage.key);
+  if ("fault" in found) throw new RangeError(`a pattern of keys that ${found.fault}`);
+  const instances = instancesOf(run.request.signature, run.request.inputs);
+  return Array.from({ length: instances }, (_, instance) =>
+    keyWith(found.parts, (name) => {
+      const { data } = requestInput(run, name);
+      const isText = data instanceof StringColumn;
+      const value = isText ? data.at(instance) : Buffer.from(String(data[instance]));
+      if (value.length <= KEY_VALUE_BYTES_MAX) return value;
+      const text = `Input "${name}" of instance ${instance} has ${value.length} bytes`;
+      const most = `at most ${KEY_VALUE_BYTES_MAX} can name what was seen`;
+      throw new WinnowError("INVALID_ARGUMENT", `${text}; ${most}`);
+    }),
+  );
+}
+
+const INTEGER = /^-?\d{1,19}$/;
+
+/** Members as ids of items. Among integer ids, a member that is no int64 can be no item's id, and is left out. */
+function idsOf(
+  members: readonly Uint8Array[],
+  { pipeline, request }: Pick<PipelineRun, "pipeline" | "request">,
+): Tensor {
+  const { outputs } = request.signature;
+  const { dtype = "string" } = outputs.find(({ name }) => name === pipeline.outputs.ids) ?? {};
+  if (dtype === "string") {
+    const data = StringColumn.fromBytes(members);
+    return { dtype, shape: [members.length], data };
+  }
+  const ids = members.flatMap((member) => {
+    const text = Buffer.from(member).toString("latin1");
+    const id = INTEGER.test(text) ? BigInt(text) : undefined;
+    return id === undefined || BigInt.asIntN(64, id) !== id ? [] : [id];
+  });
+  return tensor("int64", [ids.length], BigInt64Array.from(ids));
+}
+
+/** Ids to exclude for each instance, and whether some had no room. */
+export interface Excluded {
+  /** One list for all instances, or one for each. */
+  readonly lists: readonly Tensor[] | undefined;
+  readonly isCut: boolean;
+}
+
+/** What the request itself excludes, with what was seen as far as one instance has room for it. */
+export function excludedWith(
+  { request, limits }: Pick<PipelineRun, "request" | "limits">,
+  outcomes: readonly SeenOutcome[],
+): Excluded {
+  const own = request.exclude;
+  const instances = instancesOf(request.signature, request.inputs);
+  if (outcomes.every(({ lists }) => lists.every(({ data }) => data.length === 0))) {
+    return { lists: own, isCut: false };
+  }
+  let isCut = false;
+  const lists = Array.from({ length: instances }, (_, instance) => {
+    const given =
+      own === undefined || own.length === 0 ? undefined : own[own.length > 1 ? instance : 0];
+    const seen = joinedTensors(outcomes.map((outcome) => outcome.lists[instance]!));
+    const asked = asIdsLike(seen, given);
+    // Ids of another type than the items' are for the retrieval to refuse.
+    if (asked === undefined) return given!;
+    const fitting = fittingCount(seen, asked, limits);
+    if (fitting < seen.data.length) isCut = true;
+    const positions = Array.from({ length: fitting }, (__, at) => at);
+    return joinedTensors([asked, take(seen, positions)]);
+  });
+  return { lists, isCut };
+}
+
+/** A request's list as the type of `ids`; `undefined` where it is of another. */
+function asIdsLike(ids: Tensor, given: Tensor | undefined): Tensor | undefined {
+  if (given === undefined || given.data.length === 0) {
+    return ids.dtype === "string" ? stringTensor([]) : tensor("int64", [0], new BigInt64Array());
+  }
+  if (given.dtype === ids.dtype) return given;
+  if (given.dtype !== "int32" || ids.dtype !== "int64") return undefined;
+  return tensor("int64", given.shape, BigInt64Array.from(given.data, BigInt));
+}
+
+/** How many of the ids fit beside the request's own into one question. */
+function fittingCount(
+  ids: Tensor,
+  own: Tensor,
+  { excludedIdsMax, excludedBytesMax }: Pick<RequestLimits, "excludedIdsMax" | "excludedBytesMax">,
+): number {
+  const mostIds = Math.min(ids.data.length, Math.max(0, excludedIdsMax - own.data.length));
+  let bytes = keyBytes(own);
+  if (bytes + keyBytes(ids) <= excludedBytesMax) return mostIds;
+  let count = 0;
+  while (count < mostIds) {
+    bytes += ids.data instanceof StringColumn ? ids.data.at(count).length + 4 : 8;
+    if (bytes > excludedBytesMax) break;
+    count += 1;
+  }
+  return count;
+}
+
+/** Where a question that begins with an instance ends, so that its lists are within what one may exclude. */
+export function endOfListed(
+  from: number,
+  lists: readonly Tensor[] | undefined,
+  { excludedIdsMax, excludedBytesMax }: Pick<RequestLimits, "excludedIdsMax" | "excludedBytesMax">,
+): number {
+  if (lists === undefined || lists.length < 2) return Infinity;
+  let [ids, bytes] = [0, 0];
+  for (let at = from; at < lists.length; at += 1) {
+    ids += lists[at]!.data.length;
+    bytes += keyBytes(lists[at]!);
+    if (at > from && (ids > excludedIdsMax || bytes > excludedBytesMax)) return at;
+  }
+  return lists.length;
+}
