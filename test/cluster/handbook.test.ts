@@ -78,7 +78,9 @@ beforeAll(async () => {
   writeFileSync(winnow, `#!/bin/sh\nexec ${process.execPath} ${script} "$@"\n`);
   chmodSync(winnow, 0o755);
   const PATH = `${directory}:${process.env["PATH"] ?? ""}`;
-  const env = { ...process.env, PATH, NO_COLOR: "1", FORCE_COLOR: "0" };
+  // Nobody dies here just before a drain: coverage need not be watched for as long as a lease lasts.
+  const settle = { WINNOW_WORKER_DRAIN_SETTLE_MS: "1000" };
+  const env = { ...process.env, ...settle, PATH, NO_COLOR: "1", FORCE_COLOR: "0" };
   bash = spawn("bash", ["--noprofile", "--norc"], { cwd: directory, env, detached: true });
   for (const stream of [bash.stdout, bash.stderr]) {
     stream.on("data", (data: Buffer) => (output += data.toString("utf8")));
