@@ -49,6 +49,12 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ...LIST_HANDLERS,
 ]);
 
+/**
+ * Names of the operations that become something else than themselves: lookups, searches, constants, branches, loops.
+ * @internal for docs/operations.md
+ */
+export const loweredOperationNames: readonly string[] = [...HANDLERS.keys()].toSorted();
+
 /** Elements of all folded constants of one signature, at most; results beyond stay operations. */
 const FOLDED_ELEMENTS_MAX = 2 ** 24;
 

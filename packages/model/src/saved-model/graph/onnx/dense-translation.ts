@@ -2,6 +2,7 @@
 
 import { WinnowError } from "@winnow/core";
 import { unsupported } from "../missing-operations.ts";
+import { ROUNDING } from "../narrow-values.ts";
 import { arrangement } from "./arrangement.ts";
 import { blocks } from "./blocks.ts";
 import { convolution } from "./convolution.ts";
@@ -31,6 +32,14 @@ const TRANSLATORS: ReadonlyMap<string, Translator> = new Map(
     ...reversal,
   }),
 );
+
+/**
+ * Names of all operations of TensorFlow that can be part of an ONNX model, as most models use them.
+ * @internal for docs/operations.md
+ */
+export const denseOperationNames: readonly string[] = [...TRANSLATORS.keys()]
+  .filter((name) => name !== ROUNDING)
+  .toSorted();
 
 /**
  * Why an operation cannot be part of an ONNX model as it is used, or `undefined` if it can: its
