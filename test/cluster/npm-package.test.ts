@@ -107,6 +107,16 @@ test("names exact versions of the packages it needs, as the workspaces do", (con
   for (const version of Object.values(manifest.dependencies)) expect(version).toMatch(/^\d[\d.]*$/);
 });
 
+test("renders manifests without a checkout, with images of its own version", async (context) => {
+  needPackage(context);
+  const { version } = JSON.parse(readTracked("package.json")) as { readonly version: string };
+
+  const manifests = await winnow("k8s", "render", "--namespace", "shop");
+
+  expect(manifests).toContain(`image: winnow:${version}`);
+  expect(manifests).toContain("namespace: shop");
+});
+
 test("in an empty directory it writes the demo, comes up and predicts", async (context) => {
   needPackage(context);
   const [port] = (await supplyPorts(1)) as [number];

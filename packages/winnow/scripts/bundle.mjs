@@ -28,6 +28,10 @@ const ENTRIES = {
 const BESIDE = new Map([
   ["winnow/dist/version.js", ["../package.json", "../../package.json"]],
   ["winnow/dist/console-files.js", ["../../console/dist/page/", "../../../console/dist/page/"]],
+  [
+    "winnow/dist/command-line/k8s-command.js",
+    ["../../../../deploy/kubernetes/", "../../../../deploy/kubernetes/"],
+  ],
   ["winnow/dist/command-line/serving-commands.js", ["../../bin/winnow.js", "../../bin/winnow.js"]],
   ["accelerator/dist/cpu/native-addon.js", ["../../build/", "../../../accelerator/build/"]],
   // Entries, which lie beside them here as well, and packages.

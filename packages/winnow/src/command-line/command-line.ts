@@ -25,6 +25,7 @@ import { benchCommand } from "./bench-command.ts";
 import { completionCommand } from "./completion-command.ts";
 import { type PreparedCommand, configCommand } from "./config-command.ts";
 import { doctorCommand } from "./doctor-command.ts";
+import { k8sCommand } from "./k8s-command.ts";
 import { servingCommands } from "./serving-commands.ts";
 import { checkVariables, variablesOf } from "./setting-variables.ts";
 import { statusCommand, topCommand } from "./status-command.ts";
@@ -63,6 +64,7 @@ export function createCommandLine(version: string): Command {
     doctorCommand(),
     verifyCommand(),
     benchCommand(),
+    k8sCommand(),
     completionCommand(),
   ]) {
     root.addCommand(command.exitOverride());

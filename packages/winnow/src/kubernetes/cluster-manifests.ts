@@ -1,0 +1,312 @@
+// From what a person asks of a cluster to its manifests: the base, the components that fit, and patches for the
+// values that the components leave to their users. What does not go together is refused before anything is made.
+
+import { WinnowError } from "@winnow/core";
+import {
+  type ImageChange,
+  type Kustomization,
+  type Manifest,
+  type PatchEntry,
+  type ReadText,
+  compose,
+} from "./kustomization.ts";
+
+/** A cluster as the flags of `winnow k8s render` describe it. */
+export interface ClusterRequest {
+  readonly namespace: string;
+  /** With its tag or digest; `undefined`: the manifests' own. */
+  readonly image?: string;
+  /** That of workers with a GPU; `undefined`: the other one's name with `-gpu` behind it. */
+  readonly gpuImage?: string;
+  readonly routers: number;
+  readonly workers: number;
+  readonly replication: number;
+  readonly accelerator: "cpu" | "gpu";
+  /** Memory of a worker, as Kubernetes writes it: `8Gi`. */
+  readonly workerMemory: string;
+  readonly workerCpu: string;
+  /** `claim` (the manifests' own), `claim:<name>` for one that is there, or a URL `s3://…`. */
+  readonly models: string;
+  readonly storage: string;
+  readonly storageClass?: string;
+  readonly redis: "own" | "external";
+  readonly tls: boolean;
+  /** The host of an Ingress. */
+  readonly ingress?: string;
+  readonly ingressClass?: string;
+  readonly clusterSecret: boolean;
+  readonly monitoring: boolean;
+  readonly autoscaleRouters?: number;
+  readonly autoscaleWorkers?: number;
+  /** URL of the Prometheus that KEDA asks. */
+  readonly prometheus?: string;
+}
+
+const NAMESPACE = "winnow";
+const CLAIM = "winnow-models";
+
+/** The manifests, and which Secrets must be there before they come up. @throws WinnowError INVALID_ARGUMENT */
+export function clusterManifests(
+  request: ClusterRequest,
+  folder: string,
+  read: ReadText,
+): { readonly manifests: readonly Manifest[]; readonly secrets: readonly string[] } {
+  checkRequest(request);
+  const kustomization: Kustomization = {
+    namespace: request.namespace,
+    resources: ["base"],
+    components: componentsOf(request).map((name) => `components/${name}`),
+    configMapGenerator: [
+      {
+        name: "winnow-settings",
+        behavior: "merge",
+        literals: [`WINNOW_REPLICATION=${request.replication}`],
+      },
+    ],
+    replicas: replicasOf(request),
+    images: imagesOf(request),
+    patches: patchesOf(request),
+  };
+  const manifests = compose(kustomization, folder, read);
+  const placed = manifests.map((manifest) => inNamespace(manifest, request.namespace) as Manifest);
+  return {
+    manifests: placed.toSorted(
+      (a, b) => Number(b.kind === "Namespace") - Number(a.kind === "Namespace"),
+    ),
+    secrets: secretsOf(request),
+  };
+}
+
+function refuse(text: string): never {
+  throw new WinnowError("INVALID_ARGUMENT", text);
+}
+
+const LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+const HOST = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$/;
+const QUANTITY = /^\d+(\.\d+)?(m|[KMGTP]i?)?$/;
+const IMAGE = /^[a-z0-9][\w./:-]*(@sha256:[0-9a-f]{64})?$/i;
+
+/** Each value, what it must look like, and an example. */
+function valuesOf(request: ClusterRequest): [string, string | undefined, RegExp, string][] {
+  const claim = /^claim:(.*)$/.exec(request.models)?.[1];
+  return [
+    ["--namespace", request.namespace, LABEL, "recommendations"],
+    ["--image", request.image, IMAGE, "registry.example.com/winnow:1.2.3"],
+    ["--gpu-image", request.gpuImage, IMAGE, "registry.example.com/winnow-gpu:1.2.3"],
+    ["--worker-memory", request.workerMemory, QUANTITY, "8Gi"],
+    ["--worker-cpu", request.workerCpu, QUANTITY, "4"],
+    ["--storage", request.storage, QUANTITY, "100Gi"],
+    ["--storage-class", request.storageClass, LABEL, "standard"],
+    ["--models claim:", claim, LABEL, "claim:my-models"],
+    ["--ingress", request.ingress, HOST, "recommendations.example.com"],
+    ["--ingress-class", request.ingressClass, LABEL, "nginx"],
+    [
+      "--prometheus",
+      request.prometheus,
+      /^https?:\/\/[^\s"]+$/,
+      "http://prometheus.monitoring.svc:9090",
+    ],
+  ];
+}
+
+function checkRequest(request: ClusterRequest): void {
+  for (const [flag, value, form, example] of valuesOf(request)) {
+    if (value === undefined || form.test(value)) continue;
+    refuse(`${flag} "${value}" is not of the form that Kubernetes wants; ${example} would be`);
+  }
+  if (!/^(claim(:.+)?|s3:\/\/[^\s/]+.*)$/.test(request.models)) {
+    refuse(
+      `--models "${request.models}" is none of claim, claim:<name> and s3://<bucket>/<prefix>`,
+    );
+  }
+  checkTogether(request);
+}
+
+/** What each flag needs of others: first whether it lacks that. */
+function checkTogether(request: ClusterRequest): void {
+  const { workers, replication, routers, tls, redis, accelerator } = request;
+  const { autoscaleRouters = routers, autoscaleWorkers = workers } = request;
+  const faults: [boolean, string][] = [
+    [
+      replication > workers,
+      `--replication ${replication} needs as many workers, but --workers is ${workers}`,
+    ],
+    [
+      autoscaleRouters < routers || autoscaleWorkers < workers,
+      "--autoscale-routers and --autoscale-workers are maxima: not less than --routers and --workers",
+    ],
+    [
+      tls && redis === "external",
+      "--tls gives Redis a certificate of the cluster's own authority, so it goes with --redis own alone; for a Redis elsewhere take the components into an overlay of yours",
+    ],
+    [
+      accelerator === "gpu" && !hasGpuImage(request),
+      "--image with a digest says nothing of the image with GPUs: name it by --gpu-image",
+    ],
+    [
+      request.ingressClass !== undefined && request.ingress === undefined,
+      "--ingress-class needs --ingress <host>",
+    ],
+    [
+      request.prometheus !== undefined && request.autoscaleWorkers === undefined,
+      "--prometheus is for --autoscale-workers <most>, which is not given",
+    ],
+  ];
+  const found = faults.find(([isFault]) => isFault);
+  if (found !== undefined) refuse(found[1]);
+}
+
+/** Whether it is known where the image with GPUs is. */
+function hasGpuImage({ image, gpuImage }: ClusterRequest): boolean {
+  return gpuImage !== undefined || image?.includes("@") !== true;
+}
+
+function componentsOf(request: ClusterRequest): string[] {
+  const wanted: [string, boolean][] = [
+    ["autoscale-router", request.autoscaleRouters !== undefined],
+    ["autoscale-worker", request.autoscaleWorkers !== undefined],
+    ["cluster-secret", request.clusterSecret],
+    ["gpu", request.accelerator === "gpu"],
+    ["ingress", request.ingress !== undefined],
+    ["models-s3", request.models.startsWith("s3://")],
+    ["monitoring", request.monitoring],
+    ["redis-external", request.redis === "external"],
+    ["tls", request.tls],
+  ];
+  return wanted.filter(([, isWanted]) => isWanted).map(([name]) => name);
+}
+
+function secretsOf(request: ClusterRequest): string[] {
+  const needed: [string, boolean][] = [
+    ["winnow-cluster-secret", request.clusterSecret],
+    ["winnow-redis", request.redis === "external"],
+    ["winnow-api-keys", request.tls],
+    ["winnow-metrics-key", request.tls && request.monitoring],
+    ["winnow-ingress-tls", request.ingress !== undefined],
+  ];
+  return needed.filter(([, isNeeded]) => isNeeded).map(([name]) => name);
+}
+
+function replicasOf(request: ClusterRequest): NonNullable<Kustomization["replicas"]> {
+  const { routers, workers, autoscaleRouters, autoscaleWorkers } = request;
+  return [
+    ...(autoscaleRouters === undefined ? [{ name: "winnow-router", count: routers }] : []),
+    ...(autoscaleWorkers === undefined ? [{ name: "winnow-shard", count: workers }] : []),
+  ];
+}
+
+/** The images that were asked for; of workers with GPUs the other one, by default with `-gpu` behind its name. */
+function imagesOf({ image, gpuImage }: ClusterRequest): NonNullable<Kustomization["images"]> {
+  const changes = image === undefined ? [] : [imageChange("winnow", image, "")];
+  if (gpuImage !== undefined) return [...changes, imageChange("winnow-gpu", gpuImage, "")];
+  if (image === undefined || image.includes("@")) return changes;
+  return [...changes, imageChange("winnow-gpu", image, "-gpu")];
+}
+
+function imageChange(name: string, image: string, suffix: string): ImageChange {
+  const [, before, tag, digest] = /^(.*?)(?::([^/:@]*))?(?:@(.*))?$/.exec(image)!;
+  return {
+    name,
+    newName: `${before!}${suffix}`,
+    ...(tag === undefined ? {} : { newTag: tag }),
+    ...(digest === undefined ? {} : { digest }),
+  };
+}
+
+/** A patch of one object's fields; none where there is no such object. */
+function patch(kind: string, name: string, fields: object): PatchEntry {
+  return { target: { kind, name }, patch: JSON.stringify(fields) };
+}
+
+function patchesOf(request: ClusterRequest): PatchEntry[] {
+  return [
+    ...workerPatches(request),
+    ...modelPatches(request),
+    ...scalePatches(request),
+    ...ingressPatches(request),
+  ];
+}
+
+function workerPatches({ workerCpu, workerMemory, replication }: ClusterRequest): PatchEntry[] {
+  const resources = {
+    requests: { cpu: workerCpu, memory: workerMemory },
+    limits: { memory: workerMemory },
+  };
+  const containers = [{ name: "worker", resources }];
+  // One replica of a partition stays beside the one that answers, where there are three: a fault meanwhile is borne.
+  const maxUnavailable = Math.max(1, replication - 2);
+  return [
+    patch("StatefulSet", "winnow-shard", { spec: { template: { spec: { containers } } } }),
+    patch("PodDisruptionBudget", "winnow-shard", { spec: { maxUnavailable } }),
+  ];
+}
+
+function modelPatches({ models, storage, storageClass }: ClusterRequest): PatchEntry[] {
+  const ofWorkers = (spec: object): PatchEntry =>
+    patch("StatefulSet", "winnow-shard", { spec: { template: { spec } } });
+  if (models.startsWith("s3://")) {
+    const env = [{ name: "WINNOW_MODELS", value: models }];
+    return [ofWorkers({ containers: [{ name: "worker", env }] })];
+  }
+  if (models.startsWith("claim:")) {
+    const claim = { claimName: models.slice("claim:".length), readOnly: true };
+    const volumes = [{ name: "models", persistentVolumeClaim: claim }];
+    return [ofWorkers({ volumes }), patch("PersistentVolumeClaim", CLAIM, { $patch: "delete" })];
+  }
+  const spec = {
+    resources: { requests: { storage } },
+    ...(storageClass === undefined ? {} : { storageClassName: storageClass }),
+  };
+  return [patch("PersistentVolumeClaim", CLAIM, { spec })];
+}
+
+function scalePatches(request: ClusterRequest): PatchEntry[] {
+  const { routers, workers, autoscaleRouters, autoscaleWorkers, prometheus } = request;
+  const ofRouters = { minReplicas: routers, maxReplicas: autoscaleRouters };
+  const ofWorkers = {
+    minReplicaCount: workers,
+    maxReplicaCount: autoscaleWorkers,
+    fallback: { replicas: workers },
+  };
+  return [
+    ...(autoscaleRouters === undefined
+      ? []
+      : [patch("HorizontalPodAutoscaler", "winnow-router", { spec: ofRouters })]),
+    ...(autoscaleWorkers === undefined
+      ? []
+      : [patch("ScaledObject", "winnow-shard", { spec: ofWorkers })]),
+    ...(prometheus === undefined ? [] : [triggerPatch(prometheus)]),
+  ];
+}
+
+/** KEDA's list of triggers has no names, so that the one there is stands here whole. */
+function triggerPatch(serverAddress: string): PatchEntry {
+  const query = `sum(avg_over_time(winnow_worker_queue_rows{namespace="${NAMESPACE}"}[1m]))`;
+  const trigger = { type: "prometheus", metadata: { serverAddress, query, threshold: "32" } };
+  return patch("ScaledObject", "winnow-shard", { spec: { triggers: [trigger] } });
+}
+
+function ingressPatches({ ingress, ingressClass }: ClusterRequest): PatchEntry[] {
+  if (ingress === undefined) return [];
+  const backend = { service: { name: "winnow", port: { name: "rest" } } };
+  const paths = [{ path: "/v1/models", pathType: "Prefix", backend }];
+  const spec = {
+    ...(ingressClass === undefined ? {} : { ingressClassName: ingressClass }),
+    tls: [{ hosts: [ingress], secretName: "winnow-ingress-tls" }],
+    rules: [{ host: ingress, http: { paths } }],
+  };
+  return [patch("Ingress", "winnow", { spec })];
+}
+
+/** What names the namespace inside a text: names in certificates, and KEDA's query. */
+function inNamespace(value: unknown, namespace: string): unknown {
+  if (typeof value === "string") {
+    return value
+      .replace(/^winnow\.winnow(?=$|\.svc)/, `winnow.${namespace}`)
+      .replaceAll(`{namespace="${NAMESPACE}"}`, `{namespace="${namespace}"}`);
+  }
+  if (Array.isArray(value)) return value.map((each) => inNamespace(each, namespace));
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).map(([key, inner]) => [key, inNamespace(inner, namespace)]);
+  return Object.fromEntries(entries) as unknown;
+}
