@@ -1,12 +1,12 @@
 // What a request is reckoned at before it runs, where its own inputs say how much is searched for.
 
 import { fingerprint, tensor } from "@winnow/core";
-import type { ModelProgram, SignatureProgram, Step, Tensor } from "@winnow/core";
+import type { ModelProgram, PipelineStage, SignatureProgram, Step, Tensor } from "@winnow/core";
 import { describe, expect, test } from "vitest";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
 import { RequestContext } from "../request-context.ts";
 import { resolveRouterOptions } from "../router-settings.ts";
-import { checkRequest } from "./request-check.ts";
+import { checkPipelineRequest, checkRequest } from "./request-check.ts";
 import type { CheckedRequest } from "./request-check.ts";
 
 const settings = resolveRouterOptions();
@@ -97,5 +97,44 @@ describe("a request that says k as an input", () => {
 
   test("and k beside the inputs as well goes by the latter", () => {
     expect(checked({ k: 5000, wished: 3 })).toMatchObject({ k: 3, rows: 1 });
+  });
+});
+
+describe("a pipeline that is to be explained", () => {
+  const member = { signature: "serving_default", inputs: [], scores: "s" };
+  const retrieve = (k: number): PipelineStage => {
+    return { kind: "retrieve", model: "movies", ...member, k, ids: "i" };
+  };
+  const check = (instances: number, ...stages: readonly PipelineStage[]): void => {
+    const users = { name: "user", graphTensor: "user:0", value: 0, dtype: "int32", shape: [-1] };
+    const signature = { ...signatureOfK, inputs: [users], steps: [] } as SignatureProgram;
+    const inputs = new Map([["user", tensor("int32", [instances], new Int32Array(instances))]]);
+    const pipeline = { stages, outputs: { scores: "scores", ids: "ids" } };
+    checkPipelineRequest(pipeline, { signature, inputs, context, explain: true }, settings);
+  };
+  const quotas: PipelineStage = {
+    kind: "merge",
+    by: "quotas",
+    parts: [10, 6].map((value) => ({ name: `n${value}`, value })),
+  };
+  const weights: PipelineStage = { ...quotas, by: "weights" };
+  const mmr: PipelineStage = { kind: "diversify", by: "mmr", balance: 0.5, count: 20 };
+  const perValue: PipelineStage = { kind: "diversify", by: "at-most", attribute: "a", count: 1 };
+  const filter: PipelineStage = { kind: "filter", filter: "" };
+
+  test.each<[string, number, readonly PipelineStage[]]>([
+    ["what a retrieval and a filter give", 2000, [retrieve(1000), filter]],
+    ["a limit after all", 1004, [retrieve(1000), { kind: "limit", count: 4 }]],
+    ["no more than there are", 200, [retrieve(100), { kind: "limit", count: 4096 }]],
+    ["several retrievals and their merge by quotas", 46, [retrieve(10), retrieve(20), quotas]],
+    ["several retrievals and their merge by weights", 60, [retrieve(10), retrieve(20), weights]],
+    ["as many as MMR takes", 120, [retrieve(100), mmr]],
+    ["all that have a value of their own", 200, [retrieve(100), perValue]],
+  ])("counts %s", (_, told, stages) => {
+    const instances = Math.floor(65_536 / told);
+    expect(() => check(instances, ...stages)).not.toThrow();
+    expect(() => check(instances + 1, ...stages)).toThrow(
+      `Cannot explain ${told} candidates of all stages of ${instances + 1} instances each; at most 65536`,
+    );
   });
 });

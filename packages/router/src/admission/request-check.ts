@@ -14,6 +14,7 @@ import type {
   AttributeSpec,
   ModelProgram,
   Pipeline,
+  PipelineStage,
   SignatureProgram,
   Tensor,
   TopKStep,
@@ -172,6 +173,9 @@ function attributesOf(
 /** Candidates of all instances of one request: they are ordered in one turn of the router's thread. */
 const PIPELINE_REQUEST_CANDIDATES_MAX = 65_536;
 
+/** Candidates that one answer tells of, all stages and instances together. */
+const EXPLAINED_MAX = 65_536;
+
 /**
  * Checks what a pipeline's own models do not see: the batch, and the candidates of all its instances.
  * @throws WinnowError INVALID_ARGUMENT
@@ -196,10 +200,47 @@ export function checkPipelineRequest(
   const retrieved = stages.reduce((sum, each) => sum + (each.kind === "retrieve" ? each.k : 0), 0);
   const candidates = instances * retrieved;
   checkDescribed(candidates * attributes.length, limits);
+  if (explain === true) checkExplained(stages, instances);
   if (candidates <= PIPELINE_REQUEST_CANDIDATES_MAX) return;
   const text = `${instances} instances of ${retrieved} candidates each; at most`;
   const message = `Cannot run a pipeline on ${text} ${PIPELINE_REQUEST_CANDIDATES_MAX} are allowed`;
   throw new WinnowError("INVALID_ARGUMENT", `${message} in all: send fewer instances`);
+}
+
+/** Goes by what stages may give, not by what they do: so nothing is asked in vain. @throws WinnowError INVALID_ARGUMENT */
+function checkExplained(stages: readonly PipelineStage[], instances: number): void {
+  let [width, told] = [0, 0];
+  for (const stage of stages) {
+    width = widthBehind(stage, width);
+    told += stage.kind === "retrieve" ? stage.k : width;
+  }
+  if (told * instances <= EXPLAINED_MAX) return;
+  const text = `Cannot explain ${told} candidates of all stages of ${instances} instances each`;
+  throw new WinnowError(
+    "INVALID_ARGUMENT",
+    `${text}; at most ${EXPLAINED_MAX} in all: send fewer instances`,
+  );
+}
+
+/** Candidates of one instance behind a stage, at most. */
+function widthBehind(stage: PipelineStage, before: number): number {
+  switch (stage.kind) {
+    case "retrieve":
+      return before + stage.k;
+    case "merge":
+      return stage.by === "weights"
+        ? before
+        : stage.parts.reduce((sum, { value }) => sum + value, 0);
+    case "diversify":
+      return stage.by === "mmr" ? Math.min(before, stage.count) : before;
+    case "limit":
+      return Math.min(before, stage.count);
+    case "filter":
+    case "seen":
+    case "rank":
+    case "score":
+      return before;
+  }
 }
 
 /** No search returns more candidates than its table has rows. */

@@ -1,4 +1,4 @@
-// What is told of stages, and how much of it at most.
+// What is told of stages.
 
 import { StringColumn, tensor } from "@winnow/core";
 import type { PipelineStage } from "@winnow/core";
@@ -47,13 +47,4 @@ test("nothing is kept where the request does not want it", () => {
   for (let stage = 0; stage < 20; stage += 1) taken.add(limit, candidates(60_000), 1);
 
   expect(taken.finish()).toBeUndefined();
-});
-
-test("more candidates than an answer may tell of are refused", () => {
-  const taken = notes(true);
-  taken.add(limit, candidates(65_536), 1);
-
-  expect(() => taken.add(limit, candidates(1), 1)).toThrow(
-    "Cannot explain more than 65536 candidates of all stages together; send fewer instances",
-  );
 });

@@ -1,20 +1,18 @@
 // What the stages of a pipeline did with one request, for people who wonder about its answer: a JSON object for
-// each instance. Nothing is kept where the request does not want it.
+// each instance. Nothing is kept where the request does not want it; how much one may want is checked before it runs
+// (`admission/request-check.ts`).
 //
 //   {"stages":[{"stage":"retrieve","model":"movies","version":3,"ms":1.9,"candidates":500,
 //               "ids":["Heat (1995)",…],"scores":[2.25,…]},
 //              {"stage":"rank",…}]}
 
 import type { PipelineStage } from "@winnow/core";
-import { StringColumn, WinnowError, asksModel, stringTensor } from "@winnow/core";
+import { StringColumn, asksModel, stringTensor } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import type { Candidates } from "./candidates.ts";
 import type { PipelineRun } from "./member-access.ts";
 import { degradedText } from "../predictor.ts";
 import type { SeenOutcome } from "./seen-items.ts";
-
-/** Candidates that one answer tells of, all stages and instances together. */
-const EXPLAINED_MAX = 65_536;
 
 interface StageNote {
   readonly elapsedMs: number;
@@ -27,24 +25,18 @@ export class StageNotes {
   readonly #run: Pick<PipelineRun, "request" | "pinned">;
   /** For each stage that has ended a text for each instance. */
   readonly #stages: string[][] = [];
-  #explained = 0;
 
   constructor(run: Pick<PipelineRun, "request" | "pinned">) {
     this.#run = run;
   }
 
-  /** A stage has ended with these candidates. @throws WinnowError INVALID_ARGUMENT for too many of them */
+  /** A stage has ended with these candidates. */
   add(stage: PipelineStage, candidates: Candidates, elapsedMs: number): void {
     this.#add(stage, candidates, { elapsedMs });
   }
 
   #add(stage: PipelineStage, candidates: Candidates, { elapsedMs, toldOf }: StageNote): void {
     if (this.#run.request.explain !== true) return;
-    this.#explained += candidates.lists.reduce((sum, list) => sum + list.positions.length, 0);
-    if (this.#explained > EXPLAINED_MAX) {
-      const text = `Cannot explain more than ${EXPLAINED_MAX} candidates of all stages together`;
-      throw new WinnowError("INVALID_ARGUMENT", `${text}; send fewer instances`);
-    }
     const head = JSON.stringify({
       stage: stage.kind,
       ...(asksModel(stage) && {
