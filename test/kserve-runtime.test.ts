@@ -57,7 +57,7 @@ test("has fields that KServe knows, the container it looks for, and restricted r
   });
   expect(Object.keys(runtime.spec).filter((field) => !SPEC_FIELDS.has(field))).toEqual([]);
   expect(container.name).toBe("kserve-container");
-  expect(runtime.spec["protocolVersions"]).toEqual(["v1"]);
+  expect(runtime.spec["protocolVersions"]).toEqual(["v1", "v2"]);
   expect(container.ports.map(({ containerPort }) => containerPort)).toEqual([8080]);
   expect(container.securityContext).toMatchObject({
     runAsNonRoot: true,
@@ -89,7 +89,11 @@ test("serves a model with its own command, and is ready once the model is", asyn
   const body = '{"instances":["1"]}';
   const answer = await fetch(`${url}/v1/models/movies:predict`, { method: "POST", body });
 
+  const typed = '{"inputs":[{"name":"input_1","shape":[1],"datatype":"BYTES","data":["1"]}]}';
+  const inferred = await fetch(`${url}/v2/models/movies/infer`, { method: "POST", body: typed });
+
   expect([404, 503]).toContain(before);
+  expect(await inferred.json()).toMatchObject({ model_name: "movies", model_version: "1" });
   expect(answer.status).toBe(200);
   expect(Object.keys(((await answer.json()) as { predictions: object[] }).predictions[0]!)).toEqual(
     ["output_1", "output_2"],

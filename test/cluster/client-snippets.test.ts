@@ -229,3 +229,26 @@ describe.skipIf(!has("python3"))("Python's standard library, where python3 is in
     expect(told).toEqual(["AVAILABLE", ratings, ratings, ratings]);
   });
 });
+
+test("the Open Inference Protocol gives v1's answers, as JSON and as binary data", async () => {
+  const url = `${movies.replace("/v1/", "/v2/")}/infer`;
+  const input = { name: "input_1", shape: [USERS.length], datatype: "BYTES", data: USERS };
+  const ask = (parameters: object): Promise<Response> => {
+    const body = JSON.stringify({ inputs: [input], parameters });
+    return fetch(url, { method: "POST", body });
+  };
+
+  const asJson = await ask({});
+  const asBinary = await ask({ binary_data_output: true });
+
+  const { outputs } = (await asJson.json()) as { outputs: readonly { readonly data: unknown }[] };
+  expect(outputs.map(({ data }) => data)).toEqual([
+    recommended.flatMap(({ output_1 }) => output_1),
+    recommended.flatMap(({ output_2 }) => output_2),
+  ]);
+  const from = Number(asBinary.headers.get("inference-header-content-length"));
+  const bytes = (await asBinary.arrayBuffer()).slice(from, from + USERS.length * K * 4);
+  expect([...new Float32Array(bytes)]).toEqual(
+    recommended.flatMap(({ output_1 }) => output_1.map((score) => Math.fround(score))),
+  );
+});

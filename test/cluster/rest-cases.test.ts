@@ -21,6 +21,8 @@ import { eventually } from "./served-model.ts";
 const DIFFERENT: Readonly<Record<string, { readonly status: number; readonly text: string }>> = {
   // A probe, where TensorFlow Serving has no page.
   "url-healthz": { status: 200, text: "ok\n" },
+  // The Open Inference Protocol, which has an answer to an empty body.
+  "url-v2": { status: 400, text: '{\n    "error": "JSON Parse error: The document is empty"\n}' },
   // Refused by the signature, not by the operation that fails first in TensorFlow's runtime.
   "err-model-rank-row": {
     status: 400,

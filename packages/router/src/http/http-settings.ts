@@ -73,7 +73,7 @@ export interface HttpSettings {
   readonly cors: boolean;
   /**
    * Whether paths TensorFlow Serving does not have are answered: `/healthz`, `/livez`, `/readyz`,
-   * `/openapi.json`, the list at `/v1/models` and the report at `/v1/cluster`. Default true.
+   * `/openapi.json`, all of `/v2`, the list at `/v1/models` and the report at `/v1/cluster`. Default true.
    */
   readonly ownPaths: boolean;
   /** Path of the metrics page, as TensorFlow Serving's monitoring configuration names it. */

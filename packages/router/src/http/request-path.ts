@@ -5,8 +5,14 @@
 //   POST /v1/models/NAME[/versions/N | /labels/L]:predict|classify|regress
 //   GET  /v1/models/NAME[/versions/N | /labels/L][/metadata]
 //
+// The Open Inference Protocol's paths lie beside, case-sensitive, without what stands behind "?":
+//
+//   POST /v2/models/NAME[/versions/N]/infer
+//   GET  /v2, /v2/health/live, /v2/health/ready, /v2/models/NAME[/versions/N][/ready]
+//
 // Winnow's own paths (list of models, report of the cluster, probes, metrics) are recognised by exact match.
 
+import { excerpt } from "@winnow/core";
 import type { ModelTarget } from "../predictor.ts";
 
 /** A model as the URL names it. */
@@ -25,6 +31,16 @@ export type Route =
       readonly method: "classify" | "regress";
       readonly model: NamedModel;
     }
+  /** By the Open Inference Protocol, from here on. */
+  | { readonly kind: "infer"; readonly model: NamedModel }
+  | {
+      readonly kind: "v2-model";
+      readonly asked: "metadata" | "ready";
+      readonly model: NamedModel;
+    }
+  | { readonly kind: "v2-server"; readonly asked: "metadata" | "live" | "ready" }
+  /** `method`: the one that the path takes, if there is such a path. */
+  | { readonly kind: "v2-unknown"; readonly path: string; readonly method: string | undefined }
   | { readonly kind: "list" }
   | { readonly kind: "cluster" }
   | { readonly kind: "nameless" }
@@ -41,6 +57,14 @@ const PREDICT_PATH =
 const STATUS_PATH =
   /^\/v1\/models(?:\/([^/:]+))?(?:(?:\/versions\/(\d+))|(?:\/labels\/([^/:]+)))?(?:\/(metadata))?$/i;
 const API_PATH = /^\/v1\//i;
+const V2_PATH = /^\/v2(?:[/?#]|$)/;
+const V2_MODEL_PATH = /^\/v2\/models\/([^/]+)(?:\/versions\/(\d+))?(?:\/(ready|infer))?$/;
+const V2_SERVER_PATHS: ReadonlyMap<string, "metadata" | "live" | "ready"> = new Map([
+  ["/v2", "metadata"],
+  ["/v2/", "metadata"],
+  ["/v2/health/live", "live"],
+  ["/v2/health/ready", "ready"],
+]);
 /** What libevent lets through: RFC 3986 characters, escapes of two hexadecimal digits. */
 const LEGAL_TARGET =
   /^(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})*(?:\?(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})*)?(?:#(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})*)?$/;
@@ -55,11 +79,37 @@ export function routeOf(method: string, target: string): Route {
   if (!LEGAL_TARGET.test(path)) return { kind: "illegal" };
   if (method === "GET" && path === "/v1/models") return { kind: "list" };
   if (method === "GET" && path === "/v1/cluster") return { kind: "cluster" };
+  if (V2_PATH.test(path)) return inferenceRoute(method, path);
   if (!API_PATH.test(path)) return { kind: "outside", path };
   if (method === "OPTIONS") return { kind: "preflight" };
   if (method === "POST") return predictRoute(path);
   if (method === "GET") return statusRoute(path);
   return { kind: "malformed", path };
+}
+
+function inferenceRoute(method: string, target: string): Route {
+  if (method === "OPTIONS") return { kind: "preflight" };
+  const path = target.split(/[?#]/, 1)[0]!;
+  const server = V2_SERVER_PATHS.get(path);
+  const match = V2_MODEL_PATH.exec(path);
+  const needed = match?.[3] === "infer" ? "POST" : "GET";
+  const isKnown = server !== undefined || match !== null;
+  if (!isKnown || method !== needed) {
+    return { kind: "v2-unknown", path, method: isKnown ? needed : undefined };
+  }
+  if (server !== undefined) return { kind: "v2-server", asked: server };
+  const model = versionOf(percentDecoded(match![1]!), match![2]);
+  if (needed === "POST") return { kind: "infer", model };
+  return { kind: "v2-model", asked: match![3] === "ready" ? "ready" : "metadata", model };
+}
+
+/** No model has a version that is no safe integer. */
+function versionOf(model: string, digits: string | undefined): NamedModel {
+  if (digits === undefined) return { model };
+  const version = Number(digits);
+  return Number.isSafeInteger(version)
+    ? { model, version }
+    : { model, version, unsafeVersion: excerpt(digits) };
 }
 
 function predictRoute(path: string): Route {

@@ -153,6 +153,9 @@ function requestRecorder(registry: Registry, isKnown: (model: string) => boolean
   };
 }
 
+/** What doors call the requests that a model answers; "infer" is the Open Inference Protocol's. */
+const PREDICTIONS: ReadonlySet<string> = new Set(["predict", "Predict", "infer"]);
+
 /** TensorFlow Serving's own two, for predict requests; it writes the API as each door calls it. */
 function servingRecorder(registry: Registry): Recorder {
   const registers = [registry];
@@ -170,7 +173,7 @@ function servingRecorder(registry: Registry): Recorder {
     registers,
   });
   return ({ api, code, elapsedMs }, model, entrypoint) => {
-    if (api.toLowerCase() !== "predict") return;
+    if (!PREDICTIONS.has(api)) return;
     counts.add(1, model, code);
     if (code !== "OK") return;
     latencies.observe(elapsedMs * 1000, model, api, entrypoint);

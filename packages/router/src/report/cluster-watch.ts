@@ -76,7 +76,7 @@ export class ClusterWatch {
       ...observer,
       answered: (request) => {
         observer.answered(request);
-        if (request.api === "predict") this.#note(request);
+        if (request.api === "predict" || request.api === "infer") this.#note(request);
       },
     };
   }

@@ -138,6 +138,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     keys: keys?.guard,
     observer,
     report: watch,
+    release: winnowVersion,
     ...(isShownToFew(protection) && { pages: consoleFiles() }),
     ...(metricsPath !== undefined && { metrics }),
   });

@@ -90,7 +90,7 @@ export class BodyParser {
 
 /** The question without what reading does not need: a signature has steps and constants. */
 function plainQuestion(question: BodyQuestion): BodyQuestion {
-  if (question.kind !== "predict") return question;
+  if (question.kind === "examples") return question;
   const signatures = question.signatures?.map(({ name, inputs }) => ({ name, inputs }));
-  return { kind: "predict", signatures };
+  return { ...question, signatures };
 }

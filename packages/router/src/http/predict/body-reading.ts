@@ -3,7 +3,6 @@
 // the same words. The order of the checks is TensorFlow Serving's.
 
 import { checkExamples } from "./examples-request.ts";
-import type { ItemConditions } from "../../predictor.ts";
 import type { JsonReader } from "../json/json-reader.ts";
 import {
   parseRequestBody,
@@ -14,19 +13,21 @@ import {
 import type { PredictInputs, SignatureInputs } from "./predict-request.ts";
 import { checkInstances } from "../../limits/request-limits.ts";
 import type { RequestLimits } from "../../limits/request-limits.ts";
-import {
-  readExplain,
-  readFilters,
-  readIds,
-  readIgnoredKeys,
-  readK,
-  readReturned,
-} from "./request-extensions.ts";
+import { fieldsOf, readExtensions, readIgnoredKeys } from "./request-extensions.ts";
+import type { RequestExtensions } from "./request-extensions.ts";
+import { readInference } from "./inference/inference-request.ts";
+import type { AskedInference } from "./inference/inference-request.ts";
 
 /** How a body is to be read. */
 export type BodyQuestion =
   /** `signatures`: the model's, or `undefined` where it could not be pinned: no inputs are read then. */
   | { readonly kind: "predict"; readonly signatures: readonly SignatureInputs[] | undefined }
+  /** By the Open Inference Protocol; `jsonBytes`: where binary data begin, if any are sent. */
+  | {
+      readonly kind: "infer";
+      readonly signatures: readonly SignatureInputs[] | undefined;
+      readonly jsonBytes: number | undefined;
+    }
   | { readonly kind: "examples" };
 
 /** How much a body may ask for. */
@@ -36,11 +37,11 @@ export type BodyLimits = Pick<
 >;
 
 /** The content of a request to predict. */
-interface AskedPrediction extends PredictInputs, ItemConditions {
-  /** Whether to tell what the stages of a pipeline did. */
-  readonly explain: boolean | undefined;
+export interface AskedPrediction extends PredictInputs, RequestExtensions {
   /** Some of the body's keys that mean nothing. */
   readonly ignored: readonly string[];
+  /** How the answer is to be, of a request by the Open Inference Protocol. */
+  readonly inference?: AskedInference | undefined;
 }
 
 /** What a body says. */
@@ -60,6 +61,7 @@ export function readContent(
   about: { readonly question: BodyQuestion; readonly limits: BodyLimits },
 ): BodyContent {
   const { question, limits } = about;
+  if (question.kind === "infer") return readInference(document, bytes, { ...question, limits });
   parseRequestBody(document, bytes);
   const signatureName = readSignatureName(document);
   if (question.kind === "examples") {
@@ -71,13 +73,7 @@ export function readContent(
   const inputs = readPredictInputs(document, signatureNamed(signatures, signatureName));
   const { instances } = inputs;
   checkInstances(instances, limits);
-  const k = readK(document, limits);
-  const exclude = readIds(document, { field: "exclude", instances }, limits);
-  const include = readIds(document, { field: "include", instances }, limits);
-  const filter = readFilters(document, instances);
-  const attributes = readReturned(document);
-  const explain = readExplain(document);
+  const wanted = readExtensions(fieldsOf(document), instances, limits);
   const ignored = readIgnoredKeys(document);
-  const wanted = { k, exclude, include, filter, attributes, explain, ignored };
-  return { signatureName, asked: { ...inputs, ...wanted } };
+  return { signatureName, asked: { ...inputs, ...wanted, ignored } };
 }

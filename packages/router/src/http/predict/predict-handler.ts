@@ -3,6 +3,8 @@
 //
 //   body ─▶ pin ─▶ parse ─▶ signature ─▶ inputs, k, exclude ─▶ predict ─▶ write ─▶ answer
 //           └── released once, whatever happens behind it ───────────────┘
+//
+// A request by the Open Inference Protocol goes the same way; it is only read and written otherwise.
 
 import { WinnowError } from "@winnow/core";
 import type { VersionKey } from "@winnow/core";
@@ -14,11 +16,12 @@ import type {
   PredictRequest,
   Predictor,
 } from "../../predictor.ts";
+import { inferenceAnswer } from "./inference/inference-response.ts";
 import type { BodyParser } from "./body-parser.ts";
+import type { AskedPrediction } from "./body-reading.ts";
 import { jsonAnswer } from "../http-answer.ts";
 import type { HttpAnswer } from "../http-answer.ts";
 import { signatureNamed } from "./predict-request.ts";
-import type { PredictFormat } from "./predict-request.ts";
 import { writePrediction } from "./predict-response.ts";
 import type { RequestContext } from "../../request-context.ts";
 import type { RequestBody } from "../body/request-body.ts";
@@ -30,6 +33,8 @@ export interface PredictCall {
   readonly body: RequestBody;
   readonly allowPartial: boolean;
   readonly context: RequestContext;
+  /** Of a request by the Open Inference Protocol: bytes of its JSON, where binary data follow it. */
+  readonly inference?: { readonly jsonBytes: number | undefined } | undefined;
 }
 
 /** An answer, how many instances it is for and how much of the tables it saw. */
@@ -58,14 +63,13 @@ export class PredictHandler {
     const pinning = await settled(() => pinModel(this.#predictor, call.model));
     try {
       const { context } = call;
-      const { request, format, instances, ignored } = await context.stage("read", () =>
-        this.#read(call, pinning),
-      );
+      const { request, asked } = await context.stage("read", () => this.#read(call, pinning));
       const pinned = pinnedOf(pinning);
       context.signal.throwIfAborted();
       const prediction = await this.#predictor.predict(pinned, request);
-      const answer = await context.stage("write", () => this.#write(prediction, format, ignored));
+      const answer = await context.stage("write", () => this.#write(prediction, asked));
       const { coverage, degradations = [] } = prediction;
+      const { instances, ignored } = asked;
       return { answer, instances, coverage, ignoredKeys: ignored.length, degradations };
     } finally {
       if (pinning.status === "fulfilled") pinning.value.release();
@@ -77,31 +81,35 @@ export class PredictHandler {
     pinning: PromiseSettledResult<PinnedModel>,
   ): Promise<{
     readonly request: PredictRequest;
-    readonly format: PredictFormat;
-    readonly instances: number;
-    readonly ignored: readonly string[];
+    readonly asked: AskedPrediction;
   }> {
     const signatures =
       pinning.status === "fulfilled" ? pinning.value.program.signatures : undefined;
-    const { body, context, allowPartial } = call;
-    const reading = this.#parser.read(body, { kind: "predict", signatures }, context.signal);
+    const { body, context, allowPartial, inference } = call;
+    const question = inference
+      ? ({ kind: "infer", signatures, ...inference } as const)
+      : ({ kind: "predict", signatures } as const);
+    const reading = this.#parser.read(body, question, context.signal);
     const { signatureName, asked } = reading instanceof Promise ? await reading : reading;
     const { program } = pinnedOf(pinning);
     if (asked === undefined) throw new RangeError("a body was read without its inputs");
-    const { format, instances, ignored, ...wanted } = asked;
+    const { inputs, k, exclude, include, filter, attributes, explain } = asked;
+    const wanted = { inputs, k, exclude, include, filter, attributes, explain };
     const signature = signatureNamed(program.signatures, signatureName);
-    const request = { signature, context, allowPartial, ...wanted };
-    return { request, format, instances, ignored };
+    return { request: { signature, context, allowPartial, ...wanted }, asked };
   }
 
   async #write(
     prediction: Prediction,
-    format: PredictFormat,
-    ignored: readonly string[],
+    { format, ignored, inference }: AskedPrediction,
   ): Promise<HttpAnswer> {
     const degraded = degradedText(prediction.degradations);
-    const body = await writePrediction(prediction, format, this.#predictor.limits);
-    return jsonAnswer(body, {
+    const { limits } = this.#predictor;
+    const answer = inference
+      ? await inferenceAnswer(prediction, inference, limits)
+      : jsonAnswer(await writePrediction(prediction, format, limits));
+    const headers = {
+      ...answer.headers,
       "x-winnow-model-version": String(prediction.version.version),
       "x-winnow-coverage": coverageText(prediction.coverage),
       ...(prediction.members !== undefined && {
@@ -109,7 +117,8 @@ export class PredictHandler {
       }),
       ...(degraded !== undefined && { "x-winnow-degraded": degraded }),
       ...(ignored.length > 0 && { "x-winnow-ignored": ignored.join(", ") }),
-    });
+    };
+    return { ...answer, headers };
   }
 }
 

@@ -159,6 +159,13 @@ async function writeColumns(writer: JsonWriter, outputs: readonly NamedOutput[])
   writer.close();
 }
 
+/** All values of a tensor in one list, row by row. */
+export function writeFlatList(writer: JsonWriter, tensor: Tensor): Promise<void> {
+  const flat = { ...tensor, shape: [tensor.data.length] };
+  const cell = { tensor: flat, asBase64: false, asJson: false, dimension: 0, offset: 0 };
+  return writeLargeCell(writer, cell, pauses(writer));
+}
+
 function writeColumn(writer: JsonWriter, { tensor, asBase64, asJson }: NamedOutput): Promise<void> {
   const cell = { tensor, asBase64, asJson, dimension: 0, offset: 0 };
   return writeLargeCell(writer, cell, pauses(writer));

@@ -5,22 +5,31 @@ import { describe, expect, test } from "vitest";
 import { decodeBase64 } from "../json/base64-bytes.ts";
 import { JsonReader } from "../json/json-reader.ts";
 import { parseRequestBody } from "./predict-request.ts";
-import {
-  readFilters,
-  readIds,
-  readIgnoredKeys,
-  readK,
-  readReturned,
-} from "./request-extensions.ts";
+import { fieldsOf, readExtensions, readIgnoredKeys } from "./request-extensions.ts";
+import type { RequestExtensions } from "./request-extensions.ts";
 
 const LIMITS = { kMax: 100, excludedIdsMax: 4 };
+
+function extensionsOf(
+  document: JsonReader,
+  instances: number,
+  limits: Partial<typeof LIMITS> = {},
+): RequestExtensions {
+  return readExtensions(fieldsOf(document), instances, { ...LIMITS, ...limits });
+}
+
+const readK = (document: JsonReader): number | undefined => extensionsOf(document, 1).k;
+const readFilters = (document: JsonReader, instances: number): RequestExtensions["filter"] =>
+  extensionsOf(document, instances).filter;
+const readReturned = (document: JsonReader): RequestExtensions["attributes"] =>
+  extensionsOf(document, 1).attributes;
 
 function readExclusions(
   document: JsonReader,
   instances: number,
   limits: { readonly excludedIdsMax: number },
-): ReturnType<typeof readIds> {
-  return readIds(document, { field: "exclude", instances }, limits);
+): RequestExtensions["exclude"] {
+  return extensionsOf(document, instances, limits).exclude;
 }
 
 function read(body: string): JsonReader {
@@ -31,20 +40,18 @@ function read(body: string): JsonReader {
 
 describe("readK() and readExclusions()", () => {
   test("are absent where the body has none", () => {
-    expect(readK(read("{}"), LIMITS)).toBeUndefined();
+    expect(readK(read("{}"))).toBeUndefined();
     expect(readExclusions(read("{}"), 1, LIMITS)).toBeUndefined();
   });
 
   test("read a k within its bounds", () => {
-    expect(readK(read('{"k": 100}'), LIMITS)).toBe(100);
+    expect(readK(read('{"k": 100}'))).toBe(100);
   });
 
   test.each(["0", "-1", "101", "1.0", '"5"', "null", "[5]", "9223372036854775807"])(
     "refuse k %s",
     (k) => {
-      expect(() => readK(read(`{"k": ${k}}`), LIMITS)).toThrow(
-        "it must be an integer from 1 to 100",
-      );
+      expect(() => readK(read(`{"k": ${k}}`))).toThrow("it must be an integer from 1 to 100");
     },
   );
 

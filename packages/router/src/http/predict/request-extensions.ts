@@ -12,27 +12,72 @@ import { dumpValue } from "../json/json-dump.ts";
 import { KIND } from "../json/json-reader.ts";
 import type { JsonReader, ValueIndex } from "../json/json-reader.ts";
 import { jsonValue } from "../json/json-value.ts";
+import type { ItemConditions } from "../../predictor.ts";
 import { checkK, checkListedIds } from "../../limits/request-limits.ts";
 import type { RequestLimits } from "../../limits/request-limits.ts";
 import { TensorReader } from "./tensor-reader.ts";
 
 const ROOT: ValueIndex = 0;
-const K: Uint8Array = Buffer.from("k");
-const FILTER: Uint8Array = Buffer.from("filter");
-const RETURN: Uint8Array = Buffer.from("return");
-const EXPLAIN: Uint8Array = Buffer.from("explain");
+/** A field of a request. */
+type ExtensionField = "k" | IdField | "filter" | "return" | "explain";
+
+/** Names of the fields as a body has them. */
+const FIELDS: Readonly<Record<ExtensionField, Uint8Array>> = {
+  k: Buffer.from("k"),
+  exclude: Buffer.from("exclude"),
+  include: Buffer.from("include"),
+  filter: Buffer.from("filter"),
+  return: Buffer.from("return"),
+  explain: Buffer.from("explain"),
+};
 /** Attributes that one request may want. */
 const RETURNED_MAX = 64;
 /** JSON values of all filters of a request, names included. */
 const FILTER_VALUES_MAX = 65_536;
 
-/** The wanted `k`, if the body has one. @throws WinnowError INVALID_ARGUMENT. */
-export function readK(
-  document: JsonReader,
-  limits: Pick<RequestLimits, "kMax">,
-): number | undefined {
-  const value = document.member(ROOT, K);
-  if (value < 0) return undefined;
+/** A value of a document. */
+interface FieldValue {
+  readonly document: JsonReader;
+  readonly value: ValueIndex;
+}
+
+/** Finds the value of a field, wherever a protocol has it. */
+export type FieldReader = (field: ExtensionField) => FieldValue | undefined;
+
+/** Finds fields among the members of an object; by default the whole document. */
+export function fieldsOf(document: JsonReader, object: ValueIndex = ROOT): FieldReader {
+  return (field) => {
+    const value = document.member(object, FIELDS[field]);
+    return value < 0 ? undefined : { document, value };
+  };
+}
+
+/** What the fields of a request say. */
+export interface RequestExtensions extends ItemConditions {
+  /** Whether to tell what the stages of a pipeline did. */
+  readonly explain: boolean | undefined;
+}
+
+/** All fields, for a request of so many instances. @throws WinnowError INVALID_ARGUMENT. */
+export function readExtensions(
+  fields: FieldReader,
+  instances: number,
+  limits: Pick<RequestLimits, "kMax" | "excludedIdsMax">,
+): RequestExtensions {
+  const k = readK(fields, limits);
+  const exclude = readIds(fields, { field: "exclude", instances }, limits);
+  const include = readIds(fields, { field: "include", instances }, limits);
+  const filter = readFilters(fields, instances);
+  const attributes = readReturned(fields);
+  const explain = readExplain(fields);
+  return { k, exclude, include, filter, attributes, explain };
+}
+
+/** The wanted `k`, if the request has one. @throws WinnowError INVALID_ARGUMENT. */
+function readK(fields: FieldReader, limits: Pick<RequestLimits, "kMax">): number | undefined {
+  const found = fields("k");
+  if (found === undefined) return undefined;
+  const { document, value } = found;
   const k = document.kinds[value] === KIND.integer ? document.numbers[value]! : Number.NaN;
   checkK(k, limits, () => dumpValue(document, value));
   return k;
@@ -46,14 +91,18 @@ const KNOWN_KEYS: ReadonlySet<string> = new Set(
 const NAMED_MAX = 8;
 const NAMED_CHARACTERS_MAX = 64;
 
-/** Names of the members that are ignored, a few, as they may stand in a header. */
-export function readIgnoredKeys(document: JsonReader): readonly string[] {
+/** Names of the members of an object that are ignored, a few, as they may stand in a header. */
+export function readIgnoredKeys(
+  document: JsonReader,
+  object: ValueIndex = ROOT,
+  known: ReadonlySet<string> = KNOWN_KEYS,
+): readonly string[] {
   const ignored: string[] = [];
-  const end = document.to[ROOT]!;
-  for (let key = ROOT + 1; key < end; key = document.next(key + 1)) {
+  const end = document.to[object]!;
+  for (let key = object + 1; key < end; key = document.next(key + 1)) {
     const bytes = document.bytesOf(key).subarray(0, NAMED_CHARACTERS_MAX);
     const name = Buffer.from(bytes).toString("latin1");
-    if (KNOWN_KEYS.has(name)) continue;
+    if (known.has(name)) continue;
     ignored.push(name.replaceAll(/[^!-+\--~]/g, "?"));
     if (ignored.length === NAMED_MAX) break;
   }
@@ -61,16 +110,17 @@ export function readIgnoredKeys(document: JsonReader): readonly string[] {
 }
 
 /** Where ids may be listed. */
-export type IdField = "exclude" | "include";
+type IdField = "exclude" | "include";
 
 /** Listed ids: one tensor for all instances or one per instance. @throws WinnowError. */
-export function readIds(
-  document: JsonReader,
+function readIds(
+  fields: FieldReader,
   { field, instances }: { readonly field: IdField; readonly instances: number },
   limits: Pick<RequestLimits, "excludedIdsMax">,
 ): readonly Tensor[] | undefined {
-  const value = document.member(ROOT, Buffer.from(field));
-  if (value < 0) return undefined;
+  const found = fields(field);
+  if (found === undefined) return undefined;
+  const { document, value } = found;
   if (document.kinds[value] !== KIND.array) {
     refuse(`"${field}" is ${dumpValue(document, value)}; it must be a list of item ids`);
   }
@@ -91,20 +141,20 @@ export function readIds(
 }
 
 /** Filters: one for all instances or one per instance, null for none. @throws WinnowError. */
-export function readFilters(
-  document: JsonReader,
-  instances: number,
-): readonly Filter[] | undefined {
-  const value = document.member(ROOT, FILTER);
-  if (value < 0 || document.kinds[value] === KIND.null) return undefined;
+function readFilters(fields: FieldReader, instances: number): readonly Filter[] | undefined {
+  const found = fields("filter");
+  if (found === undefined) return undefined;
+  const { document, value } = found;
+  if (document.kinds[value] === KIND.null) return undefined;
   const filters = jsonValue(document, value, { where: '"filter"', valuesMax: FILTER_VALUES_MAX });
   return filtersOf(filters, instances);
 }
 
 /** Names of attributes to give with each item. @throws WinnowError. */
-export function readReturned(document: JsonReader): readonly string[] | undefined {
-  const value = document.member(ROOT, RETURN);
-  if (value < 0) return undefined;
+function readReturned(fields: FieldReader): readonly string[] | undefined {
+  const found = fields("return");
+  if (found === undefined) return undefined;
+  const { document, value } = found;
   const isList = document.kinds[value] === KIND.array;
   const names = isList ? childrenOf(document, value) : [];
   const isRight = isList && names.every((name) => document.kinds[name] === KIND.string);
@@ -114,10 +164,10 @@ export function readReturned(document: JsonReader): readonly string[] | undefine
   return returnedNames(names.map((name) => Buffer.from(document.bytesOf(name)).toString("utf8")));
 }
 
-/** Whether to tell what the stages of a pipeline did. @throws WinnowError. */
-export function readExplain(document: JsonReader): boolean | undefined {
-  const value = document.member(ROOT, EXPLAIN);
-  if (value < 0) return undefined;
+function readExplain(fields: FieldReader): boolean | undefined {
+  const found = fields("explain");
+  if (found === undefined) return undefined;
+  const { document, value } = found;
   const kind = document.kinds[value];
   if (kind === KIND.true || kind === KIND.false) return kind === KIND.true;
   refuse(`"explain" is ${dumpValue(document, value)}; it must be true or false`);

@@ -2,7 +2,7 @@
 // sockets or fastify.
 
 import type { IncomingMessage } from "node:http";
-import { Transfers, WinnowError } from "@winnow/core";
+import { Transfers, WinnowError, excerpt } from "@winnow/core";
 import type { Clock, HeldMemory } from "@winnow/core";
 import type { Degradation, Predictor } from "../../predictor.ts";
 import { BodyParser } from "../predict/body-parser.ts";
@@ -15,6 +15,8 @@ import { consoleAnswer } from "./console-page.ts";
 import { metadataDocument } from "./metadata-document.ts";
 import { openApiDocument } from "./openapi-document.ts";
 import { PredictHandler, pinModel } from "../predict/predict-handler.ts";
+import type { PredictCall } from "../predict/predict-handler.ts";
+import { modelDocument, serverDocument } from "../predict/inference/inference-documents.ts";
 import type { RequestContext } from "../../request-context.ts";
 import { readBody } from "../body/request-body.ts";
 import type { RequestBody } from "../body/request-body.ts";
@@ -45,11 +47,14 @@ export interface ApiHost {
   readonly metrics: MetricsPage | undefined;
   readonly report: ReportPage | undefined;
   readonly pages: PageFiles | undefined;
+  /** Winnow's own release, as it is told to clients. */
+  readonly release: string;
   /** No new work is welcome: readiness says so. */
   isDraining(): boolean;
 }
 
 type Kind<K extends Route["kind"]> = Extract<Route, { readonly kind: K }>;
+type InferenceRoute = Kind<"infer" | "v2-model" | "v2-server" | "v2-unknown">;
 
 /** Answers every request of the predict API and Winnow's own paths. */
 export class ApiHandler {
@@ -97,6 +102,7 @@ export class ApiHandler {
   /** @throws WinnowError, RefusedBody: `failureAnswer` has their answers. */
   answer(route: Route, call: ApiCall): ApiAnswer | Promise<ApiAnswer> {
     if (route.kind === "predict") return this.#predict(route.model, call);
+    if (isInference(route)) return this.#inference(route, call);
     if (route.kind === "examples") return this.#classifyOrRegress(route, call);
     if (route.kind === "metadata") return this.#metadata(route.model);
     if (route.kind === "outside") return this.#outside(route, call);
@@ -104,7 +110,10 @@ export class ApiHandler {
   }
 
   #simple(
-    route: Exclude<Route, { readonly kind: "predict" | "examples" | "metadata" | "outside" }>,
+    route: Exclude<
+      Route,
+      { readonly kind: "predict" | "examples" | "metadata" | "outside" } | InferenceRoute
+    >,
     call: ApiCall,
   ): HttpAnswer {
     switch (route.kind) {
@@ -129,7 +138,47 @@ export class ApiHandler {
     }
   }
 
-  async #predict(model: NamedModel, call: ApiCall): Promise<ApiAnswer> {
+  #inference(route: InferenceRoute, call: ApiCall): ApiAnswer | Promise<ApiAnswer> {
+    // As TensorFlow Serving, which has no such paths.
+    if (!this.#settings.ownPaths) return { answer: pageAnswer(404) };
+    switch (route.kind) {
+      case "infer":
+        return this.#predict(route.model, call, { jsonBytes: jsonBytesOf(call.request) });
+      case "v2-model":
+        return this.#describeModel(route);
+      case "v2-server":
+        return { answer: this.#describeServer(route.asked) };
+      case "v2-unknown":
+        return { answer: unknownPath(route, call.method) };
+    }
+  }
+
+  async #describeModel({ model, asked }: Kind<"v2-model">): Promise<ApiAnswer> {
+    const pinned = await pinModel(this.#predictor, model);
+    try {
+      const document =
+        asked === "ready"
+          ? { name: pinned.model, ready: true }
+          : modelDocument(pinned, this.#predictor.status(pinned.model) ?? []);
+      return { answer: documentAnswer(document) };
+    } finally {
+      pinned.release();
+    }
+  }
+
+  #describeServer(asked: Kind<"v2-server">["asked"]): HttpAnswer {
+    if (asked === "metadata") return documentAnswer(serverDocument(this.#host.release));
+    if (asked === "live") return documentAnswer({ live: true });
+    const reason = this.#unreadyReason();
+    if (reason === undefined) return documentAnswer({ ready: true });
+    return { ...documentAnswer({ ready: false, error: reason }), status: 503 };
+  }
+
+  async #predict(
+    model: NamedModel,
+    call: ApiCall,
+    inference?: PredictCall["inference"],
+  ): Promise<ApiAnswer> {
     this.#admit();
     const body = await this.#read(call);
     try {
@@ -138,7 +187,7 @@ export class ApiHandler {
       try {
         const { context } = call;
         const allowPartial = isYes(call.request.headers["x-winnow-allow-partial"]);
-        return await this.#predicts.predict({ model, body, allowPartial, context });
+        return await this.#predicts.predict({ model, body, allowPartial, context, inference });
       } finally {
         this.#inFlight--;
       }
@@ -261,13 +310,46 @@ export class ApiHandler {
   }
 
   #readiness(): HttpAnswer {
-    if (this.#host.isDraining()) return textAnswer(503, "draining\n");
-    if (!this.#predictor.ready) return textAnswer(503, "no complete routing table yet\n");
-    if (this.#bodies.shortMs >= this.#settings.unreadyAfterMs) {
-      return textAnswer(503, "no memory for requests\n");
-    }
-    return textAnswer(200, "ok\n");
+    const reason = this.#unreadyReason();
+    return reason === undefined ? textAnswer(200, "ok\n") : textAnswer(503, `${reason}\n`);
   }
+
+  /** Why requests should not be sent here; `undefined`: they may. */
+  #unreadyReason(): string | undefined {
+    if (this.#host.isDraining()) return "draining";
+    if (!this.#predictor.ready) return "no complete routing table yet";
+    const isShort = this.#bodies.shortMs >= this.#settings.unreadyAfterMs;
+    return isShort ? "no memory for requests" : undefined;
+  }
+}
+
+function isInference(route: Route): route is InferenceRoute {
+  return route.kind === "infer" || route.kind.startsWith("v2-");
+}
+
+function documentAnswer(document: object): HttpAnswer {
+  return jsonAnswer(Buffer.from(`${JSON.stringify(document)}\n`));
+}
+
+function unknownPath({ path, method }: Kind<"v2-unknown">, given: string): HttpAnswer {
+  if (method === undefined) {
+    return errorAnswer(
+      404,
+      `No such path: ${excerpt(path)}; docs/inference-protocol.md lists those of /v2`,
+    );
+  }
+  const answer = errorAnswer(405, `${excerpt(path)} takes ${method}, not ${given}`);
+  return { ...answer, headers: { ...answer.headers, allow: method } };
+}
+
+/** Where binary data begin, if the request has any. @throws WinnowError INVALID_ARGUMENT */
+function jsonBytesOf({ headers }: IncomingMessage): number | undefined {
+  const length = headers["inference-header-content-length"];
+  if (length === undefined) return undefined;
+  const bytes = typeof length === "string" && /^\d+$/.test(length) ? Number(length) : Number.NaN;
+  if (Number.isSafeInteger(bytes)) return bytes;
+  const text = `Inference-Header-Content-Length is ${excerpt(String(length))}; it must be the bytes of the JSON`;
+  throw new WinnowError("INVALID_ARGUMENT", text);
 }
 
 function nameless(): HttpAnswer {

@@ -43,6 +43,32 @@ describe("a server with keys", () => {
     ["GET", "/readyz"],
   ] as const;
 
+  test("holds the Open Inference Protocol's paths to the same roles", async () => {
+    const { port } = await guarded();
+    const input = { name: "input_1", shape: [1], datatype: "BYTES", data: ["42"] };
+    const asked = [
+      ["POST", "/v2/models/retrieval/infer"],
+      ["GET", "/v2/models/retrieval"],
+      ["GET", "/v2/models/retrieval/ready"],
+      ["GET", "/v2"],
+      ["GET", "/v2/nothing"],
+      ["GET", "/v2/health/live"],
+      ["GET", "/v2/health/ready"],
+    ] as const;
+    const statusesOf = async (headers: Readonly<Record<string, string>>): Promise<number[]> => {
+      const statuses = [];
+      for (const [method, path] of asked) {
+        const body = method === "POST" ? JSON.stringify({ inputs: [input] }) : undefined;
+        statuses.push((await send(port, { method, path, headers, body })).status);
+      }
+      return statuses;
+    };
+
+    expect(await statusesOf({})).toEqual([401, 401, 401, 401, 401, 200, 200]);
+    expect(await statusesOf(bearer(shop.key))).toEqual([200, 200, 200, 200, 404, 200, 200]);
+    expect(await statusesOf(bearer(monitor.key))).toEqual([403, 200, 200, 200, 404, 200, 200]);
+  });
+
   test("answers each key what its roles are for, and everybody's probes", async () => {
     const { port } = await guarded();
     const statusesOf = async (headers: Readonly<Record<string, string>>): Promise<number[]> => {

@@ -13,7 +13,7 @@ const REQUESTS = Number(process.env["FUZZ_REQUESTS"] ?? 5000);
 const SEED = Number(process.env["FUZZ_SEED"] ?? 1);
 const CLIENTS = 8;
 const TIMEOUT_MS = 60_000 + REQUESTS * 5;
-const STATUSES = new Set([200, 400, 404, 413, 429, 501]);
+const STATUSES = new Set([200, 400, 404, 405, 413, 429, 501]);
 
 function ask(place: { port: number; agent: http.Agent }, request: SentRequest): Promise<Received> {
   const { method, path, body } = request;

@@ -50,6 +50,8 @@ export interface HttpEnvironment extends Environment {
   readonly metrics?: MetricsPage | undefined;
   /** Answers `GET /v1/cluster`. Default: there is no such path. */
   readonly report?: ReportPage | undefined;
+  /** Told at `GET /v2`. Default: none. */
+  readonly release?: string | undefined;
   /** The console at `/console/`. Default: none. */
   readonly pages?: PageFiles | undefined;
   /** HTTPS with these certificates, and with those of clients where it names authorities. Default: HTTP. */
@@ -118,6 +120,7 @@ class FastifyServer implements HttpServer {
       metrics: environment.metrics,
       report: environment.report,
       pages: environment.pages,
+      release: environment.release ?? "",
       isDraining: () => this.#isDraining,
     });
     this.#answers = new Transfers(clock, {

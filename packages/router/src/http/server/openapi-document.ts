@@ -2,6 +2,7 @@
 // as `docs/openapi.json`, which a test compares. Written by hand: the paths hold ":predict" behind a
 // parameter, which fastify's routes cannot state and its swagger plugin thus cannot derive.
 
+import { DATATYPES } from "../predict/inference/inference-datatypes.ts";
 import { CLUSTER_REPORT } from "./report-schema.ts";
 
 const ERROR = { $ref: "#/components/schemas/Error" } as const;
@@ -73,6 +74,37 @@ const PREDICT = (of: string): object => ({
   },
 });
 
+const INFERENCE_READY = { $ref: "#/components/schemas/InferenceReady" } as const;
+
+const INFER = (of: string): object => ({
+  operationId: `infer${of}`,
+  summary: "Predict, by the Open Inference Protocol",
+  parameters: [
+    {
+      name: "Inference-Header-Content-Length",
+      in: "header",
+      description: "Bytes of the JSON, where binary data follow it",
+      schema: { type: "integer", minimum: 0 },
+    },
+  ],
+  requestBody: {
+    required: true,
+    description: "JSON, and binary data behind it where the header tells its length",
+    content: json({ $ref: "#/components/schemas/InferenceRequest" }),
+  },
+  responses: {
+    "200": {
+      description: "The outputs that are wanted; binary data behind the JSON, if any are",
+      content: {
+        ...json({ $ref: "#/components/schemas/InferenceResponse" }),
+        "application/octet-stream": {},
+      },
+    },
+    ...FAILURES,
+    "501": failure("Classes or shared memory, which are not served"),
+  },
+});
+
 const document = (operationId: string, summary: string, schema: string): object => ({
   operationId,
   summary,
@@ -113,7 +145,38 @@ function modelPaths(): Record<string, object> {
   return paths;
 }
 
+/** The Open Inference Protocol's, likewise. */
+function inferencePaths(): Record<string, object> {
+  const places = [
+    { at: "/v2/models/{model}", of: "", parameters: [MODEL] },
+    { at: "/v2/models/{model}/versions/{version}", of: "OfVersion", parameters: [MODEL, VERSION] },
+  ];
+  const paths: Record<string, object> = {
+    "/v2": { get: document("inferenceServer", "Name, release and extensions", "InferenceServer") },
+    "/v2/health/live": { get: document("inferenceLive", "Does the server run?", "InferenceLive") },
+    "/v2/health/ready": {
+      get: {
+        ...document("inferenceReady", "May requests be sent here?", "InferenceReady"),
+        responses: {
+          "200": { description: "Yes", content: json(INFERENCE_READY) },
+          "503": { description: "No", content: json(INFERENCE_READY) },
+        },
+      },
+    },
+  };
+  for (const { at, of, parameters } of places) {
+    const ready = document(`inferenceModelReady${of}`, "Does it answer?", "InferenceModelReady");
+    const model = document(`inferenceModel${of}`, "Versions, inputs, outputs", "InferenceModel");
+    paths[at] = { parameters, get: model };
+    paths[`${at}/ready`] = { parameters, get: ready };
+    paths[`${at}/infer`] = { parameters, post: INFER(of) };
+  }
+  return paths;
+}
+
 const STATE = { enum: ["START", "LOADING", "AVAILABLE", "UNLOADING", "END"] };
+
+const INFERENCE_TENSOR = { $ref: "#/components/schemas/InferenceTensor" } as const;
 
 const SCHEMAS = {
   Error: {
@@ -203,6 +266,86 @@ const SCHEMAS = {
     },
   },
   ClusterReport: CLUSTER_REPORT,
+  InferenceServer: {
+    type: "object",
+    required: ["name", "version", "extensions"],
+    properties: {
+      name: { type: "string" },
+      version: { type: "string" },
+      extensions: { type: "array", items: { type: "string" } },
+    },
+  },
+  InferenceLive: { type: "object", properties: { live: { type: "boolean" } } },
+  InferenceReady: {
+    type: "object",
+    properties: {
+      ready: { type: "boolean" },
+      error: { type: "string", description: "Why it is not ready" },
+    },
+  },
+  InferenceModelReady: {
+    type: "object",
+    properties: { name: { type: "string" }, ready: { type: "boolean" } },
+  },
+  InferenceModel: {
+    type: "object",
+    required: ["name", "platform"],
+    properties: {
+      name: { type: "string" },
+      versions: { type: "array", description: "Ascending", items: { type: "string" } },
+      platform: { type: "string" },
+      inputs: { type: "array", items: INFERENCE_TENSOR },
+      outputs: { type: "array", items: INFERENCE_TENSOR },
+    },
+  },
+  InferenceTensor: {
+    type: "object",
+    required: ["name", "shape", "datatype"],
+    properties: {
+      name: { type: "string" },
+      shape: { type: "array", items: { type: "integer" } },
+      datatype: { enum: Object.values(DATATYPES) },
+      parameters: { type: "object" },
+      data: {
+        type: "array",
+        description: "Flat or nested, row by row; answers are flat",
+        items: {},
+      },
+    },
+  },
+  InferenceRequest: {
+    type: "object",
+    required: ["inputs"],
+    properties: {
+      id: { type: "string", description: "Echoed" },
+      parameters: {
+        type: "object",
+        description:
+          "k, exclude, include, filter, return and explain of PredictRequest, lists and objects also as " +
+          "strings of JSON; signature_name; binary_data_output",
+      },
+      inputs: { type: "array", items: INFERENCE_TENSOR },
+      outputs: {
+        type: "array",
+        description: "Those wanted, in this order; all if none is named",
+        items: {
+          type: "object",
+          required: ["name"],
+          properties: { name: { type: "string" }, parameters: { type: "object" } },
+        },
+      },
+    },
+  },
+  InferenceResponse: {
+    type: "object",
+    required: ["model_name", "outputs"],
+    properties: {
+      model_name: { type: "string" },
+      model_version: { type: "string" },
+      id: { type: "string" },
+      outputs: { type: "array", items: INFERENCE_TENSOR },
+    },
+  },
   ModelMetadata: {
     type: "object",
     properties: { model_spec: { type: "object" }, metadata: { type: "object" } },
@@ -217,11 +360,13 @@ export function openApiDocument(): string {
       title: "Winnow predict API",
       version: "1",
       description:
-        "TensorFlow Serving's REST API, with k, exclude, include and filter beside the instances",
+        "TensorFlow Serving's REST API, with k, exclude, include and filter beside the instances, and the " +
+        "Open Inference Protocol",
     },
     servers: [{ url: "/", description: "The router that serves this document" }],
     paths: {
       ...modelPaths(),
+      ...inferencePaths(),
       "/v1/models": { get: document("models", "All models and their versions", "ModelList") },
       "/v1/cluster": {
         get: document("cluster", "How the cluster is, as this router sees it", "ClusterReport"),

@@ -23,6 +23,8 @@ const PROBES: ReadonlySet<string> = new Set(["/healthz", "/livez", "/readyz"]);
 const ROLES: Partial<Readonly<Record<Route["kind"], readonly KeyRole[]>>> = {
   predict: ["predict"],
   examples: ["predict"],
+  infer: ["predict"],
+  "v2-model": ["predict", "status"],
   metadata: ["predict", "status"],
   status: ["status"],
   list: ["status"],
@@ -40,7 +42,7 @@ export function admitRequest(
 ): Admitted | undefined {
   const { tls, keys, metricsPath } = parts;
   const path = route.kind === "outside" ? route.path : undefined;
-  if (path !== undefined && PROBES.has(path)) return undefined;
+  if (isProbe(route)) return undefined;
   if (tls?.material.ca !== undefined && !isCertified(request.socket)) {
     const text = "A client certificate is needed here, and none was sent";
     throw new WinnowError("UNAUTHENTICATED", text);
@@ -49,6 +51,11 @@ export function admitRequest(
   if (keys === undefined || route.kind === "preflight") return undefined;
   if (isConsole(path, request, parts.pages)) return undefined;
   return keys.admit(authorizationOf(request), rolesFor(route, metricsPath));
+}
+
+function isProbe(route: Route): boolean {
+  if (route.kind === "v2-server") return route.asked !== "metadata";
+  return route.kind === "outside" && PROBES.has(route.path);
 }
 
 function rolesFor(route: Route, metricsPath: string): readonly KeyRole[] {

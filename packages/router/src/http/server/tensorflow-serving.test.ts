@@ -18,7 +18,7 @@ import {
 } from "./tensorflow-serving.cases.ts";
 
 /** Winnow answers these paths itself; with `ownPaths` off it answers as TensorFlow Serving. */
-const OWN_PATHS = new Set(["url-healthz"]);
+const OWN_PATHS = new Set(["url-healthz", "url-v2"]);
 
 const SERVERS: Readonly<Record<string, HttpOptions>> = {
   plain: {},

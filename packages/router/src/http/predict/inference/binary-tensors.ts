@@ -1,0 +1,103 @@
+// Tensors as the extension "binary_tensor_data" of the Open Inference Protocol lays them out behind the JSON of
+// a request or an answer: values in row-major order, little-endian, bools as one byte, and before each string
+// its length in four bytes. All machines that Winnow runs on are little-endian, so numbers are copied as they lie.
+//
+//   numbers   values as they lie in memory
+//   strings   uint32 length, bytes; uint32 length, bytes; …
+
+import { StringColumn, WinnowError, dtypeArrays, elementCount } from "@winnow/core";
+import type { Dtype, Tensor } from "@winnow/core";
+
+const LENGTH_BYTES = 4;
+/** Values that are written without a break. */
+const PIECE_VALUES = 16 * 1024;
+
+/**
+ * The tensor that these bytes are, as a copy. `name` is for messages.
+ * @throws WinnowError INVALID_ARGUMENT where they are too few or too many for the shape
+ */
+export function readBinaryTensor(
+  bytes: Uint8Array,
+  {
+    name,
+    dtype,
+    shape,
+  }: { readonly name: string; readonly dtype: Dtype; readonly shape: readonly number[] },
+): Tensor {
+  const count = elementCount(shape);
+  if (dtype === "string") return { dtype, shape, data: readStrings(bytes, count, name) };
+  const valueBytes = dtypeArrays[dtype].BYTES_PER_ELEMENT;
+  if (bytes.length !== count * valueBytes) {
+    refuse(
+      `Input "${name}" has ${bytes.length} bytes of binary data; shape [${shape.join(",")}] needs ` +
+        `${count * valueBytes}`,
+    );
+  }
+  const memory = new ArrayBuffer(bytes.length);
+  const copy = new Uint8Array(memory);
+  copy.set(bytes);
+  if (dtype === "bool") for (let at = 0; at < copy.length; at++) copy[at] = copy[at] === 0 ? 0 : 1;
+  return { dtype, shape, data: new dtypeArrays[dtype](memory) } as Tensor;
+}
+
+function readStrings(bytes: Uint8Array, count: number, name: string): StringColumn {
+  const total = bytes.length - count * LENGTH_BYTES;
+  // Before anything is allocated: the count is the client's word.
+  if (total < 0) refuseStrings(name, count);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  const offsets = new Uint32Array(count + 1);
+  const content = new Uint8Array(total);
+  let at = 0;
+  let end = 0;
+  for (let index = 0; index < count; index++) {
+    if (at + LENGTH_BYTES > bytes.length) refuseStrings(name, count);
+    const length = view.getUint32(at, true);
+    at += LENGTH_BYTES;
+    if (end + length > total || at + length > bytes.length) refuseStrings(name, count);
+    content.set(bytes.subarray(at, at + length), end);
+    at += length;
+    end += length;
+    offsets[index + 1] = end;
+  }
+  if (at !== bytes.length) refuseStrings(name, count);
+  return new StringColumn(offsets, content);
+}
+
+function refuseStrings(name: string, count: number): never {
+  refuse(
+    `The binary data of input "${name}" does not hold ${count} strings: each is its length in four bytes, ` +
+      "little-endian, and that many bytes",
+  );
+}
+
+/** How many bytes a tensor takes. */
+export function binaryBytes({ dtype, data }: Tensor): number {
+  if (dtype === "string") return data.byteLength + data.length * LENGTH_BYTES;
+  return data.byteLength;
+}
+
+/** Writes a tensor at a position that has room for it; long ones a piece at a time, with other work in between. */
+export async function writeBinaryTensor(
+  target: Buffer,
+  position: number,
+  { dtype, data }: Tensor,
+): Promise<void> {
+  if (dtype !== "string") {
+    target.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), position);
+    return;
+  }
+  let at = position;
+  for (let index = 0; index < data.length; index++) {
+    if (index > 0 && index % PIECE_VALUES === 0) {
+      await new Promise((resolve) => void setImmediate(resolve));
+    }
+    const string = data.at(index);
+    at = target.writeUInt32LE(string.length, at);
+    target.set(string, at);
+    at += string.length;
+  }
+}
+
+function refuse(message: string): never {
+  throw new WinnowError("INVALID_ARGUMENT", message);
+}

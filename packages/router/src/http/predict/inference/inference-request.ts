@@ -1,0 +1,348 @@
+// The body of an inference request by the Open Inference Protocol (KServe's V2) → named tensors:
+//
+//   {"id": "42", "parameters": {"k": 5, "filter": {"year": {"$gte": 1990}}},
+//    "inputs": [{"name": "user_id", "shape": [1], "datatype": "BYTES", "data": ["42"]}],
+//    "outputs": [{"name": "output_2"}]}
+//
+// Values lie flat or nested, row by row; or behind the JSON, as the extension "binary_tensor_data" has them.
+// The parameters of the request are Winnow's fields (`request-extensions.ts`) and `signature_name`. The protocol
+// allows strings, numbers and bools alone as parameters, so lists and objects may also be strings of JSON.
+
+import { WinnowError, elementCount, excerpt } from "@winnow/core";
+import type { Tensor } from "@winnow/core";
+import { checkInstances, instancesOf } from "../../../limits/request-limits.ts";
+import type { RequestLimits } from "../../../limits/request-limits.ts";
+import { dumpValue } from "../../json/json-dump.ts";
+import { JsonReader, KIND } from "../../json/json-reader.ts";
+import type { ValueIndex } from "../../json/json-reader.ts";
+import { JsonSyntaxError } from "../../json/json-syntax-error.ts";
+import { parseRequestBody, signatureNamed } from "../predict-request.ts";
+import type { PredictInputs, SignatureInputs } from "../predict-request.ts";
+import { fieldsOf, readExtensions, readIgnoredKeys } from "../request-extensions.ts";
+import type { FieldReader, RequestExtensions } from "../request-extensions.ts";
+import { TensorReader } from "../tensor-reader.ts";
+import { readBinaryTensor } from "./binary-tensors.ts";
+import { DATATYPES } from "./inference-datatypes.ts";
+
+/** An output that a request wants. */
+interface WantedOutput {
+  readonly name: string;
+  /** Its values go behind the JSON. */
+  readonly isBinary: boolean;
+}
+
+/** How the answer to a request is to be. */
+export interface AskedInference {
+  /** Echoed, where the request has one. */
+  readonly id: string | undefined;
+  /** Those wanted, in this order; `undefined`: all. */
+  readonly outputs: readonly WantedOutput[] | undefined;
+  /** Whether outputs that `outputs` does not name go behind the JSON. */
+  readonly isBinary: boolean;
+}
+
+/** What a body is read for. */
+export interface InferenceQuestion {
+  /** The model's, or `undefined` where it could not be pinned: no inputs are read then. */
+  readonly signatures: readonly SignatureInputs[] | undefined;
+  /** Bytes of the JSON, where binary data follow it. */
+  readonly jsonBytes: number | undefined;
+  readonly limits: InferenceLimits;
+}
+
+type InferenceLimits = Pick<
+  RequestLimits,
+  "jsonValuesMax" | "instancesMax" | "kMax" | "excludedIdsMax"
+>;
+
+/** What a body says. */
+interface InferenceContent {
+  /** "" if it names none. */
+  readonly signatureName: string;
+  readonly asked?: PredictInputs &
+    RequestExtensions & { readonly ignored: readonly string[]; readonly inference: AskedInference };
+}
+
+const ROOT: ValueIndex = 0;
+const NONE: ValueIndex = -1;
+const RANK_MAX = 254;
+const REQUEST_KEYS: ReadonlySet<string> = new Set(["id", "parameters", "inputs", "outputs"]);
+const PARAMETERS: ReadonlySet<string> = new Set(
+  "signature_name binary_data_output k exclude include filter return explain".split(" "),
+);
+/** Parameters that must not be passed over: another answer than asked for would come. */
+const REFUSED_PARAMETERS: Readonly<Record<string, string>> = {
+  classification: "classes are not served; the outputs themselves are",
+  shared_memory_region: "shared memory is not served; send the values",
+};
+const IGNORED_MAX = 8;
+
+/**
+ * What a body says; `document` holds it until it reads another.
+ * @throws WinnowError INVALID_ARGUMENT, or RESOURCE_EXHAUSTED over `jsonValuesMax` values
+ */
+export function readInference(
+  document: JsonReader,
+  bytes: Uint8Array,
+  { signatures, jsonBytes, limits }: InferenceQuestion,
+): InferenceContent {
+  if (jsonBytes !== undefined && jsonBytes > bytes.length) {
+    refuse(
+      `Inference-Header-Content-Length is ${jsonBytes}, but the body has ${bytes.length} bytes; it is the ` +
+        "length of the JSON alone",
+    );
+  }
+  parseRequestBody(document, bytes.subarray(0, jsonBytes));
+  const parameters = objectAt(document, ROOT, "parameters");
+  const signatureName = textAt(document, parameters, "signature_name") ?? "";
+  if (signatures === undefined) return { signatureName };
+  const signature = signatureNamed(signatures, signatureName);
+  const binary = jsonBytes === undefined ? undefined : bytes.subarray(jsonBytes);
+  const inputs = readInputs(document, signature, binary);
+  const instances = instancesOf(signature, inputs);
+  checkInstances(instances, limits);
+  const wanted = readExtensions(parametersOf(document, parameters, limits), instances, limits);
+  const ignored = [
+    ...readIgnoredKeys(document, ROOT, REQUEST_KEYS),
+    ...(parameters < 0 ? [] : readIgnoredKeys(document, parameters, PARAMETERS)),
+  ].slice(0, IGNORED_MAX);
+  const inference = readAsked(document, parameters);
+  return {
+    signatureName,
+    asked: { format: "column", instances, inputs, ...wanted, ignored, inference },
+  };
+}
+
+function readAsked(document: JsonReader, parameters: ValueIndex): AskedInference {
+  const isBinary = flagAt(document, parameters, "binary_data_output") ?? false;
+  const id = textAt(document, ROOT, "id");
+  const list = listAt(document, ROOT, "outputs");
+  const outputs = list.map((output): WantedOutput => {
+    const name = nameOf(document, output, "outputs");
+    const own = objectAt(document, output, "parameters");
+    refuseParameters(document, own, `output "${excerpt(name)}"`);
+    return { name, isBinary: flagAt(document, own, "binary_data") ?? isBinary };
+  });
+  const twice = outputs.find(({ name }, at) => outputs.findIndex((one) => one.name === name) < at);
+  if (twice !== undefined) refuse(`Output "${excerpt(twice.name)}" stands twice in "outputs"`);
+  // As Triton has it: no output is named where the list is empty.
+  return { id, outputs: outputs.length === 0 ? undefined : outputs, isBinary };
+}
+
+/** The inputs of a signature, all of them and no others, in its order. */
+function readInputs(
+  document: JsonReader,
+  signature: SignatureInputs,
+  binary: Uint8Array | undefined,
+): ReadonlyMap<string, Tensor> {
+  const list = listAt(document, ROOT, "inputs");
+  const read = new Map<string, Tensor>();
+  let taken = 0;
+  for (const input of list) {
+    const name = nameOf(document, input, "inputs");
+    const declared = signature.inputs.find((candidate) => candidate.name === name);
+    if (declared === undefined) {
+      const known = signature.inputs.map((each) => each.name).join(", ");
+      refuse(`The model has no input "${excerpt(name)}"; its inputs are ${known}`);
+    }
+    if (read.has(name)) refuse(`Input "${name}" stands twice in "inputs"`);
+    const shape = readShape(document, input, name);
+    const { dtype } = declared;
+    checkDatatype(document, input, declared);
+    const own = objectAt(document, input, "parameters");
+    refuseParameters(document, own, `input "${name}"`);
+    const size = sizeAt(document, own, name);
+    if (size === undefined) {
+      read.set(name, readData(document, input, { name, dtype, shape }));
+      continue;
+    }
+    const part = binaryPart(binary, { name, from: taken, size });
+    if (memberOf(document, input, "data") >= 0) {
+      refuse(
+        `Input "${name}" has both "data" and "binary_data_size"; one of them holds its values`,
+      );
+    }
+    read.set(name, readBinaryTensor(part, { name, dtype, shape }));
+    taken += size;
+  }
+  const left = (binary?.length ?? 0) - taken;
+  if (left > 0)
+    refuse(`${left} bytes of binary data belong to no input; "binary_data_size" claims them`);
+  return new Map(
+    signature.inputs.map(({ name }) => [name, read.get(name) ?? missing(signature, name)]),
+  );
+}
+
+function missing({ inputs }: SignatureInputs, name: string): never {
+  refuse(
+    `Input "${name}" is missing; the model's inputs are ${inputs.map((each) => each.name).join(", ")}`,
+  );
+}
+
+function binaryPart(
+  binary: Uint8Array | undefined,
+  { name, from, size }: { readonly name: string; readonly from: number; readonly size: number },
+): Uint8Array {
+  if (binary === undefined) {
+    refuse(
+      `Input "${name}" has "binary_data_size", but the header Inference-Header-Content-Length, which says ` +
+        "where binary data begin, is missing",
+    );
+  }
+  if (from + size <= binary.length) return binary.subarray(from, from + size);
+  refuse(
+    `Input "${name}" wants ${size} bytes of binary data; ${binary.length - from} are left in the body`,
+  );
+}
+
+/** The values of "data", flat or nested as the shape is. */
+function readData(
+  document: JsonReader,
+  input: ValueIndex,
+  { name, dtype, shape }: { name: string; dtype: Tensor["dtype"]; shape: readonly number[] },
+): Tensor {
+  const value = memberOf(document, input, "data");
+  if (value < 0) refuse(`Input "${name}" has no "data"`);
+  const tensor = named(name, () => new TensorReader(document, dtype).readWhole(value));
+  const isFlat = tensor.shape.length <= 1;
+  const isNested = tensor.shape.join(",") === shape.join(",");
+  if (!isNested && !(isFlat && tensor.data.length === elementCount(shape))) {
+    refuse(
+      `Input "${name}" has data of shape [${tensor.shape.join(",")}]; shape [${shape.join(",")}] needs ` +
+        `${elementCount(shape)} values, in one list or nested likewise`,
+    );
+  }
+  return { ...tensor, shape };
+}
+
+function checkDatatype(
+  document: JsonReader,
+  input: ValueIndex,
+  { name, dtype }: SignatureInputs["inputs"][number],
+): void {
+  const given = textAt(document, input, "datatype");
+  if (given === DATATYPES[dtype]) return;
+  const said = given === undefined ? "no datatype" : `datatype ${excerpt(given)}`;
+  refuse(`Input "${name}" has ${said}; the model wants ${DATATYPES[dtype]}`);
+}
+
+function readShape(document: JsonReader, input: ValueIndex, name: string): readonly number[] {
+  const value = memberOf(document, input, "shape");
+  const sizes =
+    value >= 0 && document.kinds[value] === KIND.array ? childrenOf(document, value) : undefined;
+  const shape = sizes?.map((size) =>
+    document.kinds[size] === KIND.integer ? document.numbers[size]! : Number.NaN,
+  );
+  const isRight = shape?.every((size) => Number.isSafeInteger(size) && size >= 0) ?? false;
+  if (shape !== undefined && isRight && shape.length <= RANK_MAX) return shape;
+  refuse(
+    `Input "${name}" has ${value < 0 ? "no shape" : `shape ${dumpValue(document, value)}`}; a shape is a list of ` +
+      `at most ${RANK_MAX} integers from 0`,
+  );
+}
+
+function sizeAt(document: JsonReader, parameters: ValueIndex, name: string): number | undefined {
+  const value = memberOf(document, parameters, "binary_data_size");
+  if (value < 0) return undefined;
+  const size = document.kinds[value] === KIND.integer ? document.numbers[value]! : Number.NaN;
+  if (Number.isSafeInteger(size) && size >= 0) return size;
+  refuse(
+    `Input "${name}" has "binary_data_size" ${dumpValue(document, value)}; it must be an integer from 0`,
+  );
+}
+
+/** Winnow's fields among the parameters; lists and objects also as strings of JSON. */
+function parametersOf(
+  document: JsonReader,
+  parameters: ValueIndex,
+  limits: InferenceLimits,
+): FieldReader {
+  if (parameters < 0) return () => undefined;
+  const fields = fieldsOf(document, parameters);
+  return (field) => {
+    const found = fields(field);
+    const isText = found !== undefined && document.kinds[found.value] === KIND.string;
+    if (!isText || field === "k" || field === "explain") return found;
+    const text = new JsonReader({ valuesMax: limits.jsonValuesMax });
+    try {
+      text.parse(document.bytesOf(found.value).slice());
+    } catch (error) {
+      if (!(error instanceof JsonSyntaxError)) throw error;
+      refuse(
+        `Parameter "${field}" is a string, but no JSON: ${error.message} at offset ${error.offset}`,
+      );
+    }
+    return { document: text, value: ROOT };
+  };
+}
+
+function refuseParameters(document: JsonReader, parameters: ValueIndex, where: string): void {
+  for (const [name, why] of Object.entries(REFUSED_PARAMETERS)) {
+    if (memberOf(document, parameters, name) < 0) continue;
+    throw new WinnowError("UNIMPLEMENTED", `Parameter "${name}" of ${where}: ${why}`);
+  }
+}
+
+/** The objects in a list that may be missing. */
+function listAt(document: JsonReader, object: ValueIndex, key: string): readonly ValueIndex[] {
+  const value = memberOf(document, object, key);
+  if (value < 0) return [];
+  const elements = document.kinds[value] === KIND.array ? childrenOf(document, value) : undefined;
+  if (elements?.every((element) => document.kinds[element] === KIND.object) === true)
+    return elements;
+  refuse(`"${key}" must be a list of objects, each with a "name"`);
+}
+
+function nameOf(document: JsonReader, object: ValueIndex, list: string): string {
+  return textAt(document, object, "name") ?? refuse(`An element of "${list}" has no "name"`);
+}
+
+/** Where an object stands, or `NONE`. */
+function objectAt(document: JsonReader, object: ValueIndex, key: string): ValueIndex {
+  const value = memberOf(document, object, key);
+  if (value < 0 || document.kinds[value] === KIND.object) return value;
+  refuse(`"${key}" is ${dumpValue(document, value)}; it must be an object`);
+}
+
+function textAt(document: JsonReader, object: ValueIndex, key: string): string | undefined {
+  const value = memberOf(document, object, key);
+  if (value < 0) return undefined;
+  if (document.kinds[value] === KIND.string) {
+    return Buffer.from(document.bytesOf(value)).toString("utf8");
+  }
+  refuse(`"${key}" is ${dumpValue(document, value)}; it must be a string`);
+}
+
+function flagAt(document: JsonReader, object: ValueIndex, key: string): boolean | undefined {
+  const value = memberOf(document, object, key);
+  if (value < 0) return undefined;
+  const kind = document.kinds[value];
+  if (kind === KIND.true || kind === KIND.false) return kind === KIND.true;
+  refuse(`"${key}" is ${dumpValue(document, value)}; it must be true or false`);
+}
+
+/** A member of an object that may be missing itself. */
+function memberOf(document: JsonReader, object: ValueIndex, key: string): ValueIndex {
+  return object < 0 ? NONE : document.member(object, Buffer.from(key));
+}
+
+function childrenOf(document: JsonReader, parent: ValueIndex): ValueIndex[] {
+  const children: ValueIndex[] = [];
+  const end = document.to[parent]!;
+  for (let child = parent + 1; child < end; child = document.next(child)) children.push(child);
+  return children;
+}
+
+/** What goes wrong within, as the fault of an input. */
+function named<Value>(input: string, work: () => Value): Value {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof WinnowError)) throw error;
+    throw new WinnowError(error.code, `Input "${input}": ${error.message}`);
+  }
+}
+
+function refuse(message: string): never {
+  throw new WinnowError("INVALID_ARGUMENT", message);
+}
