@@ -9,10 +9,10 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { createDenseEngine } from "@winnow/accelerator";
 import { GrpcConnector, StaticMembership } from "@winnow/cluster";
-import { WinnowError, silentLogger, systemClock, workerId } from "@winnow/core";
+import { WinnowError, silentLogger, stringTensor, systemClock, workerId } from "@winnow/core";
 import type { SignatureProgram, Tensor } from "@winnow/core";
 import { RequestContext, createRouter } from "@winnow/router";
-import type { Router } from "@winnow/router";
+import type { PredictRequest, Router } from "@winnow/router";
 import { startWorker } from "@winnow/worker";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { differenceOf } from "./models/answer-difference.ts";
@@ -116,14 +116,18 @@ type Answer =
   | { readonly signature: SignatureProgram; readonly outputs: ReadonlyMap<string, Tensor> }
   | { readonly code: string };
 
-async function ask(router: Router, model: string, recorded: RecordedCase): Promise<Answer> {
+async function ask(
+  router: Router,
+  model: string,
+  { wishes, ...recorded }: RecordedCase & { readonly wishes?: Partial<PredictRequest> },
+): Promise<Answer> {
   const pinned = await router.pin({ model, version: undefined });
   const context = new RequestContext(systemClock, { timeoutMs: 30_000 });
   try {
     const name = recorded.signature_name ?? "serving_default";
     const signature = pinned.program.signatures.find((each) => each.name === name)!;
     const inputs = inputTensors(signature, recorded.inputs);
-    const { outputs } = await router.predict(pinned, { signature, inputs, context });
+    const { outputs } = await router.predict(pinned, { signature, inputs, context, ...wishes });
     return { signature, outputs };
   } catch (error) {
     if (error instanceof WinnowError) return { code: error.code };
@@ -174,3 +178,30 @@ test("the items of three workers are cut", async () => {
   expect(tables.length).toBeGreaterThan(0);
   expect(tables.every(({ partitions }) => partitions > 2)).toBe(true);
 });
+
+/** The ids of each query, best first. */
+function idsOf(answer: Answer): readonly (readonly string[])[] {
+  const ids = "code" in answer ? undefined : answer.outputs.get("ids");
+  if (ids?.dtype !== "string") throw new Error("no ids were answered");
+  const [queries = 0, width = 0] = ids.shape;
+  const texts = ids.data.toText();
+  return Array.from({ length: queries }, (_, at) => texts.slice(at * width, (at + 1) * width));
+}
+
+test.each(["serving_default", "sigmoid", "masked_sigmoid", "penalised"])(
+  "several vectors, %s: what each query excludes is not found by any of its vectors",
+  async (name) => {
+    const { cases } = models.find((model) => model.name === "several_interests")!;
+    const recorded = cases.find((each) => each.signature_name === name)!;
+    const router = routers.get(3)!;
+    const all = idsOf(await ask(router, "several_interests", { ...recorded, wishes: { k: 40 } }));
+    const best = all.map((list) => list.slice(0, 3));
+
+    const exclude = best.map((ids) => stringTensor(ids));
+    const rest = idsOf(
+      await ask(router, "several_interests", { ...recorded, wishes: { k: 9, exclude } }),
+    );
+
+    expect(rest).toEqual(all.map((list) => list.slice(3, 12)));
+  },
+);
