@@ -406,6 +406,21 @@ describe.skipIf(!hasKubectl)("components", () => {
     expect(find(objects, "ServiceAccount", account)).toBeDefined();
   });
 
+  test("models-s3: the cache's limit is less than that of its volume, which is mounted where it is", () => {
+    const workers = find(render("overlays/prod-cloud"), "StatefulSet", "winnow-shard");
+    const { env, volumeMounts } = worker("overlays/prod-cloud");
+    const settingOf = (name: string): unknown => env!.find((entry) => entry.name === name)?.value;
+    const directory = settingOf("WINNOW_MODEL_CACHE_DIR");
+    const mount = volumeMounts!.find(({ mountPath }) => mountPath === directory);
+    const volumes = at(workers.spec, "template", "spec", "volumes") as Fields[];
+    const volume = volumes.find(({ name }) => name === mount?.name);
+    const gib = Number(/^(\d+)Gi$/.exec(String(at(volume, "emptyDir", "sizeLimit")))?.[1]);
+
+    expect(gib).toBeGreaterThan(0);
+    const bytes = Number(settingOf("WINNOW_MODEL_CACHE_BYTES"));
+    expect(bytes).toBeLessThanOrEqual(0.9 * gib * 2 ** 30);
+  });
+
   test("redis-external: no Redis is left, and every process of ours takes the URL from the Secret", () => {
     const objects = render("overlays/prod-cloud");
 

@@ -75,6 +75,7 @@ const OTHERWISE: Readonly<Record<string, string>> = {
   "worker.modelsPath": "models",
   "worker.models": "model_config_file",
   "worker.modelReloadRoot": "model_reload_root",
+  "worker.modelCache": "model-cache-dir",
   "worker.versionPolicy": "model_config_file",
   "worker.pollIntervalMs": "file_system_poll_wait_seconds",
   "worker.replication": "replication",

@@ -6,11 +6,22 @@ import path from "node:path";
 
 const ENTRY = path.join(import.meta.dirname, "s3-server.mjs");
 
+/** Refused, for now or for good; or the connection cut after some bytes. */
+export type S3Fault =
+  | "slow down"
+  | "cut"
+  | "denied"
+  | "unknown key"
+  | "wrong secret"
+  | "expired"
+  | "skewed"
+  | "broken"
+  | "none";
+
 /** What befalls requests for keys (or listings of prefixes) that begin so, one after the other, from the start again. */
 interface S3Faults {
   readonly prefix: string;
-  /** Refused for now; the connection cut after some bytes; not allowed. */
-  readonly cycle: readonly ("slow down" | "cut" | "denied" | "none")[];
+  readonly cycle: readonly S3Fault[];
 }
 
 /** What was asked of a server. */
@@ -23,6 +34,9 @@ interface S3Account {
   /** Requests that a fault befell. */
   readonly faults: number;
 }
+
+/** The secret key, which nobody is to be shown. */
+export const S3_SECRET = "wJalrXUtnFEMI0K7MDENG";
 
 /** A double in a process of its own, over a directory of buckets. */
 export class S3Process {
@@ -43,7 +57,7 @@ export class S3Process {
 
   /** What a process needs in its environment to read from it. */
   get environment(): Readonly<Record<string, string>> {
-    const keys = { AWS_ACCESS_KEY_ID: "key", AWS_SECRET_ACCESS_KEY: "secret" };
+    const keys = { AWS_ACCESS_KEY_ID: "key", AWS_SECRET_ACCESS_KEY: S3_SECRET };
     return { AWS_ENDPOINT_URL: this.url, ...keys };
   }
 

@@ -123,10 +123,20 @@ function bytesOf(file, start, end) {
     closeSync(handle);
   }
 }
+/** Faults that are answers: their status, and S3's name for them. */
+const REFUSALS = new Map([
+  ["slow down", [503, "SlowDown"]],
+  ["denied", [403, "AccessDenied"]],
+  ["unknown key", [403, "InvalidAccessKeyId"]],
+  ["wrong secret", [403, "SignatureDoesNotMatch"]],
+  ["expired", [400, "ExpiredToken"]],
+  ["skewed", [403, "RequestTimeTooSkewed"]],
+  ["broken", [500, "InternalError"]],
+]);
 function failed(fault, response) {
-  if (fault === "slow down") fail(response, 503, "SlowDown");
-  if (fault === "denied") fail(response, 403, "AccessDenied");
-  return fault === "slow down" || fault === "denied";
+  const refusal = REFUSALS.get(fault);
+  if (refusal !== undefined) fail(response, ...refusal);
+  return refusal !== undefined;
 }
 function fail(response, status, code) {
   send(response, status, `<Error><Code>${code}</Code><Message>${code}</Message></Error>`);

@@ -7,9 +7,11 @@ export { ObjectMirror, removeMirrors } from "./object-store/object-mirror.ts";
 export type { MirroredVersion } from "./object-store/object-mirror.ts";
 export { isObjectUrl, joinObjectUrl, parseObjectUrl } from "./object-store/object-url.ts";
 export type { ObjectStore } from "./object-store/object-store.ts";
+export { cacheBytes } from "./object-store/cached-store.ts";
+export type { CacheSettings } from "./object-store/cached-store.ts";
 export { RangeReader } from "./object-store/range-reader.ts";
 export { s3Environment } from "./object-store/s3-settings.ts";
-export { S3Store } from "./object-store/s3-store.ts";
+export { S3Store, s3Store } from "./object-store/s3-store.ts";
 export type {
   BoundFile,
   ChunkGenerator,

@@ -7,6 +7,7 @@ import type { AcceleratorKind } from "@winnow/accelerator";
 import { parseAddress } from "@winnow/cluster";
 import { PARTITION_BYTES, WinnowError, excerpt, incarnation, workerId } from "@winnow/core";
 import type { Incarnation, WorkerId } from "@winnow/core";
+import type { CacheSettings } from "@winnow/model";
 
 import type { DeviceSettings, ReaderSettings } from "./compute/compute-thread-data.ts";
 import type { DrainSettings } from "./replicas/drain/drain-hold.ts";
@@ -40,6 +41,8 @@ export interface WorkerOptions {
   readonly models?: readonly NamedModel[] | undefined;
   /** Routers may replace `models` by models below this directory. Default: they may not. */
   readonly modelReloadRoot?: string | undefined;
+  /** Where to keep what was read from object stores, and how much of it. Default: nowhere. */
+  readonly modelCache?: CacheSettings | undefined;
   /** Which versions to hold. Default: the latest one (and the serving one while it is another). */
   readonly versionPolicy?: VersionPolicy | undefined;
   /**
@@ -239,8 +242,11 @@ function keptSettings({
   return { exclusionBytesMax, filterBytesMax };
 }
 
-function readerSettings({ partitionBytes = PARTITION_BYTES }: WorkerOptions): ReaderSettings {
-  return { partitionBytes: atLeastOne("partitionBytes", partitionBytes) };
+function readerSettings({
+  partitionBytes = PARTITION_BYTES,
+  modelCache,
+}: WorkerOptions): ReaderSettings {
+  return { partitionBytes: atLeastOne("partitionBytes", partitionBytes), modelCache };
 }
 
 /** Compared by people and by `winnow doctor`: where workers differ in it, they place differently. */

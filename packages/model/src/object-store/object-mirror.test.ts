@@ -4,17 +4,19 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { inspect } from "node:util";
 import { StringColumn } from "@winnow/core";
 import { writeRetrievalModel } from "@winnow/model-writer";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { S3Process } from "../../../../test/doubles/s3-process.ts";
+import { type S3Fault, S3Process, S3_SECRET } from "../../../../test/doubles/s3-process.ts";
 import { temporaryDirectory } from "../../../../test/temporary-directory.ts";
 import { openModelVersion } from "../model-directory.ts";
 import type { ModelVersion } from "../model-version.ts";
 import { ObjectMirror } from "./object-mirror.ts";
 import { RangeReader } from "./range-reader.ts";
+import type { CacheSettings } from "./cached-store.ts";
 import { s3Environment } from "./s3-settings.ts";
-import { S3Store } from "./s3-store.ts";
+import { s3Store } from "./s3-store.ts";
 const [ROWS, DIM, USERS] = [60_000, 32, 50];
 /** Ids are read in blocks, ahead of where they are. */
 const AHEAD_BYTES = 2 ** 20;
@@ -55,10 +57,14 @@ beforeEach(() => server.setFaults({ prefix: "", cycle: [] }));
 const sentOf = async (key: string): Promise<number> => (await server.account()).sent[key] ?? 0;
 
 /** Opens the version of a URL, and gives what `use` makes of it. */
-async function opened<T>(url: string, use: (version: ModelVersion) => T): Promise<T> {
-  const ranges = new RangeReader(s3Environment());
+async function opened<T>(
+  url: string,
+  use: (version: ModelVersion) => T,
+  cache?: CacheSettings,
+): Promise<T> {
+  const ranges = new RangeReader(s3Environment(), cache);
   const mirror = new ObjectMirror({
-    store: new S3Store(s3Environment()),
+    store: s3Store(s3Environment(), cache),
     files: ranges,
     parent: scratch,
   });
@@ -139,6 +145,23 @@ describe("a version in an object store", () => {
     expect(sent - bytes).toBeLessThan(ids.length + ROWS + AHEAD_BYTES);
   });
 
+  test("of which all was read once is not read again with a cache, but for listings", async () => {
+    const cache = { directory: path.join(root, "cache"), bytesMax: 2 ** 30 };
+    const local = openModelVersion(model, { partitionBytes: PARTITION_BYTES });
+    const expected = readPartition(local, 1);
+    local.close();
+    await opened(URL, (version) => readPartition(version, 1), cache);
+    const before = await server.account();
+
+    const again = await opened(URL, (version) => readPartition(version, 1), cache);
+
+    const { reads, lists } = await server.account();
+    expect(again).toEqual(expected);
+    expect(reads).toBe(before.reads);
+    expect(lists).toBeGreaterThan(before.lists);
+    expect(readdirSync(scratch)).toEqual([]);
+  });
+
   test("is read through answers that are refused for now or cut", async () => {
     await server.setFaults({ prefix: DATA, cycle: ["slow down", "none", "cut"] });
     const local = openModelVersion(model, { partitionBytes: PARTITION_BYTES });
@@ -189,12 +212,43 @@ describe("what cannot be read is told with what would help", () => {
     });
   });
 
-  test("credentials that lack a right", async () => {
-    await server.setFaults({ prefix: "", cycle: ["denied"] });
-    await expect(opened(URL, () => undefined)).rejects.toMatchObject({
+  const FAULTS: readonly (readonly [S3Fault, string, RegExp])[] = [
+    [
+      "denied",
+      "PERMISSION_DENIED",
+      /s3:\/\/models\/movies\/1: .*need s3:ListBucket on the bucket and s3:GetObject/,
+    ],
+    ["unknown key", "UNAUTHENTICATED", /access key is not known: set AWS_ACCESS_KEY_ID/],
+    ["wrong secret", "UNAUTHENTICATED", /secret key does not fit the access key/],
+    ["expired", "UNAUTHENTICATED", /credentials have expired/],
+    ["skewed", "FAILED_PRECONDITION", /this machine's clock is wrong/],
+    ["broken", "UNAVAILABLE", /InternalError.*tried 5 times/],
+  ];
+  test.each(FAULTS)("a store that says: %s; no secret is told", async (fault, code, text) => {
+    await server.setFaults({ prefix: "", cycle: [fault] });
+
+    const error: unknown = await opened(URL, () => undefined).catch((reason: unknown) => reason);
+
+    expect(error).toMatchObject({ code, message: expect.stringMatching(text) as string });
+    expect(inspect(error, { depth: 20 })).not.toContain(S3_SECRET);
+  });
+
+  test("a store that is denied only when rows are read", async () => {
+    await server.setFaults({ prefix: DATA, cycle: ["denied"] });
+    await expect(opened(URL, (version) => readPartition(version, 1))).rejects.toMatchObject({
       code: "PERMISSION_DENIED",
-      message: expect.stringContaining("s3:ListBucket") as string,
+      message: expect.stringContaining(DATA) as string,
     });
+  });
+
+  test("a store that is not there", async () => {
+    process.env["AWS_ENDPOINT_URL"] = "http://127.0.0.1:1";
+    const store = s3Store(s3Environment());
+    await expect(store.folders({ bucket: "models", prefix: "" })).rejects.toMatchObject({
+      code: "UNAVAILABLE",
+      message: expect.stringMatching(/s3:\/\/models.*ECONNREFUSED/) as string,
+    });
+    Object.assign(process.env, server.environment);
   });
 
   test("a key that leads out of its version", async () => {

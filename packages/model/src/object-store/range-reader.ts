@@ -7,6 +7,7 @@ import type { MessagePort } from "node:worker_threads";
 import { type ErrorCode, WinnowError, entryBeside } from "@winnow/core";
 import { type FileStore, type OpenFile, localFiles } from "../storage/file-store.ts";
 import type { ByteRange, StoredObject } from "./object-store.ts";
+import type { CacheSettings } from "./cached-store.ts";
 import { diskError } from "./disk-error.ts";
 import type { PartsQuestion } from "./range-parts.ts";
 import type { S3Environment } from "./s3-store.ts";
@@ -17,6 +18,7 @@ export interface RangeThreadData {
   /** One int32: 1 once the answer is in the port. */
   readonly signal: SharedArrayBuffer;
   readonly environment: S3Environment;
+  readonly cache: CacheSettings | undefined;
 }
 
 /** Asks for bytes of an object. */
@@ -64,12 +66,14 @@ interface ReadFile extends RemoteFile {
  */
 export class RangeReader implements FileStore {
   readonly #environment: S3Environment;
+  readonly #cache: CacheSettings | undefined;
   /** By the path of the file whose place they take. */
   readonly #files = new Map<string, ReadFile>();
   #thread: Thread | undefined;
 
-  constructor(environment: S3Environment) {
+  constructor(environment: S3Environment, cache?: CacheSettings) {
     this.#environment = environment;
+    this.#cache = cache;
   }
 
   /** From now on `path`, a file of the object's size, reads from the object. */
@@ -167,7 +171,7 @@ export class RangeReader implements FileStore {
 
   /** @throws WinnowError as the store does, UNAVAILABLE where no answer comes */
   #ask(question: RangeQuestion): void {
-    this.#thread ??= startThread(this.#environment);
+    this.#thread ??= startThread(this.#environment, this.#cache);
     const { port, signal } = this.#thread;
     Atomics.store(signal, 0, 0);
     port.postMessage(question);
@@ -201,10 +205,10 @@ interface Thread {
   readonly signal: Int32Array;
 }
 
-function startThread(environment: S3Environment): Thread {
+function startThread(environment: S3Environment, cache: CacheSettings | undefined): Thread {
   const { port1, port2 } = new MessageChannel();
   const signal = new SharedArrayBuffer(4);
-  const workerData: RangeThreadData = { port: port2, signal, environment };
+  const workerData: RangeThreadData = { port: port2, signal, environment, cache };
   const worker = new Worker(ENTRY, {
     workerData,
     transferList: [port2],

@@ -6,6 +6,7 @@
 import type * as AwsS3 from "@aws-sdk/client-s3";
 import type { S3Client, S3ServiceException } from "@aws-sdk/client-s3";
 import { WinnowError, excerpt } from "@winnow/core";
+import { type CacheSettings, CachedStore } from "./cached-store.ts";
 import type { ByteRange, ObjectStore, StoredObject } from "./object-store.ts";
 import type { ObjectUrl } from "./object-url.ts";
 
@@ -105,6 +106,13 @@ export class S3Store implements ObjectStore {
     this.#opened ??= openClient(this.#environment);
     return this.#opened;
   }
+}
+
+/** S3 with what it has sent before kept on disk, where a cache is given. */
+export function s3Store(environment: S3Environment, cache?: CacheSettings): ObjectStore {
+  const store = new S3Store(environment);
+  const storeName = environment.AWS_ENDPOINT_URL_S3 ?? environment.AWS_ENDPOINT_URL ?? "";
+  return cache === undefined ? store : new CachedStore({ store, storeName, cache });
 }
 
 /** The SDK is loaded by those who read from S3 alone. @throws WinnowError FAILED_PRECONDITION without it */

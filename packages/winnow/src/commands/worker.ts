@@ -21,6 +21,7 @@ import {
   type ModelConfigFlags,
   openModelConfig,
 } from "../model-config/config-flags.ts";
+import { modelCache } from "../model-cache.ts";
 import { type ModelSource, modelSource } from "../model-source.ts";
 import { checkProtection } from "../exposure.ts";
 import { startsInLowerTiers } from "../process/start-tiers.ts";
@@ -91,6 +92,7 @@ export async function runWorker(
     log,
   );
   const config = await openModelConfig(options, environment);
+  const cache = await modelCache(options, log);
   const metrics = createWorkerMetrics({
     clock: environment.clock,
     version: winnowVersion,
@@ -119,7 +121,7 @@ export async function runWorker(
     door = await openMetrics(parts, options, { log, isMetricsPortChosen });
     const models = config === undefined ? locationsOf(options) : { models: config.initial.models };
     worker = await startWorker(
-      { ...workerOptions(options), ...models },
+      { ...workerOptions(options), ...models, modelCache: cache },
       {
         environment,
         membership: cluster.membership,

@@ -33,6 +33,18 @@ test("limits go to the role that reads them, times of a request and CORS to the 
   expect(workerArgs.join(" ")).not.toMatch(/k-max|in-flight|timeout/);
 });
 
+test("the model cache goes to workers, with its limit, once it has a directory", () => {
+  const { routerArgs, workerArgs } = shapeOf([
+    "--model-cache-dir=/c",
+    "--model-cache-bytes=67108864",
+  ]);
+
+  const args = "--model-cache-dir /c --model-cache-bytes 67108864";
+  expect(workerArgs.join(" ")).toContain(args);
+  expect(routerArgs.join(" ")).not.toContain("cache");
+  expect(shapeOf(["--model-cache-bytes=67108864"]).workerArgs.join(" ")).not.toContain("cache");
+});
+
 test("nothing is passed on that was not given, and the roles know every flag that is", () => {
   const { routerArgs, workerArgs } = shapeOf([]);
   const { commands } = createCommandLine("0.0.0");

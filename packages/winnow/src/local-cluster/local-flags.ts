@@ -96,6 +96,7 @@ export function localClusterShape(
       "--threads",
       String(Math.max(1, Math.floor(availableParallelism() / options.workers))),
       ...partitionArgs(options),
+      ...cacheArgs(options),
       ...limitArguments(options, ["worker"]),
       ...argumentsOf(options, WORKER_FLAGS),
     ],
@@ -130,6 +131,11 @@ function partitionArgs({ partitionBytes, extraMemory }: LocalFlags): readonly st
     ...(partitionBytes === undefined ? [] : ["--partition-bytes", String(partitionBytes)]),
     ...(extraMemory === undefined ? [] : ["--extra-memory", String(extraMemory)]),
   ];
+}
+
+function cacheArgs({ modelCacheDir, modelCacheBytes }: LocalFlags): readonly string[] {
+  if (!isGiven(modelCacheDir)) return [];
+  return ["--model-cache-dir", modelCacheDir, "--model-cache-bytes", String(modelCacheBytes)];
 }
 
 /** Flags that are passed on as they are: to both roles, to workers, to the router. */

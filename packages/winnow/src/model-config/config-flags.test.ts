@@ -27,6 +27,7 @@ describe("configuration flags", () => {
       file_system_poll_wait_seconds: 1,
       max_num_load_retries: 5,
       load_retry_interval_micros: 10_000_000,
+      modelCacheBytes: 2 ** 34,
       allow_version_labels_for_unavailable_models: false,
     });
   });

@@ -25,6 +25,8 @@ export interface LoadFlags {
   readonly max_num_load_retries: number;
   readonly load_retry_interval_micros: number;
   readonly model_reload_root?: string;
+  readonly modelCacheDir?: string;
+  readonly modelCacheBytes: number;
 }
 
 /** Flags of roles that answer requests. */
@@ -34,6 +36,9 @@ export interface RequestFlags {
 }
 
 const DAY_SECONDS = 86_400;
+/** Less would not hold what is read ahead. */
+const CACHE_BYTES_MIN = 2 ** 26;
+const CACHE_BYTES = 2 ** 34;
 
 /** Adds the flags of `ModelConfigFlags`. */
 export function addModelConfigOptions(command: Command): Command {
@@ -102,6 +107,22 @@ export function addLoadOptions(command: Command): Command {
         "gRPC reloads may name models below this directory (default: no reloads)",
         "WINNOW_MODEL_RELOAD_ROOT",
       ),
+    )
+    .addOption(
+      option(
+        "--model-cache-dir <dir>",
+        "keep what was read of models in object stores here (default: nowhere)",
+        "WINNOW_MODEL_CACHE_DIR",
+      ),
+    )
+    .addOption(
+      option(
+        "--model-cache-bytes <n>",
+        "bytes kept there by all that share it, those used last; the same for all of them",
+        "WINNOW_MODEL_CACHE_BYTES",
+      )
+        .argParser(wholeNumber(CACHE_BYTES_MIN, Number.MAX_SAFE_INTEGER))
+        .default(CACHE_BYTES),
     );
 }
 

@@ -2,6 +2,7 @@
 
 import type { AcceleratorKind } from "@winnow/accelerator";
 import type { ThreadProblem } from "@winnow/core";
+import type { CacheSettings } from "@winnow/model";
 
 import type { ComputeDevice, ComputeMemory } from "./compute.ts";
 
@@ -18,6 +19,8 @@ export interface DeviceSettings {
 export interface ReaderSettings {
   /** Bytes of values that a partition of a table has at most; equal on all workers. */
   readonly partitionBytes: number;
+  /** What was read from an object store is kept there. */
+  readonly modelCache: CacheSettings | undefined;
 }
 
 /** Given to a new compute thread. */

@@ -7,10 +7,10 @@ import { createDenseEngine, createRowChecks } from "@winnow/accelerator";
 import {
   ObjectMirror,
   RangeReader,
-  S3Store,
   isObjectUrl,
   openModelVersion,
   s3Environment,
+  s3Store,
 } from "@winnow/model";
 
 import type { ReaderSettings } from "./compute-thread-data.ts";
@@ -20,9 +20,10 @@ import { serveReader } from "./reader/reader-channel.ts";
 
 if (parentPort === null) throw new RangeError("this file runs in a thread");
 // Both do nothing before the first version of an object store.
-const ranges = new RangeReader(s3Environment());
-const mirror = new ObjectMirror({ store: new S3Store(s3Environment()), files: ranges });
-const options = { ...(workerData as ReaderSettings), checks: createRowChecks(), store: ranges };
+const { partitionBytes, modelCache } = workerData as ReaderSettings;
+const ranges = new RangeReader(s3Environment(), modelCache);
+const mirror = new ObjectMirror({ store: s3Store(s3Environment(), modelCache), files: ranges });
+const options = { partitionBytes, checks: createRowChecks(), store: ranges };
 const reader = new LocalModelReader(
   (directory) => openModelVersion(directory, options),
   denseCheck(() => createDenseEngine()),

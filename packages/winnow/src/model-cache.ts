@@ -1,0 +1,39 @@
+// Where a worker keeps what it has read from object stores: tried at its start, so that a directory that cannot be
+// written to, or a disk that is too small, is told before a model needs it.
+
+import { constants } from "node:fs";
+import { access, mkdir, statfs } from "node:fs/promises";
+import path from "node:path";
+import { type Logger, WinnowError } from "@winnow/core";
+import { type CacheSettings, cacheBytes } from "@winnow/model";
+import type { LoadFlags } from "./model-config/config-flags.ts";
+
+/**
+ * The directory and limit of the flags, if they name one. Warns where the disk has less room.
+ * @throws WinnowError FAILED_PRECONDITION where the directory cannot be made or written to
+ */
+export async function modelCache(
+  {
+    modelCacheDir,
+    modelCacheBytes: bytesMax,
+  }: Pick<LoadFlags, "modelCacheDir" | "modelCacheBytes">,
+  log: Logger,
+): Promise<CacheSettings | undefined> {
+  if (modelCacheDir === undefined || modelCacheDir === "") return undefined;
+  const directory = path.resolve(modelCacheDir);
+  try {
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await access(directory, constants.W_OK | constants.X_OK);
+    const { bavail, bsize } = await statfs(directory);
+    const roomBytes = bavail * bsize + (await cacheBytes(directory));
+    if (roomBytes < bytesMax) {
+      const text = "the disk of the model cache has less room than --model-cache-bytes";
+      log.warn(text, { directory, roomBytes, bytesMax });
+    }
+  } catch (error) {
+    const { code = "unknown error" } = error as NodeJS.ErrnoException;
+    const text = `Cannot keep models in ${directory}: ${code}; name a directory that can be written to with --model-cache-dir, or leave it out`;
+    throw new WinnowError("FAILED_PRECONDITION", text, { cause: error });
+  }
+  return { directory, bytesMax };
+}
