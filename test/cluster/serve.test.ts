@@ -87,7 +87,13 @@ test("takes TensorFlow Serving's command, waits for no model, and answers once o
   cpSync(model, path.join(base, "movies"), { recursive: true });
   const answer = await answered(`http://127.0.0.1:${rest}/${PREDICT}`);
 
+  const page = await fetch(`http://127.0.0.1:${rest}/console/`);
+
   expect(told).toMatchObject({ rest: `0.0.0.0:${rest}`, grpc: `0.0.0.0:${grpc}`, model: "movies" });
+  expect([told["console"], page.status]).toEqual([
+    expect.stringMatching(/^none: .*--api-keys/),
+    404,
+  ]);
   expect(JSON.parse(answer)).toMatchObject({ predictions: [{ output_2: { length: 3 } }] });
   expect(served.log).toContain("--rest_api_num_threads is a flag of TensorFlow Serving");
   expect(await served.line("router listening for gRPC")).toMatchObject({ port: grpc });
@@ -101,13 +107,17 @@ test("starts a worker and a router again that die, and ends with code 0 on SIGTE
   const flags = ["--host=127.0.0.1", "--port=0", `--rest_api_port=${rest}`, "--models"];
   const served = new Served([...flags, path.dirname(model)]);
   const url = `http://127.0.0.1:${rest}/${PREDICT}`;
-  const { processes } = (await served.line("serving")) as {
+  const told = (await served.line("serving")) as {
     processes: Readonly<Record<string, number>>;
+    console: string;
   };
+  const { processes } = told;
+  const page = await fetch(told.console);
   const first = await answered(url);
   for (const pid of Object.values(processes)) process.kill(pid, "SIGKILL");
   await served.line("process ended, starting it again");
   expect(await answered(url)).toBe(first);
+  expect([page.status, await page.text()]).toEqual([200, expect.stringContaining("<html")]);
 
   const statuses = new Set<number | string>();
   let isRefused = false;

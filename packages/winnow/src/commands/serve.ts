@@ -3,7 +3,8 @@
 // no model, talks in log lines and is reached by others unless told otherwise.
 
 import { type LocalCluster, startLocalCluster } from "../local-cluster/local-cluster.ts";
-import { type LocalFlags, localClusterShape } from "../local-cluster/local-flags.ts";
+import { isShownToFew } from "../exposure.ts";
+import { type LocalFlags, isGiven, localClusterShape } from "../local-cluster/local-flags.ts";
 import { assertPortFree } from "../local-cluster/local-ports.ts";
 import { modelSource } from "../model-source.ts";
 import { endOnSignals } from "../process/process-life.ts";
@@ -53,7 +54,15 @@ export async function runServe(options: ServeOptions, script: string): Promise<v
   const processes = Object.fromEntries(started.processIds);
   const rest = `${host}:${port}`;
   const grpc = grpcPort === 0 ? "none" : `${host}:${grpcPort}`;
-  log.info("serving", { rest, grpc, ...source, processes });
+  log.info("serving", { rest, grpc, console: consoleOf(options, started), ...source, processes });
+}
+
+/** Where the console is, or why there is none: by the rule that the router goes by. */
+function consoleOf({ host, apiKeys, tlsClientCa }: ServeOptions, { url }: LocalCluster): string {
+  const isShown = isShownToFew({ host, knowsClients: isGiven(apiKeys) || isGiven(tlsClientCa) });
+  return isShown
+    ? `${url}/console/`
+    : "none: beyond loopback it needs --api-keys or --tls-client-ca";
 }
 
 function routerArgs(options: ServeOptions): string[] {
