@@ -300,6 +300,15 @@ describe("winnow doctor", () => {
   });
 });
 
+test("a reader that stops reading ends nothing with a stack trace", () => {
+  const command = `"${process.execPath}" "${script}" k8s render | head -n 1`;
+
+  const { stdout, stderr } = spawnSync("sh", ["-c", command], { encoding: "utf8" });
+
+  expect(stdout.split("\n")).toHaveLength(2);
+  expect(stderr).not.toMatch(/EPIPE|at .*:\d+/);
+});
+
 test("the command is installed as a bin of the workspace", () => {
   const root = path.resolve(import.meta.dirname, "..");
   const version = execFileSync("npx", ["winnow", "--version"], { cwd: root, encoding: "utf8" });

@@ -85,6 +85,8 @@ describe("a cluster whose ONNX Runtime fails", () => {
     for (const { body } of fatal) expect(body["error"]).toMatch(reason);
     expect(answers.length).toBeGreaterThan(0);
     expect(new Set(answers)).toEqual(new Set([200]));
+    const page = await (await fetch(`${cluster.url}/monitoring/prometheus/metrics`)).text();
+    expect(page).toMatch(/^winnow_dense_process_ends_total\{lane="(main|apart)"\} [1-9]/m);
     await vi.waitFor(async () => expect((await quotient(6, 3)).body).toEqual({ outputs: [2] }), {
       timeout: WAIT_MS,
     });

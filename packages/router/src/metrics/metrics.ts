@@ -24,6 +24,8 @@ export interface Metrics extends MetricsPage {
   readonly router: RouterObserver;
   /** Hears of requests that present a key, or should. */
   readonly keys: KeyObserver;
+  /** Counts the end of a process in which ONNX Runtime ran: `main` or `apart`. */
+  denseProcessEnded(lane: string): void;
   /** From now on the page tells of this router too. */
   watch(router: WatchedRouter): void;
   /** From now on the page tells what this door holds for its clients. */
@@ -65,6 +67,12 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const doors = new Map<Door, () => readonly HeldMemory[]>();
   addDoorGauges(registry, doors);
   const givenUp = givenUpCounter(registry);
+  const denseEnds = new Counter({
+    name: "winnow_dense_process_ends_total",
+    help: "Processes of ONNX Runtime that ended and were started again",
+    labelNames: ["lane"],
+    registers: [registry],
+  });
   return {
     http: {
       answered: (request) => record(request, request.api, "REST"),
@@ -76,6 +84,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     },
     router: routerObserver(registry),
     keys: keyObserver(registry),
+    denseProcessEnded: (lane) => denseEnds.inc({ lane }),
     watch: (router) => {
       watched = router;
     },

@@ -102,12 +102,12 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   const cluster = await openCluster(options, environment, { certificates });
   const protection = protectionOf(options, tls, cluster);
   checkProtection(protection, options.requireSecurity, log);
-  const denseEngine = openDenseEngine(environment);
   const metrics = createMetrics({
     version: winnowVersion,
     refusals: cluster.refusals,
     tls: certificates.statuses,
   });
+  const denseEngine = openDenseEngine(environment, metrics.denseProcessEnded);
   const keys = await openApiKeys(options.apiKeys, environment, metrics.keys);
   const requestTimeoutMs = options.rest_api_timeout_in_ms;
   const httpOptions = httpOptionsOf(options, metricsPath);
@@ -208,12 +208,17 @@ function watchOf({ clock }: Environment, http: HttpOptions, router: RouterOption
   });
 }
 
-function openDenseEngine({ clock, log }: Environment): DenseEngine {
+function openDenseEngine(
+  { clock, log }: Environment,
+  onEnd: (lane: string) => void,
+): DenseEngine {
   return createDenseEngine({
     clock,
     observer: {
-      processEnded: (lane, how, title) =>
-        log.warn("dense process ended", { lane, how, running: title === "" ? "nothing" : title }),
+      processEnded: (lane, how, title) => {
+        onEnd(lane);
+        log.warn("dense process ended", { lane, how, running: title === "" ? "nothing" : title });
+      },
       setApart: (title, why) => log.warn("dense part set apart", { title, why }),
     },
   });
