@@ -107,7 +107,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     refusals: cluster.refusals,
     tls: certificates.statuses,
   });
-  const denseEngine = openDenseEngine(environment, metrics.denseProcessEnded);
+  const denseEngine = openDenseEngine(environment, (lane) => metrics.denseProcessEnded(lane));
   const keys = await openApiKeys(options.apiKeys, environment, metrics.keys);
   const requestTimeoutMs = options.rest_api_timeout_in_ms;
   const httpOptions = httpOptionsOf(options, metricsPath);
@@ -208,10 +208,7 @@ function watchOf({ clock }: Environment, http: HttpOptions, router: RouterOption
   });
 }
 
-function openDenseEngine(
-  { clock, log }: Environment,
-  onEnd: (lane: string) => void,
-): DenseEngine {
+function openDenseEngine({ clock, log }: Environment, onEnd: (lane: string) => void): DenseEngine {
   return createDenseEngine({
     clock,
     observer: {
