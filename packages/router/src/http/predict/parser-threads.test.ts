@@ -278,6 +278,41 @@ describe("threads for large bodies", () => {
     expect([refused(), threads.waiting]).toEqual([1, 0]);
   });
 
+  test("are ended where a body outlasts its request, and others go on", async () => {
+    const { threads, played, clock, turn } = play({ parserThreadsMax: 1 });
+    const client = new AbortController();
+    const endless = threads.read(blank(10), QUESTION, client.signal);
+    const next = threads.read(blank(11), QUESTION, NEVER);
+    const outcome = expect(endless).rejects.toThrow("thread that parses large bodies ended");
+    await turn();
+
+    client.abort(new WinnowError("DEADLINE_EXCEEDED", "over"));
+    clock.advance(1999);
+    await turn();
+    const inTime = [played.length, threads.waiting];
+    clock.advance(1);
+    await outcome;
+    await turn();
+    played[1]!.answer("next");
+
+    expect(inTime).toEqual([1, 1]);
+    expect([(await next).signatureName, played.length]).toEqual(["next", 2]);
+  });
+
+  test("are kept where a body ends soon after its request", async () => {
+    const { threads, played, clock, turn } = play({ parserThreadsMax: 1 });
+    const client = new AbortController();
+    const first = threads.read(blank(10), QUESTION, client.signal);
+    await turn();
+
+    client.abort(new WinnowError("CANCELLED", "left"));
+    played[0]!.answer("first");
+    await first;
+    clock.advance(5000);
+
+    expect([threads.threads, played.length]).toEqual([1, 1]);
+  });
+
   test("end with the server, and with them what they had", async () => {
     const { threads, clock, turn } = play({ parserThreadsMax: 1 });
     const running = threads.read(blank(10), QUESTION, NEVER);

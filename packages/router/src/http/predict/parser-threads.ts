@@ -5,7 +5,8 @@
 //              │    └── a giant passes over while another is parsed: one thread is left to the others
 //              └── its request ends: leaves ─▶
 //
-// A thread that ends unasked takes the body it had along (that request fails); the next body starts
+// A request that is over leaves its body to the thread for a moment more; then the thread is ended, so that no body
+// can keep one. A thread that ends unasked takes the body it had along (that request fails); the next body starts
 // another thread. Bodies that wait are held against the memory of all bodies, by their `RequestBody`.
 
 import { Worker } from "node:worker_threads";
@@ -44,10 +45,14 @@ const VALUE_BYTES = 32;
 /** The shortest value and what stands before it: `,1`. */
 const VALUE_CHARACTERS_MIN = 2;
 const IDLE_MS = 10_000;
+/** A body whose request is over may be parsed for so long; then its thread is ended, for others need one. */
+const OVERRUN_MS = 2000;
 
 interface Job {
   readonly body: RequestBody;
   readonly question: BodyQuestion;
+  /** Aborted when the request is over. */
+  readonly signal: AbortSignal;
   readonly isGiant: boolean;
   /** Memory it is reckoned to take while it is parsed. */
   readonly parsingBytes: number;
@@ -114,6 +119,7 @@ export class ParserThreads {
       const job: Job = {
         body,
         question,
+        signal,
         isGiant: body.bytes > GIANT_BYTES,
         parsingBytes: this.#parsingBytes(body.bytes),
         start: () => {
@@ -177,7 +183,8 @@ export class ParserThreads {
       const bytes = await gatherBytes(job.body);
       if (this.#isClosed) throw closing();
       const thread = this.#idle.pop() ?? this.#startThread();
-      return contentOf(await this.#ask(thread, { question: job.question, bytes }));
+      const request = { question: job.question, bytes };
+      return contentOf(await this.#ask(thread, request, job.signal));
     } finally {
       this.#running.delete(job);
       this.#runNext();
@@ -185,10 +192,23 @@ export class ParserThreads {
   }
 
   /** Asks a thread, which is idle afterwards. */
-  async #ask(thread: ParserThread, request: ParserRequest): Promise<ParserAnswer> {
+  async #ask(
+    thread: ParserThread,
+    request: ParserRequest,
+    signal: AbortSignal,
+  ): Promise<ParserAnswer> {
+    const { clock } = this.#parts;
+    let overrun: Timer | undefined;
+    const limit = (): void => {
+      overrun = clock.setTimer(OVERRUN_MS, () => void thread.close());
+    };
+    signal.addEventListener("abort", limit, { once: true });
+    if (signal.aborted) limit();
     try {
       return await thread.call(request, { transfer: [request.bytes.buffer] });
     } finally {
+      signal.removeEventListener("abort", limit);
+      if (overrun !== undefined) clock.clearTimer(overrun);
       if (!thread.isEnded) this.#keepIdle(thread);
     }
   }

@@ -149,6 +149,23 @@ describe("POST /v2/models/NAME/infer", () => {
     expect([answer.status, answer.headers["x-winnow-ignored"]]).toEqual([200, "foo, fliter"]);
   });
 
+  test("reads a list of outputs in time that grows as the list does", async () => {
+    const { port } = await start();
+    const outputs = Array.from({ length: 300_000 }, (_, at) => ({ name: `output_${at + 3}` }));
+
+    const unknown = await infer(port, { inputs: [INPUT], outputs });
+    const twice = await infer(port, { inputs: [INPUT], outputs: [...outputs, outputs.at(-1)] });
+
+    expect([unknown.status, errorOf(unknown.text)]).toEqual([
+      400,
+      expect.stringContaining('no output "output_3"'),
+    ]);
+    expect([twice.status, errorOf(twice.text)]).toEqual([
+      400,
+      expect.stringContaining('"output_300002" stands twice'),
+    ]);
+  });
+
   test("reads a large body in a thread, with the same outcome and the same errors", async () => {
     const { port } = await start({}, { instancesMax: 50_000 });
     const data = Array.from({ length: 40_000 }, (_, at) => (at % 2 === 0 ? "42" : "nobody"));

@@ -117,14 +117,15 @@ function readAsked(document: JsonReader, parameters: ValueIndex): AskedInference
   const isBinary = flagAt(document, parameters, "binary_data_output") ?? false;
   const id = textAt(document, ROOT, "id");
   const list = listAt(document, ROOT, "outputs");
+  const names = new Set<string>();
   const outputs = list.map((output): WantedOutput => {
     const name = nameOf(document, output, "outputs");
+    if (names.has(name)) refuse(`Output "${excerpt(name)}" stands twice in "outputs"`);
+    names.add(name);
     const own = objectAt(document, output, "parameters");
     refuseParameters(document, own, `output "${excerpt(name)}"`);
     return { name, isBinary: flagAt(document, own, "binary_data") ?? isBinary };
   });
-  const twice = outputs.find(({ name }, at) => outputs.findIndex((one) => one.name === name) < at);
-  if (twice !== undefined) refuse(`Output "${excerpt(twice.name)}" stands twice in "outputs"`);
   // As Triton has it: no output is named where the list is empty.
   return { id, outputs: outputs.length === 0 ? undefined : outputs, isBinary };
 }
