@@ -1,7 +1,7 @@
 // Ranges of objects that were read once are kept on this machine's disk, so that a process that starts again asks
 // the store for listings alone. An object's ETag is part of its name here: content that changed is another object.
 //
-//   <directory>/winnow-model-cache/<digest of store, bucket, key, ETag>/<start>-<end>     bytes, and their CRC-32
+//   <directory>/winnow-model-cache/<digest of store, bucket, key, ETag>/<start>-<end>     bytes, and their CRC-32C
 //
 // Threads and processes share a directory without locks: files appear whole, by a rename, and one that has gone or
 // is damaged is read from the store again. Above the byte limit, files that were read longest ago are removed: the
@@ -12,9 +12,9 @@ import { mkdir, open, readdir, rename, rm, rmdir, stat, writeFile } from "node:f
 import path from "node:path";
 import process from "node:process";
 import { threadId } from "node:worker_threads";
-import { crc32 } from "node:zlib";
+import { crc32c } from "@winnow/core";
+import type { ObjectUrl } from "@winnow/core";
 import type { ByteRange, ObjectStore, StoredObject } from "./object-store.ts";
-import type { ObjectUrl } from "./object-url.ts";
 
 /** Where ranges are kept, and how many bytes of them. */
 export interface CacheSettings {
@@ -222,7 +222,7 @@ function nextStart(ranges: Ranges, at: number): number {
 function withChecksum(bytes: Uint8Array): Uint8Array {
   const file = Buffer.alloc(bytes.length + CHECKSUM_BYTES);
   file.set(bytes);
-  file.writeUInt32LE(crc32(bytes), bytes.length);
+  file.writeUInt32LE(crc32c(bytes), bytes.length);
   return file;
 }
 
@@ -233,7 +233,10 @@ async function readKept(file: string, length: number): Promise<Uint8Array | unde
     try {
       const whole = await handle.readFile();
       const bytes = whole.subarray(0, length);
-      if (whole.length === length + CHECKSUM_BYTES && whole.readUInt32LE(length) === crc32(bytes)) {
+      if (
+        whole.length === length + CHECKSUM_BYTES &&
+        whole.readUInt32LE(length) === crc32c(bytes)
+      ) {
         // The same bytes again: the file system notes the time.
         await handle.write(whole, length, CHECKSUM_BYTES, length).catch(() => undefined);
         return bytes;
