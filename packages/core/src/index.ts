@@ -25,6 +25,8 @@ export type {
   NumericArray,
   NumericDtype,
 } from "./tensor/dtype.ts";
+export { isObjectUrl, joinObjectUrl, parseObjectUrl } from "./object-url.ts";
+export type { ObjectUrl } from "./object-url.ts";
 export { silentLogger } from "./environment.ts";
 export type { Environment, Fields, Logger } from "./environment.ts";
 export {

@@ -1,6 +1,6 @@
 // Where models lie in an object store: `s3://bucket/prefix`.
 
-import { WinnowError, excerpt } from "@winnow/core";
+import { WinnowError, excerpt } from "./errors/errors.ts";
 
 /** A prefix of keys in a bucket. */
 export interface ObjectUrl {

@@ -5,7 +5,6 @@ export { MODEL_FILES, openModelVersion } from "./model-directory.ts";
 export type { ReadingOptions } from "./saved-model/version-files.ts";
 export { ObjectMirror, removeMirrors } from "./object-store/object-mirror.ts";
 export type { MirroredVersion } from "./object-store/object-mirror.ts";
-export { isObjectUrl, joinObjectUrl, parseObjectUrl } from "./object-store/object-url.ts";
 export type { ObjectStore } from "./object-store/object-store.ts";
 export { cacheBytes } from "./object-store/cached-store.ts";
 export type { CacheSettings } from "./object-store/cached-store.ts";

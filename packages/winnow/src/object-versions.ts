@@ -1,7 +1,7 @@
 // Versions that may lie in an object store, for commands that look into models' files: which there are, and their
 // files as if they were in a directory.
 
-import { WinnowError } from "@winnow/core";
+import { WinnowError, isObjectUrl, joinObjectUrl, parseObjectUrl } from "@winnow/core";
 import {
   type ModelVersion,
   ObjectMirror,
@@ -9,10 +9,7 @@ import {
   RangeReader,
   type ReadingOptions,
   S3Store,
-  isObjectUrl,
-  joinObjectUrl,
   openModelVersion,
-  parseObjectUrl,
   s3Environment,
 } from "@winnow/model";
 import { type VersionDirectory, newestVersions, versionOfPolicy } from "./model-source.ts";

@@ -9,11 +9,10 @@ import { closeSync, ftruncateSync, mkdirSync, openSync, readdirSync, rmSync } fr
 import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { WinnowError, excerpt } from "@winnow/core";
+import { type ObjectUrl, WinnowError, excerpt, parseObjectUrl } from "@winnow/core";
 import { MODEL_FILES } from "../model-directory.ts";
 import { diskError } from "./disk-error.ts";
 import { type ObjectStore, type StoredObject } from "./object-store.ts";
-import { type ObjectUrl, parseObjectUrl } from "./object-url.ts";
 import type { RemoteFile } from "./range-reader.ts";
 
 /** What is read by range, from this size on. */

@@ -1,6 +1,6 @@
 // What reading models needs of an object store, whichever it is.
 
-import type { ObjectUrl } from "./object-url.ts";
+import type { ObjectUrl } from "@winnow/core";
 
 /** An object as it was listed. */
 export interface StoredObject {

@@ -6,9 +6,9 @@
 import type * as AwsS3 from "@aws-sdk/client-s3";
 import type { S3Client, S3ServiceException } from "@aws-sdk/client-s3";
 import { WinnowError, excerpt } from "@winnow/core";
+import type { ObjectUrl } from "@winnow/core";
 import { type CacheSettings, CachedStore } from "./cached-store.ts";
 import type { ByteRange, ObjectStore, StoredObject } from "./object-store.ts";
-import type { ObjectUrl } from "./object-url.ts";
 
 const ATTEMPTS_MAX = 5;
 const CONNECT_MS_MAX = 5000;

@@ -1,9 +1,10 @@
 // `winnow drain`: has one worker hand over its partitions and end, as SIGTERM does, and waits until it has left. It
 // reaches the cluster as a router does, through Redis or the list of members, so it needs no router.
 
-import type { Announcement, MembershipView, OrderBook } from "@winnow/cluster";
-import { WinnowError, excerpt, silentLogger, sleep, systemClock } from "@winnow/core";
+import type { Announcement, MembershipView } from "@winnow/cluster";
+import { WinnowError, excerpt, silentLogger, systemClock } from "@winnow/core";
 import { type ClusterAccess, type ClusterOptions, openCluster } from "../cluster-access.ts";
+import { MemberWatch } from "../member-watch.ts";
 import { holdProcess, processEnvironment } from "../process/process-settings.ts";
 
 /** Flags of `winnow drain`. */
@@ -14,9 +15,6 @@ export interface DrainOptions extends ClusterOptions {
   readonly force?: true;
 }
 
-/** Longest wait for the members to answer. */
-const LOOK_MS_MAX = 10_000;
-const LOOK_INTERVAL_MS = 100;
 const SAY_INTERVAL_MS = 5000;
 const WORKER_TIMEOUT_MS = 3000;
 
@@ -29,54 +27,50 @@ export async function runDrain(worker: string, options: DrainOptions): Promise<s
   const release = holdProcess();
   const cluster = await openCluster(options, processEnvironment(silentLogger));
   try {
-    return await drained(worker, { cluster, options });
+    return await drained(worker, cluster, options);
   } finally {
     await cluster.close();
     release();
   }
 }
 
-interface DrainRun {
-  readonly cluster: ClusterAccess;
-  readonly options: DrainOptions;
-}
-
-async function drained(worker: string, { cluster, options }: DrainRun): Promise<string> {
-  const { membership, connector } = cluster;
-  let view: MembershipView | undefined;
-  membership.watch((seen) => (view = seen));
-  const named = (): Announcement | undefined =>
-    view?.workers.find((each) => each.workerId === worker);
-  await until(() => view?.healthy === true && named() !== undefined, LOOK_MS_MAX);
-  const target = targetIn(view, worker);
-  if (options.force !== true) assertSuccessors(view!, worker);
+async function drained(
+  worker: string,
+  cluster: ClusterAccess,
+  options: DrainOptions,
+): Promise<string> {
+  const members = new MemberWatch(cluster.membership);
+  const isNamed = (each: Announcement): boolean => each.workerId === worker;
+  await members.until(({ workers }) => workers.some(isNamed));
+  const target = targetIn(members.view, worker);
+  if (options.force !== true) assertSuccessors(members.view, worker);
   const startedMs = systemClock.nowMs();
-  await beginDrain(cluster.openOrders(undefined), connector, target);
+  await beginDrain(cluster, target);
   say(`${worker} drains: it answers until others hold its partitions`);
-  const isGone = (): boolean =>
-    view?.healthy === true && named()?.incarnation !== target.incarnation;
+  let isGone = false;
   const elapsed = (): string => ((systemClock.nowMs() - startedMs) / 1000).toFixed(1);
   const endMs = startedMs + options.timeout * 1000;
-  while (!isGone()) {
-    const leftMs = endMs - systemClock.nowMs();
-    if (leftMs <= 0) {
+  for (;;) {
+    await members.until(
+      ({ workers }) => (isGone = workers.find(isNamed)?.incarnation !== target.incarnation),
+      Math.min(SAY_INTERVAL_MS, endMs - systemClock.nowMs()),
+    );
+    if (isGone) return `${worker} has left after ${elapsed()} s`;
+    if (systemClock.nowMs() >= endMs) {
       const text = `${worker} still drains after ${elapsed()} s, and goes on without being watched`;
       throw new WinnowError("DEADLINE_EXCEEDED", text);
     }
-    await until(isGone, Math.min(SAY_INTERVAL_MS, leftMs));
-    if (!isGone()) say(`${worker} still answers after ${elapsed()} s`);
+    say(`${worker} still answers after ${elapsed()} s`);
   }
-  return `${worker} has left after ${elapsed()} s`;
 }
 
 async function beginDrain(
-  orders: OrderBook,
-  connector: ClusterAccess["connector"],
+  cluster: ClusterAccess,
   { workerId, incarnation, address }: Announcement,
 ): Promise<void> {
-  const signed = orders.signDrain({ workerId, incarnation });
+  const signed = cluster.openOrders(undefined).signDrain({ workerId, incarnation });
   try {
-    await connector.drainWorker(address, signed, WORKER_TIMEOUT_MS);
+    await cluster.connector.drainWorker(address, signed, WORKER_TIMEOUT_MS);
   } catch (error) {
     if (!(error instanceof WinnowError) || error.code !== "UNIMPLEMENTED") throw error;
     const text = `The release that ${workerId} runs takes no orders to drain: send SIGTERM to its process`;
@@ -84,10 +78,7 @@ async function beginDrain(
   }
 }
 
-function targetIn(view: MembershipView | undefined, worker: string): Announcement {
-  if (view?.healthy !== true) {
-    throw new WinnowError("UNAVAILABLE", "Neither Redis nor any listed member answers");
-  }
+function targetIn(view: MembershipView, worker: string): Announcement {
   const found = view.workers.find((each) => each.workerId === worker);
   if (found !== undefined) return found;
   if (view.silent.some((each) => each.workerId === worker)) {
@@ -107,8 +98,3 @@ function assertSuccessors({ workers }: MembershipView, worker: string): void {
 }
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
-
-async function until(isDone: () => boolean, waitMs: number): Promise<void> {
-  const endMs = systemClock.nowMs() + waitMs;
-  while (!isDone() && systemClock.nowMs() < endMs) await sleep(systemClock, LOOK_INTERVAL_MS);
-}

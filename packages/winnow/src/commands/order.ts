@@ -4,8 +4,9 @@
 import { hostname } from "node:os";
 import type { MembershipView, ModelsOrder, OrderBook, OrderedModel } from "@winnow/cluster";
 import { isAbove, isSameOrder } from "@winnow/cluster";
-import { WinnowError, silentLogger, sleep, systemClock } from "@winnow/core";
+import { WinnowError, silentLogger } from "@winnow/core";
 import { type ClusterAccess, type ClusterOptions, openCluster } from "../cluster-access.ts";
+import { MemberWatch } from "../member-watch.ts";
 import { holdProcess, processEnvironment, wallClock } from "../process/process-settings.ts";
 
 /** Flags of `winnow order`. */
@@ -13,9 +14,6 @@ export interface OrderOptions extends ClusterOptions {
   readonly withdraw?: true;
 }
 
-/** Longest wait for the members to answer, and for all workers to follow a withdrawal. */
-const WAIT_MS = 10_000;
-const LOOK_INTERVAL_MS = 100;
 const WORKER_TIMEOUT_MS = 3000;
 
 /**
@@ -35,14 +33,10 @@ export async function runOrder(options: OrderOptions): Promise<string> {
 
 async function withOrder(cluster: ClusterAccess, isWithdrawal: boolean): Promise<string> {
   const orders = cluster.openOrders(undefined);
-  let view: MembershipView | undefined;
-  cluster.membership.watch((seen) => (view = seen));
+  const members = new MemberWatch(cluster.membership);
   await orders.open();
-  await until(() => view?.healthy === true);
-  if (view?.healthy !== true) {
-    throw new WinnowError("UNAVAILABLE", "Neither Redis nor any listed member answers");
-  }
-  await learn(cluster, orders, view);
+  await members.until(() => true);
+  await learn(cluster, orders, members.view);
   if (orders.newest === undefined) {
     throw new WinnowError(
       "NOT_FOUND",
@@ -50,13 +44,15 @@ async function withOrder(cluster: ClusterAccess, isWithdrawal: boolean): Promise
     );
   }
   if (isWithdrawal && orders.newest.models !== undefined) {
-    const { workers } = view;
+    const { workers } = members.view;
     if (workers.length === 0) throw new WinnowError("UNAVAILABLE", "No worker answers");
     await orders.make(undefined, { author: { by: `winnow on ${hostname()}`, at: wallClock() } });
-    await tell(cluster, orders, view);
-    await until(() => view!.workers.every(({ order }) => isSameOrder(order, orders.newest)));
+    await tell(cluster, orders, members.view);
+    await members.until((view) =>
+      view.workers.every(({ order }) => isSameOrder(order, orders.newest)),
+    );
   }
-  return orderText(orders.newest, view);
+  return orderText(orders.newest, members.view);
 }
 
 /** Fetches the highest order that any worker follows, if it is above the one in the store. */
@@ -84,11 +80,6 @@ async function tell(
   );
   const failed = told.filter((each) => each.status === "rejected");
   if (failed.length === workers.length) throw failed[0]!.reason as Error;
-}
-
-async function until(isDone: () => boolean): Promise<void> {
-  const endMs = systemClock.nowMs() + WAIT_MS;
-  while (!isDone() && systemClock.nowMs() < endMs) await sleep(systemClock, LOOK_INTERVAL_MS);
 }
 
 /** An order and its followers, for people. */

@@ -2,8 +2,7 @@
 // lists it. Each check gives the fault in words, or `undefined`.
 
 import path from "node:path";
-import { excerpt, toWinnowError } from "@winnow/core";
-import { isObjectUrl, parseObjectUrl } from "@winnow/model";
+import { excerpt, isObjectUrl, parseObjectUrl, toWinnowError } from "@winnow/core";
 
 const NAME_CHARACTERS_MAX = 256;
 

@@ -4,14 +4,8 @@
 import { parentPort, workerData } from "node:worker_threads";
 
 import { createDenseEngine, createRowChecks } from "@winnow/accelerator";
-import {
-  ObjectMirror,
-  RangeReader,
-  isObjectUrl,
-  openModelVersion,
-  s3Environment,
-  s3Store,
-} from "@winnow/model";
+import { isObjectUrl } from "@winnow/core";
+import { ObjectMirror, RangeReader, openModelVersion, s3Environment, s3Store } from "@winnow/model";
 
 import type { ReaderSettings } from "./compute-thread-data.ts";
 import { denseCheck } from "./reader/dense-check.ts";

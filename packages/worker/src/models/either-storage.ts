@@ -1,6 +1,7 @@
 // Where a worker looks for models: directories of this machine, and object stores, each by the form of its path.
 // What asks an object store is loaded when the first one is named.
 
+import { isObjectUrl, joinObjectUrl } from "@winnow/core";
 import { fileStorage } from "./model-storage.ts";
 import type { ModelStorage } from "./version-watch.ts";
 
@@ -11,7 +12,7 @@ function eitherStorage(
 ): ModelStorage {
   let objects: Promise<ModelStorage> | undefined;
   const of = async (location: string): Promise<ModelStorage> => {
-    if (!isUrl(location)) return files;
+    if (!isObjectUrl(location)) return files;
     objects ??= loadObjects();
     return objects;
   };
@@ -19,12 +20,10 @@ function eitherStorage(
     directories: async (location) => (await of(location)).directories(location),
     stamp: async (location) => (await of(location)).stamp(location),
     join: (location, name) =>
-      isUrl(location) ? `${location.replace(/\/+$/, "")}/${name}` : files.join(location, name),
+      isObjectUrl(location) ? joinObjectUrl(location, name) : files.join(location, name),
     realPath: async (location) => (await of(location)).realPath(location),
   };
 }
-
-const isUrl = (location: string): boolean => /^[a-z][a-z0-9+.-]*:\/\//i.test(location);
 
 /** What a worker watches. */
 export const modelStorage: ModelStorage = eitherStorage(fileStorage, async () => {

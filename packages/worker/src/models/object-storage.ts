@@ -1,9 +1,11 @@
-// Model directories in an object store, as `version-watch.ts` polls them. An upload is seen when its objects are listed: until two looks, some time apart, list the same
-// objects, and while a file that the model names is missing, the version is not taken.
+// Model directories in an object store, as `version-watch.ts` polls them. A version that is being uploaded is listed
+// object by object: it is not taken before two looks, some time apart, have listed the same objects, nor while a file
+// that the model names is missing.
 
 import { createHash } from "node:crypto";
 
-import { MODEL_FILES, joinObjectUrl, parseObjectUrl } from "@winnow/model";
+import { joinObjectUrl, parseObjectUrl } from "@winnow/core";
+import { MODEL_FILES } from "@winnow/model";
 import type { ObjectStore } from "@winnow/model";
 import type { ModelStorage } from "./version-watch.ts";
 
