@@ -36,6 +36,26 @@ describe("StringColumn", () => {
     fc.assert(property, { numRuns: 200 });
   });
 
+  test("joins columns, slices of others among them, and none", () => {
+    const strings = fc.array(fc.uint8Array({ maxLength: 9 }), { maxLength: 9 });
+    const property = fc.property(
+      fc.array(fc.tuple(strings, fc.nat(9)), { maxLength: 5 }),
+      (lists) => {
+        const columns = lists.map(([list, from]) => {
+          const start = Math.min(from, list.length);
+          return StringColumn.fromBytes(list).slice(start, list.length);
+        });
+        const parts = columns.flatMap((column) =>
+          Array.from({ length: column.length }, (_, index) => column.at(index)),
+        );
+
+        expect(StringColumn.joined(columns)).toEqual(StringColumn.fromBytes(parts));
+      },
+    );
+
+    fc.assert(property, { numRuns: 200 });
+  });
+
   test("refuses a position outside", () => {
     const column = StringColumn.fromText(["a"]);
 

@@ -33,13 +33,29 @@ export class StringColumn {
     let end = 0;
     for (const [index, string] of strings.entries()) {
       end += string.length;
-      if (end > BYTES_MAX) {
-        throw new WinnowError("RESOURCE_EXHAUSTED", "A column of strings holds at most 4 GiB");
-      }
+      if (end > BYTES_MAX) throw tooLong();
       offsets[index + 1] = end;
     }
     const bytes = new Uint8Array(end);
     for (const [index, string] of strings.entries()) bytes.set(string, offsets[index]);
+    return new StringColumn(offsets, bytes);
+  }
+
+  /** One column after the other, as a copy. @throws WinnowError RESOURCE_EXHAUSTED over 4 GiB in all. */
+  static joined(columns: readonly StringColumn[]): StringColumn {
+    const end = columns.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    if (end > BYTES_MAX) throw tooLong();
+    const offsets = new Uint32Array(columns.reduce((sum, { length }) => sum + length, 1));
+    const bytes = new Uint8Array(end);
+    let count = 0;
+    for (const column of columns) {
+      const [first, at] = [column.offsets[0]!, offsets[count]!];
+      bytes.set(column.bytes.subarray(first, first + column.byteLength), at);
+      for (let index = 1; index <= column.length; index += 1) {
+        offsets[count + index] = at + column.offsets[index]! - first;
+      }
+      count += column.length;
+    }
     return new StringColumn(offsets, bytes);
   }
 
@@ -82,3 +98,6 @@ export class StringColumn {
     return StringColumn.fromBytes(picked);
   }
 }
+
+const tooLong = (): WinnowError =>
+  new WinnowError("RESOURCE_EXHAUSTED", "A column of strings holds at most 4 GiB");

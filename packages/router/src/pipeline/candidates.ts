@@ -203,12 +203,8 @@ export function joinedTensors(tensors: readonly Tensor[]): Tensor {
   const length = tensors.reduce((sum, { data }) => sum + data.length, 0);
   const [first] = tensors;
   if (first!.dtype === "string") {
-    const texts = tensors.flatMap(({ data }) =>
-      data instanceof StringColumn
-        ? Array.from({ length: data.length }, (_, at) => data.at(at))
-        : [],
-    );
-    return { dtype: "string", shape: [length], data: StringColumn.fromBytes(texts) };
+    const columns = tensors.flatMap(({ data }) => (data instanceof StringColumn ? [data] : []));
+    return { dtype: "string", shape: [length], data: StringColumn.joined(columns) };
   }
   const values = first!.data as Float32Array;
   const data = new (values.constructor as Float32ArrayConstructor)(length);

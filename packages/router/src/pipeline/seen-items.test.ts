@@ -118,6 +118,29 @@ describe("items that users have seen", () => {
     expect(store.asked.map(({ key }) => key)).toEqual([...keys, ...keys]);
   });
 
+  test("are refused, before they are copied, where all instances would exclude too much together", async () => {
+    const store = new MemorySeenItems({ "seen:a": ["x"] });
+    const own = stringTensor(Array.from({ length: 1000 }, (_, at) => `item ${at}`));
+    const long = stringTensor(["y".repeat(2 ** 20)]);
+    const room = { excludedIdsMax: 65_536, excludedBytesMax: 2 ** 21 };
+    const excluded = (count: number, exclude: Tensor) =>
+      excludedBy({
+        users: Array.from({ length: count }, () => "a"),
+        store,
+        exclude: [exclude],
+        limits: room,
+      });
+
+    const { lists } = await excluded(261, own);
+
+    expect([lists?.length, lists?.[260]?.length]).toEqual([261, 1001]);
+    await expect(excluded(262, own)).rejects.toMatchObject({
+      code: "INVALID_ARGUMENT",
+      message: expect.stringMatching(/Cannot exclude 262262 ids .*send fewer instances/) as string,
+    });
+    await expect(excluded(64, long)).rejects.toThrow("at most 262144 ids and 67108864 bytes");
+  });
+
   test("of several stages are excluded together", async () => {
     const store = new MemorySeenItems({ "seen:a": ["x"], "hidden:a": ["y"] });
     const stages = [stage, { ...stage, key: "hidden:{user}", type: "sorted_set" as const }];

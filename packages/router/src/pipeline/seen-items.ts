@@ -22,6 +22,12 @@ import type { PipelineRun } from "./member-access.ts";
 
 /** Members that all keys of one request may give; each is held in memory. */
 const REQUEST_MEMBERS_MAX = 2 ** 18;
+/**
+ * Ids, and their bytes, that all instances of a request may exclude together where something was seen: then each
+ * instance has a list of its own, in which what the request excludes for all stands once more.
+ */
+const EXCLUDED_IDS_MAX = REQUEST_MEMBERS_MAX;
+const EXCLUDED_BYTES_MAX = 2 ** 26;
 /** Bytes of a value in a key: ids of users are short. */
 const KEY_VALUE_BYTES_MAX = 512;
 
@@ -148,7 +154,10 @@ export interface Excluded {
   readonly isCut: boolean;
 }
 
-/** What the request itself excludes, with what was seen as far as one instance has room for it. */
+/**
+ * What the request itself excludes, with what was seen as far as one instance has room for it.
+ * @throws WinnowError INVALID_ARGUMENT where that is too much for all instances together
+ */
 export function excludedWith(
   { request, limits }: Pick<PipelineRun, "request" | "limits">,
   outcomes: readonly SeenOutcome[],
@@ -158,10 +167,17 @@ export function excludedWith(
   if (outcomes.every(({ lists }) => lists.every(({ data }) => data.length === 0))) {
     return { lists: own, isCut: false };
   }
+  const ownOf = (instance: number): Tensor | undefined =>
+    own === undefined || own.length === 0 ? undefined : own[own.length > 1 ? instance : 0];
+  assertRoom(
+    Array.from({ length: instances }, (_, instance) => [
+      ownOf(instance) ?? NONE,
+      ...outcomes.map((outcome) => outcome.lists[instance]!),
+    ]).flat(),
+  );
   let isCut = false;
   const lists = Array.from({ length: instances }, (_, instance) => {
-    const given =
-      own === undefined || own.length === 0 ? undefined : own[own.length > 1 ? instance : 0];
+    const given = ownOf(instance);
     const seen = joinedTensors(outcomes.map((outcome) => outcome.lists[instance]!));
     const asked = asIdsLike(seen, given);
     // Ids of another type than the items' are for the retrieval to refuse.
@@ -172,6 +188,18 @@ export function excludedWith(
     return joinedTensors([asked, take(seen, positions)]);
   });
   return { lists, isCut };
+}
+
+const NONE = stringTensor([]);
+
+/** Before any list is copied: many instances of one user have one list together until then. */
+function assertRoom(lists: readonly Tensor[]): void {
+  const ids = lists.reduce((sum, { data }) => sum + data.length, 0);
+  const bytes = lists.reduce((sum, list) => sum + keyBytes(list), 0);
+  if (ids <= EXCLUDED_IDS_MAX && bytes <= EXCLUDED_BYTES_MAX) return;
+  const text = `Cannot exclude ${ids} ids of ${bytes} bytes, what was seen and what is to be excluded beside it for each instance`;
+  const most = `at most ${EXCLUDED_IDS_MAX} ids and ${EXCLUDED_BYTES_MAX} bytes in all: send fewer instances`;
+  throw new WinnowError("INVALID_ARGUMENT", `${text}; ${most}`);
 }
 
 /** A request's list as the type of `ids`; `undefined` where it is of another. */
