@@ -187,7 +187,10 @@ describe("clients that do not get through a handshake", () => {
     const hello = await clientHello();
     const silent = net.connect(port, "127.0.0.1").on("error", () => undefined);
     const slow = net.connect(port, "127.0.0.1").on("error", () => undefined);
-    const ends = [silent, slow].map((socket) => once(socket.resume(), "close"));
+    // A byte that is written to a connection already cut is answered with a reset, which is a cut as well.
+    const ends = [silent, slow].map(
+      (socket) => new Promise((resolve) => socket.resume().once("close", resolve)),
+    );
     let sent = 0;
 
     while (!slow.closed && sent < hello.length - 1) {
