@@ -19,7 +19,13 @@ import { differenceOf } from "./models/answer-difference.ts";
 import { inputTensors, recordedModels } from "./models/recorded-answers.ts";
 import type { RecordedCase } from "./models/recorded-answers.ts";
 
-const NAMES = new Set(["distances", "masked_searches", "several_interests", "tied_scores"]);
+const NAMES = new Set([
+  "distances",
+  "hidden_items",
+  "masked_searches",
+  "several_interests",
+  "tied_scores",
+]);
 const models = recordedModels("test/data/savedmodels").filter(({ name }) => NAMES.has(name));
 const environment = { clock: systemClock, random: Math.random, log: silentLogger };
 const closings: (() => Promise<void> | void)[] = [];

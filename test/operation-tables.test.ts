@@ -24,6 +24,7 @@ const RECORDED: readonly (readonly [script: string, dictionary: string, model: s
   ["record_searches.py", "BEST_OF", "several_interests"],
   ["record_searches.py", "TIED", "tied_scores"],
   ["record_searches.py", "MASKS", "masked_searches"],
+  ["record_searches.py", "HIDDEN_ITEMS", "hidden_items"],
 ];
 
 /** The expressions of a dictionary by the names of their signatures. */

@@ -362,6 +362,59 @@ def distances(directory):
     return [("batch", {"query": each.tolist()}, name) for name in DISTANCES for each in (query, query[2:3])]
 
 
+# --- hidden items ----------------------------------------------------------------------------------
+
+
+HIDDEN_ITEMS = {
+    "serving_default": lambda m, q, w: scored(m, q) + m.padding,
+    "all": lambda m, q, w: m.padding + scored(m, q),
+    "constant": lambda m, q, w: scored(m, q) + tf.constant([-np.inf] + [0.0] * 39),
+    "subtracted": lambda m, q, w: scored(m, q) - tf.where(m.stock > 0.5, 0.0, np.inf),
+    "logarithm": lambda m, q, w: scored(m, q) + tf.math.log(m.stock),
+    "penalty": lambda m, q, w: scored(m, q) - (1.0 - m.stock) * 1e9,
+    "popularity": lambda m, q, w: 0.75 * scored(m, q) + 0.25 * tf.math.log1p(m.views),
+    "popularity_of_integers": lambda m, q, w: scored(m, q) + tf.sqrt(tf.cast(m.genre, tf.float32))[tf.newaxis, :],
+    "scaled": lambda m, q, w: (scored(m, q) + m.padding) / 0.5 + m.views,
+    "turned": lambda m, q, w: m.padding - scored(m, q),
+    "of_genre": lambda m, q, w: of_genre(m, w, scored(m, q) + m.padding, -np.inf),
+    "before_sigmoid": lambda m, q, w: tf.sigmoid(scored(m, q) + m.padding),
+    "before_clip": lambda m, q, w: tf.maximum(scored(m, q) + m.padding, -5.0),
+    # No item comes before all others, and hidden items have one score.
+    "dense_first": lambda m, q, w: scored(m, q) - m.padding,
+    "dense_two_scores": lambda m, q, w: of_genre(m, w, scored(m, q) + m.padding, -1e9),
+}
+
+
+@model
+def hidden_items(directory):
+    """Biases that are minus infinity for some items, or computed of what is stored of each item. All scores but those
+    of popularity are integers. Signatures named dense_ are no search."""
+    module = tf.Module()
+    numbers = np.random.default_rng(13)
+    module.items = tf.Variable(numbers.integers(-3, 4, (40, 8)), dtype=tf.float32, name="items")
+    padding = numbers.integers(-9, 9, 40).astype(np.float32)
+    padding[[0, 7, 8, 39]] = -np.inf
+    module.padding = tf.Variable(padding, name="padding")
+    module.stock = tf.Variable([float(i % 5 != 0) for i in range(40)], name="stock")
+    module.views = tf.Variable([float(i * 17 % 23) for i in range(40)], name="views")
+    module.genre = tf.Variable([i % 3 for i in range(40)], dtype=tf.int64, name="genre")
+    module.ids = tf.Variable(ITEMS, name="ids")
+
+    def signature(name, function):
+        def serve(query, wanted):
+            values, rows = tf.math.top_k(function(module, query, wanted), k=40 if name == "all" else 12)
+            return {"scores": values, "ids": tf.gather(module.ids, rows), "genres": tf.gather(module.genre, rows)}
+
+        return tf.function(serve, input_signature=[QUERY, wanted(tf.int64)])
+
+    signatures = {name: signature(name, function) for name, function in HIDDEN_ITEMS.items()}
+    tf.saved_model.save(module, directory, signatures=signatures)
+    query = numbers.integers(-3, 4, (5, 8)).astype(float)
+    query[3] = 0.0
+    asked = {"query": query.tolist(), "wanted": [0, 1, 2, 3, 1]}
+    return [("batch", asked, name) for name in HIDDEN_ITEMS]
+
+
 # --- recording -------------------------------------------------------------------------------------
 
 

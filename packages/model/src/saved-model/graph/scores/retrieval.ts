@@ -179,11 +179,11 @@ export function gatherIdentifiers(
     return undefined;
   }
   const known = search.outputs[2];
+  if (known !== undefined) return lowering.registry.hasIds(search.table, ids) ? known : undefined;
   const { derivation } = table;
   const rows = { stored: table.rows, rows: table.spec.rows, dim: table.spec.dim, derivation };
   const wanted = lowering.registry.candidate(rows, ids);
   if (wanted !== search.table) lowering.registry.copyMasks(search.table, wanted);
-  if (known !== undefined) return wanted === search.table ? known : undefined;
   const value: GraphValue = { dtype: ids.dtype, shape: indices.shape, producer: search };
   search.table = wanted;
   search.outputs = [...search.outputs, value];

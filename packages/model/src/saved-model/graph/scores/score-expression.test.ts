@@ -156,6 +156,39 @@ describe("distances", () => {
   });
 });
 
+describe("hidden items", () => {
+  const hidden = programOf(path.resolve(EXPORT, "../../hidden_items/1"));
+  const called = hidden.signatures.filter(({ methodName }) => methodName !== "");
+  const searchOf = (name: string): TopKStep | undefined =>
+    called
+      .find((signature) => signature.name === name)!
+      .steps.find((step): step is TopKStep => step.kind === "topK");
+
+  test.each(called.map(({ name }) => name))(
+    "%s is a search, unless its name says otherwise",
+    (name) => {
+      expect(searchOf(name) === undefined).toBe(name.startsWith("dense_"));
+    },
+  );
+
+  test("are masked, and need no value in a row where nothing else is added", () => {
+    const dims = ["constant", "subtracted", "logarithm", "serving_default"].map(
+      (name) => hidden.tables[searchOf(name)!.table]!.dim,
+    );
+
+    expect(dims).toEqual([8, 8, 8, 9]);
+    expect(searchOf("of_genre")!.mask!.keeps).toMatchObject({ kind: "and" });
+    expect(searchOf("penalty")!.mask).toBeUndefined();
+  });
+
+  test("a second column gathered by the rows of a search is no second table", () => {
+    const names = hidden.tables.map(({ name, dim }) => `${name} ${dim}`);
+
+    // Items without a bias, with the padding, a penalty, the popularity by views and by genre, and two biases.
+    expect(names.map((name) => name.replace(/^\S+ /, ""))).toEqual(["9", "8", "9", "9", "9", "10"]);
+  });
+});
+
 test("items that are not searched are told of, once each, with what stood in the way", () => {
   const held = (program.uncutTables ?? []).map(({ tensor, bytes, obstacle }) => {
     return `${tensor}: ${bytes} bytes, ${obstacle.op}`;
@@ -361,12 +394,14 @@ describe("scores of a small graph", () => {
     }
   });
 
-  test("are not searched where a constant bias hides items with -Infinity", () => {
+  test("are not searched where a constant bias puts items before all others, or gives them no score", () => {
     const bias = (value: number): Node => constant("b", [3], [0, value, 0]);
     const sum = operation("y", "AddV2", "product", "b");
 
     expect(kindsOf([items, product, bias(-1e9), sum])).toEqual(["dense", "topK"]);
-    expect(kindsOf([items, product, bias(-Infinity), sum])).toEqual(["dense"]);
+    expect(kindsOf([items, product, bias(-Infinity), sum])).toEqual(["topK"]);
+    expect(kindsOf([items, product, bias(Infinity), sum])).toEqual(["dense"]);
+    expect(kindsOf([items, product, bias(NaN), sum])).toEqual(["dense"]);
   });
 
   test("are not searched in rows that are too long for a device", () => {

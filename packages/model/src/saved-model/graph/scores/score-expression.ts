@@ -24,6 +24,9 @@ import { otherAxis } from "./candidate-matrix.ts";
 import { bestOfVectors, manyVectorProductOf } from "./many-vectors.ts";
 import { scoreProductOf } from "./score-product.ts";
 import type { ScoreProduct, SearchedItems } from "./score-product.ts";
+import { withHidden } from "./hidden-items.ts";
+import type { MaskBehind } from "./hidden-items.ts";
+import { losesTheBest } from "./score-domain.ts";
 import { distanceSteps } from "./distance-steps.ts";
 import { areSameItems, distanceOf, withoutKeptAxis } from "./score-distance.ts";
 import { scoreStepsOf } from "./score-steps.ts";
@@ -74,7 +77,8 @@ export function searchedScoresOf(
     if (product !== undefined) return composed(lowering, compositionOf(product, trail));
     const next = scoreStepsOf(value, scalars);
     if (next === undefined || next.steps.some((each) => isOfOtherAxis(each, trail))) break;
-    trail.steps.push(...next.steps.toReversed());
+    const areTaken = next.steps.toReversed().every((each) => taken(each, trail, lowering));
+    if (!areTaken) break;
     value = withoutKeptAxis(withoutRearrangement(next.scores));
   }
   return { node: value.producer?.kind === "operation" ? value.producer : undefined };
@@ -84,7 +88,7 @@ export function searchedScoresOf(
 interface Trail {
   /** Last step first. */
   readonly steps: ScoreStep[];
-  masked: { readonly mask: ScoreMask; readonly stepsBehind: number } | undefined;
+  masked: MaskBehind | undefined;
   best: { readonly vectorAxis: 1 | 2; readonly stepsBehind: number } | undefined;
 }
 
@@ -103,6 +107,22 @@ function withoutBest(value: GraphValue, trail: Trail): GraphValue {
   if (found === undefined) return value;
   trail.best = { vectorAxis: found.vectorAxis, stepsBehind: trail.steps.length };
   return found.scores;
+}
+
+/** Takes up a step, and the mask of items that it hides; `false` where these cannot be masked. */
+function taken(step: ScoreStep, trail: Trail, { isInDataset }: Lowering): boolean {
+  const { steps } = trail;
+  if (step.kind !== "bias" || step.shown === undefined) {
+    steps.push(step);
+    return true;
+  }
+  // A data set's batches would each have their own masked rows.
+  if (isInDataset || trail.best !== undefined) return false;
+  const masked = withHidden(step.shown, steps, trail.masked);
+  if (masked === undefined) return false;
+  trail.masked = masked;
+  if (step.bias.isNothing !== true) steps.push(step);
+  return true;
 }
 
 /** Whether a step has a value for each vector, since these stand on the last axis. */
@@ -131,8 +151,7 @@ function productOf(
 }
 
 function scalarReader({ sources }: Lowering): ScalarReader {
-  return ({ stored }) =>
-    stored?.kind === "bundle" ? sources.files.readTensor(stored.key) : undefined;
+  return ({ stored }) => (stored?.kind === "bundle" ? sources.files.contentOf(stored) : undefined);
 }
 
 /** What scores are made of. */
@@ -182,10 +201,30 @@ function composedOfProduct(lowering: Lowering, whole: Composition): SearchedScor
   let { query } = within;
   for (const { factor } of within.biases) query = withDimension(lowering, query, factor);
   const functions = [...before, ...behind];
+  const unranked = unrankedBy(functions, within.biases, lowering);
+  if (unranked) return { node: operationOf(steps, "Log", "Log1p", "Sqrt") };
   const placed = mask && { ...mask, functionsBefore: before.length };
   const { vectors } = product;
   if (vectors !== undefined) query = reshaped(lowering, query, [-1, vectors * candidates.dim]);
   return { query, vectors, candidates, functions, ...(placed && { mask: placed }) };
+}
+
+/** Whether functions may leave the best scores without a value. Distances by their terms are below 0 by rounding alone. */
+function unrankedBy(
+  functions: readonly NodeFunction[],
+  biases: readonly ItemBias[],
+  lowering: Lowering,
+): boolean {
+  const areDistances = biases.some(({ squares }) => squares !== undefined);
+  return !areDistances && losesTheBest(functions, scalarReader(lowering));
+}
+
+/** The first operation of one of these kinds. */
+function operationOf(
+  steps: readonly ScoreStep[],
+  ...ops: readonly string[]
+): OperationNode | undefined {
+  return steps.map(({ operation }) => operation.node).find(({ op }) => ops.includes(op));
 }
 
 /** How many of the first steps change the query and the rows; all others are functions of scores. */

@@ -2,15 +2,16 @@
 // search makes of it (score-expression.ts): a function that keeps the order, a value added to all scores
 // of a query, a constant factor, or a value added to all scores of an item.
 
-import type { ScoreOperationName } from "@winnow/core";
+import type { ScoreOperationName, Tensor } from "@winnow/core";
 import type { StoredTensor } from "../../partitions/stored-table.ts";
 import { constantValue, producerOf } from "../graph-value.ts";
-import type { GraphValue, NodeFunction, OperationNode } from "../graph-value.ts";
+import type { GraphMaskRule, GraphValue, NodeFunction, OperationNode } from "../graph-value.ts";
 import { isSingle, scalarOf } from "./scalar-value.ts";
 import type { ScalarReader } from "./scalar-value.ts";
 import { vectorBefore } from "./rearrangement.ts";
 import { squaresOf } from "./score-distance.ts";
 import type { SearchedItems } from "./score-product.ts";
+import { vectorOf } from "./vector-value.ts";
 
 /** An operation of the graph on scores. */
 export interface ScoreOperation {
@@ -40,7 +41,13 @@ export type ScoreStep =
       readonly functions: readonly NodeFunction[];
       readonly factor: number;
     }
-  | { readonly kind: "bias"; readonly operation: ScoreOperation; readonly bias: ItemBias };
+  | {
+      readonly kind: "bias";
+      readonly operation: ScoreOperation;
+      readonly bias: ItemBias;
+      /** Items whose scores become -∞: a rule that keeps the others. */
+      readonly shown?: GraphMaskRule | undefined;
+    };
 
 /** A value per item that is added to its scores, times a factor: a stored one, or its sum of squares. */
 export interface ItemBias {
@@ -49,6 +56,8 @@ export interface ItemBias {
   readonly squares?: SearchedItems | undefined;
   readonly items: number;
   readonly factor: number;
+  /** Whether it is 0 for each item that it does not hide. */
+  readonly isNothing?: boolean | undefined;
 }
 
 /** What one operation is, first step first, and the scores before it. */
@@ -224,9 +233,10 @@ function termStep(
   }: { readonly operation: ScoreOperation; readonly scores: GraphValue; readonly sign: 1 | -1 },
   scalars: ScalarReader,
 ): ScoreStep | undefined {
-  const bias = itemBiasOf(term, scalars);
-  if (bias !== undefined) {
-    return { kind: "bias", operation, bias: { ...bias, factor: sign * bias.factor } };
+  const found = itemBiasOf(term, sign, scalars);
+  if (found !== undefined) {
+    const { shown, ...bias } = found;
+    return { kind: "bias", operation, bias: { ...bias, factor: sign * bias.factor }, shown };
   }
   if (!isPerQuery(term, scores)) return undefined;
   const op = sign < 0 ? "Sub" : "Add";
@@ -263,18 +273,54 @@ function isUsable(factor: number): boolean {
   return size < FACTOR_MAX && size > 1 / FACTOR_MAX;
 }
 
-/** A stored vector with one element per item, or a multiple of one. */
-function itemBiasOf(value: GraphValue, scalars: ScalarReader): ItemBias | undefined {
+type FoundBias = ItemBias & { readonly shown?: GraphMaskRule | undefined };
+
+/** A vector with one element per item that is stored, or computed of what is stored, or a multiple of one. */
+function itemBiasOf(value: GraphValue, sign: 1 | -1, scalars: ScalarReader): FoundBias | undefined {
   const { shape = [] } = value;
   const items = shape.at(-1) ?? -1;
   const isVector = shape.length === 1 || (shape.length === 2 && shape[0] === 1);
   if (!isVector || items < 2) return undefined;
   const { vector, factor } = multipleOf(value, scalars) ?? { vector: value, factor: 1 };
-  if (!isUsable(factor)) return undefined;
-  const stored = storedVectorIn(vector, items);
+  if (!isUsable(factor)) return computedBias(value, { items, sign }, scalars);
+  const stored = storedVectorIn(vector, items, scalars);
   if (stored !== undefined) return { stored, items, factor };
   const squares = squaresOf(withoutOtherAxes(vector, items), scalars);
-  return squares && { stored, squares, items, factor };
+  if (squares !== undefined) return { stored, squares, items, factor };
+  return computedBias(value, { items, sign }, scalars);
+}
+
+/** A bias that is computed of vectors of items, and may hide some of them. */
+function computedBias(
+  value: GraphValue,
+  { items, sign }: { readonly items: number; readonly sign: 1 | -1 },
+  scalars: ScalarReader,
+): FoundBias | undefined {
+  const values = vectorOf(value, items, scalars);
+  if (values === undefined) return undefined;
+  const data = values.map((each) => (each === -sign * Infinity ? 0 : each));
+  if (!data.every((each) => Number.isFinite(each))) return undefined;
+  const name = `${value.producer?.name ?? "constant"} [${items}]`;
+  const tensor = { dtype: "float32", shape: [items], data } as const;
+  const hidden = Uint8Array.from(values, (each) => Number(each === -sign * Infinity));
+  return {
+    stored: { kind: "constant", name, tensor },
+    items,
+    factor: 1,
+    ...(hidden.includes(1) && {
+      isNothing: data.every((each) => each === 0),
+      shown: ruleOfHidden(`hidden by ${name}`, hidden),
+    }),
+  };
+}
+
+/** The rule that keeps all items but those of which a flag is set. */
+function ruleOfHidden(name: string, hidden: Uint8Array): GraphMaskRule {
+  const shown = hidden.map((flag) => 1 - flag);
+  const tensor: Tensor = { dtype: "bool", shape: [shown.length], data: shown };
+  const isTrue: Tensor = { dtype: "bool", shape: [], data: Uint8Array.of(1) };
+  const column = { kind: "constant", name, tensor } as const;
+  return { kind: "test", column, is: "in", values: constantValue(isTrue) };
 }
 
 /** A vector of so many values before it was given axes of size 1. */
@@ -308,14 +354,19 @@ function multipleOf(value: GraphValue, scalars: ScalarReader): Multiple | undefi
   return second && other !== undefined ? { vector: second, factor: other } : undefined;
 }
 
-/** A stored tensor with this many elements, through operations that keep their order. */
-function storedVectorIn(value: GraphValue, items: number): StoredTensor | undefined {
+/** A stored tensor with this many elements, all of them finite, through operations that keep their order. */
+function storedVectorIn(
+  value: GraphValue,
+  items: number,
+  scalars: ScalarReader,
+): StoredTensor | undefined {
   let vector = value;
   for (let step = 0; step < REARRANGEMENTS_MAX; step += 1) {
     const sizes = vector.shape?.filter((size) => size !== 1) ?? [];
     if (vector.dtype !== "float32" || sizes.join() !== String(items)) return undefined;
-    if (vector.stored?.kind === "bundle") return vector.stored;
-    if (vector.constant !== undefined) return finiteConstant(vector, items);
+    if (vector.stored?.kind === "bundle" || vector.constant !== undefined) {
+      return finiteVector(vector, items, scalars);
+    }
     const input = producerOf(vector, "Cast")?.inputs[0] ?? vectorBefore(vector);
     if (input === undefined) return undefined;
     vector = input;
@@ -323,9 +374,15 @@ function storedVectorIn(value: GraphValue, items: number): StoredTensor | undefi
   return undefined;
 }
 
-/** A constant as it is stored, or as if it were. */
-function finiteConstant({ constant, stored }: GraphValue, items: number): StoredTensor | undefined {
-  if (constant?.dtype !== "float32") return undefined;
-  if (!constant.data.every((value) => Number.isFinite(value))) return undefined;
-  return stored ?? { kind: "constant", name: `constant [${items}]`, tensor: constant };
+/** A stored vector or a constant, where all of it is finite; one that is too long to be read here is read with its rows. */
+function finiteVector(
+  vector: GraphValue,
+  items: number,
+  scalars: ScalarReader,
+): StoredTensor | undefined {
+  const { stored, constant } = vector;
+  const values = vectorOf(vector, items, scalars);
+  if (values?.every((value) => Number.isFinite(value)) === false) return undefined;
+  if (stored !== undefined) return stored;
+  return constant && { kind: "constant", name: `constant [${items}]`, tensor: constant };
 }

@@ -89,6 +89,12 @@ export class TableRegistry {
     return found;
   }
 
+  /** Whether these are the identifiers of a table. */
+  hasIds(table: number, { stored }: StoredIds): boolean {
+    const known = this.#tables[table]?.ids;
+    return known !== undefined && isSame(known, stored);
+  }
+
   /**
    * The name of the column of a candidate table that holds this vector; it may exist already. `undefined`
    * where the vector cannot be one.

@@ -1,0 +1,99 @@
+// Functions that have no value for some scores: a logarithm or a root below 0. Rows without a value rank behind
+// all others, so they do no harm where they are the worst by score, as in log(s). Where they are the best, as in
+// -log(s), a search would find nothing else, and no such function is searched.
+
+import type { NodeFunction } from "../graph-value.ts";
+import { scalarOf } from "./scalar-value.ts";
+import type { ScalarReader } from "./scalar-value.ts";
+
+/** Where each function has values: from this argument on. */
+const DOMAINS: ReadonlyMap<string, number> = new Map([
+  ["Log", 0],
+  ["Log1p", -1],
+  ["Sqrt", 0],
+]);
+
+/** The values that scores may have on their way through functions, and whether better scores have lower ones. */
+interface Values {
+  readonly low: number;
+  readonly high: number;
+  readonly isTurned: boolean;
+}
+
+/** Whether the best of any scores may have no value behind these functions. */
+export function losesTheBest(functions: readonly NodeFunction[], scalars: ScalarReader): boolean {
+  let values: Values = { low: -Infinity, high: Infinity, isTurned: false };
+  for (const { op, operand } of functions) {
+    const least = DOMAINS.get(op);
+    if (least !== undefined && values.isTurned && !(values.low >= least)) return true;
+    const number = operand === undefined ? undefined : scalarOf(operand, scalars);
+    values = valuesBehind(op, values, number ?? NaN);
+  }
+  return false;
+}
+
+/** Bounds of functions of one operand whatever the scores before them. */
+const RANGES: ReadonlyMap<string, readonly [number, number]> = new Map([
+  ["Elu", [-1, Infinity]],
+  ["Exp", [0, Infinity]],
+  ["Expm1", [-1, Infinity]],
+  ["Sigmoid", [0, 1]],
+  ["Softplus", [0, Infinity]],
+  ["Softsign", [-1, 1]],
+  ["Sqrt", [0, Infinity]],
+  ["Tanh", [-1, 1]],
+]);
+
+function valuesBehind(op: string, values: Values, number: number): Values {
+  switch (op) {
+    case "Maximum":
+    case "Minimum":
+      return bounded(op, values, number);
+    case "Add":
+      return moved(values, number);
+    case "Sub":
+      return moved(values, -number);
+    case "Mul":
+      return scaled(values, number);
+    case "Div":
+      return scaled(values, 1 / number);
+    default: {
+      const [low, high] = RANGES.get(op) ?? [-Infinity, Infinity];
+      return { ...values, low, high };
+    }
+  }
+}
+
+function bounded(op: "Maximum" | "Minimum", values: Values, number: number): Values {
+  const { low, high } = values;
+  if (op === "Maximum") {
+    return { ...values, low: number > low ? number : low, high: above(high, number) };
+  }
+  return { ...values, low: below(low, number), high: number < high ? number : high };
+}
+
+function moved(values: Values, number: number): Values {
+  const { low, high } = values;
+  return { ...values, low: sumOf(low, number, -1), high: sumOf(high, number, 1) };
+}
+
+function scaled({ low, high, isTurned }: Values, factor: number): Values {
+  if (factor > 0) return { low: low * factor, high: high * factor, isTurned };
+  if (factor < 0) return { low: high * factor, high: low * factor, isTurned: !isTurned };
+  return { low: -Infinity, high: Infinity, isTurned };
+}
+
+/** The greater of a bound and an operand that may be unknown. */
+function above(high: number, number: number): number {
+  return Number.isNaN(number) ? Infinity : Math.max(high, number);
+}
+
+function below(low: number, number: number): number {
+  return Number.isNaN(number) ? -Infinity : Math.min(low, number);
+}
+
+/** A bound after an addition: unknown, and so infinite on its side, where the operand is. */
+function sumOf(bound: number, number: number, side: 1 | -1): number {
+  const sum = bound + number;
+  return Number.isNaN(sum) ? side * Infinity : sum;
+}

@@ -1,0 +1,54 @@
+// Vectors with one value for each item that a graph computes of what it stores: `0.2 * log1p(views)`,
+// `(1 - in_stock) * -1e9`. They are computed when the version is opened, by the operations that a router would run.
+
+import type { Tensor } from "@winnow/core";
+import { elementCount } from "@winnow/core";
+import { fold } from "../constant-folding.ts";
+import type { GraphValue } from "../graph-value.ts";
+import type { ScalarReader } from "./scalar-value.ts";
+
+/** Operations that give each item a value of its own, and those that add or take axes of size 1. */
+const OPERATIONS: ReadonlySet<string> = new Set(
+  (
+    "Abs,Add,AddV2,Cast,Div,DivNoNan,Equal,Exp,ExpandDims,Floor,Greater,GreaterEqual,Less,LessEqual,Log,Log1p," +
+    "LogicalAnd,LogicalNot,LogicalOr,Maximum,Minimum,Mul,Neg,NotEqual,OnesLike,Pow,RealDiv,Reciprocal,Relu," +
+    "Reshape,Rsqrt,Select,SelectV2,Sigmoid,Sqrt,Square,Squeeze,StridedSlice,Sub,Tanh,Transpose,ZerosLike"
+  ).split(","),
+);
+const OPERATIONS_MAX = 32;
+/** Items whose vectors are read as a whole when a version is opened. */
+const ITEMS_MAX = 2 ** 24;
+
+/** The content of a float32 vector of items; `undefined` where a request, or another operation, decides it. */
+export function vectorOf(
+  value: GraphValue,
+  items: number,
+  read: ScalarReader,
+): Float32Array | undefined {
+  const count = elementCount(value.shape ?? [-1]);
+  if (count !== items || items > ITEMS_MAX || value.shape?.includes(-1) === true) return undefined;
+  const tensor = contentOf(value, { items, read, operationsLeft: OPERATIONS_MAX });
+  return tensor?.dtype === "float32" && tensor.data.length === items ? tensor.data : undefined;
+}
+
+interface Reading {
+  readonly items: number;
+  readonly read: ScalarReader;
+  operationsLeft: number;
+}
+
+function contentOf(value: GraphValue, reading: Reading): Tensor | undefined {
+  const { constant, stored, shape, producer } = value;
+  if (constant !== undefined) return constant;
+  if (shape === undefined || shape.includes(-1) || elementCount(shape) > reading.items) {
+    return undefined;
+  }
+  if (stored !== undefined) return reading.read(value);
+  reading.operationsLeft -= 1;
+  const isKnown = producer?.kind === "operation" && OPERATIONS.has(producer.op);
+  if (!isKnown || reading.operationsLeft < 0) return undefined;
+  const inputs = producer.inputs.flatMap((input) => contentOf(input, reading) ?? []);
+  if (inputs.length < producer.inputs.length) return undefined;
+  const { op, name, attributes } = producer;
+  return fold({ op, name, attributes, outputCount: 1, isUnbounded: true }, inputs)?.[0];
+}
