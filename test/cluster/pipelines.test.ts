@@ -71,6 +71,12 @@ describe("a cluster with pipelines", () => {
           "item }, heads: { rating: output_1 } }\n  - score: rating - 2 * max(prior, 0)",
         ),
     );
+    for (const [name, budget] of [
+      ["patient", "10s"],
+      ["hasty", "1ms"],
+    ] as const) {
+      writePipeline(name, homeFeed.replace("item } }", `item }, budget: ${budget} }`));
+    }
     writePipeline(
       "grown-up",
       homeFeed.replace("  - limit", "  - filter: { kids: false, year: { $gte: 1970 } }\n  - limit"),
@@ -173,6 +179,32 @@ describe("a cluster with pipelines", () => {
     const short = { output_1: output_1.slice(0, 4), output_2: output_2.slice(0, 4) };
     const answer = await ask("home-feed", ["42"], { exclude, k: 4 });
     expect(answer.body).toEqual({ predictions: [short] });
+  });
+
+  test("answers the order of the retrieval where the ranking misses its budget, and says so", async () => {
+    const users = Array.from({ length: 100 }, (_, at) => `${at % 50}`);
+    const answerOf = async (model: string) => {
+      const answer = await fetch(`${cluster.url}/v1/models/${model}:predict`, {
+        method: "POST",
+        body: JSON.stringify({ instances: users }),
+      });
+      const { predictions } = (await answer.json()) as { predictions: readonly Feed[] };
+      return { predictions, degraded: answer.headers.get("x-winnow-degraded") };
+    };
+
+    const [whole, patient, hasty] = [
+      await answerOf("home-feed"),
+      await answerOf("patient"),
+      await answerOf("hasty"),
+    ];
+
+    const retrieved = await ask("movies", users, { k: 7 });
+    expect(patient).toEqual({ ...whole, degraded: null });
+    expect(hasty).toEqual({ ...retrieved.body, degraded: "rank=late" });
+    const metrics = await fetch(`${cluster.url}/monitoring/prometheus/metrics`);
+    expect(await metrics.text()).toMatch(
+      /^winnow_degraded_responses_total\{model="hasty",stage="rank",reason="late"\} 1$/m,
+    );
   });
 
   /** What both models retrieve by themselves. */

@@ -59,12 +59,12 @@ export const EXPLANATION_OUTPUT = "explain";
 
 /** A part of a pipeline that was left out of an answer, and why. */
 export interface Degradation {
-  readonly stage: "seen";
+  readonly stage: "seen" | "rank" | "score";
   /**
    * `late`: not there within the stage's budget. `unavailable`: it failed. `busy`: too much of the like is under
-   * way. `cut`: there was more than may be used.
+   * way. `cut`: there was more than may be used. `skipped`: it reads what a stage that was late did not give.
    */
-  readonly reason: "late" | "unavailable" | "busy" | "cut";
+  readonly reason: "late" | "unavailable" | "busy" | "cut" | "skipped";
 }
 
 /** Degradations of an answer as headers tell them, each once: `seen=late, seen=cut`; `undefined` for none. */

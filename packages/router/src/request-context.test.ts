@@ -54,4 +54,25 @@ describe("RequestContext", () => {
     expect(aborted.signal.reason).toMatchObject({ code: "CANCELLED" });
     expect(finished.signal.aborted).toBe(false);
   });
+
+  test("a part of it ends alone, or with the whole, and notes what it does as the whole's", async () => {
+    const clock = new ManualClock();
+    const whole = new RequestContext(clock, { timeoutMs: 30 });
+    const [alone, other, done] = [whole.part(), whole.part(), whole.part()];
+
+    alone.abort(left);
+    done.finish();
+    await other.stage("dense", () => clock.advance(10));
+    expect([whole, other].map(({ signal }) => signal.aborted)).toEqual([false, false]);
+    clock.advance(20);
+
+    expect(alone.signal.reason).toMatchObject({ message: "left" });
+    expect(other.signal.reason).toBe(whole.signal.reason);
+    expect(await other.aborted.catch((error: unknown) => error)).toBe(whole.signal.reason);
+    expect(whole.part().signal.reason).toBe(whole.signal.reason);
+    expect(done.signal.aborted).toBe(false);
+    expect(other.deadlineMs).toBe(whole.deadlineMs);
+    expect([...whole.stages]).toEqual([["dense", 10]]);
+    expect(clock.pendingTimers).toBe(0);
+  });
 });

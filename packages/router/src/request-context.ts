@@ -7,6 +7,8 @@
 //     │            ├── deadline ──▶ aborted: DEADLINE_EXCEEDED
 //     │            ├── abort() ───▶ aborted: the client has left, or the router is closing
 //     └────────────┴── finish() ──▶ answered: nothing aborts it any more
+//
+// A part of the work that may be given up before the request is has a context of its own, which the request's ends.
 
 import { WinnowError } from "@winnow/core";
 import type { Clock, Timer, TraceSpan } from "@winnow/core";
@@ -37,27 +39,50 @@ export class RequestContext {
   /** What is recorded of the request; `undefined`: nothing is. */
   span: TraceSpan | undefined = undefined;
 
-  readonly #stages = new Map<string, number>();
+  readonly #stages: Map<string, number>;
   readonly #clock: Clock;
   readonly #controller: AbortController = new AbortController();
-  readonly #timer: Timer;
+  /** A part has none: the request's ends it. */
+  readonly #timer: Timer | undefined;
+  /** Lets go of the request of which this is a part. */
+  #leave: () => void = () => undefined;
   #reject: (reason: WinnowError) => void = () => undefined;
   #isFinished = false;
 
-  constructor(clock: Clock, { timeoutMs, clientMs = Infinity }: RequestTimeouts) {
+  constructor(
+    clock: Clock,
+    { timeoutMs, clientMs = Infinity }: RequestTimeouts,
+    whole?: RequestContext,
+  ) {
     this.#clock = clock;
+    this.#stages = whole === undefined ? new Map<string, number>() : whole.#stages;
     const ownMs = timeoutMs > 0 ? timeoutMs : UNLIMITED_MS;
     const leftMs = Math.min(ownMs, clientMs);
-    this.deadlineMs = clock.nowMs() + leftMs;
+    this.deadlineMs = whole?.deadlineMs ?? clock.nowMs() + leftMs;
     this.aborted = new Promise((_, reject) => {
       this.#reject = reject;
     });
     // A rejection that nobody races with is no fault of the process.
     void this.aborted.catch(() => undefined);
+    if (whole !== undefined) return;
     const message = clientMs < ownMs ? CLIENT_DEADLINE_PASSED : `No answer within ${ownMs} ms`;
     this.#timer = clock.setTimer(leftMs, () =>
       this.abort(() => new WinnowError("DEADLINE_EXCEEDED", message)),
     );
+  }
+
+  /**
+   * A context for a part of the work, which may be aborted while the request goes on. Its deadline, notes and trace are
+   * the request's, whose end is the part's too. `finish` must be called when nobody waits for the part.
+   */
+  part(): RequestContext {
+    const part = new RequestContext(this.#clock, { timeoutMs: 0 }, this);
+    part.span = this.span;
+    const end = (): void => part.abort(() => this.signal.reason as WinnowError);
+    if (this.signal.aborted) end();
+    else this.signal.addEventListener("abort", end, { once: true });
+    part.#leave = () => this.signal.removeEventListener("abort", end);
+    return part;
   }
 
   /** Aborted with a WinnowError as its reason. */
@@ -121,7 +146,7 @@ export class RequestContext {
   /** The request is answered: its deadline and its client matter no more. */
   finish(): void {
     this.#isFinished = true;
-    this.#clock.clearTimer(this.#timer);
+    this.#end();
   }
 
   /**
@@ -130,9 +155,14 @@ export class RequestContext {
    */
   abort(reasonOf: () => WinnowError): void {
     if (this.#isFinished || this.signal.aborted) return;
-    this.#clock.clearTimer(this.#timer);
+    this.#end();
     const reason = reasonOf();
     this.#controller.abort(reason);
     this.#reject(reason);
+  }
+
+  #end(): void {
+    if (this.#timer !== undefined) this.#clock.clearTimer(this.#timer);
+    this.#leave();
   }
 }

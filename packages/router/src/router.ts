@@ -385,7 +385,7 @@ class ClusterRouter implements Router {
     return await runOnMembers<Pin, Prediction>({
       pin: () => this.#pinMembers(pipeline),
       isSame: (before, now) => isSameVersion(before.routed.key, now.routed.key),
-      run: async (pinned) => {
+      run: async (pinned, outlives) => {
         const answer = await runPipeline({
           pipeline,
           request,
@@ -396,6 +396,7 @@ class ClusterRouter implements Router {
           describedValuesMax: this.settings.describedValuesMax,
           limits: this.settings,
           seenItems: this.#seenItems,
+          outlives,
         });
         const members = Array.from(pinned.values(), ({ routed }) => routed.key);
         return { version, ...answer, members };

@@ -69,6 +69,8 @@ describe("a pipeline of an encoded program", () => {
     const short = pipelineOf(plain, scoreOf("score")).stages.slice(0, 1);
 
     expect(readBack(whole)).toEqual(whole);
+    const hasty = pipelineOf(retrieve, { ...rank, budgetMs: 30 });
+    expect(readBack(hasty)).toEqual(hasty);
     expect(readBack(pipelineOf(retrieve, seen, rank))).toEqual(pipelineOf(retrieve, seen, rank));
     expect(readBack(merged)).toEqual(merged);
     expect(readBack(diverse)).toEqual(diverse);

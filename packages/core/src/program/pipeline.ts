@@ -134,7 +134,11 @@ export type RankSource =
   | { readonly kind: "item" }
   | { readonly kind: "score" };
 
-/** Orders candidates by the score that a ranking model gives each; equal scores keep their order. */
+/**
+ * Orders candidates by the score that a ranking model gives each; equal scores keep their order. Where it has not done
+ * so within its budget the order before it stands, stages that read what it did not give are left out, and the answer
+ * says so. Routers that know no budget wait until it is done.
+ */
 export interface RankStage extends PipelineMember {
   readonly kind: "rank";
   readonly inputs: readonly { readonly name: string; readonly from: RankSource }[];
@@ -142,6 +146,8 @@ export interface RankStage extends PipelineMember {
   readonly scores: string;
   /** Outputs that expressions of later stages name: each one number for each candidate. */
   readonly heads?: readonly { readonly name: string; readonly output: string }[] | undefined;
+  /** Absent: as long as the request may take. */
+  readonly budgetMs?: number | undefined;
 }
 
 /** Orders candidates by an expression over their named scores, and `score`, the score so far. */
@@ -322,7 +328,14 @@ function readRank(from: HeaderValue): RankStage {
   if ((heads?.length ?? 0) > PIPELINE_HEADS_MAX) {
     throw refuse(from, `at most ${PIPELINE_HEADS_MAX} heads`);
   }
-  return { kind: "rank", ...member, inputs, ...(heads && { heads }) };
+  const budgetMs = read(from, "budgetMs", optional(between(1, STAGE_BUDGET_MS_MAX)));
+  return {
+    kind: "rank",
+    ...member,
+    inputs,
+    ...(heads && { heads }),
+    ...(budgetMs && { budgetMs }),
+  };
 }
 
 function readRetrieve(from: HeaderValue): RetrieveStage {

@@ -165,8 +165,9 @@ function readSeenType(field: Field | undefined): SeenType {
 }
 
 function readRank(field: Field, around: Surroundings): PipelineStage {
-  const fields = field.members(["model", "signature", "inputs", "scores", "heads"]);
+  const fields = field.members(["model", "signature", "inputs", "scores", "heads", "budget"]);
   const heads = fields.get("heads");
+  const budget = fields.get("budget");
   const given = fields.needed("inputs").members().entries();
   return {
     kind: "rank",
@@ -174,6 +175,7 @@ function readRank(field: Field, around: Surroundings): PipelineStage {
     inputs: given.map(([name, value]) => ({ name, from: readSource(value, around) })),
     scores: fields.get("scores")?.text() ?? "output_1",
     ...(heads !== undefined && { heads: readHeads(heads, around.scores) }),
+    ...(budget !== undefined && { budgetMs: budget.durationMs(STAGE_BUDGET_MS_MAX) }),
   };
 }
 

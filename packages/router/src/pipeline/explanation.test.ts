@@ -30,7 +30,7 @@ function candidates(...counts: readonly number[]): Candidates {
 
 test("each instance is told its own candidates, with all digits of their ids", () => {
   const taken = notes(true);
-  taken.add(limit, candidates(1, 2), 1.23456);
+  taken.add(limit, candidates(1, 2), { elapsedMs: 1.23456 });
 
   const { data } = taken.finish()!;
 
@@ -44,7 +44,8 @@ test("each instance is told its own candidates, with all digits of their ids", (
 
 test("nothing is kept where the request does not want it", () => {
   const taken = notes(undefined);
-  for (let stage = 0; stage < 20; stage += 1) taken.add(limit, candidates(60_000), 1);
+  for (let stage = 0; stage < 20; stage += 1)
+    taken.add(limit, candidates(60_000), { elapsedMs: 1 });
 
   expect(taken.finish()).toBeUndefined();
 });

@@ -12,6 +12,7 @@ import type { Tensor } from "@winnow/core";
 import type { Candidates } from "./candidates.ts";
 import type { PipelineRun } from "./member-access.ts";
 import { degradedText } from "../predictor.ts";
+import type { Degradation } from "../predictor.ts";
 import type { SeenOutcome } from "./seen-items.ts";
 
 interface StageNote {
@@ -30,9 +31,17 @@ export class StageNotes {
     this.#run = run;
   }
 
-  /** A stage has ended with these candidates. */
-  add(stage: PipelineStage, candidates: Candidates, elapsedMs: number): void {
-    this.#add(stage, candidates, { elapsedMs });
+  /** A stage has ended, or was left out, with these candidates behind it. */
+  add(
+    stage: PipelineStage,
+    candidates: Candidates,
+    {
+      elapsedMs,
+      degradation,
+    }: Pick<StageNote, "elapsedMs"> & { degradation?: Degradation | undefined },
+  ): void {
+    const degraded = degradation && degradedText([degradation]);
+    this.#add(stage, candidates, { elapsedMs, ...(degraded && { toldOf: () => ({ degraded }) }) });
   }
 
   #add(stage: PipelineStage, candidates: Candidates, { elapsedMs, toldOf }: StageNote): void {

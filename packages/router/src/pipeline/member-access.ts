@@ -31,6 +31,8 @@ export interface PipelineRun {
   readonly limits: Pick<RequestLimits, "excludedIdsMax" | "excludedBytesMax">;
   /** Where to read what users have seen; without it nothing is known of that. */
   readonly seenItems?: SeenItems | undefined;
+  /** Hears of work that goes on without the answer: the pins of the models are held until it has settled. */
+  readonly outlives: (work: Promise<unknown>) => void;
 }
 
 /** The candidates after a stage, and the coverage of what the stage asked. */

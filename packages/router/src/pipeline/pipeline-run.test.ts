@@ -116,6 +116,7 @@ async function run(words: Case): Promise<{ answer: PipelineAnswer; asked: number
     clock: new ManualClock(),
     instancesMax,
     describedValuesMax: 99,
+    outlives: () => undefined,
     limits: { excludedIdsMax: 99, excludedBytesMax: 9999 },
     ask: (model, request) => {
       const outputs = new Map<string, Tensor>();
@@ -306,6 +307,7 @@ describe("the filters of a pipeline", () => {
       clock: new ManualClock(),
       instancesMax: 9,
       describedValuesMax: 99,
+      outlives: () => undefined,
       limits: { excludedIdsMax: 99, excludedBytesMax: 9999 },
       ask: (model, request) => {
         asked = request.filter;

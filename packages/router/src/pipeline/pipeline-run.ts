@@ -2,14 +2,15 @@
 // router's own predict on the versions pinned for this request: so slices, hedges, retries, exclusions
 // and the deadline are those of any request.
 
-import { WinnowError } from "@winnow/core";
-import type { Prediction } from "../predictor.ts";
+import { SCORE_SO_FAR, WinnowError, namesInScore, scoreNamesOf } from "@winnow/core";
+import type { PipelineStage } from "@winnow/core";
+import type { Degradation, Prediction } from "../predictor.ts";
 import { limited, scored, tensorsOf } from "./candidates.ts";
 import type { Candidates } from "./candidates.ts";
 import { diversified } from "./diversity.ts";
 import { StageNotes } from "./explanation.ts";
 import { withMembers } from "./item-texts.ts";
-import type { PipelineRun } from "./member-access.ts";
+import type { PipelineRun, StageAnswer } from "./member-access.ts";
 import { rank } from "./ranking.ts";
 import { retrieveAll } from "./retrieval.ts";
 import { excludedWith, readSeen } from "./seen-items.ts";
@@ -22,7 +23,8 @@ export interface MemberRun<Member, Answer> {
   readonly pin: () => Promise<Members<Member>>;
   /** Whether two pins of one name are of the same content. */
   readonly isSame: (before: Member, now: Member) => boolean;
-  readonly run: (members: Members<Member>) => Promise<Answer>;
+  /** `outlives` hears of work on the members that goes on without the answer. */
+  readonly run: (members: Members<Member>, outlives: PipelineRun["outlives"]) => Promise<Answer>;
 }
 
 /**
@@ -37,20 +39,33 @@ export async function runOnMembers<Member extends { release(): void }, Answer>({
 }: MemberRun<Member, Answer>): Promise<Answer> {
   const members = await pin();
   try {
-    return await run(members);
+    return await runThenRelease(members, run);
   } catch (error) {
     if (!(error instanceof WinnowError) || error.code !== "UNAVAILABLE") throw error;
     const now = await pin().catch(() => {
       throw error;
     });
-    try {
-      if ([...now].every(([model, member]) => isSame(members.get(model)!, member))) throw error;
-      return await run(now);
-    } finally {
-      for (const member of now.values()) member.release();
-    }
-  } finally {
+    return await runThenRelease(now, async (again, outlives) => {
+      if ([...again].every(([model, member]) => isSame(members.get(model)!, member))) throw error;
+      return await run(again, outlives);
+    });
+  }
+}
+
+/** The members are released once nothing works on them: with the answer, or when what outlives it has settled. */
+async function runThenRelease<Member extends { release(): void }, Answer>(
+  members: Members<Member>,
+  run: MemberRun<Member, Answer>["run"],
+): Promise<Answer> {
+  const outliving: Promise<unknown>[] = [];
+  const release = (): void => {
     for (const member of members.values()) member.release();
+  };
+  try {
+    return await run(members, (work) => void outliving.push(work));
+  } finally {
+    if (outliving.length === 0) release();
+    else void Promise.allSettled(outliving).then(release);
   }
 }
 
@@ -67,30 +82,73 @@ export async function runPipeline(run: PipelineRun): Promise<PipelineAnswer> {
   const seen = await readSeen(run);
   const excluded = excludedWith(run, seen);
   let { candidates, coverage } = await retrieveAll(run, excluded.lists, notes);
-  for (const stage of pipeline.stages) {
-    request.context.signal.throwIfAborted();
-    const startMs = run.clock.nowMs();
-    if (stage.kind === "rank") {
-      const ranked = await rank(run, stage, candidates);
-      ({ candidates } = ranked);
-      coverage *= ranked.coverage;
-    }
-    if (stage.kind === "score") candidates = scored(candidates, stage.expression);
-    if (stage.kind === "diversify") {
-      candidates = await diversified(candidates, stage, request.context.signal);
-    }
-    if (stage.kind === "limit") candidates = limited(candidates, stage.count);
-    const outcome = seen.find((each) => each.stage === stage);
-    if (outcome !== undefined) notes.addSeen(outcome, candidates);
-    else if (stage.kind !== "retrieve") notes.add(stage, candidates, run.clock.nowMs() - startMs);
-  }
-  const degradations = [
+  const degradations: Degradation[] = [
     ...seen.flatMap((each) => each.degradations),
     ...(excluded.isCut ? ([{ stage: "seen", reason: "cut" }] as const) : []),
   ];
+  const missing = new Set<string>();
+  for (const stage of pipeline.stages) {
+    request.context.signal.throwIfAborted();
+    const startMs = run.clock.nowMs();
+    const outcome = await outcomeOf(run, stage, { candidates, missing });
+    const { degradation } = outcome;
+    ({ candidates = candidates } = outcome);
+    coverage *= outcome.coverage ?? 1;
+    noteMissing(missing, stage, degradation);
+    if (degradation !== undefined) degradations.push(degradation);
+    const told = seen.find((each) => each.stage === stage);
+    if (told !== undefined) notes.addSeen(told, candidates);
+    else if (stage.kind !== "retrieve") {
+      const elapsedMs = run.clock.nowMs() - startMs;
+      notes.add(stage, candidates, { elapsedMs, degradation });
+    }
+  }
   const explanation = notes.finish();
   const told = { coverage, degradations, ...(explanation && { explanation }) };
   return { ...outputsOf(run, candidates), ...told };
+}
+
+/** What a stage changes. */
+type StageOutcome = Partial<StageAnswer> & { readonly degradation?: Degradation };
+
+/** `missing`: names of scores that are not what the pipeline says, as a stage before has not given them. */
+async function outcomeOf(
+  run: PipelineRun,
+  stage: PipelineStage,
+  { candidates, missing }: Pick<StageAnswer, "candidates"> & { missing: ReadonlySet<string> },
+): Promise<StageOutcome> {
+  if (stage.kind === "diversify") {
+    return { candidates: await diversified(candidates, stage, run.request.context.signal) };
+  }
+  if (stage.kind === "limit") return { candidates: limited(candidates, stage.count) };
+  if (stage.kind !== "rank" && stage.kind !== "score") return {};
+  if (scoresReadBy(stage).some((name) => missing.has(name))) {
+    return { degradation: { stage: stage.kind, reason: "skipped" } };
+  }
+  if (stage.kind === "score") return { candidates: scored(candidates, stage.expression) };
+  const answer = await rank(run, stage, candidates);
+  return answer ?? { degradation: { stage: "rank", reason: "late" } };
+}
+
+/** Names of the scores without which a stage cannot do what the pipeline says. */
+function scoresReadBy(
+  stage: Extract<PipelineStage, { kind: "rank" | "score" }>,
+): readonly string[] {
+  if (stage.kind === "score") return namesInScore(stage.expression);
+  return stage.inputs.some(({ from }) => from.kind === "score") ? [SCORE_SO_FAR] : [];
+}
+
+/** Behind a stage that was left out, its own scores and the score so far are missing; behind one that was not, neither. */
+function noteMissing(
+  missing: Set<string>,
+  stage: PipelineStage,
+  degradation: Degradation | undefined,
+): void {
+  if (stage.kind !== "rank" && stage.kind !== "score") return;
+  for (const name of [SCORE_SO_FAR, ...scoreNamesOf(stage)]) {
+    if (degradation === undefined) missing.delete(name);
+    else missing.add(name);
+  }
 }
 
 /** The candidates that are left, and the attributes that the request wants of them. */

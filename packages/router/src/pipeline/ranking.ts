@@ -12,8 +12,35 @@ const REPEATED_BYTES_MAX = 8 * 2 ** 20;
 /** The same in one question to a ranking model: others have their turn between two. */
 const QUESTION_BYTES_MAX = 2 ** 20;
 
-/** Orders candidates by the score that a ranking model gives each. @throws WinnowError as the model does */
+/**
+ * Orders candidates by the score that a ranking model gives each; `undefined` where it has not done so within the
+ * stage's budget. What it does then goes on for as long as it takes to stop. @throws WinnowError as the model does
+ */
 export async function rank(
+  run: PipelineRun,
+  stage: RankStage,
+  candidates: Candidates,
+): Promise<StageAnswer | undefined> {
+  const { budgetMs } = stage;
+  if (budgetMs === undefined) return await ranked(run, stage, candidates);
+  const part = run.request.context.part();
+  const late = new WinnowError("DEADLINE_EXCEEDED", `No ranking within ${budgetMs} ms`);
+  const timer = run.clock.setTimer(budgetMs, () => part.abort(() => late));
+  const request = { ...run.request, context: part };
+  const work = ranked({ ...run, request }, stage, candidates);
+  try {
+    return await Promise.race([work, part.aborted]);
+  } catch (error) {
+    run.outlives(work);
+    if (error === late) return undefined;
+    throw error;
+  } finally {
+    run.clock.clearTimer(timer);
+    part.finish();
+  }
+}
+
+async function ranked(
   run: PipelineRun,
   stage: RankStage,
   candidates: Candidates,
@@ -31,6 +58,7 @@ export async function rank(
   let leastCoverage = 1;
   // One question after the other: a request has at most one run on the router at a time.
   for (let from = 0; from < positions.length;) {
+    context.signal.throwIfAborted();
     const end = endOfQuestion(from, repeated, run.instancesMax);
     const inputs = new Map(
       stage.inputs.map(({ name, from: source }) => {

@@ -46,7 +46,7 @@ export async function retrieveAll(
     return outcome.value;
   });
   for (const [at, { candidates, elapsedMs }] of answers.entries()) {
-    notes.add(retrievals[at]!, candidates, elapsedMs);
+    notes.add(retrievals[at]!, candidates, { elapsedMs });
   }
   const [first] = answers;
   if (first === undefined) throw new RangeError("a pipeline that does not retrieve first");

@@ -80,6 +80,7 @@ function runOf(words: Words): PipelineRun {
     ask: () => Promise.reject(new Error("nobody is asked")),
     instancesMax: 99,
     describedValuesMax: 99,
+    outlives: () => undefined,
     limits: words.limits ?? { excludedIdsMax: 99, excludedBytesMax: 9999 },
     seenItems: store,
   };

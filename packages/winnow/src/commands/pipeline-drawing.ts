@@ -22,7 +22,7 @@ function stageText(stage: PipelineStage): string {
     case "seen":
       return `Seen(${excerpt(stage.key)}, ${stage.countMax} within ${stage.budgetMs} ms)`;
     case "rank":
-      return `Rank(${stage.model})`;
+      return `Rank(${stage.model}${stage.budgetMs === undefined ? "" : ` within ${stage.budgetMs} ms`})`;
     case "score":
       return `Score(${excerpt(scoreText(stage.expression))})`;
     case "diversify":
