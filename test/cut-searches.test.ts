@@ -24,6 +24,7 @@ const NAMES = new Set([
   "hidden_items",
   "masked_searches",
   "several_interests",
+  "sliced_candidates",
   "tied_scores",
 ]);
 const models = recordedModels("test/data/savedmodels").filter(({ name }) => NAMES.has(name));

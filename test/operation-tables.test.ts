@@ -25,6 +25,7 @@ const RECORDED: readonly (readonly [script: string, dictionary: string, model: s
   ["record_searches.py", "TIED", "tied_scores"],
   ["record_searches.py", "MASKS", "masked_searches"],
   ["record_searches.py", "HIDDEN_ITEMS", "hidden_items"],
+  ["record_searches.py", "SLICES", "sliced_candidates"],
 ];
 
 /** The expressions of a dictionary by the names of their signatures. */

@@ -415,6 +415,48 @@ def hidden_items(directory):
     return [("batch", asked, name) for name in HIDDEN_ITEMS]
 
 
+# --- slices of the candidates ----------------------------------------------------------------------
+
+
+def best(q, items):
+    return tf.math.top_k(tf.matmul(q, items, transpose_b=True), k=9)
+
+
+def found(scores_and_rows, ids, offset=0):
+    scores, rows = scores_and_rows
+    return {"scores": scores, "rows": rows + offset, "ids": tf.gather(ids, rows + offset)}
+
+
+SLICES = {
+    "serving_default": lambda m, q: found(best(q, m.items[1:]), m.ids, 1),
+    "ids_alike": lambda m, q: found(best(q, m.items[1:]), m.ids[1:]),
+    "without_last": lambda m, q: found(best(q, m.items[:-2]), m.ids),
+    "middle": lambda m, q: found(tf.math.top_k(tf.matmul(q, m.items[3:30], transpose_b=True) + m.bias[3:30], k=9), m.numbers, 3),
+    "numbers": lambda m, q: found(best(q, m.items[2:, :]), m.numbers[2:]),
+    "normalised": lambda m, q: found(best(q, tf.nn.l2_normalize(m.items[1:], axis=1)), m.ids, 1),
+    "half": lambda m, q: found(best(q, tf.cast(m.half[1:], tf.float32)), tf.constant(ITEMS), 1),
+    "in_slices": lambda m, q: found(best(q, tf.slice(m.items, [5, 0], [35, 8])[1:]), m.ids, 6),
+    "all_of_it": lambda m, q: found(best(q, m.items[0:]), m.ids),
+    "dense_every_other": lambda m, q: found(best(q, m.items[::2]), m.ids),
+    "dense_columns": lambda m, q: found(best(q[:, :4], m.items[:, :4]), m.ids),
+}
+
+
+@model
+def sliced_candidates(directory):
+    """Searches of a part of the stored items: without the row of a padding, without the last ones. Signatures named
+    dense_ are no search."""
+    module = tf.Module()
+    module.items = tf.Variable(randoms(40, 8), name="items")
+    module.half = tf.Variable(randoms(40, 8), dtype=tf.float16, name="half")
+    module.bias = tf.Variable(randoms(40), name="bias")
+    module.ids = tf.Variable(ITEMS, name="ids")
+    module.numbers = tf.Variable(range(100, 140), dtype=tf.int64, name="numbers")
+    functions = {name: ([QUERY], function) for name, function in SLICES.items()}
+    tf.saved_model.save(module, directory, signatures=signatures_of(module, functions))
+    return [("batch", {"query": ROWS}, name) for name in SLICES]
+
+
 # --- recording -------------------------------------------------------------------------------------
 
 

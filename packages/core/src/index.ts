@@ -5,6 +5,7 @@ export { copyBytes } from "./memory/byte-copy.ts";
 export {
   checksumConstant,
   checksumShare,
+  checksumBefore,
   combineChecksums,
   crc32c,
   extendRegister,

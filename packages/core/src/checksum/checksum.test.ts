@@ -3,6 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
+  checksumBefore,
   checksumConstant,
   checksumShare,
   combineChecksums,
@@ -63,6 +64,21 @@ test("a masked checksum is unmasked again, and follows TensorFlow's formula", ()
     }),
   );
   expect(maskChecksum(0)).toBe(0xa282ead8);
+});
+
+test("checksumBefore() takes the second of two regions away", () => {
+  fc.assert(
+    fc.property(fc.uint8Array(), fc.uint8Array(), (first, second) => {
+      const both = crc32c(second, crc32c(first));
+
+      expect(checksumBefore(both, crc32c(second), second.length)).toBe(crc32c(first));
+    }),
+  );
+  // Regions that are longer than the period of a shift.
+  for (const bytes of [2 ** 31 - 2, 2 ** 31 - 1, 2 ** 31, 3 * 2 ** 33 + 5]) {
+    const both = combineChecksums(0x12345678, 0x9abcdef0, bytes);
+    expect(checksumBefore(both, 0x9abcdef0, bytes)).toBe(0x12345678);
+  }
 });
 
 test("combineChecksums() joins two regions", () => {

@@ -39,6 +39,16 @@ export function combineChecksums(first: number, second: number, secondBytes: num
   return (shiftRegister(first, secondBytes) ^ second) >>> 0;
 }
 
+/** Bits after which a shifted register is what it was: the order of x modulo the polynomial. */
+const SHIFT_PERIOD = 2 ** 31 - 1;
+
+/** CRC of a region that another one follows, from the CRC of both, that of the second and its length in bytes. */
+export function checksumBefore(both: number, second: number, secondBytes: number): number {
+  // A period in bits is one in bytes too, and a shift by the rest of it takes a shift back.
+  const back = SHIFT_PERIOD - (secondBytes % SHIFT_PERIOD);
+  return shiftRegister(both ^ second, back) >>> 0;
+}
+
 /** Share of a piece in the CRC of its region; `bytesAfter`: from its end to the region's end. */
 export function checksumShare(piece: Uint8Array, bytesAfter: number): number {
   return shiftRegister(extendRegister(0, piece), bytesAfter) >>> 0;

@@ -15,7 +15,7 @@ import {
 import { type TableReading, readTable } from "./partitions/partition-reading.ts";
 import type { FileStore } from "../storage/file-store.ts";
 import { StoredDirectory } from "../storage/stored-directory.ts";
-import { joinedTensors } from "./bundle/joined-tensors.ts";
+import { joinedTensors, takenRows } from "./bundle/joined-tensors.ts";
 import { type StoredRegion, storedRegionOf } from "./partitions/stored-region.ts";
 import type { StoredTable, StoredTensor, TextVocabulary } from "./partitions/stored-table.ts";
 import { type BundleEntry, TensorBundle } from "./bundle/tensor-bundle.ts";
@@ -157,6 +157,8 @@ export class VersionFiles {
         return stored.tensor;
       case "concatenated":
         return joinedTensors(stored.parts.map((part) => this.contentOf(part)));
+      case "rows":
+        return takenRows(this.contentOf(stored.of), stored);
     }
   }
 

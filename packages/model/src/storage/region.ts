@@ -162,3 +162,22 @@ export function fileError(name: string, error: unknown): WinnowError {
 function outside(name: string, offset: number): WinnowError {
   return new WinnowError("DATA_LOSS", `Cannot read ${name}: byte ${offset} lies outside of it`);
 }
+
+/** A stretch of a region. */
+export function regionWithin(
+  region: Region,
+  span: { readonly offset: number; readonly size: number },
+): Region {
+  const { name, file, fileBytes } = region;
+  return {
+    size: span.size,
+    name,
+    file,
+    fileBytes,
+    read(offset, target) {
+      if (offset < 0 || offset + target.length > span.size) throw outside(name, offset);
+      region.read(span.offset + offset, target);
+    },
+    expect: (offset, bytes) => region.expect?.(span.offset + offset, bytes),
+  };
+}

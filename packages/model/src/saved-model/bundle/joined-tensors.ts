@@ -1,4 +1,4 @@
-// Tensors one after the other along their first dimension, as ConcatV2 gives them.
+// Tensors one after the other along their first dimension, as ConcatV2 gives them, and rows of a tensor.
 
 import { StringColumn, type Tensor, WinnowError, elementCount } from "@winnow/core";
 import { tensorOver } from "./data-type.ts";
@@ -30,6 +30,17 @@ export function joinedTensors(parts: readonly Tensor[]): Tensor {
     end += data.length;
   }
   return whole;
+}
+
+/** Neighbouring rows of a tensor, of which it has as many. */
+export function takenRows(
+  whole: Tensor,
+  { firstRow, rows }: { readonly firstRow: number; readonly rows: number },
+): Tensor {
+  const rowShape = whole.shape.slice(1);
+  const rowElements = elementCount(rowShape);
+  const [from, to] = [firstRow * rowElements, (firstRow + rows) * rowElements];
+  return { ...whole, shape: [rows, ...rowShape], data: whole.data.slice(from, to) } as Tensor;
 }
 
 function listOf(strings: StringColumn): Uint8Array[] {

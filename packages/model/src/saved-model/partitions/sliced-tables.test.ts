@@ -3,6 +3,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { StringColumn, WinnowError, stringTensor } from "@winnow/core";
+import type { Tensor } from "@winnow/core";
 import type { WrittenTensor } from "@winnow/model-writer";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -19,6 +20,7 @@ import {
 } from "../fixtures/stored-table.ts";
 import { floats, writeVersionOf } from "../fixtures/version-directory.ts";
 import { VersionFiles } from "../version-files.ts";
+import type { StoredTable } from "./stored-table.ts";
 
 const directory = path.join(temporaryDirectory(), "1");
 const FORMATS = ["float32", "half", "bfloat16"] as const;
@@ -35,6 +37,20 @@ function valuesIn(
   // 0x3b00 and onwards: about 0.9 in half, 0.002 in bfloat16.
   const stored = Uint16Array.from({ length: count }, (_, index) => 0x3b00 + (index % 1021));
   return { stored, wide: widened(stored, format) };
+}
+
+/** A table of neighbouring rows of what another one is read from. */
+function partOf(
+  files: VersionFiles,
+  { spec, rows: all, ids: allIds }: StoredTable,
+  range: { readonly firstRow: number; readonly rows: number },
+): StoredTable {
+  const rows = { kind: "rows", of: all, ...range } as const;
+  const ids = { kind: "rows", of: allIds!, ...range } as const;
+  const sources = [files.sourceOf(rows), files.sourceOf(ids)];
+  const partitions = Math.min(range.rows, 3);
+  const part = { ...spec, rows: range.rows, partitions, sources };
+  return { spec: part, rows, ids, vocabulary: undefined };
 }
 
 const cuts = fc.array(fc.nat(10_000), { maxLength: 12 });
@@ -75,6 +91,56 @@ describe("a table in slices", () => {
         expect([...(files.readTensor("candidates").data as Float32Array)]).toEqual([...wide]);
         const all = files.readTensor("identifiers");
         expect(all.dtype === "string" && all.data.toText()).toEqual(ids);
+        files.close();
+      },
+    );
+    fc.assert(property, { numRuns: 80 });
+  });
+
+  test("gives neighbouring rows of it by themselves, whose shares add up to a checksum of their own", () => {
+    const property = fc.property(
+      sizes,
+      fc.tuple(cuts, fc.nat(1000), fc.nat(1000)),
+      fc.constantFrom(...FORMATS),
+      ([rows, dim], [cuts, begin, length], format) => {
+        const { stored, wide } = valuesIn(format, rows * dim);
+        const ids = BigInt64Array.from({ length: rows }, (_, row) => BigInt(row) * 7n);
+        // Slices of whole rows.
+        const boxes = boxesOf(
+          rows,
+          dim,
+          cuts.map((cut) => cut - (Math.floor(cut / 7) % 2) * 7),
+        );
+        writeVersionOf(
+          directory,
+          [
+            ...slicedMatrix("candidates", [rows, dim], { values: stored, boxes, dtype: format }),
+            {
+              key: "identifiers",
+              shape: [rows],
+              content: { kind: "numbers", dtype: "int64", pieces: () => [ids] },
+            },
+          ],
+          3,
+        );
+        const files = new VersionFiles(directory);
+        const firstRow = begin % rows;
+        const count = 1 + (length % (rows - firstRow));
+        const table = partOf(files, candidateTable(files), { firstRow, rows: count });
+
+        const readers = Array.from({ length: table.spec.partitions }, (_, partition) =>
+          files.openPartition(table, partition),
+        );
+
+        const endRow = firstRow + count;
+        expect(readers.flatMap((reader) => [...valuesOf(reader)])).toEqual([
+          ...wide.subarray(firstRow * dim, endRow * dim),
+        ]);
+        const kept = readers.flatMap(({ ids: each }) =>
+          Array.from((each as Tensor).data as BigInt64Array),
+        );
+        expect(kept).toEqual([...ids.subarray(firstRow, endRow)]);
+        expect(sumOfShares(files, table)).toEqual(checksumsOf(table));
         files.close();
       },
     );

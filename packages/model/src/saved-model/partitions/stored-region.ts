@@ -3,10 +3,17 @@
 // one after the other. However many pieces there are, a table has one source with one checksum: that
 // of all pieces in order, as if they lay in one region.
 
-import { WinnowError, combineChecksums, elementCount, extendRegister } from "@winnow/core";
+import {
+  WinnowError,
+  checksumBefore,
+  combineChecksums,
+  crc32c,
+  elementCount,
+  extendRegister,
+} from "@winnow/core";
 import type { TableSource, Tensor } from "@winnow/core";
 import type { StoredDtype } from "../bundle/data-type.ts";
-import { type Region, memoryRegion } from "../../storage/region.ts";
+import { type Region, memoryRegion, regionWithin } from "../../storage/region.ts";
 import { columnBytes, encodeStringHeader } from "../bundle/string-encoding.ts";
 import type { BundlePiece, TensorBundle } from "../bundle/tensor-bundle.ts";
 import { textOfStored } from "./stored-table.ts";
@@ -45,6 +52,8 @@ export function storedRegionOf(stored: StoredTensor, bundle: () => TensorBundle)
     }
     case "concatenated":
       return concatenated(stored.parts.map((part) => storedRegionOf(part, bundle)));
+    case "rows":
+      return rowsOf(storedRegionOf(stored.of, bundle), stored);
   }
 }
 
@@ -98,6 +107,60 @@ function concatenated(parts: readonly StoredRegion[]): StoredRegion {
   });
   const tensor = `${first.source.tensor} and ${parts.length - 1} more`;
   return regionOver(pieces, { dtype: first.dtype, shape: [rows, ...first.shape.slice(1)], tensor });
+}
+
+/** Bytes that are read of a tensor beside the rows that are wanted of it, for their checksum. */
+const BESIDE_BYTES_MAX = 2 ** 24;
+
+/**
+ * Neighbouring rows of a tensor. Their checksum follows from that of the tensor and the bytes beside them, which
+ * are read here. @throws WinnowError UNIMPLEMENTED where these are many, or share a slice with other columns
+ */
+function rowsOf(
+  whole: StoredRegion,
+  { firstRow, rows }: { readonly firstRow: number; readonly rows: number },
+): StoredRegion {
+  const { dtype, shape, name, source } = whole;
+  const endRow = firstRow + rows;
+  let bytesLeft = BESIDE_BYTES_MAX;
+  const pieces = rowPiecesOf(whole).flatMap((piece): readonly BundlePiece[] => {
+    const { region, count, start } = piece;
+    const from = Math.max(firstRow - piece.firstRow, 0);
+    const to = Math.min(endRow - piece.firstRow, count);
+    if (from >= to) return [];
+    const rowBytes = region.size / count;
+    bytesLeft -= (count - (to - from)) * rowBytes;
+    if (bytesLeft < 0 || dtype === "string") throw tooFewRows(name, rows);
+    const span = { offset: from * rowBytes, size: (to - from) * rowBytes };
+    const head = readBytes(region, 0, span.offset);
+    const end = span.offset + span.size;
+    const tail = readBytes(region, end, region.size - end);
+    const upToEnd = checksumBefore(piece.checksum, crc32c(tail), tail.length);
+    // The checksum of what follows a head is that of both without the share of the head.
+    const checksum = combineChecksums(crc32c(head), upToEnd, span.size);
+    const firstOfPiece = Math.max(piece.firstRow, firstRow) - firstRow;
+    return [
+      {
+        start: [firstOfPiece, ...start.slice(1)],
+        shape: [to - from, ...piece.shape.slice(1)],
+        checksum,
+        region: regionWithin(region, span),
+      },
+    ];
+  });
+  const tensor = `${source.tensor} [${firstRow}:${endRow}]`;
+  return regionOver(pieces, { dtype, shape: [rows, ...shape.slice(1)], tensor });
+}
+
+function readBytes(region: Region, offset: number, size: number): Uint8Array {
+  const bytes = new Uint8Array(size);
+  if (size > 0) region.read(offset, bytes);
+  return bytes;
+}
+
+function tooFewRows(name: string, rows: number): WinnowError {
+  const text = `Cannot read ${name}: the graph takes ${rows} rows of it, too few of what is stored`;
+  return new WinnowError("UNIMPLEMENTED", `${text}; store these rows as a variable of their own`);
 }
 
 function sameRows(a: readonly number[], b: readonly number[]): boolean {

@@ -6,12 +6,19 @@ import type { TensorSlice } from "../bundle/tensor-slice.ts";
 
 /**
  * A tensor by its checkpoint key (of which a variable may hold a slice alone), a constant of the
- * graph (already in memory), or several of them one after the other along their first dimension.
+ * graph (already in memory), several of them one after the other along their first dimension, or
+ * neighbouring rows of one.
  */
 export type StoredTensor =
   | { readonly kind: "bundle"; readonly key: string; readonly slice?: TensorSlice | undefined }
   | { readonly kind: "constant"; readonly name: string; readonly tensor: Tensor }
-  | { readonly kind: "concatenated"; readonly parts: readonly StoredTensor[] };
+  | { readonly kind: "concatenated"; readonly parts: readonly StoredTensor[] }
+  | {
+      readonly kind: "rows";
+      readonly of: StoredTensor;
+      readonly firstRow: number;
+      readonly rows: number;
+    };
 
 /** What keeps a length, or its square, from being zero: maximum(x, value) or x + value. */
 export interface RowLength {

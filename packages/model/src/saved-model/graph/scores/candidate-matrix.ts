@@ -5,6 +5,7 @@
 import type { RowLength, RowNormalisation, StoredTensor } from "../../partitions/stored-table.ts";
 import type { GraphValue, OperationNode } from "../graph-value.ts";
 import { integersOf, producerOf } from "../graph-value.ts";
+import { storedSliceOf } from "../tables/row-slice.ts";
 import { scalarOf } from "./scalar-value.ts";
 import type { ScalarReader } from "./scalar-value.ts";
 import { withoutRearrangement } from "./rearrangement.ts";
@@ -53,12 +54,8 @@ export function otherAxis(axis: 0 | 1): 0 | 1 {
 }
 
 /** A stored matrix, or one that was computed of constants when the graph was read. */
-function storedMatrixOf({
-  dtype,
-  shape,
-  stored,
-  constant,
-}: GraphValue): CandidateMatrix | undefined {
+function storedMatrixOf(value: GraphValue): CandidateMatrix | undefined {
+  const { dtype, shape, stored, constant } = storedSliceOf(value) ?? value;
   const [first, second, ...rest] = shape ?? [];
   if (dtype !== "float32" || first === undefined || second === undefined) return undefined;
   if (rest.length > 0 || first < 1 || second < 1) return undefined;

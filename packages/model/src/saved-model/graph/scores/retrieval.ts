@@ -5,10 +5,12 @@
 import { DEPTH_OPERATIONS, WinnowError } from "@winnow/core";
 import { Attributes } from "../definition/attributes.ts";
 import type { GraphMaskRule, GraphValue, NodeMask, TopKNode } from "../graph-value.ts";
-import { integerOf } from "../graph-value.ts";
+import { integerOf, producerOf } from "../graph-value.ts";
 import type { Lowering, Visit } from "../lowered-nodes.ts";
 import { searchedScoresOf } from "./score-expression.ts";
 import type { PlacedMask, SearchedScores } from "./score-expression.ts";
+import type { StoredTensor } from "../../partitions/stored-table.ts";
+import { storedSliceOf } from "../tables/row-slice.ts";
 import type { StoredIds, StoredRows } from "../tables/table-registry.ts";
 
 const NO_ATTRIBUTES = new Attributes("", new Map());
@@ -27,7 +29,11 @@ export function visitTopK(
   if (sorted !== undefined) return sorted;
   if (node.outputDtypes[1] !== "int32") return undefined;
   const scores = searchedScoresOf(lowering, scored);
-  if ("query" in scores) return search(lowering, { name: node.name, depth, ...scores });
+  if ("query" in scores) {
+    const { stored } = scores.candidates;
+    if (!lowering.registry.canRead(stored)) return undefined;
+    return search(lowering, { name: node.name, depth, ...scores });
+  }
   if (scores.node !== undefined) lowering.obstacles.set(scored, scores.node);
   return undefined;
 }
@@ -165,24 +171,23 @@ function alreadySorted(
   return [scored, ordinal];
 }
 
-/** Identifiers of the rows a search found, when `source` holds one per candidate. */
+/** Identifiers of the rows a search found, when `source` holds one per candidate, from the first or a later one on. */
 export function gatherIdentifiers(
   lowering: Lowering,
   source: GraphValue,
   indices: GraphValue,
 ): GraphValue | undefined {
-  const search = indices.producer;
-  if (search?.kind !== "topK" || search.outputs[1] !== indices) return undefined;
-  const ids = idsOf(source);
+  const { rows, offset } = withoutOffset(indices);
+  const search = rows.producer;
+  if (search?.kind !== "topK" || search.outputs[1] !== rows) return undefined;
   const table = lowering.registry.tables[search.table];
-  if (ids === undefined || table === undefined || source.shape?.[0] !== table.spec.rows) {
-    return undefined;
-  }
+  const ids = table && idsOf(lowering, source, { firstRow: offset, rows: table.spec.rows });
+  if (ids === undefined || table === undefined) return undefined;
   const known = search.outputs[2];
   if (known !== undefined) return lowering.registry.hasIds(search.table, ids) ? known : undefined;
   const { derivation } = table;
-  const rows = { stored: table.rows, rows: table.spec.rows, dim: table.spec.dim, derivation };
-  const wanted = lowering.registry.candidate(rows, ids);
+  const stored = { stored: table.rows, rows: table.spec.rows, dim: table.spec.dim, derivation };
+  const wanted = lowering.registry.candidate(stored, ids);
   if (wanted !== search.table) lowering.registry.copyMasks(search.table, wanted);
   const value: GraphValue = { dtype: ids.dtype, shape: indices.shape, producer: search };
   search.table = wanted;
@@ -190,8 +195,42 @@ export function gatherIdentifiers(
   return value;
 }
 
-function idsOf(source: GraphValue): StoredIds | undefined {
-  const { dtype, stored, shape } = source;
+/** Rows to which a graph adds a number, as behind a search of `items[1:]`. */
+function withoutOffset(indices: GraphValue): {
+  readonly rows: GraphValue;
+  readonly offset: number;
+} {
+  const [left, right] = producerOf(indices, "Add", "AddV2")?.inputs ?? [];
+  for (const [rows, number] of [[left, right] as const, [right, left] as const]) {
+    const offset = number?.shape?.length === 0 ? integerOf(number) : undefined;
+    if (rows !== undefined && offset !== undefined && offset >= 0) return { rows, offset };
+  }
+  return { rows: indices, offset: 0 };
+}
+
+/** Identifiers of so many rows of a vector that is stored. */
+function idsOf(
+  lowering: Lowering,
+  source: GraphValue,
+  { firstRow, rows }: { readonly firstRow: number; readonly rows: number },
+): StoredIds | undefined {
+  const value = storedSliceOf(source) ?? source;
+  const { dtype, shape } = value;
   const isId = dtype === "string" || dtype === "int32" || dtype === "int64";
-  return isId && stored !== undefined && shape?.length === 1 ? { stored, dtype } : undefined;
+  const stored = contentOf(value);
+  const count = shape?.length === 1 ? shape[0]! : -1;
+  if (!isId || stored === undefined || firstRow + rows > count) return undefined;
+  if (count === rows) return readableIds(lowering, { stored, dtype });
+  return readableIds(lowering, { stored: { kind: "rows", of: stored, firstRow, rows }, dtype });
+}
+
+function contentOf({ stored, constant }: GraphValue): StoredTensor | undefined {
+  return stored ?? (constant && { kind: "constant", name: "identifiers", tensor: constant });
+}
+
+/** Identifiers as they can be read by partition: of a part of some strings, these are taken now. */
+function readableIds({ registry }: Lowering, { stored, dtype }: StoredIds): StoredIds | undefined {
+  if (stored.kind !== "rows") return { stored, dtype };
+  if (dtype !== "string" && registry.canRead(stored)) return { stored, dtype };
+  return { stored: registry.asConstant(stored), dtype };
 }

@@ -189,6 +189,33 @@ describe("hidden items", () => {
   });
 });
 
+describe("slices of the candidates", () => {
+  const sliced = programOf(path.resolve(EXPORT, "../../sliced_candidates/1"));
+  const called = sliced.signatures.filter(({ methodName }) => methodName !== "");
+
+  test("are tables of their rows, with the ids from where they begin", () => {
+    const tables = called.map(({ name, steps }) => {
+      const search = steps.find((step): step is TopKStep => step.kind === "topK");
+      const table = sliced.tables[search?.table ?? -1] as CandidateTable | undefined;
+      return `${name}: ${table === undefined ? "" : `${table.rows} rows, ${table.idDtype}`}`;
+    });
+
+    expect(tables.toSorted()).toEqual([
+      "all_of_it: 40 rows, string",
+      "dense_columns: ",
+      "dense_every_other: ",
+      "half: 39 rows, string",
+      "ids_alike: 39 rows, string",
+      "in_slices: 34 rows, string",
+      "middle: 27 rows, int64",
+      "normalised: 39 rows, string",
+      "numbers: 38 rows, int64",
+      "serving_default: 39 rows, string",
+      "without_last: 38 rows, string",
+    ]);
+  });
+});
+
 test("items that are not searched are told of, once each, with what stood in the way", () => {
   const held = (program.uncutTables ?? []).map(({ tensor, bytes, obstacle }) => {
     return `${tensor}: ${bytes} bytes, ${obstacle.op}`;

@@ -9,6 +9,8 @@ import { ROUNDING } from "../narrow-values.ts";
 import { nameOf } from "../tables/table-registry.ts";
 
 const VALUES_MAX = 10_000;
+/** Values of which scores are put together. */
+const PARTS_MAX = 16;
 /** Of the types that weights have. */
 const VALUE_BYTES: ReadonlyMap<string, number> = new Map([
   ["float32", 4],
@@ -48,14 +50,27 @@ function sortsAll({ op, attributes, inputs }: OperationNode): boolean {
 
 /** The stored matrices behind scores, of which one side, or a slice of it, is as long as the scores of a query. */
 function matricesOf(scored: GraphValue): GraphValue[] {
-  const items = scored.shape?.at(-1) ?? -1;
-  if (items < 2) return [];
+  const lengths = lengthsOf(scored).filter((items) => items > 1);
+  if (lengths.length === 0) return [];
   const matrices = valuesBehind(scored).flatMap((value) => {
-    if (!isMatrixOf(value, items)) return [];
+    if (!lengths.some((items) => isMatrixOf(value, items))) return [];
     const whole = producerOf(value, "StridedSlice", "Slice")?.inputs[0] ?? value;
     return whole.stored !== undefined && VALUE_BYTES.has(whole.dtype) ? [whole] : [];
   });
   return [...new Set(matrices)];
+}
+
+/** How many scores a query has, and had before some of them were taken away or others put beside them. */
+function lengthsOf(scored: GraphValue): readonly number[] {
+  const parts = new Set([scored]);
+  for (const part of parts) {
+    const node = producerOf(part, "StridedSlice", "Slice", "ConcatV2", "PadV2", "Pad");
+    const isOfScores = (input: GraphValue): boolean => input.shape?.length === part.shape?.length;
+    for (const input of node?.inputs.filter(isOfScores) ?? []) {
+      if (parts.size < PARTS_MAX) parts.add(input);
+    }
+  }
+  return Array.from(parts, ({ shape }) => shape?.at(-1) ?? -1);
 }
 
 function isMatrixOf({ shape }: GraphValue, items: number): boolean {

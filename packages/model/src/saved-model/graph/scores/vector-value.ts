@@ -27,12 +27,11 @@ export function vectorOf(
 ): Float32Array | undefined {
   const count = elementCount(value.shape ?? [-1]);
   if (count !== items || items > ITEMS_MAX || value.shape?.includes(-1) === true) return undefined;
-  const tensor = contentOf(value, { items, read, operationsLeft: OPERATIONS_MAX });
+  const tensor = contentOf(value, { read, operationsLeft: OPERATIONS_MAX });
   return tensor?.dtype === "float32" && tensor.data.length === items ? tensor.data : undefined;
 }
 
 interface Reading {
-  readonly items: number;
   readonly read: ScalarReader;
   operationsLeft: number;
 }
@@ -40,7 +39,7 @@ interface Reading {
 function contentOf(value: GraphValue, reading: Reading): Tensor | undefined {
   const { constant, stored, shape, producer } = value;
   if (constant !== undefined) return constant;
-  if (shape === undefined || shape.includes(-1) || elementCount(shape) > reading.items) {
+  if (shape === undefined || shape.includes(-1) || elementCount(shape) > ITEMS_MAX) {
     return undefined;
   }
   if (stored !== undefined) return reading.read(value);

@@ -1,7 +1,7 @@
 // The embedding tables of a version, collected from all its signatures. Signatures that look up or
 // search the same rows in the same way share one table, so its rows are placed and held once.
 
-import { partitionCountOf } from "@winnow/core";
+import { WinnowError, partitionCountOf } from "@winnow/core";
 import type { AttributeColumn, CandidateTable, KeyedTable, TableKeys, Tensor } from "@winnow/core";
 import { textOfStored } from "../../partitions/stored-table.ts";
 import type { RowDerivation, StoredTable, StoredTensor } from "../../partitions/stored-table.ts";
@@ -37,6 +37,7 @@ export class TableRegistry {
   readonly #files: VersionFiles;
   readonly #tables: StoredTable[] = [];
   readonly #names = new Map<string, number>();
+  readonly #constants: { readonly stored: StoredTensor; readonly constant: StoredTensor }[] = [];
   readonly #masks: { readonly stored: StoredTensor; readonly column: AttributeColumn }[] = [];
 
   constructor(files: VersionFiles) {
@@ -87,6 +88,27 @@ export class TableRegistry {
     this.#tables[found] = table;
     this.#addMasks(found, masks);
     return found;
+  }
+
+  /** Whether neighbouring rows of a tensor can be read by themselves; whole tensors always can. */
+  canRead(stored: StoredTensor): boolean {
+    if (stored.kind !== "rows") return true;
+    try {
+      return this.#files.sourceOf(stored).checksum !== undefined;
+    } catch (error) {
+      if (error instanceof WinnowError) return false;
+      throw error;
+    }
+  }
+
+  /** The content of a stored tensor as a constant; the same for the same one. */
+  asConstant(stored: StoredTensor): StoredTensor {
+    const known = this.#constants.find((each) => isSame(each.stored, stored))?.constant;
+    if (known !== undefined) return known;
+    const tensor = this.#files.contentOf(stored);
+    const constant: StoredTensor = { kind: "constant", name: nameOf(stored), tensor };
+    this.#constants.push({ stored, constant });
+    return constant;
   }
 
   /** Whether these are the identifiers of a table. */
@@ -170,6 +192,8 @@ export function nameOf(stored: StoredTensor): string {
       return stored.name;
     case "concatenated":
       return `${nameOf(stored.parts[0]!)}+${stored.parts.length - 1}`;
+    case "rows":
+      return `${nameOf(stored.of)}[${stored.firstRow}:${stored.firstRow + stored.rows}]`;
   }
 }
 
@@ -184,6 +208,10 @@ function isSame(a: StoredTensor, b: StoredTensor): boolean {
     return first.shape.join() === second.shape.join() && areSameValues(first, second);
   }
   if (a.kind === "bundle") return b.kind === "bundle" && textOfStored(a) === textOfStored(b);
+  if (a.kind === "rows") {
+    const areEqual = b.kind === "rows" && a.firstRow === b.firstRow && a.rows === b.rows;
+    return areEqual && isSame(a.of, b.of);
+  }
   if (b.kind !== "concatenated" || a.parts.length !== b.parts.length) return false;
   return a.parts.every((part, index) => isSame(part, b.parts[index]!));
 }
