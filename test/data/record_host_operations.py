@@ -330,6 +330,24 @@ case("Unique", {"x": c(["b", "a", "b", "c", "a"], s)}, out_idx=i32)
 case("Unique", {"x": c([5, 5, 2**60, 3], i64)}, out_idx=i64)
 case("UniqueWithCounts", {"x": c([5, 5, 1, 3], i32)}, out_idx=i32)
 
+# --- rows told apart and put together
+rows = c([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]], f32)
+case("DynamicPartition", {"data": rows, "partitions": c([1, 0, 1, 1], i32)}, num_partitions=2)
+case("DynamicPartition", {"data": c(["a", "b", "c"], s), "partitions": c([2, 2, 0], i32)}, num_partitions=3)
+case("DynamicPartition", {"data": rows, "partitions": c([[0, 1], [1, 0], [0, 0], [1, 1]], i32)}, num_partitions=2)
+case("DynamicPartition", {"data": c([], i64), "partitions": c([], i32)}, num_partitions=2)
+case("DynamicPartition", {"data": c([7, 2**60], i64), "partitions": c([0, 2], i32)}, num_partitions=2)
+case("DynamicPartition", {"data": c([7, 8], i64), "partitions": c([0, -1], i32)}, num_partitions=2)
+case("DynamicPartition", {"data": rows, "partitions": c([0, 1, 0], i32)}, num_partitions=2)
+for op in ("DynamicStitch", "ParallelDynamicStitch"):
+    case(op, {"indices": [c([2, 0], i32), c([1], i32)], "data": [rows[:2], rows[3:]]})
+    case(op, {"indices": [c([], i32), c([1, 0], i32)], "data": [rows[:0], rows[2:]]})
+    case(op, {"indices": [c(1, i32), c([[0, 3], [2, 4]], i32)], "data": [c(7, i64), c([[1, 2], [3, 2**62]], i64)]})
+    case(op, {"indices": [c([], i32)], "data": [rows[:0]]})
+    case(op, {"indices": [c([0, 1], i32)], "data": [rows[:1]]})
+case("DynamicStitch", {"indices": [c([0, 1], i32), c([1, 0], i32)], "data": [rows[:2], rows[2:]]})
+case("DynamicStitch", {"indices": [c([0, -1], i32)], "data": [rows[:2]]})
+
 # --- histograms, ragged, sparse
 none = tf.zeros((0,), f32)
 for binary in (False, True):

@@ -560,7 +560,58 @@ def sparse_signature():
     (HERE / "sparse_signature" / "oracle.json").write_text(json.dumps(oracle, indent=1) + "\n")
 
 
-MODELS = (operations, strict_lookup, keras_layers, towers, branches, choices, quantised, mixed_precision, sparse_signature)
+def partitioned_lookup():
+    """TensorFlow 1: embeddings in three variables each, looked up by both strategies, alone and pooled, before a ranking."""
+    v1 = tf.compat.v1
+    directory = version_of("partitioned_lookup")
+    cases = []
+    with tf.Graph().as_default() as graph, v1.Session(graph=graph) as session:
+        v1.enable_resource_variables()
+        user = v1.placeholder(tf.int64, [None], name="user")
+        tags = v1.placeholder(tf.string, [None, 3], name="tags")
+
+        def partitioned(name, rows):
+            values = randoms(rows, 4)
+
+            def rows_of_part(shape, dtype, partition_info):
+                first = partition_info.var_offset[0]
+                return tf.constant(values[first : first + shape[0]], dtype)
+
+            cut = v1.fixed_size_partitioner(3, axis=0)
+            return v1.get_variable(name, values.shape, tf.float32, rows_of_part, partitioner=cut)
+
+        users, words = partitioned("users", 25), partitioned("words", 10)
+        kernel = v1.get_variable("kernel", initializer=tf.constant(randoms(8, 3)))
+        hashed = tf.strings.to_hash_bucket_fast(tags, 10)
+        sparse = tf.sparse.from_dense(tf.where(tf.equal(tags, ""), tf.zeros_like(hashed), hashed + 1))
+        sparse = tf.SparseTensor(sparse.indices, sparse.values - 1, sparse.dense_shape)
+        pooled = tf.nn.safe_embedding_lookup_sparse(list(words), sparse, combiner="mean")
+        known = v1.nn.embedding_lookup(list(users), user, partition_strategy="div")
+        alike = v1.nn.embedding_lookup(list(users), user, partition_strategy="mod")
+        chances = tf.nn.softmax(tf.matmul(tf.nn.relu(tf.concat([known, pooled], 1)), kernel))
+        session.run(v1.global_variables_initializer())
+        outputs = {"known": known, "alike": alike, "pooled": pooled, "chances": chances}
+        builder = v1.saved_model.Builder(directory)
+        signature = v1.saved_model.predict_signature_def({"user": user, "tags": tags}, outputs)
+        builder.add_meta_graph_and_variables(session, ["serve"], signature_def_map={"serving_default": signature})
+        builder.save()
+        batches = [([0, 24, 9, 8], [["a", "b", ""], ["", "", ""], ["c", "", ""], ["a", "a", "日"]]), ([17], [["x", "y", "z"]])]
+        for users_asked, tags_asked in batches:
+            found = session.run(outputs, {user: users_asked, tags: tags_asked})
+            answer = {key: found[key].tolist() for key in sorted(found)}
+            asked = {"user": users_asked, "tags": tags_asked}
+            cases.append({"kind": "batch", "signature_name": "serving_default", "inputs": asked, "outputs": answer})
+    oracle = {
+        "model": "partitioned_lookup",
+        "recorded_with": f"TensorFlow {tf.__version__}",
+        "special": partitioned_lookup.__doc__,
+        "signature_name": "serving_default",
+        "cases": cases,
+    }
+    (HERE / "partitioned_lookup" / "oracle.json").write_text(json.dumps(oracle, indent=1) + "\n")
+
+
+MODELS = (operations, strict_lookup, keras_layers, towers, branches, choices, quantised, mixed_precision, sparse_signature, partitioned_lookup)
 for build in MODELS:
     if len(sys.argv) < 2 or build.__name__ in sys.argv[1:]:
         build()

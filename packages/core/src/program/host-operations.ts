@@ -22,6 +22,7 @@ import { exampleOperations } from "./operations/example-parsing.ts";
 import { gatheringOperations } from "./operations/gathering.ts";
 import { lookupOperations } from "./operations/lookup.ts";
 import { matrixOperations } from "./operations/matrices.ts";
+import { partitioningOperations } from "./operations/partitioning.ts";
 import { raggedOperations } from "./operations/ragged.ts";
 import { rearrangementOperations } from "./operations/rearrangement.ts";
 import { reductionOperations } from "./operations/reduction.ts";
@@ -51,6 +52,7 @@ const THEMES: readonly HostOperations[] = [
   gatheringOperations,
   lookupOperations,
   matrixOperations,
+  partitioningOperations,
   raggedOperations,
   rearrangementOperations,
   reductionOperations,

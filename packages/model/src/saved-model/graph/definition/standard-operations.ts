@@ -53,12 +53,14 @@ const OPERATIONS: Readonly<Record<string, string>> = {
   "output:int64": "StringToHashBucketFast,StringToHashBucketStrong",
   "output:num*T": "Unpack",
   "output:num_split*T": "Split,SplitV",
+  "outputs:num_partitions*T": "DynamicPartition",
   "output:out_type | out_type=float32": "StringToNumber",
   "output:out_type | out_type=int32": "LowerBound,Shape,Size,UpperBound",
   "output:output_type | output_type=int64": "ArgMax,ArgMin",
   "output:string":
     "AsString,ReduceJoin,RegexReplace,StaticRegexReplace,StringJoin,StringLower,StringStrip," +
     "StringUpper,Substr,UnicodeEncode",
+  "merged:T": "DynamicStitch,ParallelDynamicStitch",
   "output_handle:variant":
     "TensorListFromTensor,TensorListPushBack,TensorListResize,TensorListScatterV2,TensorListSetItem",
   "output_handle:variant tensor:element_dtype": "TensorListPopBack",
