@@ -115,6 +115,14 @@ def listed(m, w):
     return tf.reduce_any(m.numbers[None, None, :] == w[:, :, None], axis=1)
 
 
+def blend(scores, flags):
+    return scores * flags + (1.0 - flags) * -1.5
+
+
+def without(scores, seen):
+    return scores * (1.0 - seen) + seen * -2.5
+
+
 MASKS = {
     "serving_default": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(m.genre[None, :] == w[:, None], products(m, q), HIDDEN))),
     "genre_hidden": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(w[:, None] == m.genre, tf.fill([tf.shape(q)[0], 40], HIDDEN), products(m, q) / 0.3))),
@@ -134,6 +142,12 @@ MASKS = {
     "penalty_of_genre": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.sigmoid(products(m, q) + tf.cast(m.genre != w[:, None], tf.float32) * -2.5), 40)),
     "penalty_of_rest": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, (1.0 - tf.cast(m.genre == w[:, None], tf.float32)) * -1e9 + products(m, q) / 0.5, 40)),
     "small_penalty": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, products(m, q) - 1.5 * tf.reduce_max(tf.one_hot(w, 40), axis=1), 40)),
+    "not_seen_any": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, tf.where(tf.reduce_any(tf.one_hot(w, 40, on_value=True, off_value=False), axis=1), HIDDEN, products(m, q)))),
+    "not_itself": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(tf.one_hot(w, 40) > 0, HIDDEN, products(m, q)), 40)),
+    "itself_last": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, products(m, q) - 1e9 * tf.one_hot(w, 40), 40)),
+    "blended": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, without(products(m, q), tf.reduce_max(tf.one_hot(w, 40), axis=1)), 40)),
+    "blended_of_genre": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, blend(products(m, q), tf.cast(m.genre == w[:, None], tf.float32)), 40)),
+    "blended_seen": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, blend(products(m, q), 1.0 - tf.reduce_max(tf.one_hot(w, 40), axis=1)), 40)),
     # No rules over columns: these stay dense.
     "dense_counts": ([QUERY, wanted(tf.int64, None)], lambda m, q, w: kept(m, products(m, q) - 1.5 * tf.reduce_sum(tf.one_hot(w, 40), axis=1), 40)),
     "dense_two_scores": ([QUERY, wanted(tf.int64)], lambda m, q, w: kept(m, tf.where(m.stock, tf.where(m.genre == w[:, None], products(m, q), -1.0), HIDDEN))),

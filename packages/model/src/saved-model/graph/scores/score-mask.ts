@@ -8,6 +8,7 @@
 //   where(reduce_any(ids == seen[:, :, None], 1), c, s)     not: ids in [seen of the query]
 //   where(reduce_max(one_hot(seen, n), 1) > 0, c, s)        not: row in [seen of the query]
 //
+//   s * (1 - seen) + seen * c, seen = reduce_max(one_hot(list, n), 1)   the same
 //   s - 1e9 * reduce_max(one_hot(seen, n), 1)               the same, with a penalty in place of c
 //
 // All rows that are not kept have the score c, or their own with the penalty; core/program/search/search-mask.ts puts both kinds together.
@@ -41,7 +42,7 @@ export function maskedScoresOf(
   let score: number | undefined;
   let scores = withoutRearrangement(scored);
   for (let count = 0; count < MASKS_MAX; count += 1) {
-    const found = maskOf(scores, scalars);
+    const found = maskOf(scores, scalars) ?? blendOf(scores, scalars);
     if (found === undefined || (score !== undefined && !Object.is(score, found.score))) break;
     ({ score } = found);
     rules.push(found.keeps);
@@ -82,6 +83,41 @@ function penalised(
   return { mask: { keeps: penalty.keeps, score: 0, penalty: added }, scores };
 }
 
+/** `scores · (1 - seen) + seen · c`: c in the place of some scores, which are finite. */
+function blendOf(
+  value: GraphValue,
+  scalars: ScalarReader,
+): (ScoreMask & { readonly scores: GraphValue }) | undefined {
+  const [left, right] = operandsOf(value, "Add", "AddV2");
+  const items = itemsOf(value);
+  if (left === undefined || right === undefined || items < 2) return undefined;
+  const within: Within = { items, scalars, depth: 0 };
+  return blended(left, right, within) ?? blended(right, left, within);
+}
+
+function blended(
+  kept: GraphValue,
+  rest: GraphValue,
+  within: Within,
+): (ScoreMask & { readonly scores: GraphValue }) | undefined {
+  const flags = operandsOf(rest, "Mul").find((each) => !isSingle(each));
+  const penalty = penaltyOf(rest, within);
+  const factors = operandsOf(kept, "Mul");
+  const at = factors.findIndex((each) => flags !== undefined && areOpposite(each, flags, within));
+  const scores = at < 0 ? undefined : factors[1 - at];
+  const score = Math.fround(penalty?.amount ?? NaN);
+  if (penalty === undefined || scores === undefined || !Number.isFinite(score)) return undefined;
+  return itemsOf(scores) === within.items ? { keeps: penalty.keeps, score, scores } : undefined;
+}
+
+/** Whether one of two values is 1 less the other. */
+function areOpposite(a: GraphValue, b: GraphValue, { scalars }: Within): boolean {
+  return [[a, b] as const, [b, a] as const].some(([whole, part]) => {
+    const [one, others] = operandsOf(whole, "Sub");
+    return one !== undefined && others === part && isSingle(one) && scalarOf(one, scalars) === 1;
+  });
+}
+
 /** A number for rows that a rule does not keep, 0 for the others. */
 function penaltyOf(
   product: GraphValue,
@@ -107,7 +143,7 @@ function flaggedOf(flags: GraphValue, within: Within): GraphMaskRule | undefined
   }
   const [condition] = operandsOf(flags, "Cast");
   if (condition?.dtype === "bool") return ruleOf(condition, within);
-  return producerOf(flags, "Max") === undefined ? undefined : isCounted(flags, within.items);
+  return producerOf(flags, "Max", "OneHot") && isCounted(flags, within.items);
 }
 
 function maskOf(
@@ -236,7 +272,11 @@ function isOfQuery({ shape }: GraphValue): boolean {
 
 /** Whether an item is among those that a list of the query names. */
 function listedOf(condition: GraphValue, within: Within): GraphMaskRule | undefined {
-  return comparedWithList(condition, within) ?? countedInList(condition, within);
+  return (
+    comparedWithList(condition, within) ??
+    countedInList(condition, within) ??
+    isCounted(condition, within.items)
+  );
 }
 
 /** The operand of a reduction over one axis that it does not keep, where the axis is one of these. */
@@ -302,18 +342,24 @@ const COUNTS: ReadonlyMap<
   ["LessEqual", { fits: isBelowOne, isAny: false }],
 ]);
 
-/** Rows that are counted in `[queries, items]`: those that a list `[queries, length]` names. */
+/** Rows that are counted in `[queries, items]`: the one of each query, or those that a list `[queries, length]` names. */
 function isCounted(counts: GraphValue, items: number): GraphMaskRule | undefined {
-  const hot = reducedOf(counts, MIDDLE, "Max", "Sum", "Any");
-  const node = hot && producerOf(hot.operand, "OneHot");
-  if (node === undefined || !LAST.has(node.attributes.int("axis", -1))) return undefined;
-  const [list, depth, on, off] = node.inputs;
-  const isWhole = list?.shape?.length === 2 && integersOf(depth)?.[0] === items;
-  return isWhole && isNumber(on, 1) && isNumber(off, 0) ? isListed(list, items) : undefined;
+  const reduced = reducedOf(counts, MIDDLE, "Max", "Sum", "Any")?.operand;
+  const list = listOfHot(reduced ?? counts, items);
+  const rank = reduced === undefined ? 1 : 2;
+  return list?.shape?.length === rank ? isListed(list, items) : undefined;
 }
 
-/** The last of three axes. */
-const LAST: ReadonlySet<number> = new Set([-1, 2]);
+/** The rows that `one_hot(rows, items)` sets to 1 along its last axis. */
+function listOfHot(hot: GraphValue, items: number): GraphValue | undefined {
+  const node = producerOf(hot, "OneHot");
+  if (node === undefined) return undefined;
+  const [list, depth, on, off] = node.inputs;
+  const axis = node.attributes.int("axis", -1);
+  const isLast = axis === -1 || axis === list?.shape?.length;
+  const isWhole = isLast && integersOf(depth)?.[0] === items;
+  return isWhole && isNumber(on, 1) && isNumber(off, 0) ? list : undefined;
+}
 
 function isNumber(value: GraphValue | undefined, number: number): boolean {
   const tensor = value?.constant;
