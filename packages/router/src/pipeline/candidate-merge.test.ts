@@ -7,6 +7,7 @@ import { describe, expect, test } from "vitest";
 import { mergedCandidates } from "./candidate-merge.ts";
 import { candidatesOf, tensorsOf, withNamed } from "./candidates.ts";
 import type { Candidates } from "./candidates.ts";
+import type { Steps } from "./turns.ts";
 
 interface Item {
   readonly id: string;
@@ -14,6 +15,13 @@ interface Item {
 }
 /** Of one retrieval: a list for each instance, best first. */
 type Lists = readonly (readonly Item[])[];
+
+/** Of all steps, one after the other. */
+function outcomeOf<Outcome>(steps: Steps<Outcome>): Outcome {
+  let step = steps.next();
+  while (step.done !== true) step = steps.next();
+  return step.value;
+}
 
 const idsOf = (texts: readonly string[]): Tensor => stringTensor(texts);
 
@@ -38,7 +46,7 @@ function mergedFrom(all: readonly Lists[], by: MergeStage["by"], values: readonl
   const lists = all.map((list, at) => {
     return { name: names[at]!, candidates: candidatesFrom(list, names[at]!) };
   });
-  return mergedCandidates(lists, { kind: "merge", by, parts });
+  return outcomeOf(mergedCandidates(lists, { kind: "merge", by, parts }));
 }
 
 function textsOf(values: Tensor | undefined, { ids, lists }: Candidates): string[][] {
@@ -208,7 +216,7 @@ describe("retrieved lists", () => {
     const lists = [one, two].map((candidates, at) => ({ name: `n${at}`, candidates }));
     const parts = lists.map(({ name }) => ({ name, value: 1 }));
 
-    const merged = mergedCandidates(lists, { kind: "merge", by: "weights", parts });
+    const merged = outcomeOf(mergedCandidates(lists, { kind: "merge", by: "weights", parts }));
 
     const { ids, scores } = tensorsOf(merged);
     expect(ids.shape).toEqual([1, 2]);

@@ -11,6 +11,11 @@ import type { MergeStage, Tensor } from "@winnow/core";
 import { StringColumn } from "@winnow/core";
 import type { CandidateList, Candidates } from "./candidates.ts";
 import { joinedTensors, reordered } from "./candidates.ts";
+import { pauses } from "./turns.ts";
+import type { Steps } from "./turns.ts";
+
+/** What one item of one retrieval counts as (`pauses`): it is looked up by its id some times. */
+const WORK_OF_ENTRY = 2 ** 9;
 
 /** What one retrieval found, and the name of its score. */
 export interface NamedCandidates {
@@ -28,14 +33,19 @@ interface Entry {
 }
 
 /** Merges lists of equally many instances, with ids of one dtype. */
-export function mergedCandidates(lists: readonly NamedCandidates[], merge: MergeStage): Candidates {
+export function* mergedCandidates(
+  lists: readonly NamedCandidates[],
+  merge: MergeStage,
+): Steps<Candidates> {
   const ids = joinedTensors(lists.map(({ candidates }) => candidates.ids));
   const described = lists.flatMap(({ candidates }) => candidates.attributes ?? []);
   const values = lists.map(({ name }) => merge.parts.find((part) => part.name === name)!.value);
   const scores = lists.map(() => new Float32Array(ids.data.length));
   const vectors = new Map<number, Float32Array>();
   const instances = lists[0]!.candidates.lists.length;
-  const merged = Array.from({ length: instances }, (_, instance) => {
+  const isPauseDue = pauses();
+  const merged: CandidateList[] = [];
+  for (let instance = 0; instance < instances; instance += 1) {
     const entries = entriesOf(lists, ids, instance);
     const first = firstPositions(entries);
     for (const [from, list] of entries.entries()) {
@@ -46,11 +56,12 @@ export function mergedCandidates(lists: readonly NamedCandidates[], merge: Merge
       }
     }
     const taken = merge.by === "weights" ? weighed(entries, values) : takenByQuota(entries, values);
-    return {
+    merged.push({
       positions: taken.map(({ key }) => first.get(key)!),
       scores: taken.map(({ score }) => score),
-    };
-  });
+    });
+    if (isPauseDue(entries.flat().length * WORK_OF_ENTRY)) yield;
+  }
   const candidates: Candidates = {
     ids,
     lists: merged,
@@ -59,9 +70,9 @@ export function mergedCandidates(lists: readonly NamedCandidates[], merge: Merge
     vectors,
   };
   if (merge.by === "quotas") return candidates;
-  return reordered(
+  return yield* reordered(
     candidates,
-    merged.flatMap((list: CandidateList) => list.scores),
+    merged.flatMap((list) => list.scores),
   );
 }
 

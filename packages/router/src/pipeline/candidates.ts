@@ -3,6 +3,12 @@
 
 import { SCORE_SO_FAR, StringColumn, WinnowError, evaluateScore } from "@winnow/core";
 import type { ScoreExpression, Tensor } from "@winnow/core";
+import { pauses } from "./turns.ts";
+import type { Steps } from "./turns.ts";
+
+/** What ordering one candidate counts as, and what one part of an expression does (`pauses`). */
+const WORK_OF_ORDER = 2 ** 7;
+const WORK_OF_TERM = 2 ** 6;
 
 /** One instance's candidates: positions among the retrieved ids, and a score each. */
 export interface CandidateList {
@@ -40,18 +46,29 @@ export function candidatesOf(scores: Tensor, ids: Tensor, model: string): Candid
 }
 
 /** Positions of all candidates, instance after instance. */
-export function flatPositions({ lists }: Candidates): readonly number[] {
-  return lists.flatMap(({ positions }) => positions);
+export function flatPositions(candidates: Candidates): Int32Array {
+  const flat = new Int32Array(countOf(candidates));
+  let at = 0;
+  for (const { positions } of candidates.lists) {
+    flat.set(positions, at);
+    at += positions.length;
+  }
+  return flat;
+}
+
+/** How many candidates all instances have. */
+function countOf({ lists }: Candidates): number {
+  return lists.reduce((sum, { positions }) => sum + positions.length, 0);
 }
 
 /** The values of a tensor at these positions, as shape `[positions]`. */
-export function take(from: Tensor, positions: readonly number[]): Tensor {
+export function take(from: Tensor, positions: ArrayLike<number>): Tensor {
   const shape = [positions.length];
   if (from.dtype === "string") return { dtype: "string", shape, data: from.data.take(positions) };
   const { data } = from;
   const Values = data.constructor as new (length: number) => typeof data;
   const taken = new Values(positions.length);
-  for (const [at, position] of positions.entries()) taken[at] = data[position]!;
+  for (let at = 0; at < positions.length; at += 1) taken[at] = data[positions[at]!]!;
   return { dtype: from.dtype, shape, data: taken } as Tensor;
 }
 
@@ -60,20 +77,31 @@ export function take(from: Tensor, positions: readonly number[]): Tensor {
  * Equal scores keep their order, and NaN stands behind every number: the order is that of the
  * candidates alone, on any shape of cluster.
  */
-export function reordered(candidates: Candidates, scores: ArrayLike<number>): Candidates {
-  let first = 0;
-  const lists = candidates.lists.map(({ positions }): CandidateList => {
-    const from = first;
-    first += positions.length;
-    const order = positions
-      .map((_, at) => at)
-      .toSorted((a, b) => compareScores(scores[from + a]!, scores[from + b]!) || a - b);
-    return {
-      positions: order.map((at) => positions[at]!),
-      scores: order.map((at) => scores[from + at]!),
-    };
-  });
+export function* reordered(candidates: Candidates, scores: ArrayLike<number>): Steps<Candidates> {
+  const isPauseDue = pauses();
+  const lists: CandidateList[] = [];
+  let from = 0;
+  for (const { positions } of candidates.lists) {
+    lists.push(orderedList(positions, scores, from));
+    from += positions.length;
+    if (isPauseDue(positions.length * WORK_OF_ORDER)) yield;
+  }
   return { ...candidates, lists };
+}
+
+/** One list by its new scores, which begin at `from`. */
+function orderedList(
+  positions: readonly number[],
+  scores: ArrayLike<number>,
+  from: number,
+): CandidateList {
+  const order = positions
+    .map((_, at) => at)
+    .toSorted((a, b) => compareScores(scores[from + a]!, scores[from + b]!) || a - b);
+  return {
+    positions: order.map((at) => positions[at]!),
+    scores: order.map((at) => scores[from + at]!),
+  };
 }
 
 /** Names scores, one for each candidate, flat as `flatPositions`. */
@@ -83,7 +111,8 @@ export function withNamed(
   scores: ArrayLike<number>,
 ): Candidates {
   const values = new Float32Array(candidates.ids.data.length);
-  for (const [at, position] of flatPositions(candidates).entries()) values[position] = scores[at]!;
+  const positions = flatPositions(candidates);
+  for (let at = 0; at < positions.length; at += 1) values[positions[at]!] = scores[at]!;
   return { ...candidates, named: new Map([...candidates.named, [name, values]]) };
 }
 
@@ -91,18 +120,21 @@ export function withNamed(
  * Orders each list by the value of an expression, which is computed in float64 and rounded to float32
  * once; like `reordered` otherwise.
  */
-export function scored(candidates: Candidates, expression: ScoreExpression): Candidates {
+export function* scored(candidates: Candidates, expression: ScoreExpression): Steps<Candidates> {
   const { lists, named } = candidates;
-  const scores = lists.flatMap((list) =>
-    list.positions.map((position, at) =>
-      Math.fround(
-        evaluateScore(expression, (name) =>
-          name === SCORE_SO_FAR ? list.scores[at]! : named.get(name)![position]!,
-        ),
-      ),
-    ),
-  );
-  return reordered(candidates, scores);
+  const isPauseDue = pauses();
+  const scores = new Float32Array(countOf(candidates));
+  let next = 0;
+  for (const list of lists) {
+    for (const [at, position] of list.positions.entries()) {
+      scores[next] = evaluateScore(expression, (name) =>
+        name === SCORE_SO_FAR ? list.scores[at]! : named.get(name)![position]!,
+      );
+      next += 1;
+      if (isPauseDue(expression.length * WORK_OF_TERM)) yield;
+    }
+  }
+  return yield* reordered(candidates, scores);
 }
 
 function compareScores(a: number, b: number): number {

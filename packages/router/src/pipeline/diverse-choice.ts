@@ -18,7 +18,7 @@ export function atMost(values: readonly Values[], count: number): readonly numbe
 }
 
 /** Places of candidates, one of each value in turn; those without a value are a group of their own. */
-export function inTurns(values: readonly Values[]): readonly number[] {
+export function byTurns(values: readonly Values[]): readonly number[] {
   const groups = new Map<string | undefined, number[]>();
   for (const [at, [value]] of values.entries()) {
     const group = groups.get(value);

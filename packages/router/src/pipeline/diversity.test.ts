@@ -5,7 +5,7 @@ import { stringTensor, tensor } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Candidates } from "./candidates.ts";
-import { atMost, inTurns, marginallyRelevant } from "./diverse-choice.ts";
+import { atMost, byTurns, marginallyRelevant } from "./diverse-choice.ts";
 import { diversified } from "./diversity.ts";
 
 const valueLists = fc.array(fc.subarray(["a", "b", "c"]), { maxLength: 12 });
@@ -29,10 +29,10 @@ describe("a list", () => {
   test("takes one candidate of each value in turn, values in the order in which they come", () => {
     const values = ["a", "a", "b", undefined, "a", "b", undefined, "c"];
 
-    const places = inTurns(values.map((value) => (value === undefined ? [] : [value])));
+    const places = byTurns(values.map((value) => (value === undefined ? [] : [value])));
 
     expect(places).toEqual([0, 2, 3, 7, 1, 5, 6, 4]);
-    expect(inTurns([])).toEqual([]);
+    expect(byTurns([])).toEqual([]);
   });
 
   test("by marginal relevance takes the next best of all that are open, by its definition", () => {

@@ -5,14 +5,14 @@ import type { DiversifyStage } from "@winnow/core";
 import { StringColumn, WinnowError } from "@winnow/core";
 import type { Candidates } from "./candidates.ts";
 import { chosen } from "./candidates.ts";
-import { atMost, inTurns, marginallyRelevant } from "./diverse-choice.ts";
+import { atMost, byTurns, marginallyRelevant } from "./diverse-choice.ts";
 import type { Values } from "./diverse-choice.ts";
 import { elementsOfText, membersOfText } from "./item-texts.ts";
+import { inTurns, pauses } from "./turns.ts";
+import type { Steps } from "./turns.ts";
 
 /** Values of vectors that one stage of one request may multiply: some 0.1 s of the router's thread. */
 const PRODUCTS_MAX = 2 ** 26;
-/** The same until others have their turn: some ms, of each request that is there. */
-const PRODUCTS_AT_ONCE = 2 ** 18;
 /** What reading the attributes of one candidate counts as. */
 const PRODUCTS_OF_ATTRIBUTES = 2 ** 10;
 
@@ -27,16 +27,11 @@ export async function diversified(
 ): Promise<Candidates> {
   const steps =
     stage.by === "mmr" ? byRelevance(candidates, stage) : byAttribute(candidates, stage);
-  for (;;) {
-    const step = steps.next();
-    if (step.done === true) return chosen(candidates, step.value);
-    await new Promise((resolve) => void setImmediate(resolve));
-    signal.throwIfAborted();
-  }
+  return chosen(candidates, await inTurns(steps, signal));
 }
 
-/** Places to keep in each list; yields where others are to have their turn. */
-type ChoiceSteps = Generator<undefined, (readonly number[])[]>;
+/** Places to keep in each list. */
+type ChoiceSteps = Steps<(readonly number[])[]>;
 
 function* byAttribute(
   candidates: Candidates,
@@ -51,20 +46,9 @@ function* byAttribute(
       values.push(valuesOf(position));
       if (isPauseDue(PRODUCTS_OF_ATTRIBUTES)) yield;
     }
-    places.push(stage.by === "at-most" ? atMost(values, stage.count) : inTurns(values));
+    places.push(stage.by === "at-most" ? atMost(values, stage.count) : byTurns(values));
   }
   return places;
-}
-
-/** Counts work; true once in so much of it. */
-function pauses(): (products: number) => boolean {
-  let since = 0;
-  return (products) => {
-    since += products;
-    if (since < PRODUCTS_AT_ONCE) return false;
-    since = 0;
-    return true;
-  };
 }
 
 /** The values of an attribute by position; none, one, or those of a list, as texts. */

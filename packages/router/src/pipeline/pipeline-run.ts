@@ -14,6 +14,7 @@ import type { PipelineRun, StageAnswer } from "./member-access.ts";
 import { rank } from "./ranking.ts";
 import { retrieveAll } from "./retrieval.ts";
 import { excludedWith, readSeen } from "./seen-items.ts";
+import { inTurns } from "./turns.ts";
 
 /** The pinned models of one run, by name. */
 type Members<Member> = ReadonlyMap<string, Member>;
@@ -125,7 +126,10 @@ async function outcomeOf(
   if (scoresReadBy(stage).some((name) => missing.has(name))) {
     return { degradation: { stage: stage.kind, reason: "skipped" } };
   }
-  if (stage.kind === "score") return { candidates: scored(candidates, stage.expression) };
+  if (stage.kind === "score") {
+    const steps = scored(candidates, stage.expression);
+    return { candidates: await inTurns(steps, run.request.context.signal) };
+  }
   const answer = await rank(run, stage, candidates);
   return answer ?? { degradation: { stage: "rank", reason: "late" } };
 }

@@ -130,8 +130,11 @@ class Harness {
   }
 }
 
-/** Lets everything go on that waits for nothing. */
-const settle = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+/** Lets everything go on that waits for nothing; questions begin turns of their own. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 9; turn += 1)
+    await new Promise((resolve) => void setImmediate(resolve));
+}
 
 function answerOf({ outputs, degradations }: Pick<Prediction, "outputs" | "degradations">) {
   const [scores, ids] = ["scores", "ids"].map((name) => outputs.get(name)!.data);

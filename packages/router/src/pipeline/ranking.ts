@@ -6,6 +6,7 @@ import type { Candidates } from "./candidates.ts";
 import { flatPositions, reordered, take, withNamed } from "./candidates.ts";
 import { fitted, inputOf, memberFault, memberOf, outputOf, requestInput } from "./member-access.ts";
 import type { PipelineRun, StageAnswer } from "./member-access.ts";
+import { inTurns, nextTurn } from "./turns.ts";
 
 /** Bytes of the request's texts, repeated for candidates, in one stage of one request. */
 const REPEATED_BYTES_MAX = 8 * 2 ** 20;
@@ -49,8 +50,7 @@ async function ranked(
   const { context, allowPartial } = run.request;
   const positions = flatPositions(candidates);
   if (positions.length === 0) return { candidates, coverage: 1 };
-  const given = candidates.lists.flatMap((list) => list.scores);
-  const instances = candidates.lists.flatMap(({ positions: own }, at) => own.map(() => at));
+  const { scores: given, instances } = rowsOf(candidates, positions.length);
   const repeated = repeatedBytes(run, stage, instances);
   const { heads = [] } = stage;
   const wanted = [stage.scores, ...heads.map(({ output }) => output)];
@@ -58,15 +58,17 @@ async function ranked(
   let leastCoverage = 1;
   // One question after the other: a request has at most one run on the router at a time.
   for (let from = 0; from < positions.length;) {
-    context.signal.throwIfAborted();
+    // Of several questions each begins a turn: to make one, and what is asked of it here, takes some ms.
+    if (positions.length > run.instancesMax) await nextTurn(context.signal);
+    else context.signal.throwIfAborted();
     const end = endOfQuestion(from, repeated, run.instancesMax);
     const inputs = new Map(
       stage.inputs.map(({ name, from: source }) => {
         const declared = inputOf(signature.inputs, name, stage);
         const values = rankInput(run, source, {
-          ids: take(candidates.ids, positions.slice(from, end)),
+          ids: take(candidates.ids, positions.subarray(from, end)),
           scores: given.slice(from, end),
-          instances: instances.slice(from, end),
+          instances: instances.subarray(from, end),
         });
         return [name, fitted(values, declared, stage)] as const;
       }),
@@ -88,7 +90,24 @@ async function ranked(
   }
   let named = candidates;
   for (const [at, { name }] of heads.entries()) named = withNamed(named, name, columns[at + 1]!);
-  return { candidates: reordered(named, columns[0]!), coverage: leastCoverage };
+  const ordered = await inTurns(reordered(named, columns[0]!), context.signal);
+  return { candidates: ordered, coverage: leastCoverage };
+}
+
+/** The score so far and the instance of each candidate, flat. */
+function rowsOf(
+  { lists }: Candidates,
+  count: number,
+): { readonly scores: Float32Array; readonly instances: Int32Array } {
+  const [scores, instances] = [new Float32Array(count), new Int32Array(count)];
+  let from = 0;
+  for (const [instance, list] of lists.entries()) {
+    const end = from + list.scores.length;
+    scores.set(list.scores, from);
+    instances.fill(instance, from, end);
+    from = end;
+  }
+  return { scores, instances };
 }
 
 /** The values of an output. @throws WinnowError where there is not one float32 for each candidate */
@@ -107,18 +126,16 @@ function oneForEach(
  * candidates of its instance: without a bound, a request of 1 MB would become gigabytes.
  * @throws WinnowError INVALID_ARGUMENT
  */
-function repeatedBytes(
-  run: PipelineRun,
-  stage: RankStage,
-  instances: readonly number[],
-): readonly number[] {
+function repeatedBytes(run: PipelineRun, stage: RankStage, instances: Int32Array): Float64Array {
   const texts = stage.inputs.flatMap(({ from }) => {
     const values = from.kind === "request" ? requestInput(run, from.input) : undefined;
     return values?.dtype === "string" ? values.data : [];
   });
-  const bytes = instances.map((instance) =>
-    texts.reduce((sum, { offsets }) => sum + offsets[instance + 1]! - offsets[instance]!, 0),
-  );
+  const bytes = Float64Array.from(instances, (instance) => {
+    let own = 0;
+    for (const { offsets } of texts) own += offsets[instance + 1]! - offsets[instance]!;
+    return own;
+  });
   const total = bytes.reduce((sum, each) => sum + each, 0);
   if (total <= REPEATED_BYTES_MAX) return bytes;
   const text = `Cannot rank ${instances.length} candidates with ${total} bytes of the request's texts, which go with each`;
@@ -129,7 +146,7 @@ function repeatedBytes(
 }
 
 /** As many candidates as fit into one question; at least one. */
-function endOfQuestion(from: number, bytes: readonly number[], instancesMax: number): number {
+function endOfQuestion(from: number, bytes: Float64Array, instancesMax: number): number {
   let end = from;
   let sum = 0;
   while (end < bytes.length && end - from < instancesMax) {
@@ -143,9 +160,9 @@ function endOfQuestion(from: number, bytes: readonly number[], instancesMax: num
 /** Candidates of one question. */
 interface RankedRows {
   readonly ids: Tensor;
-  readonly scores: readonly number[];
+  readonly scores: Float32Array<ArrayBuffer>;
   /** The instance of each. */
-  readonly instances: readonly number[];
+  readonly instances: Int32Array;
 }
 
 /** One value for each candidate. */
@@ -154,11 +171,7 @@ function rankInput(run: PipelineRun, from: RankSource, rows: RankedRows): Tensor
     case "item":
       return rows.ids;
     case "score":
-      return {
-        dtype: "float32",
-        shape: [rows.scores.length],
-        data: Float32Array.from(rows.scores),
-      };
+      return { dtype: "float32", shape: [rows.scores.length], data: rows.scores };
     case "request":
       return take(requestInput(run, from.input), rows.instances);
   }

@@ -20,6 +20,8 @@ import type { PipelineRun, StageAnswer } from "./member-access.ts";
 import type { StageNotes } from "./explanation.ts";
 import { takeVectors } from "./item-texts.ts";
 import { endOfListed } from "./seen-items.ts";
+import { inTurns } from "./turns.ts";
+import type { Steps } from "./turns.ts";
 
 /**
  * Asks all retrieving stages side by side, and merges. `exclude`: ids as in a request, one list or one for each
@@ -52,14 +54,15 @@ export async function retrieveAll(
   if (first === undefined) throw new RangeError("a pipeline that does not retrieve first");
   if (merge === undefined) return first;
   const coverage = answers.reduce((product, answer) => product * answer.coverage, 1);
-  return { candidates: merged(retrievals, answers, merge), coverage };
+  const steps = merged(retrievals, answers, merge);
+  return { candidates: await inTurns(steps, run.request.context.signal), coverage };
 }
 
 function merged(
   retrievals: readonly RetrieveStage[],
   answers: readonly StageAnswer[],
   merge: MergeStage,
-): StageAnswer["candidates"] {
+): Steps<StageAnswer["candidates"]> {
   const lists = answers.map(({ candidates }, at) => ({ name: retrievals[at]!.as!, candidates }));
   const [first] = lists;
   const other = lists.find(

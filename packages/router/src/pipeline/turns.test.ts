@@ -1,0 +1,95 @@
+// Others have their turn of the router's thread while a pipeline works on tens of thousands of candidates.
+
+import type { Tensor } from "@winnow/core";
+import { parseScore, stringTensor, tensor } from "@winnow/core";
+import { describe, expect, test } from "vitest";
+import { mergedCandidates } from "./candidate-merge.ts";
+import { candidatesOf, reordered, scored } from "./candidates.ts";
+import type { Candidates } from "./candidates.ts";
+import { inTurns, nextTurn, pauses } from "./turns.ts";
+import type { Steps } from "./turns.ts";
+
+const INSTANCES = 600;
+const K = 100;
+const COUNT = INSTANCES * K;
+const scores = Float32Array.from({ length: COUNT }, (_, at) => (at * 7919) % 1009);
+
+function manyCandidates(): Candidates {
+  const shape = [INSTANCES, K];
+  const ids: Tensor = stringTensor(
+    Array.from({ length: COUNT }, (_, at) => `item ${at % 997}`),
+    shape,
+  );
+  return candidatesOf(tensor("float32", shape, scores), ids, "movies");
+}
+
+function expression() {
+  const found = parseScore("0.7 * score + log(max(score, 1))", new Set(["score"]));
+  if ("fault" in found) throw new Error(found.fault);
+  return found.expression;
+}
+
+const merge = { kind: "merge", by: "weights" } as const;
+const parts = [
+  { name: "a", value: 1 },
+  { name: "b", value: 2 },
+];
+
+describe("work on many candidates", () => {
+  test.each<[string, (candidates: Candidates) => Steps<Candidates>]>([
+    ["ordering by a ranking", (candidates) => reordered(candidates, scores)],
+    ["a score", (candidates) => scored(candidates, expression())],
+    [
+      "a merge",
+      (candidates) => {
+        const lists = parts.map(({ name }) => ({ name, candidates }));
+        return mergedCandidates(lists, { ...merge, parts });
+      },
+    ],
+  ])("%s leaves others a turn for each few thousand of them", async (_, stepsOf) => {
+    let turns = 0;
+    let isOver = false;
+    const take = (): void => {
+      turns += 1;
+      if (!isOver) setImmediate(take);
+    };
+    setImmediate(take);
+
+    const { lists } = await inTurns(stepsOf(manyCandidates()), new AbortController().signal);
+    isOver = true;
+
+    expect(lists).toHaveLength(INSTANCES);
+    expect(turns).toBeGreaterThanOrEqual(COUNT / 4096);
+  });
+
+  test("that is little is done at once", () => {
+    const ids = stringTensor(["a", "b"], [1, 2]);
+    const two = candidatesOf(tensor("float32", [1, 2], Float32Array.of(1, 2)), ids, "movies");
+
+    expect(reordered(two, [1, 2]).next()).toMatchObject({
+      done: true,
+      value: { lists: [{ positions: [1, 0], scores: [2, 1] }] },
+    });
+    expect(scored(two, expression()).next().done).toBe(true);
+  });
+
+  test("ends between two steps with its request, for the request's reason", async () => {
+    const abort = new AbortController();
+    const reason = new Error("left");
+    const running = inTurns(scored(manyCandidates(), expression()), abort.signal);
+    const turn = nextTurn(abort.signal);
+
+    abort.abort(reason);
+
+    await expect(running).rejects.toBe(reason);
+    await expect(turn).rejects.toBe(reason);
+  });
+
+  test("is counted until a pause is due, and from there anew", () => {
+    const isPauseDue = pauses();
+
+    const due = Array.from({ length: 8 }, () => isPauseDue(2 ** 17));
+
+    expect(due).toEqual([false, true, false, true, false, true, false, true]);
+  });
+});
