@@ -88,8 +88,15 @@ describe("winnow demo and inspect", () => {
     const models = path.join(directory, "demo");
     const demo = winnow(["demo", models, "--items", "300", "--users", "20", "--dim", "8"]);
     const text = winnow(["inspect", models, "--workers", "4", "--replication", "1"]);
-    const json = winnow(["inspect", path.join(models, "movies/1"), "--json"]);
-    const [report] = JSON.parse(json.stdout) as [{ model: string; tables: { rows: number }[] }];
+    const asked = ["--workers", "4", "--replication", "1", "--json"];
+    const json = winnow(["inspect", path.join(models, "movies/1"), ...asked]);
+    const [report] = JSON.parse(json.stdout) as [
+      {
+        model: string;
+        tables: { rows: number }[];
+        workers: { bytes: number; bytesWithExtras: number }[];
+      },
+    ];
 
     expect(demo.stdout).toBe(`${models}\n`);
     expect(demo.stderr).toContain("Serve them with: winnow up --models");
@@ -101,6 +108,14 @@ describe("winnow demo and inspect", () => {
     expect(text.stdout).toMatch(/^w3 /m);
     expect(report.model).toBe("movies");
     expect(report.tables.map(({ rows }) => rows)).toEqual([21, 300]);
+    // Neither table is cut, so a worker with room holds both, as one replica of each takes in all.
+    const all = report.workers.reduce((total, { bytes }) => total + bytes, 0);
+    expect(report.workers.map(({ bytesWithExtras }) => bytesWithExtras)).toEqual([
+      all,
+      all,
+      all,
+      all,
+    ]);
   });
 
   test("warns of items that every router holds, and says why", () => {

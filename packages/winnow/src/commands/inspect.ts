@@ -69,6 +69,8 @@ export interface ModelReport {
     readonly worker: string;
     readonly partitions: number;
     readonly bytes: number;
+    /** With a replica of each table that is not cut, which a worker holds where it has room. */
+    readonly bytesWithExtras: number;
   }[];
 }
 
@@ -210,15 +212,20 @@ function workerLoads(
   { workers, ...asked }: InspectCommand,
 ): ModelReport["workers"] {
   const ids = Array.from({ length: workers }, (_, index) => workerId(`w${index}`));
-  const loads = new Map(ids.map((id) => [id, { worker: id, partitions: 0, bytes: 0 }]));
+  const loads = new Map(
+    ids.map((id) => [id, { worker: id, partitions: 0, bytes: 0, bytesWithExtras: 0 }]),
+  );
   for (const [index, table] of version.program.tables.entries()) {
     const owners = place(partitionNames(model, table), ids, {
       replication: replicationOf(model, asked),
     });
     for (const [partition, replicas] of owners.entries()) {
       const bytes = residentBytes(version, index, partition);
-      for (const id of replicas) {
-        const load = loads.get(id)!;
+      for (const load of loads.values()) {
+        const isIntended = replicas.includes(load.worker);
+        // Workers with room hold a replica of every table that is not cut.
+        if (isIntended || table.partitions === 1) load.bytesWithExtras += bytes;
+        if (!isIntended) continue;
         load.partitions += 1;
         load.bytes += bytes;
       }
@@ -254,8 +261,13 @@ export function reportText(report: ModelReport | FailedModel): string {
     ]),
   ];
   const workers = [
-    ["worker", "replicas", "memory"],
-    ...report.workers.map((load) => [load.worker, String(load.partitions), byteText(load.bytes)]),
+    ["worker", "replicas", "memory", "with room (--extra-memory)"],
+    ...report.workers.map((load) => [
+      load.worker,
+      String(load.partitions),
+      byteText(load.bytes),
+      byteText(load.bytesWithExtras),
+    ]),
   ];
   const files = [
     ["file", "size", "entries", "sha256", "SHA256SUMS"],
