@@ -72,7 +72,8 @@ test("bytes that are too few or too many for the shape are refused, before memor
 
       expect(() => readBinaryTensor(Buffer.concat([bytes, Buffer.of(0)]), about)).toThrow('"x"');
       fc.pre(bytes.length > 0);
-      expect(() => readBinaryTensor(bytes.subarray(1), about)).toThrow('"x"');
+      // The last byte, not the first: without it, the length [1,0,0,0] of the string "\0" reads as that of an empty one.
+      expect(() => readBinaryTensor(bytes.subarray(0, -1), about)).toThrow('"x"');
     }),
   );
   const boundless = { name: "x", dtype: "string", shape: [2 ** 40] } as const;
