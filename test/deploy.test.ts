@@ -33,6 +33,7 @@ const renderable = [
   "base",
   "overlays/dev",
   "overlays/prod-cloud",
+  "overlays/prod-cloud-secure",
   "overlays/prod-cpu",
   "overlays/prod-gpu",
   "overlays/prod-secure",
@@ -337,10 +338,13 @@ describe.skipIf(!hasKubectl)("components", () => {
         expect(redis.protocol).toBe("rediss:");
         expect(namesIn("winnow-redis-tls")).toContain(redis.hostname);
       }
-      const [endpoint] = find(objects, "PodMonitor", "winnow-router").spec[
-        "podMetricsEndpoints"
-      ] as Fields[];
-      expect(namesIn("winnow-router-tls")).toContain(at(endpoint, "tlsConfig", "serverName"));
+      for (const name of ["winnow-router", "winnow-shard"]) {
+        const monitor = find(objects, "PodMonitor", name);
+        const [endpoint] = monitor.spec["podMetricsEndpoints"] as Fields[];
+        const secret = String(at(endpoint, "tlsConfig", "ca", "secret", "name"));
+        expect(endpoint).toHaveProperty("scheme", "https");
+        expect(namesIn(secret)).toContain(at(endpoint, "tlsConfig", "serverName"));
+      }
     });
 
     test("probes speak as the ports do, none is a gRPC one", () => {
@@ -355,7 +359,7 @@ describe.skipIf(!hasKubectl)("components", () => {
 
       expect(schemes).toEqual([
         ["HTTPS", "HTTPS", "HTTPS"],
-        [undefined, undefined, undefined],
+        ["HTTPS", "HTTPS", "HTTPS"],
       ]);
     });
 
@@ -366,8 +370,8 @@ describe.skipIf(!hasKubectl)("components", () => {
         expect(variables.get("WINNOW_REQUIRE_SECURITY")).toBe("true");
         expect(variables.get("WINNOW_API_KEYS")).toBeDefined();
         expect(variables.get("WINNOW_CLUSTER_TLS_CERT")).toBeDefined();
+        expect(variables.get("WINNOW_TLS_CERT")).toBeDefined();
       }
-      expect(variablesOf(workloads[0]!).get("WINNOW_TLS_CERT")).toBeDefined();
     });
   });
 

@@ -47,6 +47,9 @@ const REQUESTS: Readonly<Record<string, readonly string[]>> = {
     "--namespace shop --tls --cluster-secret --monitoring",
     "--storage 2Ti --storage-class fast",
   ),
+  "a cluster with TLS and a Redis elsewhere": words(
+    "--namespace shop --tls --redis external --monitoring",
+  ),
   "a cluster in a cloud": words(
     "--namespace shop --models s3://bucket/models --redis external",
     "--ingress recs.example.com --ingress-class nginx --autoscale-workers 12",
@@ -158,6 +161,29 @@ describe.skipIf(!existsSync(main))("winnow k8s render (needs a build)", () => {
     expect(told).toEqual(["winnow-cluster-secret", "winnow-api-keys", "winnow-metrics-key"]);
   });
 
+  test("with TLS and a Redis elsewhere, its URL is the Secret's alone, and none of its certificates is made here", () => {
+    const flags = REQUESTS["a cluster with TLS and a Redis elsewhere"]!;
+    const objects = rendered(...flags);
+    const names = objects.map(({ metadata }) => metadata.name);
+
+    expect(names).toContain("winnow-member");
+    expect(names).not.toContain("winnow-redis");
+    for (const [kind, name] of [
+      ["Deployment", "winnow-router"],
+      ["StatefulSet", "winnow-shard"],
+    ] as const) {
+      const { env } = containersOf(find(objects, kind, name))[0]!;
+      expect(env!.filter((each) => each.name.startsWith("WINNOW_REDIS"))).toEqual([
+        {
+          name: "WINNOW_REDIS",
+          valueFrom: { secretKeyRef: { name: "winnow-redis", key: "url" } },
+        },
+      ]);
+      expect(env).toContainEqual({ name: "WINNOW_REQUIRE_SECURITY", value: "true" });
+    }
+    expect(textOf(flags)).toMatch(/^# Needs the Secret winnow-redis:/m);
+  });
+
   test("what YAML 1.1 takes for a truth value stays text", () => {
     const redis = find(rendered(), "StatefulSet", "winnow-redis");
 
@@ -166,7 +192,6 @@ describe.skipIf(!existsSync(main))("winnow k8s render (needs a build)", () => {
 
   test.each([
     [["--replication", "4"], "--replication 4 needs as many workers, but --workers is 3"],
-    [["--tls", "--redis", "external"], "goes with --redis own alone"],
     [["--namespace", "My Shop"], "recommendations would be"],
     [["--worker-memory", "8 GB"], "8Gi would be"],
     [["--models", "gs://bucket"], "none of claim, claim:<name> and s3://<bucket>/<prefix>"],

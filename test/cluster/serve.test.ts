@@ -3,11 +3,13 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { connect } from "node:tls";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { type MadeCertificate, testAuthority } from "../fixtures/certificates.ts";
 import { pause, repositoryRoot } from "./running-cluster.ts";
 import { supplyPorts } from "../port-supply.ts";
 
@@ -58,6 +60,25 @@ async function answered(url: string): Promise<string> {
   }
 }
 
+/** TensorFlow Serving's file of certificates. */
+function sslText({ cert, key }: MadeCertificate): string {
+  return `server_cert: ${JSON.stringify(cert)}\nserver_key: ${JSON.stringify(key)}\n`;
+}
+
+/** What a connection of TLS agrees on, with a server whose certificate is believed. */
+async function handshake(port: number, ca: string): Promise<string | false | null> {
+  const socket = connect({
+    host: "127.0.0.1",
+    servername: "localhost",
+    port,
+    ca,
+    ALPNProtocols: ["h2"],
+  });
+  await once(socket, "secureConnect");
+  socket.destroy();
+  return socket.alpnProtocol;
+}
+
 beforeAll(async () => {
   const args = [script, "demo", path.dirname(model), "--items", "200", "--users", "20"];
   await once(spawn(process.execPath, args, { stdio: "ignore" }), "exit");
@@ -72,8 +93,12 @@ test("takes TensorFlow Serving's command, waits for no model, and answers once o
   const [grpc, rest] = (await supplyPorts(2)) as [number, number];
   const base = path.join(directory, "later");
   mkdirSync(path.join(base, "movies"), { recursive: true });
+  const authority = testAuthority();
+  const sslConfig = path.join(directory, "ssl.cfg");
+  writeFileSync(sslConfig, sslText(authority.issue({ names: ["localhost"] })));
   const served = new Served(
     [
+      `--ssl_config_file=${sslConfig}`,
       `--port=${grpc}`,
       `--rest_api_port=${rest}`,
       "--enable_batching=true",
@@ -96,7 +121,8 @@ test("takes TensorFlow Serving's command, waits for no model, and answers once o
   ]);
   expect(JSON.parse(answer)).toMatchObject({ predictions: [{ output_2: { length: 3 } }] });
   expect(served.log).toContain("--rest_api_num_threads is a flag of TensorFlow Serving");
-  expect(await served.line("router listening for gRPC")).toMatchObject({ port: grpc });
+  expect(await served.line("router listening for gRPC")).toMatchObject({ port: grpc, tls: true });
+  expect(await handshake(grpc, authority.cert)).toBe("h2");
   expect(
     await served.line("others on the network can reach this process, which is not protected"),
   ).toMatchObject({ missing: [expect.any(String), expect.any(String)] });

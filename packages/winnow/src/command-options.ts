@@ -130,12 +130,12 @@ export function addModelOptions(command: Command): Command {
 }
 
 /** Adds the flags of what clients see. */
-export function addTlsOptions(command: Command, ports: string): Command {
+export function addTlsOptions(command: Command): Command {
   return command
     .addOption(
       option(
         "--tls-cert <file>",
-        `certificate chain in PEM for ${ports}; read again when it changes`,
+        "certificate chain in PEM of a router's REST and gRPC, or of a worker's metrics; read again when it changes",
         "WINNOW_TLS_CERT",
       ),
     )
@@ -148,6 +148,14 @@ export function addTlsOptions(command: Command, ports: string): Command {
       ),
     );
 }
+
+/** TensorFlow Serving's file of certificates. */
+export const sslConfigOption = (): Option =>
+  option(
+    "--ssl_config_file <file>",
+    "certificate, key and authorities of gRPC in TensorFlow Serving's format, in place of --tls-cert's; read again when it changes",
+    "WINNOW_SSL_CONFIG_FILE",
+  );
 
 /** The keys of those who are answered. */
 export const apiKeysOption = (answered: string): Option =>

@@ -26,6 +26,10 @@ const [tls, clients, cluster, redis] = [
   "TLS between routers and workers (--cluster-tls-…)",
   "TLS to Redis (rediss://)",
 ];
+const [metricsTls, metricsReaders] = [
+  "TLS for metrics (--tls-cert, --tls-key; or --metrics-port 0)",
+  "who may read metrics (--api-keys or --tls-client-ca)",
+];
 
 test.each<[string, Partial<Protection>, readonly (string | undefined)[]]>([
   ["nothing", {}, [tls, clients, cluster, redis]],
@@ -34,7 +38,12 @@ test.each<[string, Partial<Protection>, readonly (string | undefined)[]]>([
     { redis: "rediss://redis.example:6379", seenRedis: "redis://redis.example:6379" },
     [tls, clients, cluster, redis],
   ],
-  ["nothing, as a worker", { role: "worker" }, [cluster, redis]],
+  ["nothing, as a worker", { role: "worker" }, [metricsTls, metricsReaders, cluster, redis]],
+  [
+    "metrics protected, as a worker",
+    { role: "worker", hasTls: true, knowsClients: true },
+    [cluster, redis],
+  ],
   ["TLS alone", { hasTls: true }, [clients, cluster, redis]],
   ["a list of members", { redis: undefined }, [tls, clients, cluster]],
   [

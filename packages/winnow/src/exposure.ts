@@ -9,7 +9,7 @@ export interface Protection {
   readonly host: string;
   /** What listens there: a router's ports for clients, or a worker's for routers. */
   readonly role: "router" | "worker";
-  /** TLS for clients, and certificates or keys that they must show. */
+  /** TLS for clients (of a worker: for who reads its metrics), and certificates or keys that they must show. */
   readonly hasTls: boolean;
   readonly knowsClients: boolean;
   readonly hasClusterTls: boolean;
@@ -36,6 +36,18 @@ function areLocal(members: string | undefined): boolean {
   );
 }
 
+/** What would protect whom the process answers, beside members of the cluster. */
+const MENDED_BY = {
+  router: [
+    "TLS for clients (--tls-cert, --tls-key)",
+    "who may ask (--api-keys or --tls-client-ca)",
+  ],
+  worker: [
+    "TLS for metrics (--tls-cert, --tls-key; or --metrics-port 0)",
+    "who may read metrics (--api-keys or --tls-client-ca)",
+  ],
+} as const;
+
 /**
  * What is missing, as the flags that would mend it; nothing for a process that listens on loopback.
  *
@@ -44,9 +56,10 @@ function areLocal(members: string | undefined): boolean {
 export function missingProtection(protection: Protection): string[] {
   const { host, role, hasTls, knowsClients, members, redis, seenRedis } = protection;
   if (isLoopback(host)) return [];
+  const [ofTls, ofClients] = MENDED_BY[role];
   return [
-    ...(role === "router" && !hasTls ? ["TLS for clients (--tls-cert, --tls-key)"] : []),
-    ...(role === "router" && !knowsClients ? ["who may ask (--api-keys or --tls-client-ca)"] : []),
+    ...(hasTls ? [] : [ofTls]),
+    ...(knowsClients ? [] : [ofClients]),
     ...(protection.hasClusterTls || areLocal(members)
       ? []
       : ["TLS between routers and workers (--cluster-tls-…)"]),

@@ -54,7 +54,7 @@ export async function openTlsFiles(
   files: TlsFileNames,
   parts: TlsFilesParts,
 ): Promise<TlsFiles> {
-  const read = parts.readText ?? readText;
+  const read = parts.readText ?? readTlsFile;
   const texts = await textsOf(files, read);
   return new TlsFiles(use, files, { ...parts, texts });
 }
@@ -109,7 +109,7 @@ export class TlsFiles implements TlsSource {
   }
 
   async #look(): Promise<void> {
-    const { log, readText: read = readText, wallMs } = this.#parts;
+    const { log, readText: read = readTlsFile, wallMs } = this.#parts;
     const { certFile, caFile } = this.#files;
     try {
       const texts = await textsOf(this.#files, read);
@@ -151,7 +151,8 @@ async function textsOf(
   return { cert, key, ca };
 }
 
-async function readText(file: string): Promise<string> {
+/** Reads one file. @throws WinnowError NOT_FOUND where it cannot be read or is too long */
+export async function readTlsFile(file: string): Promise<string> {
   let reason = `it has more than ${FILE_BYTES_MAX} bytes`;
   try {
     const { size } = await stat(file);

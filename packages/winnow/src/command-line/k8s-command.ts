@@ -44,7 +44,10 @@ function renderCommand(): Command {
     .option("--storage <quantity>", "size of the claim", "100Gi")
     .option("--storage-class <name>", "class of the claim (default: the cluster's)")
     .addOption(
-      option("--redis <which>", "own, or external: its URL in the Secret winnow-redis")
+      option(
+        "--redis <which>",
+        "own, or external: its URL in the Secret winnow-redis, rediss:// with --tls",
+      )
         .choices(["own", "external"])
         .default("own"),
     );

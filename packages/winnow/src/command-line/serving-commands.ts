@@ -29,6 +29,7 @@ import {
   replicationOption,
   requestTimeoutOption,
   requireSecurityOption,
+  sslConfigOption,
   threadsOption,
   wholeNumber,
 } from "../command-options.ts";
@@ -78,7 +79,7 @@ function up(): Command {
   addRedisOptions(command, "membership through Redis");
   command.addOption(requestTimeoutOption()).addOption(corsOption());
   addRequestOptions(addLoadOptions(addModelConfigOptions(addModelOptions(command))));
-  addTlsOptions(command, "REST");
+  addTlsOptions(command).addOption(sslConfigOption());
   command.addOption(apiKeysOption("REST answers nobody else, but for probes"));
   addClientOptions(command);
   addLimitOptions(command.addOption(configOption()).addOption(otlpEndpointOption()), [
@@ -123,7 +124,7 @@ function serve(): Command {
     .addOption(logFormatOption())
     .addOption(accessLogOption());
   addRequestOptions(addLoadOptions(addModelConfigOptions(addModelOptions(command))));
-  addTlsOptions(command, "REST and gRPC");
+  addTlsOptions(command).addOption(sslConfigOption());
   command.addOption(apiKeysOption("REST and gRPC answer nobody else, but for probes"));
   command
     .addOption(requireSecurityOption())
@@ -173,7 +174,8 @@ function router(): Command {
     .addOption(logLevelOption())
     .addOption(logFormatOption())
     .addOption(accessLogOption());
-  addRequestOptions(addModelConfigOptions(addTlsOptions(command, "REST and gRPC")));
+  addRequestOptions(addModelConfigOptions(addTlsOptions(command)));
+  command.addOption(sslConfigOption());
   command.addOption(apiKeysOption("REST and gRPC answer nobody else, but for probes"));
   command
     .addOption(requireSecurityOption())
@@ -208,7 +210,7 @@ function worker(): Command {
     .addOption(
       portOption(
         "--metrics-port <port>",
-        "HTTP port of metrics and probes; 0: none",
+        "HTTP or, with --tls-cert, HTTPS port of metrics and probes; 0: none",
         "WINNOW_METRICS_PORT",
       ).default(METRICS_PORT, `${METRICS_PORT}, or none where it is taken`),
     )
@@ -226,6 +228,7 @@ function worker(): Command {
     .addOption(logLevelOption())
     .addOption(logFormatOption());
   addLoadOptions(addModelConfigOptions(addModelOptions(command)));
+  addTlsOptions(command);
   command.addOption(apiKeysOption("metrics are shown to nobody else"));
   command
     .addOption(requireSecurityOption())

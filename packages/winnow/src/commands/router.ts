@@ -6,7 +6,7 @@ import { hostname } from "node:os";
 import { type DenseEngine, createDenseEngine } from "@winnow/accelerator";
 import { stateFileName } from "@winnow/cluster";
 import type { TlsSource } from "@winnow/cluster";
-import type { Environment } from "@winnow/core";
+import { type Environment, WinnowError } from "@winnow/core";
 import type { GrpcServer, HttpOptions, ReloadModels, Router, RouterOptions } from "@winnow/router";
 import {
   ClusterWatch,
@@ -50,6 +50,7 @@ export interface RouterRoleOptions
   readonly modelReplication?: ReadonlyMap<string, number>;
   readonly rest_api_timeout_in_ms: number;
   readonly rest_api_enable_cors_support: boolean;
+  readonly ssl_config_file?: string;
   readonly routerTableBytes: number;
   readonly logLevel: LogLevel;
   readonly logFormat?: LogFormat;
@@ -99,6 +100,8 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   const { metricsPath } = await monitoringOf(options, environment);
   const certificates = new ProcessTls(environment);
   const tls = await certificates.openPublic(options);
+  const ports = checkedPorts(options, isPortTyped);
+  const grpcTls = await certificates.openGrpc(options.ssl_config_file, tls);
   const cluster = await openCluster(options, environment, { certificates });
   const protection = protectionOf(options, tls, cluster);
   checkProtection(protection, options.requireSecurity, log);
@@ -144,12 +147,11 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
   });
   metrics.watchDoor("http", () => http.held());
   const { host } = options;
-  const ports = routerPorts(options, isPortTyped);
   const openGrpc = async (port: number): Promise<GrpcServer> => {
     const reload = reloadOf(options, environment, router);
     const parts = {
       ...environment,
-      tls,
+      tls: grpcTls,
       keys: keys?.guard,
       observer: grpcObserver,
       reload,
@@ -158,7 +160,7 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     const server = await openGrpcServer(router, grpcOptions, parts);
     metrics.watchDoor("grpc", () => server.held());
     const taken = await server.listen({ host, port });
-    log.info("router listening for gRPC", { host, port: taken.port, tls: tls !== undefined });
+    log.info("router listening for gRPC", { host, port: taken.port, tls: grpcTls !== undefined });
     return server;
   };
   const { port } = await http.listen({ host, port: ports.rest });
@@ -186,6 +188,15 @@ export async function runRouter(options: RouterRoleOptions, isPortTyped: boolean
     log,
   );
   reportListening();
+}
+
+/** A file of certificates that no port would show is a mistake. @throws WinnowError INVALID_ARGUMENT */
+function checkedPorts(options: RouterRoleOptions, isPortTyped: boolean): RouterPorts {
+  const ports = routerPorts(options, isPortTyped);
+  if (!isGiven(options.ssl_config_file) || ports.grpc !== undefined) return ports;
+  const text =
+    "--ssl_config_file gives TLS to gRPC alone, which has no port here: name one with --grpc-port, or give TLS to REST with --tls-cert and --tls-key";
+  throw new WinnowError("INVALID_ARGUMENT", text);
 }
 
 function httpOptionsOf(options: RouterRoleOptions, metricsPath: string | undefined): HttpOptions {

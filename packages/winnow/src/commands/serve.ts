@@ -66,7 +66,12 @@ function consoleOf({ host, apiKeys, tlsClientCa }: ServeOptions, { url }: LocalC
 }
 
 function routerArgs(options: ServeOptions): string[] {
-  return [`--grpc-port=${options.port}`, `--require-security=${options.requireSecurity}`];
+  const { ssl_config_file: file } = options;
+  return [
+    `--grpc-port=${options.port}`,
+    `--require-security=${options.requireSecurity}`,
+    ...(isGiven(file) ? ["--ssl_config_file", file] : []),
+  ];
 }
 
 function workerArgs({ threads, memoryBytes }: ServeOptions): string[] {

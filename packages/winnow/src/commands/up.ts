@@ -50,6 +50,7 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
   const versions = await (config === undefined
     ? versionsOf(source)
     : configuredVersions(config.initial.models));
+  assertOnlyRest(options);
   if (isGiven(options.tlsClientCa)) {
     throw new WinnowError(
       "INVALID_ARGUMENT",
@@ -91,6 +92,14 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
     await cluster?.stop();
     throw toWinnowError(error);
   }
+}
+
+/** `winnow up` has no port for gRPC. @throws WinnowError INVALID_ARGUMENT */
+function assertOnlyRest({ ssl_config_file: file }: UpOptions): void {
+  if (!isGiven(file)) return;
+  const text =
+    "--ssl_config_file gives TLS to gRPC alone, which winnow up does not serve: --tls-cert and --tls-key give it to REST, and winnow serve takes the file";
+  throw new WinnowError("INVALID_ARGUMENT", text);
 }
 
 /** Without a key the router would not tell what has become of its models. */

@@ -3,7 +3,7 @@
 
 import path from "node:path";
 import { exitAtOnce } from "@winnow/accelerator";
-import { type AddressRules, WorkerServer, stateFileName } from "@winnow/cluster";
+import { type AddressRules, type TlsSource, WorkerServer, stateFileName } from "@winnow/cluster";
 import { type Logger, WinnowError } from "@winnow/core";
 import {
   type MetricsServer,
@@ -15,7 +15,7 @@ import {
   startWorker,
 } from "@winnow/worker";
 import { openApiKeys } from "../api-keys.ts";
-import { type ClusterOptions, openCluster } from "../cluster-access.ts";
+import { type ClusterAccess, type ClusterOptions, openCluster } from "../cluster-access.ts";
 import {
   type LoadFlags,
   type ModelConfigFlags,
@@ -23,19 +23,19 @@ import {
 } from "../model-config/config-flags.ts";
 import { modelCache } from "../model-cache.ts";
 import { type ModelSource, modelSource } from "../model-source.ts";
-import { checkProtection } from "../exposure.ts";
+import { type Protection, checkProtection } from "../exposure.ts";
 import { startsInLowerTiers } from "../process/start-tiers.ts";
 import { DEVICE_LOST_EXIT_CODE, endOnSignals, reportListening } from "../process/process-life.ts";
 import { type LogFormat, type LogLevel, processLog } from "../process/process-log.ts";
 import { processEnvironment, processVariables } from "../process/process-settings.ts";
-import { ProcessTls } from "../process/process-tls.ts";
+import { ProcessTls, type TlsFlags } from "../process/process-tls.ts";
 import { limitsOf } from "../settings/limit-flags.ts";
 import { type TracingFlags, openTracing } from "../tracing/open-tracing.ts";
 import { winnowVersion } from "../version.ts";
 
 /** Flags of `winnow worker`. */
 export interface WorkerRoleOptions
-  extends ClusterOptions, ModelConfigFlags, LoadFlags, TracingFlags {
+  extends ClusterOptions, ModelConfigFlags, LoadFlags, TlsFlags, TracingFlags {
   readonly id?: string;
   readonly port: number;
   readonly metricsPort: number;
@@ -77,20 +77,10 @@ export async function runWorker(
   const tracer = await openTracing(options, service, untraced);
   const environment = { ...untraced, tracer };
   const certificates = new ProcessTls(environment);
+  const tls = await certificates.openPublic(options);
   const opener = { worker: ownName(options), certificates };
   const cluster = await openCluster(options, environment, opener);
-  checkProtection(
-    {
-      host: options.host,
-      role: "worker",
-      hasTls: false,
-      knowsClients: false,
-      hasClusterTls: cluster.tls !== undefined,
-      redis: options.redis,
-    },
-    options.requireSecurity,
-    log,
-  );
+  checkProtection(protectionOf(options, tls, cluster), options.requireSecurity, log);
   const config = await openModelConfig(options, environment);
   const cache = await modelCache(options, log);
   const metrics = createWorkerMetrics({
@@ -117,7 +107,7 @@ export async function runWorker(
     await tracer?.close();
   };
   try {
-    const parts = { metrics, worker: readiness, keys: keys?.guard };
+    const parts = { metrics, worker: readiness, keys: keys?.guard, tls };
     door = await openMetrics(parts, options, { log, isMetricsPortChosen });
     const models = config === undefined ? locationsOf(options) : { models: config.initial.models };
     worker = await startWorker(
@@ -158,6 +148,23 @@ export async function runWorker(
   if (failure !== undefined) process.exit(1);
 }
 
+function protectionOf(
+  { host, metricsPort, apiKeys, redis }: WorkerRoleOptions,
+  tls: TlsSource | undefined,
+  cluster: ClusterAccess,
+): Protection {
+  // Without a port for metrics there is nothing of them to protect.
+  const isSilent = metricsPort === 0;
+  return {
+    host,
+    role: "worker",
+    hasTls: isSilent || tls !== undefined,
+    knowsClients: isSilent || (apiKeys ?? "") !== "" || tls?.material.ca !== undefined,
+    hasClusterTls: cluster.tls !== undefined,
+    redis,
+  };
+}
+
 /** Fails at once where the address rules would keep routers from connecting to this worker. */
 function assertAddressAllowed(address: string, addresses: AddressRules): void {
   const fault = addresses.faultOf(address);
@@ -178,7 +185,11 @@ async function openMetrics(
   if (port === 0) return undefined;
   try {
     const door = await listenForMetrics(parts, { host, port });
-    log.info("worker listening for metrics", { host, port: door.port });
+    log.info("worker listening for metrics", {
+      host,
+      port: door.port,
+      tls: parts.tls !== undefined,
+    });
     return door;
   } catch (error) {
     if (isMetricsPortChosen) throw error;

@@ -124,7 +124,7 @@ function checkRequest(request: ClusterRequest): void {
 
 /** What each flag needs of others: first whether it lacks that. */
 function checkTogether(request: ClusterRequest): void {
-  const { workers, replication, routers, tls, redis, accelerator } = request;
+  const { workers, replication, routers, accelerator } = request;
   const { autoscaleRouters = routers, autoscaleWorkers = workers } = request;
   const faults: [boolean, string][] = [
     [
@@ -134,10 +134,6 @@ function checkTogether(request: ClusterRequest): void {
     [
       autoscaleRouters < routers || autoscaleWorkers < workers,
       "--autoscale-routers and --autoscale-workers are maxima: not less than --routers and --workers",
-    ],
-    [
-      tls && redis === "external",
-      "--tls gives Redis a certificate of the cluster's own authority, so it goes with --redis own alone; for a Redis elsewhere take the components into an overlay of yours",
     ],
     [
       accelerator === "gpu" && !hasGpuImage(request),
@@ -171,7 +167,8 @@ function componentsOf(request: ClusterRequest): string[] {
     ["models-s3", request.models.startsWith("s3://")],
     ["monitoring", request.monitoring],
     ["redis-external", request.redis === "external"],
-    ["tls", request.tls],
+    // A Redis elsewhere has certificates of its own.
+    [request.redis === "own" ? "tls" : "tls-members", request.tls],
   ];
   return wanted.filter(([, isWanted]) => isWanted).map(([name]) => name);
 }

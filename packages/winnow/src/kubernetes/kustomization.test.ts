@@ -16,6 +16,7 @@ const overlays = [
   "kserve",
   "overlays/dev",
   "overlays/prod-cloud",
+  "overlays/prod-cloud-secure",
   "overlays/prod-cpu",
   "overlays/prod-gpu",
   "overlays/prod-secure",

@@ -128,10 +128,17 @@ function membershipArgs(shape: LocalClusterShape, ports: readonly number[]): str
 
 /**
  * The URL of Redis, which may hold a password: everybody sees the flags of a process. What a file of settings
- * says comes as flags: a role that read the file too would take its port for its own.
+ * says comes as flags: a role that read the file too would take its port for its own. So do certificates, which
+ * are the router's alone: workers show their metrics on loopback.
  */
 function variablesOf({ redis }: LocalClusterShape): Record<string, string> {
-  return { WINNOW_CONFIG: "", ...(redis !== undefined && { WINNOW_REDIS: redis }) };
+  const empty = {
+    WINNOW_CONFIG: "",
+    WINNOW_TLS_CERT: "",
+    WINNOW_TLS_KEY: "",
+    WINNOW_TLS_CLIENT_CA: "",
+  };
+  return { ...empty, ...(redis !== undefined && { WINNOW_REDIS: redis }) };
 }
 
 interface StatusDocument {

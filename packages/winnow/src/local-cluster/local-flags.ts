@@ -34,6 +34,7 @@ export interface LocalFlags
   readonly models?: string;
   readonly model_name?: string;
   readonly model_base_path?: string;
+  readonly ssl_config_file?: string;
   readonly apiKeys?: string;
   readonly otlpEndpoint?: string;
 }

@@ -1,6 +1,7 @@
-// The files behind the flags of TLS. There are three sets of files, each with a use of its own:
+// The files behind the flags of TLS. There are four sets of files, each with a use of its own:
 //
 //   public    what clients see of a router, and monitoring of a worker
+//   grpc      what clients see of a router's gRPC instead, from TensorFlow Serving's `--ssl_config_file`
 //   cluster   what members of a cluster show each other
 //   redis     what Redis is believed by, and what it is shown
 
@@ -8,6 +9,7 @@ import { openTlsFiles } from "@winnow/cluster";
 import type { ClusterTls, TlsFileNames, TlsFiles, TlsStatus } from "@winnow/cluster";
 import { type Environment, WinnowError } from "@winnow/core";
 import { wallMs } from "./process-settings.ts";
+import { openSslConfig } from "./ssl-config.ts";
 
 /** Flags of what clients see. */
 export interface TlsFlags {
@@ -80,9 +82,24 @@ export class ProcessTls {
     return this.open("redis", { certFile, keyFile, caFile });
   }
 
+  /** What clients see of gRPC: of TensorFlow Serving's file, else what they see otherwise. @throws as `openPublic` */
+  async openGrpc(
+    file: string | undefined,
+    otherwise: TlsFiles | undefined,
+  ): Promise<TlsFiles | undefined> {
+    if (file === undefined || file === "") return otherwise;
+    const { names, readText } = await openSslConfig(file);
+    return this.open("grpc", names, readText);
+  }
+
   /** Files of one use. @throws as `openPublic` */
-  async open(use: string, files: TlsFileNames): Promise<TlsFiles> {
-    const opened = await openTlsFiles(use, files, { ...this.environment, wallMs });
+  async open(
+    use: string,
+    files: TlsFileNames,
+    readText?: (file: string) => Promise<string>,
+  ): Promise<TlsFiles> {
+    const read = readText === undefined ? {} : { readText };
+    const opened = await openTlsFiles(use, files, { ...this.environment, ...read, wallMs });
     this.#opened.push(opened);
     return opened;
   }

@@ -1,9 +1,14 @@
 // The worker's HTTP server for metrics and probes, on a real socket.
 
 import { request } from "node:http";
+import { request as secureRequest } from "node:https";
+import type { RequestOptions } from "node:https";
+import type { TLSSocket } from "node:tls";
 
-import { afterEach, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 
+import { ReplacedTls, tlsOf } from "../../../../test/doubles/replaced-tls.ts";
+import { testAuthority } from "../../../../test/fixtures/certificates.ts";
 import { listenForMetrics } from "./metrics-server.ts";
 import type { MetricsServer, MetricsServerParts } from "./metrics-server.ts";
 
@@ -95,5 +100,58 @@ test("a port that is taken is told with the flag that moves it", async () => {
   await expect(second).rejects.toMatchObject({
     code: "UNAVAILABLE",
     message: `Cannot listen for metrics on 127.0.0.1:${port} (EADDRINUSE); choose another with --metrics-port`,
+  });
+});
+
+describe("with certificates", () => {
+  const authority = testAuthority("of metrics");
+  const issued = (ca?: string) => tlsOf(authority.issue({ names: ["127.0.0.1"] }), ca);
+  const PATHS = ["/metrics", "/healthz", "/livez", "/readyz"];
+
+  /** Status of a page over HTTPS, and the certificate that was shown. */
+  function ask(url: string, options: RequestOptions = {}): Promise<[number | undefined, string]> {
+    return new Promise((resolve, reject) => {
+      const secure = url.replace("http:", "https:");
+      const asked = secureRequest(
+        secure,
+        { ca: authority.cert, agent: false, ...options },
+        (response) => {
+          const { serialNumber } = (response.socket as TLSSocket).getPeerCertificate();
+          response.resume().on("end", () => resolve([response.statusCode, serialNumber]));
+        },
+      );
+      asked.on("error", reject);
+      asked.end();
+    });
+  }
+  const statusesOf = async (url: string, options?: RequestOptions) => {
+    const answers = await Promise.all(PATHS.map((path) => ask(url + path, options)));
+    return answers.map(([status]) => status);
+  };
+
+  test("speaks HTTPS alone, with the certificate that is in force when one connects", async () => {
+    const tls = new ReplacedTls(issued());
+    const url = await serve({ tls });
+
+    const plain = await fetch(`${url}/healthz`).catch((error: unknown) => error);
+    const statuses = await statusesOf(url);
+    const [, before] = await ask(`${url}/metrics`);
+    tls.replace(issued());
+    const [status, after] = await ask(`${url}/metrics`);
+
+    expect(plain).toBeInstanceOf(Error);
+    expect(statuses).toEqual([200, 200, 200, 200]);
+    expect(status).toBe(200);
+    expect(after).not.toBe(before);
+  });
+
+  test("shows metrics to clients with a certificate alone, where there are authorities; probes need none", async () => {
+    const url = await serve({ tls: new ReplacedTls(issued(authority.cert)) });
+    const { cert, key } = authority.issue({ names: ["prometheus"] });
+    const stranger = testAuthority("of others").issue({ names: ["prometheus"] });
+
+    expect(await statusesOf(url)).toEqual([401, 200, 200, 200]);
+    expect(await statusesOf(url, { cert, key })).toEqual([200, 200, 200, 200]);
+    await expect(ask(`${url}/metrics`, stranger)).rejects.toThrow(/alert|socket|ECONNRESET/i);
   });
 });

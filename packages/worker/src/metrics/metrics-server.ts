@@ -5,12 +5,15 @@
 //   GET /metrics            the page
 //   GET /healthz, /livez    200: the event loop turns
 //   GET /readyz             200 when the first assignment is loaded or refused; 503 in drain
+//
+// With certificates it speaks HTTPS alone. Where clients must show one, the probes stay open: a kubelet has none.
 
 import { createServer } from "node:http";
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-import type { KeyGuard } from "@winnow/cluster";
+import { assertCertified, createHttpsServer } from "@winnow/cluster";
+import type { KeyGuard, TlsSource } from "@winnow/cluster";
 import { WinnowError, httpStatusOf, toWinnowError } from "@winnow/core";
 
 /** Sources of the pages that are served. */
@@ -19,6 +22,8 @@ export interface MetricsServerParts {
   readonly worker: { readonly isReady: boolean };
   /** Shows the metrics to those alone who present a key for the state. Default: to everybody. */
   readonly keys?: KeyGuard | undefined;
+  /** Certificates; with authorities, those alone are shown the metrics whose certificates are theirs. Default: HTTP. */
+  readonly tls?: TlsSource | undefined;
 }
 
 /** A listening server. */
@@ -33,16 +38,20 @@ export interface MetricsServer {
 const CONNECTIONS_MAX = 64;
 const HEADER_BYTES_MAX = 8192;
 const REQUEST_TIMEOUT_MS = 5000;
+const HANDSHAKE_TIMEOUT_MS = 10_000;
 
 /** Listens; port 0 takes any free one. @throws WinnowError UNAVAILABLE when the port is taken */
 export async function listenForMetrics(
   parts: MetricsServerParts,
   address: { readonly host: string; readonly port: number },
 ): Promise<MetricsServer> {
-  const server = createServer(
-    { maxHeaderSize: HEADER_BYTES_MAX, requestTimeout: REQUEST_TIMEOUT_MS },
-    (request, response) => void answer(parts, request, response), // Never rejects.
-  );
+  const limits = { maxHeaderSize: HEADER_BYTES_MAX, requestTimeout: REQUEST_TIMEOUT_MS };
+  const handler: RequestListener = (request, response) => void answer(parts, request, response); // Never rejects.
+  const { tls } = parts;
+  const server: Server =
+    tls === undefined
+      ? createServer(limits, handler)
+      : createHttpsServer({ ...limits, handshakeTimeout: HANDSHAKE_TIMEOUT_MS }, handler, { tls });
   server.maxConnections = CONNECTIONS_MAX;
   await listening(server, address);
   return {
@@ -91,14 +100,13 @@ interface Page {
   readonly type?: string;
 }
 
-async function pageOf(
-  { metrics, worker, keys }: MetricsServerParts,
-  { url = "", headers }: IncomingMessage,
-): Promise<Page> {
+async function pageOf(parts: MetricsServerParts, request: IncomingMessage): Promise<Page> {
+  const { metrics, worker } = parts;
+  const { url = "" } = request;
   const [path = ""] = url.split("?", 1);
   switch (path) {
     case "/metrics":
-      return refusalOf(keys, headers.authorization) ?? metricsPage(metrics);
+      return refusalOf(parts, request) ?? metricsPage(metrics);
     case "/healthz":
     case "/livez":
       return { status: 200, body: "ok\n" };
@@ -111,9 +119,13 @@ async function pageOf(
   }
 }
 
-function refusalOf(keys: KeyGuard | undefined, header: string | undefined): Page | undefined {
+function refusalOf(
+  { keys, tls }: MetricsServerParts,
+  { socket, headers }: IncomingMessage,
+): Page | undefined {
   try {
-    keys?.admit(header, ["status"]).release();
+    assertCertified(tls, socket);
+    keys?.admit(headers.authorization, ["status"]).release();
     return undefined;
   } catch (error) {
     const { code, message } = toWinnowError(error);

@@ -2,12 +2,11 @@
 // from whoever runs the process, with neither.
 
 import type { IncomingMessage } from "node:http";
+import { assertCertified } from "@winnow/cluster";
 import type { Admitted, KeyGuard, KeyRole, TlsSource } from "@winnow/cluster";
-import { WinnowError } from "@winnow/core";
 import type { PageFiles } from "../http-observer.ts";
 import type { Route } from "../request-path.ts";
 import { isConsolePath } from "./console-page.ts";
-import { isCertified } from "./listening-server.ts";
 
 /** What decides on the access of a request; each part is optional. */
 export interface AccessParts {
@@ -43,10 +42,7 @@ export function admitRequest(
   const { tls, keys, metricsPath } = parts;
   const path = route.kind === "outside" ? route.path : undefined;
   if (isProbe(route)) return undefined;
-  if (tls?.material.ca !== undefined && !isCertified(request.socket)) {
-    const text = "A client certificate is needed here, and none was sent";
-    throw new WinnowError("UNAUTHENTICATED", text);
-  }
+  assertCertified(tls, request.socket);
   // Browsers send no key with the question whether they may.
   if (keys === undefined || route.kind === "preflight") return undefined;
   if (isConsole(path, request, parts.pages)) return undefined;

@@ -1,0 +1,50 @@
+// TensorFlow Serving's file of certificates (`--ssl_config_file`): PEM in the fields of one text, for gRPC alone.
+// It is followed as files of certificates are: each field takes the place of a file, and is named as one.
+
+import { type TlsFileNames, readTlsFile } from "@winnow/cluster";
+import { WinnowError } from "@winnow/core";
+import { type MessageShape, type TextMessage, readMessage } from "../text-proto/text-message.ts";
+
+const CONFIG: MessageShape = {
+  name: "SSLConfig",
+  fields: {
+    server_key: { kind: "string" },
+    server_cert: { kind: "string" },
+    custom_ca: { kind: "string" },
+    client_verify: { kind: "bool" },
+  },
+};
+
+/** What `openTlsFiles` reads in the place of files. */
+export interface SslConfig {
+  readonly names: TlsFileNames;
+  /** The text of one of the names, from the file as it is then. */
+  readonly readText: (name: string) => Promise<string>;
+}
+
+/**
+ * Which fields of the file are used. Whether clients must show a certificate is decided here, once.
+ * @throws WinnowError NOT_FOUND for a file that cannot be read, INVALID_ARGUMENT for what cannot be used
+ */
+export async function openSslConfig(
+  file: string,
+  read: (file: string) => Promise<string> = readTlsFile,
+): Promise<SslConfig> {
+  const messageIn = async (): Promise<TextMessage> => readMessage(await read(file), CONFIG, file);
+  const config = await messageIn();
+  const isVerified = config.flag("client_verify");
+  for (const field of ["server_cert", "server_key", ...(isVerified ? ["custom_ca"] : [])]) {
+    if (config.text(field) !== "") continue;
+    const why = field === "custom_ca" ? `${file} has client_verify, which needs` : `${file} needs`;
+    throw new WinnowError("INVALID_ARGUMENT", `${why} ${field}: PEM, with \\n for line ends`);
+  }
+  const nameOf = (field: string): string => `${file} (${field})`;
+  return {
+    names: {
+      certFile: nameOf("server_cert"),
+      keyFile: nameOf("server_key"),
+      caFile: isVerified ? nameOf("custom_ca") : undefined,
+    },
+    readText: async (name) => (await messageIn()).text(/ \((\w+)\)$/.exec(name)![1]!),
+  };
+}
