@@ -194,7 +194,11 @@ describe.skipIf(!existsSync(main))("winnow k8s render (needs a build)", () => {
     [["--replication", "4"], "--replication 4 needs as many workers, but --workers is 3"],
     [["--namespace", "My Shop"], "recommendations would be"],
     [["--worker-memory", "8 GB"], "8Gi would be"],
-    [["--models", "gs://bucket"], "none of claim, claim:<name> and s3://<bucket>/<prefix>"],
+    [["--models", "nfs"], "none of claim, claim:<name> and a URL of an object store"],
+    [
+      ["--models", "hdfs://bucket"],
+      "gs://bucket/prefix and az://account/container/prefix are read",
+    ],
     [["--accelerator", "gpu", "--image", `a/b@sha256:${"0".repeat(64)}`], "name it by --gpu-image"],
     [["--autoscale-workers", "2"], "not less than --routers and --workers"],
     [["--ingress-class", "nginx"], "needs --ingress <host>"],

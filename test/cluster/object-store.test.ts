@@ -1,12 +1,13 @@
 // Models in an object store, on real processes: workers read them from a server that speaks S3's REST API, take a
 // version that is uploaded file by file only once it is whole, and go on through a store that is away.
 
-import { execFileSync } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { S3Process } from "../doubles/s3-process.ts";
+import { DIALECTS, ObjectServerProcess, hasSdk } from "../doubles/object-server-process.ts";
 import { RunningCluster, pause, repositoryRoot } from "./running-cluster.ts";
 import { eventually, expectExact, predict, versionsOf } from "./served-model.ts";
 import { publishVersion, versionedRequests, writeContent } from "./written-versions.ts";
@@ -23,13 +24,25 @@ interface ModelTold {
   readonly fingerprint: string;
 }
 
-let server: S3Process;
+const execute = promisify(execFile);
+
+async function inspected(
+  location: string,
+  environment: Readonly<Record<string, string>>,
+): Promise<readonly ModelTold[]> {
+  const env = { ...process.env, ...environment, TMPDIR: root };
+  const args = [script, "inspect", location, "--json"];
+  const { stdout } = await execute(process.execPath, args, { env });
+  return JSON.parse(stdout) as ModelTold[];
+}
+
+let server: ObjectServerProcess;
 let cluster: RunningCluster;
 
 beforeAll(async () => {
   mkdirSync(base, { recursive: true });
   publishVersion(base, { model: MODEL, version: 1 });
-  server = await S3Process.start(store, 4);
+  server = await ObjectServerProcess.start("s3", store, 4);
   cluster = await RunningCluster.start({
     models: "s3://models/prod",
     workers: 2,
@@ -52,6 +65,21 @@ test("(S1) answers are those of the files, and each worker reads by range", asyn
   const { reads, faults } = await server.account();
   expect(reads).toBeGreaterThan(4);
   expect(faults).toBe(0);
+});
+
+const withSdk = (["gs", "az"] as const).filter(hasSdk);
+
+test.each(withSdk)("inspect reads the same version from %s://", async (dialect) => {
+  const other = await ObjectServerProcess.start(dialect, store);
+  const url = `${DIALECTS[dialect].urlOf("models")}/prod`;
+  try {
+    const told = await inspected(url, other.environment);
+    const [own] = await inspected(base, {});
+
+    expect(told).toMatchObject([{ directory: `${url}/${MODEL}/1`, fingerprint: own!.fingerprint }]);
+  } finally {
+    other.stop();
+  }
 });
 
 test("inspect tells a version's tables, and verify finds the answers right, from the URL alone", () => {

@@ -16,7 +16,7 @@ export {
   wholeOf,
 } from "./checksum/checksum.ts";
 export type { Span } from "./checksum/checksum.ts";
-export { settledWithin, sleep, systemClock } from "./time/clock.ts";
+export { settledWithin, sleep, keepAliveClock, systemClock } from "./time/clock.ts";
 export type { Clock, Timer } from "./time/clock.ts";
 export { dtypeArrays, isBigInts, isDtype } from "./tensor/dtype.ts";
 export type {
@@ -26,8 +26,8 @@ export type {
   NumericArray,
   NumericDtype,
 } from "./tensor/dtype.ts";
-export { isObjectUrl, joinObjectUrl, parseObjectUrl } from "./object-url.ts";
-export type { ObjectUrl } from "./object-url.ts";
+export { isObjectUrl, joinObjectUrl, parseObjectUrl, writtenObject } from "./object-url.ts";
+export type { ObjectBucket, ObjectScheme, ObjectUrl } from "./object-url.ts";
 export { silentLogger } from "./environment.ts";
 export type { Environment, Fields, Logger } from "./environment.ts";
 export {

@@ -1,13 +1,47 @@
-// Where models lie in an object store: `s3://bucket/prefix`.
+// Where models lie in an object store:
+//
+//   s3://bucket/prefix               Amazon S3, and what speaks as it does
+//   gs://bucket/prefix               Google Cloud Storage
+//   az://account/container/prefix    Azure Blob Storage
 
 import { WinnowError, excerpt } from "./errors/errors.ts";
 
-/** A prefix of keys in a bucket. */
-export interface ObjectUrl {
+/** Whose store it is. */
+export type ObjectScheme = "s3" | "gs" | "az";
+
+/** What objects lie in. */
+export interface ObjectBucket {
+  readonly scheme: ObjectScheme;
+  /** Of Azure: `account/container`. */
   readonly bucket: string;
+}
+
+/** A prefix of keys in a bucket. */
+export interface ObjectUrl extends ObjectBucket {
   /** Without slashes at its ends; "" is the whole bucket. */
   readonly prefix: string;
 }
+
+interface UrlForm {
+  /** Splits what stands behind the scheme into bucket and prefix. */
+  readonly pattern: RegExp;
+  readonly missing: string;
+}
+
+const FORMS: Readonly<Record<ObjectScheme, UrlForm>> = {
+  s3: {
+    pattern: /^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*))?$/s,
+    missing: "names no bucket: s3://bucket/prefix",
+  },
+  gs: {
+    pattern: /^([a-z0-9][a-z0-9._-]{1,220}[a-z0-9])(?:\/(.*))?$/s,
+    missing: "names no bucket: gs://bucket/prefix",
+  },
+  az: {
+    pattern: /^([a-z0-9]{3,24}\/(?:\$root|\$web|[a-z0-9](?:-?[a-z0-9]){2,62}))(?:\/(.*))?$/s,
+    missing: "names no storage account and container: az://account/container/prefix",
+  },
+};
 
 /** Whether a path of models is a URL: of an object store, or of something that is not read. */
 export function isObjectUrl(location: string): boolean {
@@ -16,21 +50,30 @@ export function isObjectUrl(location: string): boolean {
 
 /** @throws WinnowError INVALID_ARGUMENT for another scheme, or without a bucket */
 export function parseObjectUrl(url: string): ObjectUrl {
-  const [, scheme = "", bucket = "", key = ""] = /^([^:]+):\/\/([^/]*)\/?(.*)$/s.exec(url) ?? [];
-  if (scheme !== "s3") {
-    const text = `Models cannot be read from ${excerpt(url)}: directories and s3://bucket/prefix are read; mount the bucket, or copy the model`;
+  const at = url.indexOf("://");
+  const scheme = url.slice(0, Math.max(0, at));
+  if (!isScheme(scheme)) {
+    const text = `Models cannot be read from ${excerpt(url)}: directories, s3://bucket/prefix, gs://bucket/prefix and az://account/container/prefix are read; mount the store, or copy the model`;
     throw new WinnowError("INVALID_ARGUMENT", text);
   }
-  if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucket)) {
-    throw new WinnowError(
-      "INVALID_ARGUMENT",
-      `${excerpt(url)} names no bucket: s3://bucket/prefix`,
-    );
+  const { pattern, missing } = FORMS[scheme];
+  const [, bucket, key = ""] = pattern.exec(url.slice(at + "://".length)) ?? [];
+  if (bucket === undefined) {
+    throw new WinnowError("INVALID_ARGUMENT", `${excerpt(url)} ${missing}`);
   }
-  return { bucket, prefix: key.replaceAll(/^\/+|\/+$/g, "") };
+  return { scheme, bucket, prefix: key.replaceAll(/^\/+|\/+$/g, "") };
+}
+
+function isScheme(text: string): text is ObjectScheme {
+  return Object.hasOwn(FORMS, text);
 }
 
 /** The URL of something below another one. */
 export function joinObjectUrl(url: string, name: string): string {
   return `${url.replace(/\/+$/, "")}/${name}`;
+}
+
+/** A bucket, or an object or prefix in it, as people write it. */
+export function writtenObject({ scheme, bucket }: ObjectBucket, key: string): string {
+  return `${scheme}://${bucket}/${key}`;
 }

@@ -9,8 +9,8 @@ export type { ObjectStore } from "./object-store/object-store.ts";
 export { cacheBytes } from "./object-store/cached-store.ts";
 export type { CacheSettings } from "./object-store/cached-store.ts";
 export { RangeReader } from "./object-store/range-reader.ts";
-export { s3Environment } from "./object-store/s3-settings.ts";
-export { S3Store, s3Store } from "./object-store/s3-store.ts";
+export { storeEnvironment } from "./object-store/store-settings.ts";
+export { objectStores } from "./object-store/object-stores.ts";
 export type {
   BoundFile,
   ChunkGenerator,

@@ -37,13 +37,13 @@ describe("where models are", () => {
 
   test.each([
     ["--models", { models: "hdfs://bucket/models" }, {}],
-    ["--model_base_path", { modelBasePath: "gs://bucket/movies" }, {}],
-    ["MODEL_BASE_PATH", {}, { MODEL_BASE_PATH: "az://container", MODEL_NAME: "movies" }],
+    ["--model_base_path", { modelBasePath: "abfs://bucket/movies" }, {}],
+    ["MODEL_BASE_PATH", {}, { MODEL_BASE_PATH: "https://container", MODEL_NAME: "movies" }],
   ])(
     "%s of a store that is not read is refused with what would work",
     (_, options, environment) => {
       expect(() => modelSource(options, environment)).toThrow(
-        /cannot be read from [a-z]+:\/\/.*mount the bucket, or copy/,
+        /cannot be read from [a-z]+:\/\/.*mount the store, or copy/,
       );
     },
   );
@@ -53,7 +53,7 @@ describe("where models are", () => {
   });
 
   test("a variable that a flag overrides is not judged", () => {
-    expect(modelSource({ models: "/models" }, { MODEL_BASE_PATH: "gs://bucket" })).toEqual({
+    expect(modelSource({ models: "/models" }, { MODEL_BASE_PATH: "ftp://bucket" })).toEqual({
       kind: "directory",
       directory: "/models",
     });

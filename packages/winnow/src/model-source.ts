@@ -4,7 +4,7 @@
 //   --model_name, --model_base_path   one model; the path is the one that holds its versions
 //   MODEL_NAME, MODEL_BASE_PATH       as in TensorFlow Serving's image: MODEL_BASE_PATH/MODEL_NAME
 //
-// `--model_config_file` wins over all of these (`model-config/`). Each path may be a URL, s3://bucket/prefix.
+// `--model_config_file` wins over all of these (`model-config/`). Each path may be a URL of an object store, s3://bucket/prefix.
 
 import { existsSync, readdirSync, statSync } from "node:fs";
 import path from "node:path";

@@ -8,9 +8,9 @@ import {
   type ObjectStore,
   RangeReader,
   type ReadingOptions,
-  S3Store,
+  objectStores,
   openModelVersion,
-  s3Environment,
+  storeEnvironment,
 } from "@winnow/model";
 import { type VersionDirectory, newestVersions, versionOfPolicy } from "./model-source.ts";
 import type { ConfiguredModel } from "./model-config/model-config.ts";
@@ -23,7 +23,7 @@ type Folders = Pick<ObjectStore, "folders">;
  */
 export async function newestVersionsAt(
   location: string,
-  store: Folders = new S3Store(s3Environment()),
+  store: Folders = objectStores(storeEnvironment()),
 ): Promise<VersionDirectory[]> {
   if (!isObjectUrl(location)) return newestVersions(location);
   const names = await store.folders(parseObjectUrl(location));
@@ -58,7 +58,7 @@ export async function namedVersionsAt(
  */
 export async function configuredVersions(
   models: readonly ConfiguredModel[],
-  store: Folders = new S3Store(s3Environment()),
+  store: Folders = objectStores(storeEnvironment()),
 ): Promise<VersionDirectory[]> {
   const found = await Promise.all(
     models.map(async (configured) => {
@@ -95,8 +95,11 @@ function nothingIn(url: string): WinnowError {
 
 /** Opens versions in directories and object stores. Close it after the versions that it has opened. */
 export class VersionOpener {
-  readonly #ranges = new RangeReader(s3Environment());
-  readonly #mirror = new ObjectMirror({ store: new S3Store(s3Environment()), files: this.#ranges });
+  readonly #ranges = new RangeReader(storeEnvironment());
+  readonly #mirror = new ObjectMirror({
+    store: objectStores(storeEnvironment()),
+    files: this.#ranges,
+  });
 
   /** @throws WinnowError as `openModelVersion`, and as the store does */
   async open(location: string, options: ReadingOptions = {}): Promise<ModelVersion> {

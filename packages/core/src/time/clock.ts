@@ -21,6 +21,12 @@ export const systemClock: Clock = {
   clearTimer: (timer) => clearTimeout(timer as NodeJS.Timeout),
 };
 
+/** The same, but its timers keep the process alive: for pauses in work that somebody waits for. */
+export const keepAliveClock: Clock = {
+  ...systemClock,
+  setTimer: (delayMs, run) => setTimeout(run, delayMs),
+};
+
 /** Resolves after `delayMs`, or rejects with the signal's reason as soon as it is aborted. */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {

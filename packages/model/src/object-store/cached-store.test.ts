@@ -45,7 +45,7 @@ function opened(directory: string, parts: Partial<CachedStoreParts> = {}) {
     ...parts,
   });
   const read = (range: ByteRange, etag = "a"): Promise<Uint8Array> =>
-    cached.read("models", { ...OBJECT, etag }, range);
+    cached.read({ scheme: "s3", bucket: "models" }, { ...OBJECT, etag }, range);
   return { read, asked, told };
 }
 

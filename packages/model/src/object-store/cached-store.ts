@@ -13,7 +13,7 @@ import path from "node:path";
 import process from "node:process";
 import { threadId } from "node:worker_threads";
 import { crc32c } from "@winnow/core";
-import type { ObjectUrl } from "@winnow/core";
+import type { ObjectBucket, ObjectUrl } from "@winnow/core";
 import type { ByteRange, ObjectStore, StoredObject } from "./object-store.ts";
 
 /** Where ranges are kept, and how many bytes of them. */
@@ -79,7 +79,7 @@ export class CachedStore implements ObjectStore {
   }
 
   async read(
-    bucket: string,
+    bucket: ObjectBucket,
     object: Pick<StoredObject, "key" | "etag">,
     { start, end }: ByteRange,
   ): Promise<Uint8Array> {
@@ -108,7 +108,7 @@ export class CachedStore implements ObjectStore {
     return target;
   }
 
-  #folderOf(bucket: string, { key, etag }: Pick<StoredObject, "key" | "etag">): string {
+  #folderOf({ bucket }: ObjectBucket, { key, etag }: Pick<StoredObject, "key" | "etag">): string {
     const name = JSON.stringify([this.#parts.storeName, bucket, key, etag]);
     const digest = createHash("sha256").update(name).digest("hex").slice(0, 32);
     return path.join(this.#root, digest);

@@ -1,271 +1,100 @@
-// Versions in an object store, read through the real SDK and the real thread from a server that speaks S3's
-// REST API: the same rows as from the directory, only the ranges that are needed, and errors that say what to do.
+// Versions in object stores: what holds of each, and what is one's own.
 
-import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync } from "node:fs";
 import path from "node:path";
-import { inspect } from "node:util";
-import { StringColumn } from "@winnow/core";
-import { writeRetrievalModel } from "@winnow/model-writer";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type S3Fault, S3Process, S3_SECRET } from "../../../../test/doubles/s3-process.ts";
+import { parseObjectUrl } from "@winnow/core";
+import { describe, expect, test } from "vitest";
 import { temporaryDirectory } from "../../../../test/temporary-directory.ts";
-import { openModelVersion } from "../model-directory.ts";
-import type { ModelVersion } from "../model-version.ts";
+import { readTracked } from "../../../../test/tracked-files.ts";
+import { STORE_PACKAGES, loadSdk } from "./attempts.ts";
 import { ObjectMirror } from "./object-mirror.ts";
+import { objectStoreCases } from "./object-mirror.cases.ts";
+import { objectStores } from "./object-stores.ts";
 import { RangeReader } from "./range-reader.ts";
-import type { CacheSettings } from "./cached-store.ts";
-import { s3Environment } from "./s3-settings.ts";
-import { s3Store } from "./s3-store.ts";
-const [ROWS, DIM, USERS] = [60_000, 32, 50];
-/** Ids are read in blocks, ahead of where they are. */
-const AHEAD_BYTES = 2 ** 20;
-const PARTITION_BYTES = 2 ** 21;
-const DATA = "movies/1/variables/variables.data-00000-of-00001";
-const root = temporaryDirectory();
-const bucket = path.join(root, "store", "models");
-const model = path.join(bucket, "movies", "1");
-const scratch = path.join(root, "scratch");
-const URL = "s3://models/movies/1";
-let server: S3Process;
 
-function writeModel(directory: string, seed: number): void {
-  const rowsOf = (rows: number): Float32Array =>
-    Float32Array.from({ length: rows * DIM }, (_, at) => Math.sin(at * 0.7 + seed));
-  const names = (count: number, name: string): string[] =>
-    Array.from({ length: count }, (_, row) => `${name} ${row}`);
-  writeRetrievalModel(directory, {
-    users: {
-      vocabulary: StringColumn.fromText(names(USERS, "user")),
-      embedding: { rows: USERS + 1, dim: DIM, pieces: () => [rowsOf(USERS + 1)] },
-    },
-    candidates: { rows: ROWS, dim: DIM, pieces: () => [rowsOf(ROWS)] },
-    identifiers: StringColumn.fromText(names(ROWS, "item")),
-    k: 10,
-  });
-}
+objectStoreCases("s3", [
+  [
+    "denied",
+    "PERMISSION_DENIED",
+    /s3:\/\/models\/movies\/1: .*need s3:ListBucket on the bucket and s3:GetObject/,
+  ],
+  ["unknown key", "UNAUTHENTICATED", /access key is not known: set AWS_ACCESS_KEY_ID/],
+  ["wrong secret", "UNAUTHENTICATED", /secret key does not fit the access key/],
+  ["expired", "UNAUTHENTICATED", /credentials have expired/],
+  ["skewed", "FAILED_PRECONDITION", /this machine's clock is wrong/],
+]);
 
-beforeAll(async () => {
-  mkdirSync(scratch);
-  writeModel(model, 1);
-  server = await S3Process.start(path.join(root, "store"));
-  Object.assign(process.env, server.environment);
-});
-afterAll(() => server.stop());
-beforeEach(() => server.setFaults({ prefix: "", cycle: [] }));
+objectStoreCases("gs", [
+  ["denied", "PERMISSION_DENIED", /gs:\/\/models\/movies\/1: .*role Storage Object Viewer/],
+  ["wrong secret", "UNAUTHENTICATED", /not accepted: set GOOGLE_APPLICATION_CREDENTIALS/],
+]);
 
-const sentOf = async (key: string): Promise<number> => (await server.account()).sent[key] ?? 0;
+objectStoreCases("az", [
+  [
+    "denied",
+    "PERMISSION_DENIED",
+    /az:\/\/winnowtests\/models\/movies\/1: .*Storage Blob Data Reader/,
+  ],
+  ["wrong secret", "UNAUTHENTICATED", /not accepted, or this machine's clock is wrong: set AZURE_/],
+]);
 
-/** Opens the version of a URL, and gives what `use` makes of it. */
-async function opened<T>(
-  url: string,
-  use: (version: ModelVersion) => T,
-  cache?: CacheSettings,
-): Promise<T> {
-  const ranges = new RangeReader(s3Environment(), cache);
-  const mirror = new ObjectMirror({
-    store: s3Store(s3Environment(), cache),
-    files: ranges,
-    parent: scratch,
-  });
-  try {
-    const local = await mirror.open(url);
-    const version = openModelVersion(local.directory, {
-      store: ranges,
-      partitionBytes: PARTITION_BYTES,
-    });
-    try {
-      return use(version);
-    } finally {
-      version.close();
-      local.release();
-    }
-  } finally {
-    mirror.close();
-    await ranges.close();
-  }
-}
-
-interface ReadPartition {
-  readonly bytes: number;
-  /** Of its rows. */
-  readonly digest: string;
-  readonly ids: string;
-  readonly shares: readonly number[];
-}
-
-const textsOf = (ids: StringColumn): string =>
-  Array.from({ length: ids.length }, (_, row) => ids.textAt(row)).join("\n");
-
-function candidates(version: ModelVersion): number {
-  return version.program.tables.findIndex(({ kind }) => kind === "candidate");
-}
-
-function readPartition(version: ModelVersion, partition: number): ReadPartition {
-  const reader = version.openPartition(candidates(version), partition);
-  const hash = createHash("sha256");
-  let bytes = 0;
-  for (const chunk of reader.chunks()) {
-    bytes += chunk.byteLength;
-    hash.update(new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength));
-  }
-  const ids = textsOf(reader.ids?.data as StringColumn);
-  return { bytes, digest: hash.digest("hex"), ids, shares: reader.checksumShares() };
-}
-
-describe("a version in an object store", () => {
-  test("is the same program, rows, ids and checksums as in a directory, and leaves nothing behind", async () => {
-    const local = openModelVersion(model, { partitionBytes: PARTITION_BYTES });
-    const { partitions } = local.program.tables[candidates(local)]!;
-    expect(partitions).toBeGreaterThan(3);
-    const expected = Array.from({ length: partitions }, (_, at) => readPartition(local, at));
-
-    const { fingerprint, read } = await opened(URL, (version) => ({
-      fingerprint: version.program.fingerprint,
-      read: Array.from({ length: partitions }, (_, at) => readPartition(version, at)),
-    }));
-
-    expect(fingerprint).toBe(local.program.fingerprint);
-    expect(read).toEqual(expected);
-    local.close();
-    expect(readdirSync(scratch)).toEqual([]);
-  });
-
-  test("of which one partition is read sends little more than that partition's bytes", async () => {
-    const before = await sentOf(DATA);
-    await opened(URL, () => undefined);
-    const start = await sentOf(DATA);
-    const openedBytes = start - before;
-    const { bytes, ids } = await opened(URL, (version) => readPartition(version, 1));
-    const sent = (await sentOf(DATA)) - start - openedBytes;
-
-    expect(bytes).toBeGreaterThan(10 ** 6);
-    expect(sent).toBeGreaterThan(bytes);
-    // The lengths of all ids come before the first one.
-    expect(sent - bytes).toBeLessThan(ids.length + ROWS + AHEAD_BYTES);
-  });
-
-  test("of which all was read once is not read again with a cache, but for listings", async () => {
-    const cache = { directory: path.join(root, "cache"), bytesMax: 2 ** 30 };
-    const local = openModelVersion(model, { partitionBytes: PARTITION_BYTES });
-    const expected = readPartition(local, 1);
-    local.close();
-    await opened(URL, (version) => readPartition(version, 1), cache);
-    const before = await server.account();
-
-    const again = await opened(URL, (version) => readPartition(version, 1), cache);
-
-    const { reads, lists } = await server.account();
-    expect(again).toEqual(expected);
-    expect(reads).toBe(before.reads);
-    expect(lists).toBeGreaterThan(before.lists);
-    expect(readdirSync(scratch)).toEqual([]);
-  });
-
-  test("is read through answers that are refused for now or cut", async () => {
-    await server.setFaults({ prefix: DATA, cycle: ["slow down", "none", "cut"] });
-    const local = openModelVersion(model, { partitionBytes: PARTITION_BYTES });
-    const expected = readPartition(local, 2);
-    local.close();
-
-    await expect(opened(URL, (version) => readPartition(version, 2))).resolves.toEqual(expected);
-    expect((await server.account()).faults).toBeGreaterThan(1);
-  });
-
-  test("that is replaced while it is open gives an error, not a mixture", async () => {
-    const changed = path.join(bucket, "changed", "1");
-    writeModel(changed, 2);
-
-    await expect(
-      opened("s3://models/changed/1", (version) => {
-        rmSync(changed, { recursive: true });
-        writeModel(changed, 3);
-        return readPartition(version, 0);
-      }),
-    ).rejects.toMatchObject({
-      code: "UNAVAILABLE",
-      message: expect.stringContaining("replaced while it was read") as string,
-    });
-  });
-
-  test("is removed from disk when it cannot be opened, and so are folders of dead processes", async () => {
-    const broken = path.join(bucket, "broken", "1");
-    mkdirSync(broken, { recursive: true });
-    writeFileSync(path.join(broken, "saved_model.pb"), "no protobuf");
-    mkdirSync(path.join(scratch, "winnow-objects-999999999-1"));
-
-    await expect(opened("s3://models/broken/1", () => undefined)).rejects.toThrow("saved_model.pb");
-    expect(readdirSync(scratch)).toEqual([]);
-  });
-});
-
-describe("what cannot be read is told with what would help", () => {
+describe("URLs", () => {
   test.each([
-    ["s3://models/nowhere/1", "NOT_FOUND", "it holds no saved_model.pb"],
-    ["s3://other/movies/1", "NOT_FOUND", "there is no such bucket"],
-    ["gs://models/movies/1", "INVALID_ARGUMENT", "directories and s3://bucket/prefix are read"],
-    ["s3:///movies", "INVALID_ARGUMENT", "names no bucket"],
-  ])("%s", async (url, code, message) => {
-    await expect(opened(url, () => undefined)).rejects.toMatchObject({
-      code,
-      message: expect.stringContaining(message) as string,
-    });
+    ["s3://models/prod/movies/", { scheme: "s3", bucket: "models", prefix: "prod/movies" }],
+    ["gs://my_models", { scheme: "gs", bucket: "my_models", prefix: "" }],
+    ["az://account1/models/prod", { scheme: "az", bucket: "account1/models", prefix: "prod" }],
+  ])("%s", (url, parsed) => {
+    expect(parseObjectUrl(url)).toEqual(parsed);
   });
 
-  const FAULTS: readonly (readonly [S3Fault, string, RegExp])[] = [
-    [
-      "denied",
-      "PERMISSION_DENIED",
-      /s3:\/\/models\/movies\/1: .*need s3:ListBucket on the bucket and s3:GetObject/,
+  test.each([
+    ["s3:///movies", "names no bucket: s3://bucket/prefix"],
+    ["gs://", "names no bucket: gs://bucket/prefix"],
+    ["az://models/x", "names no storage account and container: az://account/container/prefix"],
+    ["az://account", "names no storage account and container"],
+    ["hdfs://models/movies", "directories, s3://bucket/prefix, gs://bucket/prefix and az://"],
+  ])("%s is refused", (url, message) => {
+    expect(() => parseObjectUrl(url)).toThrow(message);
+  });
+});
+
+test("the packages that are named where they are missing are the ones that are tested", async () => {
+  const { peerDependencies } = JSON.parse(readTracked("packages/model/package.json")) as {
+    peerDependencies: object;
+  };
+
+  expect(STORE_PACKAGES).toEqual(peerDependencies);
+  await expect(loadSdk("gs", "no-such-package", ["google-auth-library"])).rejects.toMatchObject({
+    code: "FAILED_PRECONDITION",
+    message: expect.stringMatching(
+      /Cannot read gs:.*no-such-package is not installed.*npm install.*google-auth-library@\d+\./,
+    ) as string,
+  });
+});
+
+test("keys of another account of Azure are told apart before they are used", async () => {
+  const store = objectStores({ AZURE_STORAGE_ACCOUNT: "other", AZURE_STORAGE_KEY: "a2V5" });
+
+  await expect(store.folders(parseObjectUrl("az://account/models"))).rejects.toMatchObject({
+    code: "FAILED_PRECONDITION",
+    message: expect.stringMatching(/for the account other|not installed/) as string,
+  });
+});
+
+test("a key that leads out of its version", async () => {
+  const scratch = path.join(temporaryDirectory(), "scratch");
+  mkdirSync(scratch);
+  const key = "movies/1/../../../escaped";
+  const store = {
+    folders: async () => [],
+    objects: async () => [
+      { key: "movies/1/saved_model.pb", bytes: 1, etag: "a" },
+      { key, bytes: 1, etag: "b" },
     ],
-    ["unknown key", "UNAUTHENTICATED", /access key is not known: set AWS_ACCESS_KEY_ID/],
-    ["wrong secret", "UNAUTHENTICATED", /secret key does not fit the access key/],
-    ["expired", "UNAUTHENTICATED", /credentials have expired/],
-    ["skewed", "FAILED_PRECONDITION", /this machine's clock is wrong/],
-    ["broken", "UNAVAILABLE", /InternalError.*tried 5 times/],
-  ];
-  test.each(FAULTS)("a store that says: %s; no secret is told", async (fault, code, text) => {
-    await server.setFaults({ prefix: "", cycle: [fault] });
-
-    const error: unknown = await opened(URL, () => undefined).catch((reason: unknown) => reason);
-
-    expect(error).toMatchObject({ code, message: expect.stringMatching(text) as string });
-    expect(inspect(error, { depth: 20 })).not.toContain(S3_SECRET);
-  });
-
-  test("a store that is denied only when rows are read", async () => {
-    await server.setFaults({ prefix: DATA, cycle: ["denied"] });
-    await expect(opened(URL, (version) => readPartition(version, 1))).rejects.toMatchObject({
-      code: "PERMISSION_DENIED",
-      message: expect.stringContaining(DATA) as string,
-    });
-  });
-
-  test("a store that is not there", async () => {
-    process.env["AWS_ENDPOINT_URL"] = "http://127.0.0.1:1";
-    const store = s3Store(s3Environment());
-    await expect(store.folders({ bucket: "models", prefix: "" })).rejects.toMatchObject({
-      code: "UNAVAILABLE",
-      message: expect.stringMatching(/s3:\/\/models.*ECONNREFUSED/) as string,
-    });
-    Object.assign(process.env, server.environment);
-  });
-
-  test("a key that leads out of its version", async () => {
-    const { ObjectMirror: Mirror } = await import("./object-mirror.ts");
-    const key = "movies/1/../../../escaped";
-    const store = {
-      folders: async () => [],
-      objects: async () => [
-        { key: "movies/1/saved_model.pb", bytes: 1, etag: "a" },
-        { key, bytes: 1, etag: "b" },
-      ],
-      read: async () => new Uint8Array(1),
-    };
-    const mirror = new Mirror({ store, files: new RangeReader({}), parent: scratch });
-    await expect(mirror.open(URL)).rejects.toThrow("leads out of its version");
-    mirror.close();
-    expect(readdirSync(scratch)).toEqual([]);
-    rmSync(scratch, { recursive: true });
-  });
+    read: async () => new Uint8Array(1),
+  };
+  const mirror = new ObjectMirror({ store, files: new RangeReader({}), parent: scratch });
+  await expect(mirror.open("s3://models/movies/1")).rejects.toThrow("leads out of its version");
+  mirror.close();
+  expect(readdirSync(scratch)).toEqual([]);
 });

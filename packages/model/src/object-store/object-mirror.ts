@@ -9,7 +9,13 @@ import { closeSync, ftruncateSync, mkdirSync, openSync, readdirSync, rmSync } fr
 import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { type ObjectUrl, WinnowError, excerpt, parseObjectUrl } from "@winnow/core";
+import {
+  type ObjectBucket,
+  type ObjectUrl,
+  WinnowError,
+  excerpt,
+  parseObjectUrl,
+} from "@winnow/core";
 import { MODEL_FILES } from "../model-directory.ts";
 import { diskError } from "./disk-error.ts";
 import { type ObjectStore, type StoredObject } from "./object-store.ts";
@@ -87,7 +93,7 @@ export class ObjectMirror {
         mkdirSync(path.dirname(at), { recursive: true });
         if (!isRowsFile(name, object)) continue;
         makeHole(at, object.bytes);
-        this.#parts.files.add(at, { bucket: place.bucket, object });
+        this.#parts.files.add(at, { bucket: place, object });
         holes.push(at);
       }
       await this.#download(place, directory, whole);
@@ -113,7 +119,7 @@ export class ObjectMirror {
   }
 
   async #download(
-    { bucket }: ObjectUrl,
+    bucket: ObjectBucket,
     directory: string,
     files: readonly NamedObject[],
   ): Promise<void> {
@@ -126,7 +132,7 @@ export class ObjectMirror {
     await Promise.all(workers);
   }
 
-  async #downloadOne(bucket: string, object: StoredObject, at: string): Promise<void> {
+  async #downloadOne(bucket: ObjectBucket, object: StoredObject, at: string): Promise<void> {
     const file = await open(at, "w");
     try {
       for (let start = 0; start < object.bytes; start += PIECE_BYTES) {

@@ -1,6 +1,7 @@
 // What reading models needs of an object store, whichever it is.
 
-import type { ObjectUrl } from "@winnow/core";
+import { WinnowError, writtenObject } from "@winnow/core";
+import type { ObjectBucket, ObjectUrl } from "@winnow/core";
 
 /** An object as it was listed. */
 export interface StoredObject {
@@ -27,8 +28,24 @@ export interface ObjectStore {
    * since.
    */
   read(
-    bucket: string,
+    bucket: ObjectBucket,
     object: Pick<StoredObject, "key" | "etag">,
     range: ByteRange,
   ): Promise<Uint8Array>;
+}
+
+/** Names directly below a prefix, and objects: more of them are no directory of models. */
+const FOLDERS_MAX = 10_000;
+const OBJECTS_MAX = 12_000;
+
+/** @throws WinnowError RESOURCE_EXHAUSTED for a listing that is longer than its limit */
+export function assertListable(
+  url: ObjectUrl,
+  { length }: { readonly length: number },
+  what: "folders" | "objects",
+): void {
+  const most = what === "folders" ? FOLDERS_MAX : OBJECTS_MAX;
+  if (length <= most) return;
+  const text = `${writtenObject(url, url.prefix)} holds more than ${most} ${what}: name a prefix further down`;
+  throw new WinnowError("RESOURCE_EXHAUSTED", text);
 }

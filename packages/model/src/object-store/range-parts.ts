@@ -5,6 +5,7 @@
 //   parts     │ read │ asked │ under way │ under way │  not yet
 //                    ▲ the reader
 
+import type { ObjectBucket } from "@winnow/core";
 import type { ByteRange, ObjectStore, StoredObject } from "./object-store.ts";
 
 /** Bytes of one request, at most. */
@@ -16,7 +17,7 @@ const STRETCHES_MAX = 4;
 
 /** What is to be read, and the stretch around it that will be. */
 export interface PartsQuestion {
-  readonly bucket: string;
+  readonly bucket: ObjectBucket;
   readonly object: Pick<StoredObject, "key" | "etag">;
   readonly start: number;
   /** Contains what is read; the same for all reads of the stretch. */
@@ -38,7 +39,14 @@ export class RangeParts {
   /** Fills `target` from a position of an object. @throws WinnowError as the store does */
   async read(question: PartsQuestion, target: Uint8Array): Promise<void> {
     const { bucket, object, start, expected } = question;
-    const name = JSON.stringify([bucket, object.key, object.etag, expected.start, expected.end]);
+    const name = JSON.stringify([
+      bucket.scheme,
+      bucket.bucket,
+      object.key,
+      object.etag,
+      expected.start,
+      expected.end,
+    ]);
     const parts = this.#partsOf(name);
     const end = start + target.length;
     const askedEnd = Math.min(expected.end, end + AHEAD_BYTES);

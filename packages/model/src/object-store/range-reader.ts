@@ -4,20 +4,20 @@
 import { closeSync, openSync, readSync, writeSync } from "node:fs";
 import { MessageChannel, Worker, receiveMessageOnPort } from "node:worker_threads";
 import type { MessagePort } from "node:worker_threads";
-import { type ErrorCode, WinnowError, entryBeside } from "@winnow/core";
+import { type ErrorCode, type ObjectBucket, WinnowError, entryBeside } from "@winnow/core";
 import { type FileStore, type OpenFile, localFiles } from "../storage/file-store.ts";
 import type { ByteRange, StoredObject } from "./object-store.ts";
 import type { CacheSettings } from "./cached-store.ts";
 import { diskError } from "./disk-error.ts";
 import type { PartsQuestion } from "./range-parts.ts";
-import type { S3Environment } from "./s3-store.ts";
+import type { StoreEnvironment } from "./store-settings.ts";
 
 /** Given to a new thread. */
 export interface RangeThreadData {
   readonly port: MessagePort;
   /** One int32: 1 once the answer is in the port. */
   readonly signal: SharedArrayBuffer;
-  readonly environment: S3Environment;
+  readonly environment: StoreEnvironment;
   readonly cache: CacheSettings | undefined;
 }
 
@@ -34,7 +34,7 @@ export interface RangeAnswer {
 
 /** An object in the place of a local file. */
 export interface RemoteFile {
-  readonly bucket: string;
+  readonly bucket: ObjectBucket;
   readonly object: StoredObject;
 }
 
@@ -65,13 +65,13 @@ interface ReadFile extends RemoteFile {
  * keys are scattered.
  */
 export class RangeReader implements FileStore {
-  readonly #environment: S3Environment;
+  readonly #environment: StoreEnvironment;
   readonly #cache: CacheSettings | undefined;
   /** By the path of the file whose place they take. */
   readonly #files = new Map<string, ReadFile>();
   #thread: Thread | undefined;
 
-  constructor(environment: S3Environment, cache?: CacheSettings) {
+  constructor(environment: StoreEnvironment, cache?: CacheSettings) {
     this.#environment = environment;
     this.#cache = cache;
   }
@@ -205,7 +205,7 @@ interface Thread {
   readonly signal: Int32Array;
 }
 
-function startThread(environment: S3Environment, cache: CacheSettings | undefined): Thread {
+function startThread(environment: StoreEnvironment, cache: CacheSettings | undefined): Thread {
   const { port1, port2 } = new MessageChannel();
   const signal = new SharedArrayBuffer(4);
   const workerData: RangeThreadData = { port: port2, signal, environment, cache };

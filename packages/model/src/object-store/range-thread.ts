@@ -4,11 +4,11 @@ import { parentPort, workerData } from "node:worker_threads";
 import { toWinnowError } from "@winnow/core";
 import { RangeParts } from "./range-parts.ts";
 import type { RangeAnswer, RangeQuestion, RangeThreadData } from "./range-reader.ts";
-import { s3Store } from "./s3-store.ts";
+import { objectStores } from "./object-stores.ts";
 
 if (parentPort === null) throw new RangeError("this file runs in a thread");
 const { port, signal, environment, cache } = workerData as RangeThreadData;
-const parts = new RangeParts(s3Store(environment, cache));
+const parts = new RangeParts(objectStores(environment, cache));
 const done = new Int32Array(signal);
 
 port.on("message", (question: RangeQuestion) => {

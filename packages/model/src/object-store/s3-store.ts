@@ -5,10 +5,15 @@
 
 import type * as AwsS3 from "@aws-sdk/client-s3";
 import type { S3Client, S3ServiceException } from "@aws-sdk/client-s3";
-import { WinnowError, excerpt } from "@winnow/core";
-import type { ObjectUrl } from "@winnow/core";
-import { type CacheSettings, CachedStore } from "./cached-store.ts";
-import type { ByteRange, ObjectStore, StoredObject } from "./object-store.ts";
+import { WinnowError, excerpt, writtenObject } from "@winnow/core";
+import type { ObjectBucket, ObjectUrl } from "@winnow/core";
+import {
+  type ByteRange,
+  type ObjectStore,
+  type StoredObject,
+  assertListable,
+} from "./object-store.ts";
+import type { StoreEnvironment } from "./store-settings.ts";
 
 const ATTEMPTS_MAX = 5;
 const CONNECT_MS_MAX = 5000;
@@ -16,25 +21,15 @@ const CONNECT_MS_MAX = 5000;
 const REQUEST_MS_MAX = 30_000;
 /** Connections at once, of one process's thread. */
 const SOCKETS_MAX = 32;
-const FOLDERS_MAX = 10_000;
-const OBJECTS_MAX = 12_000;
 
 type Sdk = typeof AwsS3;
 
-/** What the environment says of the endpoint. */
-export interface S3Environment {
-  readonly AWS_REGION?: string | undefined;
-  readonly AWS_DEFAULT_REGION?: string | undefined;
-  readonly AWS_ENDPOINT_URL?: string | undefined;
-  readonly AWS_ENDPOINT_URL_S3?: string | undefined;
-}
-
 /** One client, made when it is first asked. */
 export class S3Store implements ObjectStore {
-  readonly #environment: S3Environment;
+  readonly #environment: StoreEnvironment;
   #opened: Promise<{ readonly sdk: Sdk; readonly client: S3Client }> | undefined;
 
-  constructor(environment: S3Environment) {
+  constructor(environment: StoreEnvironment) {
     this.#environment = environment;
   }
 
@@ -45,7 +40,7 @@ export class S3Store implements ObjectStore {
       for (const { Prefix = "" } of page.CommonPrefixes ?? []) {
         names.push(Prefix.slice(below.length, -1));
       }
-      if (names.length > FOLDERS_MAX) throw tooMany(url, `${FOLDERS_MAX} folders`);
+      assertListable(url, names, "folders");
     }
     return names;
   }
@@ -57,20 +52,25 @@ export class S3Store implements ObjectStore {
         // Consoles make empty objects for folders.
         if (!key.endsWith("/")) found.push({ key, bytes, etag });
       }
-      if (found.length > OBJECTS_MAX) throw tooMany(url, `${OBJECTS_MAX} objects`);
+      assertListable(url, found, "objects");
     }
     return found;
   }
 
   async read(
-    bucket: string,
+    place: ObjectBucket,
     { key, etag }: Pick<StoredObject, "key" | "etag">,
     { start, end }: ByteRange,
   ): Promise<Uint8Array> {
     if (end <= start) return new Uint8Array();
     const { sdk, client } = await this.#open();
-    const what = `s3://${bucket}/${key}`;
-    const input = { Bucket: bucket, Key: key, IfMatch: etag, Range: `bytes=${start}-${end - 1}` };
+    const what = writtenObject(place, key);
+    const input = {
+      Bucket: place.bucket,
+      Key: key,
+      IfMatch: etag,
+      Range: `bytes=${start}-${end - 1}`,
+    };
     for (let attempt = 1; ; attempt += 1) {
       const answer = await client.send(new sdk.GetObjectCommand(input)).catch((error: unknown) => {
         throw s3Error(what, error);
@@ -108,20 +108,13 @@ export class S3Store implements ObjectStore {
   }
 }
 
-/** S3 with what it has sent before kept on disk, where a cache is given. */
-export function s3Store(environment: S3Environment, cache?: CacheSettings): ObjectStore {
-  const store = new S3Store(environment);
-  const storeName = environment.AWS_ENDPOINT_URL_S3 ?? environment.AWS_ENDPOINT_URL ?? "";
-  return cache === undefined ? store : new CachedStore({ store, storeName, cache });
-}
-
 /** The SDK is loaded by those who read from S3 alone. @throws WinnowError FAILED_PRECONDITION without it */
 async function openClient({
   AWS_REGION,
   AWS_DEFAULT_REGION,
   AWS_ENDPOINT_URL,
   AWS_ENDPOINT_URL_S3,
-}: S3Environment): Promise<{ readonly sdk: Sdk; readonly client: S3Client }> {
+}: StoreEnvironment): Promise<{ readonly sdk: Sdk; readonly client: S3Client }> {
   const sdk = await import("@aws-sdk/client-s3").catch((cause: unknown) => {
     const text =
       "Cannot read s3://: the package @aws-sdk/client-s3 is not installed; npm install it beside winnow";
@@ -147,11 +140,6 @@ async function openClient({
     },
   });
   return { sdk, client };
-}
-
-function tooMany({ bucket, prefix }: ObjectUrl, what: string): WinnowError {
-  const text = `s3://${bucket}/${prefix} holds more than ${what}: name a prefix further down`;
-  return new WinnowError("RESOURCE_EXHAUSTED", text);
 }
 
 const CREDENTIALS =

@@ -40,7 +40,11 @@ function renderCommand(): Command {
     )
     .option("--worker-memory <quantity>", "memory of a worker (winnow inspect tells it)", "4Gi")
     .option("--worker-cpu <quantity>", "processors that a worker asks for", "2")
-    .option("--models <where>", "claim, claim:<name> for one that is there, or s3://…", "claim")
+    .option(
+      "--models <where>",
+      "claim, claim:<name> for one that is there, or s3://…, gs://…, az://…",
+      "claim",
+    )
     .option("--storage <quantity>", "size of the claim", "100Gi")
     .option("--storage-class <name>", "class of the claim (default: the cluster's)")
     .addOption(

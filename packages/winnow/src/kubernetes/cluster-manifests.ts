@@ -1,7 +1,7 @@
 // From what a person asks of a cluster to its manifests: the base, the components that fit, and patches for the
 // values that the components leave to their users. What does not go together is refused before anything is made.
 
-import { WinnowError } from "@winnow/core";
+import { WinnowError, isObjectUrl, parseObjectUrl } from "@winnow/core";
 import {
   type ImageChange,
   type Kustomization,
@@ -25,7 +25,7 @@ export interface ClusterRequest {
   /** Memory of a worker, as Kubernetes writes it: `8Gi`. */
   readonly workerMemory: string;
   readonly workerCpu: string;
-  /** `claim` (the manifests' own), `claim:<name>` for one that is there, or a URL `s3://…`. */
+  /** `claim` (the manifests' own), `claim:<name>` for one that is there, or the URL of an object store. */
   readonly models: string;
   readonly storage: string;
   readonly storageClass?: string;
@@ -114,9 +114,10 @@ function checkRequest(request: ClusterRequest): void {
     if (value === undefined || form.test(value)) continue;
     refuse(`${flag} "${value}" is not of the form that Kubernetes wants; ${example} would be`);
   }
-  if (!/^(claim(:.+)?|s3:\/\/[^\s/]+.*)$/.test(request.models)) {
+  if (isObjectUrl(request.models)) parseObjectUrl(request.models);
+  else if (!/^claim(:.+)?$/.test(request.models)) {
     refuse(
-      `--models "${request.models}" is none of claim, claim:<name> and s3://<bucket>/<prefix>`,
+      `--models "${request.models}" is none of claim, claim:<name> and a URL of an object store (s3://<bucket>/<prefix>)`,
     );
   }
   checkTogether(request);
@@ -164,7 +165,7 @@ function componentsOf(request: ClusterRequest): string[] {
     ["cluster-secret", request.clusterSecret],
     ["gpu", request.accelerator === "gpu"],
     ["ingress", request.ingress !== undefined],
-    ["models-s3", request.models.startsWith("s3://")],
+    ["models-s3", isObjectUrl(request.models)],
     ["monitoring", request.monitoring],
     ["redis-external", request.redis === "external"],
     // A Redis elsewhere has certificates of its own.
@@ -241,7 +242,7 @@ function workerPatches({ workerCpu, workerMemory, replication }: ClusterRequest)
 function modelPatches({ models, storage, storageClass }: ClusterRequest): PatchEntry[] {
   const ofWorkers = (spec: object): PatchEntry =>
     patch("StatefulSet", "winnow-shard", { spec: { template: { spec } } });
-  if (models.startsWith("s3://")) {
+  if (isObjectUrl(models)) {
     const env = [{ name: "WINNOW_MODELS", value: models }];
     return [ofWorkers({ containers: [{ name: "worker", env }] })];
   }

@@ -88,7 +88,7 @@ describe("readModelConfig()", () => {
       'model_config_list { config { name: "m" base_path: "models" } }',
       'models.config:1:40: model "m" needs an absolute base_path, not "models"',
     ],
-    ['model_config_list { config { name: "m" base_path: "gs://b/m" } }', "mount the bucket"],
+    ['model_config_list { config { name: "m" base_path: "hdfs://b/m" } }', "mount the store"],
     [one('model_platform: "pytorch"'), 'the only platform here is "tensorflow"'],
     [one("model_type: OTHER"), 'the only platform here is "tensorflow"'],
     [one("model_type: TENSORFLOW_2"), "is one of MODEL_TYPE_UNSPECIFIED, TENSORFLOW, OTHER"],

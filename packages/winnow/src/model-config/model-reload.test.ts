@@ -167,7 +167,7 @@ describe("a reload", () => {
     ["a model needs a name", [model({ name: "" })]],
     ["listed twice", [model(), model()]],
     ["absolute base_path", [model({ basePath: "movies" })]],
-    ["mount the bucket", [model({ basePath: "gs://bucket/movies" })]],
+    ["mount the store", [model({ basePath: "hdfs://bucket/movies" })]],
     ["only platform", [model({ platform: "pytorch" })]],
     ["names no version", [model({ versions: { kind: "specific", versions: [] } })]],
     ["below 0", [model({ labels: new Map([["stable", -1]]) })]],

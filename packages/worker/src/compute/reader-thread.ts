@@ -5,7 +5,13 @@ import { parentPort, workerData } from "node:worker_threads";
 
 import { createDenseEngine, createRowChecks } from "@winnow/accelerator";
 import { isObjectUrl } from "@winnow/core";
-import { ObjectMirror, RangeReader, openModelVersion, s3Environment, s3Store } from "@winnow/model";
+import {
+  ObjectMirror,
+  RangeReader,
+  openModelVersion,
+  objectStores,
+  storeEnvironment,
+} from "@winnow/model";
 
 import type { ReaderSettings } from "./compute-thread-data.ts";
 import { denseCheck } from "./reader/dense-check.ts";
@@ -15,8 +21,11 @@ import { serveReader } from "./reader/reader-channel.ts";
 if (parentPort === null) throw new RangeError("this file runs in a thread");
 // Both do nothing before the first version of an object store.
 const { partitionBytes, modelCache } = workerData as ReaderSettings;
-const ranges = new RangeReader(s3Environment(), modelCache);
-const mirror = new ObjectMirror({ store: s3Store(s3Environment(), modelCache), files: ranges });
+const ranges = new RangeReader(storeEnvironment(), modelCache);
+const mirror = new ObjectMirror({
+  store: objectStores(storeEnvironment(), modelCache),
+  files: ranges,
+});
 const options = { partitionBytes, checks: createRowChecks(), store: ranges };
 const reader = new LocalModelReader(
   (directory) => openModelVersion(directory, options),

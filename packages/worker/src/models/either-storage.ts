@@ -27,10 +27,10 @@ function eitherStorage(
 
 /** What a worker watches. */
 export const modelStorage: ModelStorage = eitherStorage(fileStorage, async () => {
-  const [{ S3Store, removeMirrors, s3Environment }, { objectStorage }] = await Promise.all([
+  const [{ objectStores, removeMirrors, storeEnvironment }, { objectStorage }] = await Promise.all([
     import("@winnow/model"),
     import("./object-storage.ts"),
   ]);
   process.once("exit", removeMirrors);
-  return objectStorage(new S3Store(s3Environment()));
+  return objectStorage(objectStores(storeEnvironment()));
 });

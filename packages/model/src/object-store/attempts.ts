@@ -1,0 +1,148 @@
+// Requests to Google and Azure, whose own libraries try too seldom or wait too long: each is tried five times, with growing random
+// pauses, and a body has 30 s without a byte. A body that breaks off, as one on a cut connection does, is an
+// attempt that has failed, too.
+
+import type { Readable } from "node:stream";
+import { type Clock, type Timer, WinnowError, excerpt } from "@winnow/core";
+
+const ATTEMPTS_MAX = 5;
+const FIRST_PAUSE_MS = 100;
+const IDLE_MS_MAX = 30_000;
+
+/** Answers that say nothing of the next attempt. */
+const PASSING = new Set([408, 429, 500, 502, 503, 504]);
+
+/** A failed request. */
+export interface Refusal {
+  /** Of HTTP; `undefined`: no answer came. */
+  readonly status: number | undefined;
+  /** In the store's words, without anything secret. */
+  readonly text: string;
+  /** In Winnow's words, for what the next attempt would meet as well. */
+  readonly known?: readonly [code: WinnowError["code"], text: string] | undefined;
+}
+
+/** When the next attempt comes. */
+export interface AttemptTimes {
+  readonly clock: Clock;
+  /** From 0 to 1. */
+  readonly random: () => number;
+}
+
+/** What is read. */
+export interface Attempted {
+  /** As people write it. */
+  readonly what: string;
+  /** Makes sense of an error. */
+  readonly refusal: (error: unknown) => Refusal;
+}
+
+/** Calls until a call succeeds. @throws WinnowError that says why none did */
+export async function inAttempts<T>(
+  { clock, random }: AttemptTimes,
+  { what, refusal }: Attempted,
+  attempt: () => Promise<T>,
+): Promise<T> {
+  for (let tried = 1; ; tried += 1) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (error instanceof WinnowError) throw error;
+      const failure = lastFailure(what, refusal(error), tried);
+      if (failure !== undefined) throw failure;
+      const pauseMs = FIRST_PAUSE_MS * 2 ** (tried - 1) * (0.5 + random() / 2);
+      await new Promise<void>((resolve) => void clock.setTimer(pauseMs, resolve));
+    }
+  }
+}
+
+/** What is told of a request that is not tried again; `undefined` for one that is. */
+function lastFailure(
+  what: string,
+  { status, text, known }: Refusal,
+  tried: number,
+): WinnowError | undefined {
+  const begin = `Cannot read ${excerpt(what)}: `;
+  if (known !== undefined) return new WinnowError(known[0], `${begin}${known[1]}`);
+  const isPassing = status === undefined || PASSING.has(status);
+  if (isPassing && tried < ATTEMPTS_MAX) return undefined;
+  const times = `${tried} ${tried === 1 ? "time" : "times"}`;
+  return new WinnowError("UNAVAILABLE", `${begin}${excerpt(text)}, tried ${times}`);
+}
+
+/** The answer to a question that is cut off where none has come within 30 s. */
+export async function inTime<T>(
+  clock: Clock,
+  ask: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const cut = new AbortController();
+  const timer = clock.setTimer(IDLE_MS_MAX, () => {
+    cut.abort(new Error(`no answer for ${IDLE_MS_MAX / 1000} s`));
+  });
+  try {
+    return await ask(cut.signal);
+  } finally {
+    clock.clearTimer(timer);
+  }
+}
+
+/**
+ * The bytes of a body, which has so many. The stream is destroyed when no byte comes for 30 s.
+ * @throws Error where it breaks off, stalls or has another length
+ */
+export async function bodyOf(clock: Clock, stream: Readable, length: number): Promise<Uint8Array> {
+  const bytes = new Uint8Array(length);
+  let at = 0;
+  let heardMs = clock.nowMs();
+  let timer: Timer;
+  const wait = (ms: number): void => {
+    timer = clock.setTimer(ms, () => {
+      const leftMs = heardMs + IDLE_MS_MAX - clock.nowMs();
+      if (leftMs > 0) wait(leftMs);
+      else stream.destroy(new Error(`no byte for ${IDLE_MS_MAX / 1000} s`));
+    });
+  };
+  wait(IDLE_MS_MAX);
+  try {
+    for await (const chunk of stream as AsyncIterable<Uint8Array>) {
+      heardMs = clock.nowMs();
+      if (at + chunk.length > length) throw new Error(`more than ${length} bytes came`);
+      bytes.set(chunk, at);
+      at += chunk.length;
+    }
+  } finally {
+    clock.clearTimer(timer!);
+  }
+  if (at < length) throw new Error(`of ${length} bytes that were asked for ${at} came`);
+  return bytes;
+}
+
+/**
+ * What reads from Google and Azure, by exact version: optional peers of this package, so that the few who need them
+ * install them.
+ *
+ * @internal tests hold it to package.json
+ */
+export const STORE_PACKAGES: Readonly<Record<string, string>> = {
+  "@azure/identity": "4.13.1",
+  "@azure/storage-blob": "12.32.0",
+  "google-auth-library": "10.9.1",
+};
+
+/**
+ * Loads a package that is needed for a store. `others` are needed with it.
+ * @throws WinnowError FAILED_PRECONDITION saying how they are installed
+ */
+export async function loadSdk(
+  scheme: string,
+  name: string,
+  others: readonly string[] = [],
+): Promise<unknown> {
+  try {
+    return (await import(name)) as unknown;
+  } catch (cause) {
+    const install = [name, ...others].map((each) => `${each}@${STORE_PACKAGES[each] ?? "latest"}`);
+    const text = `Cannot read ${scheme}://: the package ${name} is not installed; install it where winnow is (npm install, with -g if winnow was): ${install.join(" ")}`;
+    throw new WinnowError("FAILED_PRECONDITION", text, { cause });
+  }
+}

@@ -1,0 +1,277 @@
+// Azure Blob Storage through the official SDK. Credentials, in the variables of Azure's command line: a connection
+// string, a key or a shared access signature; without these, whatever Azure's own chain finds (managed and
+// workload identities, `az login`). Hierarchical namespaces list their directories as empty blobs: these are
+// passed over.
+//
+// The SDK is not among Winnow's dependencies, so that the few who need it install it: its types are those below.
+
+import type { Readable } from "node:stream";
+import { type ObjectBucket, type ObjectUrl, WinnowError, writtenObject } from "@winnow/core";
+import {
+  type AttemptTimes,
+  type Refusal,
+  bodyOf,
+  inAttempts,
+  inTime,
+  loadSdk,
+} from "./attempts.ts";
+import {
+  type ByteRange,
+  type ObjectStore,
+  type StoredObject,
+  assertListable,
+} from "./object-store.ts";
+import type { StoreEnvironment } from "./store-settings.ts";
+
+/** What is used of `@azure/storage-blob`. */
+interface AzureSdk {
+  readonly BlobServiceClient: {
+    new (url: string, credential?: unknown, options?: object): AzureService;
+    fromConnectionString(text: string, options: object): AzureService;
+  };
+  readonly StorageSharedKeyCredential: new (account: string, key: string) => object;
+}
+
+/** What is used of `@azure/identity`. */
+interface IdentitySdk {
+  readonly DefaultAzureCredential: new () => object;
+}
+
+interface AzureService {
+  readonly accountName: string;
+  getContainerClient(name: string): AzureContainer;
+}
+
+interface AzureContainer {
+  listBlobsFlat(options: object): Paged<{ readonly blobItems: readonly AzureBlob[] }>;
+  listBlobsByHierarchy(
+    delimiter: string,
+    options: object,
+  ): Paged<{ readonly blobPrefixes?: readonly { readonly name: string }[] }>;
+  getBlobClient(key: string): {
+    download(
+      offset: number,
+      count: number,
+      options: object,
+    ): Promise<{ readonly readableStreamBody?: Readable }>;
+  };
+}
+
+interface Paged<Segment> {
+  byPage(
+    options: object,
+  ): AsyncIterable<{ readonly segment: Segment; readonly continuationToken?: string }>;
+}
+
+interface AzureBlob {
+  readonly name: string;
+  readonly properties: { readonly contentLength?: number; readonly etag?: string };
+}
+
+interface AzureError {
+  readonly name?: string;
+  readonly code?: string;
+  readonly statusCode?: number;
+  readonly message?: string;
+}
+
+const PACKAGE = "@azure/storage-blob";
+const IDENTITY_PACKAGE = "@azure/identity";
+
+/** One client for each account, made when it is first asked. */
+export class AzureStore implements ObjectStore {
+  readonly #environment: StoreEnvironment;
+  readonly #times: AttemptTimes;
+  readonly #services = new Map<string, Promise<AzureService>>();
+
+  constructor(environment: StoreEnvironment, times: AttemptTimes) {
+    this.#environment = environment;
+    this.#times = times;
+  }
+
+  async folders(url: ObjectUrl): Promise<readonly string[]> {
+    const below = prefixOf(url);
+    const names: string[] = [];
+    const pages = this.#pages(url, (container, options) =>
+      container.listBlobsByHierarchy("/", options),
+    );
+    for await (const { blobPrefixes = [] } of pages) {
+      for (const { name } of blobPrefixes) names.push(name.slice(below.length, -1));
+      assertListable(url, names, "folders");
+    }
+    return names;
+  }
+
+  async objects(url: ObjectUrl): Promise<readonly StoredObject[]> {
+    const found: StoredObject[] = [];
+    const pages = this.#pages(url, (container, options) => container.listBlobsFlat(options));
+    for await (const { blobItems } of pages) {
+      for (const { name: key, properties } of blobItems) {
+        const { contentLength: bytes = 0, etag = "" } = properties;
+        if (!key.endsWith("/")) found.push({ key, bytes, etag });
+      }
+      assertListable(url, found, "objects");
+    }
+    return withoutDirectories(found);
+  }
+
+  async read(
+    place: ObjectBucket,
+    { key, etag }: Pick<StoredObject, "key" | "etag">,
+    { start, end }: ByteRange,
+  ): Promise<Uint8Array> {
+    if (end <= start) return new Uint8Array();
+    const container = await this.#container(place);
+    const blob = container.getBlobClient(key);
+    const asked = { what: writtenObject(place, key), refusal: refusalOfRead };
+    const { clock } = this.#times;
+    const conditions = { ifMatch: etag };
+    return inAttempts(this.#times, asked, async () => {
+      const { readableStreamBody: body } = await inTime(clock, (abortSignal) =>
+        blob.download(start, end - start, { conditions, abortSignal, maxRetryRequests: 0 }),
+      );
+      return bodyOf(clock, body!, end - start);
+    });
+  }
+
+  async *#pages<Segment>(
+    url: ObjectUrl,
+    list: (container: AzureContainer, options: object) => Paged<Segment>,
+  ) {
+    const container = await this.#container(url);
+    const asked = { what: writtenObject(url, url.prefix), refusal };
+    const prefix = prefixOf(url);
+    let continuationToken: string | undefined;
+    do {
+      const from = continuationToken;
+      const page = await inAttempts(this.#times, asked, () =>
+        inTime(this.#times.clock, async (abortSignal) => {
+          const pages = list(container, { prefix, abortSignal }).byPage({
+            continuationToken: from,
+          });
+          for await (const first of pages) return first;
+          return undefined;
+        }),
+      );
+      if (page !== undefined) yield page.segment;
+      continuationToken = page?.continuationToken;
+    } while (continuationToken !== undefined && continuationToken !== "");
+  }
+
+  async #container({ bucket }: ObjectBucket): Promise<AzureContainer> {
+    const [account = "", container = ""] = bucket.split("/");
+    const known = this.#services.get(account) ?? openService(account, this.#environment);
+    this.#services.set(account, known);
+    return (await known).getContainerClient(container);
+  }
+}
+
+const prefixOf = ({ prefix }: ObjectUrl): string => (prefix === "" ? "" : `${prefix}/`);
+
+/** Without empty blobs that stand for a directory of others. */
+function withoutDirectories(objects: readonly StoredObject[]): readonly StoredObject[] {
+  const directories = new Set<string>();
+  for (const { key } of objects) {
+    for (let at = key.indexOf("/"); at >= 0; at = key.indexOf("/", at + 1)) {
+      directories.add(key.slice(0, at));
+    }
+  }
+  return objects.filter(({ key, bytes }) => bytes > 0 || !directories.has(key));
+}
+
+async function openService(account: string, of: StoreEnvironment): Promise<AzureService> {
+  const { BlobServiceClient, StorageSharedKeyCredential } = (await loadSdk("az", PACKAGE, [
+    IDENTITY_PACKAGE,
+  ])) as AzureSdk;
+  // Requests are tried again here.
+  const options = { retryOptions: { maxTries: 1 } };
+  const text = given(of.AZURE_STORAGE_CONNECTION_STRING);
+  if (text !== undefined) {
+    const service = connected(() => BlobServiceClient.fromConnectionString(text, options));
+    assertAccount("AZURE_STORAGE_CONNECTION_STRING", service.accountName, account);
+    return service;
+  }
+  const endpoint =
+    given(of.AZURE_STORAGE_SERVICE_ENDPOINT) ?? `https://${account}.blob.core.windows.net`;
+  const key = given(of.AZURE_STORAGE_KEY);
+  const token = given(of.AZURE_STORAGE_SAS_TOKEN);
+  if (key ?? token) {
+    assertAccount("AZURE_STORAGE_ACCOUNT", given(of.AZURE_STORAGE_ACCOUNT) ?? account, account);
+  }
+  if (key !== undefined) {
+    return new BlobServiceClient(endpoint, new StorageSharedKeyCredential(account, key), options);
+  }
+  if (token !== undefined) {
+    return new BlobServiceClient(`${endpoint}?${token.replace(/^\?/, "")}`, undefined, options);
+  }
+  const { DefaultAzureCredential } = (await loadSdk("az", IDENTITY_PACKAGE)) as IdentitySdk;
+  return new BlobServiceClient(endpoint, new DefaultAzureCredential(), options);
+}
+
+/** The SDK's error might quote what it was given. @throws WinnowError FAILED_PRECONDITION */
+function connected(connect: () => AzureService): AzureService {
+  try {
+    return connect();
+  } catch {
+    const text = "Cannot read az://: AZURE_STORAGE_CONNECTION_STRING is none";
+    throw new WinnowError("FAILED_PRECONDITION", text);
+  }
+}
+
+/** A key of another account would be refused as a wrong one. @throws WinnowError FAILED_PRECONDITION */
+function assertAccount(variable: string, own: string, account: string): void {
+  if (own === account) return;
+  const text = `Cannot read az://${account}/: ${variable} is for the account ${own}, and one process reads with the keys of one account`;
+  throw new WinnowError("FAILED_PRECONDITION", text);
+}
+
+const given = (text: string | undefined): string | undefined => (text === "" ? undefined : text);
+
+const CREDENTIALS =
+  "set AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN or AZURE_STORAGE_CONNECTION_STRING, run az login, or give the machine or pod an identity";
+
+const KNOWN: Readonly<Record<string, NonNullable<Refusal["known"]>>> = {
+  ContainerNotFound: ["NOT_FOUND", "there is no such container"],
+  AuthenticationFailed: [
+    "UNAUTHENTICATED",
+    `the key, signature or token is not accepted, or this machine's clock is wrong: ${CREDENTIALS}`,
+  ],
+  AuthorizationFailure: [
+    "PERMISSION_DENIED",
+    "access denied: by the account's network rules, the rights of the signature, or a wrong key",
+  ],
+  AuthorizationPermissionMismatch: [
+    "PERMISSION_DENIED",
+    "access denied: the identity needs the role Storage Blob Data Reader on the container",
+  ],
+  CredentialUnavailableError: ["UNAUTHENTICATED", `there are no credentials: ${CREDENTIALS}`],
+  AggregateAuthenticationError: ["UNAUTHENTICATED", `there are no credentials: ${CREDENTIALS}`],
+  AuthenticationError: ["UNAUTHENTICATED", `the credentials are not accepted: ${CREDENTIALS}`],
+};
+
+/** By the kind of answer, where its name is not known. */
+const KNOWN_STATUS: ReadonlyMap<number | undefined, NonNullable<Refusal["known"]>> = new Map([
+  [401, KNOWN["AuthenticationFailed"]!],
+  [403, KNOWN["AuthorizationPermissionMismatch"]!],
+  [404, ["NOT_FOUND", "there is no such container or blob"]],
+]);
+
+function refusal(error: unknown): Refusal {
+  const { name = "", code = "", statusCode: status, message = String(error) } = error as AzureError;
+  const known = KNOWN[code] ?? KNOWN[name] ?? KNOWN_STATUS.get(status);
+  // A shared access signature is part of URLs.
+  const [line = ""] = message.replaceAll(/([?&]sig=)[^&\s]+/g, "$1…").split("\n");
+  return { status, text: [status, code, line].filter(Boolean).join(" "), known };
+}
+
+/** A blob was listed before: one that has gone, or has another etag, was replaced. */
+function refusalOfRead(error: unknown): Refusal {
+  const found = refusal(error);
+  const { code } = error as AzureError;
+  const isGone = found.status === 412 || code === "BlobNotFound";
+  if (!isGone) return found;
+  return {
+    ...found,
+    known: ["UNAVAILABLE", "it was replaced while it was read; it is read anew"],
+  };
+}

@@ -1,0 +1,241 @@
+// Google Cloud Storage through its JSON API, with credentials by Google's own library: it finds them where other
+// tools do (GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login`, workload identity federation,
+// service accounts of machines and pods). An object's generation is its etag: a read names it, and gets that content
+// or none.
+//
+// Requests are Node's own: the stream of Google's client for the store, @google-cloud/storage 7, does not notice a
+// connection that is cut within a body. The library is not among Winnow's dependencies, so that the few who need it
+// install it: its types are those below.
+
+import { Readable } from "node:stream";
+import type { ReadableStream } from "node:stream/web";
+import { type ObjectBucket, type ObjectUrl, writtenObject } from "@winnow/core";
+import {
+  type AttemptTimes,
+  type Refusal,
+  bodyOf,
+  inAttempts,
+  inTime,
+  loadSdk,
+} from "./attempts.ts";
+import {
+  type ByteRange,
+  type ObjectStore,
+  type StoredObject,
+  assertListable,
+} from "./object-store.ts";
+import type { StoreEnvironment } from "./store-settings.ts";
+
+/** What is used of `google-auth-library`. */
+interface AuthSdk {
+  readonly GoogleAuth: new (options: { readonly scopes: string }) => GoogleAuth;
+}
+
+interface GoogleAuth {
+  getUniverseDomain(): Promise<string>;
+  getRequestHeaders(url: string): Promise<Headers>;
+}
+
+/** Where the API is, and what lets requests in. */
+interface Api {
+  readonly url: string;
+  readonly headers: (url: string) => Promise<Headers>;
+}
+
+interface Page {
+  readonly prefixes?: readonly string[];
+  readonly items?: readonly {
+    readonly name: string;
+    readonly size: string;
+    readonly generation: string;
+  }[];
+  readonly nextPageToken?: string;
+}
+
+const PACKAGE = "google-auth-library";
+const SCOPE = "https://www.googleapis.com/auth/devstorage.read_only";
+/** Of an answer that refuses, as much is told. */
+const REASON_CHARACTERS_MAX = 1000;
+
+/** An answer that is no success. */
+class HttpRefusal extends Error {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** Where the API is and who asks is found out when it is first asked. */
+export class GcsStore implements ObjectStore {
+  readonly #environment: StoreEnvironment;
+  readonly #times: AttemptTimes;
+  #api: Promise<Api> | undefined;
+
+  constructor(environment: StoreEnvironment, times: AttemptTimes) {
+    this.#environment = environment;
+    this.#times = times;
+  }
+
+  async folders(url: ObjectUrl): Promise<readonly string[]> {
+    const below = url.prefix === "" ? "" : `${url.prefix}/`;
+    const names: string[] = [];
+    const query = { delimiter: "/", fields: "prefixes,nextPageToken" };
+    for await (const { prefixes = [] } of this.#pages(url, query)) {
+      for (const prefix of prefixes) names.push(prefix.slice(below.length, -1));
+      assertListable(url, names, "folders");
+    }
+    return names;
+  }
+
+  async objects(url: ObjectUrl): Promise<readonly StoredObject[]> {
+    const found: StoredObject[] = [];
+    const query = { fields: "items(name,size,generation),nextPageToken" };
+    for await (const { items = [] } of this.#pages(url, query)) {
+      for (const { name: key, size, generation: etag } of items) {
+        // Consoles make empty objects for folders.
+        if (!key.endsWith("/")) found.push({ key, bytes: Number(size), etag });
+      }
+      assertListable(url, found, "objects");
+    }
+    return found;
+  }
+
+  async read(
+    place: ObjectBucket,
+    { key, etag: generation }: Pick<StoredObject, "key" | "etag">,
+    { start, end }: ByteRange,
+  ): Promise<Uint8Array> {
+    if (end <= start) return new Uint8Array();
+    const api = await this.#open();
+    const query = new URLSearchParams({ alt: "media", generation });
+    const url = `${api.url}/b/${place.bucket}/o/${encodeURIComponent(key)}?${query.toString()}`;
+    const asked = { what: writtenObject(place, key), refusal: refusalOfRead };
+    const { clock } = this.#times;
+    return inAttempts(this.#times, asked, async () => {
+      // Without this encoding, what is stored compressed would come decompressed, and whole.
+      const range = { range: `bytes=${start}-${end - 1}`, "accept-encoding": "gzip" };
+      const body = await inTime(clock, (signal) => answered(api, url, { more: range, signal }));
+      return bodyOf(clock, body, end - start);
+    });
+  }
+
+  async *#pages(url: ObjectUrl, options: Readonly<Record<string, string>>) {
+    const api = await this.#open();
+    const asked = { what: writtenObject(url, url.prefix), refusal };
+    const { clock } = this.#times;
+    const prefix = url.prefix === "" ? "" : `${url.prefix}/`;
+    let pageToken: string | undefined;
+    do {
+      const from = pageToken === undefined ? {} : { pageToken };
+      const query = new URLSearchParams({ ...options, prefix, ...from });
+      const page: Page = await inAttempts(this.#times, asked, () =>
+        inTime(clock, async (signal) => {
+          const at = `${api.url}/b/${url.bucket}/o?${query.toString()}`;
+          return JSON.parse(await textOf(await answered(api, at, { more: {}, signal }))) as Page;
+        }),
+      );
+      yield page;
+      pageToken = page.nextPageToken;
+    } while (pageToken !== undefined);
+  }
+
+  #open(): Promise<Api> {
+    this.#api ??= openApi(this.#environment, this.#times);
+    return this.#api;
+  }
+}
+
+async function openApi(
+  { STORAGE_EMULATOR_HOST: host = "" }: StoreEnvironment,
+  times: AttemptTimes,
+): Promise<Api> {
+  if (host !== "") {
+    // As Google's clients take it: with and without scheme and path, and without credentials.
+    const { origin, pathname } = new URL(/^https?:\/\//.test(host) ? host : `http://${host}`);
+    const path = pathname === "/" ? "/storage/v1" : pathname.replace(/\/+$/, "");
+    return { url: `${origin}${path}`, headers: async () => new Headers() };
+  }
+  const { GoogleAuth } = (await loadSdk("gs", PACKAGE)) as AuthSdk;
+  const auth = new GoogleAuth({ scopes: SCOPE });
+  const asked = { what: "gs://", refusal };
+  const domain = await inAttempts(times, asked, () => auth.getUniverseDomain());
+  return {
+    url: `https://storage.${domain}/storage/v1`,
+    headers: (url) => auth.getRequestHeaders(url),
+  };
+}
+
+/** The body of a success. @throws HttpRefusal; Error without an answer */
+async function answered(
+  api: Api,
+  url: string,
+  {
+    more,
+    signal,
+  }: { readonly more: Readonly<Record<string, string>>; readonly signal: AbortSignal },
+): Promise<Readable> {
+  const headers = await api.headers(url);
+  for (const [name, value] of Object.entries(more)) headers.set(name, value);
+  const answer = await fetch(url, { headers, signal });
+  if (answer.ok && answer.body !== null) {
+    return Readable.fromWeb(answer.body as ReadableStream<Uint8Array>);
+  }
+  throw new HttpRefusal(answer.status, reasonIn(await answer.text()));
+}
+
+async function textOf(body: Readable): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of body as AsyncIterable<Uint8Array>) chunks.push(chunk);
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+/** What an error says: JSON, or anything else of somebody between. */
+function reasonIn(text: string): string {
+  try {
+    const { error } = JSON.parse(text) as { readonly error?: { readonly message?: string } };
+    return error?.message ?? text.slice(0, REASON_CHARACTERS_MAX);
+  } catch {
+    return text.slice(0, REASON_CHARACTERS_MAX);
+  }
+}
+
+const CREDENTIALS =
+  "set GOOGLE_APPLICATION_CREDENTIALS, run gcloud auth application-default login, or give the machine or pod a service account";
+
+const KNOWN: ReadonlyMap<number | undefined, NonNullable<Refusal["known"]>> = new Map([
+  [401, ["UNAUTHENTICATED", `the credentials are not accepted: ${CREDENTIALS}`]],
+  [
+    403,
+    [
+      "PERMISSION_DENIED",
+      "access denied: the account needs storage.objects.list and storage.objects.get on the bucket (the role Storage Object Viewer)",
+    ],
+  ],
+  [404, ["NOT_FOUND", "there is no such bucket"]],
+]);
+
+function refusal(error: unknown): Refusal {
+  if (error instanceof HttpRefusal) {
+    const { status, message } = error;
+    return { status, text: `${status} ${message}`, known: KNOWN.get(status) };
+  }
+  const { message, cause } = error as Error;
+  if (/default credentials|invalid_grant|invalid_rapt|does not exist/.test(message)) {
+    const text = `there are no credentials that count (${message.split("\n")[0]}): ${CREDENTIALS}`;
+    return { status: undefined, text, known: ["UNAUTHENTICATED", text] };
+  }
+  const why = cause instanceof Error ? `: ${cause.message}` : "";
+  return { status: undefined, text: `${message}${why}` };
+}
+
+/** A generation that has gone was listed before. */
+function refusalOfRead(error: unknown): Refusal {
+  const found = refusal(error);
+  if (found.status !== 404 && found.status !== 412) return found;
+  return {
+    ...found,
+    known: ["UNAVAILABLE", "it was replaced while it was read; it is read anew"],
+  };
+}

@@ -1,0 +1,60 @@
+// Every store that a URL may name, as one: what asks a cloud is made when its first URL is met.
+
+import { randomInt } from "node:crypto";
+import { keepAliveClock } from "@winnow/core";
+import type { ObjectBucket, ObjectScheme } from "@winnow/core";
+import { AzureStore } from "./azure-store.ts";
+import { type CacheSettings, CachedStore } from "./cached-store.ts";
+import { GcsStore } from "./gcs-store.ts";
+import type { ObjectStore } from "./object-store.ts";
+import { S3Store } from "./s3-store.ts";
+import type { StoreEnvironment } from "./store-settings.ts";
+
+const RANDOM_VALUES = 2 ** 32;
+
+/** A command waits for what it reads, and for nothing else. */
+const times = { clock: keepAliveClock, random: () => randomInt(RANDOM_VALUES) / RANDOM_VALUES };
+
+/** How each is made, and what tells stores of one kind apart that have equal buckets. */
+const KINDS: Readonly<
+  Record<
+    ObjectScheme,
+    {
+      readonly open: (environment: StoreEnvironment) => ObjectStore;
+      readonly name: (environment: StoreEnvironment) => string;
+    }
+  >
+> = {
+  s3: {
+    open: (environment) => new S3Store(environment),
+    name: (of) => of.AWS_ENDPOINT_URL_S3 ?? of.AWS_ENDPOINT_URL ?? "",
+  },
+  gs: {
+    open: (environment) => new GcsStore(environment, times),
+    name: ({ STORAGE_EMULATOR_HOST: host = "" }) => `gs ${host}`,
+  },
+  az: {
+    open: (environment) => new AzureStore(environment, times),
+    name: ({ AZURE_STORAGE_SERVICE_ENDPOINT: endpoint = "" }) => `az ${endpoint}`,
+  },
+};
+
+/** Object stores, with what they have sent before kept on disk, where a cache is given. */
+export function objectStores(environment: StoreEnvironment, cache?: CacheSettings): ObjectStore {
+  const opened = new Map<ObjectScheme, ObjectStore>();
+  const of = ({ scheme }: Pick<ObjectBucket, "scheme">): ObjectStore => {
+    const known = opened.get(scheme);
+    if (known !== undefined) return known;
+    const { open, name } = KINDS[scheme];
+    const store = open(environment);
+    const kept =
+      cache === undefined ? store : new CachedStore({ store, storeName: name(environment), cache });
+    opened.set(scheme, kept);
+    return kept;
+  };
+  return {
+    folders: (url) => of(url).folders(url),
+    objects: (url) => of(url).objects(url),
+    read: (bucket, object, range) => of(bucket).read(bucket, object, range),
+  };
+}
