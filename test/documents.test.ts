@@ -9,7 +9,8 @@ const known = new Set(files.flatMap(withFolders));
 const documents = files.filter((file) => /^(\w+|docs\/.*|packages\/[^/]+\/README)\.md$/.test(file));
 
 /** What a build or a run writes, and what lies with somebody else. */
-const NOT_KEPT = /^(\.gpu|dist|test\/bench\/results)\b|^(run\.sh|winnow\.json|pipeline\.yaml)$/;
+const NOT_KEPT =
+  /^(\.gpu|dist|test\/bench\/results)\b|^(run\.sh|winnow\.json|pipeline\.yaml|experiment\.yaml)$/;
 const FILE = /\.(cpp|h|js|json|md|mjs|proto|py|sh|svg|ts|yaml)$/;
 
 /** A path and all folders on its way. */

@@ -1,5 +1,5 @@
 // A pipeline with real processes: what separate calls give, also while one of its models gets another version
-// and a worker is killed.
+// and a worker is killed. Experiments over these pipelines and models: what each of their arms answers alone.
 
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,9 +12,14 @@ import { WAIT_MS } from "./served-model.ts";
 const directory = mkdtempSync(path.join(tmpdir(), "winnow-pipelines-"));
 const models = path.join(directory, "models");
 
-function writePipeline(name: string, text: string): void {
+function writePipeline(name: string, text: string, file = "pipeline.yaml"): void {
   mkdirSync(path.join(models, name, "1"), { recursive: true });
-  writeFileSync(path.join(models, name, "1", "pipeline.yaml"), text);
+  writeFileSync(path.join(models, name, "1", file), text);
+}
+
+function writeExperiment(name: string, arms: readonly string[], more: string): void {
+  const lines = arms.map((arm) => `  - { ${arm} }\n`).join("");
+  writePipeline(name, `arms:\n${lines}${more}\n`, "experiment.yaml");
 }
 
 const homeFeed = `inputs: { user_id: string }
@@ -97,6 +102,18 @@ describe("a cluster with pipelines", () => {
     writePipeline("circle", homeFeed.replace("movies-ranking", "circle"));
     writePipeline("wrong", homeFeed.replace("movie_title:", "movie:"));
     writePipeline("broken", homeFeed.replace("limit: 7", "limit: 0"));
+    const halves = ["name: a, model: home-feed, weight: 1", "name: b, model: grown-up, weight: 1"];
+    writeExperiment("split", halves, "sticky: { input: user_id }");
+    const versions = ["name: a, model: movies, weight: 1", "name: b, model: trending, weight: 1"];
+    writeExperiment("by-header", versions, "sticky: { header: X-User }");
+    const gone = [
+      "name: a, model: movies, weight: 1",
+      "name: b, model: movies, version: 9, weight: 1",
+    ];
+    writeExperiment("armless", gone, "sticky: { input: input_1 }");
+    writeExperiment("nested", ["name: a, model: by-header, weight: 1"], "");
+    writeExperiment("mixed", [halves[0]!, versions[1]!], "sticky: { input: user_id }");
+    writeExperiment("weightless", ["name: a, model: movies, weight: 0"], "");
     cluster = await RunningCluster.start({ models, workers: 2 });
     await vi.waitFor(
       async () => {
@@ -205,6 +222,63 @@ describe("a cluster with pipelines", () => {
     expect(await metrics.text()).toMatch(
       /^winnow_degraded_responses_total\{model="hasty",stage="rank",reason="late"\} 1$/m,
     );
+  });
+
+  async function askByHeader(model: string, user: string, instances: readonly unknown[]) {
+    const answer = await fetch(`${cluster.url}/v1/models/${model}:predict`, {
+      method: "POST",
+      headers: { "x-user": user },
+      body: JSON.stringify({ instances, k: 5 }),
+    });
+    const told = ["x-winnow-arm", "x-winnow-pipeline-versions", "x-winnow-model-version"];
+    const headers = told.map((name) => answer.headers.get(name));
+    return { body: (await answer.json()) as Record<string, unknown>, headers };
+  }
+
+  test("splits a batch between two pipelines, each user in its own arm", async () => {
+    const users = Array.from({ length: 12 }, (_, at) => `${at}`);
+    const arms = { a: await ask("home-feed", users), b: await ask("grown-up", users) };
+    const feedsOf = (arm: "a" | "b") => arms[arm].body["predictions"] as readonly Feed[];
+
+    const answers = await Promise.all(users.map((user) => askByHeader("split", "", [user])));
+    const { body } = await ask("split", users);
+
+    const chosen = answers.map(({ headers }) => headers[0] as "a" | "b");
+    expect(new Set(chosen)).toEqual(new Set(["a", "b"]));
+    expect(body).toEqual({ predictions: chosen.map((arm, at) => feedsOf(arm)[at]) });
+    const [first] = answers;
+    expect(first!.headers[1]).toMatch(/^(home-feed|grown-up)=1, movies=1, movies-ranking=\d$/);
+    expect(first!.headers[2]).toBe("1");
+  });
+
+  test("chooses one model for a request by a header, in REST and in the Open Inference Protocol", async () => {
+    const users = ["42", "7"];
+    const keys = Array.from({ length: 12 }, (_, at) => `user-${at}`);
+
+    const answers = await Promise.all(keys.map((key) => askByHeader("by-header", key, users)));
+    const refused = await ask("by-header", users);
+
+    const alone = {
+      a: (await ask("movies", users, { k: 5 })).body,
+      b: (await ask("trending", users, { k: 5 })).body,
+    };
+    const chosen = answers.map(({ headers }) => headers[0] as "a" | "b");
+    expect(new Set(chosen)).toEqual(new Set(["a", "b"]));
+    expect(answers.map(({ body }) => body)).toEqual(chosen.map((arm) => alone[arm]));
+    expect(refused).toMatchObject({
+      status: 400,
+      body: { error: expect.stringContaining("lacks the header X-User") as string },
+    });
+    const inferred = await fetch(`${cluster.url}/v2/models/by-header/infer`, {
+      method: "POST",
+      headers: { "X-User": keys[0]! },
+      body: JSON.stringify({
+        inputs: [{ name: "input_1", datatype: "BYTES", shape: [2], data: users }],
+      }),
+    });
+    expect([inferred.status, inferred.headers.get("x-winnow-arm")]).toEqual([200, chosen[0]]);
+    const metadata = await fetch(`${cluster.url}/v1/models/by-header/metadata`);
+    expect(await metadata.text()).toContain('"input_1"');
   });
 
   /** What both models retrieve by themselves. */
@@ -416,6 +490,9 @@ describe("a cluster with pipelines", () => {
     ["orphan", /stages\[1\]\.rank: model nobody cannot answer: no worker has a model of that name/],
     ["circle", /stages\[1\]\.rank: model circle is a pipeline; name the models that it asks/],
     ["wrong", /stages\[1\]\.rank: model movies-ranking has no input "movie", but/],
+    ["armless", /arms\[1\] \(b\): model movies\/9 cannot answer: Servable not found/],
+    ["nested", /arms\[0\] \(a\): model by-header is an experiment; name the models that it asks/],
+    ["mixed", /arms\[1\] \(b\): model trending has no signature with the same inputs and outputs/],
   ])("of %s says what is missing, to who asks and in its status", async (model, message) => {
     const answer = await ask(model, ["42"]);
     const status = await fetch(`${cluster.url}/v1/models/${model}`);
@@ -436,6 +513,8 @@ describe("a cluster with pipelines", () => {
     const answer = await fetch(`${cluster.url}/v1/models/broken`);
 
     expect(await answer.text()).toMatch(/line 5, stages\[2\]\.limit: is not an integer from 1/);
+    const weightless = await fetch(`${cluster.url}/v1/models/weightless`);
+    expect(await weightless.text()).toMatch(/experiment\.yaml, line 2, arms: have no weight/);
   });
 
   test("answers by one version of each model while one is replaced and a worker is killed", async () => {

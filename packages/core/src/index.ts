@@ -110,6 +110,16 @@ export type {
   RankStage,
   RetrieveStage,
 } from "./program/pipeline.ts";
+export {
+  ARM_NAME,
+  ARM_WEIGHT_MAX,
+  EXPERIMENT_ARMS_MAX,
+  HEADER_NAME,
+  SALT_BYTES_MAX,
+  experimentFault,
+  targetText,
+} from "./program/experiment.ts";
+export type { ArmTarget, Experiment, ExperimentArm, StickyKey } from "./program/experiment.ts";
 export { runProgram } from "./program/program-run.ts";
 export {
   HOST_OUTPUT_BYTES_MAX,

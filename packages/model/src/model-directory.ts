@@ -2,6 +2,8 @@
 
 import { WinnowError, excerpt } from "@winnow/core";
 import { withAttributes } from "./attributes/attributed-version.ts";
+import { EXPERIMENT_FILE } from "./experiment-directory/experiment-description.ts";
+import { openExperiment } from "./experiment-directory/experiment-version.ts";
 import type { ModelVersion } from "./model-version.ts";
 import { DESCRIPTION_FILE } from "./onnx-directory/description/description.ts";
 import { MODEL_FILE } from "./onnx-directory/graph/model-file.ts";
@@ -14,7 +16,12 @@ import { GRAPH_FILE } from "./saved-model/version-directory.ts";
 import { StoredDirectory } from "./storage/stored-directory.ts";
 
 /** Files of which each makes a directory the version of a model. */
-export const MODEL_FILES: readonly string[] = [GRAPH_FILE, MODEL_FILE, PIPELINE_FILE];
+export const MODEL_FILES: readonly string[] = [
+  GRAPH_FILE,
+  MODEL_FILE,
+  PIPELINE_FILE,
+  EXPERIMENT_FILE,
+];
 
 /**
  * Opens a version directory (`/models/movies/7`) of any format Winnow reads; reads no table.
@@ -24,12 +31,11 @@ export const MODEL_FILES: readonly string[] = [GRAPH_FILE, MODEL_FILE, PIPELINE_
 export function openModelVersion(directory: string, options: ReadingOptions = {}): ModelVersion {
   const files = new StoredDirectory(directory, options.store);
   const has = (file: string): boolean => files.has(file);
-  const beside = [GRAPH_FILE, MODEL_FILE, DESCRIPTION_FILE].find(has);
-  if (has(PIPELINE_FILE) && beside !== undefined) {
-    const text = `it holds both ${PIPELINE_FILE} and ${beside}; leave the files of one model`;
-    throw new WinnowError("INVALID_ARGUMENT", `Cannot open ${excerpt(directory)}: ${text}`);
+  const over = [PIPELINE_FILE, EXPERIMENT_FILE].find(has);
+  if (over !== undefined) {
+    refuseBeside(directory, over, has);
+    return (over === PIPELINE_FILE ? openPipeline : openExperiment)(directory, options);
   }
-  if (has(PIPELINE_FILE)) return openPipeline(directory, options);
   if (has(GRAPH_FILE) && has(DESCRIPTION_FILE)) {
     const text = `it holds both ${GRAPH_FILE} and ${DESCRIPTION_FILE}; leave the files of one model`;
     throw new WinnowError("INVALID_ARGUMENT", `Cannot open ${excerpt(directory)}: ${text}`);
@@ -46,4 +52,13 @@ export function openModelVersion(directory: string, options: ReadingOptions = {}
   }
   const message = `Cannot open ${excerpt(directory)}: it holds no ${MODEL_FILES.join(", no ")}`;
   throw new WinnowError("NOT_FOUND", message);
+}
+
+/** A version over other models has no model of its own. @throws WinnowError INVALID_ARGUMENT */
+function refuseBeside(directory: string, over: string, has: (file: string) => boolean): void {
+  const kinds = [EXPERIMENT_FILE, GRAPH_FILE, MODEL_FILE, DESCRIPTION_FILE];
+  const beside = kinds.find((file) => file !== over && has(file));
+  if (beside === undefined) return;
+  const text = `it holds both ${over} and ${beside}; leave the files of one model`;
+  throw new WinnowError("INVALID_ARGUMENT", `Cannot open ${excerpt(directory)}: ${text}`);
 }

@@ -49,6 +49,8 @@ export interface PredictRequest extends ItemConditions {
   readonly explain?: boolean | undefined;
   /** Accept an answer that lacks lost partitions. */
   readonly allowPartial?: boolean | undefined;
+  /** A header of the request, or its metadata, by its name in lower case. */
+  readonly header?: ((name: string) => string | undefined) | undefined;
 }
 
 /** Under which name answers give attributes of items; no signature's output may have it, if they are wanted. */
@@ -57,9 +59,9 @@ export const ATTRIBUTES_OUTPUT = "attributes";
 /** Under which name answers tell what the stages of a pipeline did. */
 export const EXPLANATION_OUTPUT = "explain";
 
-/** A part of a pipeline that was left out of an answer, and why. */
+/** A part of a pipeline that was left out of an answer, or an arm whose fallback answered, and why. */
 export interface Degradation {
-  readonly stage: "seen" | "rank" | "score";
+  readonly stage: "seen" | "rank" | "score" | "arm";
   /**
    * `late`: not there within the stage's budget. `unavailable`: it failed. `busy`: too much of the like is under
    * way. `cut`: there was more than may be used. `skipped`: it reads what a stage that was late did not give.
@@ -88,10 +90,12 @@ export interface Prediction {
    * answers were allowed.
    */
   readonly coverage: number;
-  /** Of a pipeline: what its answer lacks. */
+  /** Of a pipeline or an experiment: what its answer lacks. */
   readonly degradations?: readonly Degradation[] | undefined;
-  /** Of a pipeline: the versions of the models that its stages asked, by name ascending. */
+  /** Of a pipeline or an experiment: the versions of the models that were asked. */
   readonly members?: readonly VersionKey[] | undefined;
+  /** Of an experiment: the arms that answered, as headers tell them. */
+  readonly arms?: string | undefined;
 }
 
 /** TensorFlow Serving's life of a version, as the status endpoint tells it. */

@@ -10,6 +10,17 @@ export type RouterStage = "lookup" | "dense" | "topK" | "merge";
 /** Why a worker is asked a second time for the same partitions. */
 export type SecondAttempt = "retry" | "hedge";
 
+/** What an arm of an experiment has done for one request. */
+export interface ArmRecord {
+  /** The experiment's name. */
+  readonly model: string;
+  readonly arm: string;
+  /** Canonical gRPC code name; `OK` for an answer. */
+  readonly code: string;
+  readonly instances: number;
+  readonly elapsedMs: number;
+}
+
 /** Takes notes; every method may be left out. */
 export interface RouterObserver {
   /** A stage of one request has ended well. */
@@ -31,6 +42,8 @@ export interface RouterObserver {
   budgetSpent?(kind: SecondAttempt): void;
   /** A whole query was planned again on another generation. */
   replan?(model: string): void;
+  /** An arm of an experiment has answered, or failed, for some instances of a request. */
+  arm?(record: ArmRecord): void;
   /** A reply came for a question nobody asks any more. */
   lateReply?(worker: string): void;
 }

@@ -7,13 +7,7 @@
 //                  ├─ dense engine              ├── table-query ── scatter ── worker-peer ──▶
 //                  └─ top-k-query ── limiter ─┘        └─ gather
 
-import type {
-  Environment,
-  Pipeline,
-  SignatureProgram,
-  SignatureTensor,
-  VersionKey,
-} from "@winnow/core";
+import type { Environment, Experiment, ModelProgram, Pipeline, VersionKey } from "@winnow/core";
 import { modelsOf, Outstanding, signatureOf, toWinnowError, WinnowError } from "@winnow/core";
 import type { DenseEngine } from "@winnow/accelerator";
 import { OrderBook, RefusedRecords, isSameVersion, noSecret } from "@winnow/cluster";
@@ -48,6 +42,10 @@ import { Routing } from "./versions/routing.ts";
 import type { TableQueryParts } from "./scatter/table-query.ts";
 import type { Traffic } from "./admission/traffic.ts";
 import { createTraffic } from "./admission/traffic.ts";
+import { commonSignatures, isSameSignature } from "./experiments/arm-signatures.ts";
+import { runExperiment } from "./experiments/experiment-run.ts";
+import type { ArmPin } from "./experiments/experiment-run.ts";
+import { waitingExperiments } from "./experiments/waiting-experiments.ts";
 import { runOnMembers, runPipeline } from "./pipeline/pipeline-run.ts";
 import { waitingPipelines } from "./pipeline/waiting-pipelines.ts";
 import { runRequest } from "./program/program-execution.ts";
@@ -119,6 +117,8 @@ interface Pin extends PinnedModel {
   readonly target: ModelTarget;
   readonly loaded: LoadedProgram;
   readonly routed: RoutedVersion;
+  /** Of an experiment: the models of its arms, which are released with it. */
+  readonly arms: readonly ArmPin<Pin>[] | undefined;
   /** Among the pins of this router. */
   id: number;
 }
@@ -180,10 +180,12 @@ class ClusterRouter implements Router {
       unrunnable: () => this.#programs.unrunnable(),
       waiting: (table) =>
         waitingPipelines(table, this.#programs.ready(), this.#seenItems !== undefined),
+      waitingBehind: (table) =>
+        waitingExperiments(table, this.#programs.ready(), (arm) => this.#known.resolve(arm, table)),
       onTable: (table) => {
         this.#programs.follow(table);
         this.#warmUp.follow(table);
-        this.#known.follow(table);
+        this.#noteLabels(this.#known.follow(table));
         this.#seenComplete ||= isSettled(table);
       },
     });
@@ -294,11 +296,17 @@ class ClusterRouter implements Router {
 
   #useLabels(): void {
     const ordered = this.orders.newest?.models;
-    this.#known.setLabels(
+    const labels =
       ordered === undefined
         ? this.#ownLabels
-        : new Map(ordered.map(({ model, labels }) => [model, labels])),
-    );
+        : new Map(ordered.map(({ model, labels: of }) => [model, of]));
+    this.#noteLabels(this.#known.setLabels(labels));
+  }
+
+  /** Where a label moved, what experiments wait for may have changed. */
+  #noteLabels(isMoved: boolean): void {
+    const experiments = this.#programs.ready().some(([, { program }]) => program.experiment);
+    if (isMoved && experiments) this.#routing.invalidate();
   }
 
   status(model: string): readonly VersionStatus[] | undefined {
@@ -310,6 +318,10 @@ class ClusterRouter implements Router {
   }
 
   async #pin(target: ModelTarget): Promise<Pin> {
+    return this.#pinVersion(target);
+  }
+
+  #pinVersion(target: ModelTarget, isArm = false): Pin {
     if (this.#closed) throw new WinnowError("UNAVAILABLE", "The router is closed");
     const routed = this.#known.resolve(target);
     const { model, version, fingerprint } = routed.key;
@@ -319,16 +331,24 @@ class ClusterRouter implements Router {
       const message = `Model ${model} version ${version} is being loaded by this router; try again`;
       throw new WinnowError("UNAVAILABLE", message, { cause });
     }
+    const arms = isArm ? undefined : this.#pinArms(loaded.program.experiment);
+    const error = arms === undefined ? undefined : faultOfAll(arms);
+    if (error !== undefined) {
+      this.#programs.release(fingerprint);
+      throw error;
+    }
     const pin: Pin = {
       target,
       model,
       version,
-      program: loaded.program,
+      program: arms === undefined ? loaded.program : withArms(loaded.program, arms),
       loaded,
       routed,
+      arms,
       id: 0,
       release: () => {
         if (!this.#pins.delete(pin.id)) throw new RangeError(`${model}/${version} released twice`);
+        for (const arm of arms ?? []) if ("pinned" in arm) arm.pinned.release();
         this.#programs.release(fingerprint);
         this.#tellIfIdle();
       },
@@ -337,16 +357,58 @@ class ClusterRouter implements Router {
     return pin;
   }
 
+  /** The models of an experiment's arms, each with why it cannot answer where it cannot. */
+  #pinArms(experiment: Experiment | undefined): readonly ArmPin<Pin>[] | undefined {
+    return experiment?.arms.map((arm) => {
+      try {
+        const pinned = this.#pinVersion(arm, true);
+        if (pinned.program.experiment === undefined) {
+          return { pinned, isWhole: pinned.routed.coverage === 1 };
+        }
+        pinned.release();
+        const text = `Model ${arm.model} is an experiment; name the models that it asks`;
+        throw new WinnowError("FAILED_PRECONDITION", text);
+      } catch (error) {
+        return { error: toWinnowError(error) };
+      }
+    });
+  }
+
   async predict(pinned: PinnedModel, request: PredictRequest): Promise<Prediction> {
     const pin = pinned as Pin;
     if (this.#pins.get(pin.id) !== pin)
       throw new RangeError("predict() without a pin of this router");
-    if (pinned.program.pipeline !== undefined) return await this.#predictByStages(pin, request);
+    return await this.#predictPinned(pin, request);
+  }
+
+  async #predictPinned(pin: Pin, request: PredictRequest): Promise<Prediction> {
+    if (pin.arms !== undefined) return await this.#predictByArms(pin, pin.arms, request);
+    if (pin.program.pipeline !== undefined) return await this.#predictByStages(pin, request);
     if (request.explain === true) {
-      const text = `Cannot apply "explain": model ${pinned.model} is no pipeline`;
+      const text = `Cannot apply "explain": model ${pin.model} is no pipeline`;
       throw new WinnowError("INVALID_ARGUMENT", text);
     }
     return await this.#predictAdmitted(pin, request, { mayMove: true });
+  }
+
+  async #predictByArms(
+    { program, routed }: Pin,
+    arms: readonly ArmPin<Pin>[],
+    request: PredictRequest,
+  ): Promise<Prediction> {
+    const { experiment } = program;
+    if (experiment === undefined) throw new RangeError("no experiment");
+    const { observer } = this.#parts;
+    return await runExperiment<Pin>({
+      experiment,
+      version: routed.key,
+      request,
+      arms,
+      ask: (pinned, asked) => this.#predictPinned(pinned, asked),
+      clock: this.#environment.clock,
+      limits: this.settings,
+      onArm: (record) => observer.arm?.(record),
+    });
   }
 
   /** `mayMove`: whether a version that took the place of a lost one may answer. */
@@ -422,9 +484,11 @@ class ClusterRouter implements Router {
       const text = `The pipeline needs model ${model}, which cannot answer`;
       throw new WinnowError("UNAVAILABLE", `${text}: ${toWinnowError(cause).message}`, { cause });
     });
-    if (member.program.pipeline === undefined) return member;
+    const { pipeline, experiment } = member.program;
+    if (pipeline === undefined && experiment === undefined) return member;
     member.release();
-    const text = `The pipeline names ${model}, which is a pipeline; name the models that it asks`;
+    const kind = pipeline === undefined ? "an experiment" : "a pipeline";
+    const text = `The pipeline names ${model}, which is ${kind}; name the models that it asks`;
     throw new WinnowError("FAILED_PRECONDITION", text);
   }
 
@@ -458,8 +522,9 @@ class ClusterRouter implements Router {
       const isSame = isSameVersion(successor.routed.key, pinned.routed.key);
       if (isSame || signature === undefined) throw error;
       const again = { ...request, signature };
-      if (successor.program.pipeline !== undefined) {
-        return await this.#predictByStages(successor, again);
+      const { pipeline, experiment } = successor.program;
+      if (pipeline !== undefined || experiment !== undefined) {
+        return await this.#predictPinned(successor, again);
       }
       const checked = checkRequest(successor.program, again, this.settings);
       return await this.#predictOn(successor, again, { checked, admitted });
@@ -540,14 +605,14 @@ function memoryBook(environment: Environment): OrderBook {
   return new OrderBook({ environment, cluster: "default", secret: noSecret(), refused });
 }
 
-/** Whether what was read for one signature can be asked of the other, and gives outputs of equal names. */
-function isSameSignature(a: SignatureProgram, b: SignatureProgram): boolean {
-  return a.name === b.name && areSame(a.inputs, b.inputs) && areSame(a.outputs, b.outputs);
+/** The program of an experiment, with the signatures of those arms that can answer. */
+function withArms(program: ModelProgram, arms: readonly ArmPin<Pin>[]): ModelProgram {
+  const programs = arms.flatMap((arm) => ("pinned" in arm ? [arm.pinned.program] : []));
+  return { ...program, signatures: commonSignatures(programs) };
 }
 
-function areSame(some: readonly SignatureTensor[], others: readonly SignatureTensor[]): boolean {
-  return (
-    some.length === others.length &&
-    some.every(({ name, dtype }, at) => name === others[at]?.name && dtype === others[at].dtype)
-  );
+/** Why no arm can answer; `undefined` where one can. */
+function faultOfAll(arms: readonly ArmPin<Pin>[]): WinnowError | undefined {
+  const errors = arms.flatMap((arm) => ("error" in arm ? [arm.error] : []));
+  return errors.length === arms.length ? errors[0] : undefined;
 }

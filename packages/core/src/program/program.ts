@@ -16,6 +16,7 @@ import type { AttributeSpec } from "../attributes/attribute-column.ts";
 import type { Dtype } from "../tensor/dtype.ts";
 import type { Fingerprint } from "../identity.ts";
 import type { Tensor, TensorSpec } from "../tensor/tensor.ts";
+import type { Experiment } from "./experiment.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { UncutTable } from "./uncut-table.ts";
 
@@ -32,6 +33,8 @@ export interface ModelProgram {
   readonly uncutTables?: readonly UncutTable[] | undefined;
   /** The stages of a pipeline, whose one signature then has no steps; absent for any other model. */
   readonly pipeline?: Pipeline | undefined;
+  /** The arms of an experiment, which has no signatures of its own; absent for any other model. */
+  readonly experiment?: Experiment | undefined;
 }
 
 /** A file region of a table, and the checksum to which all partitions' shares must add up. */

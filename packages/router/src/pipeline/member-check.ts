@@ -139,6 +139,9 @@ function signatureFor(stage: ModelStage, memberOf: MemberOf): SignatureProgram |
   if (member.pipeline !== undefined) {
     return `model ${model} is a pipeline; name the models that it asks`;
   }
+  if (member.experiment !== undefined) {
+    return `model ${model} is an experiment; name the models that it asks`;
+  }
   const { signatures } = member;
   const signature = signatures.find(({ name }) => name === stage.signature);
   if (signature !== undefined) return signature;

@@ -47,16 +47,16 @@ export class KnownModels {
     this.#labels.configure(settings.labels);
   }
 
-  /** Replaces all labels; each is set when its version is available. */
-  setLabels(labels: VersionLabels): void {
-    this.#labels.configure(labels);
+  /** Replaces all labels; each is set when its version is available. Whether a label moved. */
+  setLabels(labels: VersionLabels): boolean {
+    return this.#labels.configure(labels);
   }
 
-  /** Takes note of a new table. */
-  follow(table: RoutingTable): void {
+  /** Takes note of a new table; whether a label moved by it. */
+  follow(table: RoutingTable): boolean {
     this.#history.follow(table);
-    this.#labels.settle();
     this.#named = undefined;
+    return this.#labels.settle();
   }
 
   /** Names of models that are not over, ascending. */
@@ -88,10 +88,10 @@ export class KnownModels {
     return this.#labels.labelsOf(model);
   }
 
-  /** The version a target means. @throws WinnowError as `resolveVersion` does */
-  resolve(target: ModelTarget): RoutedVersion {
+  /** The version a target means, by the table in use or another one. @throws WinnowError as `resolveVersion` does */
+  resolve(target: ModelTarget, table: RoutingTable = this.#parts.table()): RoutedVersion {
     return resolveVersion(target, {
-      table: this.#parts.table(),
+      table,
       unreachable: this.#parts.unreachable,
       versionOfLabel: (model, label) => this.#labels.versionOf(model, label),
       isOver: (model) => this.#history.isOver(model),

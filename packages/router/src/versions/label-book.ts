@@ -29,15 +29,18 @@ export class LabelBook {
     this.#parts = parts;
   }
 
-  /** Replaces all labels: missing ones are gone, moved ones move when their version is available. */
-  configure(labels: VersionLabels): void {
+  /**
+   * Replaces all labels: missing ones are gone, moved ones move when their version is available. Whether a label
+   * means another version than before.
+   */
+  configure(labels: VersionLabels): boolean {
     this.#configured = labels;
-    this.refresh();
+    return this.refresh();
   }
 
-  /** Versions may have become available. Cheap while nothing is waited for. */
-  settle(): void {
-    if (this.#waiting.size > 0) this.refresh();
+  /** Versions may have become available; whether a label moved. Cheap while nothing is waited for. */
+  settle(): boolean {
+    return this.#waiting.size > 0 && this.refresh();
   }
 
   /**
@@ -71,8 +74,8 @@ export class LabelBook {
     return { used, waiting: new Map(waiting) };
   }
 
-  /** Sets what can be set; says what changes and what is waited for, once. */
-  refresh(): void {
+  /** Sets what can be set; says what changes and what is waited for, once. Whether a label moved. */
+  refresh(): boolean {
     const waiting = new Set<string>();
     const used = new Map<string, Map<string, number>>();
     for (const [model, labels] of this.#configured) {
@@ -89,8 +92,10 @@ export class LabelBook {
       }
       used.set(model, ofModel);
     }
+    const isMoved = textOf(this.#used) !== textOf(used);
     this.#waiting = waiting;
     this.#used = used;
+    return isMoved;
   }
 
   #choose(name: { model: string; label: string }, configured: number): number | undefined {
@@ -103,4 +108,15 @@ export class LabelBook {
     log.info("label set", { model, label, version: configured, before });
     return configured;
   }
+}
+
+/** All labels and what they mean, in one order. */
+function textOf(labels: VersionLabels): string {
+  const texts = Array.from(labels, ([model, ofModel]) =>
+    Array.from(ofModel, (label) => JSON.stringify([model, ...label])),
+  );
+  return texts
+    .flat()
+    .toSorted((a, b) => (a < b ? -1 : 1))
+    .join();
 }

@@ -30,6 +30,8 @@ export interface RoutingParts {
   readonly unrunnable: () => ReadonlyMap<Fingerprint, WinnowError>;
   /** Versions that may not be asked as long as other models are as this table says, and why. */
   readonly waiting: (table: RoutingTable) => ReadonlyMap<Fingerprint, WinnowError>;
+  /** The same for versions that may ask those of which `waiting` tells: experiments, whose arms may be pipelines. */
+  readonly waitingBehind: (table: RoutingTable) => ReadonlyMap<Fingerprint, WinnowError>;
   readonly onTable: (table: RoutingTable) => void;
 }
 
@@ -145,10 +147,15 @@ export class Routing implements LaterTables {
     };
     const workers = announcements();
     const table = buildRoutingTable(workers, context, previous);
-    // What a version waits for is never one that waits itself: one look at the others is enough.
+    // What a pipeline waits for is never one that waits itself: one look at the others is enough. An experiment may
+    // wait for a pipeline, never for an experiment: one look more.
     const waiting = this.#parts.waiting(table);
-    if (waiting.size === 0) return table;
-    return buildRoutingTable(workers, { ...context, waiting }, previous);
+    const first =
+      waiting.size === 0 ? table : buildRoutingTable(workers, { ...context, waiting }, previous);
+    const behind = this.#parts.waitingBehind(first);
+    if (behind.size === 0) return first;
+    const all = new Map([...waiting, ...behind]);
+    return buildRoutingTable(workers, { ...context, waiting: all }, previous);
   }
 
   /** No further tables; those who wait get none when their time is up. */

@@ -4,6 +4,7 @@
 import { codeBytesOf } from "@winnow/accelerator";
 import { partitionNames, place, replicationOf } from "@winnow/cluster";
 import {
+  type Experiment,
   type ModelProgram,
   type SignatureProgram,
   type Step,
@@ -21,6 +22,7 @@ import { type BoundFile, type ItemDescription, type ModelVersion } from "@winnow
 import type { VersionDirectory } from "../model-source.ts";
 import { VersionOpener, newestVersionsAt } from "../object-versions.ts";
 import { byteText } from "../progress-line.ts";
+import { experimentText } from "./experiment-drawing.ts";
 import { pipelineText } from "./pipeline-drawing.ts";
 import { align } from "./predict.ts";
 
@@ -57,6 +59,8 @@ export interface ModelReport {
     readonly outputs: readonly string[];
     readonly flow: string;
   }[];
+  /** Arms of an experiment; its signatures are those of their models. */
+  readonly experiment?: Experiment | undefined;
   readonly tables: readonly TableReport[];
   /** Files that the fingerprint is made of; `isListed`: they are as `SHA256SUMS` lists them. */
   readonly files: readonly BoundFile[];
@@ -135,6 +139,7 @@ function reportOf(
       outputs: signature.outputs.map(tensorText),
       flow: flowOf(signature, program),
     })),
+    experiment: program.experiment,
     tables: program.tables.map((table, index) => tableReport(version, table, index)),
     files: version.files ?? [],
     items: version.items,
@@ -280,9 +285,11 @@ export function reportText(report: ModelReport | FailedModel): string {
     ]),
   ];
   const described = report.items === undefined ? [] : [align(attributeRows(report.items))];
+  const { experiment } = report;
+  const arms = experiment === undefined ? [] : [experimentText(experiment, report.model)];
   const warnings = report.warnings.map((warning) => `warning: ${warning}\n`);
   const texts = [align(tables), ...described, align(files), align(workers)];
-  return [heading, ...signatures, ...warnings, ...texts].join("\n");
+  return [heading, ...signatures, ...arms, ...warnings, ...texts].join("\n");
 }
 
 function attributeRows({ attributes }: ItemDescription): string[][] {

@@ -159,8 +159,10 @@ async function verifyVersion(
   try {
     const opened = await parts.opener.open(directory);
     try {
-      if (opened.program.pipeline !== undefined) {
-        return unchecked("a pipeline: check the models that it asks");
+      const { pipeline, experiment } = opened.program;
+      if (pipeline !== undefined || experiment !== undefined) {
+        const kind = pipeline === undefined ? "an experiment" : "a pipeline";
+        return unchecked(`${kind}: check the models that it asks`);
       }
       const reference = await ReferenceModel.load(opened, parts.engine, { model, version });
       const plan = new RequestPlan(reference, { model, seed: command.seed, hasOwnFields });

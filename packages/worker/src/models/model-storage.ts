@@ -13,6 +13,7 @@ const MODEL_FILES = [
   "model.onnx",
   "winnow.json",
   "pipeline.yaml",
+  "experiment.yaml",
 ];
 /** Folders whose files count, the most important first: files beyond the maximum do not. */
 const STAMPED_FOLDERS = ["variables", "assets", "assets.extra"];

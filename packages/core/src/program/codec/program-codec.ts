@@ -16,6 +16,7 @@ import {
 } from "../header-reader.ts";
 import type { HeaderReader, HeaderValue } from "../header-reader.ts";
 import type { ModelProgram, SignatureProgram, SignatureTensor, Vocabulary } from "../program.ts";
+import { optionalExperiment } from "../experiment.ts";
 import { optionalPipeline } from "../pipeline.ts";
 import { BlobReader, BlobWriter } from "../program-blobs.ts";
 import { valuesDefinedBy, valuesReadBy } from "../program-plan.ts";
@@ -59,9 +60,14 @@ export function encodeProgramPackage(contents: ProgramPackage): Uint8Array {
       values: encodeTensor(values, blobs),
     })),
     denseModels: program.denseModels.map((onnx) => blobs.add(onnx)),
-    signatures: program.signatures.map((signature) => encodeSignature(signature, blobs)),
+    // Routers that know no experiments refuse a program without this list; they would serve a model without signatures.
+    signatures:
+      program.experiment === undefined
+        ? program.signatures.map((signature) => encodeSignature(signature, blobs))
+        : undefined,
     uncutTables: program.uncutTables,
     pipeline: program.pipeline,
+    experiment: program.experiment,
     inlineTables: Array.from(inlineTables, (table) => encodeInlineTable(table, blobs)),
     warmUp: warmUp?.map((request) => encodeWarmUp(request, blobs)),
   };
@@ -84,18 +90,19 @@ export function decodeProgramPackage(bytes: Uint8Array): ProgramPackage {
   };
   const uncutTables = read(header, "uncutTables", optional(listOf(uncutTable)));
   const pipeline = read(header, "pipeline", optionalPipeline);
+  const experiment = read(header, "experiment", optionalExperiment);
+  const readSignatures = listOf(
+    signatureReader(blobs, { ...around, isPipeline: pipeline !== undefined }),
+  );
   const program: ModelProgram = {
     fingerprint: fingerprint(read(header, "fingerprint", text)),
     tables,
     vocabularies,
     denseModels,
-    signatures: read(
-      header,
-      "signatures",
-      listOf(signatureReader(blobs, { ...around, isPipeline: pipeline !== undefined })),
-    ),
+    signatures: experiment === undefined ? read(header, "signatures", readSignatures) : [],
     ...(uncutTables !== undefined && { uncutTables }),
     ...(pipeline !== undefined && { pipeline }),
+    ...(experiment !== undefined && { experiment }),
   };
   const inline = read(header, "inlineTables", listOf(inlineTableReader(blobs, tables)));
   const warmUp = read(header, "warmUp", warmUpReader(blobs, program.signatures));

@@ -26,6 +26,8 @@ import { readTensorProto } from "../tensors/tensor-proto-reader.ts";
 export interface GrpcCall {
   readonly bytes: Uint8Array;
   readonly context: RequestContext;
+  /** An entry of the call's metadata by its key in lower case. */
+  readonly header?: (name: string) => string | undefined;
   /** To be told which model the request names, known or not, as soon as that is read. */
   readonly names: (model: string) => void;
 }
@@ -34,8 +36,10 @@ export interface GrpcCall {
 export interface GrpcAnswer {
   readonly bytes: Buffer;
   readonly instances: number;
-  /** Of a pipeline: what the answer lacks. */
+  /** Of a pipeline or an experiment: what the answer lacks. */
   readonly degradations?: readonly Degradation[] | undefined;
+  /** Of an experiment: the arms that answered. */
+  readonly arms?: string | undefined;
 }
 
 /** @throws WinnowError as the request or the cluster is at fault */
@@ -56,12 +60,12 @@ export async function predict(
     const instances = instancesOf(signature, inputs);
     checkInstances(instances, predictor.limits);
     const names = wantedOutputs(signature, message.outputFilter);
-    const { context } = call;
+    const { context, header } = call;
     context.signal.throwIfAborted();
     const conditions = readConditions(sent.conditions, instances, budget);
-    const request = { signature, inputs, context, ...conditions };
+    const request = { signature, inputs, context, header, ...conditions };
     const prediction = await predictor.predict(pinned, request);
-    const { outputs, version, attributes, explanation, degradations } = prediction;
+    const { outputs, version, attributes, explanation, degradations, arms } = prediction;
     const given = names.map((name) => [name, outputNamed(outputs, name)] as const);
     const answer = {
       model: pinned.model,
@@ -74,7 +78,7 @@ export async function predict(
       ]),
     };
     const bytes = writePredictAnswer(answer, settings.messageBytesMax);
-    return { bytes, instances, degradations };
+    return { bytes, instances, degradations, arms };
   } finally {
     pinned.release();
   }

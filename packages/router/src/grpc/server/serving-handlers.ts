@@ -47,6 +47,7 @@ export type RawHandler = (call: RawCall, reply: RawReply) => void;
 
 const REQUEST_ID = "x-request-id";
 const DEGRADED = "x-winnow-degraded";
+const ARM = "x-winnow-arm";
 
 type Work = (call: GrpcCall) => GrpcAnswer | Promise<GrpcAnswer>;
 
@@ -115,7 +116,8 @@ export class ServingHandlers {
     });
     let model: string | undefined;
     const names = (name: string): void => void (model = name);
-    const outcome = await this.#outcome(method.work, { bytes, context, names });
+    const header = (name: string): string | undefined => metadata.get(name)[0]?.toString();
+    const outcome = await this.#outcome(method.work, { bytes, context, header, names });
     context.finish();
     call.sendMetadata(headerOf(requestId, outcome));
     if (outcome instanceof WinnowError) reply(failureStatus(outcome));
@@ -157,8 +159,10 @@ export class ServingHandlers {
 function headerOf(requestId: string, outcome: GrpcAnswer | WinnowError): Metadata {
   const metadata = new Metadata();
   metadata.set(REQUEST_ID, requestId);
-  const degraded = outcome instanceof WinnowError ? undefined : degradedText(outcome.degradations);
+  if (outcome instanceof WinnowError) return metadata;
+  const degraded = degradedText(outcome.degradations);
   if (degraded !== undefined) metadata.set(DEGRADED, degraded);
+  if (outcome.arms !== undefined) metadata.set(ARM, outcome.arms);
   return metadata;
 }
 

@@ -32,6 +32,8 @@ export interface PredictCall {
   readonly model: NamedModel;
   readonly body: RequestBody;
   readonly allowPartial: boolean;
+  /** A header by its name in lower case. */
+  readonly header?: PredictRequest["header"];
   readonly context: RequestContext;
   /** Of a request by the Open Inference Protocol: bytes of its JSON, where binary data follow it. */
   readonly inference?: { readonly jsonBytes: number | undefined } | undefined;
@@ -85,7 +87,7 @@ export class PredictHandler {
   }> {
     const signatures =
       pinning.status === "fulfilled" ? pinning.value.program.signatures : undefined;
-    const { body, context, allowPartial, inference } = call;
+    const { body, context, allowPartial, header, inference } = call;
     const question = inference
       ? ({ kind: "infer", signatures, ...inference } as const)
       : ({ kind: "predict", signatures } as const);
@@ -96,7 +98,7 @@ export class PredictHandler {
     const { inputs, k, exclude, include, filter, attributes, explain } = asked;
     const wanted = { inputs, k, exclude, include, filter, attributes, explain };
     const signature = signatureNamed(program.signatures, signatureName);
-    return { request: { signature, context, allowPartial, ...wanted }, asked };
+    return { request: { signature, context, allowPartial, header, ...wanted }, asked };
   }
 
   async #write(
@@ -115,6 +117,7 @@ export class PredictHandler {
       ...(prediction.members !== undefined && {
         "x-winnow-pipeline-versions": membersText(prediction.members),
       }),
+      ...(prediction.arms !== undefined && { "x-winnow-arm": prediction.arms }),
       ...(degraded !== undefined && { "x-winnow-degraded": degraded }),
       ...(ignored.length > 0 && { "x-winnow-ignored": ignored.join(", ") }),
     };

@@ -186,8 +186,11 @@ export class ApiHandler {
       this.#inFlight++;
       try {
         const { context } = call;
-        const allowPartial = isYes(call.request.headers["x-winnow-allow-partial"]);
-        return await this.#predicts.predict({ model, body, allowPartial, context, inference });
+        const { headers } = call.request;
+        const allowPartial = isYes(headers["x-winnow-allow-partial"]);
+        const header = (name: string): string | undefined => headers[name]?.toString();
+        const terms = { allowPartial, header, context, inference };
+        return await this.#predicts.predict({ model, body, ...terms });
       } finally {
         this.#inFlight--;
       }

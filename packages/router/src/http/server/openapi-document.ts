@@ -60,11 +60,17 @@ const PREDICT = (of: string): object => ({
           schema: { type: "number", minimum: 0, maximum: 1 },
         },
         "X-Winnow-Pipeline-Versions": {
-          description: "Of a pipeline: the version of each model that it asked, `name=3, other=7`",
+          description:
+            "Of a pipeline or an experiment: the version of each model that it asked, `name=3, other=7`",
           schema: { type: "string" },
         },
         "X-Winnow-Degraded": {
           description: "Of a pipeline: stages that the answer lacks, and why, `seen=late`",
+          schema: { type: "string" },
+        },
+        "X-Winnow-Arm": {
+          description:
+            "Of an experiment: the arm that answered, `control`, or `control;n=2, new;n=1`",
           schema: { type: "string" },
         },
       },

@@ -1,0 +1,170 @@
+// An experiment: which of several models, or versions of one, answers which user. It is a model itself, without
+// tables and steps: the router asks the model of the arm that a key of the request falls into.
+//
+//   key (an input or a header) ─▶ arm, by hash and weight ─▶ its model answers
+//                                                         └▶ a share of requests goes to the shadow, too
+
+import type { HeaderReader } from "./header-reader.ts";
+import { count, listOf, oneOf, optional, read, refuse, text } from "./header-reader.ts";
+
+/** Arms of one experiment. */
+export const EXPERIMENT_ARMS_MAX = 16;
+/** The largest weight of an arm; weights count beside each other. */
+export const ARM_WEIGHT_MAX = 1e6;
+/** Bytes of a salt in UTF-8. */
+export const SALT_BYTES_MAX = 128;
+/** What an arm may be called: names stand in headers and metrics as they are. */
+export const ARM_NAME: RegExp = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
+/** What a header may be called. */
+export const HEADER_NAME: RegExp = /^[A-Za-z0-9-]{1,64}$/;
+
+/** A model as an experiment names it: that version, or what the label or the name means when a request comes. */
+export interface ArmTarget {
+  readonly model: string;
+  readonly version?: number | undefined;
+  readonly label?: string | undefined;
+}
+
+/** One arm. */
+export interface ExperimentArm extends ArmTarget {
+  readonly name: string;
+  /** Its part of the keys is this over the sum of all weights; 0: none. */
+  readonly weight: number;
+}
+
+/** Which value of a request is hashed: an input of each instance, or a header of the whole request. */
+export type StickyKey =
+  | { readonly by: "input"; readonly name: string }
+  | {
+      readonly by: "header";
+      readonly name: string;
+      /** The arm of requests without the header; absent: these are refused. */
+      readonly missing?: string | undefined;
+    };
+
+/** Arms, weights and keys. */
+export interface Experiment {
+  /** Names are distinct, and some weight is more than 0. */
+  readonly arms: readonly ExperimentArm[];
+  /** May be absent where there is one arm. */
+  readonly sticky?: StickyKey | undefined;
+  /** Hashed before the key; absent: the name of the experiment's model. */
+  readonly salt?: string | undefined;
+  /** The arm that answers where the model of another is not there; absent: that is an error. */
+  readonly fallback?: string | undefined;
+}
+
+/** A fault of an experiment, and the field that has it. */
+export interface ExperimentFault {
+  readonly field: string;
+  readonly fault: string;
+}
+
+/** What is wrong with an experiment as a whole, each field of which is sound; `undefined` for nothing. */
+export function experimentFault(experiment: Experiment): ExperimentFault | undefined {
+  const { arms, sticky } = experiment;
+  if (arms.length === 0 || arms.length > EXPERIMENT_ARMS_MAX) {
+    return {
+      field: "arms",
+      fault: `has ${arms.length} arms; 1 to ${EXPERIMENT_ARMS_MAX} are taken`,
+    };
+  }
+  const names = arms.map(({ name }) => name);
+  const twice = names.findIndex((name, at) => names.indexOf(name) < at);
+  if (twice >= 0) return { field: `arms[${twice}].name`, fault: `is "${names[twice]}" again` };
+  if (arms.every(({ weight }) => weight === 0)) {
+    return { field: "arms", fault: "have no weight; give one of them more than 0" };
+  }
+  if (sticky === undefined && arms.length > 1) {
+    const fault = "is missing; several arms need the input or header whose hash chooses among them";
+    return { field: "sticky", fault };
+  }
+  return unknownArm(experiment, names);
+}
+
+function unknownArm(
+  { sticky, fallback }: Experiment,
+  names: readonly string[],
+): ExperimentFault | undefined {
+  const missing = sticky?.by === "header" ? sticky.missing : undefined;
+  const named = [
+    { field: "sticky.missing", name: missing },
+    { field: "fallback", name: fallback },
+  ];
+  const unknown = named.find(({ name }) => name !== undefined && !names.includes(name));
+  if (unknown === undefined) return undefined;
+  const fault = `is "${unknown.name}", which is no arm; they are ${names.join(", ")}`;
+  return { field: unknown.field, fault };
+}
+
+/** How messages and drawings name what an arm asks: `movies`, `movies/3`, `movies@stable`. */
+export function targetText({ model, version, label }: ArmTarget): string {
+  if (version !== undefined) return `${model}/${version}`;
+  return label === undefined ? model : `${model}@${label}`;
+}
+
+function matching(pattern: RegExp, what: string): HeaderReader<string> {
+  return (from) => {
+    const found = text(from);
+    if (!pattern.test(found)) throw refuse(from, what);
+    return found;
+  };
+}
+
+const armName = matching(ARM_NAME, "the name of an arm");
+const headerName = matching(HEADER_NAME, "the name of a header");
+
+const weight: HeaderReader<number> = (from) => {
+  const { value } = from;
+  if (typeof value === "number" && value >= 0 && value <= ARM_WEIGHT_MAX) return value;
+  throw refuse(from, `a weight from 0 to ${ARM_WEIGHT_MAX}`);
+};
+
+const saltReader: HeaderReader<string> = (from) => {
+  const salt = text(from);
+  if (Buffer.byteLength(salt) > SALT_BYTES_MAX) throw refuse(from, "a short salt");
+  return salt;
+};
+
+const targetReader: HeaderReader<ArmTarget> = (from) => {
+  const version = read(from, "version", optional(count));
+  const label = read(from, "label", optional(text));
+  if (version !== undefined && label !== undefined) throw refuse(from, "a version or a label");
+  const model = read(from, "model", text);
+  return { model, ...(version !== undefined && { version }), ...(label && { label }) };
+};
+
+const stickyReader: HeaderReader<StickyKey> = (from) => {
+  const by = read(from, "by", oneOf("input", "header"));
+  if (by === "input") return { by, name: read(from, "name", text) };
+  const missing = read(from, "missing", optional(armName));
+  return { by, name: read(from, "name", headerName), ...(missing && { missing }) };
+};
+
+/** Reads an experiment of an encoded program. */
+const experimentReader: HeaderReader<Experiment> = (from) => {
+  const arms = read(
+    from,
+    "arms",
+    listOf((arm) => ({
+      name: read(arm, "name", armName),
+      weight: read(arm, "weight", weight),
+      ...targetReader(arm),
+    })),
+  );
+  const sticky = read(from, "sticky", optional(stickyReader));
+  const salt = read(from, "salt", optional(saltReader));
+  const fallback = read(from, "fallback", optional(armName));
+  const experiment: Experiment = {
+    arms,
+    ...(sticky && { sticky }),
+    ...(salt !== undefined && { salt }),
+    ...(fallback && { fallback }),
+  };
+  const wrong = experimentFault(experiment);
+  if (wrong !== undefined) throw refuse(from, `an experiment, but ${wrong.field} ${wrong.fault}`);
+  return experiment;
+};
+
+/** An experiment that may be missing. */
+export const optionalExperiment: HeaderReader<Experiment | undefined> = optional(experimentReader);

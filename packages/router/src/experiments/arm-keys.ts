@@ -1,0 +1,84 @@
+// Which arm each instance of a request falls into. The key is the value of an input, one for each instance, or a
+// header, one for the whole request. Integers count by their digits: 42, "42" and a header of 42 are one key.
+
+import { StringColumn, WinnowError, excerpt } from "@winnow/core";
+import type { Dtype, Experiment, StickyKey, Tensor } from "@winnow/core";
+import type { PredictRequest } from "../predictor.ts";
+import { armOf } from "./arm-choice.ts";
+
+/** Bytes of a key; longer ones are refused. */
+const KEY_BYTES_MAX = 512;
+
+const KEY_DTYPES: ReadonlySet<Dtype> = new Set([
+  "string",
+  "int8",
+  "uint8",
+  "int16",
+  "uint16",
+  "int32",
+  "uint32",
+  "int64",
+  "uint64",
+]);
+
+/** Whether values of this type can be keys. */
+export function canBeKey(dtype: Dtype): boolean {
+  return KEY_DTYPES.has(dtype);
+}
+
+/**
+ * Positions of arms: one for each instance, or one alone where all fall into the same by a header, or there is but
+ * one. @throws WinnowError INVALID_ARGUMENT where the request has no key
+ */
+export function armsOfRequest(
+  { arms, sticky, salt = "" }: Experiment,
+  request: PredictRequest,
+  instances: number,
+): readonly number[] {
+  if (sticky === undefined) return [0];
+  if (sticky.by === "input") {
+    const keys = keysOf(inputNamed(request, sticky.name), sticky.name, instances);
+    return Array.from({ length: instances }, (_, at) => armOf(arms, salt, keys(at)));
+  }
+  const key = headerKey(sticky, request);
+  if (key !== undefined) return [armOf(arms, salt, key)];
+  const missing = arms.findIndex(({ name }) => name === sticky.missing);
+  if (missing >= 0) return [missing];
+  const text = `The request lacks the header ${sticky.name}, by which the experiment chooses an arm`;
+  throw new WinnowError("INVALID_ARGUMENT", text);
+}
+
+/** `undefined` where the request has no such header, or an empty one. */
+function headerKey(
+  { name }: Extract<StickyKey, { readonly by: "header" }>,
+  { header }: PredictRequest,
+): Uint8Array | undefined {
+  const value = header?.(name.toLowerCase());
+  if (value === undefined || value === "") return undefined;
+  return checked(Buffer.from(value), `header ${name}`);
+}
+
+function inputNamed({ inputs, signature }: PredictRequest, name: string): Tensor {
+  const input = inputs.get(name);
+  if (input !== undefined) return input;
+  const text = `Signature "${excerpt(signature.name)}" has no input "${excerpt(name)}"`;
+  throw new WinnowError("INVALID_ARGUMENT", `${text}, by which the experiment chooses an arm`);
+}
+
+/** Bytes of the key of an instance. */
+function keysOf(input: Tensor, name: string, instances: number): (at: number) => Uint8Array {
+  const { data } = input;
+  if (data.length !== instances || !canBeKey(input.dtype)) {
+    const text = `Input "${excerpt(name)}", by which the experiment chooses an arm, is ${input.dtype}`;
+    const remedy = "it must be one string or integer per instance";
+    throw new WinnowError("INVALID_ARGUMENT", `${text} [${input.shape.join()}]; ${remedy}`);
+  }
+  if (!(data instanceof StringColumn)) return (at) => Buffer.from(String(data[at]));
+  return (at) => checked(data.at(at), `input "${excerpt(name)}"`);
+}
+
+function checked(key: Uint8Array, what: string): Uint8Array {
+  if (key.length <= KEY_BYTES_MAX) return key;
+  const text = `The ${what}, by which the experiment chooses an arm, has ${key.length} bytes`;
+  throw new WinnowError("INVALID_ARGUMENT", `${text}; at most ${KEY_BYTES_MAX} are taken`);
+}

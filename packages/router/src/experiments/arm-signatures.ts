@@ -1,0 +1,88 @@
+// What an experiment can be asked: the signatures that the models of its arms have in common, and what it lacks
+// before it may be asked. Decisions on their own: programs come in.
+
+import type {
+  ArmTarget,
+  Experiment,
+  ModelProgram,
+  SignatureProgram,
+  SignatureTensor,
+  VersionKey,
+} from "@winnow/core";
+import { excerpt, targetText } from "@winnow/core";
+import { canBeKey } from "./arm-keys.ts";
+
+/** Whether what was read for one signature can be asked of the other, and gives outputs of equal names. */
+export function isSameSignature(a: SignatureProgram, b: SignatureProgram): boolean {
+  return a.name === b.name && areSame(a.inputs, b.inputs) && areSame(a.outputs, b.outputs);
+}
+
+function areSame(some: readonly SignatureTensor[], others: readonly SignatureTensor[]): boolean {
+  return (
+    some.length === others.length &&
+    some.every(({ name, dtype }) =>
+      others.some((other) => name === other.name && dtype === other.dtype),
+    )
+  );
+}
+
+/** The signatures of the first program that all others have, too, with the same inputs and outputs. */
+export function commonSignatures(
+  programs: readonly Pick<ModelProgram, "signatures">[],
+): readonly SignatureProgram[] {
+  const [first, ...others] = programs;
+  return (first?.signatures ?? []).filter((signature) =>
+    others.every(({ signatures }) => signatures.some((each) => isSameSignature(signature, each))),
+  );
+}
+
+/** The program that answers for an arm now, or why none does. */
+export type ArmProgramOf = (target: ArmTarget) => ModelProgram | { readonly missing: string };
+
+/** What the experiment of this version lacks, as a text for people; `undefined` for nothing. */
+export function experimentLack(
+  { arms, sticky }: Experiment,
+  self: VersionKey,
+  programOf: ArmProgramOf,
+): string | undefined {
+  const programs: ModelProgram[] = [];
+  for (const [at, arm] of arms.entries()) {
+    const program = armProgram(arm, self, programOf);
+    const where = `arms[${at}] (${arm.name})`;
+    if (typeof program === "string") return `${where}: ${program}`;
+    programs.push(program);
+    if (commonSignatures(programs).length > 0) continue;
+    const text = `model ${excerpt(targetText(arm))} has no signature with the same inputs and outputs as`;
+    return `${where}: ${text} ${at === 0 ? "itself" : "the arms before it"}`;
+  }
+  if (sticky?.by !== "input") return undefined;
+  return keyLack(sticky.name, commonSignatures(programs));
+}
+
+function armProgram(
+  arm: ArmTarget,
+  self: VersionKey,
+  programOf: ArmProgramOf,
+): ModelProgram | string {
+  const { model, version, label } = arm;
+  const isLatest = version === undefined && label === undefined;
+  if (model === self.model && (isLatest || version === self.version)) {
+    return `${excerpt(targetText(arm))} is the experiment itself; name another version of it`;
+  }
+  const program = programOf(arm);
+  const named = `model ${excerpt(targetText(arm))}`;
+  if ("missing" in program) return `${named} cannot answer: ${program.missing}`;
+  if (program.experiment === undefined) return program;
+  return `${named} is an experiment; name the models that it asks`;
+}
+
+function keyLack(name: string, signatures: readonly SignatureProgram[]): string | undefined {
+  const inputs = signatures.flatMap((signature) => signature.inputs);
+  const input = inputs.find((each) => each.name === name);
+  if (input === undefined) {
+    const known = [...new Set(inputs.map((each) => each.name))].join(", ");
+    return `sticky.input: the models of the arms have no input "${excerpt(name)}", but ${excerpt(known)}`;
+  }
+  if (canBeKey(input.dtype)) return undefined;
+  return `sticky.input: "${excerpt(name)}" is ${input.dtype}; a key is a string or an integer`;
+}

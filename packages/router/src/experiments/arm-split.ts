@@ -1,0 +1,215 @@
+// A batch cut by arms, and its answers put together again: the instances of each arm are a request of their own, in
+// the order in which they came. Each instance is answered by one version alone, as if it had come by itself.
+
+import { StringColumn, WinnowError, excerpt } from "@winnow/core";
+import type { Tensor, VersionKey } from "@winnow/core";
+import type { Degradation, Prediction, PredictRequest } from "../predictor.ts";
+
+/** Instances of a batch, ascending. */
+export type Positions = readonly number[];
+
+/** The answer for some instances of a batch. */
+export interface PartAnswer {
+  readonly positions: Positions;
+  readonly prediction: Prediction;
+}
+
+/** Positions of the instances of each arm, arms in the order in which they first come. */
+export function instancesByArm(arms: readonly number[]): ReadonlyMap<number, Positions> {
+  const byArm = new Map<number, number[]>();
+  for (const [position, arm] of arms.entries()) {
+    const positions = byArm.get(arm);
+    if (positions === undefined) byArm.set(arm, [position]);
+    else positions.push(position);
+  }
+  return byArm;
+}
+
+/** What a request asks for these of its instances. @throws WinnowError INVALID_ARGUMENT where it cannot be cut */
+export function requestFor(
+  request: PredictRequest,
+  positions: Positions,
+  instances: number,
+): PredictRequest {
+  const { exclude, include, filter } = request;
+  const cut = Array.from(request.inputs, ([name, input]) => {
+    if (input.shape[0] === instances && !isSparse(name)) {
+      return [name, rowsTaken(input, positions)] as const;
+    }
+    const text = `Cannot send instances to different arms: input "${excerpt(name)}" is not one value per instance`;
+    throw new WinnowError("INVALID_ARGUMENT", `${text}; send one instance per request`);
+  });
+  return {
+    ...request,
+    inputs: new Map(cut),
+    exclude: exclude && perInstance(exclude, positions),
+    include: include && perInstance(include, positions),
+    filter: filter && perInstance(filter, positions),
+  };
+}
+
+/** Parts of a sparse or composite input belong together: their rows are not the request's. */
+function isSparse(name: string): boolean {
+  return /\/(indices|values|dense_shape)$/.test(name);
+}
+
+/** One for all instances stays that. */
+function perInstance<Value>(values: readonly Value[], positions: Positions): readonly Value[] {
+  return values.length <= 1 ? values : positions.map((position) => values[position]!);
+}
+
+/** Rows of a tensor, as a copy. */
+function rowsTaken(from: Tensor, positions: Positions): Tensor {
+  const [, ...inner] = from.shape;
+  const width = inner.reduce((product, size) => product * size, 1);
+  const shape = [positions.length, ...inner];
+  const lengths = from.rowLengths;
+  const rows = lengths && { rowLengths: Uint32Array.from(positions, (at) => lengths[at]!) };
+  if (from.dtype === "string") {
+    const places = positions.flatMap((at) =>
+      Array.from({ length: width }, (_, i) => at * width + i),
+    );
+    return { dtype: "string", shape, data: from.data.take(places), ...rows };
+  }
+  const values = from.data as Float32Array;
+  const data = new (values.constructor as Float32ArrayConstructor)(positions.length * width);
+  for (const [to, at] of positions.entries()) {
+    data.set(values.subarray(at * width, (at + 1) * width), to * width);
+  }
+  return { dtype: from.dtype, shape, data, ...rows } as Tensor;
+}
+
+/**
+ * One answer for the whole batch: outputs in the order of its instances, the least coverage, all degradations and
+ * members. Lists of different lengths become a ragged tensor. @throws WinnowError FAILED_PRECONDITION where
+ * the outputs of two arms do not fit together
+ */
+export function joinedAnswer(version: VersionKey, parts: readonly PartAnswer[]): Prediction {
+  const [first] = parts;
+  const names = [...first!.prediction.outputs.keys()];
+  const outputs = new Map(
+    names.map((name) => [name, joined(parts, name, ({ outputs: of }) => of.get(name))] as const),
+  );
+  const predictions = parts.map(({ prediction }) => prediction);
+  const { attributes, explanation } = first!.prediction;
+  const degradations = predictions.flatMap(
+    (each): readonly Degradation[] => each.degradations ?? [],
+  );
+  const members = membersOf(predictions);
+  return {
+    version,
+    outputs,
+    coverage: Math.min(...predictions.map(({ coverage }) => coverage)),
+    ...(attributes && { attributes: joined(parts, "attributes", (of) => of.attributes) }),
+    ...(explanation && { explanation: joined(parts, "explain", (of) => of.explanation) }),
+    ...(degradations.length > 0 && { degradations }),
+    ...(members && { members }),
+  };
+}
+
+/** Versions that any arm asked, each once; of one model there may be several. */
+function membersOf(predictions: readonly Prediction[]): readonly VersionKey[] | undefined {
+  const byText = new Map<string, VersionKey>();
+  for (const { members = [] } of predictions) {
+    for (const member of members) byText.set(`${member.model}=${member.version}`, member);
+  }
+  if (byText.size === 0) return undefined;
+  return [...byText.values()].toSorted(
+    (a, b) => Number(a.model > b.model) - Number(a.model < b.model) || a.version - b.version,
+  );
+}
+
+interface Part {
+  readonly positions: Positions;
+  readonly tensor: Tensor;
+}
+
+function joined(
+  answers: readonly PartAnswer[],
+  name: string,
+  tensorOf: (prediction: Prediction) => Tensor | undefined,
+): Tensor {
+  const parts = answers.map(({ positions, prediction }): Part => {
+    const tensor = tensorOf(prediction);
+    if (tensor === undefined) throw unfit(name, "one of them does not give it");
+    if (tensor.shape[0] === positions.length) return { positions, tensor };
+    throw unfit(name, "it is not one row for each instance");
+  });
+  return joinedRows(parts, name);
+}
+
+function joinedRows(parts: readonly Part[], name: string): Tensor {
+  const instances = parts.reduce((sum, { positions }) => sum + positions.length, 0);
+  const { dtype } = parts[0]!.tensor;
+  const inner = innerShape(parts, name);
+  const width = inner.reduce((product, size) => product * size, 1);
+  const shape = [instances, ...inner];
+  const lengths = rowLengthsOf(parts, instances);
+  const rows = lengths && lengths.some((length) => length < width) ? { rowLengths: lengths } : {};
+  if (dtype === "string") {
+    const texts = Array.from({ length: instances * width }, (): Uint8Array => NO_BYTES);
+    for (const { positions, tensor } of parts) {
+      const { data } = tensor;
+      if (!(data instanceof StringColumn)) throw unfit(name, "their types differ");
+      eachRow(positions, tensor, (at, from, to) => {
+        for (let place = from; place < to; place += 1) {
+          texts[at * width + place - from] = data.at(place);
+        }
+      });
+    }
+    return { dtype, shape, data: StringColumn.fromBytes(texts), ...rows };
+  }
+  const Values = parts[0]!.tensor.data.constructor as Float32ArrayConstructor;
+  const values = new Values(instances * width);
+  for (const { positions, tensor } of parts) {
+    if (tensor.dtype !== dtype) throw unfit(name, "their types differ");
+    const { data } = tensor;
+    eachRow(positions, tensor, (at, from, to) => {
+      values.set((data as Float32Array).subarray(from, to), at * width);
+    });
+  }
+  return { dtype, shape, data: values, ...rows } as Tensor;
+}
+
+const NO_BYTES = new Uint8Array();
+
+/** Calls with the instance, and where its values begin and end. */
+function eachRow(
+  positions: Positions,
+  { shape }: Tensor,
+  call: (instance: number, from: number, to: number) => void,
+): void {
+  const width = shape.slice(1).reduce((product, size) => product * size, 1);
+  for (const [row, instance] of positions.entries()) {
+    call(instance, row * width, (row + 1) * width);
+  }
+}
+
+/** Behind the first dimension: that of all, or of lists the longest. */
+function innerShape(parts: readonly Part[], name: string): readonly number[] {
+  const inners = parts.map(({ tensor }) => tensor.shape.slice(1));
+  const [first] = inners;
+  if (inners.every((inner) => String(inner) === String(first))) return first!;
+  if (inners.every((inner) => inner.length === 1)) return [Math.max(...inners.flat())];
+  throw unfit(
+    name,
+    `their shapes differ: ${inners.map((inner) => `[${inner.join()}]`).join(", ")}`,
+  );
+}
+
+/** Values of each row, where rows are lists; `undefined` for other tensors. */
+function rowLengthsOf(parts: readonly Part[], instances: number): Uint32Array | undefined {
+  if (parts.some(({ tensor }) => tensor.shape.length !== 2)) return undefined;
+  const lengths = new Uint32Array(instances);
+  for (const { positions, tensor } of parts) {
+    for (const [row, instance] of positions.entries()) {
+      lengths[instance] = tensor.rowLengths?.[row] ?? tensor.shape[1]!;
+    }
+  }
+  return lengths;
+}
+
+function unfit(name: string, why: string): WinnowError {
+  const text = `Cannot put the answers of different arms together: of output "${excerpt(name)}" ${why}`;
+  return new WinnowError("FAILED_PRECONDITION", `${text}; send one instance per request`);
+}
