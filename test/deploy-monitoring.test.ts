@@ -78,6 +78,7 @@ function unitOf(expression: string): RegExp {
   const isQuotient = expression.includes(" / ");
   if (isQuotient) return /_bytes$|_requests_total$/.test(name) ? /^percentunit$/ : /^none$/;
   if (name.endsWith("_bytes")) return /^bytes$/;
+  if (name.endsWith("_bytes_total")) return /^Bps$/;
   return /\brate\(/.test(expression) ? /^(reqps|cps)$/ : /^none$/;
 }
 

@@ -8,6 +8,7 @@ import path from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { DIALECTS, ObjectServerProcess, hasSdk } from "../doubles/object-server-process.ts";
+import { supplyPorts } from "../port-supply.ts";
 import { RunningCluster, pause, repositoryRoot } from "./running-cluster.ts";
 import { eventually, expectExact, predict, versionsOf } from "./served-model.ts";
 import { publishVersion, versionedRequests, writeContent } from "./written-versions.ts";
@@ -38,17 +39,22 @@ async function inspected(
 
 let server: ObjectServerProcess;
 let cluster: RunningCluster;
+let metricsPort = 0;
 
 beforeAll(async () => {
   mkdirSync(base, { recursive: true });
   publishVersion(base, { model: MODEL, version: 1 });
   server = await ObjectServerProcess.start("s3", store, 4);
+  [metricsPort] = (await supplyPorts(1)) as [number];
   cluster = await RunningCluster.start({
     models: "s3://models/prod",
     workers: 2,
     replication: 1,
     routerArgs: ["--router-table-bytes", "0"],
     workerArgs: ["--file_system_poll_wait_seconds", "1"],
+    argsOf: {
+      w0: ["--model-cache-dir", path.join(root, "cache"), "--metrics-port", String(metricsPort)],
+    },
     env: { ...server.environment, TMPDIR: root },
   });
   await cluster.loaded([MODEL]);
@@ -140,4 +146,37 @@ test("(L1) a store that denies everything costs nothing of what is served", asyn
   await expectExact(cluster, versionedRequests(MODEL, [2]), () => pause(3000));
   const told = await versionsOf(cluster.url, MODEL);
   expect(told.find(({ version }) => Number(version) === 2)?.state).toBe("AVAILABLE");
+});
+
+/** A number on the page of w0's metrics. */
+async function cacheMetric(series: string): Promise<number> {
+  const page = await fetch(`http://127.0.0.1:${metricsPort}/metrics`).then(
+    (answer) => answer.text(),
+    () => "",
+  );
+  const line = page
+    .split("\n")
+    .find((each) => each.startsWith(`winnow_worker_model_cache_${series} `));
+  return Number(line?.split(" ").at(-1));
+}
+
+test("a worker with a cache that starts again reads no byte of an object from the store, and says so", async () => {
+  await server.setFaults({ prefix: "", cycle: [] });
+  const fetched = await cacheMetric('reads_total{from="store"}');
+  const { reads } = await server.account();
+  cluster.signal("w0", "SIGKILL");
+  await cluster.ended("w0");
+  cluster.restart("w0");
+
+  await eventually(
+    cluster,
+    () => predict(cluster.url, { model: MODEL }),
+    ({ status, text }) => status === 200 && text.includes("v02 item"),
+  );
+
+  expect(fetched).toBeGreaterThan(0);
+  expect((await server.account()).reads).toBe(reads);
+  expect(await cacheMetric('reads_total{from="store"}')).toBe(0);
+  expect(await cacheMetric('reads_total{from="cache"}')).toBeGreaterThan(0);
+  expect(await cacheMetric('bytes{kind="used"}')).toBeGreaterThan(0);
 });

@@ -9,6 +9,8 @@ export type { ObjectStore } from "./object-store/object-store.ts";
 export { cacheBytes } from "./object-store/cached-store.ts";
 export type { CacheSettings } from "./object-store/cached-store.ts";
 export { RangeReader } from "./object-store/range-reader.ts";
+export { CacheCounts } from "./object-store/cache-counts.ts";
+export type { CacheTallies } from "./object-store/cache-counts.ts";
 export { storeEnvironment } from "./object-store/store-settings.ts";
 export { objectStores } from "./object-store/object-stores.ts";
 export type {

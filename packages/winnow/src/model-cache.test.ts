@@ -25,7 +25,7 @@ test("a directory is made, for its owner alone", async () => {
 
   const cache = await modelCache({ modelCacheDir: directory, modelCacheBytes: 2 ** 26 }, log);
 
-  expect(cache).toEqual({ directory, bytesMax: 2 ** 26 });
+  expect(cache).toMatchObject({ directory, bytesMax: 2 ** 26 });
   expect(statSync(directory).mode & 0o777).toBe(0o700);
   expect(warnings).toEqual([]);
 });

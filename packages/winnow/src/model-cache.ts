@@ -5,7 +5,7 @@ import { constants } from "node:fs";
 import { access, mkdir, statfs } from "node:fs/promises";
 import path from "node:path";
 import { type Logger, WinnowError } from "@winnow/core";
-import { type CacheSettings, cacheBytes } from "@winnow/model";
+import { CacheCounts, type CacheSettings, cacheBytes } from "@winnow/model";
 import type { LoadFlags } from "./model-config/config-flags.ts";
 
 /**
@@ -21,11 +21,14 @@ export async function modelCache(
 ): Promise<CacheSettings | undefined> {
   if (modelCacheDir === undefined || modelCacheDir === "") return undefined;
   const directory = path.resolve(modelCacheDir);
+  const counts = new CacheCounts();
   try {
     await mkdir(directory, { recursive: true, mode: 0o700 });
     await access(directory, constants.W_OK | constants.X_OK);
     const { bavail, bsize } = await statfs(directory);
-    const roomBytes = bavail * bsize + (await cacheBytes(directory));
+    const heldBytes = await cacheBytes(directory);
+    counts.setHeld(heldBytes);
+    const roomBytes = bavail * bsize + heldBytes;
     if (roomBytes < bytesMax) {
       const text = "the disk of the model cache has less room than --model-cache-bytes";
       log.warn(text, { directory, roomBytes, bytesMax });
@@ -35,5 +38,5 @@ export async function modelCache(
     const text = `Cannot keep models in ${directory}: ${code}; name a directory that can be written to with --model-cache-dir, or leave it out`;
     throw new WinnowError("FAILED_PRECONDITION", text, { cause: error });
   }
-  return { directory, bytesMax };
+  return { directory, bytesMax, counts: counts.buffer };
 }

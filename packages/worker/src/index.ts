@@ -4,6 +4,7 @@ export type { StartCompute } from "./compute/compute-start.ts";
 export { listenForMetrics } from "./metrics/metrics-server.ts";
 export type { MetricsServer, MetricsServerParts } from "./metrics/metrics-server.ts";
 export { createWorkerMetrics } from "./metrics/worker-metrics.ts";
+export type { MetricsOptions } from "./metrics/worker-metrics.ts";
 export type { VersionPolicy } from "./models/version-policy.ts";
 export { startWorker } from "./worker-start.ts";
 export type { WorkerDependencies } from "./worker-start.ts";

@@ -5,6 +5,7 @@ import { mkdirSync, readFileSync, readdirSync, statSync, utimesSync, writeFileSy
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { temporaryDirectory } from "../../../../test/temporary-directory.ts";
+import { CacheCounts } from "./cache-counts.ts";
 import { CachedStore, type CachedStoreParts, cacheBytes } from "./cached-store.ts";
 import type { ByteRange, ObjectStore } from "./object-store.ts";
 
@@ -36,7 +37,8 @@ function askedStore(): { readonly store: ObjectStore; readonly asked: ByteRange[
 function opened(directory: string, parts: Partial<CachedStoreParts> = {}) {
   const { store, asked } = askedStore();
   const told: string[] = [];
-  const cache = { directory, bytesMax: 64 * MIB };
+  const counts = new CacheCounts();
+  const cache = { directory, bytesMax: 64 * MIB, counts: counts.buffer };
   const cached = new CachedStore({
     store,
     storeName: "here",
@@ -46,7 +48,7 @@ function opened(directory: string, parts: Partial<CachedStoreParts> = {}) {
   });
   const read = (range: ByteRange, etag = "a"): Promise<Uint8Array> =>
     cached.read({ scheme: "s3", bucket: "models" }, { ...OBJECT, etag }, range);
-  return { read, asked, told };
+  return { read, asked, told, counts };
 }
 
 const filesOf = (directory: string): string[] =>
@@ -70,6 +72,20 @@ describe("what was read of an object", () => {
     expect(bytes).toEqual(bytesAt({ start: 100, end: 5000 }, "a"));
     expect(first.asked).toEqual([{ start: 100, end: 5000 }]);
     expect(second.asked).toEqual([]);
+  });
+
+  test("is counted, as found or fetched, and so is what the directory holds", async () => {
+    const directory = temporaryDirectory();
+    const { read, counts } = opened(directory);
+    await read({ start: 1000, end: 2000 });
+    await read({ start: 500, end: 2000 });
+    await read({ start: 500, end: 1500 });
+
+    expect(counts.tallies).toEqual({
+      fromCache: { reads: 3, bytes: 2000 },
+      fromStore: { reads: 2, bytes: 1500 },
+      heldBytes: await cacheBytes(directory),
+    });
   });
 
   test("is put together with what is missing, wherever ranges begin", async () => {

@@ -14,12 +14,15 @@ import process from "node:process";
 import { threadId } from "node:worker_threads";
 import { crc32c } from "@winnow/core";
 import type { ObjectBucket, ObjectUrl } from "@winnow/core";
+import { CacheCounts } from "./cache-counts.ts";
 import type { ByteRange, ObjectStore, StoredObject } from "./object-store.ts";
 
 /** Where ranges are kept, and how many bytes of them. */
 export interface CacheSettings {
   readonly directory: string;
   readonly bytesMax: number;
+  /** Memory of `CacheCounts`, where they are told. */
+  readonly counts?: SharedArrayBuffer;
 }
 
 /** What a cached store is made from. */
@@ -55,6 +58,7 @@ interface KeptFile {
 export class CachedStore implements ObjectStore {
   readonly #parts: CachedStoreParts;
   readonly #root: string;
+  readonly #counts: CacheCounts;
   readonly #objects = new Map<string, Promise<Ranges>>();
   /** Files are written one after the other. Never rejects. */
   #writing: Promise<void> = Promise.resolve();
@@ -68,6 +72,7 @@ export class CachedStore implements ObjectStore {
   constructor(parts: CachedStoreParts) {
     this.#parts = parts;
     this.#root = path.join(parts.cache.directory, FOLDER);
+    this.#counts = new CacheCounts(parts.cache.counts);
   }
 
   folders(url: ObjectUrl): Promise<readonly string[]> {
@@ -92,6 +97,7 @@ export class CachedStore implements ObjectStore {
         const missing = { start: at, end: Math.min(end, nextStart(ranges, at)) };
         const bytes = await this.#parts.store.read(bucket, object, missing);
         target.set(bytes, at - start);
+        this.#counts.addRead("store", bytes.length);
         await this.#keep({ folder, ranges, range: missing, bytes });
         at = missing.end;
         continue;
@@ -103,6 +109,7 @@ export class CachedStore implements ObjectStore {
       }
       const to = Math.min(end, range.end);
       target.set(bytes.subarray(at - range.start, to - range.start), at - start);
+      this.#counts.addRead("cache", to - at);
       at = to;
     }
     return target;
@@ -141,6 +148,7 @@ export class CachedStore implements ObjectStore {
       await (this.#parts.writeFile ?? writeFile)(draft, withChecksum(bytes));
       await rename(draft, fileOf(folder, range));
       this.#unseenBytes += fileBytes;
+      this.#counts.addHeld(fileBytes);
       ranges.set(range.start, range.end);
     } catch (error) {
       await rm(draft, { force: true }).catch(() => undefined);
@@ -155,8 +163,14 @@ export class CachedStore implements ObjectStore {
     const files = await keptFiles(this.#root);
     const total = totalOf(files);
     const most = Math.min(KEPT_RATIO * bytesMax, bytesMax - bytes);
-    this.#bytesThen = total + bytes > bytesMax ? await leave(files, most) : total;
+    this.#seen(total + bytes > bytesMax ? await leave(files, most) : total);
+  }
+
+  /** What the directory holds has been looked at. */
+  #seen(bytes: number): void {
+    this.#bytesThen = bytes;
     this.#unseenBytes = 0;
+    this.#counts.setHeld(bytes);
   }
 
   async #failed({ code = "unknown error" }: NodeJS.ErrnoException): Promise<void> {
@@ -165,8 +179,7 @@ export class CachedStore implements ObjectStore {
     const isFull = code === "ENOSPC" || code === "EDQUOT";
     if (isFull) {
       const files = await keptFiles(this.#root);
-      this.#bytesThen = await leave(files, KEPT_RATIO * totalOf(files));
-      this.#unseenBytes = 0;
+      this.#seen(await leave(files, KEPT_RATIO * totalOf(files)));
     } else {
       this.#hasEnded = true;
     }

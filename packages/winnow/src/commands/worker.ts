@@ -5,7 +5,9 @@ import path from "node:path";
 import { exitAtOnce } from "@winnow/accelerator";
 import { type AddressRules, type TlsSource, WorkerServer, stateFileName } from "@winnow/cluster";
 import { type Logger, WinnowError } from "@winnow/core";
+import { CacheCounts, type CacheSettings } from "@winnow/model";
 import {
+  type MetricsOptions,
   type MetricsServer,
   type MetricsServerParts,
   type Worker,
@@ -88,6 +90,7 @@ export async function runWorker(
     version: winnowVersion,
     refusals: cluster.refusals,
     tls: certificates.statuses,
+    modelCache: cacheTold(cache),
   });
   const keys = await openApiKeys(options.apiKeys, environment);
   let worker: Worker | undefined;
@@ -146,6 +149,12 @@ export async function runWorker(
   // A worker that cannot compute exits, so that its supervisor starts another one.
   if (failure?.lost === "device") exitAtOnce(DEVICE_LOST_EXIT_CODE);
   if (failure !== undefined) process.exit(1);
+}
+
+function cacheTold(cache: CacheSettings | undefined): MetricsOptions["modelCache"] {
+  if (cache?.counts === undefined) return undefined;
+  const counts = new CacheCounts(cache.counts);
+  return { bytesMax: cache.bytesMax, tallies: () => counts.tallies };
 }
 
 function protectionOf(

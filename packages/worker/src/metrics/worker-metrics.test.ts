@@ -15,6 +15,30 @@ function measured() {
   return { clock, metrics, observer: metrics.observer };
 }
 
+test("what the cache of models found and fetched is told where there is a cache", async () => {
+  const tallies = {
+    fromCache: { reads: 3, bytes: 300 },
+    fromStore: { reads: 1, bytes: 50 },
+    heldBytes: 350,
+  };
+  const modelCache = { bytesMax: 1000, tallies: () => tallies };
+  const options = { clock: new ManualClock(), version: "1.2.3", processMetrics: false };
+  const page = await createWorkerMetrics({ ...options, modelCache }).text();
+  const without = await createWorkerMetrics(options).text();
+
+  for (const line of [
+    'winnow_worker_model_cache_reads_total{from="cache"} 3',
+    'winnow_worker_model_cache_reads_total{from="store"} 1',
+    'winnow_worker_model_cache_read_bytes_total{from="cache"} 300',
+    'winnow_worker_model_cache_read_bytes_total{from="store"} 50',
+    'winnow_worker_model_cache_bytes{kind="used"} 350',
+    'winnow_worker_model_cache_bytes{kind="capacity"} 1000',
+  ]) {
+    expect(page).toContain(`${line}\n`);
+  }
+  expect(without).not.toMatch(/^winnow_worker_model_cache_.*\{/m);
+});
+
 function statusWith(versions: readonly number[]): WorkerStatus {
   return {
     announcement: {

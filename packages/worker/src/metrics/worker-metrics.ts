@@ -5,6 +5,7 @@
 import type { RefusalCounts, TlsStatus } from "@winnow/cluster";
 import { LAG_TIMER_MS, takeOffLagTimer } from "@winnow/core";
 import type { Clock } from "@winnow/core";
+import type { CacheTallies } from "@winnow/model";
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
 
 import type { WorkerObserver, WorkerStatus } from "../worker-observer.ts";
@@ -36,6 +37,13 @@ export interface MetricsOptions {
   readonly refusals?: () => RefusalCounts;
   /** The certificates of this process, and how long they last. */
   readonly tls?: () => readonly TlsStatus[];
+  /** The cache of models in object stores, where there is one. */
+  readonly modelCache?: CacheSource | undefined;
+}
+
+interface CacheSource {
+  readonly bytesMax: number;
+  readonly tallies: () => CacheTallies;
 }
 
 const LOAD_SECONDS_BUCKETS = [0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 1800];
@@ -52,6 +60,7 @@ export function createWorkerMetrics(options: MetricsOptions): WorkerMetrics {
   addBuildInfo(registry, options.version);
   addRefusals(registry, options.refusals);
   addCertificates(registry, options.tls);
+  addModelCache(registry, options.modelCache);
   addStatusGauges(registry, status);
   return {
     observer: { ...queryRecorder(registry, options.clock), ...loadRecorder(registry) },
@@ -103,6 +112,51 @@ function addRefusals(registry: Registry, refusals: (() => RefusalCounts) | undef
       counter.reset();
       for (const [reason, count] of Object.entries(refusals?.() ?? {}))
         counter.inc({ reason }, count);
+    },
+  });
+}
+
+function addModelCache(registry: Registry, cache: CacheSource | undefined): void {
+  const addCounter = (
+    about: { name: string; help: string },
+    read: (side: CacheTallies["fromCache"]) => number,
+  ): void => {
+    const counter = new Counter({
+      ...about,
+      labelNames: ["from"],
+      registers: [registry],
+      collect() {
+        counter.reset();
+        if (cache === undefined) return;
+        const { fromCache, fromStore } = cache.tallies();
+        counter.inc({ from: "cache" }, read(fromCache));
+        counter.inc({ from: "store" }, read(fromStore));
+      },
+    });
+  };
+  addCounter(
+    {
+      name: "winnow_worker_model_cache_reads_total",
+      help: "Ranges of objects that were read, by where they came from",
+    },
+    ({ reads }) => reads,
+  );
+  addCounter(
+    {
+      name: "winnow_worker_model_cache_read_bytes_total",
+      help: "Bytes of objects that were read, by where they came from",
+    },
+    ({ bytes }) => bytes,
+  );
+  const held = new Gauge({
+    name: "winnow_worker_model_cache_bytes",
+    help: "Bytes that the directory of the model cache holds, as seen last, and may hold",
+    labelNames: ["kind"],
+    registers: [registry],
+    collect() {
+      if (cache === undefined) return;
+      held.set({ kind: "used" }, cache.tallies().heldBytes);
+      held.set({ kind: "capacity" }, cache.bytesMax);
     },
   });
 }
