@@ -144,6 +144,7 @@ describe("the dashboard", () => {
       "Accelerators",
       "Membership",
       "Rollout",
+      "Experiments",
     ]);
   });
 

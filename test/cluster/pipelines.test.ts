@@ -278,7 +278,17 @@ describe("a cluster with pipelines", () => {
     });
     expect([inferred.status, inferred.headers.get("x-winnow-arm")]).toEqual([200, chosen[0]]);
     const metadata = await fetch(`${cluster.url}/v1/models/by-header/metadata`);
-    expect(await metadata.text()).toContain('"input_1"');
+    expect(await metadata.text()).toMatch(/"input_1"[^]*"experiment": \{\n "arms"/);
+    const metrics = await (await fetch(`${cluster.url}/monitoring/prometheus/metrics`)).text();
+    const countOf = (arm: string): number => 2 * chosen.filter((each) => each === arm).length;
+    const total = 'winnow_arm_instances_total{model="by-header",arm=';
+    const lines = metrics.split("\n").filter((line) => line.startsWith(total));
+    const [first] = chosen;
+    expect(new Set(lines)).toEqual(
+      new Set(
+        ["a", "b"].map((arm) => `${total}"${arm}"} ${countOf(arm) + (arm === first ? 2 : 0)}`),
+      ),
+    );
   });
 
   /** What both models retrieve by themselves. */

@@ -140,3 +140,18 @@ test("the page tells how the cluster stands, and forgets a model that is gone", 
   expect(later).toContain("winnow_membership_age_seconds +Inf");
   expect(later).not.toContain("movies");
 });
+
+test("the page counts what each arm of an experiment answers, and what it fails", async () => {
+  const metrics = createMetrics({ version: "1.2.3", processMetrics: false });
+  const record = { model: "feed", arm: "new", code: "OK", instances: 3, elapsedMs: 20 };
+
+  metrics.router.arm?.(record);
+  metrics.router.arm?.({ ...record, code: "UNAVAILABLE", elapsedMs: 5000 });
+  const page = await metrics.text();
+
+  expect(page).toContain('winnow_arm_requests_total{model="feed",arm="new",code="OK"} 1');
+  expect(page).toContain('winnow_arm_requests_total{model="feed",arm="new",code="UNAVAILABLE"} 1');
+  expect(page).toContain('winnow_arm_instances_total{model="feed",arm="new"} 3');
+  expect(page).toContain('winnow_arm_duration_seconds_sum{model="feed",arm="new"} 0.02');
+  expect(page).toContain('winnow_arm_duration_seconds_count{model="feed",arm="new"} 1');
+});

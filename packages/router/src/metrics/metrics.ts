@@ -82,7 +82,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       answered: (call) => record(call, `grpc:${call.api}`, "GRPC"),
       gaveUp: (what, reason) => givenUp.inc({ door: "grpc", reason: `${what}_${reason}` }),
     },
-    router: routerObserver(registry),
+    router: { ...routerObserver(registry), ...armObserver(registry) },
     keys: keyObserver(registry),
     denseProcessEnded: (lane) => denseEnds.inc({ lane }),
     watch: (router) => {
@@ -248,6 +248,38 @@ function routerObserver(registry: Registry): RouterObserver {
     budgetSpent: (kind) => spent.inc({ kind }),
     replan: () => replans.inc(),
     lateReply: () => late.inc(),
+  };
+}
+
+/** Experiments: their names and those of their arms come from files, at most 16 arms each. */
+function armObserver(registry: Registry): RouterObserver {
+  const registers = [registry];
+  const requests = new TalliedCounter({
+    name: "winnow_arm_requests_total",
+    help: "Requests, or parts of batches, that an arm of an experiment answered or failed",
+    labelNames: ["model", "arm", "code"],
+    registers,
+  });
+  const instances = new TalliedCounter({
+    name: "winnow_arm_instances_total",
+    help: "Instances that an arm of an experiment answered",
+    labelNames: ["model", "arm"],
+    registers,
+  });
+  const durations = new TalliedHistogram({
+    name: "winnow_arm_duration_seconds",
+    help: "Time of the model of an arm, of answers",
+    labelNames: ["model", "arm"],
+    buckets: SECONDS_BUCKETS,
+    registers,
+  });
+  return {
+    arm: ({ model, arm, code, instances: count, elapsedMs }) => {
+      requests.add(1, model, arm, code);
+      if (code !== "OK") return;
+      instances.add(count, model, arm);
+      durations.observe(elapsedMs / 1000, model, arm);
+    },
   };
 }
 

@@ -85,3 +85,16 @@ test("metadataDocument() glues the spec and the signatures together", () => {
     },
   });
 });
+
+test("metadataDocument() tells the arms of an experiment behind the signatures", () => {
+  const arms = [{ name: "control", model: "movies", version: 3, weight: 90 }];
+  const none = { tables: [], vocabularies: [], denseModels: [], signatures: [] };
+  const program: ModelProgram = { fingerprint: fingerprint("00"), ...none, experiment: { arms } };
+
+  const text = metadataDocument({ model: "feed", version: 4, program }).toString();
+
+  expect(JSON.parse(text)).toMatchObject({
+    model_spec: { name: "feed", version: "4" },
+    metadata: { signature_def: {}, experiment: { arms } },
+  });
+});

@@ -1,6 +1,6 @@
 // The signatures of a version as TensorFlow Serving answers them: two protobuf JSON texts glued
 // together by hand (model_servers/http_rest_api_util.cc, ToJsonString), hence the odd line breaks
-// and `signature_def` twice.
+// and `signature_def` twice. Winnow adds the arms of an experiment.
 
 import type { Dtype, ModelProgram, SignatureProgram, SignatureTensor } from "@winnow/core";
 import { protobufJson } from "./status-document.ts";
@@ -38,7 +38,11 @@ export function metadataDocument(described: DescribedModel): Buffer {
     (signature) => [signature.name, signatureDefinition(signature)] as const,
   );
   const map = protobufJson({ signature_def: Object.fromEntries(signatures) });
-  return Buffer.from(`{\n"model_spec":${spec}\n,\n"metadata": {"signature_def": ${map}\n}\n}\n`);
+  const { experiment } = described.program;
+  const arms = experiment && `,\n"experiment": ${protobufJson(experiment)}`;
+  return Buffer.from(
+    `{\n"model_spec":${spec}\n,\n"metadata": {"signature_def": ${map}${arms ?? ""}\n}\n}\n`,
+  );
 }
 
 function signatureDefinition(signature: SignatureProgram): object {
