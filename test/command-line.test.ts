@@ -1,12 +1,13 @@
 // The command as a person types it: help, errors that say what would work, exit codes, data on stdout
 // and everything else on stderr. The real process runs from `dist/`.
 
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test, vi } from "vitest";
+import { supplyPorts } from "./port-supply.ts";
 
 const script = path.resolve(import.meta.dirname, "../packages/winnow/bin/winnow.js");
 const directory = mkdtempSync(path.join(tmpdir(), "winnow-command-"));
@@ -194,6 +195,37 @@ describe("winnow inspect of several models", () => {
       { model: "movies" },
       { model: "movies-ranking" },
     ]);
+  });
+});
+
+describe("winnow up", () => {
+  test("serves the others of a model that is broken, and says which it is and why", async () => {
+    const models = path.join(directory, "one-broken");
+    winnow(["demo", models, "--items", "20", "--users", "2"]);
+    writeFileSync(path.join(models, "movies-ranking/1/saved_model.pb"), "not a graph");
+    rmSync(path.join(models, "home-feed"), { recursive: true });
+    const [port] = await supplyPorts(1);
+    const flags = ["--workers", "1", "--port", String(port), "--log-level", "silent"];
+    const up = spawn(process.execPath, [script, "up", "--models", models, ...flags], {
+      env: { ...process.env, NO_COLOR: "1" },
+    });
+    let told = "";
+    up.stdout.on("data", (data: Buffer) => (told += data.toString("utf8")));
+    up.stderr.on("data", (data: Buffer) => (told += data.toString("utf8")));
+    try {
+      await vi.waitFor(() => expect(told).toContain("up after"), { timeout: 60_000, interval: 50 });
+    } finally {
+      up.kill("SIGTERM");
+    }
+
+    expect(told).toMatch(/^ready {3}movies, version 1$/m);
+    expect(told).toMatch(/^failed {2}movies-ranking: .*saved_model\.pb/m);
+  });
+
+  test("refuses what it has no port for", () => {
+    const ended = winnow(["up", "--models", directory, "--ssl_config_file", "ssl.cfg"]);
+
+    expect([ended.code, ended.stderr]).toEqual([1, expect.stringContaining("winnow serve takes")]);
   });
 });
 

@@ -49,6 +49,18 @@ async function secureRedis(): Promise<RedisProcess> {
   return server;
 }
 
+test("a Redis that is away is told once, by its address and with the reason, without the password", async () => {
+  const { logged } = await membershipIn(`redis://:${PASSWORD}@127.0.0.1:1`, {});
+  await eventually(() => expect(logged.join()).toContain("membership store does not answer"));
+  await new Promise((resolve) => void setTimeout(resolve, 200));
+
+  const told = logged.filter((line) => line.includes("membership store does not answer"));
+  expect(told).toHaveLength(1);
+  expect(told[0]).toContain("store: '127.0.0.1:1'");
+  expect(told[0]).toContain("ECONNREFUSED 127.0.0.1:1");
+  expect(logged.join()).not.toContain(PASSWORD);
+});
+
 /** Whether a worker that announces itself there is seen, and what was logged. */
 async function membershipIn(url: string, access: RedisAccess) {
   const logged: string[] = [];

@@ -95,8 +95,9 @@ export class RedisMembership implements MembershipStore {
   #state = initialMembership;
   #pollTimer: Timer | undefined;
   #isReading = false;
-  /** The last read failed: that is logged once, and its end. */
-  #isFailing = false;
+  /** Reads in a row that failed: that is logged once, and its end. */
+  #failures = 0;
+  #isFailureTold = false;
   /** Position in the set at which the next page begins; 0 while the whole set fits one page. */
   #pageStart = 0;
   #isCrowded = false;
@@ -224,16 +225,13 @@ export class RedisMembership implements MembershipStore {
       const reading = await this.#read();
       const nowMs = this.#environment.clock.nowMs();
       this.#state = foldReading(this.#state, reading, { nowMs, settings: this.#settings });
-      if (this.#isFailing) this.#environment.log.info("membership store answers again");
-      this.#isFailing = false;
+      if (this.#isFailureTold) this.#environment.log.info("membership store answers again");
+      this.#failures = 0;
+      this.#isFailureTold = false;
     } catch (error) {
       this.#state = foldFailure(this.#state);
-      const { message } = toWinnowError(error);
-      if (!this.#isFailing) {
-        const connection = this.#connectionFault;
-        this.#environment.log.warn("membership store does not answer", { message, connection });
-      }
-      this.#isFailing = true;
+      this.#failures += 1;
+      this.#tellFailure(toWinnowError(error).message);
     }
     this.#isReading = false;
     if (this.#isClosed) return;
@@ -241,6 +239,17 @@ export class RedisMembership implements MembershipStore {
     if (before === initialMembership || !isSameView(before.view, this.#state.view)) {
       for (const listener of this.#listeners) this.#tell(listener);
     }
+  }
+
+  /** The first read may fail before the connection does, which is the reason: it comes with the next. */
+  #tellFailure(readFault: string): void {
+    const message = this.#connectionFault ?? readFault;
+    if (this.#isFailureTold || (this.#failures === 1 && this.#connectionFault === undefined))
+      return;
+    this.#isFailureTold = true;
+    // Without user and password.
+    const { host: store } = new URL(this.#settings.url);
+    this.#environment.log.warn("membership store does not answer", { store, message });
   }
 
   #tell(listener: (view: MembershipView) => void): void {

@@ -69,6 +69,8 @@ export class WorkerContact {
   #call: Call | undefined;
   #silentMs = 0;
   #lastMet: Contact | undefined;
+  /** Who answered in this worker's place: each is told once, until the worker itself is met. */
+  readonly #strangers = new Set<string>();
   #isClosed = false;
 
   constructor(id: WorkerId, parts: WorkerContactParts) {
@@ -254,6 +256,7 @@ export class WorkerContact {
   }
 
   #take(announcement: Announcement): void {
+    this.#strangers.clear();
     const { environment, onChange } = this.#parts;
     const { highest, current } = this.#succession;
     const { address } = this.#line!;
@@ -281,9 +284,12 @@ export class WorkerContact {
 
   #hasExpectedId({ workerId }: Announcement): boolean {
     if (workerId === this.id) return true;
+    if (this.#strangers.has(workerId) || this.#strangers.size >= STRANGERS_MAX) return false;
+    this.#strangers.add(workerId);
     this.#parts.environment.log.warn("address answers as another worker", {
       worker: this.id,
       answersAs: workerId,
+      advice: `start the worker with --id ${this.id}, or name it as it names itself`,
     });
     return false;
   }
@@ -340,3 +346,5 @@ export class WorkerContact {
 
 /** Addresses at which one worker is looked for. */
 const HINTS_MAX = 4;
+/** Told of one worker, while it is not met. */
+const STRANGERS_MAX = 16;

@@ -236,19 +236,25 @@ describe("workers come and go", () => {
     expect(bench.router.workers().map(({ id }) => id)).toEqual(["w0"]);
   });
 
-  test("another worker at a worker's address is not asked in its place", async () => {
-    const bench = await RouterBench.started({ held: twice });
+  test("another worker at a worker's address is not asked in its place, and told once", async () => {
+    const warned: unknown[] = [];
+    const warn = (text: string, fields?: object): void => void warned.push([text, fields]);
+    const log = { ...silentLogger, warn };
+    const bench = await RouterBench.started({ held: twice, log });
     const [first, second] = bench.workers;
     const strays = first!.queries;
 
     bench.network.kill(second!);
     const record = { ...bench.network.announcementOf(second!), address: first!.address };
     bench.membership.publish([bench.network.announcementOf(first!), record]);
-    await bench.clock.advanceSettled(2000);
+    await bench.clock.advanceSettled(20_000);
 
     expect(bench.router.workers().map(({ askable }) => askable)).toEqual([true, false, true]);
     expect(first!.queries).toBe(strays);
     expect(bench.network.streams).toBe(2);
+    expect(warned.filter((line) => String(line).startsWith("address answers"))).toEqual([
+      ["address answers as another worker", expect.objectContaining({ answersAs: "w0" })],
+    ]);
   });
 
   test("names that somebody made up hide no worker, and are called a few at a time", async () => {

@@ -38,6 +38,7 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
     process: "up",
     format: options.logFormat ?? "text",
   });
+  assertFitting(options);
   const source = modelSource(
     {
       models: options.models,
@@ -50,13 +51,6 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
   const versions = await (config === undefined
     ? versionsOf(source)
     : configuredVersions(config.initial.models));
-  assertOnlyRest(options);
-  if (isGiven(options.tlsClientCa)) {
-    throw new WinnowError(
-      "INVALID_ARGUMENT",
-      "winnow up asks its router without a certificate: --tls-client-ca is for winnow router and winnow serve",
-    );
-  }
   const shape = {
     ...localClusterShape(options, { source, script, port: options.rest_api_port ?? options.port }),
     keyFile: options.keyFile,
@@ -80,7 +74,12 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
     say(`loading ${versions.map(({ model }) => model).join(", ")}`);
     const states = await loadedStates(cluster, versions, { options, signal: stop.signal });
     const seconds = ((systemClock.nowMs() - startedMs) / 1000).toFixed(1);
-    const examples = await Promise.all(versions.map(exampleInstances));
+    // A model that cannot be opened has none, and the others go on.
+    const examples = await Promise.all(
+      versions.map(async (found, index) =>
+        states[index]!.state === "AVAILABLE" ? exampleInstances(found) : "[]",
+      ),
+    );
     process.stdout.write(readyText(cluster, { versions, states, examples }));
     if (isShownToFew({ host: options.host, knowsClients: isGiven(options.apiKeys) })) {
       process.stdout.write(`${cluster.url}/console/ shows the cluster\n`);
@@ -94,8 +93,13 @@ export async function runUp(options: UpOptions, script: string): Promise<void> {
   }
 }
 
-/** `winnow up` has no port for gRPC. @throws WinnowError INVALID_ARGUMENT */
-function assertOnlyRest({ ssl_config_file: file }: UpOptions): void {
+/** `winnow up` has no port for gRPC, and no certificate of its own. @throws WinnowError INVALID_ARGUMENT */
+function assertFitting({ ssl_config_file: file, tlsClientCa }: UpOptions): void {
+  if (isGiven(tlsClientCa)) {
+    const text =
+      "winnow up asks its router without a certificate: --tls-client-ca is for winnow router and winnow serve";
+    throw new WinnowError("INVALID_ARGUMENT", text);
+  }
   if (!isGiven(file)) return;
   const text =
     "--ssl_config_file gives TLS to gRPC alone, which winnow up does not serve: --tls-cert and --tls-key give it to REST, and winnow serve takes the file";
