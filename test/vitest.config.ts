@@ -3,6 +3,7 @@
 // three files at a time: they mostly wait, and a timing that they assert must hold on a busy machine.
 
 import { defineConfig } from "vitest/config";
+import { LongestFirst } from "./longest-first.ts";
 
 /**
  * When a test, or a hook, is taken to hang: the only such limits of tests that need no longer ones. What
@@ -22,6 +23,7 @@ export default defineConfig({
   test: {
     pool: "forks",
     setupFiles: ["test/plain-output.ts"],
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         extends: true,
