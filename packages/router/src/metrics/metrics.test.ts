@@ -21,9 +21,9 @@ const ROUTER = {
   counters: { requests: 2, questions: 5, rows: 300, waiting: 1 },
   models: () => ["movies"],
   workers: () => [
-    { askable: true, trusted: true },
-    { askable: true, trusted: false },
-    { askable: false, trusted: true },
+    { id: "w0", askable: true, trusted: true },
+    { id: "w1", askable: true, trusted: false },
+    { id: "w2", askable: false, trusted: true },
   ],
   orders: { status: () => ({ number: 7, following: 2, behind: 1 }) },
   clusterStatus: (): ClusterStatus => ({
@@ -112,6 +112,10 @@ test("the page tells of the watched router and its stages", async () => {
   expect(page).toContain("winnow_slice_wait_seconds_sum 0.05");
   expect(page).toContain('winnow_membership_workers{state="suspect"} 1');
   expect(page).toContain('winnow_membership_workers{state="unreachable"} 1');
+  expect(page.match(/^winnow_membership_worker\{.*$/gm)).toEqual([
+    'winnow_membership_worker{worker="w1",state="suspect"} 1',
+    'winnow_membership_worker{worker="w2",state="unreachable"} 1',
+  ]);
   expect(page).toContain('winnow_stage_duration_seconds_sum{stage="topK"} 0.02');
   expect(page).toContain('winnow_second_attempts_total{kind="hedge",reason="slow"} 1');
   expect(page).toContain("winnow_late_replies_total 1");

@@ -15,7 +15,11 @@ export interface WatchedRouter {
     readonly waiting: number;
   };
   models(): readonly string[];
-  workers(): readonly { readonly askable: boolean; readonly trusted: boolean }[];
+  workers(): readonly {
+    readonly id: string;
+    readonly askable: boolean;
+    readonly trusted: boolean;
+  }[];
   clusterStatus(): ClusterStatus;
   readonly orders: { status(): OrderStatus };
 }
@@ -33,6 +37,9 @@ interface RouterGauge {
   readonly labelNames?: readonly string[];
   readonly read: (router: WatchedRouter) => readonly Series[];
 }
+
+/** Names on the page; what is in the membership may be made up. */
+const NAMED_MAX = 64;
 
 const GAUGES: readonly RouterGauge[] = [
   {
@@ -69,6 +76,20 @@ const GAUGES: readonly RouterGauge[] = [
         { labels: { state: "unreachable" }, value: all.length - askable.length },
       ];
     },
+  },
+  {
+    name: "winnow_membership_worker",
+    help: "1 for each worker that is not trusted, by name",
+    labelNames: ["worker", "state"],
+    read: (router) =>
+      router
+        .workers()
+        .filter(({ askable, trusted }) => !askable || !trusted)
+        .slice(0, NAMED_MAX)
+        .map(({ id, askable }) => ({
+          labels: { worker: id, state: askable ? "suspect" : "unreachable" },
+          value: 1,
+        })),
   },
   {
     name: "winnow_membership_age_seconds",
