@@ -1,8 +1,14 @@
 // The Dockerfile as text: how its images start, and that what they are made of exists. No Docker is needed.
 
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
+import { type RequestListener, createServer } from "node:http";
+import { createServer as createSecureServer } from "node:https";
+import type { AddressInfo } from "node:net";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
+import { testAuthority } from "./fixtures/certificates.ts";
 import { readTracked } from "./tracked-files.ts";
 
 const root = path.resolve(import.meta.dirname, "..");
@@ -47,6 +53,31 @@ describe("deploy/Dockerfile", () => {
     expect(stageOf("gpu").join()).toMatch(
       /--no-install-recommends libvulkan1 .*COPY --from=build-gpu/,
     );
+  });
+
+  test.each([
+    ["ready, over HTTP", { isSecure: false, status: 200, code: 0 }],
+    ["ready, over HTTPS with a certificate of anybody", { isSecure: true, status: 200, code: 0 }],
+    ["not ready", { isSecure: false, status: 503, code: 1 }],
+  ])("its health check says of a process that is %s", async (_, { isSecure, status, code }) => {
+    const made = testAuthority().issue({ names: ["elsewhere"] });
+    const answer: RequestListener = ({ url }, response) => {
+      response.writeHead(url === "/readyz" ? status : 404).end();
+    };
+    const server = isSecure ? createSecureServer(made, answer) : createServer(answer);
+    await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    const check = lines.find((line) => line.startsWith("  CMD [") && line.includes("/readyz"))!;
+    const [node, ...args] = JSON.parse(check.replace("  CMD ", "")) as [string, ...string[]];
+    // No process of the machine that runs this test is asked.
+    const own = args.map((arg) => arg.replace("[8501, 9100]", `[${port}]`));
+
+    const child = spawn(node, own, { stdio: "ignore" });
+    const [ended] = (await once(child, "exit")) as [number];
+    server.close();
+
+    expect(own).not.toEqual(args);
+    expect(ended).toBe(code);
   });
 
   test("copies only what exists", () => {
