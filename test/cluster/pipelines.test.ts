@@ -111,6 +111,9 @@ describe("a cluster with pipelines", () => {
       "name: b, model: movies, version: 9, weight: 1",
     ];
     writeExperiment("armless", gone, "sticky: { input: input_1 }");
+    const only = ["name: a, model: movies, weight: 1"];
+    writeExperiment("shadowed", only, "shadow: { model: movies, version: 1, share: 1 }");
+    writeExperiment("outdone", only, "shadow: { model: trending, share: 1, budget: 10s }");
     writeExperiment("nested", ["name: a, model: by-header, weight: 1"], "");
     writeExperiment("mixed", [halves[0]!, versions[1]!], "sticky: { input: user_id }");
     writeExperiment("weightless", ["name: a, model: movies, weight: 0"], "");
@@ -289,6 +292,20 @@ describe("a cluster with pipelines", () => {
         ["a", "b"].map((arm) => `${total}"${arm}"} ${countOf(arm) + (arm === first ? 2 : 0)}`),
       ),
     );
+  });
+
+  test("asks a shadow behind its answers, and counts how the shadow's compare", async () => {
+    const plain = await ask("movies", ["42", "7"]);
+
+    const answers = [await ask("shadowed", ["42", "7"]), await ask("outdone", ["42", "7"])];
+
+    expect(answers).toEqual([plain, plain]);
+    const total = "winnow_shadow_requests_total{model=";
+    await vi.waitFor(async () => {
+      const page = await (await fetch(`${cluster.url}/monitoring/prometheus/metrics`)).text();
+      expect(page).toContain(`${total}"shadowed",outcome="same",reason=""} 1`);
+      expect(page).toContain(`${total}"outdone",outcome="different",reason=""} 1`);
+    });
   });
 
   /** What both models retrieve by themselves. */

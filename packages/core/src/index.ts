@@ -119,7 +119,13 @@ export {
   experimentFault,
   targetText,
 } from "./program/experiment.ts";
-export type { ArmTarget, Experiment, ExperimentArm, StickyKey } from "./program/experiment.ts";
+export type {
+  ArmTarget,
+  Experiment,
+  ExperimentArm,
+  ExperimentShadow,
+  StickyKey,
+} from "./program/experiment.ts";
 export { runProgram } from "./program/program-run.ts";
 export {
   HOST_OUTPUT_BYTES_MAX,

@@ -21,6 +21,21 @@ export interface ArmRecord {
   readonly elapsedMs: number;
 }
 
+/** What became of a request that was to be asked of a shadow, too. */
+export interface ShadowRecord {
+  /** The experiment's name. */
+  readonly model: string;
+  /**
+   * How the shadow's answer compares with the one that was given: `same` bits, the same items `reordered` or with other
+   * scores, `different`; or why there is none.
+   */
+  readonly outcome: "same" | "reordered" | "different" | "failed" | "late" | "dropped";
+  /** Of a failure its canonical gRPC code name; of a drop `busy`, `full`, `large` or `closed`; otherwise "". */
+  readonly reason: string;
+  /** 0 where the shadow was not asked. */
+  readonly elapsedMs: number;
+}
+
 /** Takes notes; every method may be left out. */
 export interface RouterObserver {
   /** A stage of one request has ended well. */
@@ -44,6 +59,8 @@ export interface RouterObserver {
   replan?(model: string): void;
   /** An arm of an experiment has answered, or failed, for some instances of a request. */
   arm?(record: ArmRecord): void;
+  /** A shadow has answered, or will not. */
+  shadow?(record: ShadowRecord): void;
   /** A reply came for a question nobody asks any more. */
   lateReply?(worker: string): void;
 }

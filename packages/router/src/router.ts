@@ -7,8 +7,22 @@
 //                  ├─ dense engine              ├── table-query ── scatter ── worker-peer ──▶
 //                  └─ top-k-query ── limiter ─┘        └─ gather
 
-import type { Environment, Experiment, ModelProgram, Pipeline, VersionKey } from "@winnow/core";
-import { modelsOf, Outstanding, signatureOf, toWinnowError, WinnowError } from "@winnow/core";
+import type {
+  ArmTarget,
+  Environment,
+  Experiment,
+  ModelProgram,
+  Pipeline,
+  VersionKey,
+} from "@winnow/core";
+import {
+  modelsOf,
+  Outstanding,
+  signatureOf,
+  targetText,
+  toWinnowError,
+  WinnowError,
+} from "@winnow/core";
 import type { DenseEngine } from "@winnow/accelerator";
 import { OrderBook, RefusedRecords, isSameVersion, noSecret } from "@winnow/cluster";
 import type { MembershipStore, RoutedVersion, SeenItems, WorkerConnector } from "@winnow/cluster";
@@ -45,6 +59,7 @@ import { createTraffic } from "./admission/traffic.ts";
 import { commonSignatures, isSameSignature } from "./experiments/arm-signatures.ts";
 import { runExperiment } from "./experiments/experiment-run.ts";
 import type { ArmPin } from "./experiments/experiment-run.ts";
+import { ShadowTraffic } from "./experiments/shadow-traffic.ts";
 import { waitingExperiments } from "./experiments/waiting-experiments.ts";
 import { runOnMembers, runPipeline } from "./pipeline/pipeline-run.ts";
 import { waitingPipelines } from "./pipeline/waiting-pipelines.ts";
@@ -138,6 +153,7 @@ class ClusterRouter implements Router {
   readonly #warmUp: WarmUp;
   readonly #parts: TableQueryParts;
   readonly #traffic: Traffic;
+  readonly #shadows: ShadowTraffic;
   readonly #pins = new Outstanding<Pin>();
   readonly #running = new Outstanding<RequestContext>();
   #idle: (() => void)[] = [];
@@ -213,6 +229,12 @@ class ClusterRouter implements Router {
     const { observer = {} } = dependencies;
     this.#traffic = createTraffic(environment.clock, settings, observer);
     const { limiter } = this.#traffic;
+    this.#shadows = new ShadowTraffic({
+      clock: environment.clock,
+      random: environment.random,
+      isBusy: () => limiter.waiting > 0 || limiter.rows > settings.searchRowsMax / 2,
+      onShadow: (record) => observer.shadow?.(record),
+    });
     this.#parts = {
       environment,
       settings,
@@ -399,7 +421,7 @@ class ClusterRouter implements Router {
     const { experiment } = program;
     if (experiment === undefined) throw new RangeError("no experiment");
     const { observer } = this.#parts;
-    return await runExperiment<Pin>({
+    const prediction = await runExperiment<Pin>({
       experiment,
       version: routed.key,
       request,
@@ -409,6 +431,26 @@ class ClusterRouter implements Router {
       limits: this.settings,
       onArm: (record) => observer.arm?.(record),
     });
+    const { shadow } = experiment;
+    if (shadow !== undefined) {
+      const ask = (asked: PredictRequest): Promise<Prediction> => this.#askShadow(shadow, asked);
+      this.#shadows.offer({ model: routed.key.model, shadow, request, given: prediction, ask });
+    }
+    return prediction;
+  }
+
+  async #askShadow(shadow: ArmTarget, request: PredictRequest): Promise<Prediction> {
+    const pin = this.#pinVersion(shadow, true);
+    try {
+      const signature = pin.program.signatures.find((each) =>
+        isSameSignature(each, request.signature),
+      );
+      if (signature !== undefined) return await this.#predictPinned(pin, { ...request, signature });
+      const text = `${targetText(shadow)} has no signature with the same inputs and outputs`;
+      throw new WinnowError("FAILED_PRECONDITION", text);
+    } finally {
+      pin.release();
+    }
   }
 
   /** `mayMove`: whether a version that took the place of a lost one may answer. */
@@ -572,6 +614,7 @@ class ClusterRouter implements Router {
 
   drain(): Promise<void> {
     this.#draining = true;
+    this.#shadows.close();
     return new Promise((resolve) => {
       this.#idle.push(resolve);
       this.#tellIfIdle();
@@ -588,6 +631,7 @@ class ClusterRouter implements Router {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#shadows.close();
     for (const context of this.#running) {
       context.abort(() => new WinnowError("UNAVAILABLE", "The router is closing"));
     }

@@ -18,6 +18,7 @@ const experiment: Experiment = {
   sticky: { by: "header", name: "X-User", missing: "control" },
   salt: "summer",
   fallback: "control",
+  shadow: { model: "movies", version: 5, share: 0.25, budgetMs: 500 },
 };
 
 const none = { tables: [], vocabularies: [], denseModels: [], signatures: [] };
@@ -55,6 +56,9 @@ describe("a damaged experiment is refused:", () => {
         sticky: { ...experiment.sticky, missing: "nobody" },
       },
     ],
+    ["a share beyond 1", { shadow: { ...experiment.shadow, share: 1.1 } }],
+    ["no time for the shadow", { shadow: { ...experiment.shadow, budgetMs: 0 } }],
+    ["a shadow without a model", { shadow: { share: 1, budgetMs: 5 } }],
     ["a salt too long", { salt: "x".repeat(129) }],
   ])("%s", (_, damage) => {
     const value = { ...experiment, ...damage };

@@ -6,6 +6,7 @@
 
 import type { HeaderReader } from "./header-reader.ts";
 import { count, listOf, oneOf, optional, read, refuse, text } from "./header-reader.ts";
+import { STAGE_BUDGET_MS_MAX } from "./pipeline.ts";
 
 /** Arms of one experiment. */
 export const EXPERIMENT_ARMS_MAX = 16;
@@ -42,6 +43,14 @@ export type StickyKey =
       readonly missing?: string | undefined;
     };
 
+/** A model that is asked, too, for a share of the requests; its answers are compared and counted, never given. */
+export interface ExperimentShadow extends ArmTarget {
+  /** Of requests that were answered, 0 to 1. */
+  readonly share: number;
+  /** How long it may take from the answer on. */
+  readonly budgetMs: number;
+}
+
 /** Arms, weights and keys. */
 export interface Experiment {
   /** Names are distinct, and some weight is more than 0. */
@@ -52,6 +61,7 @@ export interface Experiment {
   readonly salt?: string | undefined;
   /** The arm that answers where the model of another is not there; absent: that is an error. */
   readonly fallback?: string | undefined;
+  readonly shadow?: ExperimentShadow | undefined;
 }
 
 /** A fault of an experiment, and the field that has it. */
@@ -114,11 +124,13 @@ function matching(pattern: RegExp, what: string): HeaderReader<string> {
 const armName = matching(ARM_NAME, "the name of an arm");
 const headerName = matching(HEADER_NAME, "the name of a header");
 
-const weight: HeaderReader<number> = (from) => {
-  const { value } = from;
-  if (typeof value === "number" && value >= 0 && value <= ARM_WEIGHT_MAX) return value;
-  throw refuse(from, `a weight from 0 to ${ARM_WEIGHT_MAX}`);
-};
+function numberTo(most: number): HeaderReader<number> {
+  return (from) => {
+    const { value } = from;
+    if (typeof value === "number" && value >= 0 && value <= most) return value;
+    throw refuse(from, `a number from 0 to ${most}`);
+  };
+}
 
 const saltReader: HeaderReader<string> = (from) => {
   const salt = text(from);
@@ -132,6 +144,15 @@ const targetReader: HeaderReader<ArmTarget> = (from) => {
   if (version !== undefined && label !== undefined) throw refuse(from, "a version or a label");
   const model = read(from, "model", text);
   return { model, ...(version !== undefined && { version }), ...(label && { label }) };
+};
+
+const shadowReader: HeaderReader<ExperimentShadow> = (from) => {
+  const share = read(from, "share", numberTo(1));
+  const budgetMs = read(from, "budgetMs", count);
+  if (budgetMs >= 1 && budgetMs <= STAGE_BUDGET_MS_MAX) {
+    return { ...targetReader(from), share, budgetMs };
+  }
+  throw refuse(from, `given 1 to ${STAGE_BUDGET_MS_MAX} ms`);
 };
 
 const stickyReader: HeaderReader<StickyKey> = (from) => {
@@ -148,18 +169,20 @@ const experimentReader: HeaderReader<Experiment> = (from) => {
     "arms",
     listOf((arm) => ({
       name: read(arm, "name", armName),
-      weight: read(arm, "weight", weight),
+      weight: read(arm, "weight", numberTo(ARM_WEIGHT_MAX)),
       ...targetReader(arm),
     })),
   );
   const sticky = read(from, "sticky", optional(stickyReader));
   const salt = read(from, "salt", optional(saltReader));
   const fallback = read(from, "fallback", optional(armName));
+  const shadow = read(from, "shadow", optional(shadowReader));
   const experiment: Experiment = {
     arms,
     ...(sticky && { sticky }),
     ...(salt !== undefined && { salt }),
     ...(fallback && { fallback }),
+    ...(shadow && { shadow }),
   };
   const wrong = experimentFault(experiment);
   if (wrong !== undefined) throw refuse(from, `an experiment, but ${wrong.field} ${wrong.fault}`);

@@ -20,7 +20,7 @@ const one = (arm: string, more = ""): string => `arms:\n  - { ${arm} }\n${more}`
 const arm = "name: a, model: m, weight: 1";
 
 test("is read whole", () => {
-  const text = `${two}sticky: { header: X-User, missing: control }\nsalt: summer\nfallback: control\n`;
+  const text = `${two}sticky: { header: X-User, missing: control }\nsalt: summer\nfallback: control\nshadow: { model: movies, label: next, share: 0.5 }\n`;
 
   expect(parseExperiment(Buffer.from(text))).toEqual({
     arms: [
@@ -30,6 +30,7 @@ test("is read whole", () => {
     sticky: { by: "header", name: "X-User", missing: "control" },
     salt: "summer",
     fallback: "control",
+    shadow: { model: "movies", label: "next", share: 0.5, budgetMs: 1000 },
   });
 });
 
@@ -41,6 +42,8 @@ describe("the schema and the reader both take", () => {
     one(arm, "sticky: { header: X-User }"),
     `${two}${sticky}fallback: new`,
     one(arm, "salt: spring"),
+    one(arm, "shadow: { model: m, version: 2, share: 1, budget: 20ms }"),
+    one(arm, "shadow: { model: m, share: 0, budget: 10s }"),
   ])("%s", (text) => {
     expect(isValid(parse(text))).toBe(true);
     expect(() => parseExperiment(Buffer.from(text))).not.toThrow();
@@ -76,6 +79,15 @@ describe("the schema and the reader both refuse", () => {
     one(arm, "sticky: { input: a, missing: a }"),
     one(arm, "sticky: { header: 'X User' }"),
     one(arm, "fallback: [a]"),
+    one(arm, "shadow: m"),
+    one(arm, "shadow: { model: m }"),
+    one(arm, "shadow: { share: 1 }"),
+    one(arm, "shadow: { model: m, share: 1.5 }"),
+    one(arm, "shadow: { model: m, share: -0.1 }"),
+    one(arm, "shadow: { model: m, share: 1, budget: 11s }"),
+    one(arm, "shadow: { model: m, share: 1, budget: 5 }"),
+    one(arm, "shadow: { model: m, share: 1, version: 2, label: x }"),
+    one(arm, "shadow: { model: m, share: 1, weight: 2 }"),
   ])("%s", (text) => {
     expect(isValid(parse(text))).toBe(false);
     expect(() => parseExperiment(Buffer.from(text))).toThrow(

@@ -5,16 +5,24 @@
 //     - { name: control, model: movies, version: 3, weight: 90 }
 //     - { name: new-tower, model: movies, version: 4, weight: 10 }
 //   sticky: { input: user_id }
+//   shadow: { model: movies, version: 5, share: 0.1, budget: 500ms }
 
 import {
   ARM_NAME,
   ARM_WEIGHT_MAX,
   HEADER_NAME,
   SALT_BYTES_MAX,
+  STAGE_BUDGET_MS_MAX,
   excerpt,
   experimentFault,
 } from "@winnow/core";
-import type { ArmTarget, Experiment, ExperimentArm, StickyKey } from "@winnow/core";
+import type {
+  ArmTarget,
+  Experiment,
+  ExperimentArm,
+  ExperimentShadow,
+  StickyKey,
+} from "@winnow/core";
 import { yamlDocument } from "../pipeline-directory/yaml-fields.ts";
 import type { Field, Members } from "../pipeline-directory/yaml-fields.ts";
 
@@ -28,16 +36,18 @@ const TARGET_FIELDS = ["model", "version", "label"] as const;
 /** @throws WinnowError INVALID_ARGUMENT naming file, line and field */
 export function parseExperiment(content: Uint8Array): Experiment {
   const document = yamlDocument(content, EXPERIMENT_FILE);
-  const fields = document.members(["arms", "sticky", "salt", "fallback"]);
+  const fields = document.members(["arms", "sticky", "salt", "fallback", "shadow"]);
   const arms = fields.needed("arms");
   const sticky = fields.get("sticky");
   const salt = fields.get("salt");
   const fallback = fields.get("fallback");
+  const shadow = fields.get("shadow");
   const experiment: Experiment = {
     arms: readArms(arms),
     ...(sticky && { sticky: readSticky(sticky) }),
     ...(salt && { salt: readSalt(salt) }),
     ...(fallback && { fallback: readName(fallback) }),
+    ...(shadow && { shadow: readShadow(shadow) }),
   };
   const wrong = experimentFault(experiment);
   if (wrong === undefined) return experiment;
@@ -67,6 +77,17 @@ function readArm(field: Field): ExperimentArm {
     weight: members.needed("weight").number(0, ARM_WEIGHT_MAX),
     ...readTarget(members),
   };
+}
+
+/** Where nothing is said. */
+const SHADOW_BUDGET_MS = 1000;
+
+function readShadow(field: Field): ExperimentShadow {
+  const members = field.members([...TARGET_FIELDS, "share", "budget"]);
+  const budget = members.get("budget");
+  const share = members.needed("share").number(0, 1);
+  const budgetMs = budget?.durationMs(STAGE_BUDGET_MS_MAX) ?? SHADOW_BUDGET_MS;
+  return { ...readTarget(members), share, budgetMs };
 }
 
 function readTarget(members: Members): ArmTarget {

@@ -159,3 +159,20 @@ test("the page counts what each arm of an experiment answers, and what it fails"
   expect(page).toContain('winnow_arm_duration_seconds_sum{model="feed",arm="new"} 0.02');
   expect(page).toContain('winnow_arm_duration_seconds_count{model="feed",arm="new"} 1');
 });
+
+test("the page counts what shadows answer, and times those that did", async () => {
+  const metrics = createMetrics({ version: "1.2.3", processMetrics: false });
+  const of = { model: "feed", reason: "", elapsedMs: 30 };
+
+  metrics.router.shadow?.({ ...of, outcome: "same" });
+  metrics.router.shadow?.({ ...of, outcome: "reordered" });
+  metrics.router.shadow?.({ ...of, outcome: "failed", reason: "UNAVAILABLE" });
+  metrics.router.shadow?.({ ...of, outcome: "dropped", reason: "busy", elapsedMs: 0 });
+  const page = await metrics.text();
+
+  const total = 'winnow_shadow_requests_total{model="feed",outcome=';
+  expect(page).toContain(`${total}"same",reason=""} 1`);
+  expect(page).toContain(`${total}"failed",reason="UNAVAILABLE"} 1`);
+  expect(page).toContain(`${total}"dropped",reason="busy"} 1`);
+  expect(page).toContain('winnow_shadow_duration_seconds_count{model="feed"} 2');
+});

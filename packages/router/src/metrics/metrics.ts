@@ -251,6 +251,9 @@ function routerObserver(registry: Registry): RouterObserver {
   };
 }
 
+/** Outcomes of shadows that have answered. */
+const COMPARED: ReadonlySet<string> = new Set(["same", "reordered", "different"]);
+
 /** Experiments: their names and those of their arms come from files, at most 16 arms each. */
 function armObserver(registry: Registry): RouterObserver {
   const registers = [registry];
@@ -273,7 +276,25 @@ function armObserver(registry: Registry): RouterObserver {
     buckets: SECONDS_BUCKETS,
     registers,
   });
+  const shadows = new TalliedCounter({
+    name: "winnow_shadow_requests_total",
+    help: "Requests drawn for the shadow of an experiment, by what its answers are beside those given",
+    labelNames: ["model", "outcome", "reason"],
+    registers,
+  });
+  const shadowDurations = new TalliedHistogram({
+    name: "winnow_shadow_duration_seconds",
+    help: "Time of the shadow of an experiment, of answers",
+    labelNames: ["model"],
+    buckets: SECONDS_BUCKETS,
+    registers,
+  });
   return {
+    shadow: ({ model, outcome, reason, elapsedMs }) => {
+      shadows.add(1, model, outcome, reason);
+      if (!COMPARED.has(outcome)) return;
+      shadowDurations.observe(elapsedMs / 1000, model);
+    },
     arm: ({ model, arm, code, instances: count, elapsedMs }) => {
       requests.add(1, model, arm, code);
       if (code !== "OK") return;

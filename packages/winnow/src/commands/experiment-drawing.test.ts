@@ -29,3 +29,14 @@ test("one arm without a key is drawn with the salt of the file", () => {
     "  control  100 %  movies/3",
   ]);
 });
+
+test("a shadow is drawn behind the arms", () => {
+  const shadow = { model: "movies", version: 5, share: 0.1, budgetMs: 500 };
+
+  const text = experimentText({ arms: arms.slice(0, 1), shadow }, "feed");
+
+  expect(text.trimEnd().split("\n").slice(1)).toEqual([
+    "  control   100 %      movies/3",
+    "  (shadow)  10 % more  movies/5  within 500 ms, never answered",
+  ]);
+});

@@ -1,0 +1,78 @@
+// What the answer of a shadow has in common with the one that was given: the same bits; the same items in another
+// order or with other scores; or neither.
+
+import { StringColumn } from "@winnow/core";
+import type { Tensor } from "@winnow/core";
+
+/** `reordered`: the same items for each instance, in another order or with other scores. */
+export type AnswerLikeness = "same" | "reordered" | "different";
+
+type Outputs = ReadonlyMap<string, Tensor>;
+
+/** Compares two answers to one request. Values behind the end of a ragged row do not count. */
+export function likenessOf(given: Outputs, other: Outputs): AnswerLikeness {
+  const names = [...given.keys()];
+  if (names.length !== other.size || names.some((name) => !other.has(name))) return "different";
+  const pairs = names.map((name) => [given.get(name)!, other.get(name)!] as const);
+  if (pairs.some(([a, b]) => a.dtype !== b.dtype)) return "different";
+  if (pairs.every(([a, b]) => isSame(a, b))) return "same";
+  // Items are told by texts and integers; scores are fractions, and may differ.
+  const items = pairs.filter(([{ dtype }]) => dtype !== "float32" && dtype !== "float64");
+  const areSame = items.length > 0 && items.every(([a, b]) => haveSameItems(a, b));
+  return areSame ? "reordered" : "different";
+}
+
+function isSame(a: Tensor, b: Tensor): boolean {
+  const isPadded = a.rowLengths !== undefined || b.rowLengths !== undefined;
+  if (!isPadded) return String(a.shape) === String(b.shape) && bytesOf(a).equals(bytesOf(b));
+  const [rows, others] = [rowsOf(a), rowsOf(b)];
+  return (
+    rows.length === others.length &&
+    rows.every((row, at) => row.length === others[at]!.length) &&
+    rows.every((row, at) => row.every((value, place) => value === others[at]![place]))
+  );
+}
+
+/** Bits of all values; of texts, their lengths and their bytes. */
+function bytesOf({ data }: Tensor): Buffer {
+  if (!(data instanceof StringColumn)) {
+    return Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+  }
+  const [first] = data.offsets;
+  const lengths = data.offsets.map((offset) => offset - first!);
+  const text = data.bytes.subarray(first, first! + data.byteLength);
+  return Buffer.concat([Buffer.from(lengths.buffer, 0, lengths.byteLength), text]);
+}
+
+function haveSameItems(a: Tensor, b: Tensor): boolean {
+  const [rows, others] = [rowsOf(a), rowsOf(b)];
+  return rows.length === others.length && rows.every((row, at) => isSameSet(row, others[at]!));
+}
+
+/** Whether both lists have the same values, each as often. */
+function isSameSet(row: readonly string[], other: readonly string[]): boolean {
+  if (row.length !== other.length) return false;
+  const counts = new Map<string, number>();
+  for (const value of row) counts.set(value, (counts.get(value) ?? 0) + 1);
+  return other.every((value) => {
+    const left = counts.get(value) ?? 0;
+    counts.set(value, left - 1);
+    return left > 0;
+  });
+}
+
+/** The values of each instance, by their bits. */
+function rowsOf({ shape, data, rowLengths }: Tensor): readonly (readonly string[])[] {
+  const rows = shape[0] ?? 1;
+  const width = rows === 0 ? 0 : data.length / rows;
+  return Array.from({ length: rows }, (_, row) => {
+    const count = rowLengths?.[row] ?? width;
+    return Array.from({ length: count }, (__, at) => bitsOf(data, row * width + at));
+  });
+}
+
+function bitsOf(data: Tensor["data"], at: number): string {
+  if (data instanceof StringColumn) return Buffer.from(data.at(at)).toString("latin1");
+  const bytes = data.BYTES_PER_ELEMENT;
+  return Buffer.from(data.buffer, data.byteOffset + at * bytes, bytes).toString("latin1");
+}

@@ -1,0 +1,214 @@
+// Shadow traffic on a clock that moves when told: what is asked, how much of it at a time, and what is dropped.
+
+import type { Tensor } from "@winnow/core";
+import { WinnowError, fingerprint, stringTensor, tensor } from "@winnow/core";
+import { describe, expect, test } from "vitest";
+import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
+import type { Prediction, PredictRequest } from "../predictor.ts";
+import { RequestContext } from "../request-context.ts";
+import type { ShadowRecord } from "../router-observer.ts";
+import { ShadowTraffic } from "./shadow-traffic.ts";
+import type { ShadowOffer } from "./shadow-traffic.ts";
+
+/** As docs/experiments.md has them. */
+const SHADOWS_MAX = 4;
+const SHADOWS_WAITING_MAX = 32;
+
+const signature = {
+  name: "serving_default",
+  methodName: "",
+  inputs: [{ name: "user", dtype: "string", shape: [-1], value: 0, graphTensor: "" } as const],
+  outputs: [],
+  constants: [],
+  steps: [],
+};
+
+const idsOf = (...ids: readonly string[]): Prediction => ({
+  version: { model: "movies", version: 3, fingerprint: fingerprint("f") },
+  outputs: new Map([["ids", stringTensor(ids, [1, ids.length])]]),
+  coverage: 1,
+});
+
+class Bench {
+  readonly clock = new ManualClock();
+  readonly records: ShadowRecord[] = [];
+  readonly asked: PredictRequest[] = [];
+  isBusy = false;
+  drawn = 0;
+  readonly traffic = new ShadowTraffic({
+    clock: this.clock,
+    random: () => this.drawn,
+    isBusy: () => this.isBusy,
+    onShadow: (record) => void this.records.push(record),
+  });
+
+  offer(words: Partial<ShadowOffer> & { readonly users?: Tensor } = {}): void {
+    const { users = stringTensor(["42"]), ask = () => Promise.resolve(idsOf("a", "b")) } = words;
+    const context = new RequestContext(this.clock, { timeoutMs: 1000 });
+    context.finish();
+    this.traffic.offer({
+      model: "feed",
+      shadow: { share: 0.5, budgetMs: 200 },
+      request: { signature, inputs: new Map([["user", users]]), context },
+      given: idsOf("a", "b"),
+      ...words,
+      ask: (request) => {
+        this.asked.push(request);
+        return ask(request);
+      },
+    });
+  }
+
+  /** Told outcomes, with their reasons. */
+  get outcomes(): string[] {
+    return this.records.map(({ outcome, reason }) => [outcome, reason].join(" ").trim());
+  }
+}
+
+/** Answers nothing, and heeds nothing. */
+const frozen = () => new Promise<Prediction>(() => undefined);
+
+describe("a shadow is asked", () => {
+  test("for its share of requests, behind the answer of the client", async () => {
+    const bench = new Bench();
+
+    bench.drawn = 0.5;
+    bench.offer();
+    bench.drawn = 0.499;
+    bench.offer();
+    const before = bench.asked.length;
+    await bench.clock.advanceSettled(1);
+
+    expect(before).toBe(0);
+    expect(bench.asked).toHaveLength(1);
+    expect(bench.outcomes).toEqual(["same"]);
+  });
+
+  test("and its answers are compared: the same, reordered, different, or a failure with its code", async () => {
+    const bench = new Bench();
+    const gone = new WinnowError("UNAVAILABLE", "it is gone");
+
+    bench.offer({ ask: () => Promise.resolve(idsOf("b", "a")) });
+    bench.offer({ ask: () => Promise.resolve(idsOf("a", "c")) });
+    bench.offer({ ask: () => Promise.reject(gone) });
+    await bench.clock.advanceSettled(1);
+
+    expect(bench.outcomes).toEqual(["reordered", "different", "failed UNAVAILABLE"]);
+  });
+
+  test("within its own budget, not within the time of the client", async () => {
+    const bench = new Bench();
+
+    bench.offer({ ask: frozen });
+    await bench.clock.advanceSettled(1);
+    const [request] = bench.asked;
+    const isRunning = request!.context.signal.aborted;
+    await bench.clock.advanceSettled(200);
+
+    expect(isRunning).toBe(false);
+    expect(request!.context.signal.aborted).toBe(true);
+    expect(bench.outcomes).toEqual(["late"]);
+    expect(bench.records[0]).toMatchObject({ model: "feed", elapsedMs: 200 });
+  });
+});
+
+describe("a shadow that hangs", () => {
+  test("has a few places and a short queue, and what goes beyond is dropped at once", async () => {
+    const bench = new Bench();
+    const offered = 2 * (SHADOWS_MAX + SHADOWS_WAITING_MAX);
+
+    for (let at = 0; at < offered; at += 1) {
+      bench.offer({ ask: frozen });
+      if (at === SHADOWS_MAX) await bench.clock.advanceSettled(1);
+    }
+    const { running } = bench.traffic;
+    const dropped = bench.outcomes.filter((outcome) => outcome === "dropped full").length;
+
+    expect(running).toBe(SHADOWS_MAX);
+    expect(bench.asked).toHaveLength(SHADOWS_MAX);
+    expect(dropped).toBe(offered - SHADOWS_MAX - SHADOWS_WAITING_MAX);
+  });
+
+  test("gives its places back when its budget ends; what has waited as long is not asked any more", async () => {
+    const bench = new Bench();
+    for (let at = 0; at < SHADOWS_MAX + 2; at += 1) bench.offer({ ask: frozen });
+
+    await bench.clock.advanceSettled(250);
+    bench.offer();
+    await bench.clock.advanceSettled(1);
+
+    expect(bench.outcomes.toSorted((a, b) => (a < b ? -1 : 1))).toEqual([
+      "dropped full",
+      "dropped full",
+      ...Array.from({ length: SHADOWS_MAX }, () => "late"),
+      "same",
+    ]);
+    expect(bench.traffic.running).toBe(0);
+  });
+});
+
+describe("a shadow is dropped", () => {
+  test("while clients wait, also if it has been queued before", async () => {
+    const bench = new Bench();
+
+    bench.offer();
+    bench.isBusy = true;
+    bench.offer();
+    await bench.clock.advanceSettled(1);
+
+    expect(bench.outcomes).toEqual(["dropped busy", "dropped busy"]);
+    expect(bench.asked).toEqual([]);
+  });
+
+  test("of a large batch, and of an answer of many values", async () => {
+    const bench = new Bench();
+    const many = Array.from({ length: 16_385 }, (_, at) => `${at}`);
+
+    bench.offer({ users: stringTensor(Array.from({ length: 33 }, () => "42")) });
+    bench.offer({ given: idsOf(...many) });
+    await bench.clock.advanceSettled(1);
+
+    expect(bench.outcomes).toEqual(["dropped large", "dropped large"]);
+  });
+
+  test("where requests hold much memory, also by a small view of a large body", async () => {
+    const bench = new Bench();
+    const body = new ArrayBuffer(12 * 1024 * 1024);
+    const view = (): Tensor => tensor("int8", [1], new Int8Array(body, 7, 1));
+
+    bench.offer({ users: view() });
+    bench.offer({ users: view() });
+    await bench.clock.advanceSettled(1);
+    bench.offer({ users: view() });
+    await bench.clock.advanceSettled(1);
+
+    expect(bench.outcomes).toEqual(["dropped full", "same", "same"]);
+  });
+
+  test("when the router drains, and what runs is ended", async () => {
+    const bench = new Bench();
+    for (let at = 0; at < SHADOWS_MAX + 1; at += 1) bench.offer({ ask: frozen });
+    await bench.clock.advanceSettled(1);
+
+    bench.traffic.close();
+    bench.offer();
+    await bench.clock.advanceSettled(1);
+
+    expect(bench.outcomes).toEqual([
+      "dropped closed",
+      ...Array.from({ length: SHADOWS_MAX }, () => "failed CANCELLED"),
+    ]);
+    expect(bench.traffic.running).toBe(0);
+  });
+});
+
+test("answers that lack something are not compared", async () => {
+  const bench = new Bench();
+  const degradations = [{ stage: "rank", reason: "late" } as const];
+
+  bench.offer({ given: { ...idsOf("a"), coverage: 0.5 } });
+  bench.offer({ given: { ...idsOf("a"), degradations } });
+  await bench.clock.advanceSettled(1);
+
+  expect([bench.outcomes, bench.asked]).toEqual([[], []]);
+});
