@@ -44,13 +44,13 @@ export type ObjectDialect = "s3" | "gs" | "az";
 export const STORE_SECRET = "wJalrXUtnFEMI0K7MDENG";
 const AZURE_ACCOUNT = "winnowtests";
 
-/** The URL of a bucket, and the SDK that reads it. */
+/** The URL of a bucket, and the package that reads it, where there is one. */
 export const DIALECTS: Readonly<
   Record<
     ObjectDialect,
     {
       readonly urlOf: (bucket: string) => string;
-      readonly sdk: string;
+      readonly sdk: string | undefined;
       readonly environment: (url: string) => Readonly<Record<string, string>>;
     }
   >
@@ -66,7 +66,8 @@ export const DIALECTS: Readonly<
   },
   gs: {
     urlOf: (bucket) => `gs://${bucket}`,
-    sdk: "google-auth-library",
+    // Asked without credentials, as emulators are: Google's library makes nothing else.
+    sdk: undefined,
     environment: (url) => ({ STORAGE_EMULATOR_HOST: url }),
   },
   az: {
@@ -81,13 +82,19 @@ export const DIALECTS: Readonly<
 
 const { resolve } = createRequire(import.meta.url);
 
-/** Whether the SDK is installed: those of gs and az are asked for by whoever needs them. */
-export function hasSdk(dialect: ObjectDialect): boolean {
+/** Whether a package is installed: those of gs and az are installed by whoever needs them. */
+export function hasPackage(name: string): boolean {
   try {
-    return resolve(DIALECTS[dialect].sdk) !== "";
+    return resolve(name) !== "";
   } catch {
     return false;
   }
+}
+
+/** Whether what reads from a double is installed. */
+export function hasSdk(dialect: ObjectDialect): boolean {
+  const { sdk } = DIALECTS[dialect];
+  return sdk === undefined || hasPackage(sdk);
 }
 
 /** A double in a process of its own, over a directory of buckets. */

@@ -1,9 +1,12 @@
 // Versions in object stores: what holds of each, and what is one's own.
 
-import { mkdirSync, readdirSync } from "node:fs";
+import { generateKeyPairSync } from "node:crypto";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { inspect } from "node:util";
 import { parseObjectUrl } from "@winnow/core";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
+import { hasPackage } from "../../../../test/doubles/object-server-process.ts";
 import { temporaryDirectory } from "../../../../test/temporary-directory.ts";
 import { readTracked } from "../../../../test/tracked-files.ts";
 import { STORE_PACKAGES, loadSdk } from "./attempts.ts";
@@ -71,6 +74,36 @@ test("the packages that are named where they are missing are the ones that are t
     ) as string,
   });
 });
+
+test.skipIf(!hasPackage("google-auth-library"))(
+  "Google's library takes a key file, and names its universe (needs google-auth-library)",
+  async () => {
+    const file = path.join(temporaryDirectory(), "key.json");
+    const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+    const pem = privateKey.export({ type: "pkcs8", format: "pem" });
+    const key = {
+      type: "service_account",
+      client_email: "winnow@project.iam.gserviceaccount.com",
+      private_key: pem,
+      // Tokens of other universes than Google's own are made here, without asking anybody.
+      universe_domain: "winnow.invalid",
+    };
+    writeFileSync(file, JSON.stringify(key));
+    vi.stubEnv("GOOGLE_APPLICATION_CREDENTIALS", file);
+    const store = objectStores({});
+
+    const error: unknown = await store
+      .folders(parseObjectUrl("gs://models"))
+      .catch((reason: unknown) => reason);
+    vi.unstubAllEnvs();
+
+    expect(error).toMatchObject({
+      code: "UNAVAILABLE",
+      message: expect.stringMatching(/fetch failed: .* storage\.winnow\.invalid/) as string,
+    });
+    expect(inspect(error, { depth: 20 })).not.toContain(String(pem).split("\n")[1]);
+  },
+);
 
 test("keys of another account of Azure are told apart before they are used", async () => {
   const store = objectStores({ AZURE_STORAGE_ACCOUNT: "other", AZURE_STORAGE_KEY: "a2V5" });
