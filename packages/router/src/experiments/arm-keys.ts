@@ -3,8 +3,13 @@
 
 import { StringColumn, WinnowError, excerpt } from "@winnow/core";
 import type { Dtype, Experiment, StickyKey, Tensor } from "@winnow/core";
+import { pauses } from "../pipeline/turns.ts";
+import type { Steps } from "../pipeline/turns.ts";
 import type { PredictRequest } from "../predictor.ts";
 import { armOf } from "./arm-choice.ts";
+
+/** What one hash, of an instance and an arm, counts as (`pauses`). */
+const WORK_OF_HASH = 2 ** 8;
 
 /** Bytes of a key; longer ones are refused. */
 const KEY_BYTES_MAX = 512;
@@ -28,17 +33,23 @@ export function canBeKey(dtype: Dtype): boolean {
 
 /**
  * Positions of arms: one for each instance, or one alone where all fall into the same by a header, or there is but
- * one. @throws WinnowError INVALID_ARGUMENT where the request has no key
+ * one. Large batches have many hashes: in steps. @throws WinnowError INVALID_ARGUMENT where the request has no key
  */
-export function armsOfRequest(
+export function* armsOfRequest(
   { arms, sticky, salt = "" }: Experiment,
   request: PredictRequest,
   instances: number,
-): readonly number[] {
+): Steps<readonly number[]> {
   if (sticky === undefined) return [0];
   if (sticky.by === "input") {
     const keys = keysOf(inputNamed(request, sticky.name), sticky.name, instances);
-    return Array.from({ length: instances }, (_, at) => armOf(arms, salt, keys(at)));
+    const isPauseDue = pauses();
+    const chosen: number[] = [];
+    for (let at = 0; at < instances; at += 1) {
+      chosen.push(armOf(arms, salt, keys(at)));
+      if (isPauseDue(arms.length * WORK_OF_HASH)) yield;
+    }
+    return chosen;
   }
   const key = headerKey(sticky, request);
   if (key !== undefined) return [armOf(arms, salt, key)];

@@ -6,6 +6,7 @@ import { WinnowError, excerpt, toWinnowError } from "@winnow/core";
 import type { Clock, Experiment, VersionKey } from "@winnow/core";
 import { checkInstances, instancesOf } from "../limits/request-limits.ts";
 import type { RequestLimits } from "../limits/request-limits.ts";
+import { inTurns } from "../pipeline/turns.ts";
 import type { PinnedModel, Prediction, PredictRequest } from "../predictor.ts";
 import type { ArmRecord } from "../router-observer.ts";
 import { armsOfRequest } from "./arm-keys.ts";
@@ -39,7 +40,10 @@ export async function runExperiment<Pinned extends PinnedModel>(
   const instances = instancesOf(request.signature, request.inputs);
   checkInstances(instances, limits);
   const salted = { ...run.experiment, salt: run.experiment.salt ?? version.model };
-  const { arms, isFallen } = standing(run, armsOfRequest(salted, request, instances));
+  const { arms, isFallen } = standing(
+    run,
+    await inTurns(armsOfRequest(salted, request, instances), request.context.signal),
+  );
   const byArm = instancesByArm(arms);
   const answer =
     byArm.size === 1

@@ -6,6 +6,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import {
   RETRIEVAL,
   closeAll,
+  metadataOf,
   shapeOf,
   start,
   strings,
@@ -87,6 +88,20 @@ describe("Predict", () => {
     await whole.answer;
     expect(predictor.requests.at(-1)?.explain).toBeUndefined();
     expect((await whole.metadata).get("x-winnow-degraded")).toEqual([]);
+  });
+
+  test("of an experiment says which arm answered, and hands down the metadata that may choose it", async () => {
+    const { prediction, predictor } = await start();
+    predictor.told = { arms: "control;n=1, new;n=2" };
+    const request = { model_spec: { name: "retrieval" }, inputs: { input_1: strings(["42"]) } };
+
+    const call = prediction.begin("Predict", request);
+    await call.answer;
+    const unkeyed = predictor.requests.at(-1)?.header?.("x-user");
+    await prediction.callWith("Predict", request, metadataOf({ "x-user": "42" }));
+
+    expect((await call.metadata).get("x-winnow-arm")).toEqual(["control;n=1, new;n=2"]);
+    expect([unkeyed, predictor.requests.at(-1)?.header?.("x-user")]).toEqual([undefined, "42"]);
   });
 
   test("ranking takes several inputs", async () => {
