@@ -62,7 +62,7 @@ export {
   isHostOperation,
   runHostStep,
   validateHostStep,
-} from "./program/host-operations.ts";
+} from "./program/operations/host-operations.ts";
 export {
   decodeProgram,
   decodeProgramPackage,
@@ -131,7 +131,7 @@ export {
   HOST_OUTPUT_BYTES_MAX,
   HOST_OUTPUT_STRINGS_MAX,
   HOST_OUTPUT_VALUES_MAX,
-} from "./program/tensor-memory.ts";
+} from "./program/operations/tensor-memory.ts";
 export type { ProgramExecutors, ProgramRequest } from "./program/program-run.ts";
 export type {
   Attribute,

@@ -15,7 +15,7 @@ import type {
 } from "./program.ts";
 import { runProgram } from "./program-run.ts";
 import type { ProgramExecutors } from "./program-run.ts";
-import { tensorOf } from "./tensor-memory.ts";
+import { tensorOf } from "./operations/tensor-memory.ts";
 import type { TopKQuestion } from "./step-contract.ts";
 
 const shape = { rows: 5, dim: 2, partitions: 1, sources: [] };

@@ -15,7 +15,7 @@ import type { Filter } from "../attributes/filter.ts";
 import { WinnowError } from "../errors/errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { requireEqualRows } from "../tensor/tensor.ts";
-import { runHostStep } from "./host-operations.ts";
+import { runHostStep } from "./operations/host-operations.ts";
 import { errorAtNode } from "./node-error.ts";
 import type {
   ChoiceStep,

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { Tensor } from "../tensor/tensor.ts";
 import type { HostStep, SearchDepth, SignatureProgram, Step } from "./program.ts";
 import { depthOf, depthText, requestedDepth } from "./search-depth.ts";
-import { tensorOf } from "./tensor-memory.ts";
+import { tensorOf } from "./operations/tensor-memory.ts";
 
 const scalar = (value: number): Tensor => tensorOf("int32", [], Int32Array.of(value));
 const host = (op: string, inputs: readonly number[], output: number): HostStep => {

@@ -4,7 +4,7 @@
 
 import { WinnowError } from "../errors/errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
-import { runHostStep } from "./host-operations.ts";
+import { runHostStep } from "./operations/host-operations.ts";
 import { invalid } from "./node-error.ts";
 import { valuesDefinedBy } from "./program-plan.ts";
 import type { SearchDepth, SignatureProgram, TopKStep, ValueId } from "./program.ts";

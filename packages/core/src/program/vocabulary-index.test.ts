@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 import { StringColumn } from "../tensor/string-column.ts";
 import type { Tensor } from "../tensor/tensor.ts";
-import { tensorOf } from "./tensor-memory.ts";
+import { tensorOf } from "./operations/tensor-memory.ts";
 import { indexVocabularies } from "./vocabulary-index.ts";
 
 function positionsIn(keys: Tensor, asked: Tensor): number[] {

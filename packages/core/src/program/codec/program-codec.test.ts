@@ -17,7 +17,7 @@ import {
 } from "./program-codec.ts";
 import type { ProgramPackage } from "./program-codec.ts";
 import type { ModelProgram, SignatureProgram } from "../program.ts";
-import { tensorOf } from "../tensor-memory.ts";
+import { tensorOf } from "../operations/tensor-memory.ts";
 
 const source = { tensor: "users", file: "variables.data-00000-of-00001", checksum: 0xfedcba98 };
 const shape = { rows: 4, dim: 2, partitions: 1, sources: [source] };

@@ -30,7 +30,7 @@ import {
   text,
 } from "../header-reader.ts";
 import type { HeaderReader, HeaderValue } from "../header-reader.ts";
-import { isHostOperation } from "../host-operations.ts";
+import { isHostOperation } from "../operations/host-operations.ts";
 import { SCORE_OPERATIONS } from "../search/score-functions.ts";
 import { dtype } from "./tensor-codec.ts";
 

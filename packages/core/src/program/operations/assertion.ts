@@ -1,8 +1,8 @@
 // Assert: the graph's own refusal of a request, with the message of the model's author.
 
 import { excerpt } from "../../errors/errors.ts";
-import { inputAt, numberAttribute } from "../host-call.ts";
-import type { HostCall, HostOperations } from "../host-call.ts";
+import { inputAt, numberAttribute } from "./host-call.ts";
+import type { HostCall, HostOperations } from "./host-call.ts";
 import { invalid } from "../node-error.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 
 import { stringTensor } from "../../tensor/tensor.ts";
-import { runHostStep, validateHostStep } from "../host-operations.ts";
+import { runHostStep, validateHostStep } from "../operations/host-operations.ts";
 import type { HostStep } from "../program.ts";
 import { translateRegex } from "./regex-translation.ts";
 

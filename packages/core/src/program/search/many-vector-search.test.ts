@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { stringTensor } from "../../tensor/tensor.ts";
 import type { TopKAnswer, TopKQuestion } from "../step-contract.ts";
-import { tensorOf } from "../tensor-memory.ts";
+import { tensorOf } from "../operations/tensor-memory.ts";
 import { manyVectorSearch } from "./many-vector-search.ts";
 
 interface Asked {

@@ -16,7 +16,7 @@ import type {
 import { runProgram } from "../program-run.ts";
 import { SCORE_OPERATIONS, scoreValues } from "./score-functions.ts";
 import type { TopKAnswer, TopKQuestion } from "../step-contract.ts";
-import { tensorOf } from "../tensor-memory.ts";
+import { tensorOf } from "../operations/tensor-memory.ts";
 
 interface Scored {
   readonly row: number;

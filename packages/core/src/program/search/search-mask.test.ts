@@ -9,7 +9,7 @@ import type { CandidateTable, MaskRule, SignatureProgram } from "../program.ts";
 import { runProgram } from "../program-run.ts";
 import { filtersOfRule } from "./search-mask.ts";
 import type { TopKAnswer, TopKQuestion } from "../step-contract.ts";
-import { tensorOf } from "../tensor-memory.ts";
+import { tensorOf } from "../operations/tensor-memory.ts";
 
 const ROWS = 12;
 const genre = Array.from({ length: ROWS }, (_, row) => row % 3);

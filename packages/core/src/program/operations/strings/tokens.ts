@@ -1,0 +1,260 @@
+// Strings split into tokens and tokens joined to n-grams, as in TextVectorization, and strings
+// split into code points. Sources: string_split_op.cc (SplitV2), string_ngrams_op.cc,
+// unicode_ops.cc.
+
+import { WinnowError } from "../../../errors/errors.ts";
+import { stringList } from "../element-positions.ts";
+import {
+  booleanAttribute,
+  bytesAt,
+  dtypeAttribute,
+  integersAt,
+  numberAttribute,
+  numbersAttribute,
+  stringsAt,
+  textAttribute,
+} from "../host-call.ts";
+import type { HostCall, HostOperations } from "../host-call.ts";
+import { invalid } from "../../node-error.ts";
+import type { Tensor } from "../../../tensor/tensor.ts";
+import { outputCount, stringsOf, tensorOf } from "../tensor-memory.ts";
+import { isBlank, joinBytes } from "./text.ts";
+
+/** Tokens and n-grams, by TensorFlow's name. */
+export const tokenOperations: HostOperations = {
+  StringSplitV2: splitStrings,
+  StringNGrams: ngrams,
+  UnicodeDecode: decodeUnicode,
+  UnicodeEncode: encodeUnicode,
+};
+
+const encoder = new TextEncoder();
+const strictDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const lenientDecoder = new TextDecoder("utf-8", { ignoreBOM: true });
+
+function splitStrings(call: HostCall): Tensor[] {
+  const { data, shape } = stringsAt(call, 0);
+  if (shape.length !== 1) throw invalid(`input must be a vector, got shape: [${shape.join(",")}]`);
+  const separator = bytesAt(call, 1);
+  const cutsMax = numberAttribute(call, "maxsplit", -1);
+  const cut = separator.length === 0 ? cutAtBlanks : cutAt;
+  const tokens: Uint8Array[] = [];
+  const indices: bigint[] = [];
+  let longest = 0;
+  for (const [row, string] of stringList(data).entries()) {
+    const parts = cutsMax === 0 ? [string] : cut(string, separator, cutsMax);
+    longest = Math.max(longest, parts.length);
+    outputCount([tokens.length + parts.length, 2]);
+    for (const [column, part] of parts.entries()) {
+      tokens.push(part);
+      indices.push(BigInt(row), BigInt(column));
+    }
+  }
+  return [
+    tensorOf("int64", [tokens.length, 2], BigInt64Array.from(indices)),
+    stringsOf([tokens.length], tokens),
+    tensorOf("int64", [2], BigInt64Array.of(BigInt(data.length), BigInt(longest))),
+  ];
+}
+
+function cutAtBlanks(text: Uint8Array, _separator: Uint8Array, cutsMax: number): Uint8Array[] {
+  const parts: Uint8Array[] = [];
+  let at = afterBlanks(text, 0);
+  while (at < text.length) {
+    let end = at;
+    while (end < text.length && !isBlank(text[end]!)) end += 1;
+    parts.push(text.subarray(at, end));
+    at = afterBlanks(text, end);
+    if (cutsMax > 0 && parts.length === cutsMax) return [...parts, text.subarray(at)];
+  }
+  return parts;
+}
+
+function afterBlanks(text: Uint8Array, from: number): number {
+  let at = from;
+  while (at < text.length && isBlank(text[at]!)) at += 1;
+  return at;
+}
+
+function cutAt(text: Uint8Array, separator: Uint8Array, cutsMax: number): Uint8Array[] {
+  const bytes = Buffer.from(text.buffer, text.byteOffset, text.byteLength);
+  const parts: Uint8Array[] = [];
+  let at = 0;
+  for (;;) {
+    const found = bytes.indexOf(separator, at);
+    if (found < 0 || (cutsMax > 0 && parts.length === cutsMax)) break;
+    parts.push(text.subarray(at, found));
+    at = found + separator.length;
+  }
+  return [...parts, text.subarray(at)];
+}
+
+interface NgramStyle {
+  readonly separator: Uint8Array;
+  readonly leftPad: Uint8Array;
+  readonly rightPad: Uint8Array;
+  /** Pads on each side; -1: the width of the n-gram minus one. */
+  readonly padWidth: number;
+}
+
+function ngrams(call: HostCall): Tensor[] {
+  const tokens = stringList(stringsAt(call, 0).data);
+  const splits = splitsOf(call, tokens.length);
+  const style: NgramStyle = {
+    separator: encoder.encode(textAttribute(call, "separator", "")),
+    leftPad: encoder.encode(textAttribute(call, "left_pad", "")),
+    rightPad: encoder.encode(textAttribute(call, "right_pad", "")),
+    padWidth: numberAttribute(call, "pad_width", -1),
+  };
+  const widths = numbersAttribute(call, "ngram_widths");
+  const isPreserving = booleanAttribute(call, "preserve_short_sequences", false);
+  const found: Uint8Array[] = [];
+  const ends = [0];
+  for (let row = 0; row + 1 < splits.length; row += 1) {
+    const words = tokens.slice(splits[row], splits[row + 1]);
+    const before = found.length;
+    for (const width of widths) appendNgrams(found, words, { style, width });
+    if (isPreserving && found.length === before && words.length > 0) {
+      const width = words.length + 2 * Math.max(0, style.padWidth);
+      appendNgrams(found, words, { style, width });
+    }
+    outputCount([found.length]);
+    ends.push(found.length);
+  }
+  const isNarrow = dtypeAttribute(call, "Tsplits", "int64") === "int32";
+  const outSplits = isNarrow
+    ? tensorOf("int32", [ends.length], Int32Array.from(ends))
+    : tensorOf("int64", [ends.length], BigInt64Array.from(ends, BigInt));
+  return [stringsOf([found.length], found), outSplits];
+}
+
+function splitsOf(call: HostCall, values: number): number[] {
+  const splits = integersAt(call, 1);
+  if (splits.length === 0) return splits;
+  if (splits[0] !== 0) throw invalid(`First split value must be 0, got ${splits[0]}`);
+  const wrong = splits.findIndex((end, at) => at > 0 && (end < splits[at - 1]! || end > values));
+  if (wrong >= 0)
+    throw invalid(
+      `Invalid split value ${splits[wrong]}, must be in [${splits[wrong - 1]}, ${values}]`,
+    );
+  if (splits.at(-1) !== values)
+    throw invalid(`Last split value must be data size. Expected ${values}, got ${splits.at(-1)}`);
+  return splits;
+}
+
+function appendNgrams(
+  found: Uint8Array[],
+  words: readonly Uint8Array[],
+  { style, width }: { readonly style: NgramStyle; readonly width: number },
+): void {
+  const widest = Math.max(0, width - 1);
+  const pads = style.padWidth < 0 ? widest : Math.min(style.padWidth, widest);
+  const count = Math.max(0, words.length + 2 * pads - width + 1);
+  outputCount([found.length + count]);
+  for (let at = 0; at < count; at += 1) {
+    const left = Math.max(0, pads - at);
+    const right = Math.max(0, pads - (count - (at + 1)));
+    const first = left > 0 ? 0 : at - pads;
+    const parts = [
+      ...Array<Uint8Array>(left).fill(style.leftPad),
+      ...words.slice(first, first + Math.max(0, width - left - right)),
+      ...Array<Uint8Array>(right).fill(style.rightPad),
+    ];
+    found.push(joinBytes(parts, style.separator));
+  }
+}
+
+function requireUtf8(call: HostCall, attribute: string): void {
+  const encoding = textAttribute(call, attribute, "UTF-8");
+  if (encoding.toUpperCase() !== "UTF-8") {
+    throw new WinnowError("UNIMPLEMENTED", `${call.op} with encoding ${encoding}`);
+  }
+}
+
+/**
+ * Row splits and code points. What `errors` says of malformed bytes holds for control characters
+ * too where `replace_control_characters` is set, except that "strict" replaces those.
+ */
+function decodeUnicode(call: HostCall): Tensor[] {
+  requireUtf8(call, "input_encoding");
+  const errors = textAttribute(call, "errors", "replace");
+  const replacement = numberAttribute(call, "replacement_char", 0xfffd);
+  const isReplacing = booleanAttribute(call, "replace_control_characters", false);
+  const points: number[] = [];
+  const ends = [0];
+  for (const string of stringList(stringsAt(call, 0).data)) {
+    for (const point of codePoints(string, errors === "strict")) {
+      const isRefused = point === MALFORMED || (isReplacing && point <= LAST_CONTROL);
+      if (!isRefused) points.push(point);
+      else if (errors !== "ignore") points.push(replacement);
+    }
+    outputCount([points.length]);
+    ends.push(points.length);
+  }
+  const isNarrow = dtypeAttribute(call, "Tsplits", "int64") === "int32";
+  const splits = isNarrow
+    ? tensorOf("int32", [ends.length], Int32Array.from(ends))
+    : tensorOf("int64", [ends.length], BigInt64Array.from(ends, BigInt));
+  return [splits, tensorOf("int32", [points.length], Int32Array.from(points))];
+}
+
+const MALFORMED = -1;
+const LAST_CONTROL = 0x1f;
+const REPLACEMENT = 0xfffd;
+const REPLACEMENT_BYTES = Buffer.from("\ufffd");
+
+/**
+ * The code points of UTF-8 bytes, with `MALFORMED` for each sequence that is none. The decoder writes
+ * U+FFFD for those; one that the bytes themselves spell stays what it is. Its first byte continues no
+ * other character, so the bytes can be cut there.
+ */
+function* codePoints(bytes: Uint8Array, isStrict: boolean): Generator<number> {
+  if (isStrict) return yield* pointsOf(textOf(strictDecoder, bytes));
+  const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  for (let at = 0; ;) {
+    const spelled = all.indexOf(REPLACEMENT_BYTES, at);
+    const text = textOf(lenientDecoder, all.subarray(at, spelled < 0 ? undefined : spelled));
+    for (const point of pointsOf(text)) yield point === REPLACEMENT ? MALFORMED : point;
+    if (spelled < 0) return;
+    yield REPLACEMENT;
+    at = spelled + REPLACEMENT_BYTES.length;
+  }
+}
+
+function* pointsOf(text: string): Generator<number> {
+  for (const character of text) yield character.codePointAt(0)!;
+}
+
+function textOf(decoder: typeof strictDecoder, bytes: Uint8Array): string {
+  try {
+    return decoder.decode(bytes);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    throw invalid("Invalid formatting on input string");
+  }
+}
+
+/** UTF-8 strings of code points; `errors` says what becomes of those that are none. */
+function encodeUnicode(call: HostCall): Tensor[] {
+  requireUtf8(call, "output_encoding");
+  const points = integersAt(call, 0);
+  const splits = splitsOf(call, points.length);
+  const errors = textAttribute(call, "errors", "replace");
+  const replacement = numberAttribute(call, "replacement_char", REPLACEMENT);
+  const characterOf = (point: number): string => {
+    const isSurrogate = point >= FIRST_SURROGATE && point <= LAST_SURROGATE;
+    if (point >= 0 && point <= LAST_POINT && !isSurrogate) return String.fromCodePoint(point);
+    if (errors === "strict") {
+      throw invalid("Code point is out of range for Unicode, or is a surrogate.");
+    }
+    return errors === "ignore" ? "" : String.fromCodePoint(replacement);
+  };
+  const rows = splits
+    .slice(1)
+    .map((end, row) => encoder.encode(points.slice(splits[row], end).map(characterOf).join("")));
+  return [stringsOf([rows.length], rows)];
+}
+
+const LAST_POINT = 0x10ffff;
+const FIRST_SURROGATE = 0xd800;
+const LAST_SURROGATE = 0xdfff;
