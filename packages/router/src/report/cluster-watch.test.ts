@@ -4,7 +4,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
 import { RouterBench } from "../fixtures/router-bench.ts";
 import type { RouterBenchWords } from "../fixtures/router-bench.ts";
-import { openApiDocument } from "../http/server/openapi-document.ts";
+import { openApiDocument } from "../http/documents/openapi-document.ts";
 import { bounded } from "./cluster-report.ts";
 import { ClusterWatch } from "./cluster-watch.ts";
 import type { ClusterReport } from "./report-document.ts";

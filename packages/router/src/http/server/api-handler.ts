@@ -11,9 +11,9 @@ import { emptyAnswer, errorAnswer, jsonAnswer, pageAnswer, textAnswer } from "..
 import type { HttpAnswer } from "../http-answer.ts";
 import type { HttpObserver, MetricsPage, PageFiles, ReportPage } from "../http-observer.ts";
 import type { HttpSettings } from "../http-settings.ts";
-import { consoleAnswer } from "./console-page.ts";
-import { metadataDocument } from "./metadata-document.ts";
-import { openApiDocument } from "./openapi-document.ts";
+import { consoleAnswer } from "../documents/console-page.ts";
+import { metadataDocument } from "../documents/metadata-document.ts";
+import { openApiDocument } from "../documents/openapi-document.ts";
 import { PredictHandler, pinModel } from "../predict/predict-handler.ts";
 import type { PredictCall } from "../predict/predict-handler.ts";
 import { modelDocument, serverDocument } from "../predict/inference/inference-documents.ts";
@@ -21,7 +21,7 @@ import type { RequestContext } from "../../request-context.ts";
 import { readBody } from "../body/request-body.ts";
 import type { RequestBody } from "../body/request-body.ts";
 import type { NamedModel, Route } from "../request-path.ts";
-import { statusDocument } from "./status-document.ts";
+import { statusDocument } from "../documents/status-document.ts";
 
 /** One request as the handler sees it. */
 export interface ApiCall {

@@ -6,7 +6,7 @@ import { assertCertified } from "@winnow/cluster";
 import type { Admitted, KeyGuard, KeyRole, TlsSource } from "@winnow/cluster";
 import type { PageFiles } from "../http-observer.ts";
 import type { Route } from "../request-path.ts";
-import { isConsolePath } from "./console-page.ts";
+import { isConsolePath } from "../documents/console-page.ts";
 
 /** What decides on the access of a request; each part is optional. */
 export interface AccessParts {

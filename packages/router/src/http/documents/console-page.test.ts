@@ -6,7 +6,7 @@ import { systemClock } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
 import { send } from "../fixtures/http-client.ts";
 import type { PageFiles } from "../http-observer.ts";
-import { closeAll, start } from "./fixtures/running-server.ts";
+import { closeAll, start } from "../server/fixtures/running-server.ts";
 
 afterEach(closeAll);
 
