@@ -82,7 +82,7 @@ export {
   modelsOf,
   orderFault,
   scoreNamesOf,
-} from "./program/pipeline.ts";
+} from "./program/composed/pipeline.ts";
 export type {
   DiversifyStage,
   FilterStage,
@@ -91,16 +91,16 @@ export type {
   ScoreStage,
   SeenStage,
   SeenType,
-} from "./program/pipeline.ts";
-export { keyWith, parseKeyPattern } from "./program/seen-key.ts";
+} from "./program/composed/pipeline.ts";
+export { keyWith, parseKeyPattern } from "./program/composed/seen-key.ts";
 export {
   evaluateScore,
   isScoreName,
   namesInScore,
   parseScore,
   scoreText,
-} from "./program/score-expression.ts";
-export type { ScoreExpression } from "./program/score-expression.ts";
+} from "./program/composed/score-expression.ts";
+export type { ScoreExpression } from "./program/composed/score-expression.ts";
 export type {
   LimitStage,
   Pipeline,
@@ -109,7 +109,7 @@ export type {
   RankSource,
   RankStage,
   RetrieveStage,
-} from "./program/pipeline.ts";
+} from "./program/composed/pipeline.ts";
 export {
   ARM_NAME,
   ARM_WEIGHT_MAX,
@@ -118,14 +118,14 @@ export {
   SALT_BYTES_MAX,
   experimentFault,
   targetText,
-} from "./program/experiment.ts";
+} from "./program/composed/experiment.ts";
 export type {
   ArmTarget,
   Experiment,
   ExperimentArm,
   ExperimentShadow,
   StickyKey,
-} from "./program/experiment.ts";
+} from "./program/composed/experiment.ts";
 export { runProgram } from "./program/program-run.ts";
 export {
   HOST_OUTPUT_BYTES_MAX,

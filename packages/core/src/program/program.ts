@@ -16,8 +16,8 @@ import type { AttributeSpec } from "../attributes/attribute-column.ts";
 import type { Dtype } from "../tensor/dtype.ts";
 import type { Fingerprint } from "../identity.ts";
 import type { Tensor, TensorSpec } from "../tensor/tensor.ts";
-import type { Experiment } from "./experiment.ts";
-import type { Pipeline } from "./pipeline.ts";
+import type { Experiment } from "./composed/experiment.ts";
+import type { Pipeline } from "./composed/pipeline.ts";
 import type { UncutTable } from "./uncut-table.ts";
 
 /** Everything a router needs to answer for one version, except the rows of its tables. */

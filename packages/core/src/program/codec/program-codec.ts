@@ -16,8 +16,8 @@ import {
 } from "../header-reader.ts";
 import type { HeaderReader, HeaderValue } from "../header-reader.ts";
 import type { ModelProgram, SignatureProgram, SignatureTensor, Vocabulary } from "../program.ts";
-import { optionalExperiment } from "../experiment.ts";
-import { optionalPipeline } from "../pipeline.ts";
+import { optionalExperiment } from "../composed/experiment.ts";
+import { optionalPipeline } from "../composed/pipeline.ts";
 import { BlobReader, BlobWriter } from "../program-blobs.ts";
 import { valuesDefinedBy, valuesReadBy } from "../program-plan.ts";
 import { encodeStep, stepReader } from "./step-codec.ts";

@@ -12,8 +12,8 @@
 
 import type { Filter } from "../../attributes/filter.ts";
 import { compareCandidates } from "../../top-k.ts";
-import { answerOf, itemsOf } from "../item-lists.ts";
-import type { ListedItem } from "../item-lists.ts";
+import { answerOf, itemsOf } from "./item-lists.ts";
+import type { ListedItem } from "./item-lists.ts";
 import type { TopKAnswer, TopKQuestion } from "../step-contract.ts";
 
 /** Asks for the best rows of each query of one vector. */

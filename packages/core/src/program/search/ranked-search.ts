@@ -16,8 +16,8 @@ import { ROW_COLUMN } from "../../attributes/filter.ts";
 import { WinnowError } from "../../errors/errors.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { compareCandidates } from "../../top-k.ts";
-import { answerOf, itemsOf, withScore } from "../item-lists.ts";
-import type { ListedItem } from "../item-lists.ts";
+import { answerOf, itemsOf, withScore } from "./item-lists.ts";
+import type { ListedItem } from "./item-lists.ts";
 import type { ScoreValue } from "./score-functions.ts";
 import type { TopKAnswer, TopKQuestion } from "../step-contract.ts";
 

@@ -4,8 +4,8 @@
 //   key (an input or a header) ─▶ arm, by hash and weight ─▶ its model answers
 //                                                         └▶ a share of requests goes to the shadow, too
 
-import type { HeaderReader } from "./header-reader.ts";
-import { count, listOf, oneOf, optional, read, refuse, text } from "./header-reader.ts";
+import type { HeaderReader } from "../header-reader.ts";
+import { count, listOf, oneOf, optional, read, refuse, text } from "../header-reader.ts";
 import { STAGE_BUDGET_MS_MAX } from "./pipeline.ts";
 
 /** Arms of one experiment. */

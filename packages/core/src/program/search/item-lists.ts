@@ -1,9 +1,9 @@
 // Lists of items that several searches found, put together into one answer: what a query gets is picked from
 // the lists of all of them by search and place, with the ids and attributes that stand there.
 
-import { StringColumn } from "../tensor/string-column.ts";
-import type { Tensor } from "../tensor/tensor.ts";
-import type { TopKAnswer } from "./step-contract.ts";
+import { StringColumn } from "../../tensor/string-column.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
+import type { TopKAnswer } from "../step-contract.ts";
 
 /** An item of a list. */
 export interface ListedItem {

@@ -2,12 +2,12 @@
 // them, and refused where they are damaged.
 
 import { describe, expect, test } from "vitest";
-import { fingerprint } from "../identity.ts";
-import { decodeProgram, encodeProgram } from "./codec/program-codec.ts";
+import { fingerprint } from "../../identity.ts";
+import { decodeProgram, encodeProgram } from "../codec/program-codec.ts";
 import type { Experiment } from "./experiment.ts";
 import { optionalExperiment, targetText } from "./experiment.ts";
-import { BlobReader } from "./program-blobs.ts";
-import type { ModelProgram } from "./program.ts";
+import { BlobReader } from "../program-blobs.ts";
+import type { ModelProgram } from "../program.ts";
 
 const experiment: Experiment = {
   arms: [

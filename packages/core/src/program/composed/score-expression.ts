@@ -6,8 +6,8 @@
 //   product = unary (("*" | "/") unary)*
 //   unary   = "-" unary | number | name | function "(" sum ("," sum)* ")" | "(" sum ")"
 
-import type { HeaderReader } from "./header-reader.ts";
-import { listOf, oneOf, read, refuse, text } from "./header-reader.ts";
+import type { HeaderReader } from "../header-reader.ts";
+import { listOf, oneOf, read, refuse, text } from "../header-reader.ts";
 
 type Operation =
   "add" | "subtract" | "multiply" | "divide" | "negate" | "log" | "exp" | "min" | "max" | "clip";

@@ -3,10 +3,10 @@
 //
 //   inputs ─▶ retrieve (─▶ merge) ─▶ candidates (id, scores) ─▶ rank, score ─▶ … ─▶ limit ─▶ scores, ids
 
-import { parseFilterText } from "../attributes/filter-text.ts";
-import { toWinnowError } from "../errors/errors.ts";
-import type { HeaderReader, HeaderValue } from "./header-reader.ts";
-import { count, listOf, oneOf, optional, read, refuse, text } from "./header-reader.ts";
+import { parseFilterText } from "../../attributes/filter-text.ts";
+import { toWinnowError } from "../../errors/errors.ts";
+import type { HeaderReader, HeaderValue } from "../header-reader.ts";
+import { count, listOf, oneOf, optional, read, refuse, text } from "../header-reader.ts";
 import type { ScoreExpression } from "./score-expression.ts";
 import { namesInScore, scoreReader } from "./score-expression.ts";
 import { parseKeyPattern } from "./seen-key.ts";
