@@ -2,7 +2,7 @@
 // which wins over the default; `--help` shows all three.
 
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { accessLoggedOf } from "./access-log.ts";
+import { accessLoggedOf } from "./tracing/access-log.ts";
 
 /** Where a router serves REST unless told otherwise, as TensorFlow Serving does. */
 export const REST_PORT = 8501;

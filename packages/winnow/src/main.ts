@@ -4,7 +4,7 @@
 import { CommanderError } from "commander";
 import { createCommandLine } from "./command-line/command-line.ts";
 import { withoutIdleFlags } from "./command-options.ts";
-import { reportFailure } from "./failure-report.ts";
+import { reportFailure } from "./process/failure-report.ts";
 import { winnowVersion } from "./version.ts";
 
 const USAGE_EXIT_CODE = 2;

@@ -11,7 +11,7 @@ import {
   option,
   portOption,
 } from "../command-options.ts";
-import type { RedisFlags } from "../redis-access.ts";
+import type { RedisFlags } from "../access/redis-access.ts";
 
 interface DoctorOptions extends RedisFlags {
   readonly accelerator: "cpu" | "gpu" | "reference";

@@ -2,7 +2,7 @@
 // so far.
 
 import process from "node:process";
-import { reportFailure } from "../failure-report.ts";
+import { reportFailure } from "../process/failure-report.ts";
 import { holdProcess } from "../process/process-settings.ts";
 
 /** What a command found: its document, the same for people, and the exit code that it stands for. */

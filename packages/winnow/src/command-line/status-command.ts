@@ -48,7 +48,7 @@ export function topCommand(): Command {
     .argument("[url]", URL_HELP)
     .action(async (given: string | undefined, trust: RouterQuestion) => {
       const { runTop } = await import("../commands/top.ts");
-      const { RestClient } = await import("../rest-client.ts");
+      const { RestClient } = await import("../access/rest-client.ts");
       const { endingSignal } = await import("../process/process-life.ts");
       const release = holdProcess();
       const ending = endingSignal();

@@ -23,13 +23,13 @@ import {
   preparedRequests,
   requestPicker,
 } from "../bench/request-pool.ts";
-import type { VersionDirectory } from "../model-source.ts";
-import { VersionOpener, newestVersionsAt } from "../object-versions.ts";
+import type { VersionDirectory } from "../model-source/model-source.ts";
+import { VersionOpener, newestVersionsAt } from "../model-source/object-versions.ts";
 import { recordsOfTensors } from "../oracle/answer-records.ts";
 import { ReferenceModel } from "../oracle/reference-model.ts";
 import type { ProgressOutput } from "../progress-line.ts";
 import { seededRandom } from "../questions/seeded-random.ts";
-import { type RestTrust, readTrust } from "../rest-client.ts";
+import { type RestTrust, readTrust } from "../access/rest-client.ts";
 import { RestServer } from "../verify/rest-server.ts";
 import { judgeByFiles } from "../verify/verdicts.ts";
 

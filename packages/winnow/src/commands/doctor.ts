@@ -9,15 +9,20 @@ import { getHeapStatistics } from "node:v8";
 import { type SurveyedGpu, startGpuSurvey, surveyCpu } from "@winnow/accelerator";
 import { probeRedis } from "@winnow/cluster";
 import { silentLogger, systemClock, toWinnowError } from "@winnow/core";
-import { type AskedRouter, clusterFindings } from "../cluster-findings.ts";
+import { type AskedRouter, clusterFindings } from "../findings/cluster-findings.ts";
 import { assertPortFree } from "../local-cluster/local-ports.ts";
-import { type Finding, coresFinding, gpuFinding, nodeFinding } from "../machine-findings.ts";
+import {
+  type Finding,
+  coresFinding,
+  gpuFinding,
+  nodeFinding,
+} from "../findings/machine-findings.ts";
 import { holdProcess, processEnvironment, wallClockMs } from "../process/process-settings.ts";
 import { ProcessTls } from "../process/process-tls.ts";
 import { byteText } from "../progress-line.ts";
-import { type RedisFlags, openRedisAccess } from "../redis-access.ts";
+import { type RedisFlags, openRedisAccess } from "../access/redis-access.ts";
 import { askReportAndClock } from "../report/report-question.ts";
-import { RestClient, type RestTrust } from "../rest-client.ts";
+import { RestClient, type RestTrust } from "../access/rest-client.ts";
 
 /** What to look at. */
 export interface DoctorCommand extends RedisFlags {

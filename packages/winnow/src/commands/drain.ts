@@ -3,8 +3,8 @@
 
 import type { Announcement, MembershipView } from "@winnow/cluster";
 import { WinnowError, excerpt, silentLogger, systemClock } from "@winnow/core";
-import { type ClusterAccess, type ClusterOptions, openCluster } from "../cluster-access.ts";
-import { MemberWatch } from "../member-watch.ts";
+import { type ClusterAccess, type ClusterOptions, openCluster } from "../access/cluster-access.ts";
+import { MemberWatch } from "../access/member-watch.ts";
 import { holdProcess, processEnvironment } from "../process/process-settings.ts";
 
 /** Flags of `winnow drain`. */

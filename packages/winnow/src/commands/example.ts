@@ -3,8 +3,8 @@
 
 import type { SignatureProgram, SignatureTensor, Tensor } from "@winnow/core";
 import type { ModelVersion } from "@winnow/model";
-import { type VersionDirectory } from "../model-source.ts";
-import { withVersion } from "../object-versions.ts";
+import { type VersionDirectory } from "../model-source/model-source.ts";
+import { withVersion } from "../model-source/object-versions.ts";
 
 /** A JSON value for `instances` that the newest version of this model answers. */
 export function exampleInstances(found: VersionDirectory): Promise<string> {

@@ -19,8 +19,8 @@ import {
   workerId,
 } from "@winnow/core";
 import { type BoundFile, type ItemDescription, type ModelVersion } from "@winnow/model";
-import type { VersionDirectory } from "../model-source.ts";
-import { VersionOpener, newestVersionsAt } from "../object-versions.ts";
+import type { VersionDirectory } from "../model-source/model-source.ts";
+import { VersionOpener, newestVersionsAt } from "../model-source/object-versions.ts";
 import { byteText } from "../progress-line.ts";
 import { experimentText } from "./experiment-drawing.ts";
 import { pipelineText } from "./pipeline-drawing.ts";

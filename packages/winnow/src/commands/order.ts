@@ -5,8 +5,8 @@ import { hostname } from "node:os";
 import type { MembershipView, ModelsOrder, OrderBook, OrderedModel } from "@winnow/cluster";
 import { isAbove, isSameOrder } from "@winnow/cluster";
 import { WinnowError, silentLogger } from "@winnow/core";
-import { type ClusterAccess, type ClusterOptions, openCluster } from "../cluster-access.ts";
-import { MemberWatch } from "../member-watch.ts";
+import { type ClusterAccess, type ClusterOptions, openCluster } from "../access/cluster-access.ts";
+import { MemberWatch } from "../access/member-watch.ts";
 import { holdProcess, processEnvironment, wallClock } from "../process/process-settings.ts";
 
 /** Flags of `winnow order`. */

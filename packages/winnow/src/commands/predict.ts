@@ -3,7 +3,7 @@
 
 import { WinnowError, excerpt } from "@winnow/core";
 import type { ErrorCode } from "@winnow/core";
-import { type RestAnswer, RestClient, type RestTrust } from "../rest-client.ts";
+import { type RestAnswer, RestClient, type RestTrust } from "../access/rest-client.ts";
 
 /** What to ask and where. */
 export interface PredictCommand extends RestTrust {

@@ -17,7 +17,7 @@ import {
   resolveHttpOptions,
   resolveRouterOptions,
 } from "@winnow/router";
-import { type ClusterAccess, type ClusterOptions, openCluster } from "../cluster-access.ts";
+import { type ClusterAccess, type ClusterOptions, openCluster } from "../access/cluster-access.ts";
 import {
   type ModelConfigFlags,
   type RequestFlags,
@@ -27,11 +27,11 @@ import {
 } from "../model-config/config-flags.ts";
 import type { ModelConfig } from "../model-config/model-config.ts";
 import { ModelReload } from "../model-config/model-reload.ts";
-import { openApiKeys } from "../api-keys.ts";
+import { openApiKeys } from "../process/api-keys.ts";
 import { consoleFiles } from "../console-files.ts";
-import { type Protection, checkProtection, isShownToFew } from "../exposure.ts";
+import { type Protection, checkProtection, isShownToFew } from "../process/exposure.ts";
 import { endOnSignals, reportListening } from "../process/process-life.ts";
-import { type AccessLogged, withAccessLog, withGrpcAccessLog } from "../access-log.ts";
+import { type AccessLogged, withAccessLog, withGrpcAccessLog } from "../tracing/access-log.ts";
 import { type LogFormat, type LogLevel, processLog } from "../process/process-log.ts";
 import { processEnvironment, wallClock } from "../process/process-settings.ts";
 import { ProcessTls, type TlsFlags } from "../process/process-tls.ts";

@@ -3,10 +3,10 @@
 // no model, talks in log lines and is reached by others unless told otherwise.
 
 import { type LocalCluster, startLocalCluster } from "../local-cluster/local-cluster.ts";
-import { isShownToFew } from "../exposure.ts";
+import { isShownToFew } from "../process/exposure.ts";
 import { type LocalFlags, isGiven, localClusterShape } from "../local-cluster/local-flags.ts";
 import { assertPortFree } from "../local-cluster/local-ports.ts";
-import { modelSource } from "../model-source.ts";
+import { modelSource } from "../model-source/model-source.ts";
 import { endOnSignals } from "../process/process-life.ts";
 import { processLog } from "../process/process-log.ts";
 import { processVariables } from "../process/process-settings.ts";

@@ -5,7 +5,7 @@ import { type WinnowError, systemClock, toWinnowError } from "@winnow/core";
 import { holdProcess } from "../process/process-settings.ts";
 import { askReport } from "../report/report-question.ts";
 import { type Line, statusLines } from "../report/report-lines.ts";
-import { RestClient, type RestTrust } from "../rest-client.ts";
+import { RestClient, type RestTrust } from "../access/rest-client.ts";
 
 /** What is to be told of whom. */
 export interface StatusCommand extends RestTrust {

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { EventEmitter } from "node:events";
 import { afterEach, expect, test } from "vitest";
 import { ManualClock } from "../../../../test/doubles/manual-clock.ts";
-import { RestClient } from "../rest-client.ts";
+import { RestClient } from "../access/rest-client.ts";
 import { type TopInput, runTop } from "./top.ts";
 
 const servers: Server[] = [];

@@ -9,7 +9,7 @@ import { type Clock, WinnowError, toWinnowError } from "@winnow/core";
 import { askReport } from "../report/report-question.ts";
 import { type Line, liveLines } from "../report/report-lines.ts";
 import { paint } from "../report/paint.ts";
-import type { RestClient } from "../rest-client.ts";
+import type { RestClient } from "../access/rest-client.ts";
 
 /**
  * Keys, as a terminal gives them.

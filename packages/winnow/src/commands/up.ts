@@ -10,13 +10,21 @@ import {
   startLocalCluster,
   waitUntilLoaded,
 } from "../local-cluster/local-cluster.ts";
-import { isShownToFew } from "../exposure.ts";
+import { isShownToFew } from "../process/exposure.ts";
 import { type LocalFlags, isGiven, localClusterShape } from "../local-cluster/local-flags.ts";
 import { watchLoading } from "../local-cluster/load-progress.ts";
 import { assertPortFree } from "../local-cluster/local-ports.ts";
 import { openModelConfig } from "../model-config/config-flags.ts";
-import { type ModelSource, type VersionDirectory, modelSource } from "../model-source.ts";
-import { configuredVersions, namedVersionsAt, newestVersionsAt } from "../object-versions.ts";
+import {
+  type ModelSource,
+  type VersionDirectory,
+  modelSource,
+} from "../model-source/model-source.ts";
+import {
+  configuredVersions,
+  namedVersionsAt,
+  newestVersionsAt,
+} from "../model-source/object-versions.ts";
 import { endOnSignals } from "../process/process-life.ts";
 import { processLog } from "../process/process-log.ts";
 import { processVariables } from "../process/process-settings.ts";

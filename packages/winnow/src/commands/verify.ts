@@ -3,12 +3,12 @@
 
 import { createDenseEngine, type DenseEngine } from "@winnow/accelerator";
 import { type Clock, WinnowError, excerpt, toWinnowError } from "@winnow/core";
-import type { VersionDirectory } from "../model-source.ts";
-import { VersionOpener, newestVersionsAt } from "../object-versions.ts";
+import type { VersionDirectory } from "../model-source/model-source.ts";
+import { VersionOpener, newestVersionsAt } from "../model-source/object-versions.ts";
 import { ReferenceModel } from "../oracle/reference-model.ts";
 import { type ProgressOutput, progressLine } from "../progress-line.ts";
 import { RequestPlan } from "../questions/request-plan.ts";
-import type { RestTrust } from "../rest-client.ts";
+import type { RestTrust } from "../access/rest-client.ts";
 import {
   type QuestionSource,
   type RequestsFile,

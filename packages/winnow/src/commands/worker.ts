@@ -16,16 +16,16 @@ import {
   listenForMetrics,
   startWorker,
 } from "@winnow/worker";
-import { openApiKeys } from "../api-keys.ts";
-import { type ClusterAccess, type ClusterOptions, openCluster } from "../cluster-access.ts";
+import { openApiKeys } from "../process/api-keys.ts";
+import { type ClusterAccess, type ClusterOptions, openCluster } from "../access/cluster-access.ts";
 import {
   type LoadFlags,
   type ModelConfigFlags,
   openModelConfig,
 } from "../model-config/config-flags.ts";
-import { modelCache } from "../model-cache.ts";
-import { type ModelSource, modelSource } from "../model-source.ts";
-import { type Protection, checkProtection } from "../exposure.ts";
+import { modelCache } from "../model-source/model-cache.ts";
+import { type ModelSource, modelSource } from "../model-source/model-source.ts";
+import { type Protection, checkProtection } from "../process/exposure.ts";
 import { startsInLowerTiers } from "../process/start-tiers.ts";
 import { DEVICE_LOST_EXIT_CODE, endOnSignals, reportListening } from "../process/process-life.ts";
 import { type LogFormat, type LogLevel, processLog } from "../process/process-log.ts";

@@ -3,7 +3,7 @@
 
 import { type Clock, type Logger, systemClock } from "@winnow/core";
 import { freePorts } from "./local-ports.ts";
-import { RestClient } from "../rest-client.ts";
+import { RestClient } from "../access/rest-client.ts";
 import { type Program, Supervisor } from "./supervisor.ts";
 
 /** The cluster to start. */

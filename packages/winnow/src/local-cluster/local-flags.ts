@@ -2,7 +2,7 @@
 // arguments that its processes get for them.
 
 import { availableParallelism } from "node:os";
-import type { AccessLogged } from "../access-log.ts";
+import type { AccessLogged } from "../tracing/access-log.ts";
 import type { LocalClusterShape } from "./local-cluster.ts";
 import {
   type LoadFlags,
@@ -10,10 +10,10 @@ import {
   type RequestFlags,
   argumentsOf,
 } from "../model-config/config-flags.ts";
-import type { ModelSource } from "../model-source.ts";
+import type { ModelSource } from "../model-source/model-source.ts";
 import type { LogFormat, LogLevel } from "../process/process-log.ts";
 import type { TlsFlags } from "../process/process-tls.ts";
-import type { RedisFlags } from "../redis-access.ts";
+import type { RedisFlags } from "../access/redis-access.ts";
 import { ROUTER_OWNERS, limitArguments } from "../settings/limit-flags.ts";
 
 /** Flags of both commands. */

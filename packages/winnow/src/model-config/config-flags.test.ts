@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { Command } from "commander";
 import { afterAll, describe, expect, test } from "vitest";
-import { configuredVersions } from "../object-versions.ts";
+import { configuredVersions } from "../model-source/object-versions.ts";
 import {
   addLoadOptions,
   addModelConfigOptions,

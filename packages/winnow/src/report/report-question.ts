@@ -4,7 +4,7 @@ import type { ClusterReport } from "@winnow/router";
 import type { Clock } from "@winnow/core";
 import { WinnowError, excerpt } from "@winnow/core";
 import { timeMsOf } from "../process/process-settings.ts";
-import type { RestAnswer, RestClient } from "../rest-client.ts";
+import type { RestAnswer, RestClient } from "../access/rest-client.ts";
 
 const ANSWER_MS_MAX = 5000;
 

@@ -3,7 +3,7 @@
 
 import type { Clock } from "@winnow/core";
 import { type Dtype, WinnowError, excerpt, isDtype, sleep } from "@winnow/core";
-import { RestClient, type RestAnswer, type RestTrust } from "../rest-client.ts";
+import { RestClient, type RestAnswer, type RestTrust } from "../access/rest-client.ts";
 import { type AnswerValue, isAnswerObject, parseAnswer } from "../oracle/answer-json.ts";
 import type { OutputSpec } from "../oracle/answer-records.ts";
 

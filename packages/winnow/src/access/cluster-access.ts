@@ -29,9 +29,9 @@ import {
 } from "@winnow/cluster";
 import { type Environment, WinnowError, workerId } from "@winnow/core";
 import type { SavedWorkers } from "@winnow/router";
-import { openConfigFile } from "./model-config/config-file.ts";
+import { openConfigFile } from "../process/config-file.ts";
 import { type RedisFlags, openRedisAccess } from "./redis-access.ts";
-import { type ClusterTlsFlags, ProcessTls } from "./process/process-tls.ts";
+import { type ClusterTlsFlags, ProcessTls } from "../process/process-tls.ts";
 
 /** Flags that say how members find each other, and which of them they believe. */
 export interface ClusterOptions extends ClusterTlsFlags, RedisFlags {

@@ -2,7 +2,7 @@
 
 import { type ApiKeys, KeyGuard, type KeyObserver, readKeys } from "@winnow/cluster";
 import type { Environment } from "@winnow/core";
-import { openConfigFile } from "./model-config/config-file.ts";
+import { openConfigFile } from "./config-file.ts";
 
 const KEYS_POLL_MS = 2000;
 

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { request as plainRequest } from "node:http";
 import { request as secureRequest } from "node:https";
 import { WinnowError } from "@winnow/core";
-import { processVariables } from "./process/process-settings.ts";
+import { processVariables } from "../process/process-settings.ts";
 
 /** Whom a router is believed by. */
 export interface RestTrust {

@@ -3,7 +3,7 @@
 import { mkdirSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { temporaryDirectory } from "../../../test/temporary-directory.ts";
+import { temporaryDirectory } from "../../../../test/temporary-directory.ts";
 import { modelCache } from "./model-cache.ts";
 
 function noted() {

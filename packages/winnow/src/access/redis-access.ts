@@ -4,9 +4,9 @@
 
 import type { RedisAccess } from "@winnow/cluster";
 import { WinnowError } from "@winnow/core";
-import { openConfigFile } from "./model-config/config-file.ts";
-import { processVariables } from "./process/process-settings.ts";
-import type { ProcessTls, RedisTlsFlags } from "./process/process-tls.ts";
+import { openConfigFile } from "../process/config-file.ts";
+import { processVariables } from "../process/process-settings.ts";
+import type { ProcessTls, RedisTlsFlags } from "../process/process-tls.ts";
 
 /** Flags that say how Redis is reached. */
 export interface RedisFlags extends RedisTlsFlags {

@@ -3,7 +3,7 @@
 
 import type { ClusterReport, Severity, VersionReport, WorkerReport } from "@winnow/router";
 import type { Finding } from "./machine-findings.ts";
-import { byteText } from "./progress-line.ts";
+import { byteText } from "../progress-line.ts";
 
 /** A router that answered. */
 interface AnsweredRouter {

@@ -3,7 +3,7 @@
 import { inspect } from "node:util";
 import { WinnowError } from "@winnow/core";
 import picocolors from "picocolors";
-import { processVariables } from "./process/process-settings.ts";
+import { processVariables } from "./process-settings.ts";
 
 /** Prints why a command failed, on stderr. */
 export function reportFailure(error: unknown): void {

@@ -6,7 +6,7 @@ import { access, mkdir, statfs } from "node:fs/promises";
 import path from "node:path";
 import { type Logger, WinnowError } from "@winnow/core";
 import { CacheCounts, type CacheSettings, cacheBytes } from "@winnow/model";
-import type { LoadFlags } from "./model-config/config-flags.ts";
+import type { LoadFlags } from "../model-config/config-flags.ts";
 
 /**
  * The directory and limit of the flags, if they name one. Warns where the disk has less room.

@@ -10,7 +10,7 @@ import { existsSync, readdirSync, statSync } from "node:fs";
 import path from "node:path";
 import { WinnowError, isObjectUrl, joinObjectUrl, parseObjectUrl } from "@winnow/core";
 import { MODEL_FILES } from "@winnow/model";
-import type { ConfiguredModel } from "./model-config/model-config.ts";
+import type { ConfiguredModel } from "../model-config/model-config.ts";
 
 /** Flags and environment that say where models are. */
 export interface ModelSourceOptions {

@@ -1,7 +1,7 @@
 // What a machine's state means for Winnow: good, worth a note, or a fault.
 
 import { describe, expect, test } from "vitest";
-import { diagnosisText } from "./commands/doctor.ts";
+import { diagnosisText } from "../commands/doctor.ts";
 import { coresFinding, gpuFinding, nodeFinding } from "./machine-findings.ts";
 
 describe("a diagnosis", () => {

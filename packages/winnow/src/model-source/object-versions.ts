@@ -13,7 +13,7 @@ import {
   storeEnvironment,
 } from "@winnow/model";
 import { type VersionDirectory, newestVersions, versionOfPolicy } from "./model-source.ts";
-import type { ConfiguredModel } from "./model-config/model-config.ts";
+import type { ConfiguredModel } from "../model-config/model-config.ts";
 
 type Folders = Pick<ObjectStore, "folders">;
 
