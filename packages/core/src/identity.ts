@@ -10,7 +10,10 @@ export type WorkerId = Brand<string, "WorkerId">;
 export type Incarnation = Brand<number, "Incarnation">;
 /** Number of one routing-table snapshot of one router; only grows. */
 export type Generation = Brand<number, "Generation">;
-/** sha256 (hex) over the files that determine a version's content. */
+/**
+ * Names a version's content: hex digits of a sha256, `FILE_DIGITS` of them over the files that determine the
+ * content, all others over the tables that are made of them.
+ */
 export type Fingerprint = Brand<string, "Fingerprint">;
 
 /** Names a worker. */
@@ -21,6 +24,14 @@ export const incarnation = (value: number): Incarnation => value as Incarnation;
 export const generation = (value: number): Generation => value as Generation;
 /** Names a version's content. */
 export const fingerprint = (hex: string): Fingerprint => hex as Fingerprint;
+
+/** Digits of a fingerprint that tell files apart. */
+export const FILE_DIGITS = 48;
+
+/** Whether two contents come from the same files; where they differ all the same, the files are read in two ways. */
+export function areOfSameFiles(a: Fingerprint, b: Fingerprint): boolean {
+  return a.slice(0, FILE_DIGITS) === b.slice(0, FILE_DIGITS);
+}
 
 /** One version of one model, identified by its content: two contents of one number never mix. */
 export interface VersionKey {

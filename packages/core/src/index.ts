@@ -42,7 +42,14 @@ export type { ErrorCode } from "./errors/errors.ts";
 export { setGraceTimer } from "./time/grace-timer.ts";
 export { LAG_TIMER_MS, takeOffLagTimer } from "./time/loop-lag.ts";
 export type { GraceTimer } from "./time/grace-timer.ts";
-export { fingerprint, generation, incarnation, workerId } from "./identity.ts";
+export {
+  FILE_DIGITS,
+  areOfSameFiles,
+  fingerprint,
+  generation,
+  incarnation,
+  workerId,
+} from "./identity.ts";
 export type { Fingerprint, Generation, Incarnation, VersionKey, WorkerId } from "./identity.ts";
 export { createKeyIndex } from "./indexes/key-index.ts";
 export type { KeyIndex, KeyedTableKeys } from "./indexes/key-index.ts";

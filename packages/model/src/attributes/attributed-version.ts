@@ -2,9 +2,9 @@
 // file is part of the version's content, so workers with another one hold another content, and an answer
 // never mixes two.
 
-import { createHash } from "node:crypto";
-import { WinnowError, fingerprint } from "@winnow/core";
+import { WinnowError } from "@winnow/core";
 import type { AttributeSpec, CandidateTable, ModelProgram, TableSpec } from "@winnow/core";
+import { describedFingerprint } from "../content-fingerprint.ts";
 import type {
   BoundFile,
   ItemDescription,
@@ -46,10 +46,10 @@ class AttributedVersion implements ModelVersion {
     }
     this.#file = new AttributeFile(directory, name);
     const { attributes, digest } = this.#file;
-    const hash = createHash("sha256").update(`${program.fingerprint}\n${name}\0${digest.sha256}`);
+    const { sha256 } = digest;
     this.program = {
       ...program,
-      fingerprint: fingerprint(hash.digest("hex")),
+      fingerprint: describedFingerprint(program.fingerprint, { name, sha256 }, attributes),
       tables: program.tables.map((table) => described(table, attributes)),
     };
   }

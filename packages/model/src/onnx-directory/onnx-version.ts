@@ -24,9 +24,11 @@ import type {
   Vocabulary,
   WarmUpRequest,
 } from "@winnow/core";
+import { contentFingerprint } from "../content-fingerprint.ts";
 import type { BoundFile, ModelVersion, PartitionReader } from "../model-version.ts";
 import { OnnxModel } from "../saved-model/graph/onnx/onnx-model.ts";
 import { parseTextVocabulary } from "../saved-model/text-vocabulary.ts";
+import type { StoredTable } from "../saved-model/partitions/stored-table.ts";
 import type { ReadingOptions } from "../saved-model/version-files.ts";
 import { readWarmUp } from "../saved-model/warm-up.ts";
 import {
@@ -92,9 +94,14 @@ function readVersion(files: DirectoryFiles, options: ReadingOptions): ReadVersio
     }),
   );
   const tables = table === undefined ? [] : [table.spec];
-  const fingerprint = files.fingerprintWith(tables.flatMap(({ sources }) => sources));
+  const ofFiles = files.fingerprintWith(tables.flatMap(({ sources }) => sources));
+  const fingerprint = contentFingerprint(ofFiles, table === undefined ? [] : [layoutOf(table)]);
   const uncut = uncutTables.length > 0 && { uncutTables };
   return { program: { fingerprint, tables, ...parts, ...uncut }, table };
+}
+
+function layoutOf({ spec, derivation }: ItemTable): Pick<StoredTable, "spec" | "derivation"> {
+  return { spec, derivation };
 }
 
 function readDescription(files: DirectoryFiles): Description {

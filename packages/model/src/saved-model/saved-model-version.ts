@@ -10,6 +10,7 @@ import type {
   Vocabulary,
   WarmUpRequest,
 } from "@winnow/core";
+import { contentFingerprint } from "../content-fingerprint.ts";
 import type { BoundFile, ModelVersion, PartitionReader } from "../model-version.ts";
 import { noSignature } from "./graph/definition/callable-functions.ts";
 import { openGraphSources } from "./graph/sources/graph-sources.ts";
@@ -90,7 +91,8 @@ function programOf(
   files.releaseGraph();
   const specs = tables.map(({ spec }) => spec);
   const uncut = uncutTables.length > 0 && { uncutTables };
-  return { fingerprint: files.fingerprint, tables: specs, ...parts, ...uncut };
+  const print = contentFingerprint(files.fingerprint, tables);
+  return { fingerprint: print, tables: specs, ...parts, ...uncut };
 }
 
 /** Each tensor once, with the first ranking that keeps it from being cut. */

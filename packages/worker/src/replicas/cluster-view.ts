@@ -11,7 +11,7 @@ import {
   servingVersion,
 } from "@winnow/cluster";
 import type { Announcement, MembershipView, Replication, VersionHolding } from "@winnow/cluster";
-import { WinnowError } from "@winnow/core";
+import { WinnowError, areOfSameFiles } from "@winnow/core";
 import type { TableSource, VersionKey, WorkerId } from "@winnow/core";
 
 import type { OpenedTable, OpenedVersion } from "../compute/compute.ts";
@@ -109,6 +109,20 @@ export class ClusterView {
         if (own === undefined || own.partitions === partitions) return [];
         return [{ worker: worker.workerId, table: own.name, partitions, own: own.partitions }];
       }),
+    );
+  }
+
+  /** Other workers that make other tables of the same files: those of another release. */
+  otherReadersOf({ model, version, fingerprint }: VersionKey): readonly Announcement[] {
+    return this.others.filter(({ versions }) =>
+      versions.some(
+        (each) =>
+          each.model === model &&
+          each.version === version &&
+          each.fingerprint !== undefined &&
+          each.fingerprint !== fingerprint &&
+          areOfSameFiles(each.fingerprint, fingerprint),
+      ),
     );
   }
 

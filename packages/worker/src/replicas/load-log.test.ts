@@ -1,11 +1,11 @@
 // What the log says while an assignment is loaded.
 
-import { WinnowError } from "@winnow/core";
+import { FILE_DIGITS, WinnowError, workerId } from "@winnow/core";
 import type { Fields } from "@winnow/core";
 import { expect, test } from "vitest";
 
 import { FakeCluster } from "./doubles/fake-cluster.ts";
-import { fakeTable } from "../compute/doubles/fake-compute.ts";
+import { contentPrint, fakeTable } from "../compute/doubles/fake-compute.ts";
 
 function logged() {
   const lines: [string, Fields][] = [];
@@ -117,4 +117,25 @@ test("a worker that was told another size of partitions is named, once", async (
   expect(
     of("another worker cuts tables otherwise: give all workers the same --partition-bytes"),
   ).toMatchObject([{ worker: "w1", table: "movies", partitions: 4, ownPartitions: 8 }]);
+});
+
+test("S7: a worker that makes other tables of the same files holds another content, and is named, once", async () => {
+  const { log, of } = logged();
+  const cluster = new FakeCluster();
+  const files = "the same files".padEnd(FILE_DIGITS, ".");
+  cluster.setVersions({ 1: [fakeTable("movies", 1, 100)] });
+  cluster.plan.contents.set("/m/1", `${files} in one way`);
+  cluster.add("w0", {}, log);
+  cluster.add("w1", { contents: new Map([["/m/1", `${files} in another way`]]) });
+
+  await cluster.run(2000);
+
+  expect(
+    of(
+      "another worker makes other tables of the same files: finish the upgrade, or give all workers one release",
+    ),
+  ).toMatchObject([{ worker: "w1", model: "m", version: 1 }]);
+  expect(cluster.workers.get(workerId("w0"))!.announcement().versions).toMatchObject([
+    { version: 1, state: "ready", fingerprint: contentPrint(`${files} in one way`) },
+  ]);
 });

@@ -240,6 +240,36 @@ describe.each([
   );
 });
 
+describe.each([
+  ["workers that keep their place in a list", true],
+  ["workers whose partitions move at once", false],
+])("a rolling upgrade of %s", (_, isListed) => {
+  test("(S7, L1) to a release that makes other tables of the same files takes no partition of what serves away", async () => {
+    const { cluster } = await started(isListed);
+    cluster.plan.loadMs = 300;
+    const replicas: number[] = [];
+    const look = (): void => {
+      const first = [...cluster.workers.values()].find(({ isDraining }) => !isDraining);
+      replicas.push(servingReplicas(cluster, first!));
+    };
+
+    for (const name of NAMES) {
+      const worker = [...cluster.workers.values()].find(({ id }) => id === name)!;
+      await drained(cluster, worker, look);
+      cluster.kill(worker);
+      await cluster.run(100, look);
+      cluster.add(name, { contents: new Map([["/m/1", NEW]]) });
+      await cluster.run(4000, look);
+    }
+
+    expect(Math.min(...replicas)).toBeGreaterThanOrEqual(1);
+    for (const worker of cluster.workers.values()) {
+      expect(worker.compute.openContents).toEqual([NEW]);
+      expect(isServing(worker, NEW)).toBe(true);
+    }
+  });
+});
+
 /** Drains a worker until it may leave. */
 async function drained(cluster: FakeCluster, worker: FakeWorker, look: () => void): Promise<void> {
   const startedMs = cluster.clock.nowMs();

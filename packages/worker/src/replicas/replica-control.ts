@@ -80,6 +80,7 @@ export class ReplicaControl {
   #unplacedUntilMs: number;
   /** Workers that cut tables into another number of partitions, and were logged for it. */
   readonly #cutsTold = new Set<WorkerId>();
+  readonly #readersTold = new Set<WorkerId>();
   #isDraining = false;
   #isClosed = false;
   #wake: Timer | undefined;
@@ -238,8 +239,8 @@ export class ReplicaControl {
   }
 
   /**
-   * Replicas of a table that is cut into another number of partitions count for nobody, so the
-   * version would never be complete.
+   * Replicas of a table that is cut into another number of partitions, or that another release makes of
+   * the same files, count for nobody here, so the version would never be complete.
    */
   #warnCuts(): void {
     for (const held of this.#set.versions.values()) {
@@ -253,6 +254,14 @@ export class ReplicaControl {
         this.#dependencies.environment.log.error(
           "another worker cuts tables otherwise: give all workers the same --partition-bytes",
           { worker, model, version, table, partitions, ownPartitions: own },
+        );
+      }
+      for (const { workerId: worker, release } of this.#cluster.otherReadersOf(key)) {
+        if (this.#readersTold.has(worker)) continue;
+        this.#readersTold.add(worker);
+        this.#dependencies.environment.log.warn(
+          "another worker makes other tables of the same files: finish the upgrade, or give all workers one release",
+          { worker, release, model, version },
         );
       }
     }

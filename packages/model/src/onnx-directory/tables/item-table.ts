@@ -27,6 +27,7 @@ const LENGTH_MIN = 1e-12;
 /** A table whose partitions can be opened. */
 export interface ItemTable {
   readonly spec: CandidateTable;
+  readonly derivation: RowDerivation | undefined;
   readonly reading: TableReading;
 }
 
@@ -59,7 +60,7 @@ export function openItemTable(
     { spec, derivation, vocabulary: undefined },
     { rows: region, ids: idsOf, checks },
   );
-  return { spec, reading };
+  return { spec, derivation, reading };
 }
 
 const UNIT_LENGTH: RowDerivation = {
