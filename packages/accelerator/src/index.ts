@@ -20,7 +20,7 @@ export type { CpuSurvey } from "./cpu/cpu-survey.ts";
 export { createRowChecks } from "./cpu/row-checks.ts";
 export type { GpuSurvey, SurveyedGpu } from "./gpu/gpu-survey.ts";
 export { startGpuSurvey } from "./gpu/survey-start.ts";
-export type { DenseEngine, DenseModel, DenseOwner } from "./dense-engine.ts";
+export type { DenseEngine, DenseModel, DenseOwner } from "./dense/dense-engine.ts";
 export { createDenseEngine } from "./dense/onnx-engine.ts";
 export type { DenseEngineOptions, DenseLaneName, DenseObserver } from "./dense/onnx-engine.ts";
 export { exitAtOnce } from "./process-exit.ts";

@@ -6,7 +6,7 @@ import { bench, describe } from "vitest";
 import type { Accelerator, Resident } from "./accelerator.ts";
 import { createCpuAccelerator } from "./cpu/accelerator.ts";
 import { loadNativeAddon } from "./cpu/native-addon.ts";
-import { loadParts, normalValues, seededRandom } from "./exactness.cases.ts";
+import { loadParts, normalValues, seededRandom } from "./cases/exactness.cases.ts";
 import { createReferenceAccelerator } from "./reference/accelerator.ts";
 
 const [rows, dim, k] = [200_000, 64, 100];

@@ -2,7 +2,7 @@
 // its filter saves memory and work; and every part of its bound is needed.
 
 import { describe, expect, test } from "vitest";
-import { describeAccelerator } from "../accelerator.cases.ts";
+import { describeAccelerator } from "../cases/accelerator.cases.ts";
 import type { InstructionSet } from "../accelerator-options.ts";
 import {
   EXACTNESS_FAMILIES,
@@ -11,7 +11,7 @@ import {
   firstDifference,
   normalValues,
   seededRandom,
-} from "../exactness.cases.ts";
+} from "../cases/exactness.cases.ts";
 import { createReferenceAccelerator } from "../reference/accelerator.ts";
 import { createCpuAccelerator } from "./accelerator.ts";
 import type { CpuAcceleratorOptions } from "./accelerator.ts";

@@ -15,18 +15,18 @@ import type {
 } from "../accelerator.ts";
 import { resolveAcceleratorOptions } from "../accelerator-options.ts";
 import type { AcceleratorOptions, AcceleratorSettings } from "../accelerator-options.ts";
-import { MemoryBudget } from "../memory-budget.ts";
-import { ResidentStore } from "../resident-store.ts";
-import { takeRows } from "../row-taking.ts";
-import type { RowSource } from "../row-taking.ts";
+import { MemoryBudget } from "../residents/memory-budget.ts";
+import { ResidentStore } from "../residents/resident-store.ts";
+import { takeRows } from "../residents/row-taking.ts";
+import type { RowSource } from "../residents/row-taking.ts";
 import {
   checkLoadShape,
   checkLocalRows,
   checkTopKQuery,
   emptyBlock,
   notFinite,
-} from "../top-k-request.ts";
-import type { CheckedTopKQuery } from "../top-k-request.ts";
+} from "../queries/top-k-request.ts";
+import type { CheckedTopKQuery } from "../queries/top-k-request.ts";
 import { WorkQueue } from "../work-queue.ts";
 import { NO_FILTER } from "./native-addon.ts";
 import type {

@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { tensor } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
-import type { DenseEngine, DenseModel, DenseOwner } from "../dense-engine.ts";
+import type { DenseEngine, DenseModel, DenseOwner } from "./dense-engine.ts";
 import { createDenseEngine } from "./onnx-engine.ts";
 import { concatModel, identityModel, matMulModel, quotientModel } from "./fixtures/onnx-writer.ts";
 import { startDenseProcess } from "./process-start.ts";

@@ -11,7 +11,7 @@
 
 import { systemClock, WinnowError, excerpt } from "@winnow/core";
 import type { Clock, Tensor } from "@winnow/core";
-import type { DenseEngine, DenseModel, DenseOwner } from "../dense-engine.ts";
+import type { DenseEngine, DenseModel, DenseOwner } from "./dense-engine.ts";
 import { tensorFrame, tensorHeaders, tensorsOf } from "./dense-frames.ts";
 import type { DenseAnswer, Frame } from "./dense-frames.ts";
 import { DenseLane, isMemoryFault } from "./dense-lane.ts";

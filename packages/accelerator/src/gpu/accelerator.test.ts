@@ -1,7 +1,7 @@
 // The GPU accelerator does what every accelerator must do.
 
 import { afterAll, describe, expect, test } from "vitest";
-import { describeAccelerator } from "../accelerator.cases.ts";
+import { describeAccelerator } from "../cases/accelerator.cases.ts";
 import { createGpuAccelerator } from "./accelerator.ts";
 import { openSoftwareGpu } from "./fixtures/software-gpu.ts";
 

@@ -18,12 +18,17 @@ import type {
   TopKQuery,
 } from "../accelerator.ts";
 import { resolveAcceleratorOptions } from "../accelerator-options.ts";
-import { gatherHostRows, takeHostRows } from "../host-rows.ts";
-import { MemoryBudget } from "../memory-budget.ts";
-import { ResidentStore } from "../resident-store.ts";
-import { BitmapFilter, admittedQuery } from "../row-admission.ts";
-import type { RowSource } from "../row-taking.ts";
-import { checkLoadShape, checkLocalRows, checkTopKQuery, emptyBlock } from "../top-k-request.ts";
+import { gatherHostRows, takeHostRows } from "../residents/host-rows.ts";
+import { MemoryBudget } from "../residents/memory-budget.ts";
+import { ResidentStore } from "../residents/resident-store.ts";
+import { BitmapFilter, admittedQuery } from "../queries/row-admission.ts";
+import type { RowSource } from "../residents/row-taking.ts";
+import {
+  checkLoadShape,
+  checkLocalRows,
+  checkTopKQuery,
+  emptyBlock,
+} from "../queries/top-k-request.ts";
 import type { GpuDevice } from "./device/device.ts";
 import { readRows } from "./search/exact-path.ts";
 import { resolveGpuOptions } from "./gpu-settings.ts";

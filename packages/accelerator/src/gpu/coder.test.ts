@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
-import { normalValues, seededRandom } from "../exactness.cases.ts";
+import { normalValues, seededRandom } from "../cases/exactness.cases.ts";
 import { rowLayout } from "./codes.ts";
 import type { RowLayout, RowScale } from "./codes.ts";
 import { uploadRows } from "./rows-upload.ts";

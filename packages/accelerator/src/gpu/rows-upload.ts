@@ -4,9 +4,9 @@
 
 import { WinnowError } from "@winnow/core";
 import { nextLoopTurn } from "../loop-turn.ts";
-import { takeRows } from "../row-taking.ts";
-import type { RowSource } from "../row-taking.ts";
-import { checkFinite } from "../top-k-request.ts";
+import { takeRows } from "../residents/row-taking.ts";
+import type { RowSource } from "../residents/row-taking.ts";
+import { checkFinite } from "../queries/top-k-request.ts";
 import type { RowLayout, RowScale } from "./codes.ts";
 import type { GpuDevice } from "./device/device.ts";
 import { dispatchGrid } from "./search/search-pass.ts";

@@ -14,11 +14,11 @@ import type {
 } from "../accelerator.ts";
 import { resolveAcceleratorOptions } from "../accelerator-options.ts";
 import type { AcceleratorOptions } from "../accelerator-options.ts";
-import { gatherHostRows, takeHostRows } from "../host-rows.ts";
-import { MemoryBudget } from "../memory-budget.ts";
-import { ResidentStore } from "../resident-store.ts";
-import { BitmapFilter, admittedQuery } from "../row-admission.ts";
-import { checkLoadShape, checkLocalRows, checkTopKQuery } from "../top-k-request.ts";
+import { gatherHostRows, takeHostRows } from "../residents/host-rows.ts";
+import { MemoryBudget } from "../residents/memory-budget.ts";
+import { ResidentStore } from "../residents/resident-store.ts";
+import { BitmapFilter, admittedQuery } from "../queries/row-admission.ts";
+import { checkLoadShape, checkLocalRows, checkTopKQuery } from "../queries/top-k-request.ts";
 import { WorkQueue } from "../work-queue.ts";
 import { scanTopK } from "./scan.ts";
 

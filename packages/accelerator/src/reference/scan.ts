@@ -6,10 +6,10 @@ import type { TopKBlock } from "@winnow/core";
 import { canonicalScore, widenQueries } from "../canonical-score.ts";
 import type { WideQuery } from "../canonical-score.ts";
 import { nextLoopTurn } from "../loop-turn.ts";
-import { groupQueries } from "../query-parts.ts";
-import { holdsRow } from "../row-admission.ts";
-import type { AdmittedTopKQuery, RowSet } from "../row-admission.ts";
-import type { CheckedTopKQuery } from "../top-k-request.ts";
+import { groupQueries } from "../queries/query-parts.ts";
+import { holdsRow } from "../queries/row-admission.ts";
+import type { AdmittedTopKQuery, RowSet } from "../queries/row-admission.ts";
+import type { CheckedTopKQuery } from "../queries/top-k-request.ts";
 import { CandidateHeap } from "./candidate-heap.ts";
 
 /** Rows of one resident as the scan reads them. */

@@ -8,7 +8,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { canonicalScore, widenQueries } from "../../canonical-score.ts";
-import { seededRandom } from "../../exactness.cases.ts";
+import { seededRandom } from "../../cases/exactness.cases.ts";
 import { encodeQuery, rowExponent, rowLayout } from "../codes.ts";
 import { BOUND_MARGIN, ROUGH_UNITS } from "../shaders/prelude.ts";
 

@@ -2,8 +2,8 @@
 // full.
 
 import { afterAll, describe, expect, test } from "vitest";
-import { loadParts, normalValues, seededRandom } from "../../exactness.cases.ts";
-import type { SearchProblem } from "../../exactness.cases.ts";
+import { loadParts, normalValues, seededRandom } from "../../cases/exactness.cases.ts";
+import type { SearchProblem } from "../../cases/exactness.cases.ts";
 import { createGpuAccelerator } from "../accelerator.ts";
 import { openGpuDevice } from "./device.ts";
 import type { GpuDevice } from "./device.ts";

@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
-import { seededRandom } from "../../exactness.cases.ts";
+import { seededRandom } from "../../cases/exactness.cases.ts";
 import { SOFT_FLOAT } from "../shaders/soft-float.ts";
 import { openSoftwareGpu } from "../fixtures/software-gpu.ts";
 import { BUFFER_USAGE, MAP_MODE_READ } from "../webgpu-api.ts";

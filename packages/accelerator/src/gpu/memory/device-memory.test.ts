@@ -3,7 +3,7 @@
 // more than that.
 
 import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
-import { normalValues, seededRandom } from "../../exactness.cases.ts";
+import { normalValues, seededRandom } from "../../cases/exactness.cases.ts";
 import { createGpuAccelerator } from "../accelerator.ts";
 import { openSoftwareGpu } from "../fixtures/software-gpu.ts";
 

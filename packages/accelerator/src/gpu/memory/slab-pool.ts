@@ -9,7 +9,7 @@
 // A search uses the extents as they are when it is called. Therefore the old slabs of a join are
 // freed only after all searches called before the join have ended; later searches use the new slab.
 
-import type { MemoryBudget } from "../../memory-budget.ts";
+import type { MemoryBudget } from "../../residents/memory-budget.ts";
 import { WorkQueue } from "../../work-queue.ts";
 import type { RowLayout, RowScale } from "../codes.ts";
 import type { GpuDevice } from "../device/device.ts";

@@ -9,7 +9,7 @@ import { WinnowError, mergeTopK } from "@winnow/core";
 import type { TopKBlock } from "@winnow/core";
 import { CandidateHeap } from "../../reference/candidate-heap.ts";
 import { scanTopK } from "../../reference/scan.ts";
-import type { AdmittedTopKQuery, RowTest } from "../../row-admission.ts";
+import type { AdmittedTopKQuery, RowTest } from "../../queries/row-admission.ts";
 import type { GpuDevice } from "../device/device.ts";
 import { PARAMS_STRIDE } from "../device/kernels.ts";
 import type { Scratch } from "./scratch.ts";

@@ -9,8 +9,8 @@ import {
   firstDifference,
   normalValues,
   seededRandom,
-} from "../../exactness.cases.ts";
-import type { SearchProblem } from "../../exactness.cases.ts";
+} from "../../cases/exactness.cases.ts";
+import type { SearchProblem } from "../../cases/exactness.cases.ts";
 import { bitmapOf } from "../../fixtures/search-problem.ts";
 import { createGpuAccelerator } from "../accelerator.ts";
 import type { GpuAcceleratorOptions, GpuSearchCost } from "../gpu-settings.ts";

@@ -13,8 +13,8 @@ import {
   loadParts,
   normalValues,
   seededRandom,
-} from "../../exactness.cases.ts";
-import type { SearchProblem } from "../../exactness.cases.ts";
+} from "../../cases/exactness.cases.ts";
+import type { SearchProblem } from "../../cases/exactness.cases.ts";
 import { createReferenceAccelerator } from "../../reference/accelerator.ts";
 import { createAccelerator } from "../../create-accelerator.ts";
 import { createGpuAccelerator } from "../accelerator.ts";

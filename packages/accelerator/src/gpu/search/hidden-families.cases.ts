@@ -3,8 +3,8 @@
 // of the query's, the error of float32, the slack). Flushed floats are the exception: software
 // devices keep subnormal floats.
 
-import { seededRandom } from "../../exactness.cases.ts";
-import type { SearchProblem } from "../../exactness.cases.ts";
+import { seededRandom } from "../../cases/exactness.cases.ts";
+import type { SearchProblem } from "../../cases/exactness.cases.ts";
 
 /** Values from functions of row (or query) and dimension. */
 function madeProblem(

@@ -9,7 +9,7 @@ import {
   loadParts,
   normalValues,
   seededRandom,
-} from "../../exactness.cases.ts";
+} from "../../cases/exactness.cases.ts";
 import { createGpuAccelerator } from "../accelerator.ts";
 import type { GpuDevice } from "../device/device.ts";
 import type { GpuSearchCost } from "../gpu-settings.ts";

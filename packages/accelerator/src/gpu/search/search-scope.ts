@@ -2,7 +2,7 @@
 // the mapping of global rows to positions (slot · 128 + row within the group). A slab may hold rows
 // of other residents, which have no slot.
 
-import type { RowSet } from "../../row-admission.ts";
+import type { RowSet } from "../../queries/row-admission.ts";
 import type { RowLayout, RowScale } from "../codes.ts";
 import { GROUP_ROWS, RANGE_WORDS } from "../shaders/prelude.ts";
 import type { Extent, Slab } from "../memory/slab.ts";

@@ -3,9 +3,9 @@
 
 import type { TopKBlock } from "@winnow/core";
 import { CandidateHeap } from "../../reference/candidate-heap.ts";
-import { groupQueries, partOfQueries, placeAnswers } from "../../query-parts.ts";
-import { rowTest } from "../../row-admission.ts";
-import type { AdmittedTopKQuery, RowSet } from "../../row-admission.ts";
+import { groupQueries, partOfQueries, placeAnswers } from "../../queries/query-parts.ts";
+import { rowTest } from "../../queries/row-admission.ts";
+import type { AdmittedTopKQuery, RowSet } from "../../queries/row-admission.ts";
 import { encodeQuery } from "../codes.ts";
 import type { QueryRoute } from "../codes.ts";
 import { exactCandidates, hostBlock } from "./exact-path.ts";

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 
-import type { LoadShape } from "./accelerator.ts";
+import type { LoadShape } from "../accelerator.ts";
 import { MemoryBudget } from "./memory-budget.ts";
 import { ResidentStore } from "./resident-store.ts";
 

@@ -4,8 +4,8 @@
 
 import { compareCandidates } from "@winnow/core";
 import type { TopKBlock } from "@winnow/core";
-import type { Accelerator, Resident, RowFilter, TopKQuery } from "./accelerator.ts";
-import { canonicalScore, widenQueries } from "./canonical-score.ts";
+import type { Accelerator, Resident, RowFilter, TopKQuery } from "../accelerator.ts";
+import { canonicalScore, widenQueries } from "../canonical-score.ts";
 
 /** A table and the queries over it. */
 export interface SearchProblem {

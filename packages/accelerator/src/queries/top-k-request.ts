@@ -3,7 +3,7 @@
 
 import { WinnowError } from "@winnow/core";
 import type { TopKBlock } from "@winnow/core";
-import type { LoadShape, Resident, TopKQuery } from "./accelerator.ts";
+import type { LoadShape, Resident, TopKQuery } from "../accelerator.ts";
 
 /** Values per row, at most; in a longer row a sum of the filter scan could exceed 32 bits. */
 const DIM_MAX = 32_768;

@@ -2,7 +2,7 @@
 // so that a load that cannot fit fails at once and never half way.
 
 import { WinnowError } from "@winnow/core";
-import type { AcceleratorMemory } from "./accelerator.ts";
+import type { AcceleratorMemory } from "../accelerator.ts";
 
 /** Counts bytes against a fixed capacity. */
 export class MemoryBudget {

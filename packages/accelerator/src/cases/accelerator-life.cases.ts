@@ -2,10 +2,10 @@
 // concurrent work, closing.
 
 import { expect, test } from "vitest";
-import type { Accelerator, Resident } from "./accelerator.ts";
+import type { Accelerator, Resident } from "../accelerator.ts";
 import { bruteForce, firstDifference, loadParts } from "./exactness.cases.ts";
-import { normalProblem, searchShape } from "./fixtures/search-problem.ts";
-import type { OpenAccelerator } from "./fixtures/search-problem.ts";
+import { normalProblem, searchShape } from "../fixtures/search-problem.ts";
+import type { OpenAccelerator } from "../fixtures/search-problem.ts";
 
 /** What is refused, and how searches, releases and closing work together. */
 export function describeLife(open: OpenAccelerator): void {

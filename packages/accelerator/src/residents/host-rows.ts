@@ -3,7 +3,7 @@
 import { WinnowError } from "@winnow/core";
 import { takeRows } from "./row-taking.ts";
 import type { RowSource } from "./row-taking.ts";
-import { checkFinite } from "./top-k-request.ts";
+import { checkFinite } from "../queries/top-k-request.ts";
 
 /**
  * Copies the rows of a load. @throws WinnowError as `takeRows`, RESOURCE_EXHAUSTED without memory

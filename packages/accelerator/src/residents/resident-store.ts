@@ -4,7 +4,7 @@
 // resident (`Held`).
 
 import { WinnowError } from "@winnow/core";
-import type { AcceleratorMemory, LoadShape, Resident } from "./accelerator.ts";
+import type { AcceleratorMemory, LoadShape, Resident } from "../accelerator.ts";
 import type { MemoryBudget } from "./memory-budget.ts";
 
 /** What the store needs of its device. */

@@ -2,12 +2,12 @@
 // memory; exact answers are in top-k.cases.ts, the rest in accelerator-life.cases.ts.
 
 import { afterEach, describe, expect, test } from "vitest";
-import type { Accelerator } from "./accelerator.ts";
-import type { AcceleratorOptions } from "./accelerator-options.ts";
+import type { Accelerator } from "../accelerator.ts";
+import type { AcceleratorOptions } from "../accelerator-options.ts";
 import { bruteForce, firstDifference } from "./exactness.cases.ts";
 import { describeLife } from "./accelerator-life.cases.ts";
-import { normalProblem, searchShape } from "./fixtures/search-problem.ts";
-import type { OpenAccelerator } from "./fixtures/search-problem.ts";
+import { normalProblem, searchShape } from "../fixtures/search-problem.ts";
+import type { OpenAccelerator } from "../fixtures/search-problem.ts";
 import { describeExactness, describeExclusions } from "./top-k.cases.ts";
 
 const CAPACITY_BYTES = 512 * 2 ** 20;

@@ -9,8 +9,8 @@ import {
   firstDifference,
   loadParts,
 } from "./exactness.cases.ts";
-import { normalProblem, bitmapOf, searchShape } from "./fixtures/search-problem.ts";
-import type { OpenAccelerator } from "./fixtures/search-problem.ts";
+import { normalProblem, bitmapOf, searchShape } from "../fixtures/search-problem.ts";
+import type { OpenAccelerator } from "../fixtures/search-problem.ts";
 
 const DIMS = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 65, 100, 127, 255, 300, 1000, 4096];
 

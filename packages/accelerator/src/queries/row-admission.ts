@@ -2,7 +2,7 @@
 // name. The native scan keeps filters of its own (native/search/queries/row-filter.h); all other scans read
 // these.
 
-import type { Resident, RowFilter } from "./accelerator.ts";
+import type { Resident, RowFilter } from "../accelerator.ts";
 import type { CheckedTopKQuery } from "./top-k-request.ts";
 
 /** Whether a query may return a global row. */

@@ -1,10 +1,10 @@
 // Takes the rows of a load from its source, chunk by chunk: whole rows, exactly as many as were
 // announced. Between two chunks the event loop runs, so that pings and aborts are handled.
 
-import type { LoadShape } from "./accelerator.ts";
-import { nextLoopTurn } from "./loop-turn.ts";
-import { checkChunkShape, checkComplete } from "./top-k-request.ts";
-import type { LoadProgress } from "./top-k-request.ts";
+import type { LoadShape } from "../accelerator.ts";
+import { nextLoopTurn } from "../loop-turn.ts";
+import { checkChunkShape, checkComplete } from "../queries/top-k-request.ts";
+import type { LoadProgress } from "../queries/top-k-request.ts";
 
 /** One load. */
 export interface RowSource {
