@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { dockerStages } from "./dockerfile.ts";
+import { dockerStages } from "./deploy/dockerfile.ts";
 import { readTracked, trackedFiles } from "./tracked-files.ts";
 
 const root = path.resolve(import.meta.dirname, "..");

@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
 import { type TestContext, afterAll, beforeAll, expect, test } from "vitest";
-import { type Instruction, dockerStages } from "../dockerfile.ts";
+import { type Instruction, dockerStages } from "../deploy/dockerfile.ts";
 import { supplyPorts } from "../port-supply.ts";
 import { trackedFiles } from "../tracked-files.ts";
 import { pause, repositoryRoot } from "./running-cluster.ts";

@@ -9,7 +9,7 @@ import path from "node:path";
 import { writeDemo } from "@winnow/model-writer";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { clientOf } from "../../packages/router/src/grpc/fixtures/grpc-client.ts";
-import { isInstalled } from "../deploy-manifests.ts";
+import { isInstalled } from "../deploy/manifests.ts";
 import { documentedMetrics, metricNamed } from "../metric-table.ts";
 import { RunningCluster } from "./running-cluster.ts";
 import { supplyPorts } from "../port-supply.ts";

@@ -32,7 +32,7 @@ export interface Container {
 }
 
 /** The repository's root. */
-export const repositoryRoot: string = path.resolve(import.meta.dirname, "..");
+export const repositoryRoot: string = path.resolve(import.meta.dirname, "../..");
 
 /** Whether a program of this name can be run here; says so on stderr where it cannot. */
 export function isInstalled(command: string, versionArgs: readonly string[]): boolean {

@@ -1,6 +1,6 @@
 // Reads deploy/Dockerfile: its stages, each with its instructions in order, continued lines joined.
 
-import { readTracked } from "./tracked-files.ts";
+import { readTracked } from "../tracked-files.ts";
 
 /** One instruction: `COPY packages ./packages` is `COPY` with the rest of the line. */
 export interface Instruction {

@@ -16,9 +16,9 @@ import {
   objectsOf,
   render,
   repositoryRoot,
-} from "./deploy-manifests.ts";
-import { supplyPorts } from "./port-supply.ts";
-import { readTracked } from "./tracked-files.ts";
+} from "./manifests.ts";
+import { supplyPorts } from "../port-supply.ts";
+import { readTracked } from "../tracked-files.ts";
 
 const hasKubectl = isInstalled("kubectl", ["version", "--client"]);
 const FILE = "deploy/kubernetes/kserve/cluster-serving-runtime.yaml";

@@ -3,7 +3,7 @@
 // promtool's matter.
 
 import { codeOfGrpcStatus } from "@winnow/core";
-import { type NamedMetric, metricNamed } from "./metric-table.ts";
+import { type NamedMetric, metricNamed } from "../metric-table.ts";
 
 /** Labels that the Prometheus operator adds to everything it reads from a pod. */
 const TARGET_LABELS = ["namespace", "pod", "container", "job", "instance"];

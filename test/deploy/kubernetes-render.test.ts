@@ -17,7 +17,7 @@ import {
   repositoryRoot,
   schemaErrors,
   unknownFields,
-} from "./deploy-manifests.ts";
+} from "./manifests.ts";
 
 const script = path.join(repositoryRoot, "packages/winnow/bin/winnow.js");
 const main = path.join(repositoryRoot, "packages/winnow/dist/main.js");

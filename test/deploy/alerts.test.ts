@@ -7,10 +7,10 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { stringify } from "yaml";
-import { isInstalled, objectsOf } from "./deploy-manifests.ts";
-import { type Situation, WELL, situations } from "./deploy-situations.ts";
+import { isInstalled, objectsOf } from "./manifests.ts";
+import { type Situation, WELL, situations } from "./situations.ts";
 import { metricUses, queryFaults } from "./metric-query.ts";
-import { readTracked } from "./tracked-files.ts";
+import { readTracked } from "../tracked-files.ts";
 
 interface Alert {
   readonly alert: string;

@@ -8,10 +8,10 @@ import { createServer as createSecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { testAuthority } from "./fixtures/certificates.ts";
-import { readTracked } from "./tracked-files.ts";
+import { testAuthority } from "../fixtures/certificates.ts";
+import { readTracked } from "../tracked-files.ts";
 
-const root = path.resolve(import.meta.dirname, "..");
+const root = path.resolve(import.meta.dirname, "../..");
 
 describe("deploy/Dockerfile", () => {
   const lines = readTracked("deploy/Dockerfile").split("\n");

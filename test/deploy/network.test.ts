@@ -11,8 +11,8 @@ import {
   isWorkload,
   objectsOf,
   podLabels,
-} from "./deploy-manifests.ts";
-import { readTracked, trackedFiles } from "./tracked-files.ts";
+} from "./manifests.ts";
+import { readTracked, trackedFiles } from "../tracked-files.ts";
 
 type Labels = Readonly<Record<string, string>>;
 interface Selector {

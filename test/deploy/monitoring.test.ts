@@ -19,10 +19,10 @@ import {
   isWorkload,
   podLabels,
   render,
-} from "./deploy-manifests.ts";
+} from "./manifests.ts";
 import { aggregations, metricUses, queryFaults } from "./metric-query.ts";
-import { documentedMetrics, metricNamed } from "./metric-table.ts";
-import { readTracked, trackedFiles } from "./tracked-files.ts";
+import { documentedMetrics, metricNamed } from "../metric-table.ts";
+import { readTracked, trackedFiles } from "../tracked-files.ts";
 
 interface Panel {
   readonly id: number;

@@ -22,8 +22,8 @@ import {
   repositoryRoot as root,
   schemaErrors,
   unknownFields,
-} from "./deploy-manifests.ts";
-import { readTracked, trackedFiles } from "./tracked-files.ts";
+} from "./manifests.ts";
+import { readTracked, trackedFiles } from "../tracked-files.ts";
 
 const hasKubectl = isInstalled("kubectl", ["version", "--client"]);
 
@@ -86,7 +86,7 @@ describe("deploy/kubernetes", () => {
       );
     });
 
-    // Of another operator's kind: test/kserve-runtime.test.ts.
+    // Of another operator's kind: test/deploy/kserve-runtime.test.ts.
     expect([...new Set([...renderable, ...composed, "kserve"])].toSorted()).toEqual(
       folders.toSorted(),
     );
