@@ -14,12 +14,12 @@ import path from "node:path";
 import process from "node:process";
 import { scriptOptions } from "../script-options.mjs";
 import { benchFolder } from "./bench-folder.mjs";
-import { createContenders } from "./contenders.mjs";
-import { watchForeignLoad } from "./foreign-load.mjs";
-import { serveByHand } from "./hand-written.mjs";
+import { createContenders } from "./rivals/contenders.mjs";
+import { watchForeignLoad } from "./machine/foreign-load.mjs";
+import { serveByHand } from "./rivals/hand-written.mjs";
 import { load, percentile, postBytes } from "./http-client.mjs";
 import { startProcesses } from "./local-processes.mjs";
-import { pythonRival } from "./rival-process.mjs";
+import { pythonRival } from "./rivals/rival-process.mjs";
 import { USERS, writeTable } from "./scale-models.mjs";
 
 const options = scriptOptions({

@@ -13,7 +13,7 @@ import process from "node:process";
 import { scriptOptions } from "../script-options.mjs";
 import { benchFolder } from "./bench-folder.mjs";
 import { startProcesses } from "./local-processes.mjs";
-import { pythonRival } from "./rival-process.mjs";
+import { pythonRival } from "./rivals/rival-process.mjs";
 import { USERS, writeTable } from "./scale-models.mjs";
 
 const options = scriptOptions({

@@ -14,10 +14,10 @@ import { createRowChecks } from "../../packages/accelerator/dist/index.js";
 import { openModelVersion } from "../../packages/model/dist/index.js";
 import { scriptOptions } from "../script-options.mjs";
 import { benchFolder } from "./bench-folder.mjs";
-import { watchForeignLoad } from "./foreign-load.mjs";
+import { watchForeignLoad } from "./machine/foreign-load.mjs";
 import { loadAll, openCompute, releaseAll, searchesBesideLoad } from "./load-runs.mjs";
-import { compileLimits, compileProgram } from "./machine-limits.mjs";
-import { writeFigures } from "./report-file.mjs";
+import { compileLimits, compileProgram } from "./machine/machine-limits.mjs";
+import { writeFigures } from "./reports/report-file.mjs";
 import { writeModel } from "./stream-worker.mjs";
 
 /** As many as a worker has under way (packages/worker/src/replicas/plan/replica-jobs.ts). */

@@ -4,7 +4,7 @@
 
 import { closeSync, openSync, readFileSync } from "node:fs";
 import path from "node:path";
-import { watchForeignLoad } from "./foreign-load.mjs";
+import { watchForeignLoad } from "./machine/foreign-load.mjs";
 import { load, percentile, postBytes } from "./http-client.mjs";
 import { startProcesses } from "./local-processes.mjs";
 import { readPage } from "./metrics-page.mjs";

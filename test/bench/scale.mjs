@@ -16,7 +16,7 @@ import process from "node:process";
 import { scriptOptions } from "../script-options.mjs";
 import { measureCell, memberships } from "./scale-cell.mjs";
 import { writeTable } from "./scale-models.mjs";
-import { toMarkdown } from "./scale-report.mjs";
+import { toMarkdown } from "./reports/scale-report.mjs";
 
 const root = path.resolve(import.meta.dirname, "..", "..");
 const options = scriptOptions({

@@ -17,11 +17,11 @@ import os from "node:os";
 import path from "node:path";
 import { scriptOptions } from "../script-options.mjs";
 import { QUERIES, benchFolder } from "./bench-folder.mjs";
-import { createContenders } from "./contenders.mjs";
-import { watchForeignLoad } from "./foreign-load.mjs";
-import { bestLimits, compileLimits } from "./machine-limits.mjs";
-import { fastestRival, toMarkdown } from "./top-k-report.mjs";
-import { toSvg } from "./top-k-chart.mjs";
+import { createContenders } from "./rivals/contenders.mjs";
+import { watchForeignLoad } from "./machine/foreign-load.mjs";
+import { bestLimits, compileLimits } from "./machine/machine-limits.mjs";
+import { fastestRival, toMarkdown } from "./reports/top-k-report.mjs";
+import { toSvg } from "./reports/top-k-chart.mjs";
 
 const root = path.resolve(import.meta.dirname, "..", "..");
 const options = scriptOptions({

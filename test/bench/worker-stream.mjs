@@ -16,11 +16,11 @@ import { loadNativeAddon } from "../../packages/accelerator/dist/cpu/native-addo
 import { rowRangeOf } from "../../packages/core/dist/index.js";
 import { scriptOptions } from "../script-options.mjs";
 import { QUERIES, benchFolder } from "./bench-folder.mjs";
-import { watchForeignLoad } from "./foreign-load.mjs";
-import { writeFigures } from "./report-file.mjs";
+import { watchForeignLoad } from "./machine/foreign-load.mjs";
+import { writeFigures } from "./reports/report-file.mjs";
 import { startStreamWorker, writeModel } from "./stream-worker.mjs";
-import { threadSeconds, threadUse } from "./thread-times.mjs";
-import { toMarkdown } from "./worker-stream-report.mjs";
+import { threadSeconds, threadUse } from "./machine/thread-times.mjs";
+import { toMarkdown } from "./reports/worker-stream-report.mjs";
 
 const root = path.resolve(import.meta.dirname, "..", "..");
 const options = scriptOptions({

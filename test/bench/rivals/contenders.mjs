@@ -6,9 +6,9 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import path from "node:path";
 import process from "node:process";
-import { createReferenceAccelerator } from "../../packages/accelerator/dist/index.js";
-import { createCpuAccelerator } from "../../packages/accelerator/dist/cpu/accelerator.js";
-import { loadNativeAddon } from "../../packages/accelerator/dist/cpu/native-addon.js";
+import { createReferenceAccelerator } from "../../../packages/accelerator/dist/index.js";
+import { createCpuAccelerator } from "../../../packages/accelerator/dist/cpu/accelerator.js";
+import { loadNativeAddon } from "../../../packages/accelerator/dist/cpu/native-addon.js";
 import { nodeRival, pythonRival } from "./rival-process.mjs";
 
 const CAPACITY_BYTES = 16 * 2 ** 30;

@@ -10,7 +10,7 @@ import { bruteForceModel, transposedTable } from "./brute-force-model.mjs";
 
 const require = createRequire(import.meta.url);
 const { InferenceSession, Tensor } = require("onnxruntime-node");
-const fastify = createRequire(new URL("../../packages/router/package.json", import.meta.url))(
+const fastify = createRequire(new URL("../../../packages/router/package.json", import.meta.url))(
   "fastify",
 );
 
