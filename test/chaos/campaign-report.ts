@@ -4,7 +4,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import type { AnswerClass } from "./answer-check.ts";
+import type { AnswerClass } from "./answers/answer-check.ts";
 import type { ScenarioResult } from "./scenario-run.ts";
 
 /** What a campaign was run with. */

@@ -8,7 +8,7 @@ import path from "node:path";
 import { CampaignReport } from "./campaign-report.ts";
 import { ChaosCluster, type TopologyName } from "./chaos-cluster.ts";
 import { heldFindings, untilWhole } from "./cluster-health.ts";
-import { numbersOf } from "./model-content.ts";
+import { numbersOf } from "./answers/model-content.ts";
 import { LeakWatch } from "./process-resources.ts";
 import { type Scenario, shuffled } from "./scenario.ts";
 import { SCENARIOS } from "./scenario-list.ts";

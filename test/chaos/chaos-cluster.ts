@@ -13,9 +13,9 @@
 import { existsSync, mkdirSync } from "node:fs";
 import path from "node:path";
 import { pause } from "../cluster/running-cluster.ts";
-import { ChaosProcess, type ProcessLaunch } from "./chaos-process.ts";
-import { FaultLinks } from "./fault-links.ts";
-import { NetworkNamespaces } from "./network-namespaces.ts";
+import { ChaosProcess, type ProcessLaunch } from "./processes/chaos-process.ts";
+import { FaultLinks } from "./links/fault-links.ts";
+import { NetworkNamespaces } from "./links/network-namespaces.ts";
 import { supplyPorts } from "../port-supply.ts";
 
 /** Kinds of clusters. */
@@ -50,7 +50,7 @@ const LOOPBACK = "127.0.0.1";
 const REPLICATION = 2;
 /** The catalog's rows are cut into 16 partitions, its users into 4; other tables are not cut. */
 const PARTITION_BYTES = 4800;
-const clockShift = path.join(import.meta.dirname, "clock-shift.mjs");
+const clockShift = path.join(import.meta.dirname, "processes", "clock-shift.mjs");
 const REDIS_STARTED_MS = 10_000;
 
 /** A started cluster. */

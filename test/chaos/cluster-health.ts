@@ -5,7 +5,7 @@
 import { pause } from "../cluster/running-cluster.ts";
 import type { ChaosCluster } from "./chaos-cluster.ts";
 import { ROUTERS } from "./chaos-cluster.ts";
-import type { ModelName } from "./model-content.ts";
+import type { ModelName } from "./answers/model-content.ts";
 
 /** What a whole cluster looks like. */
 export interface WholeCluster {

@@ -3,8 +3,8 @@
 // then the scenario's `run` is "during", then all is healed and "after" begins.
 
 import type { ChaosCluster, TopologyName } from "./chaos-cluster.ts";
-import type { FaultLinks } from "./fault-links.ts";
-import type { ModelName, SpoilDirectory } from "./model-content.ts";
+import type { FaultLinks } from "./links/fault-links.ts";
+import type { ModelName, SpoilDirectory } from "./answers/model-content.ts";
 
 /** Themes, in the order of the table. */
 type ScenarioGroup =

@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import path from "node:path";
-import type { PublishedVersion } from "./answer-check.ts";
+import type { PublishedVersion } from "./answers/answer-check.ts";
 import {
   MODEL_NAMES,
   type ModelName,
@@ -20,7 +20,7 @@ import {
   publishContent,
   versionDirectory,
   writeContent,
-} from "./model-content.ts";
+} from "./answers/model-content.ts";
 import type { SlowCopy, StagedModels } from "./scenario.ts";
 
 /** The order that looks complete soonest: the largest file comes last, its index before it. */

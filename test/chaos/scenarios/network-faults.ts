@@ -1,9 +1,9 @@
 // Links that are cut, broken and slow, in user space everywhere and below TCP where the machine allows.
 
 import { pause } from "../../cluster/running-cluster.ts";
-import type { LinkFault } from "../fault-link.ts";
-import type { CableCut } from "../network-namespaces.ts";
-import { namespacesAbsence } from "../network-namespaces.ts";
+import type { LinkFault } from "../links/fault-link.ts";
+import type { CableCut } from "../links/network-namespaces.ts";
+import { namespacesAbsence } from "../links/network-namespaces.ts";
 import { type Scenario, type Stage, drawn } from "../scenario.ts";
 
 /** One worker's links have a fault for some seconds; links of others do not. */

@@ -5,7 +5,7 @@ import path from "node:path";
 import { pause } from "../../cluster/running-cluster.ts";
 import { ROUTERS } from "../chaos-cluster.ts";
 import { metricsPage } from "../cluster-health.ts";
-import { MODEL_NAMES, type ModelName, type SpoilDirectory } from "../model-content.ts";
+import { MODEL_NAMES, type ModelName, type SpoilDirectory } from "../answers/model-content.ts";
 import { type Scenario, type Stage, drawn, shuffled } from "../scenario.ts";
 
 const DATA_FILE = "variables/variables.data-00000-of-00001";

@@ -1,7 +1,7 @@
 // Hostile clients as the harness holds them: a process that attacks until it is told to stop.
 
-import { type ChaosCluster, ROUTERS } from "./chaos-cluster.ts";
-import { ChildScript } from "./child-script.ts";
+import { type ChaosCluster, ROUTERS } from "../chaos-cluster.ts";
+import { ChildScript } from "../processes/child-script.ts";
 
 /** What the attackers' process is told. */
 export type HostileOrder =
@@ -36,7 +36,7 @@ export class HostileClients {
     cluster: ChaosCluster,
     { attack }: { readonly attack: string },
   ): Promise<HostileClients> {
-    const child = new ChildScript<HostileOrder, HostileReport>("hostile-process.ts");
+    const child = new ChildScript<HostileOrder, HostileReport>("hostile/hostile-process.ts");
     await child.next("ready", ANSWERED_WITHIN_MS);
     const started = child.next("started", ANSWERED_WITHIN_MS);
     const targets: HostileTargets = {

@@ -11,7 +11,7 @@
 // server that is gone is accepted and then reset. Faults below TCP need a network namespace.
 
 import { type Server, type Socket, connect, createServer } from "node:net";
-import { supplyPorts } from "../port-supply.ts";
+import { supplyPorts } from "../../port-supply.ts";
 
 /** What ails a link; an empty object is a healthy one. */
 export interface LinkFault {

@@ -1,7 +1,7 @@
 // Predict over gRPC as bytes: what is sent, and the lists in what comes back.
 
-import { messageType } from "../../packages/router/src/grpc/fixtures/grpc-client.ts";
-import type { GivenList } from "./answer-check.ts";
+import { messageType } from "../../../packages/router/src/grpc/fixtures/grpc-client.ts";
+import type { GivenList } from "../answers/answer-check.ts";
 
 const predictRequest = messageType("tensorflow.serving.PredictRequest");
 const predictResponse = messageType("tensorflow.serving.PredictResponse");

@@ -7,8 +7,8 @@
 // goes to the other one. A request whose connection breaks under it is sent again only where a scenario
 // says that clients do so, and is counted.
 
-import { AnswerOracle } from "./answer-oracle.ts";
-import type { PublishedVersion } from "./answer-check.ts";
+import { AnswerOracle } from "../answers/answer-oracle.ts";
+import type { PublishedVersion } from "../answers/answer-check.ts";
 import { GrpcDoor } from "./grpc-door.ts";
 import type { LoadOrder, LoadReport } from "./load-generator.ts";
 import { type Question, drawQuestions } from "./load-questions.ts";

@@ -2,7 +2,7 @@
 // was disturbed after each injection. A request belongs to the window in which it was due, and its
 // latency counts from then: a stall is seen by every request that should have been sent in it.
 
-import type { AnswerClass, Verdict } from "./answer-check.ts";
+import type { AnswerClass, Verdict } from "../answers/answer-check.ts";
 import type { QuestionKind } from "./load-questions.ts";
 
 /** A request that is over. */

@@ -10,8 +10,8 @@ import {
   listFault,
   predictionJudge,
   toldJudge,
-} from "./answer-check.ts";
-import type { AnswerOracle, WantedList } from "./answer-oracle.ts";
+} from "../answers/answer-check.ts";
+import type { AnswerOracle, WantedList } from "../answers/answer-oracle.ts";
 import {
   type ModelName,
   RANKING_SHAPE,
@@ -20,9 +20,9 @@ import {
   numbersOf,
   titleName,
   userName,
-} from "./model-content.ts";
+} from "../answers/model-content.ts";
 import { listsOfPredictAnswer, predictMessage } from "./predict-messages.ts";
-import { judgeMetadata, judgeStatus } from "./told-answers.ts";
+import { judgeMetadata, judgeStatus } from "../answers/told-answers.ts";
 
 /** Kinds of requests, with their share of the load in percent. */
 const QUESTION_SHARES = {

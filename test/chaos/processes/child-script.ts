@@ -1,4 +1,4 @@
-// A TypeScript file of this folder as a process of its own, spoken to by messages. It ends with its
+// A TypeScript file of `test/chaos` as a process of its own, spoken to by messages. It ends with its
 // parent, however that ends: the channel between them closes.
 
 import { type ChildProcess, spawn } from "node:child_process";
@@ -14,9 +14,10 @@ export class ChildScript<Order extends object, Report extends { readonly type: s
   readonly #exit: Promise<void>;
   #isOver = false;
 
+  /** `name` is the path below `test/chaos`. */
   constructor(name: string) {
     this.#name = name;
-    this.#child = spawn(process.execPath, [LAUNCHER, path.join(import.meta.dirname, name)], {
+    this.#child = spawn(process.execPath, [LAUNCHER, path.join(import.meta.dirname, "..", name)], {
       stdio: ["ignore", "inherit", "inherit", "ipc"],
       serialization: "advanced",
     });

@@ -2,7 +2,7 @@
 // time on each, as any HTTP client has them. Of a reply it reads the status, four headers and the body.
 
 import { type Socket, connect } from "node:net";
-import type { CheckedReply } from "./answer-check.ts";
+import type { CheckedReply } from "../answers/answer-check.ts";
 
 /** How sending went. */
 export type SendOutcome =

@@ -1,6 +1,6 @@
 // The fault links of a cluster as the harness holds them, by name: `router0>w1`, `w2>redis`.
 
-import { ChildScript } from "./child-script.ts";
+import { ChildScript } from "../processes/child-script.ts";
 import type { LinkFault, LinkTarget } from "./fault-link.ts";
 import type { LinkOrder, LinkReport } from "./link-process.ts";
 
@@ -18,7 +18,7 @@ export class FaultLinks {
   }
 
   static async start(): Promise<FaultLinks> {
-    const child = new ChildScript<LinkOrder, LinkReport>("link-process.ts");
+    const child = new ChildScript<LinkOrder, LinkReport>("links/link-process.ts");
     await child.next("ready", ANSWERED_WITHIN_MS);
     return new FaultLinks(child);
   }

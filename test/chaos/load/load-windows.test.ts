@@ -2,7 +2,7 @@
 // disturbed it.
 
 import { expect, test } from "vitest";
-import type { AnswerClass } from "./answer-check.ts";
+import type { AnswerClass } from "../answers/answer-check.ts";
 import { LoadWindows } from "./load-windows.ts";
 
 /** Ten requests a second from `fromMs` to `toMs`, each taking so long. */

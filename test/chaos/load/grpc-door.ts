@@ -3,7 +3,7 @@
 // shows what the connection does.
 
 import { type ClientHttp2Session, connect, constants } from "node:http2";
-import type { CheckedReply } from "./answer-check.ts";
+import type { CheckedReply } from "../answers/answer-check.ts";
 import { versionOfPredictAnswer } from "./predict-messages.ts";
 import type { SendOutcome } from "./rest-door.ts";
 

@@ -10,7 +10,7 @@ import {
   toldJudge,
 } from "./answer-check.ts";
 import { AnswerOracle } from "./answer-oracle.ts";
-import { drawQuestions } from "./load-questions.ts";
+import { drawQuestions } from "../load/load-questions.ts";
 import {
   RETRIEVAL_SHAPES,
   type VersionContent,

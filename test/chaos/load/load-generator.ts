@@ -1,9 +1,9 @@
 // The load as the harness holds it: starts the process, tells it what happens, and gets the figures.
 
-import type { AnswerClass, PublishedVersion } from "./answer-check.ts";
-import { ChildScript } from "./child-script.ts";
+import type { AnswerClass, PublishedVersion } from "../answers/answer-check.ts";
+import { ChildScript } from "../processes/child-script.ts";
 import type { LoadFigures } from "./load-windows.ts";
-import type { ModelName } from "./model-content.ts";
+import type { ModelName } from "../answers/model-content.ts";
 
 /** What the load is told. */
 export type LoadOrder =
@@ -53,7 +53,7 @@ export class LoadGenerator {
 
   /** Starts the process and the load. */
   static async start(order: Omit<Extract<LoadOrder, { type: "start" }>, "type">) {
-    const child = new ChildScript<LoadOrder, LoadReport>("load-process.ts");
+    const child = new ChildScript<LoadOrder, LoadReport>("load/load-process.ts");
     await child.next("ready", STOPPED_WITHIN_MS);
     child.send({ type: "start", ...order });
     return new LoadGenerator(child);
