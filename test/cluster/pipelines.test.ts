@@ -97,6 +97,12 @@ describe("a cluster with pipelines", () => {
     ] as const) {
       writePipeline(name, oneSource.replace("DIVERSIFY", diversify));
     }
+    writePipeline(
+      "unlike",
+      twoSources
+        .replace("MERGE", "weights: { personal: 1, popular: 1 }")
+        .concat("  - diversify: { mmr: 0.3, count: 20, of: popular }\n"),
+    );
     writePipeline("listed", oneSource.replace("DIVERSIFY", "round_robin: genres"));
     writePipeline("orphan", homeFeed.replace("movies-ranking", "nobody"));
     writePipeline("circle", homeFeed.replace("movies-ranking", "circle"));
@@ -166,6 +172,16 @@ describe("a cluster with pipelines", () => {
       status: 400,
       error: expect.stringContaining('no attribute "titel"') as string,
     });
+  });
+
+  test("compares vectors of the retrieval that it names alone, whichever the request wants to see", async () => {
+    const plain = await ask("unlike", ["42", "7"]);
+    const shown = await ask("unlike", ["42", "7"], { return: ["$vector"] });
+
+    const idsOf = ({ body }: typeof plain): readonly unknown[] =>
+      (body["predictions"] as Feed[]).map(({ output_2: ids }) => ids);
+    expect(idsOf(plain)[0]).toHaveLength(20);
+    expect(idsOf(shown)).toEqual(idsOf(plain));
   });
 
   test("filters by its own file what a request's filter would, joined with the request's", async () => {

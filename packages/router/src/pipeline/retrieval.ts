@@ -80,9 +80,10 @@ async function retrieve(
 ): Promise<StageAnswer> {
   const { pinned, signature } = memberOf(run, stage);
   const wanted = wishesOf(run, exclude);
-  const { dim, names } = describedBy(run, stage, { pinned, signature });
+  const description = describedBy(run, stage, { pinned, signature });
+  const { names } = description;
   const instances = instancesOf(run.request.signature, run.request.inputs);
-  const atOnce = instancesAtOnce(run, stage, { dim, names });
+  const atOnce = instancesAtOnce(run, stage, description);
   const parts: Candidates[] = [];
   let leastCoverage = 1;
   // One question after the other, where one would describe or exclude more items than it may.
@@ -105,7 +106,7 @@ async function retrieve(
     const ids = outputOf(answer.outputs, stage.ids, stage);
     parts.push({
       ...candidatesOf(scores, ids, stage.model),
-      ...described(run, answer, { dim, names }),
+      ...described(run, answer, description),
     });
   }
   const candidates = joinedInstances(parts);
@@ -119,6 +120,8 @@ interface Description {
   readonly dim: number;
   /** Attributes that the request or a stage wants; the vector last. */
   readonly names: readonly string[];
+  /** Whether a stage compares the vectors: those of another retrieval may not be compared with them. */
+  readonly isCompared: boolean;
 }
 
 function describedBy(
@@ -133,7 +136,8 @@ function describedBy(
     if (each.by !== "mmr") return [each.attribute];
     return each.of === undefined || each.of === stage.as ? [VECTOR_ATTRIBUTE] : [];
   });
-  return { dim, names: [...new Set([...(request.attributes ?? []), ...needed])] };
+  const isCompared = needed.includes(VECTOR_ATTRIBUTE);
+  return { dim, names: [...new Set([...(request.attributes ?? []), ...needed])], isCompared };
 }
 
 /** Instances of one question, so that its answer describes no more items than one may. */
@@ -154,9 +158,9 @@ function instancesAtOnce(
 function described(
   { request }: PipelineRun,
   { attributes }: Prediction,
-  { dim, names }: Description,
+  { dim, isCompared }: Description,
 ): Pick<Candidates, "attributes" | "vectors"> {
-  if (attributes === undefined || !names.includes(VECTOR_ATTRIBUTE)) return { attributes };
+  if (attributes === undefined || !isCompared) return { attributes };
   const { rest, vectors } = takeVectors(attributes, dim);
   const isWanted = request.attributes?.includes(VECTOR_ATTRIBUTE) === true;
   return { attributes: isWanted ? attributes : rest, vectors };
