@@ -8,12 +8,15 @@ import type { AddressInfo } from "node:net";
 export interface ProxiedList {
   output_1: number[];
   output_2: string[];
+  attributes?: Record<string, unknown>[];
 }
 
 /** An answer on its way to the client. */
 interface ProxiedAnswer {
   status: number;
   version: string;
+  /** Headers that tell arms and the versions of a pipeline's models. */
+  readonly headers: Record<string, string>;
   predictions: ProxiedList[];
 }
 
@@ -38,7 +41,11 @@ export class SpoilingProxy {
         const isPrediction = request.method === "POST";
         if (isPrediction) this.predictions += 1;
         if (isPrediction) this.asked(Buffer.concat(chunks).toString());
-        const sent = isPrediction ? { method: "POST", body: Buffer.concat(chunks) } : {};
+        const user = request.headers["x-user"]?.toString();
+        const sent = {
+          ...(isPrediction && { method: "POST", body: Buffer.concat(chunks) }),
+          headers: user === undefined ? {} : { "x-user": user },
+        };
         void fetch(`${behind}${request.url}`, sent).then(async (answer) => {
           const text = await answer.text();
           const version = answer.headers.get("x-winnow-model-version") ?? "";
@@ -47,9 +54,15 @@ export class SpoilingProxy {
             return undefined;
           }
           const { predictions } = JSON.parse(text) as { predictions: ProxiedList[] };
-          const given: ProxiedAnswer = { status: answer.status, version, predictions };
+          const told = ["x-winnow-arm", "x-winnow-pipeline-versions"].flatMap((name) => {
+            const value = answer.headers.get(name);
+            return value === null ? [] : [[name, value] as const];
+          });
+          const headers = Object.fromEntries(told);
+          const given: ProxiedAnswer = { status: answer.status, version, headers, predictions };
           this.spoil(given);
-          response.writeHead(given.status, { "x-winnow-model-version": given.version });
+          const own = { "x-winnow-model-version": given.version };
+          response.writeHead(given.status, { ...given.headers, ...own });
           response.end(JSON.stringify({ predictions: given.predictions }));
           return undefined;
         });

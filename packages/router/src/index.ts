@@ -1,6 +1,7 @@
 // Entrance of the package: the predict API over HTTP and gRPC, scatter and gather.
 
 export type { AnsweredCall, GrpcObserver } from "./grpc/grpc-observer.ts";
+export { servingDescriptor } from "./grpc/generated/serving-descriptor.ts";
 export { openGrpcServer } from "./grpc/grpc-opening.ts";
 export type { GrpcServer } from "./grpc/server/grpc-server.ts";
 export type { GrpcOptions, GrpcSettings } from "./grpc/grpc-settings.ts";

@@ -22,6 +22,8 @@ export interface RestTrust {
 export interface RestRequest {
   readonly body?: string;
   readonly signal?: AbortSignal;
+  /** Beside those of the trust. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
 /** What came back. */
@@ -70,12 +72,12 @@ export class RestClient {
   }
 
   /** Asks. @throws Error of the connection */
-  ask(url: string, { body, signal }: RestRequest = {}): Promise<RestAnswer> {
+  ask(url: string, { body, signal, headers }: RestRequest = {}): Promise<RestAnswer> {
     const isSecure = url.startsWith("https:");
     const begin = isSecure ? secureRequest : plainRequest;
     const secure = { ca: this.#ca, rejectUnauthorized: !this.#isOwnProcess };
     const method = body === undefined ? "GET" : "POST";
-    const options = { method, signal, headers: this.#headers };
+    const options = { method, signal, headers: { ...headers, ...this.#headers } };
     return new Promise((resolve, reject) => {
       const sent = begin(url, { ...options, ...(isSecure && secure) }, (response) => {
         const chunks: Buffer[] = [];

@@ -3,14 +3,9 @@
 
 import type { SignatureProgram, Tensor } from "@winnow/core";
 import { WinnowError, excerpt } from "@winnow/core";
-import type { ReferenceModel } from "../oracle/reference-model.ts";
-import {
-  type InputScalar,
-  type KnownKeys,
-  knownKeysOf,
-  plausibleScalar,
-  tensorOf,
-} from "../questions/key-supply.ts";
+import type { Reference } from "../oracle/reference.ts";
+import { type ScalarValue, tensorOfScalars } from "../oracle/scalars.ts";
+import { type KnownKeys, knownKeysOf, plausibleScalar } from "../questions/key-supply.ts";
 import { requestBody } from "../questions/request-body.ts";
 import { type Random, draw } from "../questions/seeded-random.ts";
 import type { PreparedRequest } from "./load-run.ts";
@@ -49,20 +44,18 @@ const FREE_LENGTH = 3;
 /** Requests made from a model's files. @throws WinnowError FAILED_PRECONDITION for one that cannot be asked */
 export function poolOfModel(
   model: string,
-  reference: ReferenceModel,
+  reference: Reference,
   { shape, random }: { readonly shape: PoolShape; readonly random: Random },
 ): RequestPool {
-  const { signatures } = reference.version.program;
-  const signature =
-    signatures.find(({ name }) => name === "serving_default") ??
-    signatures.find(({ inputs }) => inputs.length > 0);
+  const { signatures } = reference;
+  const signature = signatures.find(({ name }) => name === "serving_default") ?? signatures[0];
   if (signature === undefined || signature.inputs.some((input) => input.shape?.length === 0)) {
     const text = `Model ${model} has no signature that takes instances; name requests with --keys FILE`;
     throw new WinnowError("FAILED_PRECONDITION", text);
   }
   const { batch, k, zipf } = shape;
   const sources = signature.inputs.map((input) => {
-    const keys = knownKeysOf(reference, signature, input);
+    const keys = knownKeysOf(reference.inputOf(signature, input));
     return { input, keys, rankOf: keys && zipfRanks(keys.count, zipf) };
   });
   const questions = Array.from({ length: POOL_REQUESTS }, (): PooledQuestion => {
@@ -70,11 +63,11 @@ export function poolOfModel(
       const inner = (input.shape ?? [-1]).slice(1).map((size) => (size < 0 ? FREE_LENGTH : size));
       const sizes = [batch, ...inner];
       const count = sizes.reduce((product, size) => product * size, 1);
-      const values = Array.from({ length: count }, (): InputScalar => {
+      const values = Array.from({ length: count }, (): ScalarValue => {
         if (keys === undefined || rankOf === undefined) return plausibleScalar(input.dtype, random);
         return keys.at(scattered(rankOf(random), keys));
       });
-      return [input.name, tensorOf(input.dtype, sizes, values)] as const;
+      return [input.name, tensorOfScalars(input.dtype, sizes, values)] as const;
     });
     return { signature, inputs: new Map(inputs), k };
   });

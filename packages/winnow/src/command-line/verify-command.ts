@@ -9,6 +9,7 @@ import { runLongCommand } from "./long-command.ts";
 interface VerifyOptions {
   readonly models?: string;
   readonly model: readonly string[];
+  readonly grpc?: string;
   readonly against?: string;
   readonly requests?: string;
   readonly queries: number;
@@ -41,6 +42,10 @@ export function verifyCommand(): Command {
       ),
     )
     .option("--model <name>", "this model alone; may be repeated", collect, [])
+    .option(
+      "--grpc <host:port>",
+      "the router's gRPC port: each question is asked there, too; with TLS where the URL is https",
+    )
     .option("--against <url>", "another server, Winnow or TensorFlow Serving, to compare with")
     .option(
       "--requests <file>",

@@ -25,12 +25,12 @@ import {
 } from "../bench/request-pool.ts";
 import type { VersionDirectory } from "../model-source/model-source.ts";
 import { VersionOpener, newestVersionsAt } from "../model-source/object-versions.ts";
-import { recordsOfTensors } from "../oracle/answer-records.ts";
-import { ReferenceModel } from "../oracle/reference-model.ts";
+import { type OpenedReference, openReference } from "../oracle/opened-references.ts";
+import type { Reference } from "../oracle/reference.ts";
 import type { ProgressOutput } from "../progress-line.ts";
 import { seededRandom } from "../questions/seeded-random.ts";
 import { type RestTrust, readTrust } from "../access/rest-client.ts";
-import { RestServer } from "../verify/rest-server.ts";
+import { RestServer, recordsOfText } from "../verify/rest-server.ts";
 import { judgeByFiles } from "../verify/verdicts.ts";
 
 /** What to measure. */
@@ -67,7 +67,7 @@ export interface BenchEnvironment {
 interface AskedPool {
   readonly pool: RequestPool;
   readonly weight: number;
-  readonly reference: ReferenceModel | undefined;
+  readonly reference: Reference | undefined;
   readonly version: number | undefined;
 }
 
@@ -105,15 +105,16 @@ export async function bench(
   }
   const engine = createDenseEngine();
   const opener = new VersionOpener();
-  const opened: ModelVersion[] = [];
+  const open = (directory: string): Promise<ModelVersion> => opener.open(directory);
+  const opened: OpenedReference[] = [];
   try {
     const pools =
       models === undefined
         ? poolsOfKeys(command)
-        : await poolsOfModels(command, async ({ directory, model, version }) => {
-            const files = await opener.open(directory);
-            opened.push(files);
-            return ReferenceModel.load(files, engine, { model, version });
+        : await poolsOfModels(command, async (located, newest) => {
+            const found = await openReference(located, { engine, newest, open });
+            opened.push(found);
+            return found.reference;
           });
     const servers: ServerReport[] = [];
     for (const url of addresses) {
@@ -144,8 +145,8 @@ export async function bench(
       servers,
     };
   } finally {
+    for (const each of opened) await each.close();
     await engine.close();
-    for (const version of opened) version.close();
     await opener.close();
   }
 }
@@ -175,7 +176,7 @@ function linesOf(file: string): readonly string[] {
 
 async function poolsOfModels(
   command: BenchCommand,
-  load: (version: VersionDirectory) => Promise<ReferenceModel>,
+  load: (version: VersionDirectory, newest: readonly VersionDirectory[]) => Promise<Reference>,
 ): Promise<readonly AskedPool[]> {
   const { models, weights, batch, k, zipf, seed } = command;
   const versions = await newestVersionsAt(models!);
@@ -190,10 +191,12 @@ async function poolsOfModels(
     const { model, version } = found;
     const weight = weights.size === 0 ? 1 : weights.get(model);
     if (weight === undefined) continue;
-    const reference = await load(found);
-    const searches = reference.version.program.signatures.some(({ steps }) =>
-      steps.some(({ kind }) => kind === "topK"),
-    );
+    const reference = await load(found, versions);
+    if (command.check > 0 && reference.untold !== undefined) {
+      const text = `Cannot check answers of ${model}: ${reference.untold}; leave it out with --model`;
+      throw new WinnowError("FAILED_PRECONDITION", text);
+    }
+    const searches = reference.signatures.some((each) => reference.searchedBy(each) !== undefined);
     const shape = { batch, zipf, k: searches ? k : undefined };
     const random = seededRandom(seed, model);
     pools.push({
@@ -298,12 +301,11 @@ async function checkAnswers(
     }
     const question = asked.pool.questions![request.number]!;
     const { signature } = question;
-    const answer = await asked.reference!.answer(signature, question);
-    const expected = { kind: "records", records: recordsOfTensors(answer.outputs, "row") } as const;
+    const { records, beside } = await asked.reference!.expected(signature, question, "row");
     const outputs = signature.outputs.map(({ name, dtype }) => ({ name, dtype }));
     const { kind, differences } = judgeByFiles(
-      { body: "", format: "row", instances: request.instances, outputs, expected },
-      { kind: "answered", body, version },
+      { outputs, expected: { kind: "records", records, beside } },
+      { kind: "answered", records: recordsOfText(body, outputs, "row"), told: { version } },
       { tolerance: 0, version: asked.version },
     );
     counts.checked += 1;

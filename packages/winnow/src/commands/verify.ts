@@ -1,11 +1,12 @@
 // `winnow verify`: whether a running cluster answers what its model files say, or what another server answers.
 // The files are read on a path of their own (`oracle/`); questions are made from them (`questions/`).
 
-import { createDenseEngine, type DenseEngine } from "@winnow/accelerator";
+import { setMaxListeners } from "node:events";
+import { createDenseEngine } from "@winnow/accelerator";
 import { type Clock, WinnowError, excerpt, toWinnowError } from "@winnow/core";
 import type { VersionDirectory } from "../model-source/model-source.ts";
 import { VersionOpener, newestVersionsAt } from "../model-source/object-versions.ts";
-import { ReferenceModel } from "../oracle/reference-model.ts";
+import { type OpeningParts, openReference } from "../oracle/opened-references.ts";
 import { type ProgressOutput, progressLine } from "../progress-line.ts";
 import { RequestPlan } from "../questions/request-plan.ts";
 import type { RestTrust } from "../access/rest-client.ts";
@@ -16,6 +17,8 @@ import {
   questionsOfRequests,
   readRequestsFile,
 } from "../verify/question-sources.ts";
+import type { PredictServer } from "../verify/exchange.ts";
+import type { GrpcServer } from "../verify/grpc-server.ts";
 import { RestServer } from "../verify/rest-server.ts";
 import { verifyModel } from "../verify/verification.ts";
 import {
@@ -32,6 +35,8 @@ export interface VerifyCommand extends RestTrust {
   readonly models?: string | undefined;
   /** Names of models; none: all of the directory. */
   readonly only: readonly string[];
+  /** The same router's gRPC port, as host:port, to be asked as well. */
+  readonly grpc?: string | undefined;
   /** Another server to compare with. */
   readonly against?: string | undefined;
   /** A file of requests for the comparison of servers. */
@@ -59,25 +64,44 @@ export async function verify(
   environment: VerifyEnvironment,
 ): Promise<VerificationReport> {
   checkSources(command);
+  // Each request under way listens.
+  setMaxListeners(0, environment.signal);
   const { seed, tolerance, againstTolerance: serverTolerance } = command;
   const server = serverOf(command.url, command, environment);
   const against =
     command.against === undefined ? undefined : serverOf(command.against, command, environment);
   const hasOwnFields = (await server.isWinnow()) && (await against?.isWinnow()) !== false;
   const requests = command.requests === undefined ? undefined : readRequestsFile(command.requests);
-  const told = { url: server.url, against: against?.url, seed, tolerance, serverTolerance };
+  const grpc =
+    command.grpc === undefined ? undefined : await grpcOf(command.grpc, command, environment);
+  const told = {
+    url: server.url,
+    grpc: grpc?.url,
+    against: against?.url,
+    seed,
+    tolerance,
+    serverTolerance,
+  };
   const run = { ...told, ...(requests && { requests: requests.digest }) };
   const state = new VerificationState(run, command.state);
-  const parts: RunParts = { command, environment, server, against, state };
-  const models =
-    requests === undefined
-      ? await verifyFiles(await found(command.models!, command.only), hasOwnFields, parts)
-      : [await verifyRequests(command.only[0]!, requests, parts)];
-  return { ...told, verdict: verdictOf(models, environment.signal.aborted), models };
+  const parts: RunParts = { command, environment, server, grpc, against, state };
+  try {
+    const models =
+      requests === undefined
+        ? await verifyFiles(hasOwnFields, parts)
+        : [await verifyRequests(command.only[0]!, requests, parts)];
+    return { ...told, verdict: verdictOf(models, environment.signal.aborted), models };
+  } finally {
+    grpc?.close();
+  }
 }
 
 /** @throws WinnowError INVALID_ARGUMENT where flags do not say what to ask */
-function checkSources({ models, requests, against, only }: VerifyCommand): void {
+function checkSources({ models, requests, against, only, grpc }: VerifyCommand): void {
+  if (grpc !== undefined && models === undefined) {
+    const text = "--grpc needs --models DIR, whose files say what is right";
+    throw new WinnowError("INVALID_ARGUMENT", text);
+  }
   if ((models === undefined) === (requests === undefined)) {
     const text =
       "Name what to ask: --models DIR makes questions and knows their answers; --requests FILE with --against URL and --model NAME compares two servers";
@@ -102,6 +126,7 @@ interface RunParts {
   readonly command: VerifyCommand;
   readonly environment: VerifyEnvironment;
   readonly server: RestServer;
+  readonly grpc: PredictServer | undefined;
   readonly against: RestServer | undefined;
   readonly state: VerificationState;
 }
@@ -114,31 +139,43 @@ function serverOf(
   return new RestServer({ url, trust: { ca, keyFile }, clock, timeoutMs });
 }
 
-async function found(
-  directory: string,
-  only: readonly string[],
-): Promise<readonly VersionDirectory[]> {
-  const versions = await newestVersionsAt(directory);
+/** gRPC is loaded where it is asked for. @throws WinnowError INVALID_ARGUMENT for an address that is none */
+async function grpcOf(
+  address: string,
+  { url, ca, keyFile, timeoutMs }: VerifyCommand,
+  { clock }: VerifyEnvironment,
+): Promise<GrpcServer> {
+  const { GrpcServer } = await import("../verify/grpc-server.ts");
+  const isSecure = url.startsWith("https:");
+  return new GrpcServer({ address, isSecure, trust: { ca, keyFile }, clock, timeoutMs });
+}
+
+function wantedOf(
+  versions: readonly VersionDirectory[],
+  { models, only }: VerifyCommand,
+): readonly VersionDirectory[] {
   if (only.length === 0) return versions;
   const names = versions.map(({ model }) => model);
   const missing = only.find((name) => !names.includes(name));
   if (missing === undefined) return versions.filter(({ model }) => only.includes(model));
-  const text = `There is no model "${excerpt(missing)}" in ${directory}, but ${names.join(", ")}`;
+  const text = `There is no model "${excerpt(missing)}" in ${models}, but ${names.join(", ")}`;
   throw new WinnowError("NOT_FOUND", text);
 }
 
 async function verifyFiles(
-  versions: readonly VersionDirectory[],
   hasOwnFields: boolean,
   parts: RunParts,
 ): Promise<readonly VerifiedModel[]> {
+  const newest = await newestVersionsAt(parts.command.models!);
+  const wanted = wantedOf(newest, parts.command);
   const engine = createDenseEngine();
   const opener = new VersionOpener();
+  const opening = { engine, newest, open: (directory: string) => opener.open(directory) };
   const verified: VerifiedModel[] = [];
   try {
-    for (const version of versions) {
+    for (const version of wanted) {
       if (parts.environment.signal.aborted) break;
-      verified.push(await verifyVersion(version, hasOwnFields, { ...parts, engine, opener }));
+      verified.push(await verifyVersion(version, hasOwnFields, { ...parts, opening }));
     }
   } finally {
     await engine.close();
@@ -148,41 +185,34 @@ async function verifyFiles(
 }
 
 async function verifyVersion(
-  { model, version, directory }: VersionDirectory,
+  located: VersionDirectory,
   hasOwnFields: boolean,
-  parts: RunParts & { readonly engine: DenseEngine; readonly opener: VersionOpener },
+  parts: RunParts & { readonly opening: OpeningParts },
 ): Promise<VerifiedModel> {
   const { command } = parts;
-  const unchecked = (text: string): VerifiedModel => {
-    return { model, version, wanted: command.queries, progress: undefined, unchecked: text };
-  };
+  const { model, version } = located;
+  const nothing = { model, version, wanted: command.queries, progress: undefined };
   try {
-    const opened = await parts.opener.open(directory);
+    const opened = await openReference(located, parts.opening);
+    const { reference } = opened;
     try {
-      const { pipeline, experiment } = opened.program;
-      if (pipeline !== undefined || experiment !== undefined) {
-        const kind = pipeline === undefined ? "an experiment" : "a pipeline";
-        return unchecked(`${kind}: check the models that it asks`);
-      }
-      const reference = await ReferenceModel.load(opened, parts.engine, { model, version });
+      if (reference.untold !== undefined) return { ...nothing, unchecked: reference.untold };
       const plan = new RequestPlan(reference, { model, seed: command.seed, hasOwnFields });
       const asked = { model, version, count: command.queries };
-      const verified = await verifySource(questionsOfFiles(asked, reference, plan), parts);
-      await reference.release();
-      return verified;
+      return await verifySource(questionsOfFiles(asked, reference, plan), parts);
     } finally {
-      opened.close();
+      await opened.close();
     }
   } catch (error) {
     const { code, message } = toWinnowError(error);
     // A bug is told as one, and so is a file of state that cannot be written.
     if (!(error instanceof WinnowError) || code === "UNAVAILABLE") throw error;
-    return unchecked(`${code}: ${message}`);
+    return { ...nothing, unchecked: `${code}: ${message}` };
   }
 }
 
 async function verifySource(source: QuestionSource, parts: RunParts): Promise<VerifiedModel> {
-  const { command, environment, server, against, state } = parts;
+  const { command, environment, server, grpc, against, state } = parts;
   const { clock, output, signal } = environment;
   const { model, version, count } = source;
   const before = state.progressOf(model, source.fingerprint);
@@ -199,6 +229,7 @@ async function verifySource(source: QuestionSource, parts: RunParts): Promise<Ve
     {
       before,
       server,
+      grpc,
       against,
       signal,
       keep: (kept) => {
@@ -212,7 +243,10 @@ async function verifySource(source: QuestionSource, parts: RunParts): Promise<Ve
   async function uncheckedOf(): Promise<string | undefined> {
     if (signal.aborted) return undefined;
     if (count === 0) return "it has no signature that takes inputs";
-    if (progress.next < count) return `given up: ${await server.stateOf({ model, version })}`;
+    if (progress.next < count) {
+      const state = await server.stateOf({ model, version });
+      return `given up: ${state === "available" ? (progress.missingText ?? state) : state}`;
+    }
     return hasAnswers(progress) ? undefined : NOTHING_ANSWERED;
   }
 }

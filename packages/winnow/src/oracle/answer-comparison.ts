@@ -9,7 +9,12 @@
 
 import type { Dtype } from "@winnow/core";
 import { type AnswerValue, isAnswerObject } from "./answer-json.ts";
-import type { AnswerRecord, AnswerRecords, OutputSpec } from "./answer-records.ts";
+import {
+  ATTRIBUTES,
+  type AnswerRecord,
+  type AnswerRecords,
+  type OutputSpec,
+} from "./answer-records.ts";
 
 /** How close is equal: |a − b| ≤ tolerance · max(1, |b|); 0: to the bit. */
 export interface ComparisonRules {
@@ -19,7 +24,8 @@ export interface ComparisonRules {
 
 /** One place where answers differ. */
 export interface Difference {
-  readonly kind: "count" | "id" | "score" | "value" | "form" | "status" | "version";
+  readonly kind:
+    "count" | "id" | "score" | "value" | "form" | "status" | "version" | "arm" | "attributes";
   /** Instance of the request. */
   readonly instance: number;
   /** Place in the list, or in the values of an output, from 0; absent where lengths differ. */
@@ -86,11 +92,15 @@ function compareRecords(
   given: AnswerRecord,
   rules: ComparisonRules,
 ): Comparison {
-  const names = rankingNames(expected, rules.outputs);
-  if (names !== undefined) {
-    const wanted = itemsOf(expected, names);
+  const outputs = rules.outputs.filter(({ isDescription }) => isDescription !== true);
+  const names = rankingNames(expected, outputs);
+  const wanted = names && itemsOf(expected, names);
+  if (names !== undefined && wanted !== undefined) {
     const shown = itemsOf(given, names);
-    if (wanted !== undefined) return compareItems(wanted, shown, rules);
+    const found = compareItems(wanted, shown, { ...rules, outputs });
+    if (found.verdict === "different" || outputs.length === rules.outputs.length) return found;
+    const described = compareDescriptions(wanted, shown!, [expected, given]);
+    return described ?? found;
   }
   let worst: Verdict = "equal";
   const differences: Difference[] = [];
@@ -103,6 +113,42 @@ function compareRecords(
     differences.push(...found.differences);
   }
   return { verdict: worst, differences };
+}
+
+/**
+ * Compares what is said of each item that both lists have, wherever it stands; `undefined` where all is equal. An item
+ * that only one list has was explained by its score.
+ */
+function compareDescriptions(
+  expected: RankedItems,
+  given: RankedItems,
+  [wanted, shown]: readonly [AnswerRecord, AnswerRecord],
+): Comparison | undefined {
+  const [texts, others] = [wanted, shown].map((record) => {
+    const list = record.get(ATTRIBUTES.name);
+    return Array.isArray(list) ? (list as readonly AnswerValue[]).map(wholeText) : [];
+  });
+  const byId = new Map(expected.ids.map((id, at) => [keyOf(id), texts![at] ?? "nothing"]));
+  for (const [place, id] of given.ids.entries()) {
+    const text = byId.get(keyOf(id));
+    const own = others![place] ?? "nothing";
+    if (text === undefined || text === own) continue;
+    const one = { kind: "attributes", instance: 0, place, expected: text, given: own } as const;
+    return { verdict: "different", differences: [one] };
+  }
+  return undefined;
+}
+
+/** A value with everything in it, members in their order. */
+function wholeText(value: AnswerValue): string {
+  if (isNumeric(value)) return String(value);
+  if (Array.isArray(value))
+    return `[${(value as readonly AnswerValue[]).map(wholeText).join(",")}]`;
+  if (!isAnswerObject(value)) return JSON.stringify(value);
+  const members = Object.entries(value).map(
+    ([name, each]) => `${JSON.stringify(name)}:${wholeText(each)}`,
+  );
+  return `{${members.join(",")}}`;
 }
 
 interface RankingNames {
@@ -289,7 +335,10 @@ function isSameScalar(a: AnswerValue, b: AnswerValue): boolean {
 /** Text by which scalars are told apart; base64 is the one object that is a scalar. */
 function keyOf(value: AnswerValue): string {
   if (isNumeric(value)) return String(value);
-  if (isAnswerObject(value)) return `base64 ${textOf(value["b64"] ?? null)}`;
+  if (isAnswerObject(value)) {
+    const bytes = value["b64"];
+    return bytes === undefined ? wholeText(value) : `base64 ${textOf(bytes)}`;
+  }
   return Array.isArray(value) ? "a list" : JSON.stringify(value);
 }
 

@@ -11,6 +11,8 @@ export type AnswerFormat = "row" | "column";
 export interface OutputSpec {
   readonly name: string;
   readonly dtype: Dtype;
+  /** Whether it is no tensor but what is said of each item: a list of objects. */
+  readonly isDescription?: boolean;
 }
 
 /** The values of one instance by output. */
@@ -53,6 +55,30 @@ export function recordsOfTensors(
   const isScalar = [...tensors.values()].some(({ shape }) => shape.length === 0);
   if (format === "row" || !isScalar) return recordsOfColumns(columns).records;
   return [columns];
+}
+
+/** The output that attributes of items come as. */
+export const ATTRIBUTES: OutputSpec = { name: "attributes", dtype: "string", isDescription: true };
+
+/** Records with what is said of the items of each. */
+export function withAttributes(
+  records: readonly AnswerRecord[],
+  attributes: readonly (readonly AnswerValue[])[] | undefined,
+): readonly AnswerRecord[] {
+  if (attributes === undefined) return records;
+  return records.map((record, at) => new Map([...record, [ATTRIBUTES.name, attributes[at] ?? []]]));
+}
+
+/** Whether some list is longer than that of another instance: no tensor holds such lists. */
+export function isRagged(records: readonly AnswerRecord[]): boolean {
+  const [first] = records;
+  return records.some((record) =>
+    [...record].some(([name, value]) => lengthOf(value) !== lengthOf(first?.get(name))),
+  );
+}
+
+function lengthOf(value: AnswerValue | undefined): number {
+  return Array.isArray(value) ? value.length : 0;
 }
 
 function recordsOfColumns(columns: AnswerRecord): {

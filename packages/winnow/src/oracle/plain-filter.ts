@@ -2,8 +2,8 @@
 
 import { type AttributeColumn, type Filter, valueOfCode } from "@winnow/core";
 
-/** A value in a filter. */
-export type FilterValue = string | number | boolean;
+/** A value of an item, or in a filter; integers that a number cannot hold are bigints. */
+export type FilterValue = string | number | bigint | boolean;
 
 /** A filter that questions are made of, which is also its JSON. */
 export type PlainFilter =
@@ -37,15 +37,16 @@ export function isAdmitted(filter: PlainFilter, valuesOf: ItemValues): boolean {
 function holds(condition: PlainCondition, values: readonly FilterValue[] | undefined): boolean {
   const { $eq, $ne, $in, $gte, $lt, $exists } = condition;
   const hasAny = (test: (value: FilterValue) => boolean): boolean => values?.some(test) === true;
-  if ($eq !== undefined && !hasAny((value) => value === $eq)) return false;
-  if ($ne !== undefined && hasAny((value) => value === $ne)) return false;
-  if ($in !== undefined && !hasAny((value) => $in.includes(value))) return false;
+  if ($eq !== undefined && !hasAny((value) => isEqual(value, $eq))) return false;
+  if ($ne !== undefined && hasAny((value) => isEqual(value, $ne))) return false;
+  if ($in !== undefined && !hasAny((value) => $in.some((each) => isEqual(value, each))))
+    return false;
   if ($gte !== undefined && !hasAny((value) => !isBelow(value, $gte))) return false;
   if ($lt !== undefined && !hasAny((value) => isBelow(value, $lt))) return false;
   return $exists === undefined || $exists === (values !== undefined);
 }
 
-/** Whether a mask of the model keeps an item. */
+/** Whether a mask of the model, or a filter of a pipeline, keeps an item. Timestamps are microseconds. */
 export function isKept(filter: Filter, valuesOf: ItemValues): boolean {
   switch (filter.kind) {
     case "not":
@@ -55,17 +56,51 @@ export function isKept(filter: Filter, valuesOf: ItemValues): boolean {
     case "or":
       return filter.of.some((each) => isKept(each, valuesOf));
     case "test": {
-      const [own] = valuesOf(filter.attribute) ?? [];
+      const values = valuesOf(filter.attribute);
       const { is } = filter;
-      return filter.values.some((value) => {
-        const wanted = typeof value === "bigint" ? Number(value) : value;
-        if (own === undefined || wanted === null) return false;
-        if (is === "in") return own === wanted;
-        if (is === "gt" || is === "lte") return own > wanted === (is === "gt");
-        return own >= wanted === (is === "gte");
+      if (is === "exists") return values !== undefined;
+      return filter.values.some((wanted) => {
+        if (wanted === null) return is === "in" && values === undefined;
+        return values?.some((own) => comparesAs(is, own, wanted)) === true;
       });
     }
   }
+}
+
+function comparesAs(
+  is: "in" | "gt" | "gte" | "lt" | "lte",
+  own: FilterValue,
+  wanted: FilterValue,
+): boolean {
+  switch (is) {
+    case "in":
+      return isEqual(own, wanted);
+    case "gt":
+      return isBelow(wanted, own);
+    case "gte":
+      return !isBelow(own, wanted);
+    case "lt":
+      return isBelow(own, wanted);
+    case "lte":
+      return !isBelow(wanted, own);
+  }
+}
+
+/** Names of the attributes that a filter asks for. */
+export function namesInFilter(filter: PlainFilter): readonly string[] {
+  return Object.entries(filter).flatMap(([name, inner]) =>
+    name.startsWith("$") ? (inner as PlainFilter[]).flatMap(namesInFilter) : [name],
+  );
+}
+
+/** Numbers are equal by their values, whatever holds them. */
+function isEqual(a: FilterValue, b: FilterValue): boolean {
+  const areNumbers = isNumber(a) && isNumber(b);
+  return areNumbers ? !(a < b) && !(a > b) : a === b;
+}
+
+function isNumber(value: FilterValue): value is number | bigint {
+  return typeof value === "number" || typeof value === "bigint";
 }
 
 /** Strings by their UTF-8 bytes. */
@@ -85,8 +120,5 @@ export function valuesInColumn(
   const own = Array.from(codes.subarray(from, end));
   // The code one past the last value says that there is none.
   if (own.length === 1 && own[0]! >= values.length) return undefined;
-  return own.map((code) => {
-    const value = valueOfCode(column, code)!;
-    return typeof value === "bigint" ? Number(value) : value;
-  });
+  return own.map((code) => valueOfCode(column, code)!);
 }

@@ -4,25 +4,49 @@
 
 import type { DenseEngine, DenseModel, DenseOwner } from "@winnow/accelerator";
 import type {
+  Filter,
   ProgramExecutors,
   SignatureProgram,
+  SignatureTensor,
   Tensor,
   TopKAnswer,
   TopKQuestion,
   TopKStep,
   VocabularyIndex,
+  WarmUpRequest,
 } from "@winnow/core";
 import {
   ROW_COLUMN,
   StringColumn,
+  VECTOR_ATTRIBUTE,
   WinnowError,
+  excerpt,
   indexVocabularies,
   runProgram,
   tensor,
+  timestampText,
 } from "@winnow/core";
 import type { ModelVersion } from "@winnow/model";
+import type { AnswerValue } from "./answer-json.ts";
+import {
+  ATTRIBUTES,
+  type AnswerFormat,
+  recordsOfTensors,
+  withAttributes,
+} from "./answer-records.ts";
 import { bestRows, definedScore, scoresOf } from "./brute-force.ts";
-import { type FilterValue, type PlainFilter, isAdmitted, isKept } from "./plain-filter.ts";
+import { type FilterValue, isAdmitted, isKept, namesInFilter } from "./plain-filter.ts";
+import type {
+  ExpectedAnswer,
+  FoundItem,
+  InputOfModel,
+  ItemAttributes,
+  Reference,
+  ReferenceAnswer,
+  ReferenceQuestion,
+  ReferenceSearch,
+  SearchedItems,
+} from "./reference.ts";
 import {
   type WholeCandidates,
   type WholeKeyed,
@@ -34,42 +58,13 @@ import {
   valuesOfRow,
 } from "./whole-table.ts";
 
-/** What is asked of a signature. */
-export interface ReferenceQuestion {
-  readonly inputs: ReadonlyMap<string, Tensor>;
-  readonly k?: number | undefined;
-  /** Ids never to be answered: none, one list for all instances, or one for each. */
-  readonly exclude?: readonly Tensor[];
-  /** Likewise, the only ids that may be answered. */
-  readonly include?: readonly Tensor[];
-  /** Which items may be answered, by their attributes; for all instances. */
-  readonly filter?: PlainFilter | undefined;
-}
-
-/** A search that a question led to. */
-export interface ReferenceSearch {
-  readonly table: number;
-  readonly dim: number;
-  /** `[queries, dim]`. */
-  readonly vectors: Float32Array;
-  /** Best rows of each query. */
-  readonly rows: readonly Int32Array[];
-}
-
-/** What must be answered, and how it was found. */
-export interface ReferenceAnswer {
-  readonly outputs: ReadonlyMap<string, Tensor>;
-  readonly searches: readonly ReferenceSearch[];
-}
-
-/** One row of a table that is searched, for messages. */
-export interface FoundItem {
-  readonly row: number;
-  readonly score: number;
+/** A question that a pipeline asks of a model: its own filters hold as well. */
+export interface ModelQuestion extends ReferenceQuestion {
+  readonly ownFilters?: readonly Filter[] | undefined;
 }
 
 /** An opened version, ready to answer. */
-export class ReferenceModel {
+export class ReferenceModel implements Reference {
   readonly version: ModelVersion;
   readonly #dense: readonly DenseModel[];
   readonly #vocabularies: readonly VocabularyIndex[];
@@ -101,6 +96,61 @@ export class ReferenceModel {
     await Promise.all(this.#dense.map((model) => model.release()));
   }
 
+  get fingerprint(): string {
+    return this.version.program.fingerprint;
+  }
+
+  get signatures(): readonly SignatureProgram[] {
+    return this.version.program.signatures.filter(({ inputs }) => inputs.length > 0);
+  }
+
+  get warmUp(): readonly WarmUpRequest[] {
+    return this.version.warmUp ?? [];
+  }
+
+  inputOf(signature: SignatureProgram, input: SignatureTensor): InputOfModel {
+    return { model: this, signature, input };
+  }
+
+  searchedBy({ steps, outputs }: SignatureProgram): SearchedItems | undefined {
+    const [step, other] = steps.filter(({ kind }) => kind === "topK") as TopKStep[];
+    if (step === undefined || other !== undefined) return undefined;
+    const table = this.candidates(step.table);
+    const k = typeof step.k === "number" ? step.k : 10;
+    const given = new Set(outputs.map(({ value }) => value));
+    const areItems = [step.scores, step.rows, step.ids].some(
+      (value) => value !== undefined && given.has(value),
+    );
+    const isTaken = outputs.some(({ name }) => name === ATTRIBUTES.name);
+    // Functions and several vectors of a query make another order than that of one search.
+    const isPlain = step.functions === undefined && step.vectors === undefined;
+    return { table, k, candidates: k, hasAttributes: areItems && isPlain && !isTaken };
+  }
+
+  async find(
+    signature: SignatureProgram,
+    question: ReferenceQuestion,
+  ): Promise<ReferenceSearch | undefined> {
+    const { searches } = await this.answer(signature, question);
+    return searches[0];
+  }
+
+  async expected(
+    signature: SignatureProgram,
+    question: ReferenceQuestion,
+    format: AnswerFormat,
+  ): Promise<ExpectedAnswer> {
+    const { outputs, searches, attributes } = await this.answer(signature, question);
+    const records = withAttributes(recordsOfTensors(outputs, format), attributes);
+    const [search, other] = searches;
+    if (search === undefined || other !== undefined) return { records, beside: {} };
+    const rows = {
+      at: (instance: number, place: number) => search.rows[instance]?.[place],
+      of: (instance: number, id: string | bigint) => this.#itemOf(search, instance, id),
+    };
+    return { records, beside: {}, rows };
+  }
+
   /** A table in which keys are looked up, whole. */
   keyed(table: number): WholeKeyed {
     const known = this.#keyed.get(table) ?? readKeyed(this.version, table);
@@ -114,9 +164,10 @@ export class ReferenceModel {
   }
 
   /** What a signature must answer. @throws WinnowError INVALID_ARGUMENT where it must refuse */
-  async answer(signature: SignatureProgram, question: ReferenceQuestion): Promise<ReferenceAnswer> {
+  async answer(signature: SignatureProgram, question: ModelQuestion): Promise<ReferenceAnswer> {
     const searches: ReferenceSearch[] = [];
-    const { inputs, k } = question;
+    const { inputs } = question;
+    const k = question.k === undefined ? undefined : this.#fitted(signature, question.k);
     const executors: ProgramExecutors = {
       tables: this.version.program.tables,
       vocabularies: this.#vocabularies,
@@ -133,26 +184,57 @@ export class ReferenceModel {
         }),
     };
     const outputs = await runProgram(signature, { inputs, k }, executors);
-    return { outputs, searches };
+    const { attributes: names = [] } = question;
+    const [search] = searches;
+    if (names.length === 0 || search === undefined) return { outputs, searches };
+    const attributes = search.rows.map((rows) => this.attributesOf(search.table, rows, names));
+    return { outputs, searches, attributes };
+  }
+
+  /** A `k` beside the instances is at most as large as what is searched; one of the model itself may be refused. */
+  #fitted({ steps }: SignatureProgram, k: number): number {
+    const { tables } = this.version.program;
+    const rows = steps.flatMap((step) => (step.kind === "topK" ? tables[step.table]!.rows : []));
+    return Math.min(k, ...rows);
+  }
+
+  /** Attributes of rows. @throws WinnowError INVALID_ARGUMENT for names that there are not */
+  attributesOf(
+    number: number,
+    rows: Iterable<number>,
+    names: readonly string[],
+  ): readonly ItemAttributes[] {
+    const table = this.candidates(number);
+    checkNames(names, table);
+    return Array.from(rows, (row) =>
+      Object.fromEntries(names.map((name) => [name, this.#attributeOf(table, row, name)])),
+    );
+  }
+
+  #attributeOf(table: WholeCandidates, row: number, name: string): AnswerValue {
+    if (name === VECTOR_ATTRIBUTE) {
+      const { buffer, byteOffset, byteLength } = vectorOf(table, row);
+      return Buffer.from(buffer, byteOffset, byteLength).toString("base64");
+    }
+    const values = valuesOfRow(table, row, name);
+    if (values === undefined) return null;
+    const { type, isList } = table.spec.attributes!.find((spec) => spec.name === name)!;
+    const shown = values.map((value) =>
+      type === "timestamp" ? timestampText(Number(value)) : value,
+    );
+    return isList ? shown : shown[0]!;
   }
 
   /** Where an id stands for one query of a search; `undefined` where the table has no such id. */
-  itemOf(search: ReferenceSearch, query: number, id: string | bigint): FoundItem | undefined {
+  #itemOf(search: ReferenceSearch, query: number, id: string | bigint): FoundItem | undefined {
     const [row] = this.#searched(search.table).rowsOf(id);
     return row === undefined ? undefined : { row, score: this.scoreOf(search, query, row) };
   }
 
   /** The score of a row for one query of a search. */
   scoreOf({ table, vectors, dim }: ReferenceSearch, query: number, row: number): number {
-    let first = 0;
-    for (const { values, lengths } of this.candidates(table).pieces) {
-      const end = first + lengths.length;
-      const at = (row - first) * dim;
-      const vector = vectors.subarray(query * dim, (query + 1) * dim);
-      if (row < end) return definedScore(vector, values.subarray(at, at + dim));
-      first = end;
-    }
-    throw new RangeError(`no row ${row}`);
+    const vector = vectors.subarray(query * dim, (query + 1) * dim);
+    return definedScore(vector, vectorOf(this.candidates(table), row));
   }
 
   #searched(number: number): {
@@ -182,10 +264,11 @@ export class ReferenceModel {
   #search(
     step: TopKStep,
     { query, k, admits, chosen }: TopKQuestion,
-    question: ReferenceQuestion,
+    question: ModelQuestion,
   ): { readonly answer: TopKAnswer; readonly search: ReferenceSearch } {
     if (query.dtype !== "float32") throw new RangeError("a query of another dtype");
     const { table, rowsOf } = this.#searched(step.table);
+    if (question.filter !== undefined) checkNames(namesInFilter(question.filter), table);
     const left = leftOutOf({ ...question, admits }, table, rowsOf);
     const found = scoresOf(query.data, table).map((scores, at) =>
       bestRows(scores, k, left(at, chosen?.[at] ?? at)),
@@ -223,20 +306,26 @@ function ofQuery<List>(lists: readonly List[], query: number): List | undefined 
 
 /** The rows that may not be answered to a query of a search, by its place there and its place in the request. */
 function leftOutOf(
-  { exclude = [], include = [], filter, admits }: ReferenceQuestion & Pick<TopKQuestion, "admits">,
+  {
+    exclude = [],
+    include = [],
+    filter,
+    ownFilters = [],
+    admits,
+  }: ModelQuestion & Pick<TopKQuestion, "admits">,
   table: WholeCandidates,
   rowsOf: (id: string | bigint) => readonly number[],
 ): (at: number, query: number) => ReadonlySet<number> {
   const without = exclude.map((ids) => rowsOfIds(ids, rowsOf));
   const only = include.map((ids) => rowsOfIds(ids, rowsOf));
-  const all = Array.from(
-    { length: (filter ?? admits) === undefined && only.length === 0 ? 0 : table.rows },
-    (_, row) => row,
-  );
-  const refused =
-    filter === undefined
-      ? []
-      : all.filter((row) => !isAdmitted(filter, (name) => valuesOfRow(table, row, name)));
+  const hasConditions = (filter ?? admits ?? ownFilters[0]) !== undefined || only.length > 0;
+  const all = Array.from({ length: hasConditions ? table.rows : 0 }, (_, row) => row);
+  const refused = all.filter((row) => {
+    const valuesOf = (name: string): readonly FilterValue[] | undefined =>
+      valuesOfRow(table, row, name);
+    if (filter !== undefined && !isAdmitted(filter, valuesOf)) return true;
+    return ownFilters.some((own) => !isKept(own, valuesOf));
+  });
   return (at, query) => {
     const listed = ofQuery(only, query);
     const others = listed === undefined ? [] : all.filter((row) => !listed.has(row));
@@ -251,6 +340,26 @@ function leftOutOf(
           });
     return new Set([...(ofQuery(without, query) ?? []), ...others, ...refused, ...masked]);
   };
+}
+
+/** The values of a row. */
+export function vectorOf({ pieces, dim }: WholeCandidates, row: number): Float32Array {
+  let first = 0;
+  for (const { values, lengths } of pieces) {
+    const at = (row - first) * dim;
+    first += lengths.length;
+    if (row < first) return values.subarray(at, at + dim);
+  }
+  throw new RangeError(`no row ${row}`);
+}
+
+/** @throws WinnowError INVALID_ARGUMENT for an attribute that the items have not */
+function checkNames(names: readonly string[], { spec }: WholeCandidates): void {
+  const known = new Set((spec.attributes ?? []).map(({ name }) => name));
+  const unknown = names.find((name) => name !== VECTOR_ATTRIBUTE && !known.has(name));
+  if (unknown === undefined) return;
+  const text = `The items have no attribute "${excerpt(unknown)}"`;
+  throw new WinnowError("INVALID_ARGUMENT", text);
 }
 
 /** Rows that carry one of these ids. @throws WinnowError INVALID_ARGUMENT for ids of another kind */

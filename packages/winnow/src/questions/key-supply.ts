@@ -1,29 +1,24 @@
 // Values for the inputs of a signature: keys that the model really knows, taken from the vocabulary or the
 // table that an input leads to, and others that it does not.
 
-import type { Dtype, SignatureProgram, SignatureTensor, Step, Tensor, ValueId } from "@winnow/core";
-import { StringColumn, dtypeArrays, tensor } from "@winnow/core";
+import type { Dtype, Step, Tensor, ValueId } from "@winnow/core";
+import { dtypeArrays } from "@winnow/core";
+import type { InputOfModel, KnowingModel } from "../oracle/reference.ts";
+import type { ScalarValue } from "../oracle/scalars.ts";
 import { keyAt } from "../oracle/whole-table.ts";
-import type { ReferenceModel } from "../oracle/reference-model.ts";
 import { type Random, draw, pick } from "./seeded-random.ts";
-
-/** A value of an input: a string's bytes in latin1, an integer, or a number. */
-export type InputScalar = string | bigint | number;
 
 /** Keys that the model knows for one input. */
 export interface KnownKeys {
   readonly count: number;
-  at(index: number): InputScalar;
+  at(index: number): ScalarValue;
 }
 
 /** Which keys an input knows; `undefined` where nothing tells. */
-export function knownKeysOf(
-  model: ReferenceModel,
-  signature: SignatureProgram,
-  input: SignatureTensor,
-): KnownKeys | undefined {
-  if (isFloat(input.dtype)) return undefined;
-  const keys = keysBehind(model, signature, input);
+export function knownKeysOf(origin: InputOfModel | undefined): KnownKeys | undefined {
+  if (origin === undefined || isFloat(origin.input.dtype)) return undefined;
+  const { input } = origin;
+  const keys = keysBehind(origin);
   if (keys === undefined || keys.count === 0) return undefined;
   // A key of another kind is made by steps in between, from something that cannot be guessed.
   const isFitting = (typeof keys.at(0) === "string") === (input.dtype === "string");
@@ -33,11 +28,7 @@ export function knownKeysOf(
 const isFloat = (dtype: Dtype): boolean => dtype === "float32" || dtype === "float64";
 
 /** Follows an input through the steps that only reshape or rename it, to the first look-up. */
-function keysBehind(
-  model: ReferenceModel,
-  signature: SignatureProgram,
-  input: SignatureTensor,
-): KnownKeys | undefined {
+function keysBehind({ model, signature, input }: InputOfModel): KnownKeys | undefined {
   const { vocabularies } = model.version.program;
   const derived = new Set<ValueId>([input.value]);
   for (const step of signature.steps) {
@@ -55,7 +46,7 @@ function keysBehind(
 
 /** What a step takes that looks one of these values up, or searches for as many items as one of them says. */
 function keysWanted(
-  model: ReferenceModel,
+  model: KnowingModel,
   step: Step,
   values: ReadonlySet<ValueId>,
 ): KnownKeys | undefined {
@@ -101,7 +92,7 @@ const STRANGE_TEXTS = [
 ];
 
 /** A value that a model probably takes, where nothing tells which it knows. */
-export function plausibleScalar(dtype: Dtype, random: Random): InputScalar {
+export function plausibleScalar(dtype: Dtype, random: Random): ScalarValue {
   if (isFloat(dtype)) return normal(random);
   if (dtype === "bool") return draw(random, 2);
   const number = draw(random, PLAUSIBLE_MAX);
@@ -109,7 +100,7 @@ export function plausibleScalar(dtype: Dtype, random: Random): InputScalar {
 }
 
 /** A value that the model need not know. */
-export function strangeScalar(dtype: Dtype, random: Random): InputScalar {
+export function strangeScalar(dtype: Dtype, random: Random): ScalarValue {
   if (dtype === "string") {
     const text = pick(random, [...STRANGE_TEXTS, `stranger ${draw(random, INT32)}`] as [string]);
     return Buffer.from(text, "utf8").toString("latin1");
@@ -133,22 +124,4 @@ function integerRange(dtype: Dtype): { readonly min: bigint; readonly max: bigin
 /** About normally distributed, as embeddings and features are. */
 function normal(random: Random): number {
   return (random() + random() + random() + random() - 2) * Math.sqrt(3);
-}
-
-/** A tensor of these values, row-major. */
-export function tensorOf(
-  dtype: Dtype,
-  shape: readonly number[],
-  values: readonly InputScalar[],
-): Tensor {
-  if (dtype === "string") {
-    const bytes = values.map((value) => Buffer.from(String(value), "latin1"));
-    return tensor("string", shape, StringColumn.fromBytes(bytes));
-  }
-  const data = new dtypeArrays[dtype](values.length);
-  const isBig = data instanceof BigInt64Array || data instanceof BigUint64Array;
-  for (const [at, value] of values.entries()) {
-    (data as { [at: number]: bigint | number })[at] = isBig ? BigInt(value) : Number(value);
-  }
-  return { dtype, shape, data } as Tensor;
 }

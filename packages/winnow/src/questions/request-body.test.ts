@@ -4,7 +4,7 @@ import { StringColumn, type Tensor, stringTensor, tensor } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseAnswer } from "../oracle/answer-json.ts";
-import { tensorOf } from "./key-supply.ts";
+import { tensorOfScalars } from "../oracle/scalars.ts";
 import { requestBody } from "./request-body.ts";
 
 describe("the body of a request", () => {
@@ -41,7 +41,7 @@ describe("the body of a request", () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: "grapheme" }), { minLength: 1 }), (texts) => {
         const latin1 = texts.map((text) => Buffer.from(text).toString("latin1"));
-        const inputs = new Map([["user", tensorOf("string", [texts.length], latin1)]]);
+        const inputs = new Map([["user", tensorOfScalars("string", [texts.length], latin1)]]);
         const signature = "serving_default";
 
         const row = parseAnswer(requestBody({ format: "row", signature, inputs }));

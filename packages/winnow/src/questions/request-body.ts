@@ -11,16 +11,18 @@ export interface RequestParts {
   readonly signature: string;
   readonly inputs: ReadonlyMap<string, Tensor>;
   readonly k?: number | undefined;
-  readonly exclude?: readonly Tensor[];
-  readonly include?: readonly Tensor[];
+  readonly exclude?: readonly Tensor[] | undefined;
+  readonly include?: readonly Tensor[] | undefined;
   readonly filter?: PlainFilter | undefined;
+  /** Names of attributes that are wanted of each item. */
+  readonly attributes?: readonly string[] | undefined;
 }
 
 const decoder = new TextDecoder("utf-8", { fatal: true });
 
 /** The body. In the row format all inputs have as many rows as the first. */
 export function requestBody(parts: RequestParts): string {
-  const { format, signature, inputs, k, exclude = [], include = [], filter } = parts;
+  const { format, signature, inputs, k, exclude = [], include = [], filter, attributes } = parts;
   const named = [...inputs];
   const [, first] = named[0]!;
   const fields: string[] = [];
@@ -46,6 +48,7 @@ export function requestBody(parts: RequestParts): string {
     if (lists.length > 1) fields.push(`"${name}":[${lists.join(",")}]`);
   }
   if (filter !== undefined) fields.push(`"filter":${JSON.stringify(filter)}`);
+  if (attributes !== undefined) fields.push(`"return":${JSON.stringify(attributes)}`);
   return `{${fields.join(",")}}`;
 }
 

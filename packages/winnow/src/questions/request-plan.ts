@@ -2,19 +2,14 @@
 // what clients send with what breaks servers: single instances and batches, known keys from all over the
 // vocabulary and strange ones, other `k`, exclusions of what would have won, and both formats.
 
-import type { Dtype, SignatureProgram, SignatureTensor, Tensor, TopKStep } from "@winnow/core";
+import type { Dtype, SignatureProgram, SignatureTensor, Tensor } from "@winnow/core";
+import { VECTOR_ATTRIBUTE } from "@winnow/core";
 import type { AnswerFormat } from "../oracle/answer-records.ts";
-import type { ReferenceModel, ReferenceQuestion } from "../oracle/reference-model.ts";
+import type { Reference, ReferenceQuestion, SearchedItems } from "../oracle/reference.ts";
 import type { FilterValue, PlainCondition, PlainFilter } from "../oracle/plain-filter.ts";
+import { type ScalarValue, tensorOfScalars } from "../oracle/scalars.ts";
 import { idOfRow, valuesOfRow } from "../oracle/whole-table.ts";
-import {
-  type InputScalar,
-  type KnownKeys,
-  knownKeysOf,
-  plausibleScalar,
-  strangeScalar,
-  tensorOf,
-} from "./key-supply.ts";
+import { type KnownKeys, knownKeysOf, plausibleScalar, strangeScalar } from "./key-supply.ts";
 import { type Random, draw, pick, seededRandom } from "./seeded-random.ts";
 
 /** A question to a signature. */
@@ -36,6 +31,12 @@ export interface PlanOptions {
 const INSTANCES_MAX = 32;
 const K_MAX = 512;
 const EXCLUDED_MAX = 24;
+/** Candidates of all instances of a request: of a pipeline, each may be ranked. */
+const CANDIDATES_MAX = 4096;
+/** Attributes wanted in one answer; a router gives 8,192 at most. */
+const ATTRIBUTES_MAX = 4096;
+/** The fraction of requests that want attributes. */
+const DESCRIBED_REQUESTS = 0.2;
 /** Requests for warming up that are asked. */
 const WARM_UPS_MAX = 256;
 /** Values that an input of free length gets, at most. */
@@ -47,23 +48,21 @@ const STRANGE_VALUES = 0.4;
 interface PlannedSignature {
   readonly signature: SignatureProgram;
   readonly keys: ReadonlyMap<string, KnownKeys | undefined>;
-  /** Its one search; `undefined` where it has none, or several. */
-  readonly search: TopKStep | undefined;
+  /** What it searches; `undefined` where nothing, or several tables. */
+  readonly search: SearchedItems | undefined;
 }
 
 /** Questions to one model. */
 export class RequestPlan {
-  readonly #model: ReferenceModel;
+  readonly #reference: Reference;
   readonly #options: PlanOptions;
   readonly #signatures: readonly PlannedSignature[];
   readonly #warmUps: readonly PlannedRequest[];
 
-  constructor(model: ReferenceModel, options: PlanOptions) {
-    this.#model = model;
+  constructor(reference: Reference, options: PlanOptions) {
+    this.#reference = reference;
     this.#options = options;
-    // A signature without inputs only fills tables; nobody calls it.
-    const { program, warmUp = [] } = model.version;
-    const called = program.signatures.filter(({ inputs }) => inputs.length > 0);
+    const { signatures: called, warmUp } = reference;
     this.#warmUps = warmUp.slice(0, WARM_UPS_MAX).flatMap(({ signature: name, inputs }) => {
       const signature = called.find((each) => each.name === name);
       const instances = [...inputs.values()][0]?.shape[0] ?? 1;
@@ -71,11 +70,9 @@ export class RequestPlan {
     });
     this.#signatures = called.map((signature) => {
       const keys = signature.inputs.map(
-        (input) => [input.name, knownKeysOf(model, signature, input)] as const,
+        (input) => [input.name, knownKeysOf(reference.inputOf(signature, input))] as const,
       );
-      const searches = signature.steps.filter((step) => step.kind === "topK");
-      const search = searches.length === 1 ? searches[0] : undefined;
-      return { signature, keys: new Map(keys), search };
+      return { signature, keys: new Map(keys), search: reference.searchedBy(signature) };
     });
   }
 
@@ -92,7 +89,7 @@ export class RequestPlan {
     const random = seededRandom(seed, model, number);
     const planned = this.#signatures[number % this.#signatures.length]!;
     const { signature, search } = planned;
-    const { instances, isScalar } = sizeFor(signature, random);
+    const { instances, isScalar } = sizeFor(planned, random);
     const strangeFraction = random() < STRANGE_REQUESTS ? STRANGE_VALUES : 0;
     const inputs = new Map(
       signature.inputs.map((input, at) => {
@@ -102,18 +99,45 @@ export class RequestPlan {
       }),
     );
     const isColumn = isScalar || random() < 0.2;
-    const asked = { signature, inputs, instances, format: isColumn ? "column" : "row" } as const;
+    const headers = this.#headers(random);
+    const format = isColumn ? "column" : "row";
+    const asked = { signature, inputs, instances, format, headers } as const;
     if (search === undefined || !this.#options.hasOwnFields) return asked;
     const k = random() < 0.4 ? undefined : this.#someK(search, random);
     // Lists that conditions shorten have no room in the column format.
-    if (isColumn || random() < 0.6) return { ...asked, k };
-    return this.#withConditions({ ...asked, k }, search, random);
+    const isPlain = isColumn || random() < 0.6;
+    const whole = isPlain
+      ? { ...asked, k }
+      : await this.#withConditions({ ...asked, k }, search, random);
+    return { ...whole, attributes: this.#attributes(whole, search, random) };
+  }
+
+  /** The header by which an experiment chooses an arm; now and then none. */
+  #headers(random: Random): PlannedRequest["headers"] {
+    const { stickyHeader } = this.#reference;
+    if (stickyHeader === undefined || random() < 0.1) return undefined;
+    return { [stickyHeader]: `user ${draw(random, 1e6)}` };
+  }
+
+  /** Names of some attributes that are wanted of each item, and perhaps its vector. */
+  #attributes(
+    { k, instances }: PlannedRequest,
+    search: SearchedItems,
+    random: Random,
+  ): readonly string[] | undefined {
+    const { spec, dim } = search.table;
+    if (!search.hasAttributes || random() >= DESCRIBED_REQUESTS) return undefined;
+    const names = (spec.attributes ?? []).map(({ name }) => name).filter(() => random() < 0.5);
+    if (random() < 0.2) names.push(VECTOR_ATTRIBUTE);
+    const ofItem = names.length + Math.ceil(dim / 384);
+    const items = instances * Math.max(search.candidates, (k ?? search.k) + EXCLUDED_MAX);
+    return names.length === 0 || items * ofItem > ATTRIBUTES_MAX ? undefined : names;
   }
 
   /** A question with exclusions, or with the only items that may be answered, and perhaps with a filter. */
   async #withConditions(
     asked: PlannedRequest,
-    search: TopKStep,
+    search: SearchedItems,
     random: Random,
   ): Promise<PlannedRequest> {
     const filter = random() < 0.5 ? this.#filter(search, random) : undefined;
@@ -138,24 +162,21 @@ export class RequestPlan {
       .map((size) => (size < 0 ? 1 + draw(random, FREE_LENGTH_MAX) : size));
     const shape = input.shape?.length === 0 ? [] : [instances, ...inner];
     const count = shape.reduce((product, size) => product * size, 1);
-    const values = Array.from({ length: count }, (_, at): InputScalar => {
+    const values = Array.from({ length: count }, (_, at): ScalarValue => {
       if (random() < strangeFraction) return strangeScalar(input.dtype, random);
       if (keys === undefined) return plausibleScalar(input.dtype, random);
       return keys.at(spread(first + at, keys.count));
     });
-    return tensorOf(input.dtype, shape, values);
+    return tensorOfScalars(input.dtype, shape, values);
   }
 
-  #someK({ table, k }: TopKStep, random: Random): number {
-    const rows = this.#model.version.program.tables[table]!.rows;
-    const most = Math.max(1, Math.min(rows, K_MAX));
-    const own = typeof k === "number" ? k : 10;
+  #someK({ table, k: own }: SearchedItems, random: Random): number {
+    const most = Math.max(1, Math.min(table.rows, K_MAX));
     return Math.min(most, pick(random, [1, 2, 3, own + 1, 2 * own, 100, most]));
   }
 
   /** A filter of values that items have; `undefined` where nothing is known of them. */
-  #filter({ table: number }: TopKStep, random: Random): PlainFilter | undefined {
-    const table = this.#model.candidates(number);
+  #filter({ table }: SearchedItems, random: Random): PlainFilter | undefined {
     // Timestamps are written in many ways; integers beyond 2⁵³ would be rounded here.
     const specs = (table.spec.attributes ?? []).filter(({ type }) => type !== "timestamp");
     if (specs.length === 0) return undefined;
@@ -167,7 +188,8 @@ export class RequestPlan {
       };
       const [first, second] = [value(), value()];
       const areSafe = [first, second].every(
-        (each) => typeof each !== "number" || Math.abs(each) < 2 ** 53,
+        (each) =>
+          typeof each !== "bigint" && (typeof each !== "number" || Math.abs(each) < 2 ** 53),
       );
       if (first === undefined || second === undefined || !areSafe || random() < 0.1) {
         return { [name]: { $exists: random() < 0.7 } };
@@ -182,30 +204,28 @@ export class RequestPlan {
   }
 
   /** Some ids, the only ones to be answered. */
-  #included({ table: number }: TopKStep, random: Random): Tensor {
-    const table = this.#model.candidates(number);
+  #included({ table }: SearchedItems, random: Random): Tensor {
     const rows = Array.from({ length: draw(random, 40) }, () => draw(random, table.rows));
     const ids = rows.map((row) => idOfRow(table, row));
-    return tensorOf(table.spec.idDtype ?? "int32", [ids.length], ids);
+    return tensorOfScalars(table.spec.idDtype ?? "int32", [ids.length], ids);
   }
 
   /** Ids to leave out: some of those that would be answered, some others, some that no item has. */
   async #exclusions(
     request: PlannedRequest,
-    { table: number }: TopKStep,
+    { table }: SearchedItems,
     random: Random,
   ): Promise<readonly Tensor[]> {
     const { signature, inputs, k, instances } = request;
-    const table = this.#model.candidates(number);
     const dtype = table.spec.idDtype ?? "int32";
-    const answer = await this.#model.answer(signature, { inputs, k }).catch(() => undefined);
-    const winners = answer?.searches[0]?.rows ?? [];
+    const search = await this.#reference.find(signature, { inputs, k }).catch(() => undefined);
+    const winners = search?.rows ?? [];
     const listFor = (query: number): Tensor => {
       const rows = [...(winners[query] ?? [])].filter(() => random() < 0.5).slice(0, EXCLUDED_MAX);
       for (let more = draw(random, 4); more > 0; more -= 1) rows.push(draw(random, table.rows));
-      const ids: InputScalar[] = rows.map((row) => idOfRow(table, row));
+      const ids: ScalarValue[] = rows.map((row) => idOfRow(table, row));
       if (random() < 0.3) ids.push(strangeId(dtype, random));
-      return tensorOf(dtype, [ids.length], ids);
+      return tensorOfScalars(dtype, [ids.length], ids);
     };
     const isForEach = instances > 1 && random() < 0.5;
     return isForEach
@@ -214,18 +234,20 @@ export class RequestPlan {
   }
 }
 
-function strangeId(dtype: Dtype, random: Random): InputScalar {
+function strangeId(dtype: Dtype, random: Random): ScalarValue {
   return dtype === "string" ? `no such item ${draw(random, 1e6)}` : BigInt(draw(random, 2 ** 30));
 }
 
 /** How many instances a request has: as many as the inputs' shapes fix, where they do. */
 function sizeFor(
-  { inputs }: SignatureProgram,
+  { signature: { inputs }, search }: PlannedSignature,
   random: Random,
 ): { readonly instances: number; readonly isScalar: boolean } {
   const fixed = inputs.map(({ shape }) => shape?.[0] ?? -1).find((size) => size > 0);
   const isScalar = inputs.some(({ shape }) => shape?.length === 0);
-  return { instances: isScalar ? 1 : (fixed ?? batchSize(random)), isScalar };
+  const most = Math.max(1, Math.floor(CANDIDATES_MAX / (search?.candidates ?? 1)));
+  const free = Math.min(most, batchSize(random));
+  return { instances: isScalar ? 1 : (fixed ?? free), isScalar };
 }
 
 function batchSize(random: Random): number {

@@ -7,12 +7,13 @@ import { WinnowError, excerpt } from "@winnow/core";
 import type { AnswerValue } from "../oracle/answer-json.ts";
 import { isAnswerObject, parseAnswer } from "../oracle/answer-json.ts";
 import type { Difference } from "../oracle/answer-comparison.ts";
-import { type OutputSpec, recordsOfTensors } from "../oracle/answer-records.ts";
-import { type ReferenceModel, type ReferenceSearch, isRefusal } from "../oracle/reference-model.ts";
+import { ATTRIBUTES, type OutputSpec, isRagged } from "../oracle/answer-records.ts";
+import { isRefusal } from "../oracle/reference-model.ts";
+import type { AnsweredRows, Reference } from "../oracle/reference.ts";
 import { requestBody } from "../questions/request-body.ts";
 import type { PlannedRequest, RequestPlan } from "../questions/request-plan.ts";
 import type { RestServer } from "./rest-server.ts";
-import type { Expected, Question } from "./verdicts.ts";
+import type { Question } from "./exchange.ts";
 
 /** Questions to one model, by number. */
 export interface QuestionSource {
@@ -28,25 +29,30 @@ export interface QuestionSource {
 /** Questions that are made from the files of a model, with their answers. */
 export function questionsOfFiles(
   { model, version, count }: Pick<QuestionSource, "model" | "version" | "count">,
-  reference: ReferenceModel,
+  reference: Reference,
   plan: RequestPlan,
 ): QuestionSource {
   return {
     model,
     version,
-    fingerprint: reference.version.program.fingerprint,
+    fingerprint: reference.fingerprint,
     count: plan.signatures === 0 ? 0 : count,
     question: async (number) => {
       const request = await plan.request(number);
       const body = requestBody({ ...request, signature: request.signature.name });
       const { format, instances, signature } = request;
-      const outputs = signature.outputs.map(({ name, dtype }) => ({ name, dtype }));
-      const question = { body, format, instances, outputs };
+      const declared = signature.outputs.map(({ name, dtype }) => ({ name, dtype }));
+      const isDescribed = request.attributes !== undefined;
+      const outputs = isDescribed ? [...declared, ATTRIBUTES] : declared;
+      const question = { body, format, instances, outputs, request };
       try {
-        const { outputs: tensors, searches } = await reference.answer(signature, request);
-        const expected: Expected = { kind: "records", records: recordsOfTensors(tensors, format) };
-        const noteOf = noteMaker(reference, searches, request);
-        return { ...question, expected, noteOf };
+        const { records, beside, rows } = await reference.expected(signature, request, format);
+        if (format === "column" && isRagged(records)) {
+          const text = "lists of different lengths have no room in the column format";
+          return { ...question, expected: { kind: "refusal", text } };
+        }
+        const expected = { kind: "records", records, beside } as const;
+        return { ...question, expected, noteOf: rows && noteMaker(rows, request) };
       } catch (error) {
         if (!isRefusal(error)) throw error;
         return { ...question, expected: { kind: "refusal", text: error.message } };
@@ -57,19 +63,16 @@ export function questionsOfFiles(
 
 /** Says of a difference in a list where both items stand in the files. */
 function noteMaker(
-  reference: ReferenceModel,
-  searches: readonly ReferenceSearch[],
+  rows: AnsweredRows,
   { exclude = [] }: PlannedRequest,
 ): (difference: Difference) => string | undefined {
   return ({ instance, place, givenId }) => {
-    const [search] = searches;
-    if (searches.length !== 1 || search === undefined || place === undefined) return undefined;
-    if (givenId === undefined) return undefined;
+    if (place === undefined || givenId === undefined) return undefined;
     const notes: string[] = [];
-    const row = search.rows[instance]?.[place];
+    const row = rows.at(instance, place);
     if (row !== undefined) notes.push(`expected is row ${row}`);
     const id = idOf(givenId);
-    const found = id === undefined ? undefined : reference.itemOf(search, instance, id);
+    const found = id === undefined ? undefined : rows.of(instance, id);
     notes.push(
       found === undefined
         ? "no item has the id given"

@@ -1,11 +1,24 @@
-// A server that is asked to predict: Winnow or TensorFlow Serving. A refusal that will pass (503, 429, 504, a
-// connection that breaks) is tried again a few times; what then is still no answer counts as missing.
+// A server that is asked over REST: Winnow or TensorFlow Serving. A refusal that will pass (503, 429, 504, a
+// connection that breaks) is tried again a few times, and so is an answer that lacks a stage or an arm.
 
 import type { Clock } from "@winnow/core";
-import { type Dtype, WinnowError, excerpt, isDtype, sleep } from "@winnow/core";
-import { RestClient, type RestAnswer, type RestTrust } from "../access/rest-client.ts";
+import { type Dtype, WinnowError, excerpt, isDtype } from "@winnow/core";
+import {
+  RestClient,
+  type RestAnswer,
+  type RestRequest,
+  type RestTrust,
+} from "../access/rest-client.ts";
 import { type AnswerValue, isAnswerObject, parseAnswer } from "../oracle/answer-json.ts";
-import type { OutputSpec } from "../oracle/answer-records.ts";
+import { type AnswerRecords, type OutputSpec, recordsOfBody } from "../oracle/answer-records.ts";
+import {
+  type AskedModel,
+  type Attempt,
+  type PredictServer,
+  type Question,
+  type ServerReply,
+  askAgain,
+} from "./exchange.ts";
 
 /** Whom to ask. */
 export interface ServerOptions {
@@ -16,25 +29,10 @@ export interface ServerOptions {
   readonly timeoutMs: number;
 }
 
-/** A model, and the version that must answer; `undefined`: whichever does. */
-export interface AskedModel {
-  readonly model: string;
-  readonly version: number | undefined;
-}
-
-/** What became of a request. */
-export type ServerReply =
-  | { readonly kind: "answered"; readonly body: string; readonly version: string | undefined }
-  /** 400: the server says that the request is at fault. */
-  | { readonly kind: "refused"; readonly text: string }
-  | { readonly kind: "missing"; readonly text: string };
-
-const ATTEMPTS_MAX = 6;
-const FIRST_WAIT_MS = 200;
 const PASSING: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
 
 /** One server. */
-export class RestServer {
+export class RestServer implements PredictServer {
   readonly url: string;
   readonly #client: RestClient;
   readonly #options: ServerOptions;
@@ -50,29 +48,19 @@ export class RestServer {
     this.#options = options;
   }
 
-  /** Asks once; gives up when interrupted. */
-  async predict(asked: AskedModel, body: string, signal: AbortSignal): Promise<ServerReply> {
-    let last = "";
-    for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
-      if (attempt > 0) {
-        const waitMs = FIRST_WAIT_MS * 2 ** (attempt - 1);
-        await sleep(this.#options.clock, waitMs, signal).catch(() => undefined);
-      }
-      if (signal.aborted) return { kind: "missing", text: "interrupted" };
-      const path = `${pathOf(asked)}:predict`;
-      const answer = await this.#ask(path, body, signal).catch(reasonOf);
-      if (typeof answer === "string") {
-        last = answer;
-        continue;
-      }
+  predict(asked: AskedModel, question: Question, signal: AbortSignal): Promise<ServerReply> {
+    const path = `${pathOf(asked)}:predict`;
+    return askAgain(this.#options.clock, signal, async (): Promise<Attempt> => {
+      const { body, request } = question;
+      const headers = request?.headers;
+      const answer = await this.#ask(path, { body, signal, headers }).catch(reasonOf);
+      if (typeof answer === "string") return { kind: "passing", text: answer };
       const { status, text } = answer;
-      const version = answer.header("x-winnow-model-version");
-      if (status === 200) return { kind: "answered", body: text, version };
+      if (status === 200) return replyOf(answer, question);
       if (status === 400) return { kind: "refused", text: errorText(text) };
-      last = `${status} ${errorText(text)}`;
-      if (!PASSING.has(status)) break;
-    }
-    return { kind: "missing", text: last };
+      const told = `${status} ${errorText(text)}`;
+      return { kind: PASSING.has(status) ? "passing" : "missing", text: told };
+    });
   }
 
   /**
@@ -121,12 +109,12 @@ export class RestServer {
     return Object.entries(outputs).map(([name, told]) => ({ name, dtype: dtypeOf(told) }));
   }
 
-  #ask(path: string, body?: string, signal?: AbortSignal): Promise<RestAnswer> {
+  #ask(path: string, { signal, ...request }: RestRequest = {}): Promise<RestAnswer> {
     const { clock, timeoutMs } = this.#options;
     const stop = new AbortController();
     const timer = clock.setTimer(timeoutMs, () => stop.abort());
     const asked = this.#client.ask(`${this.url}${path}`, {
-      ...(body === undefined ? {} : { body }),
+      ...request,
       signal: signal === undefined ? stop.signal : AbortSignal.any([stop.signal, signal]),
     });
     return asked
@@ -135,6 +123,32 @@ export class RestServer {
       })
       .finally(() => clock.clearTimer(timer));
   }
+}
+
+function replyOf(answer: RestAnswer, { outputs, format }: Question): Attempt {
+  const degraded = answer.header("x-winnow-degraded");
+  if (degraded !== undefined) return { kind: "passing", text: `degraded: ${excerpt(degraded)}` };
+  const told = {
+    version: answer.header("x-winnow-model-version"),
+    arm: answer.header("x-winnow-arm"),
+    members: answer.header("x-winnow-pipeline-versions"),
+  };
+  return { kind: "answered", records: recordsOfText(answer.text, outputs, format), told };
+}
+
+/** Reads the body of an answer. */
+export function recordsOfText(
+  body: string,
+  outputs: readonly OutputSpec[],
+  format: Question["format"],
+): AnswerRecords {
+  let value: AnswerValue;
+  try {
+    value = parseAnswer(body);
+  } catch {
+    return { kind: "fault", text: `no JSON: ${excerpt(body)}` };
+  }
+  return recordsOfBody(value, outputs, format);
 }
 
 function pathOf({ model, version }: AskedModel): string {

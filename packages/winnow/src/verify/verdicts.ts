@@ -2,32 +2,7 @@
 
 import { excerpt } from "@winnow/core";
 import { type Comparison, type Difference, compareAnswers } from "../oracle/answer-comparison.ts";
-import { type AnswerValue, parseAnswer } from "../oracle/answer-json.ts";
-import {
-  type AnswerFormat,
-  type AnswerRecord,
-  type AnswerRecords,
-  type OutputSpec,
-  recordsOfBody,
-} from "../oracle/answer-records.ts";
-import type { ServerReply } from "./rest-server.ts";
-
-/** What the files say about a question. */
-export type Expected =
-  | { readonly kind: "records"; readonly records: readonly AnswerRecord[] }
-  | { readonly kind: "refusal"; readonly text: string };
-
-/** A question as it is sent and judged. */
-export interface Question {
-  readonly body: string;
-  readonly format: AnswerFormat;
-  readonly instances: number;
-  readonly outputs: readonly OutputSpec[];
-  /** Absent where only servers are compared. */
-  readonly expected?: Expected;
-  /** Where the item of a difference stands in the files. */
-  readonly noteOf?: (difference: Difference) => string | undefined;
-}
+import type { Expected, Question, ServerReply } from "./exchange.ts";
 
 /** How a reply was judged. */
 export interface Verdict {
@@ -46,32 +21,44 @@ const KINDS = {
 
 /** Judges a reply by the files. `version`: the one that had to answer. */
 export function judgeByFiles(
-  question: Question & { readonly expected: Expected },
+  question: Pick<Question, "outputs"> & { readonly expected: Expected },
   reply: Given,
   { tolerance, version }: { readonly tolerance: number; readonly version: number | undefined },
 ): Verdict {
-  const { expected, outputs, format } = question;
+  const { expected, outputs } = question;
   if (expected.kind === "refusal" || reply.kind === "refused") {
     return judgeRefusal(
       expected.kind === "refusal" ? expected.text : undefined,
       reply.kind === "refused" ? reply.text : undefined,
     );
   }
-  const told = reply.version;
-  if (version !== undefined && told !== undefined && told !== String(version)) {
-    return different({
-      kind: "version",
-      expected: `version ${version}`,
-      given: `version ${excerpt(told)}`,
-    });
-  }
-  const given = recordsOf(reply.body, outputs, format);
-  return verdictOf(compareAnswers(expected.records, given, { outputs, tolerance }));
+  const { told, records } = reply;
+  const { beside } = expected;
+  const wrong =
+    toldOtherwise("version", version?.toString(), told.version) ??
+    toldOtherwise("arm", beside.arm, told.arm) ??
+    toldOtherwise("version", inOneOrder(beside.members), inOneOrder(told.members));
+  if (wrong !== undefined) return wrong;
+  return verdictOf(compareAnswers(expected.records, records, { outputs, tolerance }));
 }
+
+/** A header that says something else than it must; servers that say nothing are not judged by it. */
+function toldOtherwise(
+  kind: "version" | "arm",
+  expected: string | undefined,
+  given: string | undefined,
+): Verdict | undefined {
+  if (expected === undefined || given === undefined || expected === given) return undefined;
+  const text = (value: string): string => `${kind} ${excerpt(value)}`;
+  return different({ kind, expected: text(expected), given: text(given) });
+}
+
+const inOneOrder = (versions: string | undefined): string | undefined =>
+  versions?.split(", ").toSorted().join(", ");
 
 /** Judges two replies to one question. */
 export function judgeServers(
-  { outputs, format }: Question,
+  { outputs }: Question,
   [first, second]: readonly [Given, Given],
   tolerance: number,
 ): Verdict {
@@ -81,8 +68,8 @@ export function judgeServers(
       second.kind === "refused" ? second.text : undefined,
     );
   }
-  const expected = recordsOf(first.body, outputs, format);
-  const given = recordsOf(second.body, outputs, format);
+  const { records: expected } = first;
+  const { records: given } = second;
   if (expected.kind === "fault") {
     return different({ kind: "form", expected: expected.text, given: "the other's answer" });
   }
@@ -96,20 +83,6 @@ function judgeRefusal(expected: string | undefined, given: string | undefined): 
 
 function refusalText(refusal: string | undefined): string {
   return refusal === undefined ? "an answer" : `a refusal: ${excerpt(refusal)}`;
-}
-
-function recordsOf(
-  body: string,
-  outputs: readonly OutputSpec[],
-  format: AnswerFormat,
-): AnswerRecords {
-  let value: AnswerValue;
-  try {
-    value = parseAnswer(body);
-  } catch {
-    return { kind: "fault", text: `no JSON: ${excerpt(body)}` };
-  }
-  return recordsOfBody(value, outputs, format);
 }
 
 function verdictOf({ verdict, differences }: Comparison): Verdict {

@@ -15,6 +15,8 @@ export interface VerifiedModel {
 /** The result of a run. */
 export interface VerificationReport {
   readonly url: string;
+  /** Where the server was asked over gRPC, too. */
+  readonly grpc: string | undefined;
   readonly against: string | undefined;
   readonly seed: number;
   readonly tolerance: number;
@@ -38,8 +40,9 @@ export function verdictOf(
 ): VerificationReport["verdict"] {
   const isDifferent = models.some(({ progress }) => {
     if (progress === undefined) return false;
-    const { files, servers, missing } = progress;
-    return missing.length + (files?.different ?? 0) + (servers?.different ?? 0) > 0;
+    const { files, grpc, servers, missing } = progress;
+    const counts = [files, grpc, servers].map((each) => each?.different ?? 0);
+    return counts.reduce((sum, each) => sum + each, missing.length) > 0;
   });
   if (isDifferent) return "different";
   if (isInterrupted) return "interrupted";
@@ -48,9 +51,10 @@ export function verdictOf(
 
 /** The report for people. */
 export function verificationText(report: VerificationReport): string {
-  const { url, against, seed, models } = report;
+  const { url, grpc, against, seed, models } = report;
+  const second = grpc === undefined ? "" : ` and gRPC at ${grpc}`;
   const other = against === undefined ? "" : ` against ${against}`;
-  const head = `${url}${other}, seed ${seed}\n`;
+  const head = `${url}${second}${other}, seed ${seed}\n`;
   const blocks = models.map((each) => modelText(each, report));
   return `${[head, ...blocks].join("\n")}\n${verdictText(report)}\n`;
 }
@@ -67,12 +71,13 @@ function modelText(verified: VerifiedModel, report: VerificationReport): string 
 }
 
 function progressLines(progress: ModelProgress, wanted: number): readonly string[] {
-  const { next, missing, instances, files, servers, missingText = "" } = progress;
+  const { next, missing, instances, files, grpc, servers, missingText = "" } = progress;
   const answered = (next - missing.length).toLocaleString("en");
   const of = next < wanted ? ` of ${wanted.toLocaleString("en")}` : "";
   return [
     `  ${answered}${of} requests, ${instances.toLocaleString("en")} instances`,
     ...(files === undefined ? [] : [`  by the files     ${countsText(files)}`]),
+    ...(grpc === undefined ? [] : [`  over gRPC        ${countsText(grpc)}`]),
     ...(servers === undefined ? [] : [`  of the servers   ${countsText(servers)}`]),
     ...(missing.length === 0
       ? []
@@ -86,7 +91,8 @@ function differenceLines(
 ): readonly string[] {
   const { request, instance, place, expected, given, note, between, body } = difference;
   const where = place === undefined ? "" : `, place ${place}`;
-  const [first, second] = between === "files" ? ["expected", "given"] : [url, against];
+  const spoken = between === "grpc" ? "given over gRPC" : "given";
+  const [first, second] = between === "servers" ? [url, against] : ["expected", spoken];
   return [
     `  request ${request}, instance ${instance}${where}: ${body}`,
     `    ${first}: ${expected}`,

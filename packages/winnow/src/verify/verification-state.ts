@@ -7,6 +7,8 @@ import { WinnowError, excerpt } from "@winnow/core";
 /** What a run compares; another one is another file. */
 export interface RunIdentity {
   readonly url: string;
+  /** Where the server is asked over gRPC, too. */
+  readonly grpc?: string | undefined;
   readonly against: string | undefined;
   readonly seed: number;
   readonly tolerance: number;
@@ -32,7 +34,7 @@ export interface VerdictCounts {
 export interface ReportedDifference {
   /** Number of the question. */
   readonly request: number;
-  readonly between: "files" | "servers";
+  readonly between: "files" | "grpc" | "servers";
   readonly kind: string;
   readonly instance: number;
   readonly place?: number | undefined;
@@ -57,6 +59,8 @@ export interface ModelProgress {
   readonly instances: number;
   /** Against the files; absent without them. */
   readonly files: VerdictCounts | undefined;
+  /** Of the answers over gRPC; absent where only REST is asked. */
+  readonly grpc: VerdictCounts | undefined;
   /** Of the two servers; absent without a second. */
   readonly servers: VerdictCounts | undefined;
   readonly differences: readonly ReportedDifference[];
@@ -154,6 +158,7 @@ function isProgress(progress: ModelProgress): boolean {
 function isSameRun(a: RunIdentity, b: RunIdentity): boolean {
   return (
     a.url === b.url &&
+    a.grpc === b.grpc &&
     a.against === b.against &&
     a.seed === b.seed &&
     a.tolerance === b.tolerance &&
@@ -162,7 +167,8 @@ function isSameRun(a: RunIdentity, b: RunIdentity): boolean {
   );
 }
 
-function runText({ url, against, seed, tolerance }: RunIdentity): string {
+function runText({ url, grpc, against, seed, tolerance }: RunIdentity): string {
+  const second = grpc === undefined ? "" : ` and gRPC at ${excerpt(grpc)}`;
   const other = against === undefined ? "" : ` against ${excerpt(against)}`;
-  return `${excerpt(url)}${other}, seed ${seed}, tolerance ${tolerance}`;
+  return `${excerpt(url)}${second}${other}, seed ${seed}, tolerance ${tolerance}`;
 }

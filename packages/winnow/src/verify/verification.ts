@@ -5,9 +5,10 @@
 
 import { excerpt } from "@winnow/core";
 import type { Difference } from "../oracle/answer-comparison.ts";
+import { isRagged } from "../oracle/answer-records.ts";
 import type { QuestionSource } from "./question-sources.ts";
-import type { RestServer, ServerReply } from "./rest-server.ts";
-import { type Question, type Verdict, judgeByFiles, judgeServers } from "./verdicts.ts";
+import type { Expected, PredictServer, Question, ServerReply } from "./exchange.ts";
+import { type Verdict, judgeByFiles, judgeServers } from "./verdicts.ts";
 import {
   type ModelProgress,
   NO_VERDICTS,
@@ -27,9 +28,11 @@ export interface VerificationSettings {
 
 /** What a run speaks to and tells. */
 export interface VerificationParts {
-  readonly server: RestServer;
+  readonly server: PredictServer;
+  /** The same server over gRPC, whose answers are held to the files, too. */
+  readonly grpc: PredictServer | undefined;
   /** Another server whose answers are compared with the first one's. */
-  readonly against: RestServer | undefined;
+  readonly against: PredictServer | undefined;
   readonly signal: AbortSignal;
   /** Called after every block, with all that is known. */
   readonly keep: (progress: ModelProgress) => void;
@@ -47,7 +50,7 @@ export async function verifyModel(
   settings: VerificationSettings,
   { before, ...parts }: VerificationParts & { readonly before: ModelProgress | undefined },
 ): Promise<ModelProgress> {
-  let progress = before ?? nothingOf(source, parts.against !== undefined);
+  let progress = before ?? nothingOf(source, parts);
   const again = [...progress.missing];
   const numbers = again.length;
   let taken = 0;
@@ -82,6 +85,7 @@ interface Judged {
   readonly number: number;
   readonly question: Question;
   readonly files: Verdict | undefined;
+  readonly grpc: Verdict | undefined;
   readonly servers: Verdict | undefined;
   readonly missing: string | undefined;
 }
@@ -98,38 +102,57 @@ async function askBlock(numbers: readonly number[], block: Block): Promise<reado
   for (const number of numbers) questions.push(await source.question(number));
   return Promise.all(
     questions.map(async (question, at) => {
-      const { server, against, signal } = parts;
-      const replies = await Promise.all([
-        server.predict(source, question.body, signal),
-        against?.predict(source, question.body, signal),
+      const { server, grpc, against, signal } = parts;
+      const [first, second, other] = await Promise.all([
+        server.predict(source, question, signal),
+        grpc?.predict(source, question, signal),
+        against?.predict(source, question, signal),
       ]);
-      return judge({ number: numbers[at]!, question }, replies, block);
+      return judge({ number: numbers[at]!, question }, { first, second, other }, block);
     }),
   );
 }
 
+/** Replies to one question: of the server, of it over gRPC, and of another server. */
+interface Replies {
+  readonly first: ServerReply;
+  readonly second: ServerReply | undefined;
+  readonly other: ServerReply | undefined;
+}
+
 function judge(
   { number, question }: Pick<Judged, "number" | "question">,
-  [reply, other]: readonly [ServerReply, ServerReply | undefined],
+  { first, second, other }: Replies,
   { source, settings, parts }: Block,
 ): Judged {
-  const nothing = { number, question, files: undefined, servers: undefined };
-  if (reply.kind === "missing") return { ...nothing, missing: reply.text };
+  const nothing = { number, question, files: undefined, grpc: undefined, servers: undefined };
+  if (first.kind === "missing") return { ...nothing, missing: first.text };
+  if (second?.kind === "missing") return { ...nothing, missing: `over gRPC: ${second.text}` };
   if (other?.kind === "missing") {
     return { ...nothing, missing: `${parts.against?.url ?? ""}: ${other.text}` };
   }
   const { expected } = question;
   const { tolerance, serverTolerance } = settings;
-  const files =
-    expected === undefined
-      ? undefined
-      : judgeByFiles({ ...question, expected }, reply, { tolerance, version: source.version });
-  const servers =
-    other === undefined ? undefined : judgeServers(question, [reply, other], serverTolerance);
-  return { number, question, files, servers, missing: undefined };
+  const rules = { tolerance, version: source.version };
+  const files = expected && judgeByFiles({ ...question, expected }, first, rules);
+  const grpc =
+    expected &&
+    second &&
+    judgeByFiles({ ...question, expected: asTensors(expected) }, second, rules);
+  const servers = other && judgeServers(question, [first, other], serverTolerance);
+  return { number, question, files, grpc, servers, missing: undefined };
 }
 
-function nothingOf(source: QuestionSource, hasSecond: boolean): ModelProgress {
+/** Lists of different lengths are no tensor: over gRPC such a question is refused. */
+function asTensors(expected: Expected): Expected {
+  if (expected.kind === "refusal" || !isRagged(expected.records)) return expected;
+  return { kind: "refusal", text: "lists of different lengths" };
+}
+
+function nothingOf(
+  source: QuestionSource,
+  { grpc, against }: Pick<VerificationParts, "grpc" | "against">,
+): ModelProgress {
   const { model, version, fingerprint } = source;
   return {
     model,
@@ -139,7 +162,8 @@ function nothingOf(source: QuestionSource, hasSecond: boolean): ModelProgress {
     missing: [],
     instances: 0,
     files: undefined,
-    servers: hasSecond ? NO_VERDICTS : undefined,
+    grpc: grpc && NO_VERDICTS,
+    servers: against && NO_VERDICTS,
     differences: [],
     missingText: undefined,
   };
@@ -147,7 +171,7 @@ function nothingOf(source: QuestionSource, hasSecond: boolean): ModelProgress {
 
 /** The progress with one question more. */
 function withJudged(progress: ModelProgress, judged: Judged): ModelProgress {
-  const { number, question, files, servers, missing } = judged;
+  const { number, question, files, grpc, servers, missing } = judged;
   const others = progress.missing.filter((each) => each !== number);
   const next = Math.max(progress.next, number + 1);
   if (missing !== undefined) {
@@ -155,6 +179,7 @@ function withJudged(progress: ModelProgress, judged: Judged): ModelProgress {
   }
   const found = [
     ...reported(judged, "files", files?.differences ?? []),
+    ...reported(judged, "grpc", grpc?.differences ?? []),
     ...reported(judged, "servers", servers?.differences ?? []),
   ];
   return {
@@ -163,6 +188,7 @@ function withJudged(progress: ModelProgress, judged: Judged): ModelProgress {
     missing: others,
     instances: progress.instances + question.instances,
     files: counted(progress.files, files),
+    grpc: counted(progress.grpc, grpc),
     servers: counted(progress.servers, servers),
     differences: [...progress.differences, ...found].slice(0, DIFFERENCES_MAX),
   };
@@ -184,7 +210,7 @@ function reported(
 ): readonly ReportedDifference[] {
   return differences.map((difference) => {
     const { kind, instance, place, expected, given } = difference;
-    const note = between === "files" ? question.noteOf?.(difference) : undefined;
+    const note = between === "servers" ? undefined : question.noteOf?.(difference);
     const body = question.body.slice(0, BODY_TEXT_MAX);
     return { request: number, between, kind, instance, place, expected, given, note, body };
   });

@@ -1,0 +1,85 @@
+// A question as it is sent, and what became of it, whatever the server speaks.
+
+import { type Clock, sleep } from "@winnow/core";
+import type { Difference } from "../oracle/answer-comparison.ts";
+import type {
+  AnswerFormat,
+  AnswerRecord,
+  AnswerRecords,
+  OutputSpec,
+} from "../oracle/answer-records.ts";
+import type { ToldBeside } from "../oracle/reference.ts";
+import type { PlannedRequest } from "../questions/request-plan.ts";
+
+/** A model, and the version that must answer; `undefined`: whichever does. */
+export interface AskedModel {
+  readonly model: string;
+  readonly version: number | undefined;
+}
+
+/** What the files say about a question. */
+export type Expected =
+  | {
+      readonly kind: "records";
+      readonly records: readonly AnswerRecord[];
+      readonly beside: ToldBeside;
+    }
+  | { readonly kind: "refusal"; readonly text: string };
+
+/** A question as it is sent and judged. */
+export interface Question {
+  readonly body: string;
+  /** What the body was made of; absent where it comes from a file. */
+  readonly request?: PlannedRequest;
+  readonly format: AnswerFormat;
+  readonly instances: number;
+  readonly outputs: readonly OutputSpec[];
+  /** Absent where only servers are compared. */
+  readonly expected?: Expected;
+  /** Where the item of a difference stands in the files. */
+  readonly noteOf?: ((difference: Difference) => string | undefined) | undefined;
+}
+
+/** What a server says beside its answer. */
+interface Told extends ToldBeside {
+  readonly version: string | undefined;
+}
+
+/** What became of a question. */
+export type ServerReply =
+  | { readonly kind: "answered"; readonly records: AnswerRecords; readonly told: Told }
+  /** The server says that the request is at fault. */
+  | { readonly kind: "refused"; readonly text: string }
+  | { readonly kind: "missing"; readonly text: string };
+
+/** A server that predicts. */
+export interface PredictServer {
+  readonly url: string;
+  /** Asks once; gives up when interrupted. */
+  predict(asked: AskedModel, question: Question, signal: AbortSignal): Promise<ServerReply>;
+}
+
+/** What one attempt came to: `passing` is tried again, by another wait each time. */
+export type Attempt = ServerReply | { readonly kind: "passing"; readonly text: string };
+
+const ATTEMPTS_MAX = 6;
+const FIRST_WAIT_MS = 200;
+
+/** Tries until there is an answer that will not change. What then is still none counts as missing. */
+export async function askAgain(
+  clock: Clock,
+  signal: AbortSignal,
+  attempt: () => Promise<Attempt>,
+): Promise<ServerReply> {
+  let last = "";
+  for (let made = 0; made < ATTEMPTS_MAX; made += 1) {
+    if (made > 0) {
+      await sleep(clock, FIRST_WAIT_MS * 2 ** (made - 1), signal).catch(() => undefined);
+    }
+    if (signal.aborted) return { kind: "missing", text: "interrupted" };
+    const reply = await attempt();
+    if (reply.kind !== "passing") return reply;
+    last = reply.text;
+  }
+  return { kind: "missing", text: last };
+}

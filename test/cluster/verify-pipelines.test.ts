@@ -1,0 +1,240 @@
+// `winnow verify` of pipelines and experiments, over REST and gRPC: each kind of stage against the rules of its
+// document, and what must be noticed in answers that are put together from several models.
+
+import { execFile } from "node:child_process";
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { writeDemo } from "@winnow/model-writer";
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { supplyPorts } from "../port-supply.ts";
+import { RunningCluster, repositoryRoot } from "./running-cluster.ts";
+import { WAIT_MS } from "./served-model.ts";
+import { type Spoil, SpoilingProxy } from "./spoiling-proxy.ts";
+
+const script = path.join(repositoryRoot, "packages/winnow/bin/winnow.js");
+const directory = mkdtempSync(path.join(tmpdir(), "winnow-verify-pipelines-"));
+const models = path.join(directory, "models");
+
+const RETRIEVE =
+  "  - retrieve: { model: movies, k: 40, inputs: { input_1: user_id }, as: prior }\n";
+const RANK =
+  "  - rank: { model: movies-ranking, inputs: { user_id: request.user_id, movie_title: item }, heads: { rating: output_1 } }\n";
+const SOURCES = `${RETRIEVE}  - retrieve: { model: trending, k: 25, inputs: { input_1: user_id }, as: popular }\n`;
+
+const PIPELINES: Readonly<Record<string, string>> = {
+  blend: `${RETRIEVE}${RANK}  - score: rating - 2 * max(prior, 0) / 3 + clip(exp(-prior), 0.1, log(2 + min(rating, 3)))\n  - limit: 7\n`,
+  "grown-up": `${RETRIEVE}  - filter: { kids: false, year: { $gte: 1970, $lt: 2015 }, $or: [{ genres: { $nin: [crime] } }, { year: { $not: { $lte: 1990 } } }] }\n${RANK}  - diversify: { at_most: 2, per: genres }\n`,
+  weighed: `${SOURCES}  - merge: { weights: { prior: 1, popular: 0.5 } }\n  - diversify: { mmr: 0.6, count: 12, of: popular }\n`,
+  shared: `${SOURCES}  - merge: { quotas: { prior: 20, popular: 10 } }\n  - score: prior - popular / 2 + score\n`,
+  "by-turns": `${RETRIEVE}  - diversify: { round_robin: year }\n  - limit: 9\n`,
+  relevant: `${RETRIEVE}  - diversify: { mmr: 0.7, count: 15 }\n`,
+};
+
+const EXPERIMENTS: Readonly<Record<string, string>> = {
+  split: `arms:
+  - { name: a, model: blend, weight: 1 }
+  - { name: b, model: grown-up, weight: 2 }
+  - { name: c, model: shared, weight: 1 }
+sticky: { input: user_id }
+`,
+  "by-header": `arms:
+  - { name: a, model: movies, weight: 3 }
+  - { name: b, model: trending, version: 1, weight: 1 }
+sticky: { header: X-User }
+`,
+};
+
+function write(name: string, file: string, text: string): void {
+  mkdirSync(path.join(models, name, "1"), { recursive: true });
+  writeFileSync(path.join(models, name, "1", file), text);
+}
+
+interface Report {
+  readonly verdict: string;
+  readonly models: readonly {
+    readonly model: string;
+    readonly unchecked?: string;
+    readonly progress?: {
+      readonly missing: readonly number[];
+      readonly files: Readonly<Record<string, number>>;
+      readonly grpc?: Readonly<Record<string, number>>;
+      readonly differences: readonly { readonly kind: string }[];
+    };
+  }[];
+}
+
+function verify(...args: readonly string[]): Promise<{ code: number; report: Report }> {
+  return new Promise((resolve) => {
+    const child = execFile(
+      process.execPath,
+      [script, "verify", ...args, "--models", models, "--json"],
+      { maxBuffer: 2 ** 26 },
+      (_, stdout) => {
+        resolve({ code: child.exitCode ?? -1, report: JSON.parse(stdout) as Report });
+      },
+    );
+  });
+}
+
+const named = (...names: readonly string[]): readonly string[] =>
+  names.flatMap((name) => ["--model", name]);
+
+describe("winnow verify", () => {
+  let cluster: RunningCluster;
+  let proxy: SpoilingProxy;
+  let grpc: string;
+
+  beforeAll(async () => {
+    await writeDemo(models, { items: 300, dim: 8, users: 50, k: 5, seed: 1 });
+    const second = path.join(directory, "second");
+    await writeDemo(second, { items: 200, dim: 4, users: 50, k: 5, seed: 9 });
+    renameSync(path.join(second, "movies"), path.join(models, "trending"));
+    for (const [name, stages] of Object.entries(PIPELINES)) {
+      write(name, "pipeline.yaml", `inputs: { user_id: string }\nstages:\n${stages}`);
+    }
+    for (const [name, text] of Object.entries(EXPERIMENTS)) write(name, "experiment.yaml", text);
+    const seen = `${RETRIEVE}  - seen: { key: "seen:{user_id}" }\n`;
+    write("unseen", "pipeline.yaml", `inputs: { user_id: string }\nstages:\n${seen}`);
+    const [port] = (await supplyPorts(1)) as [number];
+    grpc = `127.0.0.1:${port}`;
+    const routerArgs = ["--grpc-port", String(port)];
+    cluster = await RunningCluster.start({ models, workers: 2, routerArgs });
+    for (const [name, body] of [
+      ["split", '{"instances":["1","2","3","4","5","6","7","8"]}'],
+      ["by-header", '{"instances":["1"]}'],
+      ...Object.keys(PIPELINES).map((each) => [each, '{"instances":["1"]}'] as const),
+    ]) {
+      await vi.waitFor(
+        async () => {
+          const url = `${cluster.url}/v1/models/${name}:predict`;
+          const answer = await fetch(url, { method: "POST", body, headers: { "x-user": "1" } });
+          if (answer.status !== 200) throw new Error(await answer.text());
+        },
+        { timeout: WAIT_MS, interval: 200 },
+      );
+    }
+    proxy = await SpoilingProxy.start(cluster.url);
+  });
+  beforeEach(() => {
+    proxy.spoil = () => undefined;
+    proxy.asked = () => undefined;
+  });
+  afterAll(async () => {
+    await proxy?.close();
+    await cluster?.stop();
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  test("S1: finds every answer exact, of pipelines with each kind of stage, over REST and gRPC", async () => {
+    const asked = { exclude: 0, filter: 0, return: 0, k: 0 };
+    proxy.asked = (body) => {
+      for (const name of Object.keys(asked) as (keyof typeof asked)[]) {
+        if (body.includes(`"${name}":`)) asked[name] += 1;
+      }
+    };
+    const names = Object.keys(PIPELINES);
+    const { code, report } = await verify(
+      proxy.url,
+      ...named(...names, "movies"),
+      "--grpc",
+      grpc,
+      "--queries",
+      "60",
+    );
+
+    const differences = report.models.flatMap(({ progress }) => progress?.differences ?? []);
+    expect(differences).toEqual([]);
+    expect(report.models.map(({ model }) => model)).toEqual(names.concat("movies").toSorted());
+    for (const { progress } of report.models) {
+      expect(progress).toMatchObject({ missing: [], files: { different: 0 } });
+      expect(progress!.files["exact"]).toBeGreaterThan(45);
+      expect(progress!.grpc!["exact"]).toBeGreaterThan(30);
+      expect(progress!.grpc!["exact"]! + progress!.grpc!["refused"]!).toBe(60);
+    }
+    expect(Math.min(...Object.values(asked))).toBeGreaterThan(10);
+    expect([report.verdict, code]).toEqual(["equal", 0]);
+  });
+
+  test("S1: finds each instance of an experiment answered by its arm, and the arms named", async () => {
+    const names = Object.keys(EXPERIMENTS);
+    const { report } = await verify(
+      cluster.url,
+      ...named(...names),
+      "--grpc",
+      grpc,
+      "--queries",
+      "60",
+    );
+
+    expect(report.models.map(({ progress }) => progress?.differences)).toEqual([[], []]);
+    for (const { progress } of report.models) {
+      expect(progress!.files["exact"]).toBeGreaterThan(40);
+      expect(progress!.grpc!["exact"]).toBeGreaterThan(30);
+    }
+    expect(report.verdict).toBe("equal");
+  });
+
+  test.each<[string, { readonly model: string; readonly kind: string; readonly spoil: Spoil }]>([
+    [
+      "two items of a pipeline in another order",
+      {
+        model: "blend",
+        kind: "id",
+        spoil: ({ predictions }) => {
+          const { output_1: scores, output_2: ids } = predictions[0]!;
+          [scores[0], scores[1]] = [scores[1]!, scores[0]!];
+          [ids[0], ids[1]] = [ids[1]!, ids[0]!];
+        },
+      },
+    ],
+    [
+      "an attribute of another item",
+      {
+        model: "movies",
+        kind: "attributes",
+        spoil: ({ predictions }) => {
+          const [first] = predictions.flatMap(({ attributes }) => attributes ?? []);
+          for (const name of Object.keys(first ?? {})) first![name] = "of another";
+        },
+      },
+    ],
+    [
+      "another version of a pipeline's model",
+      {
+        model: "blend",
+        kind: "version",
+        spoil: ({ headers }) => {
+          const told = headers["x-winnow-pipeline-versions"]!;
+          headers["x-winnow-pipeline-versions"] = told.replace("movies=1", "movies=2");
+        },
+      },
+    ],
+    [
+      "an arm that did not answer",
+      {
+        model: "by-header",
+        kind: "arm",
+        spoil: ({ headers }) =>
+          (headers["x-winnow-arm"] = headers["x-winnow-arm"] === "a" ? "b" : "a"),
+      },
+    ],
+  ])("notices %s", async (_, { model, kind, spoil }) => {
+    proxy.spoil = (answer) => {
+      if (answer.status === 200 && (answer.predictions[0]?.output_2.length ?? 0) > 1) spoil(answer);
+    };
+
+    const { code, report } = await verify(proxy.url, ...named(model), "--queries", "30");
+
+    const kinds = report.models[0]!.progress!.differences.map((each) => each.kind);
+    expect(new Set(kinds)).toEqual(new Set([kind]));
+    expect(code).toBe(1);
+  });
+
+  test("says what no file tells, and exits 2", async () => {
+    const { code, report } = await verify(cluster.url, ...named("unseen"));
+
+    expect(report.models[0]!.unchecked).toContain("what users have seen");
+    expect(code).toBe(2);
+  });
+});
