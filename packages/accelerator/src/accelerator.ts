@@ -101,6 +101,11 @@ export interface Accelerator {
   releaseFilter(filter: RowFilter): void;
   /** Copies rows by local number: `[localRows.length, dim]`. @throws RangeError outside the resident. */
   gather(resident: Resident, localRows: Uint32Array): Promise<Float32Array>;
+  /**
+   * A number under which the other threads of this process can search the resident themselves
+   * (`cpu/inline-search.ts`), until it is released. Absent where the device does not allow that.
+   */
+  share?(resident: Resident): number;
   /** Frees the rows' memory, once the queries under way have finished. */
   release(resident: Resident): Promise<void>;
   close(): Promise<void>;

@@ -15,6 +15,8 @@ export type { WideQuery } from "./canonical-score.ts";
 export { createAccelerator } from "./create-accelerator.ts";
 export type { OpenedAccelerator } from "./create-accelerator.ts";
 export { codeBytesOf } from "./cpu/code-bytes.ts";
+export { openInlineSearch } from "./cpu/inline-search.ts";
+export type { InlineSearch, InlineTable } from "./cpu/inline-search.ts";
 export { surveyCpu } from "./cpu/cpu-survey.ts";
 export type { CpuSurvey } from "./cpu/cpu-survey.ts";
 export { createRowChecks } from "./cpu/row-checks.ts";

@@ -4,13 +4,24 @@
 /** Runs pieces of work one after the other. */
 export class WorkQueue {
   #last: Promise<unknown> = Promise.resolve();
+  #unfinished = 0;
+
+  /** Whether all work added so far has ended. */
+  get isIdle(): boolean {
+    return this.#unfinished === 0;
+  }
 
   /** Runs `work` once all earlier work has ended. Rejects with the signal's reason. */
   run<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     if (signal?.aborted === true) return Promise.reject(signal.reason as Error);
+    this.#unfinished += 1;
     const done = this.#last.then(async () => {
-      signal?.throwIfAborted();
-      return work();
+      try {
+        signal?.throwIfAborted();
+        return await work();
+      } finally {
+        this.#unfinished -= 1;
+      }
     });
     this.#last = done.catch(() => undefined);
     return signal === undefined ? done : orAborted(done, signal);

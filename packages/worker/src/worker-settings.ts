@@ -113,6 +113,11 @@ export interface WorkerOptions {
   readonly exclusionBytesMax?: number | undefined;
   /** Memory of the filters of attributes that are kept for later queries. Default 67 108 864 bytes. */
   readonly filterBytesMax?: number | undefined;
+  /**
+   * Rows × dim × query vectors of a scan that the event loop runs itself, instead of waking the compute thread.
+   * Default 33 554 432, some hundred microseconds. More holds up the frames of others for longer; 0: none.
+   */
+  readonly inlineScanValuesMax?: number | undefined;
   /** Between two announcements of changes. Default 50 ms. */
   readonly announceIntervalMs?: number | undefined;
   /** Work that waits for this long without progress makes the worker stalled. Default 1000 ms. */
@@ -158,6 +163,7 @@ export interface WorkerSettings {
   readonly reader: ReaderSettings;
   readonly exclusionBytesMax: number;
   readonly filterBytesMax: number;
+  readonly inlineScanValuesMax: number;
   readonly announceIntervalMs: number;
 }
 
@@ -202,7 +208,7 @@ export function resolveWorkerOptions(options: WorkerOptions): WorkerSettings {
       threads: options.threads,
     },
     reader,
-    ...keptSettings(options),
+    ...computeSettings(options),
     announceIntervalMs: options.announceIntervalMs ?? 50,
   };
 }
@@ -234,12 +240,16 @@ function ratio(name: string, value: number): number {
   throw new WinnowError("INVALID_ARGUMENT", `${name} must be from 0 to 1`);
 }
 
-/** Limits of caches: indexes of ids, and filters. */
-function keptSettings({
+/** Limits of the compute side: caches of indexes of ids and of filters, and what it need not be asked for. */
+function computeSettings({
   exclusionBytesMax = 2 ** 28,
   filterBytesMax = 2 ** 26,
-}: WorkerOptions): Pick<WorkerSettings, "exclusionBytesMax" | "filterBytesMax"> {
-  return { exclusionBytesMax, filterBytesMax };
+  inlineScanValuesMax = 2 ** 25,
+}: WorkerOptions): Pick<
+  WorkerSettings,
+  "exclusionBytesMax" | "filterBytesMax" | "inlineScanValuesMax"
+> {
+  return { exclusionBytesMax, filterBytesMax, inlineScanValuesMax };
 }
 
 function readerSettings({

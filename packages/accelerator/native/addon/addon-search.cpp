@@ -23,6 +23,38 @@ constexpr napi_type_tag DEVICE_TAG = {0x6b1f3d0a52c84f17, 0x91c7d5e3a80b264d};
 constexpr napi_type_tag FILTER_TAG = {0x53b8e1d27fc0964a, 0xd60f92c3781ae5b4};
 constexpr napi_type_tag SEARCH_TAG = {0x0e9a7c61b4d25f38, 0xa3f1846bd7590ce2};
 
+void set(napi_env env, napi_value object, const char* name, napi_value value) {
+  check(env, napi_set_named_property(env, object, name, value));
+}
+
+/** What a search that has run found; where it has not been completed, null and an error. */
+napi_value resultOf(napi_env env, Search& search, bool isComplete, napi_value* error) {
+  if (!isComplete) {
+    *error = search.isOutOfMemory()
+                 ? makeError(env, "ENOMEM", "not enough memory for this search")
+                 : makeError(env, "ECANCELED", "the search was cancelled");
+    return nullptr;
+  }
+  const SearchAnswer& answer = search.answer();
+  const SearchCounters& counters = search.counters();
+  const auto counted = [&](const std::atomic<uint64_t>& count) {
+    return makeNumber(env, static_cast<double>(count.load()));
+  };
+  napi_value result = nullptr;
+  check(env, napi_create_object(env, &result));
+  set(env, result, "counts",
+      makeArray(env, napi_uint32_array, answer.counts.data(), answer.counts.size()));
+  set(env, result, "scores",
+      makeArray(env, napi_float32_array, answer.scores.data(), answer.scores.size()));
+  set(env, result, "rows",
+      makeArray(env, napi_uint32_array, answer.rows.data(), answer.rows.size()));
+  set(env, result, "rescored", counted(counters.rescored));
+  set(env, result, "repeatedQueries", counted(counters.repeatedQueries));
+  set(env, result, "denseQueries", counted(counters.denseQueries));
+  set(env, result, "directQueries", counted(counters.directQueries));
+  return result;
+}
+
 class SearchWork : public AsyncWork {
  public:
   SearchWork(std::shared_ptr<Device> device, std::shared_ptr<Search> search)
@@ -31,37 +63,10 @@ class SearchWork : public AsyncWork {
   void execute() override { isComplete_ = search_->run(device_->team); }
 
   napi_value settle(napi_env env, napi_value* error) override {
-    if (!isComplete_) {
-      const bool isMemory = search_->isOutOfMemory();
-      *error = isMemory ? makeError(env, "ENOMEM", "not enough memory for this search")
-                        : makeError(env, "ECANCELED", "the search was cancelled");
-      return nullptr;
-    }
-    const SearchAnswer& answer = search_->answer();
-    const SearchCounters& counters = search_->counters();
-    napi_value result = nullptr;
-    check(env, napi_create_object(env, &result));
-    set(env, result, "counts",
-        makeArray(env, napi_uint32_array, answer.counts.data(), answer.counts.size()));
-    set(env, result, "scores",
-        makeArray(env, napi_float32_array, answer.scores.data(), answer.scores.size()));
-    set(env, result, "rows",
-        makeArray(env, napi_uint32_array, answer.rows.data(), answer.rows.size()));
-    set(env, result, "rescored", makeNumber(env, static_cast<double>(counters.rescored.load())));
-    set(env, result, "repeatedQueries",
-        makeNumber(env, static_cast<double>(counters.repeatedQueries.load())));
-    set(env, result, "denseQueries",
-        makeNumber(env, static_cast<double>(counters.denseQueries.load())));
-    set(env, result, "directQueries",
-        makeNumber(env, static_cast<double>(counters.directQueries.load())));
-    return result;
+    return resultOf(env, *search_, isComplete_, error);
   }
 
  private:
-  static void set(napi_env env, napi_value object, const char* name, napi_value value) {
-    check(env, napi_set_named_property(env, object, name, value));
-  }
-
   std::shared_ptr<Device> device_;
   /** Declared after the device, so that it is destroyed first: its memory is the device's. */
   std::shared_ptr<Search> search_;
@@ -216,6 +221,19 @@ napi_value startSearch(napi_env env, napi_callback_info info) {
     const napi_value promise = AsyncWork::start(env, new SearchWork(device, search));
     check(env, napi_set_named_property(env, started, "answer", promise));
     return started;
+  });
+}
+
+napi_value runSearch(napi_env env, napi_callback_info info) {
+  return guardCall(env, [&]() -> napi_value {
+    const Arguments<9> arguments(env, info);
+    const std::shared_ptr<Device> device = fromHandle<Device>(env, DEVICE_TAG, arguments.values[0]);
+    Search search(requestOf(env, arguments.values + 1), *device->kernel, device->scratch);
+    napi_value error = nullptr;
+    const bool isComplete = search.run(device->team);
+    const napi_value result = resultOf(env, search, isComplete, &error);
+    if (error != nullptr) check(env, napi_throw(env, error));
+    return result;
   });
 }
 

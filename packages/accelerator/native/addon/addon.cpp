@@ -1,4 +1,4 @@
-// The addon's entry point: lists its functions for Node. It keeps no state of its own, so that any
+// The addon's entry point: lists its functions for Node. It keeps no state of a thread, so that any
 // number of threads may load it.
 
 #include "addon/addon.h"
@@ -14,9 +14,11 @@ const Export EXPORTS[] = {
     {"tableBytes", winnow::tableBytes},       {"createTable", winnow::createTable},
     {"appendRows", winnow::appendRows},       {"buildTable", winnow::buildTable},
     {"gatherRows", winnow::gatherRows},       {"releaseTable", winnow::releaseTable},
+    {"shareTable", winnow::shareTable},       {"sharedTable", winnow::sharedTable},
     {"createFilter", winnow::createFilter},   {"releaseFilter", winnow::releaseFilter},
     {"createDevice", winnow::createDevice},   {"releaseDevice", winnow::releaseDevice},
     {"startSearch", winnow::startSearch},     {"cancelSearch", winnow::cancelSearch},
+    {"runSearch", winnow::runSearch},
     {"extendChecksum", winnow::extendChecksum}, {"indexOfInfinite", winnow::indexOfInfinite},
     {"exitAtOnce", winnow::exitAtOnce},
 };

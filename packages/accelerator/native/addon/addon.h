@@ -15,6 +15,8 @@ napi_value appendRows(napi_env env, napi_callback_info info);
 napi_value buildTable(napi_env env, napi_callback_info info);
 napi_value gatherRows(napi_env env, napi_callback_info info);
 napi_value releaseTable(napi_env env, napi_callback_info info);
+napi_value shareTable(napi_env env, napi_callback_info info);
+napi_value sharedTable(napi_env env, napi_callback_info info);
 
 napi_value createFilter(napi_env env, napi_callback_info info);
 napi_value releaseFilter(napi_env env, napi_callback_info info);
@@ -22,6 +24,7 @@ napi_value releaseFilter(napi_env env, napi_callback_info info);
 napi_value createDevice(napi_env env, napi_callback_info info);
 napi_value releaseDevice(napi_env env, napi_callback_info info);
 napi_value startSearch(napi_env env, napi_callback_info info);
+napi_value runSearch(napi_env env, napi_callback_info info);
 napi_value cancelSearch(napi_env env, napi_callback_info info);
 
 napi_value extendChecksum(napi_env env, napi_callback_info info);

@@ -28,7 +28,7 @@ import {
 } from "../queries/top-k-request.ts";
 import type { CheckedTopKQuery } from "../queries/top-k-request.ts";
 import { WorkQueue } from "../work-queue.ts";
-import { NO_FILTER } from "./native-addon.ts";
+import { NO_FILTER, isFastKernel } from "./native-addon.ts";
 import type {
   DeviceHandle,
   FilterHandle,
@@ -57,6 +57,13 @@ export function createCpuAccelerator(
 
 type CpuSettings = AcceleratorSettings & CpuAcceleratorOptions;
 
+/**
+ * A search of at most so many values (rows × dim × queries) is run by the thread that asks for it: a few
+ * milliseconds. Handing it to a thread of Node's pool and back wakes two threads, which takes as long
+ * as scanning some hundred thousand values.
+ */
+const WAITED_FOR_VALUES_MAX = 2 ** 27;
+
 class CpuAccelerator implements Accelerator {
   readonly kind = "cpu";
   readonly device: string;
@@ -64,6 +71,7 @@ class CpuAccelerator implements Accelerator {
   readonly #addon: NativeAddon;
   readonly #settings: CpuSettings;
   readonly #handle: DeviceHandle;
+  readonly #waitedForValuesMax: number;
   readonly #residents: ResidentStore<TableHandle>;
   readonly #filters = new WeakMap<RowFilter, FilterHandle>();
   readonly #queue = new WorkQueue();
@@ -81,6 +89,7 @@ class CpuAccelerator implements Accelerator {
     this.#addon = addon;
     this.#settings = settings;
     this.#handle = handle;
+    this.#waitedForValuesMax = isFastKernel(kernel) ? WAITED_FOR_VALUES_MAX : 0;
     this.#residents = new ResidentStore({
       budget: new MemoryBudget(settings.capacityBytes),
       idle: () => this.#queue.idle(),
@@ -123,8 +132,11 @@ class CpuAccelerator implements Accelerator {
       filters: this.#nativeFilters(checked),
       boundWeights: this.#settings.boundWeights,
     });
+    // Beside others a search is queued, so that their answers do not wait for it.
+    const isWaitedFor =
+      this.#queue.isIdle && checked.rows * checked.dim * queries <= this.#waitedForValuesMax;
     const { counts, scores, rows } = await this.#queue.run(
-      () => this.#search(native, signal),
+      () => (isWaitedFor ? this.#searchNow(native) : this.#search(native, signal)),
       signal,
     );
     return { queries, k: room, counts, scores, rows };
@@ -157,6 +169,10 @@ class CpuAccelerator implements Accelerator {
     const gathered = new Float32Array(localRows.length * resident.dim);
     this.#addon.gatherRows(table, localRows, gathered);
     return gathered;
+  }
+
+  share(resident: Resident): number {
+    return this.#addon.shareTable(this.#residents.searchable(resident));
   }
 
   release(resident: Resident): Promise<void> {
@@ -221,6 +237,17 @@ class CpuAccelerator implements Accelerator {
       return numbers.size - 1;
     });
     return { handles, filterOf };
+  }
+
+  /** Searches while this thread waits. */
+  async #searchNow(query: NativeQuery): Promise<NativeAnswer> {
+    try {
+      const found = this.#addon.runSearch(this.#handle, ...query);
+      this.#settings.onSearch?.(found);
+      return found;
+    } catch (error) {
+      throw outOfMemory(error) ?? error;
+    }
   }
 
   async #search(query: NativeQuery, signal: AbortSignal | undefined): Promise<NativeAnswer> {

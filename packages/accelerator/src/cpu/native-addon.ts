@@ -96,6 +96,13 @@ export interface NativeAddon {
   gatherRows(table: TableHandle, localRows: Uint32Array, target: Float32Array): void;
   /** Frees the rows once no search uses them. */
   releaseTable(table: TableHandle): void;
+  /** A number under which every thread of this process can have a handle of its own to the table. */
+  shareTable(table: TableHandle): number;
+  /**
+   * A handle to a table that another thread shared, `undefined` once that one has released it. The rows are freed
+   * when all handles are.
+   */
+  sharedTable(number: number): TableHandle | undefined;
   /** Bit r & 7 of byte r >> 3 admits local row r; the bitmap is copied. */
   createFilter(
     table: TableHandle,
@@ -107,12 +114,22 @@ export interface NativeAddon {
     device: DeviceHandle,
     ...query: NativeQuery
   ): { readonly handle: SearchHandle; readonly answer: Promise<NativeAnswer> };
+  /** Searches while the caller waits. @throws Error with ENOMEM as its code */
+  runSearch(device: DeviceHandle, ...query: NativeQuery): NativeAnswer;
   cancelSearch(search: SearchHandle): void;
   /** The checks of rows (core/src/checksum/row-checks.ts) over the words from `start` to `end`. */
   extendChecksum(register: number, words: Int32Array, start: number, end: number): number;
   indexOfInfinite(words: Int32Array, start: number, end: number): number;
   /** Ends the process with this code at once: no exit handler runs, and no thread is joined. */
   exitAtOnce(code: number): never;
+}
+
+/**
+ * Whether a thread may wait for a small search: without vector instructions even that takes so long that
+ * it belongs to another thread.
+ */
+export function isFastKernel(kernel: string): boolean {
+  return kernel !== "portable";
 }
 
 /** Where an addon came from: a compiler on this machine, or Winnow's npm package. */

@@ -53,6 +53,7 @@ const MAY_BE_NOTHING: ReadonlySet<string> = new Set([
   "worker.exclusionBytesMax",
   "worker.fileStillMs",
   "worker.filterBytesMax",
+  "worker.inlineScanValuesMax",
   "worker.placementQuietMs",
   "worker.rollbackWindowMs",
 ]);

@@ -243,6 +243,11 @@ const WORKER: readonly Line[] = [
   ["lookupKeysMax", 65_536, "keys of one look-up, and keys that wait"],
   ["exclusionBytesMax", 256 * MEBIBYTE, "memory of the indexes of ids that exclusions build"],
   ["filterBytesMax", 64 * MEBIBYTE, "memory of the filters that are kept for later queries"],
+  [
+    "inlineScanValuesMax",
+    32 * MEBIBYTE,
+    "rows times dim times query vectors of a scan for which no thread is woken; 0: none",
+  ],
   ["announceIntervalMs", 50, "between two announcements of changes"],
   ["stallMs", 1000, "work that waits so long without progress makes the worker stalled"],
   [

@@ -7,6 +7,7 @@ import type { Clock, ThreadPort, ThreadProblem } from "@winnow/core";
 
 import { requestBuffers } from "./compute-channel.ts";
 import type { ComputeAside, ComputeRequest } from "./compute-channel.ts";
+import type { LoadedPartition } from "./compute-host.ts";
 import type {
   Compute,
   ComputeDevice,
@@ -24,6 +25,9 @@ import type {
   TopKScan,
   VersionDirectory,
 } from "./compute.ts";
+import { eventLoopTurn } from "./event-loop-turn.ts";
+import { InlineTables } from "./inline/inline-tables.ts";
+import type { InlineTablesParts } from "./inline/inline-tables.ts";
 import type { ProgressCounter } from "./progress-counter.ts";
 import { joinAsks, answersOf } from "./search/scan-answers.ts";
 
@@ -34,6 +38,8 @@ export interface ComputeClientParts {
   readonly device: ComputeDevice;
   readonly memory: ComputeMemory;
   readonly clock: Clock;
+  /** What the event loop searches itself; absent: nothing. */
+  readonly inline?: Pick<InlineTablesParts, "valuesMax" | "openSearch"> | undefined;
   /** Ends the thread once it has shut down. */
   readonly end: () => Promise<void>;
 }
@@ -45,6 +51,7 @@ export class ComputeClient implements Compute {
   readonly device: ComputeDevice;
   readonly #parts: ComputeClientParts;
   readonly #calls: ThreadCaller<ComputeRequest, ComputeAside>;
+  readonly #inline: InlineTables;
   #memory: ComputeMemory;
   #failure: ComputeFailure | undefined;
   #failureListener: ((failure: ComputeFailure) => void) | undefined;
@@ -54,6 +61,8 @@ export class ComputeClient implements Compute {
     this.#parts = parts;
     this.device = parts.device;
     this.#memory = parts.memory;
+    const { clock, progress, inline = { valuesMax: 0, openSearch: () => undefined } } = parts;
+    this.#inline = new InlineTables({ ...inline, clock, progress, turn: eventLoopTurn });
     this.#calls = new ThreadCaller(parts.port, (aside) => {
       if ("lost" in aside) this.#loseDevice(aside.lost);
       else this.#memory = aside.memory;
@@ -76,16 +85,23 @@ export class ComputeClient implements Compute {
     return this.#ask({ kind: "open", from, siblings });
   }
 
-  load(name: ReplicaName): Promise<LoadedReplica> {
-    return this.#ask({ kind: "load", name });
+  async load(name: ReplicaName): Promise<LoadedReplica> {
+    const { shared, ...loaded } = await this.#ask<LoadedPartition>({ kind: "load", name });
+    if (shared !== undefined && this.#failure === undefined) this.#inline.add(name, shared);
+    return loaded;
   }
 
-  release(name: ReplicaName): Promise<void> {
-    return this.#ask({ kind: "release", name });
+  async release(name: ReplicaName): Promise<void> {
+    this.#inline.drop(name);
+    await this.#ask({ kind: "release", name });
+    // A load that was under way may have ended after this was asked for.
+    this.#inline.drop(name);
   }
 
-  close(handle: ContentHandle): Promise<void> {
-    return this.#ask({ kind: "close", handle });
+  async close(handle: ContentHandle): Promise<void> {
+    this.#inline.dropContent(handle);
+    await this.#ask({ kind: "close", handle });
+    this.#inline.dropContent(handle);
   }
 
   program(handle: ContentHandle, tableBytesMax: number): Promise<Uint8Array> {
@@ -101,6 +117,8 @@ export class ComputeClient implements Compute {
   }
 
   async topK(batch: TopKBatch, signal?: AbortSignal): Promise<TopKBatchAnswer> {
+    const atOnce = signal?.aborted === true ? undefined : this.#inline.answer(batch);
+    if (atOnce !== undefined) return atOnce;
     const { asks } = batch;
     const joined = { ...batch, asks: joinAsks(asks) };
     const scan = await this.#ask<TopKScan>({ kind: "topK", batch: joined }, signal);
@@ -120,6 +138,7 @@ export class ComputeClient implements Compute {
   async shutdown(): Promise<void> {
     if (this.#isEnding) return;
     this.#isEnding = true;
+    this.#inline.clear();
     if (this.#failure === undefined) {
       // A thread that does not answer is ended all the same.
       const shutdown = this.#ask({ kind: "shutdown" });
@@ -143,6 +162,7 @@ export class ComputeClient implements Compute {
   #fail(failure: ComputeFailure): void {
     if (this.#failure !== undefined || this.#isEnding) return;
     this.#failure = failure;
+    this.#inline.clear();
     this.#calls.end(failure.error);
     this.#failureListener?.(failure);
   }

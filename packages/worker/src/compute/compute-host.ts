@@ -2,7 +2,7 @@
 // loaded onto it, and does what `Compute` asks for. Scans start in the order in which they arrive;
 // files are read by a thread beside this one.
 
-import type { Accelerator } from "@winnow/accelerator";
+import type { Accelerator, Resident } from "@winnow/accelerator";
 import { WinnowError } from "@winnow/core";
 import type { Clock, Fingerprint } from "@winnow/core";
 
@@ -21,7 +21,10 @@ import type {
 } from "./compute.ts";
 import { ExclusionIndexes } from "./filters/exclusion.ts";
 import { FilterCache } from "./filters/filter-cache.ts";
+import { SHARED_VALUES_MAX } from "./inline/inline-tables.ts";
+import type { SharedPartition } from "./inline/inline-tables.ts";
 import { answerLookups } from "./lookup-batch.ts";
+import { sharedKeys, viewOfKeys } from "./packed-keys.ts";
 import type {
   ModelReader,
   OpenedModel,
@@ -54,6 +57,12 @@ interface Content {
   readonly tables: readonly ResidentTable[];
   /** Reads its files; replaced when the same content is found in other files. */
   reader: ReaderHandle;
+}
+
+/** A loaded partition, as the event loop is told of it. */
+export interface LoadedPartition extends LoadedReplica {
+  /** How the event loop can search it itself; `undefined` for what is too large for that. */
+  readonly shared: SharedPartition | undefined;
 }
 
 /** Opened versions and what is loaded of them. */
@@ -119,7 +128,7 @@ export class ComputeHost {
     await this.#parts.reader.close(before);
   }
 
-  async load(name: ReplicaName): Promise<LoadedReplica> {
+  async load(name: ReplicaName): Promise<LoadedPartition> {
     const { reader, clock } = this.#parts;
     const { handle, table, partition } = name;
     const resident = this.#tableOf(name);
@@ -140,7 +149,7 @@ export class ComputeHost {
     source: PartitionSource,
     table: ResidentTable,
     { handle, partition }: ReplicaName,
-  ): Promise<Omit<LoadedReplica, "elapsedMs">> {
+  ): Promise<Omit<LoadedPartition, "elapsedMs">> {
     this.#makeRoom(source);
     const resident = await loadPartition(source, table.spec.kind, this.#parts);
     try {
@@ -148,12 +157,27 @@ export class ComputeHost {
       if (!this.#contents.has(handle)) {
         throw new WinnowError("NOT_FOUND", "The version was closed while it was loaded");
       }
-      const { hostBytes } = table.add(partition, { resident, source });
-      return { bytes: resident.bytes + hostBytes, bytesRead, shares };
+      const share = this.#shareOf(resident, table);
+      const ids =
+        share === undefined || source.ids === undefined ? source.ids : sharedKeys(source.ids);
+      const { hostBytes } = table.add(partition, { resident, source, ids });
+      const { rows, dim, firstRow } = resident;
+      const shared =
+        share === undefined
+          ? undefined
+          : { share, rows, dim, firstRow, ids: ids && viewOfKeys(ids) };
+      return { bytes: resident.bytes + hostBytes, bytesRead, shares, shared };
     } catch (error) {
       await this.#parts.accelerator.release(resident);
       throw error;
     }
+  }
+
+  /** Under which number the event loop may search a partition itself; none for one that is large. */
+  #shareOf(resident: Resident, { spec }: ResidentTable): number | undefined {
+    const isSmall = resident.rows * resident.dim <= SHARED_VALUES_MAX;
+    if (spec.kind !== "candidate" || !isSmall) return undefined;
+    return this.#parts.accelerator.share?.(resident);
   }
 
   /** Finds out the filters that are not known yet; a partition that is released meanwhile ends it. */

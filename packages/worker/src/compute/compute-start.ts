@@ -3,6 +3,7 @@
 
 import { Worker } from "node:worker_threads";
 
+import { openInlineSearch } from "@winnow/accelerator";
 import { WinnowError, entryBeside, systemClock } from "@winnow/core";
 import type { Logger } from "@winnow/core";
 
@@ -22,6 +23,8 @@ export interface ComputeSettings {
   readonly reader: ReaderSettings;
   readonly exclusionBytesMax: number;
   readonly filterBytesMax: number;
+  /** Rows × dim × queries of a scan that the event loop runs itself, at most. */
+  readonly inlineScanValuesMax: number;
 }
 
 /** Starts a compute side. @throws WinnowError when no device can be had */
@@ -56,6 +59,7 @@ export async function startComputeThread(settings: ComputeSettings, log: Logger)
     port: thread,
     progress,
     clock: systemClock,
+    inline: { valuesMax: settings.inlineScanValuesMax, openSearch: openInlineSearch },
     ...hello,
     end: async () => {
       await thread.terminate();

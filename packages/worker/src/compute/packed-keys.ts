@@ -1,5 +1,6 @@
 // Keys and ids on their way between threads: plain arrays, each alone in its buffer, so that the
-// buffers can be transferred, and never a class, which would lose its methods.
+// buffers can be transferred, and never a class, which would lose its methods. Or in shared memory, which needs
+// no transfer.
 
 import { StringColumn } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
@@ -11,6 +12,32 @@ export function packKeys(keys: Tensor): PackedKeys {
   if (keys.dtype === "string") return { dtype: "string", strings: packStrings(keys.data) };
   if (keys.dtype === "int32") return { dtype: "int32", values: keys.data.slice() };
   if (keys.dtype === "int64") return { dtype: "int64", values: keys.data.slice() };
+  throw new RangeError(`keys of dtype ${keys.dtype}`);
+}
+
+/** The same keys, copied into memory that all threads can read. */
+export function sharedKeys(keys: Tensor): Tensor {
+  const packed = packKeys(keys);
+  if (packed.dtype === "string") {
+    const { offsets, bytes } = packed.strings;
+    const strings = { offsets: inSharedMemory(offsets), bytes: inSharedMemory(bytes) };
+    return unpackKeys({ dtype: "string", strings });
+  }
+  return unpackKeys(
+    packed.dtype === "int32"
+      ? { dtype: "int32", values: inSharedMemory(packed.values) }
+      : { dtype: "int64", values: inSharedMemory(packed.values) },
+  );
+}
+
+/** The tensor as plain arrays, over the same memory. */
+export function viewOfKeys(keys: Tensor): PackedKeys {
+  if (keys.dtype === "string") {
+    const { offsets, bytes } = keys.data;
+    return { dtype: "string", strings: { offsets, bytes } };
+  }
+  if (keys.dtype === "int32") return { dtype: "int32", values: keys.data };
+  if (keys.dtype === "int64") return { dtype: "int64", values: keys.data };
   throw new RangeError(`keys of dtype ${keys.dtype}`);
 }
 
@@ -39,4 +66,13 @@ function packStrings(column: StringColumn): { offsets: Uint32Array; bytes: Uint8
     offsets: start === 0 ? column.offsets.slice() : column.offsets.map((each) => each - start),
     bytes: column.bytes.slice(start, start + column.byteLength),
   };
+}
+
+function inSharedMemory<Values extends Uint32Array | Uint8Array | Int32Array | BigInt64Array>(
+  values: Values,
+): Values {
+  const memory = new SharedArrayBuffer(values.byteLength);
+  new Uint8Array(memory).set(new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
+  const type = values.constructor as new (memory: SharedArrayBuffer) => Values;
+  return new type(memory);
 }

@@ -44,9 +44,14 @@ export class ResidentTable {
   /** Makes a loaded partition answer. */
   add(
     partition: number,
-    parts: { resident: Resident; source: PartitionSource },
+    parts: {
+      readonly resident: Resident;
+      readonly source: Pick<PartitionSource, "keyed" | "attributes">;
+      readonly ids: Tensor | undefined;
+    },
   ): ResidentPartition {
-    const { ids, keyed, attributes: columns } = parts.source;
+    const { keyed, attributes: columns } = parts.source;
+    const { ids } = parts;
     const { spec } = this;
     const keyIndex =
       spec.kind === "keyed" && keyed !== undefined ? createKeyIndex(spec, keyed) : undefined;

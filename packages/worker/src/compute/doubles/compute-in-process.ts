@@ -3,7 +3,7 @@
 
 import { MessageChannel } from "node:worker_threads";
 
-import { createReferenceAccelerator } from "@winnow/accelerator";
+import { createReferenceAccelerator, openInlineSearch } from "@winnow/accelerator";
 import type { Accelerator } from "@winnow/accelerator";
 import { systemClock } from "@winnow/core";
 import type { ModelVersion } from "@winnow/model";
@@ -21,6 +21,8 @@ export interface InProcessParts {
   readonly accelerator?: Accelerator;
   readonly exclusionBytesMax?: number;
   readonly filterBytesMax?: number;
+  /** Default 0: every scan crosses the channel. */
+  readonly inlineScanValuesMax?: number;
 }
 
 /** Starts it. */
@@ -42,6 +44,7 @@ export function computeInProcess(parts: InProcessParts): ComputeClient {
     port: port2,
     progress,
     clock: systemClock,
+    inline: { valuesMax: parts.inlineScanValuesMax ?? 0, openSearch: openInlineSearch },
     device: { accelerator: accelerator.kind, device: accelerator.device },
     memory: host.memory,
     end: async () => port1.close(),

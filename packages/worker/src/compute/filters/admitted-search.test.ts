@@ -12,7 +12,6 @@ import type { ScanAsk } from "../compute.ts";
 import { ExclusionIndexes } from "./exclusion.ts";
 import { FilterCache } from "./filter-cache.ts";
 import type { CopyPolicy } from "./filter-cache.ts";
-import type { PartitionSource } from "../reader/model-reader.ts";
 import { packKeys } from "../packed-keys.ts";
 import { ResidentTable } from "../resident-table.ts";
 import { answerTopK } from "../search/top-k-batch.ts";
@@ -56,7 +55,7 @@ async function start(kind: "reference" | "cpu", policy: CopyPolicy, bytesMax = 2
     const resident = await accelerator.load(shape, [own]);
     const ids = stringTensor(Array.from({ length: rows }, (_, at) => idOf(firstRow + at)));
     const source = { ids, keyed: undefined, attributes: [columnOf(firstRow, endRow)] };
-    table.add(partition, { resident, source: source as unknown as PartitionSource });
+    table.add(partition, { resident, source, ids });
   }
   const filters = new FilterCache(accelerator, bytesMax, { policy });
   const indexes = new ExclusionIndexes(2 ** 20);

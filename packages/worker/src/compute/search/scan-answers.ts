@@ -12,9 +12,29 @@ export function countOf(block: TopKBlock, query: number, k: number): number {
   return Math.min(k, block.counts[query]!);
 }
 
-/** Whether an ask has lists of its own, or wants more than ids. */
-function isPlain({ excluded, filters = [], included = [], attributes = [] }: ScanAsk): boolean {
+/** Whether an ask has no lists of its own, and wants ids at most. */
+export function isPlain({
+  excluded,
+  filters = [],
+  included = [],
+  attributes = [],
+}: ScanAsk): boolean {
   return excluded.length + filters.length + included.length + attributes.length === 0;
+}
+
+/** The rows whose ids are wanted: of each ask that wants any, query after query, at most its k. */
+export function wantedRows(block: TopKBlock, asks: readonly ScanAsk[]): Uint32Array {
+  const rows = new Uint32Array(block.rows.length);
+  let wanted = 0;
+  let query = 0;
+  for (const { queries, k, rowsOnly } of asks) {
+    for (const end = query + queries; query < end; query += 1) {
+      const count = rowsOnly ? 0 : countOf(block, query, k);
+      rows.set(block.rows.subarray(query * block.k, query * block.k + count), wanted);
+      wanted += count;
+    }
+  }
+  return rows.subarray(0, wanted);
 }
 
 /** Fewer asks for the same scan: neighbours of equal k that have nothing of their own become one. */

@@ -14,7 +14,7 @@ import { excludedRowsOf } from "../filters/exclusion.ts";
 import type { ExclusionIndexes } from "../filters/exclusion.ts";
 import type { FilterCache } from "../filters/filter-cache.ts";
 import type { ResidentPartition, ResidentTable } from "../resident-table.ts";
-import { countOf } from "./scan-answers.ts";
+import { countOf, wantedRows } from "./scan-answers.ts";
 import { attributesOfRows, packTexts, vectorsOfRows } from "./winner-attributes.ts";
 import { idsOfRows } from "./winner-ids.ts";
 
@@ -103,19 +103,4 @@ async function wantedAttributes(
     }
   }
   return packTexts(texts);
-}
-
-/** The rows whose ids are wanted: of each ask that wants any, query after query, at most its k. */
-function wantedRows(block: TopKBlock, asks: readonly ScanAsk[]): Uint32Array {
-  const rows = new Uint32Array(block.rows.length);
-  let wanted = 0;
-  let query = 0;
-  for (const { queries, k, rowsOnly } of asks) {
-    for (const end = query + queries; query < end; query += 1) {
-      const count = rowsOnly ? 0 : countOf(block, query, k);
-      rows.set(block.rows.subarray(query * block.k, query * block.k + count), wanted);
-      wanted += count;
-    }
-  }
-  return rows.subarray(0, wanted);
 }

@@ -1,0 +1,164 @@
+// Small tables that the event loop searches itself, beside the same tables behind the channel to the compute
+// side: both on the compiled scan.
+
+import { createAccelerator, openInlineSearch } from "@winnow/accelerator";
+import { systemClock } from "@winnow/core";
+import type { Tensor } from "@winnow/core";
+import { afterEach, describe, expect, test } from "vitest";
+
+import type { ComputeClient } from "../compute-client.ts";
+import type { ContentHandle, ScanAsk, TopKBatch } from "../compute.ts";
+import { computeInProcess } from "../doubles/compute-in-process.ts";
+import { MemoryModel } from "../doubles/memory-model.ts";
+import { DIM, DIRECTORY, NAME, candidates, integers, strings } from "../fixtures/loaded-tables.ts";
+import { packKeys } from "../packed-keys.ts";
+import { ProgressCounter } from "../progress-counter.ts";
+import { InlineTables } from "./inline-tables.ts";
+
+const capacityBytes = 2 ** 28;
+const opened = await createAccelerator("cpu", { capacityBytes });
+const hasScan = opened.fallbackReason === undefined;
+await opened.accelerator.close();
+
+const clients: ComputeClient[] = [];
+afterEach(async () => {
+  await Promise.all(clients.splice(0).map((client) => client.shutdown()));
+});
+
+/** A compute side with one table in four partitions; counts the scans that it was asked for. */
+async function computeSide(ids: Tensor | undefined, inlineScanValuesMax: number) {
+  const { accelerator } = await createAccelerator("cpu", { capacityBytes });
+  let crossed = 0;
+  const counted = new Proxy(accelerator, {
+    get(target, name) {
+      if (name === "topK") crossed += 1;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? (value.bind(target) as unknown) : value;
+    },
+  });
+  const model = new MemoryModel([candidates(ROWS, ids)]);
+  const openModel = (): MemoryModel => model;
+  const client = computeInProcess({ openModel, accelerator: counted, inlineScanValuesMax });
+  clients.push(client);
+  const { tables } = await client.open(DIRECTORY, []);
+  const partitions = Uint16Array.from({ length: tables[0]!.partitions }, (_, index) => index);
+  for (const partition of partitions) await client.load({ ...NAME, table: 0, partition });
+  return { client, partitions, crossed: () => crossed };
+}
+
+const ROWS = 200;
+
+function batchOf(partitions: Uint16Array, asks: readonly Partial<ScanAsk>[]): TopKBatch {
+  const whole = asks.map((ask) => ({ queries: 1, k: 5, excluded: [], rowsOnly: false, ...ask }));
+  const queries = whole.reduce((sum, ask) => sum + ask.queries, 0);
+  const vectors = Float32Array.from({ length: queries * DIM }, (_, at) => ((at * 5) % 7) - 3);
+  const target = { ...NAME, table: 0, partitions: partitions.slice() };
+  return { target, asks: whole, vectors };
+}
+
+describe.skipIf(!hasScan)("searches of the event loop", () => {
+  const named = strings(Array.from({ length: ROWS }, (_, row) => `item ${row}`));
+  const numbered = integers(Array.from({ length: ROWS }, (_, row) => row * 10));
+
+  test.each([
+    ["string ids", named],
+    ["int64 ids", numbered],
+    ["no ids", undefined],
+  ])("give what the compute side gives, bit for bit: %s", async (_, ids) => {
+    const inline = await computeSide(ids, 2 ** 20);
+    const thread = await computeSide(ids, 0);
+    const asks = [{ queries: 3, k: 7 }, { k: 2 }, { k: 7, rowsOnly: true }, { k: ROWS + 50 }];
+
+    const here = await inline.client.topK(batchOf(inline.partitions, asks));
+    const there = await thread.client.topK(batchOf(thread.partitions, asks));
+
+    expect(here.answers).toEqual(there.answers);
+    expect([inline.crossed(), thread.crossed()]).toEqual([0, 1]);
+  });
+
+  test("leave to the compute side what asks for more than ids, and what is large", async () => {
+    const { client, partitions, crossed } = await computeSide(named, ROWS * DIM * 4);
+
+    await client.topK(batchOf(partitions, [{ queries: 4 }]));
+    expect(crossed()).toBe(0);
+    await client.topK(batchOf(partitions, [{ queries: 5 }]));
+    expect(crossed()).toBe(1);
+    await client.topK(batchOf(partitions, [{ excluded: [packKeys(strings(["item 3"]))] }]));
+    expect(crossed()).toBe(2);
+  });
+
+  test("leave a release what it was: a partition that is given up is searched nowhere", async () => {
+    const { client, partitions } = await computeSide(named, 2 ** 20);
+    const usedBytes = client.memory.usedBytes;
+
+    await client.release({ ...NAME, table: 0, partition: 2 });
+
+    const gone = client.topK(batchOf(partitions, [{}]));
+    await expect(gone).rejects.toMatchObject({ code: "FAILED_PRECONDITION" });
+    const left = await client.topK(batchOf(partitions.slice(0, 2), [{}]));
+    expect(left.answers[0]!.block.counts[0]).toBe(5);
+    expect(client.memory.usedBytes).toBeLessThan(usedBytes);
+    await client.close(NAME.handle);
+    await expect(client.topK(batchOf(partitions, [{}]))).rejects.toMatchObject({
+      code: "NOT_FOUND",
+    });
+    expect(client.memory.usedBytes).toBe(0);
+  });
+
+  test("forget a partition whose load ended after its release was asked for", async () => {
+    const { client, partitions } = await computeSide(named, 2 ** 20);
+    await client.release({ ...NAME, table: 0, partition: 1 });
+
+    const load = client.load({ ...NAME, table: 0, partition: 1 });
+    const release = client.release({ ...NAME, table: 0, partition: 1 });
+    await Promise.all([load, release]);
+    // In whichever order the compute side did the two, it alone says what is held.
+    const answer = await client.topK(batchOf(partitions, [{}])).catch((error: unknown) => error);
+    const held = await client
+      .topK(batchOf(partitions, [{ excluded: [packKeys(strings(["item 0"]))] }]))
+      .catch((error: unknown) => error);
+
+    expect("answers" in (answer as object)).toBe("answers" in (held as object));
+  });
+
+  test("end when the compute thread does: nothing is answered from its memory any more", async () => {
+    const { client, partitions } = await computeSide(named, 2 ** 20);
+
+    client.fail(new Error("exit code 9"));
+
+    const asked = client.topK(batchOf(partitions, [{}]));
+    await expect(asked).rejects.toMatchObject({ code: "UNAVAILABLE" });
+  });
+
+  test("take a bounded part of one turn of the event loop", async () => {
+    const { accelerator } = await createAccelerator("cpu", { capacityBytes });
+    const values = Float32Array.from({ length: 10 * DIM }, (_, at) => at);
+    const shape = { rows: 10, dim: DIM, firstRow: 0, use: "search" } as const;
+    const resident = await accelerator.load(shape, [values]);
+    const turns: (() => void)[] = [];
+    const progress = new ProgressCounter();
+    const tables = new InlineTables({
+      valuesMax: 10 * DIM,
+      openSearch: openInlineSearch,
+      progress,
+      clock: systemClock,
+      turn: () => new Promise((resolve) => turns.push(resolve)),
+    });
+    const { rows, dim, firstRow } = shape;
+    const share = accelerator.share!(resident);
+    const name = { handle: 1 as ContentHandle, table: 0, partition: 0 };
+    tables.add(name, { share, rows, dim, firstRow, ids: undefined });
+    const ask = (): boolean => tables.answer(batchOf(Uint16Array.of(0), [{}])) !== undefined;
+
+    const first = [ask(), ask(), ask(), ask(), ask(), ask()];
+    turns.splice(0).forEach((turn) => turn());
+    await Promise.resolve();
+    const afterTurn = ask();
+
+    expect(first).toEqual([true, true, true, true, false, false]);
+    expect([afterTurn, progress.value]).toEqual([true, 5]);
+    tables.clear();
+    await accelerator.close();
+    expect(openInlineSearch()?.open(share)).toBeUndefined();
+  });
+});
