@@ -121,8 +121,9 @@ export class AttributeFile {
         const text = `it has ${file.size} bytes, at most ${FILE_BYTES_MAX} are read`;
         throw new WinnowError("RESOURCE_EXHAUSTED", `Cannot read ${this.name}: ${text}`);
       }
-      const digest = digestOf(file);
+      // The digest last: a file of gigabytes that is nothing of the kind is told of by its first line.
       const items = READERS[path.basename(this.name)]!(file);
+      const digest = digestOf(file);
       return { items: { ...items, index: indexOf(items.ids, this.name) }, digest };
     } finally {
       file.close();

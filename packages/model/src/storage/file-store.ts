@@ -3,6 +3,7 @@
 
 import {
   closeSync,
+  constants,
   existsSync,
   fstatSync,
   openSync,
@@ -11,6 +12,7 @@ import {
   statSync,
 } from "node:fs";
 import path from "node:path";
+import { WinnowError, excerpt } from "@winnow/core";
 
 /** A file that is open for reading. Its content must be that of one moment: a store detects replaced files. */
 export interface OpenFile {
@@ -31,7 +33,10 @@ export interface FileStore {
   join(directory: string, name: string): string;
   /** Whether there is a file or a directory. */
   exists(location: string): boolean;
-  /** Names of the files below a directory at any depth, relative to it; none where there is no directory. */
+  /**
+   * Names of the files below a directory at any depth, relative to it; none where there is no directory. Links to
+   * directories are followed, each directory once.
+   */
   filesBelow(location: string): string[];
   open(location: string): OpenFile;
 }
@@ -40,18 +45,49 @@ export interface FileStore {
 export const localFiles: FileStore = {
   join: (directory, name) => path.join(directory, name),
   exists: (location) => existsSync(location),
-  filesBelow: (location) => {
-    if (!existsSync(location)) return [];
-    const names = readdirSync(location, { recursive: true, encoding: "utf8" });
-    return names.filter((name) => statSync(path.join(location, name)).isFile());
-  },
+  filesBelow: localFilesBelow,
   open: openLocalFile,
 };
 
+/** Files and folders below one directory; a version has far fewer. */
+const ENTRIES_MAX = 20_000;
+
+function localFilesBelow(location: string): string[] {
+  if (!existsSync(location)) return [];
+  const files: string[] = [];
+  const folders = [""];
+  // A link may lead back to where the walk has been: two of them in one folder would be 2⁴⁰ paths.
+  const walked = new Set<string>();
+  let entries = 0;
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    const { dev, ino } = statSync(path.join(location, folder));
+    if (walked.has(`${dev} ${ino}`)) continue;
+    walked.add(`${dev} ${ino}`);
+    for (const name of readdirSync(path.join(location, folder), { encoding: "utf8" })) {
+      entries += 1;
+      if (entries > ENTRIES_MAX) throw tooManyEntries(location);
+      const below = path.join(folder, name);
+      const facts = statSync(path.join(location, below));
+      if (facts.isDirectory()) folders.push(below);
+      else if (facts.isFile()) files.push(below);
+    }
+  }
+  return files;
+}
+
+function tooManyEntries(location: string): WinnowError {
+  const text = `it holds more than ${ENTRIES_MAX} files and folders`;
+  const name = excerpt(path.basename(location));
+  return new WinnowError("RESOURCE_EXHAUSTED", `Cannot read ${name}/: ${text}`);
+}
+
+/** Opens a file and nothing else: a named pipe would keep its reader for ever, a device has no end. */
 function openLocalFile(location: string): OpenFile {
-  const handle = openSync(location, "r");
+  const handle = openSync(location, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
-    const { size } = fstatSync(handle);
+    const facts = fstatSync(handle);
+    if (!facts.isFile()) throw noFile(facts.isDirectory() ? "EISDIR" : "ENXIO");
+    const { size } = facts;
     return {
       size,
       read: (position, target) => readSync(handle, target, 0, target.length, position),
@@ -61,4 +97,9 @@ function openLocalFile(location: string): OpenFile {
     closeSync(handle);
     throw error;
   }
+}
+
+/** As the system says it of what can only be opened as something else. */
+function noFile(code: "EISDIR" | "ENXIO"): Error {
+  return Object.assign(new Error(`${code}: not a regular file`), { code });
 }

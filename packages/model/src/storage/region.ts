@@ -156,6 +156,13 @@ export function fileError(name: string, error: unknown): WinnowError {
   if (code === "EISDIR") {
     return new WinnowError("DATA_LOSS", `Cannot read ${name}: it is a directory`, options);
   }
+  if (code === "ENXIO") {
+    const why = "it is no file but a pipe, a socket or a device";
+    return new WinnowError("DATA_LOSS", `Cannot read ${name}: ${why}`, options);
+  }
+  if (code === "ELOOP") {
+    return new WinnowError("DATA_LOSS", `Cannot read ${name}: its links lead in a circle`, options);
+  }
   return new WinnowError("UNAVAILABLE", `Cannot read ${name}: ${String(code)}`, options);
 }
 

@@ -1,10 +1,13 @@
 // Version directories in a store of any kind: a model read through another store than the file system is the same
 // model, only rows of the wanted partition are read, and a store's own errors reach the reader as they are.
 
-import { readFileSync, readdirSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import path from "node:path";
 import { WinnowError } from "@winnow/core";
 import { expect, test } from "vitest";
+import { temporaryDirectory } from "../../../../test/temporary-directory.ts";
 import { openModelVersion } from "../model-directory.ts";
 import type { ModelVersion } from "../model-version.ts";
 import { readAsset } from "../saved-model/version-directory.ts";
@@ -12,6 +15,7 @@ import { type FileStore, localFiles } from "./file-store.ts";
 import { StoredDirectory } from "./stored-directory.ts";
 
 const EXPORTS = path.resolve(import.meta.dirname, "../../../../test/data/savedmodels");
+const MANY_FILES = path.resolve(import.meta.dirname, "../../../../node_modules");
 
 /** Files in memory under locations that no file system has; reads give a few bytes at a time. */
 function memoryStore(files: ReadonlyMap<string, Uint8Array>): FileStore {
@@ -126,3 +130,50 @@ test.each(["../../assets/words", "../variables/words", "/words", "", ".", "words
     expect(() => readAsset(directory, name)).toThrow("the name leads out of assets/");
   },
 );
+
+test("a named pipe, a device, a socket and a directory are told of at once where a file should be", async () => {
+  const root = temporaryDirectory();
+  const directory = new StoredDirectory(root);
+  execFileSync("mkfifo", [path.join(root, "pipe")]);
+  symlinkSync("/dev/zero", path.join(root, "device"));
+  mkdirSync(path.join(root, "folder"));
+  symlinkSync("circle", path.join(root, "circle"));
+  const server = createServer().listen(path.join(root, "socket"));
+  await new Promise((listening) => server.once("listening", listening));
+
+  for (const name of ["pipe", "device", "socket"]) {
+    const text = `Cannot read ${name}: it is no file but a pipe, a socket or a device`;
+    expect(() => directory.readAll(name, 10)).toThrow(text);
+  }
+  expect(() => directory.readAll("folder", 10)).toThrow("Cannot read folder: it is a directory");
+  expect(() => directory.readAll("circle", 10)).toThrow("its links lead in a circle");
+  await new Promise((closed) => server.close(closed));
+});
+
+test("the files below a folder are found once, whatever its links lead back to", () => {
+  const root = temporaryDirectory();
+  mkdirSync(path.join(root, "assets/deep"), { recursive: true });
+  mkdirSync(path.join(root, "shared"));
+  for (const name of ["assets/words", "assets/deep/words", "shared/words"]) {
+    writeFileSync(path.join(root, name), name);
+  }
+  symlinkSync(".", path.join(root, "assets/a"));
+  symlinkSync("..", path.join(root, "assets/deep/b"));
+  symlinkSync("../shared", path.join(root, "assets/linked"));
+
+  expect(new StoredDirectory(root).filesBelow("assets").toSorted()).toEqual([
+    "assets/deep/words",
+    "assets/linked/words",
+    "assets/words",
+  ]);
+});
+
+test("a folder with a link into a large tree is refused, not walked", () => {
+  const root = temporaryDirectory();
+  mkdirSync(path.join(root, "assets"));
+  symlinkSync(MANY_FILES, path.join(root, "assets/elsewhere"));
+
+  const walk = (): string[] => new StoredDirectory(root).filesBelow("assets");
+
+  expect(walk).toThrow("Cannot read assets/: it holds more than 20000 files and folders");
+});

@@ -47,11 +47,8 @@ async function stampOf(directory: string): Promise<string | undefined> {
   if (!MODEL_FILES.some((name) => names.includes(name))) return undefined;
   const nested = await Promise.all(
     STAMPED_FOLDERS.map(async (folder) => {
-      const options = { recursive: true, encoding: "utf8" } as const;
-      const children = await readdir(path.join(directory, folder), options).catch(() => []);
-      return [...children]
-        .toSorted((a, b) => (a < b ? -1 : 1))
-        .map((name) => path.join(folder, name));
+      const below = await namesBelow(path.join(directory, folder));
+      return below.toSorted((a, b) => (a < b ? -1 : 1)).map((name) => path.join(folder, name));
     }),
   );
   const files = [...names.toSorted(), ...nested.flat()].slice(0, STAMPED_FILES_MAX);
@@ -64,4 +61,30 @@ async function stampOf(directory: string): Promise<string | undefined> {
     }),
   );
   return createHash("sha256").update(lines.join("\n")).digest("hex");
+}
+
+/**
+ * Names below a folder at any depth, relative to it; at most so many as count. Links to folders are followed, and each
+ * folder is listed once: two links that lead back into their own folder would be 2⁴⁰ paths, and the look would never
+ * end.
+ */
+async function namesBelow(folder: string): Promise<string[]> {
+  const names: string[] = [];
+  const folders = [""];
+  const listed = new Set<string>();
+  for (let next = folders.pop(); next !== undefined; next = folders.pop()) {
+    const at = path.join(folder, next);
+    const facts = await stat(at).catch(() => undefined);
+    if (facts?.isDirectory() !== true || listed.has(`${facts.dev} ${facts.ino}`)) continue;
+    listed.add(`${facts.dev} ${facts.ino}`);
+    const entries = await readdir(at, { withFileTypes: true }).catch(() => []);
+    for (const entry of entries) {
+      if (names.length === STAMPED_FILES_MAX) return names;
+      const name = path.join(next, entry.name);
+      names.push(name);
+      // What is neither is no folder, and what a link leads to is looked at when its turn comes.
+      if (entry.isDirectory() || entry.isSymbolicLink()) folders.push(name);
+    }
+  }
+  return names;
 }

@@ -346,3 +346,24 @@ test("a directory with a model.onnx counts, and its stamp changes with any table
   expect(new Set(stamps).size).toBe(1 + 2 * files.length);
   await rm(base, { recursive: true });
 });
+
+test("a stamp is taken of what links lead to, once, where they lead back or into the whole disk", async () => {
+  const base = await mkdtemp(path.join(tmpdir(), "winnow-links-"));
+  await mkdir(path.join(base, "shared"));
+  await mkdir(path.join(base, "1", "assets"), { recursive: true });
+  await writeFile(path.join(base, "1", "saved_model.pb"), "x");
+  await writeFile(path.join(base, "shared", "words"), "before");
+  const links = { a: ".", b: ".", shared: "../../shared", gone: "nowhere" };
+  for (const [name, target] of Object.entries(links)) {
+    await symlink(target, path.join(base, "1", "assets", name));
+  }
+
+  const before = await fileStorage.stamp(path.join(base, "1"));
+  await writeFile(path.join(base, "shared", "words"), "afterwards");
+  const after = await fileStorage.stamp(path.join(base, "1"));
+  await symlink("/", path.join(base, "1", "assets", "root"));
+  const rooted = await fileStorage.stamp(path.join(base, "1"));
+
+  expect(new Set([before, after, rooted]).size).toBe(3);
+  await rm(base, { recursive: true });
+});
