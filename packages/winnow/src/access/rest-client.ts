@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import { request as plainRequest } from "node:http";
 import { request as secureRequest } from "node:https";
-import { WinnowError } from "@winnow/core";
+import { type Clock, WinnowError } from "@winnow/core";
 import { processVariables } from "../process/process-settings.ts";
 
 /** Whom a router is believed by. */
@@ -20,8 +20,8 @@ export interface RestTrust {
 
 /** A request; without a body it reads. */
 export interface RestRequest {
-  readonly body?: string;
-  readonly signal?: AbortSignal;
+  readonly body?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
   /** Beside those of the trust. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
@@ -69,6 +69,24 @@ export class RestClient {
     this.#headers = headers;
     this.#ca = ca;
     this.#isOwnProcess = isOwnProcess;
+  }
+
+  /** Asks, and gives up after a time, however much of an answer has come. @throws Error of the connection */
+  async askWithin(
+    url: string,
+    { signal, ...request }: RestRequest,
+    { clock, timeoutMs }: { readonly clock: Clock; readonly timeoutMs: number },
+  ): Promise<RestAnswer> {
+    const late = new AbortController();
+    const timer = clock.setTimer(timeoutMs, () => late.abort());
+    try {
+      const signals = signal === undefined ? [late.signal] : [late.signal, signal];
+      return await this.ask(url, { ...request, signal: AbortSignal.any(signals) });
+    } catch (error) {
+      throw late.signal.aborted ? new Error(`no answer within ${timeoutMs} ms`) : error;
+    } finally {
+      clock.clearTimer(timer);
+    }
   }
 
   /** Asks. @throws Error of the connection */

@@ -2,7 +2,7 @@
 // types and what it defaults to. Large commands are imported when they run, so that help and
 // predict answer at once.
 
-import { WinnowError } from "@winnow/core";
+import { WinnowError, systemClock } from "@winnow/core";
 import { Command } from "commander";
 import {
   REST_PORT,
@@ -14,7 +14,7 @@ import {
   replicationOption,
   wholeNumber,
 } from "../command-options.ts";
-import { processVariables } from "../process/process-settings.ts";
+import { holdProcess, processVariables } from "../process/process-settings.ts";
 import {
   type SettingPlaces,
   applySettings,
@@ -31,6 +31,7 @@ import { checkVariables, variablesOf } from "./setting-variables.ts";
 import { statusCommand, topCommand } from "./status-command.ts";
 import { verifyCommand } from "./verify-command.ts";
 import { curlLine, predict, predictionTable } from "../commands/predict.ts";
+import { terminalLine, terminalText } from "../terminal-text.ts";
 import type { DrainOptions } from "../commands/drain.ts";
 import type { OrderOptions } from "../commands/order.ts";
 
@@ -114,7 +115,7 @@ function inspectCommand(): Command {
       const text =
         options.json === true
           ? `${JSON.stringify(reports, undefined, 2)}\n`
-          : reports.map(reportText).join("\n");
+          : terminalText(reports.map(reportText).join("\n"));
       process.stdout.write(text);
       const failed = reports.filter((report) => "error" in report).map(({ model }) => model);
       if (failed.length === 0) return;
@@ -136,6 +137,7 @@ interface PredictOptions {
   readonly include?: string;
   readonly filter?: string;
   readonly return?: readonly string[];
+  readonly timeoutMs: number;
   readonly json?: true;
   readonly verbose?: true;
 }
@@ -159,16 +161,26 @@ function predictCommand(): Command {
     .option("--include <json>", "the only item ids that may be answered")
     .option("--filter <json>", `which items, by their attributes, such as '{"year":{"$gte":1990}}'`)
     .option("--return <names...>", "attributes to give with each item")
+    .option(
+      "--timeout-ms <ms>",
+      "how long to wait for an answer",
+      wholeNumber(1, INT32_MAX),
+      60_000,
+    )
     .option("--json", "the answer as it came")
     .option("-v, --verbose", "also print the version and the same request for curl, on stderr")
     .action(async (model: string, json: string, options: PredictOptions) => {
       const command = { ...options, version: options.modelVersion, model, json };
-      const answer = await predict(command);
+      const release = holdProcess();
+      const answer = await predict(command, systemClock).finally(release);
       if (options.verbose === true) {
-        process.stderr.write(`version ${answer.version ?? "unknown"}\n${curlLine(command)}\n`);
+        const version = terminalLine(answer.version ?? "unknown");
+        process.stderr.write(`version ${version}\n${curlLine(command)}\n`);
       }
-      const isForPeople = options.json !== true && process.stdout.isTTY;
-      process.stdout.write(isForPeople ? predictionTable(answer.text) : `${answer.text}\n`);
+      const { isTTY } = process.stdout;
+      const isTable = isTTY && options.json !== true;
+      const text = isTTY ? terminalText(answer.text) : answer.text;
+      process.stdout.write(isTable ? predictionTable(answer.text) : `${text}\n`);
     });
 }
 
@@ -180,7 +192,7 @@ function drainCommand(): Command {
     .option("--force", "also where no other worker is ready to take over");
   return addMembershipOptions(command).action(async (worker: string, options: DrainOptions) => {
     const { runDrain } = await import("../commands/drain.ts");
-    process.stdout.write(`${await runDrain(worker, options)}\n`);
+    process.stdout.write(`${terminalText(await runDrain(worker, options))}\n`);
   });
 }
 
@@ -190,7 +202,7 @@ function orderCommand(): Command {
     .option("--withdraw", "end it: processes go back to their own flags and files");
   return addMembershipOptions(command).action(async (options: OrderOptions) => {
     const { runOrder } = await import("../commands/order.ts");
-    process.stdout.write(`${await runOrder(options)}\n`);
+    process.stdout.write(`${terminalText(await runOrder(options))}\n`);
   });
 }
 

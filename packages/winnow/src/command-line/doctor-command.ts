@@ -12,6 +12,7 @@ import {
   portOption,
 } from "../command-options.ts";
 import type { RedisFlags } from "../access/redis-access.ts";
+import { terminalText } from "../terminal-text.ts";
 
 interface DoctorOptions extends RedisFlags {
   readonly accelerator: "cpu" | "gpu" | "reference";
@@ -60,7 +61,7 @@ export function doctorCommand(): Command {
     const verdict = isCluster ? "Nothing is amiss." : "Winnow can run here.";
     const text = isJson
       ? JSON.stringify(diagnosis, undefined, 2)
-      : diagnosisText(diagnosis, verdict);
+      : terminalText(diagnosisText(diagnosis, verdict));
     process.stdout.write(`${text}\n`);
     process.exitCode = diagnosis.isWell ? 0 : 1;
   });

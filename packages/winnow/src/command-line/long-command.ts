@@ -4,6 +4,7 @@
 import process from "node:process";
 import { reportFailure } from "../process/failure-report.ts";
 import { holdProcess } from "../process/process-settings.ts";
+import { terminalText } from "../terminal-text.ts";
 
 /** What a command found: its document, the same for people, and the exit code that it stands for. */
 export interface LongResult<Report> {
@@ -27,7 +28,8 @@ export async function runLongCommand<Report>(
   process.once("SIGTERM", interrupt);
   try {
     const { report, text, exitCode } = await run(interrupted.signal);
-    process.stdout.write(isJson ? `${JSON.stringify(report, undefined, 2)}\n` : text(report));
+    const told = isJson ? `${JSON.stringify(report, undefined, 2)}\n` : terminalText(text(report));
+    process.stdout.write(told);
     process.exitCode = exitCode;
   } catch (error) {
     reportFailure(error);

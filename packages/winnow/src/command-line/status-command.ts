@@ -3,6 +3,7 @@
 import { systemClock } from "@winnow/core";
 import { Command } from "commander";
 import { REST_PORT, addClientOptions } from "../command-options.ts";
+import { reportFailure } from "../process/failure-report.ts";
 import { holdProcess, processVariables } from "../process/process-settings.ts";
 
 interface RouterQuestion {
@@ -31,7 +32,7 @@ export function statusCommand(): Command {
       const { paint } = await import("../report/paint.ts");
       const report = await clusterReport({ ...trust, url: urlOf(given) });
       if ("error" in report) {
-        process.stderr.write(`${report.error.code}: ${report.error.message}\n`);
+        reportFailure(report.error);
         process.exitCode = EXIT_CODES.down;
         return;
       }

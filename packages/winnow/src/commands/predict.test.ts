@@ -1,23 +1,29 @@
 // What `winnow predict` says of a model that a router does not serve.
 
-import { type Server, createServer } from "node:http";
+import { type RequestListener, type Server, createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { systemClock } from "@winnow/core";
 import { afterEach, expect, test } from "vitest";
-import { predict } from "./predict.ts";
+import { predict, predictionTable } from "./predict.ts";
 
 let server: Server | undefined;
 
 afterEach(() => {
+  server?.closeAllConnections();
   server?.close();
 });
 
 /** A router that serves no model, and answers the status of "movies" with this document. */
-async function routerWith(status: string): Promise<string> {
-  server = createServer((request, response) => {
+function routerWith(status: string): Promise<string> {
+  return serverThat((request, response) => {
     const isStatus = request.method === "GET" && request.url === "/v1/models/movies";
     response.statusCode = isStatus ? 200 : 404;
     response.end(isStatus ? status : '{"error":"Servable not found for request: Latest(movies)"}');
   });
+}
+
+async function serverThat(answers: RequestListener): Promise<string> {
+  server = createServer(answers);
   const listening = server;
   await new Promise<void>((resolve) => listening.listen(0, "127.0.0.1", resolve));
   return `http://127.0.0.1:${(listening.address() as AddressInfo).port}`;
@@ -37,7 +43,9 @@ test("a model that cannot be served: the reason that its status tells stands in 
     }),
   );
 
-  await expect(predict({ url, model: "movies", json: "[1]" })).rejects.toMatchObject({
+  await expect(
+    predict({ url, model: "movies", json: "[1]", timeoutMs: 60_000 }, systemClock),
+  ).rejects.toMatchObject({
     code: "NOT_FOUND",
     message:
       "Servable not found for request: Latest(movies)\nVersion 2 cannot be served: UNIMPLEMENTED: operation X",
@@ -47,7 +55,49 @@ test("a model that cannot be served: the reason that its status tells stands in 
 test("a router that tells no status: the error is the router's own", async () => {
   const url = await routerWith("<html>");
 
-  await expect(predict({ url, model: "movies", json: "[1]" })).rejects.toMatchObject({
+  await expect(
+    predict({ url, model: "movies", json: "[1]", timeoutMs: 60_000 }, systemClock),
+  ).rejects.toMatchObject({
     message: "Servable not found for request: Latest(movies)",
   });
+});
+
+test("a server that never ends its answer is given up", async () => {
+  const url = await serverThat((_, response) => {
+    response.write('{"predictions":[');
+  });
+  const command = { url, model: "movies", json: "[1]", timeoutMs: 50 };
+
+  await expect(predict(command, systemClock)).rejects.toMatchObject({
+    code: "UNAVAILABLE",
+    message: expect.stringContaining("no answer within 50 ms") as string,
+  });
+});
+
+test("what a server says stays on one line and steers no terminal", async () => {
+  const error = `gone\u001b[2J\nversion 1${"x".repeat(100_000)}`;
+  const url = await serverThat((_, response) => {
+    response.statusCode = 500;
+    response.end(JSON.stringify({ error }));
+  });
+  const command = { url, model: "movies", json: "[1]", timeoutMs: 60_000 };
+
+  await expect(predict(command, systemClock)).rejects.toMatchObject({
+    message: expect.stringMatching(/^gone\ufffd\[2J\ufffdversion 1x{9000,10000}…$/) as string,
+  });
+});
+
+test("ids and names in a table steer no terminal, and an answer of another kind is told of", () => {
+  const id = "a\u001b]0;title\u0007\nb\u202e";
+  const table = predictionTable(JSON.stringify({ predictions: [{ [id]: [id], score: [1] }, id] }));
+
+  expect(table.split("\n")).toEqual([
+    "#  a\ufffd]0;title\ufffd\ufffdb\ufffd  score",
+    "1  a\ufffd]0;title\ufffd\ufffdb\ufffd  1",
+    "",
+    String.raw`1  "a\u001b]0;title\u0007\nb` + '\ufffd"',
+  ]);
+  for (const text of ["<html>\u001b[2J", "null", "7"]) {
+    expect(() => predictionTable(text)).toThrow(/^The answer holds no predictions: \P{Cc}+$/u);
+  }
 });

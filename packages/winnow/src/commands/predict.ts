@@ -2,8 +2,9 @@
 // program. It speaks the plain REST API, so it works against TensorFlow Serving too.
 
 import { WinnowError, excerpt } from "@winnow/core";
-import type { ErrorCode } from "@winnow/core";
+import type { Clock, ErrorCode } from "@winnow/core";
 import { type RestAnswer, RestClient, type RestTrust } from "../access/rest-client.ts";
+import { terminalLine, terminalText } from "../terminal-text.ts";
 
 /** What to ask and where. */
 export interface PredictCommand extends RestTrust {
@@ -22,6 +23,8 @@ export interface PredictCommand extends RestTrust {
   readonly filter?: string | undefined;
   /** Names of attributes. */
   readonly return?: readonly string[] | undefined;
+  /** How long an answer is waited for. */
+  readonly timeoutMs: number;
 }
 
 /** The router's answer. */
@@ -33,27 +36,34 @@ export interface PredictAnswer {
 }
 
 /** Asks a router. @throws WinnowError with the router's own message, or UNAVAILABLE. */
-export async function predict(command: PredictCommand): Promise<PredictAnswer> {
+export async function predict(command: PredictCommand, clock: Clock): Promise<PredictAnswer> {
   const client = new RestClient(command);
-  const answer = await post(client, predictUrl(command), requestBody(command));
+  const asking = { client, clock, timeoutMs: command.timeoutMs };
+  const answer = await post(asking, predictUrl(command), requestBody(command));
   const { status, text } = answer;
   if (status < 200 || status >= 300) {
     const fault = errorText(text, status);
-    const why = status === 404 ? await failuresOf(client, command) : [];
+    const why = status === 404 ? await failuresOf(asking, command) : [];
     throw new WinnowError(codeOf(answer), [fault, ...why].join("\n"));
   }
   return { text, version: answer.header("x-winnow-model-version") };
 }
 
+interface Asking {
+  readonly client: RestClient;
+  readonly clock: Clock;
+  readonly timeoutMs: number;
+}
+
 /** Why versions of the model are not served, as its status tells; nothing where it does not. */
-async function failuresOf(client: RestClient, command: PredictCommand): Promise<string[]> {
+async function failuresOf(asking: Asking, command: PredictCommand): Promise<string[]> {
   try {
-    const { text } = await client.ask(modelUrl(command));
+    const { text } = await asking.client.askWithin(modelUrl(command), {}, asking);
     const { model_version_status: versions = [] } = JSON.parse(text) as ModelStatus;
     return versions.flatMap(({ version, status }) => {
       const { error_code: code, error_message: message } = status ?? {};
       if (message === undefined || message === "") return [];
-      return [`Version ${version} cannot be served: ${code}: ${message}`];
+      return [told(`Version ${version} cannot be served: ${code}: ${message}`)];
     });
   } catch {
     // The answer to the request itself is told in any case.
@@ -144,18 +154,19 @@ function parseJson(
   }
 }
 
-async function post(client: RestClient, url: string, body: string): Promise<RestAnswer> {
+async function post(asking: Asking, url: string, body: string): Promise<RestAnswer> {
   try {
-    return await client.ask(url, { body });
+    return await asking.client.askWithin(url, { body }, asking);
   } catch (error) {
     const { code = "", message } = error as NodeJS.ErrnoException;
     if (/CERT|SELF_SIGNED|UNABLE_TO/.test(code)) {
       const text = `The certificate of ${url} is not believed: ${message}; name its authority with --ca`;
       throw new WinnowError("UNAUTHENTICATED", text, { cause: error });
     }
+    const why = code === "ECONNREFUSED" ? "" : `: ${message === "" ? code : message}`;
     throw new WinnowError(
       "UNAVAILABLE",
-      `Nothing answers at ${url}; start a cluster with "winnow up --models DIR" or name another --url`,
+      `Nothing answers at ${url}${why}; start a cluster with "winnow up --models DIR" or name another --url`,
       { cause: error },
     );
   }
@@ -164,25 +175,48 @@ async function post(client: RestClient, url: string, body: string): Promise<Rest
 function errorText(text: string, status: number): string {
   try {
     const body = JSON.parse(text) as { error?: unknown };
-    if (typeof body.error === "string") return body.error;
+    if (typeof body.error === "string") return told(body.error);
   } catch {
     // Not JSON: a proxy's page, shown as it is.
   }
-  return `HTTP ${status}: ${excerpt(text)}`;
+  return told(`HTTP ${status}: ${excerpt(text)}`);
 }
 
-/** The predictions as aligned columns: one block per instance, lists side by side. */
+/** An error lists what is wrong with a version; whatever else a server says is cut. */
+const TOLD_CHARACTERS_MAX = 10_000;
+
+/** What a server says, on one line, so that nothing of it looks like a line of this command. */
+function told(text: string): string {
+  return terminalLine(
+    text.length <= TOLD_CHARACTERS_MAX ? text : `${text.slice(0, TOLD_CHARACTERS_MAX)}…`,
+  );
+}
+
+/**
+ * The predictions as aligned columns: one block per instance, lists side by side.
+ * @throws WinnowError UNKNOWN for an answer that holds none
+ */
 export function predictionTable(text: string): string {
-  const body = JSON.parse(text) as { predictions?: unknown[]; outputs?: unknown };
-  const predictions = body.predictions ?? [body.outputs];
-  return predictions.map((prediction, index) => blockOf(prediction, index)).join("\n");
+  const { predictions, outputs } = bodyOf(text);
+  const blocks = Array.isArray(predictions) ? (predictions as unknown[]) : [outputs];
+  return terminalText(blocks.map((prediction, index) => blockOf(prediction, index)).join("\n"));
+}
+
+function bodyOf(text: string): { readonly predictions?: unknown; readonly outputs?: unknown } {
+  try {
+    const body: unknown = JSON.parse(text);
+    if (typeof body === "object" && body !== null) return body;
+  } catch {
+    // Told below.
+  }
+  throw new WinnowError("UNKNOWN", told(`The answer holds no predictions: ${excerpt(text)}`));
 }
 
 function blockOf(prediction: unknown, index: number): string {
   const columns = columnsOf(prediction);
   if (columns === undefined) return `${index}  ${JSON.stringify(prediction)}`;
-  const length = Math.max(0, ...columns.map(([, values]) => values.length));
-  const names = ["#", ...columns.map(([name]) => name)];
+  const length = columns.reduce((longest, [, values]) => Math.max(longest, values.length), 0);
+  const names = ["#", ...columns.map(([name]) => terminalLine(name))];
   const rows = Array.from({ length }, (_, row) => [
     String(row + 1),
     ...columns.map(([, values]) => cellText(values[row])),
@@ -203,13 +237,13 @@ function columnsOf(prediction: unknown): [string, unknown[]][] | undefined {
 
 function cellText(value: unknown): string {
   if (value === undefined) return "";
-  return typeof value === "string" ? value : JSON.stringify(value);
+  return terminalLine(typeof value === "string" ? value : JSON.stringify(value));
 }
 
 /** Rows of cells as text with columns of equal width. */
 export function align(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) =>
-    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
+    rows.reduce((widest, row) => Math.max(widest, row[column]?.length ?? 0), 0),
   );
   const line = (row: readonly string[]): string =>
     row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ");

@@ -10,6 +10,7 @@ import { askReport } from "../report/report-question.ts";
 import { type Line, liveLines } from "../report/report-lines.ts";
 import { paint } from "../report/paint.ts";
 import type { RestClient } from "../access/rest-client.ts";
+import { terminalLine } from "../terminal-text.ts";
 
 /**
  * Keys, as a terminal gives them.
@@ -88,7 +89,10 @@ export function topScreen(
             tone: "dim",
           },
         ];
-  return [...shown, ...more].map(({ text, tone }) => ({ text: cut(text, columns), tone }));
+  return [...shown, ...more].map(({ text, tone }) => ({
+    text: cut(terminalLine(text), columns),
+    tone,
+  }));
 }
 
 function failureLines({ error, sinceMs }: NonNullable<TopState["failure"]>): Line[] {

@@ -29,6 +29,7 @@ import { endOnSignals } from "../process/process-life.ts";
 import { processLog } from "../process/process-log.ts";
 import { processVariables } from "../process/process-settings.ts";
 import { progressLine } from "../progress-line.ts";
+import { terminalLine, terminalText } from "../terminal-text.ts";
 import { watchVersions } from "../local-cluster/version-news.ts";
 import { exampleInstances } from "./example.ts";
 
@@ -166,7 +167,7 @@ function readyText(cluster: LocalCluster, { versions, states, examples }: Starte
     const found = versions[index]!;
     if (state !== "AVAILABLE") {
       const why = error === "" ? `version ${found.version} is gone, or not wanted any more` : error;
-      return `${picocolors.red("failed")}  ${model}: ${why}\n`;
+      return `${picocolors.red("failed")}  ${model}: ${terminalLine(why)}\n`;
     }
     const body = `{"instances":${examples[index]!}}`.replaceAll("'", String.raw`'\''`);
     const curl = `curl -d '${body}' ${cluster.url}/v1/models/${model}:predict`;
@@ -179,5 +180,5 @@ function readyText(cluster: LocalCluster, { versions, states, examples }: Starte
 }
 
 function say(text: string): void {
-  process.stderr.write(`${picocolors.dim("winnow")}  ${text}\n`);
+  process.stderr.write(`${picocolors.dim("winnow")}  ${terminalText(text)}\n`);
 }

@@ -148,8 +148,9 @@ describe("a status", () => {
     const evil = "\u001b[2J\u202emovies\n\u0007";
     const lines = liveLines(
       report({
-        workers: [worker(evil, { address: evil, accelerator: evil })],
+        workers: [worker(evil, { address: evil, accelerator: evil, condition: evil as "suspect" })],
         models: [{ ...movies, name: evil, labels: { [evil]: 1 } }],
+        slowRequests: [{ ...report().slowRequests[0]!, code: evil, stages: { [evil]: 1 } }],
         events: [{ severity: "ok", text: evil, agoMs: 0 }],
         health: { severity: "down", sentence: evil, remedy: evil, findings: [] },
       }),

@@ -9,6 +9,7 @@ import type {
   VersionReport,
   WorkerReport,
 } from "@winnow/router";
+import { terminalLine } from "../terminal-text.ts";
 
 /** How a line is to look, where there are colours. */
 export type Tone = "title" | "good" | "warning" | "bad" | "dim" | "plain";
@@ -24,7 +25,7 @@ const LABEL_WIDTH = 10;
 
 /** Health, and everything that is not as it should be; then workers, models and the router. */
 export function statusLines(report: ClusterReport): Line[] {
-  return [
+  return harmless([
     ...healthLines(report),
     blank,
     ...workerLines(report.workers),
@@ -33,16 +34,16 @@ export function statusLines(report: ClusterReport): Line[] {
     ...leftOutLines(report),
     blank,
     ...routerLines(report),
-  ];
+  ]);
 }
 
 /** The same, with what happened lately, for a terminal that is drawn again and again. */
 export function liveLines(report: ClusterReport): Line[] {
   const events = report.events.slice(0, 8).map(({ agoMs, text, severity }): Line => ({
-    text: `${age(agoMs).padEnd(LABEL_WIDTH)}${clean(text)}`,
+    text: `${age(agoMs).padEnd(LABEL_WIDTH)}${text}`,
     tone: severity === "ok" ? "plain" : TONES[severity],
   }));
-  return [
+  return harmless([
     ...healthLines(report),
     blank,
     ...trafficLines(report),
@@ -53,7 +54,12 @@ export function liveLines(report: ClusterReport): Line[] {
     ...leftOutLines(report),
     ...(events.length === 0 ? [] : [blank, title("EVENTS"), ...events]),
     ...slowLines(report),
-  ];
+  ]);
+}
+
+/** Whatever part of a line the router, a worker or a model wrote. */
+function harmless(lines: readonly Line[]): Line[] {
+  return lines.map(({ text, tone }) => ({ text: terminalLine(text), tone }));
 }
 
 const blank: Line = { text: "", tone: "plain" };
@@ -66,7 +72,7 @@ function healthLines({ health }: ClusterReport): Line[] {
   const told = severity === "ok" ? findings : others;
   const worst = severity === "ok" || first === undefined ? sentence : first.text;
   return [
-    { text: `${severity.padEnd(LABEL_WIDTH)}${clean(worst)}`, tone: TONES[severity] },
+    { text: `${severity.padEnd(LABEL_WIDTH)}${worst}`, tone: TONES[severity] },
     ...remedyLines(remedy),
     ...told.flatMap(findingLines),
   ];
@@ -75,13 +81,11 @@ function healthLines({ health }: ClusterReport): Line[] {
 function findingLines({ severity, text, remedy }: Finding): Line[] {
   const label = severity === "ok" ? "news" : "also";
   const tone = severity === "ok" ? "plain" : TONES[severity];
-  return [{ text: `${label.padEnd(LABEL_WIDTH)}${clean(text)}`, tone }, ...remedyLines(remedy)];
+  return [{ text: `${label.padEnd(LABEL_WIDTH)}${text}`, tone }, ...remedyLines(remedy)];
 }
 
 function remedyLines(remedy: string): Line[] {
-  return remedy === ""
-    ? []
-    : [{ text: `${"".padEnd(LABEL_WIDTH)}→ ${clean(remedy)}`, tone: "dim" }];
+  return remedy === "" ? [] : [{ text: `${"".padEnd(LABEL_WIDTH)}→ ${remedy}`, tone: "dim" }];
 }
 
 const WORKER_TONES: Readonly<Record<WorkerReport["condition"], Tone>> = {
@@ -98,7 +102,7 @@ function workerLines(workers: readonly WorkerReport[]): Line[] {
     " ",
   );
   const rows = workers.map((worker) => [
-    clean(worker.id),
+    worker.id,
     worker.isStraggler ? `${worker.condition}, slow` : worker.condition,
     worker.heardAgoMs === undefined ? "never" : age(worker.heardAgoMs),
     String(worker.replicas),
@@ -107,8 +111,8 @@ function workerLines(workers: readonly WorkerReport[]): Line[] {
     String(worker.queueRows),
     worker.latency === undefined ? "–" : milliseconds(worker.latency.p50Ms),
     worker.latency === undefined ? "–" : milliseconds(worker.latency.p95Ms),
-    clean(worker.accelerator),
-    clean(worker.address),
+    worker.accelerator,
+    worker.address,
   ]);
   return columns([head, ...rows], (row) => {
     const { condition, isStraggler } = workers[row]!;
@@ -123,7 +127,7 @@ function modelLines(models: readonly ModelReport[]): Line[] {
     model.versions.filter(({ isOver }) => !isOver).map((version) => ({ model, version })),
   );
   const rows = versions.map(({ model, version }) => [
-    clean(model.name),
+    model.name,
     String(version.version),
     version.state,
     version.isDefault ? "yes" : "",
@@ -136,7 +140,7 @@ function modelLines(models: readonly ModelReport[]): Line[] {
   return [
     ...columns([head, ...rows], (row) => versionTone(versions[row]!)),
     ...silent.map(({ name }): Line => ({
-      text: `${clean(name)}  has no version`,
+      text: `${name}  has no version`,
       tone: "warning",
     })),
   ];
@@ -164,18 +168,18 @@ function partitionsText({ partitions, tables }: VersionReport): string {
 
 function labelsText({ labels, waitingLabels }: ModelReport, version: number): string {
   const of = (all: Readonly<Record<string, number>>): string[] =>
-    Object.entries(all).flatMap(([label, each]) => (each === version ? [clean(label)] : []));
+    Object.entries(all).flatMap(([label, each]) => (each === version ? [label] : []));
   return [...of(labels), ...of(waitingLabels).map((label) => `(${label})`)].join(", ");
 }
 
 function rolloutText({ rollout, error, state, isDefault }: VersionReport): string {
   const { failedOn, waitingFor, progress } = rollout;
-  const why = error === undefined ? "" : `: ${clean(error.message)}`;
-  if (failedOn.length > 0) return `failed on ${failedOn.map(clean).join(", ")}${why}`;
+  const why = error === undefined ? "" : `: ${error.message}`;
+  if (failedOn.length > 0) return `failed on ${failedOn.join(", ")}${why}`;
   if (state === "END") return `failed${why}`;
   if (state === "UNLOADING") return "";
   if (isDefault && progress >= 1) return "";
-  const waits = waitingFor.length === 0 ? "" : `, waiting for ${waitingFor.map(clean).join(", ")}`;
+  const waits = waitingFor.length === 0 ? "" : `, waiting for ${waitingFor.join(", ")}`;
   return `${Math.floor(progress * 100)} % loaded${waits}`;
 }
 
@@ -192,7 +196,7 @@ function routerLines({ router }: ClusterReport): Line[] {
   const ready = isReady ? "ready" : "not ready";
   return [
     plain(
-      `router    ${clean(version)}, ${ready}, up ${age(uptimeMs)}, generation ${routingGeneration}, membership read ${seen}`,
+      `router    ${version}, ${ready}, up ${age(uptimeMs)}, generation ${routingGeneration}, membership read ${seen}`,
     ),
     plain(`traffic   ${trafficText(router)}`),
   ];
@@ -216,7 +220,7 @@ function countsText(what: string, counts: Readonly<Record<string, number>>): str
   const entries = Object.entries(counts);
   const sum = entries.reduce((all, [, count]) => all + count, 0);
   if (sum === 0) return [];
-  const parts = entries.map(([name, count]) => `${clean(name)} ${count}`);
+  const parts = entries.map(([name, count]) => `${name} ${count}`);
   return [`${sum} ${what} (${parts.join(", ")})`];
 }
 
@@ -243,12 +247,12 @@ function slowLines({ slowRequests }: ClusterReport): Line[] {
   const rows = slowRequests.slice(0, 5).map((slow) => [
     milliseconds(slow.elapsedMs),
     `${age(slow.agoMs)} ago`,
-    clean(slow.model),
+    slow.model,
     slow.code,
     Object.entries(slow.stages)
-      .map(([stage, ms]) => `${clean(stage)} ${milliseconds(ms)}`)
+      .map(([stage, ms]) => `${stage} ${milliseconds(ms)}`)
       .join(", "),
-    clean(slow.requestId ?? ""),
+    slow.requestId ?? "",
   ]);
   const head = "SLOWEST WHEN MODEL CODE STAGES REQUEST".split(" ");
   return [blank, ...columns([head, ...rows], () => "plain")];
@@ -264,11 +268,6 @@ function columns(rows: readonly (readonly string[])[], toneOf: (row: number) => 
       .trimEnd(),
     tone: at === 0 ? "title" : toneOf(at - 1),
   }));
-}
-
-/** Control characters could move the cursor, and marks of direction turn the line round. */
-function clean(text: string): string {
-  return text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, "\ufffd");
 }
 
 /** `0.4 s`, `12 s`, `5 min`, `3 h`, `2 d`. */

@@ -51,16 +51,10 @@ async function answerOf(
   url: string,
   { clock, signal }: ReportWait,
 ): Promise<RestAnswer> {
-  const late = new AbortController();
-  const end = (): void => late.abort(new Error("the wait was ended"));
-  signal?.addEventListener("abort", end, { once: true });
-  const timer = clock.setTimer(ANSWER_MS_MAX, () =>
-    late.abort(new Error(`no answer within ${ANSWER_MS_MAX} ms`)),
-  );
+  const at = `${url.replace(/\/+$/, "")}/v1/cluster`;
   try {
-    return await client.ask(`${url.replace(/\/+$/, "")}/v1/cluster`, { signal: late.signal });
-  } catch (error) {
-    const cause = late.signal.aborted ? (late.signal.reason as Error) : error;
+    return await client.askWithin(at, { signal }, { clock, timeoutMs: ANSWER_MS_MAX });
+  } catch (cause) {
     const { code = "", message } = cause as NodeJS.ErrnoException;
     if (/CERT|SELF_SIGNED|UNABLE_TO/.test(code)) {
       const text = `The certificate of ${url} is not believed: ${message}; name its authority with --ca`;
@@ -69,20 +63,24 @@ async function answerOf(
     const why = message === "" ? code : message;
     const text = `No router answers at ${url}: ${why}; is it running, and is this its REST port?`;
     throw new WinnowError("UNAVAILABLE", text, { cause });
-  } finally {
-    clock.clearTimer(timer);
-    signal?.removeEventListener("abort", end);
   }
 }
 
 function readReport(text: string, url: string): ClusterReport {
   try {
     const report = JSON.parse(text) as Partial<ClusterReport> | null;
-    if (report?.health !== undefined && report.router !== undefined) return report as ClusterReport;
+    if (isReport(report)) return report;
   } catch {
     // Told below.
   }
   throw notARouter(url, "its answer is no report");
+}
+
+/** Whether the parts of a report are there: another server may answer anything. */
+function isReport(told: Partial<ClusterReport> | null): told is ClusterReport {
+  const { health, router, workers, models, events, slowRequests } = told ?? {};
+  const isWhole = typeof router?.traffic === "object" && Array.isArray(health?.findings);
+  return isWhole && [workers, models, events, slowRequests].every(Array.isArray);
 }
 
 function notARouter(url: string, why: string): WinnowError {

@@ -109,19 +109,8 @@ export class RestServer implements PredictServer {
     return Object.entries(outputs).map(([name, told]) => ({ name, dtype: dtypeOf(told) }));
   }
 
-  #ask(path: string, { signal, ...request }: RestRequest = {}): Promise<RestAnswer> {
-    const { clock, timeoutMs } = this.#options;
-    const stop = new AbortController();
-    const timer = clock.setTimer(timeoutMs, () => stop.abort());
-    const asked = this.#client.ask(`${this.url}${path}`, {
-      ...request,
-      signal: signal === undefined ? stop.signal : AbortSignal.any([stop.signal, signal]),
-    });
-    return asked
-      .catch((error: unknown) => {
-        throw stop.signal.aborted ? new Error(`no answer within ${timeoutMs} ms`) : error;
-      })
-      .finally(() => clock.clearTimer(timer));
+  #ask(path: string, request: RestRequest = {}): Promise<RestAnswer> {
+    return this.#client.askWithin(`${this.url}${path}`, request, this.#options);
   }
 }
 
