@@ -1,7 +1,6 @@
 // `winnow k8s render` as a person uses it: what it prints for given flags is valid Kubernetes, says what was asked
 // for, and fits together; what cannot be is refused with what would work.
 
-import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
@@ -18,44 +17,15 @@ import {
   schemaErrors,
   unknownFields,
 } from "./manifests.ts";
+import { RENDER_REQUESTS as REQUESTS, renderedText as textOf } from "./render-requests.ts";
 
-const script = path.join(repositoryRoot, "packages/winnow/bin/winnow.js");
 const main = path.join(repositoryRoot, "packages/winnow/dist/main.js");
-
-function textOf(flags: readonly string[]): string {
-  const args = [script, "k8s", "render", ...flags];
-  return execFileSync(process.execPath, args, { encoding: "utf8", stdio: "pipe" });
-}
 
 /** As kubectl reads it, which is by YAML 1.1. */
 function rendered(...flags: readonly string[]): KubernetesObject[] {
   const documents = parseAllDocuments(textOf(flags), { version: "1.1" });
   return documents.map((document) => document.toJS() as KubernetesObject);
 }
-
-const words = (...lines: readonly string[]): readonly string[] => lines.join(" ").split(" ");
-
-const REQUESTS: Readonly<Record<string, readonly string[]>> = {
-  "nothing more": [],
-  "a large cluster on GPUs": words(
-    "--namespace shop --image host.example.com/team/winnow:1.2.3",
-    "--accelerator gpu --workers 8 --replication 3 --routers 4",
-    "--worker-memory 48Gi --worker-cpu 7500m --autoscale-routers 12",
-    "--models claim:catalogue --cluster-secret --monitoring",
-  ),
-  "a cluster with TLS": words(
-    "--namespace shop --tls --cluster-secret --monitoring",
-    "--storage 2Ti --storage-class fast",
-  ),
-  "a cluster with TLS and a Redis elsewhere": words(
-    "--namespace shop --tls --redis external --monitoring",
-  ),
-  "a cluster in a cloud": words(
-    "--namespace shop --models s3://bucket/models --redis external",
-    "--ingress recs.example.com --ingress-class nginx --autoscale-workers 12",
-    "--prometheus http://prometheus.observe.svc:9090 --monitoring",
-  ),
-};
 
 describe.skipIf(!existsSync(main))("winnow k8s render (needs a build)", () => {
   test.each(Object.entries(REQUESTS))("%s: schemas accept every object", async (_, flags) => {

@@ -61,29 +61,6 @@ test("a Redis that is away is told once, by its address and with the reason, wit
   expect(logged.join()).not.toContain(PASSWORD);
 });
 
-test.skipIf(!isRedisInstalled)(
-  "a Redis that answers and takes no writes is told once by the worker, with the reason",
-  async () => {
-    const server = await RedisProcess.start([]);
-    ended.push(() => server.close());
-    const { store, logged } = await membershipIn(server.url, {});
-    const admin = new Redis(server.url);
-    ended.push(() => admin.quit());
-    const told = (): string[] =>
-      logged.filter((line) => line.startsWith("membership store refuses"));
-
-    await admin.config("SET", "maxmemory", "1");
-    await store.announce(announced({ id: "w0" }));
-    await store.announce(announced({ id: "w0" }));
-    await eventually(() => expect(told()).toHaveLength(1));
-    await admin.config("SET", "maxmemory", "0");
-    await store.announce(announced({ id: "w0" }));
-
-    await eventually(() => expect(logged.join()).toContain("takes what this worker writes again"));
-    expect(told()[0]).toContain("OOM");
-  },
-);
-
 /** Whether a worker that announces itself there is seen, and what was logged. */
 async function membershipIn(url: string, access: RedisAccess) {
   const logged: string[] = [];

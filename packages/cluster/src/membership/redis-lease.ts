@@ -34,8 +34,6 @@ export class RedisLease {
   /** `#own` as it is stored, signed with the secrets of that revision. */
   #signed: { readonly stored: string; readonly revision: number } | undefined;
   #timer: Timer | undefined;
-  /** Why Redis, which answers, does not take what is written: it is read-only, full, or a key holds something else. */
-  #refusal: string | undefined;
 
   constructor(parts: RedisLeaseParts, settings: RedisLeaseSettings) {
     this.#parts = parts;
@@ -105,25 +103,8 @@ export class RedisLease {
         .exec();
       const failure = results?.find(([error]) => error !== null)?.[0];
       if (failure) throw failure;
-      this.#tellRefusal(undefined);
     } catch (error) {
-      const { message } = toWinnowError(error);
-      environment.log.debug("announcement not stored", { message });
-      // That nothing answers is told by those who read.
-      if (error instanceof Error && error.name === "ReplyError") this.#tellRefusal(message);
-    }
-  }
-
-  /** Told once: reads go on, and hide from everybody that this worker is in no list any more. */
-  #tellRefusal(message: string | undefined): void {
-    const { log } = this.#parts.environment;
-    const before = this.#refusal;
-    this.#refusal = message;
-    if (message !== undefined && before === undefined) {
-      log.warn("membership store refuses what this worker writes", { message });
-    }
-    if (message === undefined && before !== undefined) {
-      log.info("membership store takes what this worker writes again");
+      environment.log.debug("announcement not stored", { message: toWinnowError(error).message });
     }
   }
 
