@@ -29,6 +29,10 @@ export function processLog(options: ProcessLogOptions): Logger {
 }
 
 function jsonLog(options: ProcessLogOptions): Logger {
+  // Lines that cannot be written are kept to be written later, up to here.
+  const destination = pino.destination({ dest: 2, sync: true, maxLength: 2 ** 20 });
+  // A disk that is full, or a reader that has gone, takes lines of the log and not the process.
+  destination.on("error", () => undefined);
   const log = pino(
     {
       level: options.level,
@@ -36,7 +40,7 @@ function jsonLog(options: ProcessLogOptions): Logger {
       timestamp: () => `,"time":"${wallClock()}"`,
       formatters: { level: (label) => ({ level: label }) },
     },
-    pino.destination({ dest: 2, sync: true }),
+    destination,
   );
   return {
     debug: (event, fields) => log.debug(printable(fields), event),
@@ -58,6 +62,7 @@ const RANK: Readonly<Record<LogLevel, number>> = {
 const LEVEL_WIDTH = "debug".length;
 
 function textLog(options: ProcessLogOptions): Logger {
+  process.stderr.on("error", () => undefined); // Likewise.
   const say = (level: LogLevel, paint: (text: string) => string) => {
     return (event: string, fields?: Fields): void => {
       if (RANK[level] < RANK[options.level]) return;
