@@ -41,6 +41,7 @@ export {
 export type { ErrorCode } from "./errors/errors.ts";
 export { setGraceTimer } from "./time/grace-timer.ts";
 export { LAG_TIMER_MS, takeOffLagTimer } from "./time/loop-lag.ts";
+export { nextLoopTurn } from "./time/loop-turn.ts";
 export type { GraceTimer } from "./time/grace-timer.ts";
 export {
   FILE_DIGITS,

@@ -2,8 +2,7 @@
 // each group once it is complete (shaders/coder.ts). The host waits for the device at intervals,
 // because WebGPU would queue uploads without bound.
 
-import { WinnowError } from "@winnow/core";
-import { nextLoopTurn } from "../loop-turn.ts";
+import { WinnowError, nextLoopTurn } from "@winnow/core";
 import { takeRows } from "../residents/row-taking.ts";
 import type { RowSource } from "../residents/row-taking.ts";
 import { checkFinite } from "../queries/top-k-request.ts";

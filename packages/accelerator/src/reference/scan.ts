@@ -2,10 +2,10 @@
 // blocks that stay in the first-level cache while every query passes over them, and for most scores
 // one comparison, with the worst kept candidate, is all that is done.
 
+import { nextLoopTurn } from "@winnow/core";
 import type { TopKBlock } from "@winnow/core";
 import { canonicalScore, widenQueries } from "../canonical-score.ts";
 import type { WideQuery } from "../canonical-score.ts";
-import { nextLoopTurn } from "../loop-turn.ts";
 import { groupQueries } from "../queries/query-parts.ts";
 import { holdsRow } from "../queries/row-admission.ts";
 import type { AdmittedTopKQuery, RowSet } from "../queries/row-admission.ts";

@@ -1,8 +1,8 @@
 // Takes the rows of a load from its source, chunk by chunk: whole rows, exactly as many as were
 // announced. Between two chunks the event loop runs, so that pings and aborts are handled.
 
+import { nextLoopTurn } from "@winnow/core";
 import type { LoadShape } from "../accelerator.ts";
-import { nextLoopTurn } from "../loop-turn.ts";
 import { checkChunkShape, checkComplete } from "../queries/top-k-request.ts";
 import type { LoadProgress } from "../queries/top-k-request.ts";
 

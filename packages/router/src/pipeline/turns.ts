@@ -3,6 +3,8 @@
 //   function* work() { for (…) { …; if (isPauseDue(cost)) yield; } return outcome }
 //   await inTurns(work(), signal)
 
+import { nextLoopTurn } from "@winnow/core";
+
 /** Work until others have their turn, in multiplications or what takes as long: some ms, of each request there is. */
 const WORK_AT_ONCE = 2 ** 18;
 
@@ -23,7 +25,7 @@ export async function inTurns<Outcome>(
 
 /** Resolves when others have had their turn. @throws the signal's reason */
 export async function nextTurn(signal: AbortSignal): Promise<void> {
-  await new Promise((resolve) => void setImmediate(resolve));
+  await nextLoopTurn();
   signal.throwIfAborted();
 }
 

@@ -2,7 +2,7 @@
 // the port ends unasked, or says that its device is lost, every request under way and every later
 // one fails with UNAVAILABLE.
 
-import { ThreadCaller, WinnowError, settledWithin } from "@winnow/core";
+import { ThreadCaller, WinnowError, nextLoopTurn, settledWithin } from "@winnow/core";
 import type { Clock, ThreadPort, ThreadProblem } from "@winnow/core";
 
 import { requestBuffers } from "./compute-channel.ts";
@@ -25,7 +25,6 @@ import type {
   TopKScan,
   VersionDirectory,
 } from "./compute.ts";
-import { eventLoopTurn } from "./event-loop-turn.ts";
 import { InlineTables } from "./inline/inline-tables.ts";
 import type { InlineTablesParts } from "./inline/inline-tables.ts";
 import type { ProgressCounter } from "./progress-counter.ts";
@@ -62,7 +61,7 @@ export class ComputeClient implements Compute {
     this.device = parts.device;
     this.#memory = parts.memory;
     const { clock, progress, inline = { valuesMax: 0, openSearch: () => undefined } } = parts;
-    this.#inline = new InlineTables({ ...inline, clock, progress, turn: eventLoopTurn });
+    this.#inline = new InlineTables({ ...inline, clock, progress, turn: nextLoopTurn });
     this.#calls = new ThreadCaller(parts.port, (aside) => {
       if ("lost" in aside) this.#loseDevice(aside.lost);
       else this.#memory = aside.memory;

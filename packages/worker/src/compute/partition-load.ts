@@ -2,9 +2,9 @@
 // which waiting scans start first. A load therefore delays a scan by one chunk at most.
 
 import type { Accelerator, Resident } from "@winnow/accelerator";
+import { nextLoopTurn } from "@winnow/core";
 import type { TableSpec } from "@winnow/core";
 
-import { eventLoopTurn } from "./event-loop-turn.ts";
 import type { PartitionSource } from "./reader/model-reader.ts";
 import type { ProgressCounter } from "./progress-counter.ts";
 
@@ -32,6 +32,6 @@ async function* inSteps(
   for await (const chunk of chunks) {
     progress.raise();
     yield chunk;
-    await eventLoopTurn();
+    await nextLoopTurn();
   }
 }

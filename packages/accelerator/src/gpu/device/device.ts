@@ -6,8 +6,7 @@
 // anything is pending (the process would crash), so `globalThis` holds it for the life of the
 // thread.
 
-import { WinnowError } from "@winnow/core";
-import { nextLoopTurn } from "../../loop-turn.ts";
+import { WinnowError, nextLoopTurn } from "@winnow/core";
 import { adapterShortfalls } from "./adapter-check.ts";
 import { gpuVariables } from "../gpu-settings.ts";
 import type { GpuSettings } from "../gpu-settings.ts";

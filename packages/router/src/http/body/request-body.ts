@@ -11,7 +11,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createGunzip } from "node:zlib";
 import type { Gunzip } from "node:zlib";
-import { WinnowError } from "@winnow/core";
+import { WinnowError, nextLoopTurn } from "@winnow/core";
 import type { GiveUpReason, Transfers } from "@winnow/core";
 import { RefusedBody } from "../http-answer.ts";
 
@@ -58,7 +58,7 @@ export async function gatherBytes(body: RequestBody): Promise<Uint8Array<ArrayBu
     at += chunk.length;
     if (at - pausedAt < SLICE_BYTES) continue;
     pausedAt = at;
-    await new Promise((resolve) => void setImmediate(resolve));
+    await nextLoopTurn();
   }
   return bytes;
 }

@@ -12,7 +12,7 @@
 // Attributes of items and what the stages of a pipeline did, where a request wants them, stand behind the
 // outputs as JSON of their own.
 
-import { requireEqualRows, WinnowError } from "@winnow/core";
+import { requireEqualRows, WinnowError, nextLoopTurn } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 import { ATTRIBUTES_OUTPUT, EXPLANATION_OUTPUT } from "../../predictor.ts";
 import type { Prediction } from "../../predictor.ts";
@@ -88,7 +88,7 @@ function pauses(writer: JsonWriter): () => Promise<void> | undefined {
   return () => {
     if (writer.at - pausedAt <= PIECE_BYTES) return undefined;
     pausedAt = writer.at;
-    return new Promise((resolve) => void setImmediate(resolve));
+    return nextLoopTurn();
   };
 }
 

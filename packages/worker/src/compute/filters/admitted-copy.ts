@@ -2,9 +2,9 @@
 // then reads nothing else. The copy keeps the rows' order and lies, as the device sees it, at the first row
 // of its partition, so candidates come in the right order and rows of two partitions never meet.
 
+import { nextLoopTurn } from "@winnow/core";
 import type { Accelerator, Resident } from "@winnow/accelerator";
 
-import { eventLoopTurn } from "../event-loop-turn.ts";
 import type { ResidentPartition } from "../resident-table.ts";
 
 /** The device that copies are on. */
@@ -44,7 +44,7 @@ export async function copyRows(
   async function* chunks(): AsyncGenerator<Float32Array, void, undefined> {
     for (let at = 0; at < localRows.length; at += step) {
       yield await device.gather(from, localRows.subarray(at, at + step));
-      await eventLoopTurn();
+      await nextLoopTurn();
     }
   }
   const shape = { rows: localRows.length, dim, firstRow, use: "search" } as const;

@@ -4,12 +4,11 @@
 // spare; until then, and where it has none, searches go by the bitmap.
 
 import type { Accelerator, RowFilter } from "@winnow/accelerator";
-import { admittedRows, parseFilterText } from "@winnow/core";
+import { admittedRows, parseFilterText, nextLoopTurn } from "@winnow/core";
 import type { Filter } from "@winnow/core";
 
 import { copyRows, rowsOfBits } from "./admitted-copy.ts";
 import type { AdmittedCopy } from "./admitted-copy.ts";
-import { eventLoopTurn } from "../event-loop-turn.ts";
 import type { ResidentPartition } from "../resident-table.ts";
 
 /** A filter of one partition that is known. */
@@ -129,7 +128,7 @@ export class FilterCache {
         if (this.#byPartition.get(partition)?.has(text) === true) continue;
         this.#kept.add(this.#add(partition, text));
         this.trim();
-        await eventLoopTurn();
+        await nextLoopTurn();
         if (!onStep()) return;
       }
     }

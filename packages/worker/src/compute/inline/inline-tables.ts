@@ -53,7 +53,7 @@ export interface InlineTablesParts {
   /** Raised by every scan. */
   readonly progress: ProgressCounter;
   readonly clock: Clock;
-  /** Resolves when everything that has arrived was handled (`event-loop-turn.ts`). */
+  /** Resolves when everything that has arrived was handled (`nextLoopTurn`). */
   readonly turn: () => Promise<void>;
 }
 

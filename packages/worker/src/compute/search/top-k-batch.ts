@@ -3,11 +3,10 @@
 // answer.
 
 import type { Accelerator } from "@winnow/accelerator";
-import { VECTOR_ATTRIBUTE, WinnowError } from "@winnow/core";
+import { VECTOR_ATTRIBUTE, WinnowError, nextLoopTurn } from "@winnow/core";
 import type { TopKBlock } from "@winnow/core";
 
 import { admissionOf } from "../filters/admission.ts";
-import { eventLoopTurn } from "../event-loop-turn.ts";
 import { searchAdmitted } from "../filters/admitted-search.ts";
 import type { PackedStrings, ScanAsk, TopKBatch, TopKScan } from "../compute.ts";
 import { excludedRowsOf } from "../filters/exclusion.ts";
@@ -98,7 +97,7 @@ async function wantedAttributes(
         if (bytes < PIECE_BYTES) continue;
         bytes = 0;
         onStep();
-        await eventLoopTurn();
+        await nextLoopTurn();
       }
     }
   }

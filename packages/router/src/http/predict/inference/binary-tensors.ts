@@ -5,7 +5,7 @@
 //   numbers   values as they lie in memory
 //   strings   uint32 length, bytes; uint32 length, bytes; …
 
-import { StringColumn, WinnowError, dtypeArrays, elementCount } from "@winnow/core";
+import { StringColumn, WinnowError, dtypeArrays, elementCount, nextLoopTurn } from "@winnow/core";
 import type { Dtype, Tensor } from "@winnow/core";
 
 const LENGTH_BYTES = 4;
@@ -89,7 +89,7 @@ export async function writeBinaryTensor(
   let at = position;
   for (let index = 0; index < data.length; index++) {
     if (index > 0 && index % PIECE_VALUES === 0) {
-      await new Promise((resolve) => void setImmediate(resolve));
+      await nextLoopTurn();
     }
     const string = data.at(index);
     at = target.writeUInt32LE(string.length, at);

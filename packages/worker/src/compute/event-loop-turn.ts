@@ -1,8 +1,0 @@
-// A pause in long work of a thread.
-
-/** Lets messages that have arrived (scans, lookups) be handled first. */
-export function eventLoopTurn(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
-}
