@@ -103,6 +103,8 @@ export type { ClusterTls } from "./tls/grpc-credentials.ts";
 export { assertCertified, createHttpsServer } from "./tls/https-server.ts";
 export { SocketsBeneath } from "./tls/sockets-beneath.ts";
 export { TlsFiles, openTlsFiles, readTlsFile } from "./tls/tls-files.ts";
+export { addMemberMetrics } from "./metrics/member-metrics.ts";
+export type { MemberMetricsOptions } from "./metrics/member-metrics.ts";
 export type { TlsFilesParts, TlsSource, TlsStatus } from "./tls/tls-files.ts";
 export { TLS_LIMITS, secureOptions } from "./tls/tls-material.ts";
 export type { TlsFileNames, TlsMaterial } from "./tls/tls-material.ts";

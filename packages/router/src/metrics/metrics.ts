@@ -3,14 +3,21 @@
 // those who come from it are built on these. A model's name is a label only if the router knows the
 // model: names come from URLs, and a label per invented name would let any client take memory.
 
-import { Counter, Gauge, Registry, collectDefaultMetrics, exponentialBuckets } from "prom-client";
-import type { KeyObserver, RefusalCounts, TlsStatus } from "@winnow/cluster";
-import { LAG_TIMER_MS, TalliedCounter, TalliedHistogram, takeOffLagTimer } from "@winnow/core";
-import type { HeldMemory } from "@winnow/core";
+import { Counter, Registry, collectDefaultMetrics, exponentialBuckets } from "prom-client";
+import { addMemberMetrics } from "@winnow/cluster";
+import type { KeyObserver, MemberMetricsOptions } from "@winnow/cluster";
+import {
+  LAG_TIMER_MS,
+  TalliedCounter,
+  TalliedHistogram,
+  addReadMetrics,
+  takeOffLagTimer,
+} from "@winnow/core";
+import type { HeldMemory, ReadMetric } from "@winnow/core";
 import type { GrpcObserver } from "../grpc/grpc-observer.ts";
 import type { Degradation } from "../predictor.ts";
 import type { HttpObserver, MetricsPage } from "../http/http-observer.ts";
-import { addRouterGauges } from "./router-gauges.ts";
+import { ROUTER_GAUGES } from "./router-gauges.ts";
 import type { WatchedRouter } from "./router-gauges.ts";
 import type { RouterObserver } from "../router-observer.ts";
 
@@ -40,15 +47,9 @@ const SECONDS_BUCKETS = [
 const MICROSECONDS_BUCKETS = exponentialBuckets(10, 1.8, 33);
 
 /** Sources of the metrics. */
-export interface MetricsOptions {
-  /** Winnow's version, for `winnow_build_info`. */
-  readonly version: string;
+export interface MetricsOptions extends MemberMetricsOptions {
   /** Also memory, garbage collection and event loop of the process. Default true. */
   readonly processMetrics?: boolean;
-  /** Records of the store and words of peers that were not believed, by reason. */
-  readonly refusals?: () => RefusalCounts;
-  /** The certificates of this process, and how long they last. */
-  readonly tls?: () => readonly TlsStatus[];
 }
 
 /** Makes empty metrics. */
@@ -58,14 +59,12 @@ export function createMetrics(options: MetricsOptions): Metrics {
     collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_TIMER_MS });
     takeOffLagTimer((name) => registry.getSingleMetric(name));
   }
-  addBuildInfo(registry, options.version);
-  addRefusals(registry, options.refusals);
-  addCertificates(registry, options.tls);
+  addMemberMetrics(registry, options);
   let watched: WatchedRouter | undefined;
   const record = requestRecorder(registry, (name) => watched?.models().includes(name) === true);
-  addRouterGauges(registry, () => watched);
-  const doors = new Map<Door, () => readonly HeldMemory[]>();
-  addDoorGauges(registry, doors);
+  addReadMetrics(registry, ROUTER_GAUGES, () => watched);
+  const doors: DoorMemory[] = [];
+  addReadMetrics(registry, DOOR_GAUGES, () => doors);
   const givenUp = givenUpCounter(registry);
   const denseEnds = new Counter({
     name: "winnow_dense_process_ends_total",
@@ -88,7 +87,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     watch: (router) => {
       watched = router;
     },
-    watchDoor: (door, held) => void doors.set(door, held),
+    watchDoor: (door, held) => void doors.push({ door, held }),
     text: () => registry.metrics(),
   };
 }
@@ -304,29 +303,35 @@ function armObserver(registry: Registry): RouterObserver {
   };
 }
 
-/** Memory held for clients, read when the metrics page is. */
-function addDoorGauges(
-  registry: Registry,
-  doors: ReadonlyMap<Door, () => readonly HeldMemory[]>,
-): void {
-  const add = (about: { name: string; help: string }, read: (held: HeldMemory) => number): void => {
-    const gauge = new Gauge({
-      ...about,
-      labelNames: ["door", "kind"],
-      registers: [registry],
-      collect() {
-        gauge.reset();
-        for (const [door, held] of doors) {
-          for (const each of held()) gauge.set({ door, kind: each.kind }, read(each));
-        }
-      },
-    });
-  };
-  add({ name: "winnow_held_bytes", help: "Bytes held for clients" }, ({ bytes }) => bytes);
-  add(
-    { name: "winnow_held_bytes_max", help: "Bytes that may be held for clients" },
+/** What a door holds for its clients. */
+interface DoorMemory {
+  readonly door: Door;
+  readonly held: () => readonly HeldMemory[];
+}
+
+const DOOR_GAUGES: readonly ReadMetric<readonly DoorMemory[]>[] = [
+  doorGauge("winnow_held_bytes", "Bytes held for clients", ({ bytes }) => bytes),
+  doorGauge(
+    "winnow_held_bytes_max",
+    "Bytes that may be held for clients",
     ({ bytesMax }) => bytesMax,
-  );
+  ),
+];
+
+function doorGauge(
+  name: string,
+  help: string,
+  valueOf: (held: HeldMemory) => number,
+): ReadMetric<readonly DoorMemory[]> {
+  return {
+    name,
+    help,
+    labelNames: ["door", "kind"],
+    read: (doors) =>
+      doors.flatMap(({ door, held }) =>
+        held().map((each) => ({ labels: { door, kind: each.kind }, value: valueOf(each) })),
+      ),
+  };
 }
 
 function keyObserver(registry: Registry): KeyObserver {
@@ -346,56 +351,4 @@ function givenUpCounter(registry: Registry): Counter {
     labelNames: ["door", "reason"],
     registers: [registry],
   });
-}
-
-function addBuildInfo(registry: Registry, version: string): void {
-  const info = new Gauge({
-    name: "winnow_build_info",
-    help: "1, with the version of Winnow",
-    labelNames: ["version"],
-    registers: [registry],
-  });
-  info.set({ version }, 1);
-}
-
-function addRefusals(registry: Registry, refusals: (() => RefusalCounts) | undefined): void {
-  const counter = new Counter({
-    name: "winnow_refused_records_total",
-    help: "Records of the store and answers of peers that were not believed",
-    labelNames: ["reason"],
-    registers: [registry],
-    collect() {
-      counter.reset();
-      for (const [reason, count] of Object.entries(refusals?.() ?? {}))
-        counter.inc({ reason }, count);
-    },
-  });
-}
-
-function addCertificates(registry: Registry, tls: (() => readonly TlsStatus[]) | undefined): void {
-  const add = (
-    about: { name: string; help: string },
-    read: (status: TlsStatus) => number | undefined,
-  ): void => {
-    const gauge = new Gauge({
-      ...about,
-      labelNames: ["use"],
-      registers: [registry],
-      collect() {
-        gauge.reset();
-        for (const status of tls?.() ?? []) {
-          const value = read(status);
-          if (value !== undefined) gauge.set({ use: status.use }, value);
-        }
-      },
-    });
-  };
-  add(
-    { name: "winnow_tls_certificate_expiry_timestamp_seconds", help: "When the certificate ends" },
-    ({ expiresMs }) => (expiresMs === undefined ? undefined : expiresMs / 1000),
-  );
-  add(
-    { name: "winnow_tls_files_refused", help: "1 while files hold other certificates, refused" },
-    ({ isRefused }) => Number(isRefused),
-  );
 }

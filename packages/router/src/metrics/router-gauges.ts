@@ -1,8 +1,7 @@
 // Gauges that are read off a router when the page is: what it is busy with, whom it knows, and how the
 // cluster stands.
 
-import { Gauge } from "prom-client";
-import type { Registry } from "prom-client";
+import type { ReadMetric } from "@winnow/core";
 import type { ClusterStatus } from "../workers/cluster-status.ts";
 import type { OrderStatus } from "../versions/model-orders.ts";
 
@@ -24,24 +23,11 @@ export interface WatchedRouter {
   readonly orders: { status(): OrderStatus };
 }
 
-/** One series of a gauge. */
-interface Series {
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly value: number;
-}
-
-/** A gauge and how it is read. */
-interface RouterGauge {
-  readonly name: string;
-  readonly help: string;
-  readonly labelNames?: readonly string[];
-  readonly read: (router: WatchedRouter) => readonly Series[];
-}
-
 /** Names on the page; what is in the membership may be made up. */
 const NAMED_MAX = 64;
 
-const GAUGES: readonly RouterGauge[] = [
+/** The gauges of a router. */
+export const ROUTER_GAUGES: readonly ReadMetric<WatchedRouter>[] = [
   {
     name: "winnow_inflight_requests",
     help: "Requests worked on",
@@ -149,23 +135,3 @@ const GAUGES: readonly RouterGauge[] = [
         .models.map(({ model, version }) => ({ labels: { model }, value: version })),
   },
 ];
-
-/** Adds them; a series that the router no longer tells of disappears. */
-export function addRouterGauges(
-  registry: Registry,
-  watched: () => WatchedRouter | undefined,
-): void {
-  for (const { read, labelNames = [], ...about } of GAUGES) {
-    const gauge = new Gauge({
-      ...about,
-      labelNames: [...labelNames],
-      registers: [registry],
-      collect() {
-        gauge.reset();
-        const router = watched();
-        if (router === undefined) return;
-        for (const { labels, value } of read(router)) gauge.set({ ...labels }, value);
-      },
-    });
-  }
-}

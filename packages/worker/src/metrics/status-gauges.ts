@@ -1,32 +1,14 @@
 // Gauges that are read from a worker's status at each scrape: queue, state, memory, device and so
 // on.
 
-import { Gauge } from "prom-client";
-import type { Registry } from "prom-client";
-
+import type { ReadMetric } from "@winnow/core";
 import type { WorkerStatus } from "../worker-observer.ts";
 
 const WORKER_STATES = ["starting", "ready", "draining"] as const;
 const REPLICA_STATES = ["loading", "ready", "retiring", "releasing"] as const;
 
-/** The worker's present status; `undefined` while there is no worker. */
-export type ReadStatus = () => WorkerStatus | undefined;
-
-/** One series of a gauge. */
-interface Series {
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly value: number;
-}
-
-/** A gauge and what a worker's status says of it. */
-interface StatusGauge {
-  readonly name: string;
-  readonly help: string;
-  readonly labelNames?: readonly string[];
-  readonly read: (status: WorkerStatus) => readonly Series[];
-}
-
-const GAUGES: readonly StatusGauge[] = [
+/** The gauges of a worker. */
+export const STATUS_GAUGES: readonly ReadMetric<WorkerStatus>[] = [
   {
     name: "winnow_worker_queue_rows",
     help: "Query vectors and keys that wait for the device",
@@ -108,21 +90,3 @@ const GAUGES: readonly StatusGauge[] = [
         .map(({ model, version }) => ({ labels: { model }, value: version })),
   },
 ];
-
-/** Adds the gauges; a series that is missing in a status disappears. */
-export function addStatusGauges(registry: Registry, status: ReadStatus): void {
-  for (const { read, labelNames = [], ...about } of GAUGES) {
-    const gauge = new Gauge({
-      ...about,
-      labelNames: [...labelNames],
-      registers: [registry],
-      collect() {
-        gauge.reset();
-        const now = status();
-        for (const { labels, value } of now === undefined ? [] : read(now)) {
-          gauge.set({ ...labels }, value);
-        }
-      },
-    });
-  }
-}

@@ -6,7 +6,7 @@
 const LABELS_MAX = 3;
 
 /** Where metrics are registered: prom-client's Registry is one. */
-interface TallyRegister {
+export interface MetricRegister {
   registerMetric(metric: never): void;
 }
 
@@ -16,7 +16,7 @@ export interface TallyDescription {
   readonly help: string;
   /** At most three. */
   readonly labelNames?: readonly string[];
-  readonly registers: readonly TallyRegister[];
+  readonly registers: readonly MetricRegister[];
 }
 
 type Labels = Readonly<Record<string, string | number>>;
