@@ -4,6 +4,7 @@
 
 import { defineConfig } from "vitest/config";
 import { LongestFirst } from "./longest-first.ts";
+import { testSeedOf } from "./test-seed.ts";
 
 /**
  * When a test, or a hook, is taken to hang: the only such limits of tests that need no longer ones. What
@@ -15,6 +16,11 @@ const UNIT_MS_MAX = 120_000;
 const CLUSTER_MS_MAX = 300_000;
 
 const fromSource = ["@winnow/source"];
+// This file is read once for each project: a seed that is drawn is kept for the others, and told once.
+const asked = process.env["TEST_SEED"];
+const seed = String(testSeedOf(asked));
+if (asked === "random") process.stderr.write(`Property tests draw from TEST_SEED=${seed}\n`);
+process.env["TEST_SEED"] = seed;
 const clusterTests = "test/cluster/**/*.test.ts";
 
 export default defineConfig({
@@ -22,7 +28,8 @@ export default defineConfig({
   ssr: { resolve: { conditions: fromSource } },
   test: {
     pool: "forks",
-    setupFiles: ["test/plain-output.ts"],
+    env: { TEST_SEED: seed },
+    setupFiles: ["test/plain-output.ts", "test/property-seed.ts"],
     sequence: { sequencer: LongestFirst },
     projects: [
       {

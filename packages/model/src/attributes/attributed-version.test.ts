@@ -12,6 +12,7 @@ import { FuzzSource } from "../saved-model/fixtures/model-fuzz.ts";
 import { openModelVersion } from "../model-directory.ts";
 import type { ModelVersion } from "../model-version.ts";
 
+const SEED = Number(process.env["FUZZ_SEED"] ?? 1);
 const DATA = path.resolve(import.meta.dirname, "../../../../test/data/attributes");
 const recorded = JSON.parse(readFileSync(path.join(DATA, "values.json"), "utf8")) as Readonly<
   Record<string, readonly unknown[]>
@@ -311,22 +312,24 @@ describe("a version with attributes", () => {
   test.each([
     ["items.parquet", readFileSync(path.join(DATA, "row_groups.parquet"))],
     ["items.csv", Buffer.from('id,a,b\r\nitem 1,1,"x, ""y""\r\nz"\r\nitem 2,2.5,true\r\n')],
-  ])("survives damage of %s: an error of Winnow's, or values", (name, content) => {
-    const seed = Number(process.env["FUZZ_SEED"] ?? 1);
-    const others: unknown[] = [];
-    const inputs = Math.ceil(Number(process.env["FUZZ_INPUTS"] ?? 300) / 10);
-    for (let input = 0; input < inputs; input += 1) {
-      const source = new FuzzSource(seed, input);
-      const damaged = Buffer.from(content);
-      for (let left = 1 + source.below(4); left > 0; left -= 1) {
-        damaged[source.below(damaged.length)] = source.below(256);
+  ])(
+    `survives damage of %s from seed ${SEED}: an error of Winnow's, or values`,
+    (name, content) => {
+      const others: unknown[] = [];
+      const inputs = Math.ceil(Number(process.env["FUZZ_INPUTS"] ?? 300) / 10);
+      for (let input = 0; input < inputs; input += 1) {
+        const source = new FuzzSource(SEED, input);
+        const damaged = Buffer.from(content);
+        for (let left = 1 + source.below(4); left > 0; left -= 1) {
+          damaged[source.below(damaged.length)] = source.below(256);
+        }
+        try {
+          read(opened(name, damaged));
+        } catch (error) {
+          if (!(error instanceof WinnowError)) others.push({ input, error });
+        }
       }
-      try {
-        read(opened(name, damaged));
-      } catch (error) {
-        if (!(error instanceof WinnowError)) others.push({ input, error });
-      }
-    }
-    expect(others).toEqual([]);
-  });
+      expect(others).toEqual([]);
+    },
+  );
 });

@@ -11,6 +11,7 @@ import type { ModelVersion } from "../../../model-version.ts";
 import { FuzzSource } from "../../../saved-model/fixtures/model-fuzz.ts";
 import { identityModel, writeExport } from "../../fixtures/onnx-exports.ts";
 
+const SEED = Number(process.env["FUZZ_SEED"] ?? 1);
 const DATA = path.resolve(import.meta.dirname, "../../../../../../test/data/parquet");
 const root = temporaryDirectory();
 const recorded = JSON.parse(readFileSync(path.join(DATA, "values.json"), "utf8")) as {
@@ -181,11 +182,11 @@ describe("is refused", () => {
   });
 });
 
-test("damaged bytes end in values or an error of Winnow's, without memory that they claim", () => {
+test(`damaged bytes from seed ${SEED} end in values or an error of Winnow's, without memory that they claim`, () => {
   const inputs = Number(process.env["FUZZ_INPUTS"] ?? 2000);
   let refused = 0;
   for (let input = 0; input < inputs; input += 1) {
-    const source = new FuzzSource(Number(process.env["FUZZ_SEED"] ?? 1), input);
+    const source = new FuzzSource(SEED, input);
     const content = Uint8Array.from(contentOf(source.pick(WAYS)));
     for (let count = 1 + source.below(3); count > 0; count -= 1) {
       const at = source.chance(0.5)
