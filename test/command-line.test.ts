@@ -124,7 +124,7 @@ describe("winnow demo and inspect", () => {
     const text = winnow(["inspect", model]);
 
     expect(text.stdout).toMatch(
-      /^warning: Every router holds the 1280 bytes of kernel, which are not cut .*operation Softmax/m,
+      /^warning: Every router holds the 1280 bytes of items, which are not cut .*operation Mul/m,
     );
   });
 

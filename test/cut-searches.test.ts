@@ -23,6 +23,7 @@ const NAMES = new Set([
   "distances",
   "hidden_items",
   "masked_searches",
+  "score_expressions",
   "several_interests",
   "sliced_candidates",
   "tied_scores",

@@ -27,6 +27,7 @@ async function answerOf(name: string, x: Tensor): Promise<ReadonlyMap<string, Te
     tables,
     vocabularies: [],
     lookup: refused,
+    sums: refused,
     topK: refused,
     dense: async (step, inputs) => {
       const model = await engine.load(denseModels[step.model]!, { model: "loops", version: 1 });

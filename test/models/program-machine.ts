@@ -20,6 +20,7 @@ import {
   type LookupStep,
   type ProgramExecutors,
   type SignatureProgram,
+  type SoftmaxSums,
   type Tensor,
   type TopKAnswer,
   type TopKQuestion,
@@ -85,6 +86,7 @@ export class ProgramMachine {
       vocabularies: indexVocabularies(program.vocabularies),
       lookup: (step, keys) => Promise.resolve(this.#lookup(step, keys)),
       dense: (step, values) => this.#dense(step, values),
+      sums: (step, query) => Promise.resolve(this.#sums(step, query)),
       topK: (step, question) => Promise.resolve(this.#topK(step, question)),
     };
     return runProgram(signature, { inputs }, executors);
@@ -138,6 +140,20 @@ export class ProgramMachine {
         return [name, { dtype, shape: [...dims], data } as Tensor];
       }),
     );
+  }
+
+  #sums({ table }: TopKStep, query: Tensor): SoftmaxSums {
+    const { dim, rows } = this.#version.program.tables[table]!;
+    const { values } = this.#readCandidates(table);
+    const lists = Array.from({ length: query.shape[0]! }, (_, at) => {
+      const vector = (query.data as Float32Array).subarray(at * dim, (at + 1) * dim);
+      return Float32Array.from({ length: rows }, (_each, row) => dot(vector, values, row));
+    });
+    const best = Float32Array.from(lists, (scores) => Math.max(...scores));
+    const sum = Float64Array.from(lists, (scores, at) =>
+      scores.reduce((total, score) => total + Math.exp(score - best[at]!), 0),
+    );
+    return { best, sum };
   }
 
   #topK({ table }: TopKStep, { query, k: most, admits }: TopKQuestion): TopKAnswer {

@@ -167,6 +167,9 @@ export type {
   Vocabulary,
 } from "./program/program.ts";
 export { maskValueAt, testsInRule } from "./program/search/search-mask.ts";
+export { isSoftmax } from "./program/search/score-functions.ts";
+export { PowerSum } from "./program/search/softmax-sums.ts";
+export type { SoftmaxSums } from "./program/search/softmax-sums.ts";
 export { DEPTH_OPERATIONS, depthText, requestedDepth } from "./program/search-depth.ts";
 export { uncutTableText } from "./program/uncut-table.ts";
 export type { UncutTable } from "./program/uncut-table.ts";
@@ -209,6 +212,7 @@ export { nearestName } from "./errors/nearest-name.ts";
 export { ColumnBuilder } from "./attributes/column-builder.ts";
 export {
   NO_ROW,
+  SUMS_ATTRIBUTE,
   VECTOR_ATTRIBUTE,
   columnBytes,
   takeRows,

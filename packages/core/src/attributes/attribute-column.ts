@@ -145,6 +145,12 @@ function takeValues(values: AttributeValues, positions: Uint32Array): AttributeV
  */
 export const VECTOR_ATTRIBUTE = "$vector";
 
+/**
+ * What a search for one item gives of a query beside that item: the sum of the powers of the scores of all rows
+ * (program/search/softmax-sums.ts). It is asked alone, by routers.
+ */
+export const SUMS_ATTRIBUTE = "$sums";
+
 /** Bytes that a value, or a list, of an attribute may have as JSON: answers may hold thousands. */
 export const VALUE_BYTES_MAX = 2048;
 

@@ -33,7 +33,8 @@ import { planOf, valuesDefinedBy } from "./program-plan.ts";
 import { manyVectorSearch } from "./search/many-vector-search.ts";
 import type { Search } from "./search/many-vector-search.ts";
 import { rankedSearch } from "./search/ranked-search.ts";
-import { scoreValues } from "./search/score-functions.ts";
+import { isSoftmax, scoreValues, softmaxValues } from "./search/score-functions.ts";
+import type { SoftmaxSums } from "./search/softmax-sums.ts";
 import { depthOf } from "./search-depth.ts";
 import { filtersOfRule, needsMasked, withMasked } from "./search/search-mask.ts";
 import type { ProgramPlan } from "./program-plan.ts";
@@ -61,6 +62,8 @@ export interface ProgramExecutors {
     signal: AbortSignal,
   ): Promise<ReadonlyMap<string, Tensor>>;
   topK(step: TopKStep, question: TopKQuestion, signal: AbortSignal): Promise<TopKAnswer>;
+  /** The best score and the sum of the powers of all scores of each query, over all rows of the step's table. */
+  sums(step: TopKStep, query: Tensor, signal: AbortSignal): Promise<SoftmaxSums>;
   /** Hears the attributes of the items that a search answered, in their order. */
   described?(attributes: Tensor): void;
 }
@@ -248,15 +251,20 @@ class ProgramRun {
     const { mask, functions = [] } = step;
     const queries = question.query.shape[0]!;
     const valueOf = (value: ValueId): Tensor => this.#input(value, step.node);
-    if (mask === undefined) return await this.#ranked(step, question, functions);
+    const sums = functions.some(isSoftmax)
+      ? await this.#executors.sums(step, question.query, this.#signal)
+      : undefined;
+    const ranking = { functions, sums };
+    if (mask === undefined) return await this.#ranked(step, question, ranking);
     const admits = filtersOfRule(mask.keeps, valueOf, queries);
     const others = admits.map((of): Filter => ({ kind: "not", of }));
-    const kept = await this.#ranked(step, { ...question, admits }, functions);
+    const kept = await this.#ranked(step, { ...question, admits }, ranking);
     const { k } = question;
     if (mask.penalty !== undefined) {
       const added: ScoreFunction = { op: "Add", operand: mask.penalty };
       const penalised = functions.toSpliced(mask.functionsBefore, 0, added);
-      const masked = await this.#ranked(step, { ...question, admits: others }, penalised);
+      const ofOthers = { functions: penalised, sums };
+      const masked = await this.#ranked(step, { ...question, admits: others }, ofOthers);
       return withMasked(kept, masked, { k });
     }
     const behind = scoreValues(functions.slice(mask.functionsBefore), valueOf, queries);
@@ -274,7 +282,7 @@ class ProgramRun {
   async #ranked(
     step: TopKStep,
     question: TopKQuestion,
-    functions: readonly ScoreFunction[],
+    { functions, sums }: Ranking,
   ): Promise<TopKAnswer> {
     const search: Search = (asked) => this.#executors.topK(step, asked, this.#signal);
     const { vectors } = step;
@@ -282,7 +290,12 @@ class ProgramRun {
       vectors === undefined ? search : (asked) => manyVectorSearch(asked, vectors, search);
     if (functions.length === 0) return await ask(question);
     const read = (value: ValueId): Tensor => this.#input(value, step.node);
-    const valueOf = scoreValues(functions, read, question.query.shape[0]!);
+    const [first, ...others] = functions;
+    const queries = question.query.shape[0]!;
+    const valueOf =
+      sums === undefined
+        ? scoreValues(functions, read, queries)
+        : softmaxValues(first!, sums, scoreValues(others, read, queries));
     return await rankedSearch(question, { ask, valueOf, rows: this.#table(step.table).rows });
   }
 
@@ -336,6 +349,12 @@ class ProgramRun {
     this.#abort?.abort(error);
     this.#reject(error);
   }
+}
+
+/** Functions of scores, and what those of all scores need. */
+interface Ranking {
+  readonly functions: readonly ScoreFunction[];
+  readonly sums: SoftmaxSums | undefined;
 }
 
 /** Adds the node's name to INVALID_ARGUMENT; not to overload or the loss of workers. */

@@ -237,19 +237,24 @@ export type ScoreOperationName =
   | "LeakyRelu"
   | "Log"
   | "Log1p"
+  | "LogSoftmax"
   | "Maximum"
   | "Minimum"
   | "Mul"
   | "Round"
   | "Selu"
   | "Sigmoid"
+  | "Softmax"
   | "Softplus"
   | "Softsign"
   | "Sqrt"
   | "Sub"
   | "Tanh";
 
-/** A function of scores that keeps their order, though it may give some of them one value. */
+/**
+ * A function of scores that keeps their order, though it may give some of them one value. A softmax is of the
+ * scores of all rows; it stands first.
+ */
 export interface ScoreFunction {
   readonly op: ScoreOperationName;
   /** Of functions of two numbers: float32 with one value, or one for each query. */

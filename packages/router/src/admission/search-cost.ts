@@ -6,7 +6,7 @@
 //                                               16 × (256 + 128) rows
 
 import { keyBytes } from "@winnow/cluster";
-import { bindFilter, conditionsOf, filterText, testsInRule } from "@winnow/core";
+import { bindFilter, conditionsOf, filterText, isSoftmax, testsInRule } from "@winnow/core";
 import type {
   AttributeSpec,
   Filter,
@@ -156,6 +156,9 @@ export function listBytesOf(lists: SearchConditions, queries: number): readonly 
   );
 }
 
+/** What a query costs whose scores of all rows a worker works out one by one, in rows. */
+export const SUMMED_ROWS = 8;
+
 /** Rows that all searches and look-ups of a signature count for, asked for so many instances. */
 export function requestCost(
   asked: {
@@ -189,6 +192,7 @@ export function requestCost(
     const rows = slices.reduce((sum, each) => sum + each.rows, 0);
     // A mask is a filter for each query, and may need a second search.
     cost += step.mask === undefined ? rows : 2 * (rows + queries * testsInRule(step.mask.keeps));
+    if (step.functions?.some(isSoftmax) === true) cost += queries * SUMMED_ROWS;
   }
   return cost;
 }

@@ -1,8 +1,15 @@
 // Partial answers of workers → the answer to the whole question: the merge by (score descending, row
 // ascending), and of the ids only the winners'.
 
-import type { CandidateTable, MergedTopK, Tensor, TopKAnswer } from "@winnow/core";
-import { mergeTopK, StringColumn, tensor } from "@winnow/core";
+import type { CandidateTable, MergedTopK, SoftmaxSums, Tensor, TopKAnswer } from "@winnow/core";
+import {
+  mergeTopK,
+  PowerSum,
+  StringColumn,
+  SUMS_ATTRIBUTE,
+  tensor,
+  WinnowError,
+} from "@winnow/core";
 import type { WorkerAnswer } from "@winnow/cluster";
 import type { PartialAnswer } from "../scatter/slot.ts";
 
@@ -77,6 +84,40 @@ export function joinTopK(slices: readonly GatheredTopK[], shape: TopKAnswerShape
     counts: least < shape.k ? counts : undefined,
     attributes: shape.wantsAttributes ? gatherAttributes(slices, dimensions, counts) : undefined,
   };
+}
+
+/** The best scores and sums of all queries of some slices, of which workers said the sums over their rows. */
+export function joinSums(slices: readonly GatheredTopK[], queries: number): SoftmaxSums {
+  const best = new Float32Array(queries);
+  const sum = new Float64Array(queries);
+  let at = 0;
+  for (const { merged, replies } of slices) {
+    for (let query = 0; query < merged.queries; query += 1, at += 1) {
+      const first = merged.counts[query] === 0 ? NaN : merged.scores[query * merged.k]!;
+      const powers = new PowerSum();
+      for (const text of sumTextsOf(replies, query)) powers.addText(text);
+      best[at] = first;
+      sum[at] = powers.relativeTo(first);
+    }
+  }
+  return { best, sum };
+}
+
+/** What each reply says of a query; each has one item for each query. */
+function* sumTextsOf(replies: readonly TopKReply[], query: number): Generator<string> {
+  for (const { block, attributes } of replies) {
+    if (block.counts[query] === 0) continue;
+    const text = attributes?.textAt(filledBefore(block)[query]!) ?? "";
+    yield sumText(text);
+  }
+}
+
+const SUMS_KEY = `{"${SUMS_ATTRIBUTE}":`;
+
+/** The sum in the text of an item. @throws WinnowError INTERNAL */
+function sumText(text: string): string {
+  if (text.startsWith(SUMS_KEY)) return text.slice(SUMS_KEY.length, -1);
+  throw new WinnowError("INTERNAL", "A worker answered no sum of powers");
 }
 
 /** Items found for each query. */

@@ -11,7 +11,7 @@ import type { Prediction } from "../predictor.ts";
 import { checkKeys } from "../limits/request-limits.ts";
 import type { RouterStage } from "../router-observer.ts";
 import type { TableQueryParts } from "../scatter/table-query.ts";
-import { queryTopK } from "./top-k-query.ts";
+import { querySums, queryTopK } from "./top-k-query.ts";
 import type { RequestRun } from "./request-run.ts";
 
 /** Runs a request. @throws WinnowError as `runProgram` does; the signal's reason once the context is aborted */
@@ -68,6 +68,15 @@ function executorsOf(parts: TableQueryParts, run: RequestRun): ProgramExecutors 
     },
     described: (attributes) => {
       run.described = attributes;
+    },
+    sums: async (step, query, signal) => {
+      const table = program.tables[step.table];
+      if (table?.kind !== "candidate" || query.dtype !== "float32") throw broken(step.node);
+      allowListeners(signal);
+      const { data: vectors } = query;
+      return await timed("topK", (span) =>
+        querySums(parts, { step, table, vectors, signal, span }, run),
+      );
     },
     topK: async (step, { query, k, admits, chosen }, signal) => {
       const table = program.tables[step.table];

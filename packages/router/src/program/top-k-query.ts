@@ -2,14 +2,20 @@
 // queries, or a large k, are cut into slices of bounded size, each of which
 // passes the concurrency limiter.
 
-import type { CandidateTable, Tensor, TopKStep, TraceSpan } from "@winnow/core";
-import { WinnowError, stringTensor, tensor } from "@winnow/core";
+import type { CandidateTable, SoftmaxSums, Tensor, TopKStep, TraceSpan } from "@winnow/core";
+import { SUMS_ATTRIBUTE, WinnowError, stringTensor, tensor } from "@winnow/core";
 import type { TopKAsk } from "@winnow/cluster";
 import { checkQueries } from "../limits/request-limits.ts";
 import { runBounded } from "./bounded-run.ts";
 import type { DescribedTopK, GatheredTopK } from "./gather.ts";
-import { gatherTopK, joinTopK } from "./gather.ts";
-import { cutSearch, distinctConditions, listBytesOf } from "../admission/search-cost.ts";
+import { gatherTopK, joinSums, joinTopK } from "./gather.ts";
+import {
+  NO_CONDITIONS,
+  SUMMED_ROWS,
+  cutSearch,
+  distinctConditions,
+  listBytesOf,
+} from "../admission/search-cost.ts";
 import type { BoundFilter, SearchConditions, SearchSlice } from "../admission/search-cost.ts";
 import { topKFault } from "./top-k-fault.ts";
 import type { RequestScope } from "../scatter/scatter-question.ts";
@@ -51,18 +57,37 @@ export async function queryTopK(
     wantsAttributes: asked.conditions.attributes.length > 0,
   };
   if (k === 0) return joinTopK([gatherNothing(queries)], shape);
+  const { clock } = parts.environment;
+  const listBytes = listBytesOf(search.conditions, queries);
+  const { filters } = search.conditions;
+  const slices = cutSearch({ queries, dim: table.dim, k, listBytes, filters }, parts.settings);
+  const gathered = await askSlices(parts, search, { slices, scope });
+  const startMs = clock.nowMs();
+  const answer = joinTopK(gathered, shape);
+  const endMs = clock.nowMs();
+  scope.noteStage?.("merge", endMs - startMs);
+  search.span?.child("merge", startMs).end(endMs);
+  parts.observer.stage?.("merge", endMs - startMs, scope.version.model);
+  return answer;
+}
+
+/** What workers answer to some slices, each of which is asked once the concurrency limiter lets it in. */
+async function askSlices(
+  parts: TableQueryParts,
+  search: Search,
+  { slices, scope }: { readonly slices: readonly SearchSlice[]; readonly scope: RequestScope },
+): Promise<GatheredTopK[]> {
   const { settings, limiter } = parts;
   const { clock } = parts.environment;
-  const { filters } = search.conditions;
-  const listBytes = listBytesOf(search.conditions, queries);
-  const size = { queries, dim: table.dim, k, listBytes, filters };
   const gathered: GatheredTopK[] = [];
-  const numbered = [...cutSearch(size, settings).entries()];
-  await runBounded(numbered, settings.slicesAtOnce, async ([number, slice]) => {
+  await runBounded([...slices.entries()], settings.slicesAtOnce, async ([number, slice]) => {
     const { rows } = slice;
     const cameMs = clock.nowMs();
-    const entrant = { rows: rows + conditionsIn(slice, filters), dueMs: scope.dueMs };
-    const leave = await limiter.enter(entrant, search.signal);
+    const conditions = conditionsIn(slice, search.conditions.filters);
+    const leave = await limiter.enter(
+      { rows: rows + conditions, dueMs: scope.dueMs },
+      search.signal,
+    );
     const startMs = clock.nowMs();
     parts.observer.waited?.(startMs - cameMs);
     scope.noteStage?.("queue", startMs - cameMs);
@@ -75,13 +100,32 @@ export async function queryTopK(
       scope.answered(rows);
     }
   });
-  const startMs = clock.nowMs();
-  const answer = joinTopK(gathered, shape);
-  const endMs = clock.nowMs();
-  scope.noteStage?.("merge", endMs - startMs);
-  search.span?.child("merge", startMs).end(endMs);
-  parts.observer.stage?.("merge", endMs - startMs, scope.version.model);
-  return answer;
+  return gathered;
+}
+
+/** Queries whose scores of all rows a worker works out at a time. */
+const SUMMED_QUERIES_MAX = 8;
+
+/** The best score of each query over all rows, and the sum of the powers of their scores. @throws WinnowError as `queryTable` */
+export async function querySums(
+  parts: TableQueryParts,
+  asked: Pick<Search, "step" | "table" | "vectors" | "signal" | "span">,
+  scope: RequestScope,
+): Promise<SoftmaxSums> {
+  const { table, vectors } = asked;
+  const queries = vectors.length / table.dim;
+  checkQueries(queries, parts.settings);
+  const conditions = { ...NO_CONDITIONS, attributes: [SUMS_ATTRIBUTE] };
+  const size = { queries, dim: table.dim, k: 1, listBytes: [] };
+  const limits = {
+    ...parts.settings,
+    sliceQueriesMax: Math.min(SUMMED_QUERIES_MAX, parts.settings.sliceQueriesMax),
+  };
+  const slices = cutSearch(size, limits).map((slice) =>
+    Object.assign({}, slice, { rows: slice.rows * SUMMED_ROWS }),
+  );
+  const search = { ...asked, k: 1, conditions };
+  return joinSums(await askSlices(parts, search, { slices, scope }), queries);
 }
 
 /** Conditions that workers may have to find out for a slice. */
@@ -100,7 +144,8 @@ async function querySlice(
   const vectors = search.vectors.subarray(first * table.dim, end * table.dim);
   const ofSlice = <Item>(lists: readonly Item[]): readonly Item[] =>
     lists.length > 1 ? lists.slice(first, end) : lists;
-  const rowsOnly = step.ids === undefined || table.idDtype === undefined;
+  const rowsOnly =
+    step.ids === undefined || table.idDtype === undefined || attributes.includes(SUMS_ATTRIBUTE);
   const ask: TopKAsk = {
     kind: "topK",
     k,

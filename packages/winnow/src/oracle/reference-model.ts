@@ -8,6 +8,7 @@ import type {
   ProgramExecutors,
   SignatureProgram,
   SignatureTensor,
+  SoftmaxSums,
   Tensor,
   TopKAnswer,
   TopKQuestion,
@@ -176,6 +177,7 @@ export class ReferenceModel implements Reference {
         const names = step.outputs.map(({ name }) => name);
         return this.#dense[step.model]!.run(values, names, signal);
       },
+      sums: (step, query) => Promise.resolve().then(() => this.#sums(step, query)),
       topK: (step, asked) =>
         Promise.resolve().then(() => {
           const { answer, search } = this.#search(step, asked, question);
@@ -259,6 +261,17 @@ export class ReferenceModel implements Reference {
       rows.set(values.subarray(row * dim, (row + 1) * dim), at * dim);
     }
     return tensor("float32", [...keys.shape, dim], rows);
+  }
+
+  /** The best score of each query and the plain sum of the powers of all scores beside it. */
+  #sums(step: TopKStep, query: Tensor): SoftmaxSums {
+    if (query.dtype !== "float32") throw new RangeError("a query of another dtype");
+    const all = scoresOf(query.data, this.#searched(step.table).table);
+    const best = Float32Array.from(all, (scores) => scores.reduce((a, b) => Math.max(a, b)));
+    const sum = Float64Array.from(all, (scores, at) =>
+      scores.reduce((total, score) => total + Math.exp(score - best[at]!), 0),
+    );
+    return { best, sum };
   }
 
   #search(

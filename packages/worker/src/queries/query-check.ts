@@ -3,6 +3,7 @@
 import type { FailureReason, TopKAsk, WorkerQuery } from "@winnow/cluster";
 import {
   ROW_COLUMN,
+  SUMS_ATTRIBUTE,
   VECTOR_ATTRIBUTE,
   WinnowError,
   attributeNamed,
@@ -107,16 +108,23 @@ function idsOf(lists: readonly Tensor[]): number {
   return lists.reduce((sum, { data }) => sum + data.length, 0);
 }
 
+/** What is told of items though no file has it; sums are asked alone. */
+const COMPUTED: ReadonlySet<string> = new Set([SUMS_ATTRIBUTE, VECTOR_ATTRIBUTE]);
+
 /** Filters and names must be of the table's attributes; equal filters are looked at once. */
 function checkAttributes(
   { filters = [], attributes = [] }: TopKAsk,
   table: OpenedTable,
 ): QueryRefusal | undefined {
   if (filters.length + attributes.length === 0) return undefined;
+  const stranger = attributes.find((name) => name.startsWith("$") && !COMPUTED.has(name));
+  if (stranger !== undefined || (attributes.includes(SUMS_ATTRIBUTE) && attributes.length > 1)) {
+    return invalid(`What is computed of items is ${[...COMPUTED].join(" or ")} alone`);
+  }
   const known = new Map((table.attributes ?? []).map((spec) => [spec.name, spec]));
   try {
     for (const text of new Set(filters)) checkNames(parseFilterText(text), known);
-    for (const name of attributes) if (name !== VECTOR_ATTRIBUTE) attributeNamed(name, known);
+    for (const name of attributes) if (!name.startsWith("$")) attributeNamed(name, known);
   } catch (error) {
     return invalid(toWinnowError(error).message);
   }

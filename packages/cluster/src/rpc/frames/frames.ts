@@ -85,7 +85,7 @@ export interface TopKAsk {
   readonly filters?: readonly string[] | undefined;
   /** Ids beside which none are returned: none, one list for all queries, or one per query. As `excluded`. */
   readonly included?: readonly Tensor[] | undefined;
-  /** Attributes wanted of each item that is returned. */
+  /** Attributes wanted of each item that is returned; `$vector` and `$sums` are computed. */
   readonly attributes?: readonly string[] | undefined;
 }
 

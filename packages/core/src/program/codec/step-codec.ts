@@ -31,7 +31,7 @@ import {
 } from "../header-reader.ts";
 import type { HeaderReader, HeaderValue } from "../header-reader.ts";
 import { isHostOperation } from "../operations/host-operations.ts";
-import { SCORE_OPERATIONS } from "../search/score-functions.ts";
+import { SCORE_OPERATIONS, isSoftmax } from "../search/score-functions.ts";
 import { dtype } from "./tensor-codec.ts";
 
 /** The lists to which the numbers in steps refer: the tables, and the lengths of the others. */
@@ -234,12 +234,17 @@ function rankedTopKStep(from: HeaderValue, around: StepSurroundings): TopKStep {
   if (mask !== undefined && mask.functionsBefore > functions.length) {
     throw refuse(property(from, "mask"), `behind ${functions.length} functions at most`);
   }
+  const softmaxAt = functions.findLastIndex(isSoftmax);
+  if (softmaxAt > 0 || (softmaxAt === 0 && mask?.functionsBefore === 0)) {
+    throw refuse(property(from, "functions"), "a softmax before all else");
+  }
   return { ...step, ...(mask && { mask }), ...(functions.length > 0 && { functions }) };
 }
 
 function manyVectorTopKStep(from: HeaderValue, around: StepSurroundings): TopKStep {
   const step = rankedTopKStep(from, around);
   const vectors = read(from, "vectors", count32);
+  if (step.functions?.some(isSoftmax) === true) throw refuse(from, "no softmax of several vectors");
   if (vectors < 1) throw refuse(property(from, "vectors"), "one vector at least");
   return { ...step, vectors };
 }

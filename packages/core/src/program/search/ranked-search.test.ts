@@ -14,7 +14,7 @@ import type {
   SignatureProgram,
 } from "../program.ts";
 import { runProgram } from "../program-run.ts";
-import { SCORE_OPERATIONS, scoreValues } from "./score-functions.ts";
+import { SCORE_OPERATIONS, isSoftmax, scoreValues, softmaxValues } from "./score-functions.ts";
 import type { TopKAnswer, TopKQuestion } from "../step-contract.ts";
 import { tensorOf } from "../operations/tensor-memory.ts";
 
@@ -161,6 +161,7 @@ async function answerOf(asked: Asked): Promise<{
       vocabularies: [],
       lookup: refused,
       dense: refused,
+      sums: refused,
       topK: (_, question) => Promise.resolve().then(() => searches.answer(question)),
     },
   );
@@ -330,9 +331,13 @@ describe("functions of scores", () => {
       () => tensorOf("float32", [], Float32Array.of(0.5)),
       1,
     )(0);
+  const softmaxOf = (op: ScoreOperationName): ((score: number) => number) => {
+    const sums = { best: Float32Array.of(1e30), sum: Float64Array.of(2.5) };
+    return softmaxValues({ op }, sums, () => (value) => value + 0)(0);
+  };
 
   test.each(SCORE_OPERATIONS)("%s never puts a lower score before a higher one", (op) => {
-    const value = valueOf(op);
+    const value = (isSoftmax({ op }) ? softmaxOf : valueOf)(op);
     const isOfPositives = op === "Log" || op === "Sqrt" || op === "Log1p";
     const float = fc.float({
       noNaN: true,

@@ -9,6 +9,7 @@
 import type { Tensor } from "../../tensor/tensor.ts";
 import { invalid } from "../node-error.ts";
 import type { ScoreFunction, ScoreOperationName, ValueId } from "../program.ts";
+import type { SoftmaxSums } from "./softmax-sums.ts";
 
 /** The smallest float32 that TensorFlow does not take for 0. */
 const NORMAL_MIN = 2 ** -126;
@@ -46,8 +47,23 @@ function roundedToEven(score: number): number {
 }
 
 type Apply = (score: number, operand: number) => number;
+/** Functions of the scores of all rows, given the best of these and the sum of their powers. */
+type SoftmaxName = "LogSoftmax" | "Softmax";
 
-const FUNCTIONS: Readonly<Record<ScoreOperationName, Apply>> = {
+const SOFTMAX: Readonly<Record<SoftmaxName, (score: number, best: number, sum: number) => number>> =
+  {
+    LogSoftmax: (score, best, sum) =>
+      Math.fround(Math.fround(score - best) - Math.fround(Math.log(sum))),
+    Softmax: (score, best, sum) =>
+      flushed(flushed(Math.exp(Math.fround(score - best))) / Math.fround(sum)),
+  };
+
+/** Whether a function is of the scores of all rows. */
+export function isSoftmax({ op }: Pick<ScoreFunction, "op">): boolean {
+  return op in SOFTMAX;
+}
+
+const FUNCTIONS: Readonly<Record<Exclude<ScoreOperationName, SoftmaxName>, Apply>> = {
   Add: (score, other) => Math.fround(score + other),
   Ceil: (score) => Math.ceil(score),
   Div: (score, other) => flushed(score / other),
@@ -76,9 +92,10 @@ const FUNCTIONS: Readonly<Record<ScoreOperationName, Apply>> = {
 };
 
 /** All of them. */
-export const SCORE_OPERATIONS: readonly ScoreOperationName[] = Object.keys(
-  FUNCTIONS,
-) as ScoreOperationName[];
+export const SCORE_OPERATIONS: readonly ScoreOperationName[] = Object.keys({
+  ...FUNCTIONS,
+  ...SOFTMAX,
+}) as ScoreOperationName[];
 
 /** A function of float32 scores, as numbers. */
 export type ScoreValue = (score: number) => number;
@@ -93,7 +110,8 @@ export function scoreValues(
   queries: number,
 ): (query: number) => ScoreValue {
   const steps = functions.map(({ op, operand }) => {
-    const apply: Apply = FUNCTIONS[op];
+    if (isSoftmax({ op })) throw new RangeError("a softmax behind other functions");
+    const apply = FUNCTIONS[op as Exclude<ScoreOperationName, SoftmaxName>];
     if (operand === undefined) return { apply, numbers: undefined };
     const { dtype, shape, data } = valueOf(operand);
     if (dtype !== "float32" || (data.length !== 1 && data.length !== queries)) {
@@ -109,4 +127,14 @@ export function scoreValues(
     // Scores are canonical: never -0.
     return value + 0;
   };
+}
+
+/** `scoreValues` of functions behind a softmax, which comes first. */
+export function softmaxValues(
+  { op }: ScoreFunction,
+  { best, sum }: SoftmaxSums,
+  behind: (query: number) => ScoreValue,
+): (query: number) => ScoreValue {
+  const of = SOFTMAX[op as SoftmaxName];
+  return (query) => (score) => behind(query)(of(score, best[query]!, sum[query]!));
 }

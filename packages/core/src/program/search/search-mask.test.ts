@@ -134,6 +134,7 @@ async function answerOf(asked: Asked): Promise<{ scores: number[][]; ids: string
       vocabularies: [],
       lookup: refused,
       dense: refused,
+      sums: refused,
       topK: (_, question) => Promise.resolve().then(() => search(excluded, question)),
     },
   );

@@ -1,5 +1,6 @@
 // Searches through the compute side's message channel, against brute force.
 
+import { PowerSum } from "@winnow/core";
 import type { StringColumn, Tensor } from "@winnow/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -40,6 +41,10 @@ function bruteForce(table: MemoryTable, query: Float32Array, isExcluded: (row: n
   return scored
     .filter(({ row }) => !isExcluded(row))
     .toSorted((a, b) => b.score - a.score || a.row - b.row);
+}
+
+function others(count: number, without: readonly number[]): Uint16Array {
+  return everyPartition(count).filter((partition) => !without.includes(partition));
 }
 
 describe("topK", () => {
@@ -148,6 +153,39 @@ describe("topK", () => {
     }
     expect(all!.block.rows).toHaveLength(20);
     expect(plain!.attributes).toBeUndefined();
+  });
+
+  test("(I2) sums of powers are those of all rows of the partitions asked, beside asks for items", async () => {
+    const table = candidates(40, undefined);
+    const client = await loaded(table);
+    const vectors = Float32Array.of(1, 0, 0.5, 0, 1, 0, -1, 2, 1);
+
+    const sumsOver = async (partitions: Uint16Array): Promise<readonly string[]> => {
+      const answer = await client.topK({
+        target: { ...NAME, table: 0, partitions },
+        asks: [ask({ k: 4 }), ask({ queries: 2, k: 1, rowsOnly: true, attributes: ["$sums"] })],
+        vectors: vectors.slice(),
+      });
+      const { offsets, bytes } = answer.answers[1]!.attributes!;
+      expect(answer.answers[0]!.attributes).toBeUndefined();
+      return [0, 1].map((query) =>
+        Buffer.from(bytes.subarray(offsets[query], offsets[query + 1])).toString(),
+      );
+    };
+    const whole = await sumsOver(everyPartition(16));
+    const parts = [await sumsOver(Uint16Array.of(0, 3, 5)), await sumsOver(others(16, [0, 3, 5]))];
+
+    for (const query of [0, 1]) {
+      const vector = vectors.slice((query + 1) * DIM, (query + 2) * DIM);
+      const scores = bruteForce(table, vector, () => false).map(({ score }) => score);
+      const [best] = scores as [number];
+      const merged = new PowerSum();
+      for (const texts of parts) merged.addText(texts[query]!.slice('{"$sums":'.length, -1));
+      const plain = scores.reduce((sum, score) => sum + Math.exp(score - best), 0);
+
+      expect(merged.relativeTo(best)).toBeCloseTo(plain, 9);
+      expect(`{"$sums":${merged.toText()}}`).toBe(whole[query]);
+    }
   });
 
   test("several queries of one ask take one list of exclusions for all, or one each", async () => {

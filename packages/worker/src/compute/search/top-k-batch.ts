@@ -3,7 +3,7 @@
 // answer.
 
 import type { Accelerator } from "@winnow/accelerator";
-import { VECTOR_ATTRIBUTE, WinnowError, nextLoopTurn } from "@winnow/core";
+import { SUMS_ATTRIBUTE, VECTOR_ATTRIBUTE, WinnowError, nextLoopTurn } from "@winnow/core";
 import type { TopKBlock } from "@winnow/core";
 
 import { admissionOf } from "../filters/admission.ts";
@@ -14,6 +14,7 @@ import type { ExclusionIndexes } from "../filters/exclusion.ts";
 import type { FilterCache } from "../filters/filter-cache.ts";
 import type { ResidentPartition, ResidentTable } from "../resident-table.ts";
 import { countOf, wantedRows } from "./scan-answers.ts";
+import { sumsOfQueries } from "./score-sums.ts";
 import { attributesOfRows, packTexts, vectorsOfRows } from "./winner-attributes.ts";
 import { idsOfRows } from "./winner-ids.ts";
 
@@ -54,7 +55,7 @@ export async function answerTopK(
   const block = await searching;
   const ids = idsOfRows(wantedRows(block, batch.asks), partitions);
   const attributes = await wantedAttributes(
-    { block, partitions, onStep, accelerator, table },
+    { block, partitions, onStep, accelerator, table, vectors: batch.vectors },
     batch.asks,
   );
   return { block, ids, attributes };
@@ -72,10 +73,13 @@ async function wantedAttributes(
     block,
     partitions,
     onStep,
+    vectors: queryVectors,
     ...source
   }: Pick<TopKParts, "onStep" | "accelerator" | "table"> & {
     readonly block: TopKBlock;
     readonly partitions: readonly ResidentPartition[];
+    /** Of all queries. */
+    readonly vectors: Float32Array;
   },
   asks: readonly ScanAsk[],
 ): Promise<PackedStrings | undefined> {
@@ -83,7 +87,17 @@ async function wantedAttributes(
   const texts: Uint8Array[] = [];
   let bytes = 0;
   let query = 0;
+  const { dim } = source.table.spec;
   for (const { queries, k, attributes = [] } of asks) {
+    if (attributes.includes(SUMS_ATTRIBUTE)) {
+      const own = queryVectors.subarray(query * dim, (query + queries) * dim);
+      const sums = await sumsOfQueries(own, partitions, { ...source, onStep });
+      for (const [at, sum] of sums.entries()) {
+        texts.push(...Array.from({ length: countOf(block, query + at, k) }, () => sum));
+      }
+      query += queries;
+      continue;
+    }
     for (const end = query + queries; query < end; query += 1) {
       if (attributes.length === 0) continue;
       const from = query * block.k;

@@ -31,5 +31,6 @@ export function withHidden(
 
 function keepsHidden(step: ScoreStep): boolean {
   if (step.kind === "scaled") return step.factor > 0;
+  if (step.kind === "weighted") return step.functions !== undefined;
   return step.kind === "bias" || step.kind === "added";
 }

@@ -38,6 +38,8 @@ const RANGES: ReadonlyMap<string, readonly [number, number]> = new Map([
   ["Exp", [0, Infinity]],
   ["Expm1", [-1, Infinity]],
   ["Sigmoid", [0, 1]],
+  ["LogSoftmax", [-Infinity, 0]],
+  ["Softmax", [0, 1]],
   ["Softplus", [0, Infinity]],
   ["Softsign", [-1, 1]],
   ["Sqrt", [0, Infinity]],

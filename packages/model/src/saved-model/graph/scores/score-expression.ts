@@ -6,10 +6,11 @@
 //   a function that keeps the order   part of the search, which ranks by its values
 //   where(condition, scores, c)       the mask of a search, with functions before and behind it
 //   max over several vectors          a search whose queries have several vectors
+//   scores · factor of the request    the query is multiplied
+//   softmax over all items            a function of each score and of the sum over all rows, which workers add up
 //
 // A function may give several scores one value: whole ranges behind a relu, neighbours behind any. The search
-// orders such rows as TensorFlow does (core/program/search/ranked-search.ts). A softmax is no such function:
-// its values need the scores of all items.
+// orders such rows as TensorFlow does (core/program/search/ranked-search.ts).
 
 import { Attributes } from "../definition/attributes.ts";
 import type { AttributeValue } from "../definition/attributes.ts";
@@ -17,6 +18,7 @@ import { constantValue } from "../graph-value.ts";
 import type { GraphValue, NodeFunction, OperationNode } from "../graph-value.ts";
 import type { Lowering } from "../lowered-nodes.ts";
 import { withoutRearrangement } from "./rearrangement.ts";
+import { isSingle } from "./scalar-value.ts";
 import type { ScalarReader } from "./scalar-value.ts";
 import { maskedScoresOf } from "./score-mask.ts";
 import type { ScoreMask } from "./score-mask.ts";
@@ -188,18 +190,21 @@ function ofDistance(lowering: Lowering, whole: Composition, isBounded: boolean):
 function composedOfProduct(lowering: Lowering, whole: Composition): SearchedScores | Obstacle {
   const turning = turningStep(whole);
   if (turning !== undefined) return turning.operation;
-  const linear = linearPart(whole);
+  const linear = linearPart(lowering, whole);
   if ("node" in linear) return linear;
   const { end, composition } = risingBehind(whole, linear.end);
   const { product, steps, mask, stepsBefore } = composition;
-  const within = withBiases(lowering, withFlatQuery(lowering, product), steps.slice(0, end));
+  const linearSteps = steps.slice(0, end).filter((step) => !isLostBefore(step, steps[end]));
+  const within = withBiases(lowering, withFlatQuery(lowering, product), linearSteps);
   if ("node" in within) return within;
   const before = [...within.functions, ...functionsOf(steps.slice(end, mask && stepsBefore))];
   const behind = mask === undefined ? [] : functionsOf(steps.slice(stepsBefore));
   const candidates = storedRows(product, within.biases);
   if (candidates.dim > DIM_MAX) return { node: product.node };
   let { query } = within;
-  for (const { factor } of within.biases) query = withDimension(lowering, query, factor);
+  for (const { factor } of within.biases.slice(within.weighed)) {
+    query = withDimension(lowering, query, factor);
+  }
   const functions = [...before, ...behind];
   const unranked = unrankedBy(functions, within.biases, lowering);
   if (unranked) return { node: operationOf(steps, "Log", "Log1p", "Sqrt") };
@@ -207,6 +212,27 @@ function composedOfProduct(lowering: Lowering, whole: Composition): SearchedScor
   const { vectors } = product;
   if (vectors !== undefined) query = reshaped(lowering, query, [-1, vectors * candidates.dim]);
   return { query, vectors, candidates, functions, ...(placed && { mask: placed }) };
+}
+
+/** Whether a step changes nothing behind the next one: what is added to all scores of a query, before a softmax. */
+function isLostBefore({ kind }: ScoreStep, next: ScoreStep | undefined): boolean {
+  return kind === "added" && next?.kind === "softmax";
+}
+
+/** Whether a softmax is of the scores of all rows of a table, by what stands before and behind it. */
+function maySumAll({ isInDataset }: Lowering, whole: Composition, at: number): boolean {
+  const { steps, product, mask, stepsBefore } = whole;
+  const isOfAll = !isInDataset && product.vectors === undefined;
+  if (!isOfAll || (mask !== undefined && stepsBefore <= at)) return false;
+  return steps.slice(0, at).every(isLinear) && steps.slice(at + 1).every(isRising);
+}
+
+function isLinear({ kind }: ScoreStep): boolean {
+  return kind !== "function";
+}
+
+function isRising(step: ScoreStep): boolean {
+  return step.kind !== "softmax" && !changesOrder(step);
 }
 
 /** Whether functions may leave the best scores without a value. Distances by their terms are below 0 by rounding alone. */
@@ -228,11 +254,21 @@ function operationOf(
 }
 
 /** How many of the first steps change the query and the rows; all others are functions of scores. */
-function linearPart(whole: Composition): { readonly end: number } | ScoreOperation {
+function linearPart(
+  lowering: Lowering,
+  whole: Composition,
+): { readonly end: number } | ScoreOperation {
+  const softmaxAt = whole.steps.findIndex(({ kind }) => kind === "softmax");
+  if (softmaxAt >= 0) {
+    if (!maySumAll(lowering, whole, softmaxAt)) return whole.steps[softmaxAt]!.operation;
+    return { end: softmaxAt };
+  }
   const { steps, mask, stepsBefore } = whole;
   const last = steps.findLastIndex(changesOrder) + 1;
   const curved = steps.slice(0, last).find(({ kind }) => kind === "function");
-  const ends = [last, steps.findLastIndex(({ kind }) => kind === "bias") + 1];
+  // A falling step behind may be turned round; a bias and a factor of the request may not.
+  const needed = steps.findLastIndex((step) => step.kind === "bias" || isUnknown(step)) + 1;
+  const ends = [last, needed];
   const end = ends.find((each) => {
     const isLinear = steps.slice(0, each).every(({ kind }) => kind !== "function");
     // Masked rows would have other scores each, or come first.
@@ -269,7 +305,7 @@ function risingBehind(
 
 /** The opposite of the best of several vectors is the least of their opposites, which no search finds. */
 function turningStep({ product, steps, stepsOfEach }: Composition): ScoreStep | undefined {
-  return product.vectors === undefined ? undefined : steps.slice(stepsOfEach).find(isFalling);
+  return product.vectors === undefined ? undefined : steps.slice(stepsOfEach).find(mayTurn);
 }
 
 /** A product whose query is a matrix: that of all vectors of all queries. */
@@ -283,9 +319,18 @@ function dimOf({ candidates: { shape }, itemAxis }: ScoreProduct): number {
   return shape[otherAxis(itemAxis)];
 }
 
+function mayTurn(step: ScoreStep): boolean {
+  return isFalling(step) || isUnknown(step);
+}
+
 /** Whether a step differs by item, or turns the order of scores round. */
 function changesOrder(step: ScoreStep): boolean {
-  return step.kind === "bias" || isFalling(step);
+  return step.kind === "bias" || mayTurn(step);
+}
+
+/** Whether a request decides whether a step turns the order of scores round. */
+function isUnknown(step: ScoreStep): boolean {
+  return step.kind === "weighted" && step.functions === undefined;
 }
 
 function isFalling(step: ScoreStep): boolean {
@@ -293,12 +338,14 @@ function isFalling(step: ScoreStep): boolean {
 }
 
 function functionsOf(steps: readonly ScoreStep[]): readonly NodeFunction[] {
-  return steps.flatMap((step) => (step.kind === "bias" ? [] : step.functions));
+  return steps.flatMap((step) => (step.kind === "bias" ? [] : (step.functions ?? [])));
 }
 
 interface BiasedQuery {
+  /** With the weights of the first `weighed` biases. */
   readonly query: GraphValue;
   readonly biases: readonly ItemBias[];
+  readonly weighed: number;
   readonly functions: readonly NodeFunction[];
 }
 
@@ -308,11 +355,12 @@ interface BiasedQuery {
  */
 function withBiases(
   lowering: Lowering,
-  { query, candidates, itemAxis }: ScoreProduct,
+  { query, candidates, itemAxis, vectors }: ScoreProduct,
   steps: readonly ScoreStep[],
 ): BiasedQuery | Obstacle {
   let functions: NodeFunction[] = [];
   let biases: ItemBias[] = [];
+  let weighed = 0;
   let scaled = query;
   for (const step of steps) {
     if (step.kind === "bias" && mayAppend(step.bias, biases, { candidates, itemAxis })) {
@@ -324,6 +372,17 @@ function withBiases(
       functions = functions.map(({ op, operand }) => {
         return { op, operand: operand && applied(lowering, operation, operand) };
       });
+    } else if (step.kind === "weighted") {
+      // The rows of a query of several vectors are more than the factors.
+      if (vectors !== undefined && !isSingle(step.operand)) return step.operation;
+      for (const { factor } of biases.slice(weighed)) {
+        scaled = withDimension(lowering, scaled, factor);
+      }
+      weighed = biases.length;
+      scaled = applied(lowering, step.operation, scaled);
+      functions = functions.map(({ op, operand }) => {
+        return { op, operand: operand && applied(lowering, step.operation, operand) };
+      });
     } else if (step.kind === "added") {
       functions.push(...step.functions);
     } else {
@@ -333,7 +392,11 @@ function withBiases(
   // Sums of squares are the last dimension of a row.
   const ofSquares = biases.filter(({ squares }) => squares !== undefined);
   const stored = biases.filter(({ squares }) => squares === undefined);
-  return { query: scaled, biases: [...stored, ...ofSquares], functions };
+  const inOrder = [...stored, ...ofSquares];
+  const isMoved = inOrder.slice(0, weighed).some((bias, at) => bias !== biases[at]);
+  const weight = steps.find(({ kind }) => kind === "weighted");
+  if (isMoved && weight !== undefined) return weight.operation;
+  return { query: scaled, biases: inOrder, weighed, functions };
 }
 
 /** Whether a bias fits the items, beside those before it. */

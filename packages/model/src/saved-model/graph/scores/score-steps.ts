@@ -22,7 +22,8 @@ export interface ScoreOperation {
 
 /**
  * What an operation does to scores. `scaled` and `added` may as well be done to queries and to the scores of
- * winners; `function` keeps the order, but may make scores equal.
+ * winners; `weighted` is a factor that a request decides, and is done to queries; `function` keeps the order, but may
+ * make scores equal; `softmax` does too, and needs the scores of all items.
  */
 export type ScoreStep =
   | {
@@ -40,6 +41,18 @@ export type ScoreStep =
       readonly operation: ScoreOperation;
       readonly functions: readonly NodeFunction[];
       readonly factor: number;
+    }
+  | {
+      readonly kind: "weighted";
+      readonly operation: ScoreOperation;
+      readonly operand: GraphValue;
+      /** Where the factor is above 0 whatever a request says: what it does to scores. */
+      readonly functions: readonly NodeFunction[] | undefined;
+    }
+  | {
+      readonly kind: "softmax";
+      readonly operation: ScoreOperation;
+      readonly functions: readonly NodeFunction[];
     }
   | {
       readonly kind: "bias";
@@ -149,6 +162,11 @@ function unaryStep(node: OperationNode): FoundSteps | undefined {
   if (node.op === "Neg") {
     const functions: readonly NodeFunction[] = [{ op: "Mul", operand: scalarValue(-1) }];
     return { scores, steps: [{ kind: "scaled", operation, functions, factor: -1 }] };
+  }
+  if (node.op === "Softmax" || node.op === "LogSoftmax") {
+    const isOfAll = scores.shape?.length === 2;
+    const softmax = { kind: "softmax", operation, functions: [{ op: node.op }] } as const;
+    return isOfAll ? { scores, steps: [softmax] } : undefined;
   }
   const functions = UNARY.get(node.op) ?? leakyRelu(node);
   return functions && { scores, steps: [{ kind: "function", operation, functions }] };
@@ -262,10 +280,48 @@ function scaleStep(
   scalars: ScalarReader,
 ): FoundSteps | undefined {
   const value = (other.shape?.length ?? 3) > 2 ? undefined : scalarOf(other, scalars);
-  if (value === undefined || !isUsable(value)) return undefined;
+  if (value === undefined) return weightedStep({ node, position, scores, other }, scalars);
+  if (!isUsable(value)) return undefined;
   const factor = node.op === "Mul" ? value : 1 / value;
   const functions = functionsOf(node, other);
   return { scores, steps: [{ kind: "scaled", operation: { node, position }, functions, factor }] };
+}
+
+/** A factor for all scores, or for those of each query, that a request decides. */
+function weightedStep(
+  { node, position, scores, other }: Operands,
+  scalars: ScalarReader,
+): FoundSteps | undefined {
+  const isKnown = other.constant !== undefined || other.stored !== undefined;
+  if (isKnown || !isPerQuery(other, scores)) return undefined;
+  const keepsOrder = node.op !== "DivNoNan" && isPositive(other, scalars, 0);
+  const functions = keepsOrder ? functionsOf(node, other) : undefined;
+  const operation = { node, position };
+  return { scores, steps: [{ kind: "weighted", operation, operand: other, functions }] };
+}
+
+/** Operations whose result is above 0, or a number that is rounded to 0. */
+const POSITIVE: ReadonlySet<string> = new Set(["Exp", "Sigmoid", "Softplus"]);
+/** Operations whose result is above 0 where all operands are. */
+const KEEPS_POSITIVE: ReadonlySet<string> = new Set(
+  "Add,AddV2,Div,Minimum,Mul,RealDiv,Sqrt,Rsqrt,Reciprocal".split(","),
+);
+const POSITIVE_DEPTH_MAX = 8;
+
+/** Whether a value is above 0 whatever a request says. */
+function isPositive(value: GraphValue, scalars: ScalarReader, depth: number): boolean {
+  const number = scalarOf(value, scalars);
+  if (number !== undefined) return number > 0;
+  const node = value.producer?.kind === "operation" ? value.producer : undefined;
+  if (node === undefined || depth > POSITIVE_DEPTH_MAX) return false;
+  const isAbove = (input: GraphValue | undefined): boolean =>
+    input !== undefined && isPositive(input, scalars, depth + 1);
+  if (POSITIVE.has(node.op)) return true;
+  if (KEEPS_POSITIVE.has(node.op)) return node.inputs.every(isAbove);
+  if (node.op === "Maximum") return node.inputs.some(isAbove);
+  if (node.op === "ClipByValue") return isAbove(node.inputs[1]);
+  const isSame = ["ExpandDims", "Reshape", "Squeeze", "StridedSlice"].includes(node.op);
+  return isSame && isAbove(node.inputs[0]);
 }
 
 function isUsable(factor: number): boolean {

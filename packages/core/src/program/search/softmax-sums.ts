@@ -1,0 +1,135 @@
+// The sum of eˢ over the scores s of all rows, by which a softmax before a top-k divides. Workers add up the rows
+// of their partitions, a router what workers found. The sum is one of integers, so it has the same bits however
+// the rows are cut, batched and put together:
+//
+//   eˢ = 2^(8 b) · t,  b = ⌊s / (8 ln 2)⌋,  1 ≤ t < 256        of each b: Σ round(t · 2⁴⁴)
+//
+// Only the highest eight b count: all others together are below 2⁻⁵⁶ of the sum for each row. A part whose highest
+// b is lower than that of another one has dropped nothing that would count. From 2³⁰ on, different float32 scores are
+// so far apart that rows of one score alone count: their part has a number of its own, and t is 1.
+
+import { WinnowError, excerpt } from "../../errors/errors.ts";
+
+/** Binary digits of the factor between two parts of a sum. */
+const DIGITS = 8;
+const WIDTH = DIGITS * Math.LN2;
+/** Binary digits of a term behind the point. */
+const PRECISION = 44;
+const SCALE = 2 ** PRECISION;
+const PARTS_MAX = 8;
+const HALF = 2 ** 26;
+/** Terms whose halves are added up before they are carried over: their sums stay exact. */
+const TERMS_MAX = 2 ** 20;
+/** The text of a sum that is no number. */
+const NO_SUM = "null";
+/** A part as it is written, and at most eight of them. */
+const PART = String.raw`-?\d{1,40},"\d{1,40}"`;
+const SUM = new RegExp(String.raw`^\[(?:${PART}(?:,${PART}){0,${PARTS_MAX - 1}})?\]$`);
+
+/** Scores whose neighbours are 64 or more away. */
+const FAR_MIN = 2 ** 30;
+/** Parts of such scores have numbers beyond those of all others. */
+const FAR_NUMBER_MIN = 2 ** 40;
+const bits = new DataView(new ArrayBuffer(4));
+
+/** The number of the part of a score alone, in the order of scores, and far from the next one's. */
+function farNumber(score: number): number {
+  bits.setFloat32(0, Math.abs(score));
+  return Math.sign(score) * (FAR_NUMBER_MIN + 2 * PARTS_MAX * bits.getUint32(0));
+}
+
+interface Part {
+  /** Of terms `high · 2²⁶ + low` that are not carried over. */
+  high: number;
+  low: number;
+  whole: bigint;
+}
+
+/** A sum of powers of scores. */
+export class PowerSum {
+  readonly #parts = new Map<number, Part>();
+  /** Whether a score has no power that is a number: NaN, or ∞. */
+  #isUndefined = false;
+  #terms = 0;
+
+  /** Adds the power of a score. */
+  add(score: number): void {
+    if (!(score < Infinity)) this.#isUndefined = true;
+    if (!Number.isFinite(score)) return;
+    const isFar = Math.abs(score) >= FAR_MIN;
+    const number = isFar ? farNumber(score) : Math.floor(score / WIDTH);
+    const term = isFar ? SCALE : Math.round(Math.exp(score - number * WIDTH) * SCALE);
+    const part = this.#part(number);
+    const high = Math.floor(term / HALF);
+    part.high += high;
+    part.low += term - high * HALF;
+    this.#terms += 1;
+    if (this.#terms === TERMS_MAX) this.#carry();
+  }
+
+  /** Adds a sum that was written. @throws WinnowError INTERNAL for a text that is none */
+  addText(text: string): void {
+    if (text === NO_SUM) this.#isUndefined = true;
+    else for (const [number, whole] of partsOf(text)) this.#part(number).whole += whole;
+  }
+
+  /** The sum as JSON: the highest parts, numbers and sums in turn, or `null` where there is no sum. */
+  toText(): string {
+    if (this.#isUndefined) return NO_SUM;
+    return JSON.stringify(this.#highest().flatMap(([number, whole]) => [number, String(whole)]));
+  }
+
+  /** Σ e^(s − best): NaN where there is no sum. */
+  relativeTo(best: number): number {
+    if (this.#isUndefined) return NaN;
+    let sum = 0;
+    for (const [number, whole] of this.#highest()) {
+      if (Math.abs(number) >= FAR_NUMBER_MIN) return sum + Number(whole) / SCALE;
+      sum += (Number(whole) / SCALE) * Math.exp(number * WIDTH - best);
+    }
+    return sum;
+  }
+
+  #part(number: number): Part {
+    let part = this.#parts.get(number);
+    if (part === undefined) {
+      part = { high: 0, low: 0, whole: 0n };
+      this.#parts.set(number, part);
+    }
+    return part;
+  }
+
+  #carry(): void {
+    this.#terms = 0;
+    for (const part of this.#parts.values()) {
+      part.whole += BigInt(part.high) * BigInt(HALF) + BigInt(part.low);
+      part.high = 0;
+      part.low = 0;
+    }
+  }
+
+  /** Parts that count, the highest first. */
+  #highest(): readonly (readonly [number, bigint])[] {
+    this.#carry();
+    const numbers = [...this.#parts.keys()].toSorted((a, b) => b - a);
+    const [first = 0] = numbers;
+    const counted = numbers.filter((number) => number > first - PARTS_MAX);
+    return counted.map((number) => [number, this.#parts.get(number)!.whole] as const);
+  }
+}
+
+function partsOf(text: string): readonly (readonly [number, bigint])[] {
+  if (!SUM.test(text)) throw new WinnowError("INTERNAL", `${excerpt(text)} is no sum of powers`);
+  const parts = JSON.parse(text) as readonly (number | string)[];
+  return Array.from({ length: parts.length / 2 }, (_, at) => {
+    return [Number(parts[2 * at]), BigInt(parts[2 * at + 1]!)] as const;
+  });
+}
+
+/** What a softmax needs of the scores of all rows, for each query. */
+export interface SoftmaxSums {
+  /** The best score. */
+  readonly best: Float32Array;
+  /** Σ e^(s − best). */
+  readonly sum: Float64Array;
+}

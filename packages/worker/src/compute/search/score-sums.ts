@@ -1,0 +1,49 @@
+// What a softmax over all items needs of a worker's rows: the sum of the powers of their scores
+// (core/program/search/softmax-sums.ts), for each query. A scan leaves out rows that cannot win, so the rows are taken off
+// the device, piece by piece, and scored here.
+
+import { canonicalScore, widenQueries } from "@winnow/accelerator";
+import { PowerSum, SUMS_ATTRIBUTE, WinnowError, nextLoopTurn } from "@winnow/core";
+
+import type { ResidentPartition } from "../resident-table.ts";
+import type { VectorSource } from "./winner-attributes.ts";
+
+/** Bytes of rows that are scored before other work has its turn. */
+const PIECE_BYTES = 2 ** 20;
+/** Scores that are worked out before other work has its turn. */
+const PIECE_SCORES = 2 ** 16;
+
+/**
+ * The sums of some queries `[queries, dim]` over all rows of some partitions, each as a JSON object.
+ * @throws WinnowError FAILED_PRECONDITION where a partition is given up meanwhile
+ */
+export async function sumsOfQueries(
+  vectors: Float32Array,
+  partitions: readonly ResidentPartition[],
+  { accelerator, table, onStep }: VectorSource & { readonly onStep: () => void },
+): Promise<readonly Uint8Array[]> {
+  const { dim, name } = table.spec;
+  const queries = widenQueries(vectors, dim);
+  const sums = queries.map(() => new PowerSum());
+  const byBytes = Math.floor(PIECE_BYTES / (4 * dim));
+  const rowsMax = Math.max(1, Math.min(byBytes, Math.floor(PIECE_SCORES / queries.length)));
+  for (const held of partitions) {
+    const { rows } = held.resident;
+    for (let first = 0; first < rows; first += rowsMax) {
+      if (!table.holds(held)) {
+        const message = `Partition ${held.partition} of table "${name}" is not held here any more`;
+        throw new WinnowError("FAILED_PRECONDITION", message);
+      }
+      const count = Math.min(rowsMax, rows - first);
+      const piece = Uint32Array.from({ length: count }, (_, at) => first + at);
+      const values = await accelerator.gather(held.resident, piece);
+      for (const [at, query] of queries.entries()) {
+        const sum = sums[at]!;
+        for (let row = 0; row < count; row += 1) sum.add(canonicalScore(query, values, row * dim));
+      }
+      onStep();
+      await nextLoopTurn();
+    }
+  }
+  return sums.map((sum) => Buffer.from(`{"${SUMS_ATTRIBUTE}":${sum.toText()}}`));
+}
