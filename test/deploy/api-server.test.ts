@@ -436,6 +436,13 @@ function volumeNamed(name: string): Fields {
     spec: {
       capacity: { storage: "100Gi" },
       accessModes: ["ReadOnlyMany"],
+      // For this claim alone: claims of other namespaces wait too, and would take it.
+      claimRef: {
+        apiVersion: "v1",
+        kind: "PersistentVolumeClaim",
+        namespace: NAMESPACE,
+        name: "winnow-models",
+      },
       nfs: { server: "127.0.0.1", path: "/models", readOnly: true },
     },
   };

@@ -203,9 +203,9 @@ export class ControlPlane {
     return this.#command("kubectl", args, input);
   }
 
-  /** Runs a script whose kubectl is an administrator's. */
+  /** Runs a script, without what the machine has its shells run first, whose kubectl is an administrator's. */
   bash(script: string): Promise<CommandResult> {
-    return this.#command("bash", ["-euo", "pipefail", "-c", script]);
+    return this.#command("bash", ["--norc", "-euo", "pipefail", "-c", script]);
   }
 
   #command(program: string, args: readonly string[], input?: string): Promise<CommandResult> {
