@@ -72,6 +72,39 @@ describe("two contents of one number", () => {
   });
 });
 
+describe("sums over all rows", () => {
+  const sums = { attributes: ["$sums"] };
+
+  test("hold up no scan, nor join one; one batch of them is under way", async () => {
+    const { answers, handlers, scans, reasons, clock } = answering();
+
+    handlers.onQueries([query({ id: 1, ...sums })]);
+    handlers.onQueries([query({ id: 2 }), query({ id: 3, ...sums })]);
+
+    const asked = (): unknown[] =>
+      scans.map(({ batch }) => batch.asks.map((ask) => ask.attributes));
+    expect(asked()).toEqual([[["$sums"]], [undefined]]);
+    expect(answers.queueRows).toBe(1);
+    scans[1]?.finish();
+    await clock.advanceSettled(0);
+    expect(reasons()).toEqual(["2 topK"]);
+    scans[0]?.finish();
+    await clock.advanceSettled(0);
+    expect(asked()).toHaveLength(3);
+  });
+
+  test("end when their router cancels them, and when the compute side ends", async () => {
+    const { answers, handlers, scans, reasons } = answering();
+    handlers.onQueries([query({ id: 1, ...sums }), query({ id: 2, k: 90, ...sums })]);
+
+    handlers.onCancel(1);
+    answers.fail(new WinnowError("UNAVAILABLE", "gone"));
+
+    expect(scans.map(({ signal }) => signal?.aborted)).toEqual([true]);
+    expect(reasons()).toEqual(["2 INTERNAL"]);
+  });
+});
+
 describe("batching", () => {
   test("queries of one frame leave in one scan; later ones wait for the next", async () => {
     const { handlers, scans, reasons, replies, clock } = answering();

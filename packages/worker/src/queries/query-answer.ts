@@ -2,7 +2,7 @@
 // with this very content, every partition asked for must be held, sizes must fit; otherwise the
 // answer is a failure that says so, never a shorter list (S10).
 //
-//   query ─▶ check ─▶ lane (scan or lookup) ─▶ compute thread ─▶ reply on the router's link
+//   query ─▶ check ─▶ lane (scan, sums or lookup) ─▶ compute thread ─▶ reply on the router's link
 //              └─▶ NO_VERSION · NOT_OWNER · EXPIRED · OVERLOADED · INVALID_KEY · INTERNAL
 
 import type {
@@ -12,7 +12,7 @@ import type {
   WorkerLink,
   WorkerQuery,
 } from "@winnow/cluster";
-import { dueMsOf, IdTable, WinnowError } from "@winnow/core";
+import { SUMS_ATTRIBUTE, dueMsOf, IdTable, WinnowError } from "@winnow/core";
 import type { Clock, Tracer, VersionKey } from "@winnow/core";
 
 import type { Compute, ContentHandle } from "../compute/compute.ts";
@@ -51,6 +51,9 @@ export interface AnswerDependencies {
 /** A full batch waits at the device, so that its scan begins as soon as the previous one ends. */
 const SCANS_AHEAD_MAX = 1;
 
+/** Batches of sums under way: one keeps the compute thread busy, in pieces between which scans have their turn. */
+const SUMS_IN_FLIGHT_MAX = 1;
+
 type Lane = QueryLane<BatchedQuery, BatchedAnswer>;
 
 /** Takes queries from links and replies to them. */
@@ -58,6 +61,8 @@ export class QueryAnswer {
   readonly #dependencies: AnswerDependencies;
   readonly #limits: AnswerLimits;
   readonly #scans: Lane;
+  /** Searches that want the sums over all rows, which take a hundred times as long as a scan. */
+  readonly #sums: Lane;
   readonly #lookups: Lane;
   readonly #preparations: FilterPreparations;
 
@@ -77,6 +82,12 @@ export class QueryAnswer {
       inFlightMax: limits.scansInFlightMax,
       aheadMax: SCANS_AHEAD_MAX,
     });
+    this.#sums = new QueryLane(clock, scan, {
+      queueRowsMax,
+      batchRowsMax,
+      inFlightMax: SUMS_IN_FLIGHT_MAX,
+      aheadMax: 0,
+    });
     this.#lookups = new QueryLane(clock, gather, {
       queueRowsMax: limits.lookupKeysMax,
       batchRowsMax: limits.lookupKeysMax,
@@ -87,12 +98,16 @@ export class QueryAnswer {
 
   /** Rows and keys that wait for the device. */
   get queueRows(): number {
-    return this.#preparations.rows + this.#scans.queueRows + this.#lookups.queueRows;
+    return this.#lanes.reduce((rows, lane) => rows + lane.queueRows, this.#preparations.rows);
   }
 
   /** Whether any query waits or is being computed. */
   get isBusy(): boolean {
-    return this.#preparations.rows > 0 || this.#scans.isBusy || this.#lookups.isBusy;
+    return this.#preparations.rows > 0 || this.#lanes.some((lane) => lane.isBusy);
+  }
+
+  get #lanes(): readonly Lane[] {
+    return [this.#scans, this.#sums, this.#lookups];
   }
 
   /** Answers the queries of one link until it closes. */
@@ -125,8 +140,7 @@ export class QueryAnswer {
           const taken = this.#take(query, end);
           if (taken !== undefined) waiting.set(query.id, taken);
         }
-        this.#scans.pump();
-        this.#lookups.pump();
+        for (const lane of this.#lanes) lane.pump();
       },
       onCancel: forget,
       onClose: () => {
@@ -137,8 +151,7 @@ export class QueryAnswer {
 
   /** Fails every waiting query, because the compute side has ended. */
   fail(error: WinnowError): void {
-    this.#scans.fail(error);
-    this.#lookups.fail(error);
+    for (const lane of this.#lanes) lane.fail(error);
   }
 
   /** Records how long a query of a traced request waited, and the scan that it shared with others. */
@@ -169,7 +182,7 @@ export class QueryAnswer {
       return undefined;
     }
     const { handle } = checked;
-    const lane = query.ask.kind === "topK" ? this.#scans : this.#lookups;
+    const lane = this.#laneOf(query.ask);
     const rows = rowsOf(query);
     const arrivedMs = this.#dependencies.clock.nowMs();
     const deadlineMs = arrivedMs + query.remainingMs;
@@ -183,6 +196,11 @@ export class QueryAnswer {
     }
     end({ kind: "failed", error: overloaded(this.queueRows) });
     return undefined;
+  }
+
+  #laneOf(ask: WorkerQuery["ask"]): Lane {
+    if (ask.kind === "lookup") return this.#lookups;
+    return ask.attributes?.includes(SUMS_ATTRIBUTE) === true ? this.#sums : this.#scans;
   }
 
   /** Finds out filters that may not be known, before the query waits for the device. */

@@ -1,6 +1,6 @@
 // One lane to the device: queries wait in a batcher, a bounded number of batches is under way, and
-// every query ends exactly once. There are two lanes (scans and lookups), so that a lookup of a few
-// keys never waits behind a scan it has nothing to do with.
+// every query ends exactly once. There are three lanes (scans, sums over all rows, lookups), so that a lookup of
+// a few keys never waits behind a scan it has nothing to do with, nor a scan behind sums.
 
 import { Outstanding, WinnowError, toWinnowError } from "@winnow/core";
 import type { Clock } from "@winnow/core";

@@ -8,28 +8,34 @@ import { PowerSum, SUMS_ATTRIBUTE, WinnowError, nextLoopTurn } from "@winnow/cor
 import type { ResidentPartition } from "../resident-table.ts";
 import type { VectorSource } from "./winner-attributes.ts";
 
-/** Bytes of rows that are scored before other work has its turn. */
-const PIECE_BYTES = 2 ** 20;
-/** Scores that are worked out before other work has its turn. */
-const PIECE_SCORES = 2 ** 16;
+/** Rows × dim × queries that are worked out before other work has its turn: some milliseconds. */
+const PIECE_VALUES = 2 ** 19;
+
+/** Where rows are taken from, and for whom. */
+interface SumsParts extends VectorSource {
+  /** Called between pieces of the work. */
+  readonly onStep: () => void;
+  readonly signal: AbortSignal;
+}
 
 /**
  * The sums of some queries `[queries, dim]` over all rows of some partitions, each as a JSON object.
- * @throws WinnowError FAILED_PRECONDITION where a partition is given up meanwhile
+ * @throws WinnowError FAILED_PRECONDITION where a partition is given up meanwhile; the signal's reason once nobody
+ * waits any more
  */
 export async function sumsOfQueries(
   vectors: Float32Array,
   partitions: readonly ResidentPartition[],
-  { accelerator, table, onStep }: VectorSource & { readonly onStep: () => void },
+  { accelerator, table, onStep, signal }: SumsParts,
 ): Promise<readonly Uint8Array[]> {
   const { dim, name } = table.spec;
   const queries = widenQueries(vectors, dim);
   const sums = queries.map(() => new PowerSum());
-  const byBytes = Math.floor(PIECE_BYTES / (4 * dim));
-  const rowsMax = Math.max(1, Math.min(byBytes, Math.floor(PIECE_SCORES / queries.length)));
+  const rowsMax = Math.max(1, Math.floor(PIECE_VALUES / (dim * queries.length)));
   for (const held of partitions) {
     const { rows } = held.resident;
     for (let first = 0; first < rows; first += rowsMax) {
+      signal.throwIfAborted();
       if (!table.holds(held)) {
         const message = `Partition ${held.partition} of table "${name}" is not held here any more`;
         throw new WinnowError("FAILED_PRECONDITION", message);

@@ -55,7 +55,7 @@ export async function answerTopK(
   const block = await searching;
   const ids = idsOfRows(wantedRows(block, batch.asks), partitions);
   const attributes = await wantedAttributes(
-    { block, partitions, onStep, accelerator, table, vectors: batch.vectors },
+    { block, partitions, onStep, accelerator, table, vectors: batch.vectors, signal },
     batch.asks,
   );
   return { block, ids, attributes };
@@ -74,12 +74,14 @@ async function wantedAttributes(
     partitions,
     onStep,
     vectors: queryVectors,
+    signal,
     ...source
   }: Pick<TopKParts, "onStep" | "accelerator" | "table"> & {
     readonly block: TopKBlock;
     readonly partitions: readonly ResidentPartition[];
     /** Of all queries. */
     readonly vectors: Float32Array;
+    readonly signal: AbortSignal;
   },
   asks: readonly ScanAsk[],
 ): Promise<PackedStrings | undefined> {
@@ -91,7 +93,7 @@ async function wantedAttributes(
   for (const { queries, k, attributes = [] } of asks) {
     if (attributes.includes(SUMS_ATTRIBUTE)) {
       const own = queryVectors.subarray(query * dim, (query + queries) * dim);
-      const sums = await sumsOfQueries(own, partitions, { ...source, onStep });
+      const sums = await sumsOfQueries(own, partitions, { ...source, onStep, signal });
       for (const [at, sum] of sums.entries()) {
         texts.push(...Array.from({ length: countOf(block, query + at, k) }, () => sum));
       }
