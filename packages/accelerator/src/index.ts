@@ -17,6 +17,7 @@ export type { OpenedAccelerator } from "./create-accelerator.ts";
 export { codeBytesOf } from "./cpu/code-bytes.ts";
 export { openInlineSearch } from "./cpu/inline-search.ts";
 export type { InlineSearch, InlineTable } from "./cpu/inline-search.ts";
+export { WaitGuard } from "./cpu/wait-guard.ts";
 export { surveyCpu } from "./cpu/cpu-survey.ts";
 export type { CpuSurvey } from "./cpu/cpu-survey.ts";
 export { createRowChecks } from "./cpu/row-checks.ts";

@@ -29,6 +29,7 @@ import {
 import type { CheckedTopKQuery } from "../queries/top-k-request.ts";
 import { WorkQueue } from "../work-queue.ts";
 import { NO_FILTER, isFastKernel } from "./native-addon.ts";
+import { WaitGuard } from "./wait-guard.ts";
 import type {
   DeviceHandle,
   FilterHandle,
@@ -63,6 +64,8 @@ type CpuSettings = AcceleratorSettings & CpuAcceleratorOptions;
  * as scanning some hundred thousand values.
  */
 const WAITED_FOR_VALUES_MAX = 2 ** 27;
+/** Values that such a search may score one by one: again a few milliseconds. */
+const WAITED_FOR_SCORED_MAX = 2 ** 21;
 
 class CpuAccelerator implements Accelerator {
   readonly kind = "cpu";
@@ -72,6 +75,8 @@ class CpuAccelerator implements Accelerator {
   readonly #settings: CpuSettings;
   readonly #handle: DeviceHandle;
   readonly #waitedForValuesMax: number;
+  /** By the first resident of a search. */
+  readonly #guards = new WeakMap<Resident, WaitGuard>();
   readonly #residents: ResidentStore<TableHandle>;
   readonly #filters = new WeakMap<RowFilter, FilterHandle>();
   readonly #queue = new WorkQueue();
@@ -132,13 +137,16 @@ class CpuAccelerator implements Accelerator {
       filters: this.#nativeFilters(checked),
       boundWeights: this.#settings.boundWeights,
     });
+    const guard = this.#guardOf(query.residents[0]!);
+    const values = checked.rows * checked.dim;
     // Beside others a search is queued, so that their answers do not wait for it.
     const isWaitedFor =
-      this.#queue.isIdle && checked.rows * checked.dim * queries <= this.#waitedForValuesMax;
-    const { counts, scores, rows } = await this.#queue.run(
+      this.#queue.isIdle && values * queries <= this.#waitedForValuesMax && guard.mayWait();
+    const { counts, scores, rows, denseQueries } = await this.#queue.run(
       () => (isWaitedFor ? this.#searchNow(native) : this.#search(native, signal)),
       signal,
     );
+    if (isWaitedFor) guard.searched(values * denseQueries);
     return { queries, k: room, counts, scores, rows };
   }
 
@@ -237,6 +245,14 @@ class CpuAccelerator implements Accelerator {
       return numbers.size - 1;
     });
     return { handles, filterOf };
+  }
+
+  #guardOf(resident: Resident): WaitGuard {
+    const known = this.#guards.get(resident);
+    if (known !== undefined) return known;
+    const guard = new WaitGuard(WAITED_FOR_SCORED_MAX);
+    this.#guards.set(resident, guard);
+    return guard;
   }
 
   /** Searches while this thread waits. */

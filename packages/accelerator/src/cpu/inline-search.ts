@@ -21,6 +21,13 @@ export interface InlineQuery {
   readonly k: number;
 }
 
+/** What a search found. */
+interface InlineAnswer {
+  readonly block: TopKBlock;
+  /** Queries of which all rows were scored, as of a table full of equal rows: each takes a hundred times as long. */
+  readonly denseQueries: number;
+}
+
 /** Searches on the thread that made it. */
 export class InlineSearch {
   readonly #addon: NativeAddon;
@@ -44,10 +51,10 @@ export class InlineSearch {
   }
 
   /** Exact top-k of each query. @throws WinnowError RESOURCE_EXHAUSTED where memory does not suffice */
-  topK({ tables, vectors, k }: InlineQuery, queries: number): TopKBlock {
+  topK({ tables, vectors, k }: InlineQuery, queries: number): InlineAnswer {
     const handles = tables.map(({ handle }) => handle);
     try {
-      const { counts, scores, rows } = this.#addon.runSearch(
+      const { counts, scores, rows, denseQueries } = this.#addon.runSearch(
         this.#device,
         handles,
         vectors,
@@ -58,7 +65,7 @@ export class InlineSearch {
         undefined,
         undefined,
       );
-      return { queries, k, counts, scores, rows };
+      return { block: { queries, k, counts, scores, rows }, denseQueries };
     } catch (error) {
       const isMemory = error instanceof Error && "code" in error && error.code === "ENOMEM";
       if (!isMemory) throw error;

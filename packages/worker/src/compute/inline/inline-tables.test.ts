@@ -7,7 +7,7 @@ import type { Tensor } from "@winnow/core";
 import { afterEach, describe, expect, test } from "vitest";
 
 import type { ComputeClient } from "../compute-client.ts";
-import type { ContentHandle, ScanAsk, TopKBatch } from "../compute.ts";
+import type { ScanAsk, TopKBatch } from "../compute.ts";
 import { computeInProcess } from "../doubles/compute-in-process.ts";
 import { MemoryModel } from "../doubles/memory-model.ts";
 import { DIM, DIRECTORY, NAME, candidates, integers, strings } from "../fixtures/loaded-tables.ts";
@@ -130,35 +130,73 @@ describe.skipIf(!hasScan)("searches of the event loop", () => {
     await expect(asked).rejects.toMatchObject({ code: "UNAVAILABLE" });
   });
 
-  test("take a bounded part of one turn of the event loop", async () => {
+  /** One partition of a table that is shared; the scans' turns end when the test says so. */
+  async function shared(values: Float32Array, dim: number, valuesMax: number) {
     const { accelerator } = await createAccelerator("cpu", { capacityBytes });
-    const values = Float32Array.from({ length: 10 * DIM }, (_, at) => at);
-    const shape = { rows: 10, dim: DIM, firstRow: 0, use: "search" } as const;
-    const resident = await accelerator.load(shape, [values]);
+    const rows = values.length / dim;
+    const resident = await accelerator.load({ rows, dim, firstRow: 0, use: "search" }, [values]);
     const turns: (() => void)[] = [];
     const progress = new ProgressCounter();
     const tables = new InlineTables({
-      valuesMax: 10 * DIM,
+      valuesMax,
       openSearch: openInlineSearch,
       progress,
       clock: systemClock,
       turn: () => new Promise((resolve) => turns.push(resolve)),
     });
-    const { rows, dim, firstRow } = shape;
     const share = accelerator.share!(resident);
-    const name = { handle: 1 as ContentHandle, table: 0, partition: 0 };
-    tables.add(name, { share, rows, dim, firstRow, ids: undefined });
-    const ask = (): boolean => tables.answer(batchOf(Uint16Array.of(0), [{}])) !== undefined;
+    tables.add(
+      { ...NAME, table: 0, partition: 0 },
+      { share, rows, dim, firstRow: 0, ids: undefined },
+    );
+    const ask = (vectors: Float32Array): boolean => {
+      const asks = [{ queries: 1, k: 5, excluded: [], rowsOnly: false }];
+      const target = { ...NAME, table: 0, partitions: Uint16Array.of(0) };
+      return tables.answer({ target, asks, vectors }) !== undefined;
+    };
+    const endTurn = async (): Promise<void> => {
+      turns.splice(0).forEach((turn) => turn());
+      await Promise.resolve();
+    };
+    return { accelerator, tables, progress, share, ask, endTurn };
+  }
 
-    const first = [ask(), ask(), ask(), ask(), ask(), ask()];
-    turns.splice(0).forEach((turn) => turn());
-    await Promise.resolve();
-    const afterTurn = ask();
+  test("take a bounded part of one turn of the event loop", async () => {
+    const values = Float32Array.from({ length: 10 * DIM }, (_, at) => at);
+    const { accelerator, tables, progress, share, ask, endTurn } = await shared(
+      values,
+      DIM,
+      10 * DIM,
+    );
+    const query = new Float32Array(DIM).fill(1);
+
+    const first = Array.from({ length: 6 }, () => ask(query));
+    await endTurn();
+    const afterTurn = ask(query);
 
     expect(first).toEqual([true, true, true, true, false, false]);
     expect([afterTurn, progress.value]).toEqual([true, 5]);
     tables.clear();
     await accelerator.close();
     expect(openInlineSearch()?.open(share)).toBeUndefined();
+  });
+
+  test("leave a table whose rows are all alike to the thread, after the first one, for longer each time", async () => {
+    const dim = 32;
+    const { accelerator, ask, endTurn } = await shared(
+      new Float32Array(20_000 * dim).fill(0.5),
+      dim,
+      2 ** 22,
+    );
+    const query = new Float32Array(dim).fill(1);
+    const answered: number[] = [];
+
+    for (let batch = 0; batch < 300; batch += 1) {
+      if (ask(query)) answered.push(batch);
+      await endTurn();
+    }
+
+    expect(answered).toEqual([0, 65, 194]);
+    await accelerator.close();
   });
 });

@@ -8,6 +8,7 @@
 //
 // The accelerator's own code searches the very same rows: the answer has the same bits wherever it is made.
 
+import { WaitGuard } from "@winnow/accelerator";
 import type { InlineSearch, InlineTable } from "@winnow/accelerator";
 import type { Clock } from "@winnow/core";
 
@@ -30,6 +31,8 @@ import type { IdSource } from "../search/winner-ids.ts";
 export const SHARED_VALUES_MAX: number = 2 ** 21;
 /** Candidates of all queries of a batch, at most: each is scored, ordered and named. */
 const WINNERS_MAX = 2 ** 13;
+/** Values that may be scored one by one in a search, where the filter cannot leave out rows: a millisecond. */
+const SCORED_VALUES_MAX = 2 ** 19;
 /** Scans of the greatest allowed size in one turn of the event loop; what comes then goes to the thread. */
 const SCANS_PER_TURN = 4;
 
@@ -62,10 +65,15 @@ interface HeldPartition extends IdSource {
   readonly table: InlineTable;
 }
 
+interface HeldTable {
+  readonly partitions: Map<number, HeldPartition>;
+  readonly guard: WaitGuard;
+}
+
 /** The partitions that the compute thread has shared. */
 export class InlineTables {
   readonly #parts: InlineTablesParts;
-  readonly #held = new Map<ContentHandle, Map<number, HeldPartition>[]>();
+  readonly #held = new Map<ContentHandle, HeldTable[]>();
   #search: InlineSearch | undefined;
   /** Values scanned since the event loop last had its turn. */
   #scanned = 0;
@@ -86,12 +94,13 @@ export class InlineTables {
     this.#held.set(handle, tables);
     const resident = { rows, dim, firstRow };
     const held = { resident, ids: ids && unpackKeys(ids), table: opened };
-    (tables[table] ??= new Map()).set(partition, held);
+    tables[table] ??= { partitions: new Map(), guard: new WaitGuard(SCORED_VALUES_MAX) };
+    tables[table].partitions.set(partition, held);
   }
 
   /** Lets a partition go, before it is released. One that was never shared is ignored. */
   drop({ handle, table, partition }: ReplicaName): void {
-    const partitions = this.#held.get(handle)?.[table];
+    const partitions = this.#held.get(handle)?.[table]?.partitions;
     const held = partitions?.get(partition);
     if (held === undefined) return;
     partitions?.delete(partition);
@@ -100,8 +109,8 @@ export class InlineTables {
 
   /** Lets all partitions of a content go. */
   dropContent(handle: ContentHandle): void {
-    for (const partitions of this.#held.get(handle) ?? []) {
-      for (const { table } of partitions?.values() ?? []) this.#search?.release(table);
+    for (const held of this.#held.get(handle) ?? []) {
+      for (const { table } of held?.partitions.values() ?? []) this.#search?.release(table);
     }
     this.#held.delete(handle);
   }
@@ -114,16 +123,19 @@ export class InlineTables {
   /** The answer to a batch that can be searched here, now; `undefined` where the thread has to be asked. */
   answer({ target, asks, vectors }: TopKBatch): TopKBatchAnswer | undefined {
     const search = this.#search;
-    const partitions = this.#partitionsOf(target);
-    if (search === undefined || partitions === undefined || !asks.every(isPlain)) return undefined;
+    const held = this.#held.get(target.handle)?.[target.table];
+    if (search === undefined || held === undefined || !asks.every(isPlain)) return undefined;
+    const partitions = partitionsOf(held, target);
+    if (partitions === undefined) return undefined;
     const { queries, k, values } = sizeOf(partitions, asks);
     const isWhole = queries > 0 && vectors.length === queries * partitions[0]!.resident.dim;
     const isSmall = k > 0 && k * queries <= WINNERS_MAX;
-    if (!isWhole || !isSmall || !this.#mayScan(values)) return undefined;
+    if (!isWhole || !isSmall || !this.#mayScan(held, values)) return undefined;
     const { clock, progress } = this.#parts;
     const startedMs = clock.nowMs();
     const tables = partitions.map(({ table }) => table);
-    const block = search.topK({ tables, vectors, k }, queries);
+    const { block, denseQueries } = search.topK({ tables, vectors, k }, queries);
+    held.guard.searched((values / queries) * denseQueries);
     const ids = idsOfRows(wantedRows(block, asks), partitions);
     progress.raise();
     const computeUs = Math.round((clock.nowMs() - startedMs) * 1000);
@@ -131,23 +143,11 @@ export class InlineTables {
     return { answers, waitUs: 0, computeUs };
   }
 
-  /** The partitions of a target, if all are here; one at least. */
-  #partitionsOf({ handle, table, partitions }: TableTarget): HeldPartition[] | undefined {
-    const ofTable = this.#held.get(handle)?.[table];
-    if (ofTable === undefined) return undefined;
-    const held: HeldPartition[] = [];
-    for (const partition of partitions) {
-      const found = ofTable.get(partition);
-      if (found === undefined) return undefined;
-      held.push(found);
-    }
-    return held.length > 0 ? held : undefined;
-  }
-
-  /** Whether so many values may be scanned in this turn of the event loop: others wait meanwhile. */
-  #mayScan(values: number): boolean {
+  /** Whether so many values of a table may be scanned in this turn of the event loop: others wait meanwhile. */
+  #mayScan({ guard }: HeldTable, values: number): boolean {
     const { valuesMax } = this.#parts;
     if (values > valuesMax || this.#scanned + values > SCANS_PER_TURN * valuesMax) return false;
+    if (!guard.mayWait()) return false;
     this.#scanned += values;
     if (this.#scanned > valuesMax && !this.#awaitsTurn) void this.#awaitTurn();
     return true;
@@ -159,6 +159,20 @@ export class InlineTables {
     this.#awaitsTurn = false;
     this.#scanned = 0;
   }
+}
+
+/** The partitions of a target, if all are here; one at least. */
+function partitionsOf(
+  { partitions: ofTable }: HeldTable,
+  { partitions }: TableTarget,
+): HeldPartition[] | undefined {
+  const held: HeldPartition[] = [];
+  for (const partition of partitions) {
+    const found = ofTable.get(partition);
+    if (found === undefined) return undefined;
+    held.push(found);
+  }
+  return held.length > 0 ? held : undefined;
 }
 
 /** What a batch asks of partitions: query vectors, candidates of each, and values to be scanned. */
