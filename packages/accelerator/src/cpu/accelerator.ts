@@ -3,7 +3,7 @@
 // passes rows and queries to the addon.
 
 import { cpus } from "node:os";
-import { WinnowError } from "@winnow/core";
+import type { WinnowError } from "@winnow/core";
 import type { TopKBlock } from "@winnow/core";
 import type {
   Accelerator,
@@ -28,7 +28,7 @@ import {
 } from "../queries/top-k-request.ts";
 import type { CheckedTopKQuery } from "../queries/top-k-request.ts";
 import { WorkQueue } from "../work-queue.ts";
-import { NO_FILTER, isFastKernel } from "./native-addon.ts";
+import { NO_FILTER, isFastKernel, outOfMemory } from "./native-addon.ts";
 import { WaitGuard } from "./wait-guard.ts";
 import type {
   DeviceHandle,
@@ -311,13 +311,4 @@ function nativeQuery(
     if (rows !== undefined) joined.set(rows, starts[index]);
   }
   return [tables, vectors, room, joined, starts, ...rest];
-}
-
-/** RESOURCE_EXHAUSTED for the addon's ENOMEM. */
-function outOfMemory(error: unknown): WinnowError | undefined {
-  const isMemory = error instanceof Error && "code" in error && error.code === "ENOMEM";
-  if (!isMemory) return undefined;
-  return new WinnowError("RESOURCE_EXHAUSTED", `Cannot continue: ${error.message}`, {
-    cause: error,
-  });
 }

@@ -2,9 +2,8 @@
 // tables alone: the thread does nothing else meanwhile, and saves the way to the other one and back. The
 // bits are those of the accelerator, whose tables and code these are.
 
-import { WinnowError } from "@winnow/core";
 import type { TopKBlock } from "@winnow/core";
-import { isFastKernel, loadNativeAddon } from "./native-addon.ts";
+import { isFastKernel, loadNativeAddon, outOfMemory } from "./native-addon.ts";
 import type { DeviceHandle, NativeAddon, TableHandle } from "./native-addon.ts";
 
 /** A table of another thread. */
@@ -67,11 +66,7 @@ export class InlineSearch {
       );
       return { block: { queries, k, counts, scores, rows }, denseQueries };
     } catch (error) {
-      const isMemory = error instanceof Error && "code" in error && error.code === "ENOMEM";
-      if (!isMemory) throw error;
-      throw new WinnowError("RESOURCE_EXHAUSTED", `Cannot continue: ${error.message}`, {
-        cause: error,
-      });
+      throw outOfMemory(error) ?? error;
     }
   }
 }

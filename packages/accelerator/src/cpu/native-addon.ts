@@ -6,6 +6,7 @@ import { createRequire } from "node:module";
 import path from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
+import { WinnowError } from "@winnow/core";
 
 /** A team of threads with the instructions it uses. */
 export interface DeviceHandle {
@@ -130,6 +131,15 @@ export interface NativeAddon {
  */
 export function isFastKernel(kernel: string): boolean {
   return kernel !== "portable";
+}
+
+/** RESOURCE_EXHAUSTED for the addon's ENOMEM. */
+export function outOfMemory(error: unknown): WinnowError | undefined {
+  const isMemory = error instanceof Error && "code" in error && error.code === "ENOMEM";
+  if (!isMemory) return undefined;
+  return new WinnowError("RESOURCE_EXHAUSTED", `Cannot continue: ${error.message}`, {
+    cause: error,
+  });
 }
 
 /** Where an addon came from: a compiler on this machine, or Winnow's npm package. */
