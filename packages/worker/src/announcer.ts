@@ -8,11 +8,11 @@ import type { Environment, Timer } from "@winnow/core";
 
 const WITHDRAW_MS_MAX = 2000;
 
-/** Dependencies of the announcer. */
+/** What an announcer needs of its worker. */
 export interface AnnouncerParts {
   readonly environment: Environment;
   readonly membership: MembershipStore;
-  /** The worker's present announcement. */
+  /** Gives the worker's announcement as of the moment of the call. */
   readonly announcement: () => Announcement;
   readonly announceIntervalMs: number;
 }
@@ -31,7 +31,7 @@ export class Announcer {
     this.#parts = parts;
   }
 
-  /** A router's stream, to which changes are announced; it has been sent the current state. */
+  /** Adds a router's stream. Changes are sent on it from now on; the caller has already sent the current state. */
   addLink(link: WorkerLink): void {
     this.#links.add(link);
   }
@@ -40,7 +40,7 @@ export class Announcer {
     this.#links.delete(link);
   }
 
-  /** Something may have changed: announces it within `announceIntervalMs`. */
+  /** To be called after any change: an announcement follows within `announceIntervalMs`. */
   changed(): void {
     if (this.#isClosed || this.#timer !== undefined) return;
     const { clock } = this.#parts.environment;
@@ -54,7 +54,7 @@ export class Announcer {
     if (!this.#isClosed) this.#tell();
   }
 
-  /** While suspended, the lease runs out; connected routers still hear of changes. */
+  /** While suspended, the lease is not renewed and runs out; connected routers still hear of changes. */
   suspend(isSuspended: boolean): void {
     this.#isSuspended = isSuspended;
     if (isSuspended) this.#parts.membership.suspend();
@@ -66,7 +66,7 @@ export class Announcer {
     for (const link of this.#links) link.close();
   }
 
-  /** Leaves membership; waits 2 s at most for the store, because the lease runs out anyway. */
+  /** Leaves membership. Waits at most 2 s for the store: without a withdrawal the lease runs out by itself. */
   async withdraw(): Promise<void> {
     const { membership, environment } = this.#parts;
     const { clock, log } = environment;

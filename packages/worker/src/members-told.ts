@@ -1,12 +1,12 @@
-// Tells every connected router the contacts of the other workers in this worker's membership view.
-// So a router that is cut off from the store, or was restarted while the store is away, meets every
-// worker that a connected worker knows. A new stream gets all contacts, and later only changes. To
-// the router these are hints where to connect, like the records of a store.
+// Tells every connected router the contacts of the other workers in this worker's membership view. A router
+// that is cut off from the store, or restarted while the store is away, thus meets every worker that some
+// connected worker knows. A new stream gets all contacts, and later only changes. To the router they are
+// hints where to connect, like the records of a store.
 
 import type { Contact, MemberNews, MembershipView, WorkerLink } from "@winnow/cluster";
 import type { WorkerId } from "@winnow/core";
 
-/** The contacts that routers were told, and the routers' streams. */
+/** The contacts that routers have been told, and the routers' streams. */
 export class MembersTold {
   readonly #workerId: WorkerId;
   readonly #links = new Set<WorkerLink>();
@@ -16,7 +16,7 @@ export class MembersTold {
     this.#workerId = workerId;
   }
 
-  /** A router's stream: gets all contacts at once, and changes from then on. */
+  /** Adds a router's stream: all contacts are sent at once, and changes from then on. */
   addLink(link: WorkerLink): void {
     this.#links.add(link);
     const all = [...newsOf(new Map(), this.#told)];
@@ -27,7 +27,7 @@ export class MembersTold {
     this.#links.delete(link);
   }
 
-  /** A new view of this worker's store. */
+  /** Takes a new view of this worker's store, and tells what has changed. */
   setView({ contacts }: MembershipView): void {
     const named = new Map<WorkerId, Contact>();
     for (const contact of contacts) {

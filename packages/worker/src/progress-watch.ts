@@ -1,28 +1,28 @@
-// Notices a wedged compute side behind a live event loop (reliability: progress lease). While
-// queries wait and the shared counter stands still for `stallMs`, the worker is stalled: its pongs
-// say so and its lease is not renewed, until the counter moves again. Time in which this event loop
-// itself stood still does not count: answers of the compute side may lie unread meanwhile (L5).
-// It looks regularly while there is work, and sleeps while there is none.
+// Notices a compute side that hangs behind an event loop that still runs. While queries wait and the shared
+// counter stands still for `stallMs`, the worker is stalled: its pongs say so and its lease is not renewed,
+// until the counter moves again. Time in which this event loop itself stood still does not count, because
+// answers of the compute side may lie unread meanwhile (L5). The watch looks regularly while there is work,
+// and sleeps while there is none.
 
 import { setGraceTimer } from "@winnow/core";
 import type { Clock, GraceTimer, Timer } from "@winnow/core";
 
-/** Dependencies of the watch. */
+/** What the watch looks at. */
 export interface ProgressSigns {
-  /** Whether any query waits or runs. */
+  /** Whether any query waits or is being computed. */
   readonly isBusy: boolean;
   /** The shared counter of the compute side. */
   readonly progress: number;
 }
 
-/** When the watch takes missing progress for a stall. */
+/** When missing progress counts as a stall. */
 export interface ProgressWatchSettings {
   /** Time without progress, while work waits, that counts as a stall. */
   readonly stallMs: number;
   readonly checkIntervalMs: number;
 }
 
-/** Looks at the signs regularly while there is work, until closed. */
+/** Watches for stalls until closed. */
 export class ProgressWatch {
   readonly #clock: Clock;
   readonly #settings: ProgressWatchSettings;
@@ -30,9 +30,9 @@ export class ProgressWatch {
   readonly #onChange: (stalled: boolean) => void;
   #isStalled = false;
   #progress = 0;
-  /** Set while work waits without progress; it may have fired already. */
+  /** Set while work waits without progress. The timer may have fired already. */
   #stall: GraceTimer | undefined;
-  /** While there is work. */
+  /** Set while there is work. */
   #timer: Timer | undefined;
   #isClosed = false;
 
@@ -54,7 +54,7 @@ export class ProgressWatch {
     return this.#isStalled;
   }
 
-  /** Work has come: looks at once, and then every `checkIntervalMs` until it is done. */
+  /** There is work: looks at once, and then every `checkIntervalMs` until it is done. */
   noteWork(): void {
     if (this.#timer === undefined && !this.#isClosed) this.#run();
   }

@@ -1,15 +1,14 @@
-// Which incarnation this process is, and whether another process lives in its place. The rule is
-// the cluster package's `succession.ts`; this file is the worker's side of it.
+// Which incarnation this process is, and whether another process runs in its place. The rule is
+// `succession.ts` of the cluster package; this file is the worker's side of it.
 //
 //   starting ─ numbered above what the store holds ─▶ in charge ─ a rival's record, and the rival answers ─▶ superseded
 //                                                     ▲  │  ▲                                                   │
 //             a router tells of a higher number: above it └──┘ └── no rival has answered for 10 s: above it ────┘
 //
-// A rival is another process that the store (or an address of the fixed list) names under this
-// worker's id. A record alone proves nothing: unless a process with that number answers at its
-// address, this process goes on, and its renewals overwrite the record. A superseded worker stops
-// announcing itself, so that it does not overwrite its successor's record; routers that never met
-// the successor may go on asking it.
+// A rival is another process that the store (or an address of the fixed list) names under this worker's id. A
+// record alone proves nothing: unless a process with that number answers at its address, this process goes
+// on, and its renewals overwrite the record. A superseded worker stops announcing itself, so that it does not
+// overwrite its successor's record; routers that never met the successor may go on asking this one.
 
 import type {
   Announcement,
@@ -21,31 +20,31 @@ import type {
 import { incarnationAbove } from "@winnow/cluster";
 import type { Environment, Incarnation, Timer, WorkerId } from "@winnow/core";
 
-/** Dependencies of an identity. */
+/** What an identity needs. */
 export interface WorkerIdentityParts {
   readonly environment: Environment;
   readonly membership: MembershipStore;
   /** Asks which worker answers at an address; `undefined`: no rival is ever believed. */
   readonly describe: Describe | undefined;
-  /** Where this worker is reached. */
+  /** The address of this worker. */
   readonly address: () => string;
-  /** To announce at once: the number has changed, or whether this process is in charge. */
+  /** Called when something is to be announced at once: the number has changed, or whether this process is in charge. */
   readonly onChange: () => void;
 }
 
-/** What a worker starts with. */
+/** The id and number that a worker starts with. */
 export interface WorkerIdentitySettings {
   readonly workerId: WorkerId;
-  /** Number to begin with, from this process's own clock. */
+  /** The number to begin with, taken from this process's own clock. */
   readonly incarnation: Incarnation;
 }
 
 const CHECK_INTERVAL_MS = 1000;
 const DESCRIBE_MS_MAX = 1000;
-/** Unanswered checks in a row, over several leases, after which a successor is taken for dead. */
+/** Unanswered checks in a row, over several leases, after which a successor counts as dead. */
 const UNANSWERED_MAX = 10;
 
-/** The number of this process's life. */
+/** The incarnation of this process. */
 export class WorkerIdentity {
   readonly #parts: WorkerIdentityParts;
   readonly #workerId: WorkerId;
@@ -73,13 +72,13 @@ export class WorkerIdentity {
     return this.#supersededBy !== undefined;
   }
 
-  /** Takes a number above the one in the store, if it answers soon. Precedes any announcement. */
+  /** Takes a number above the one in the store, if the store answers soon. Precedes any announcement. */
   async start(): Promise<void> {
     const last = await this.#parts.membership.lastIncarnation(this.#workerId);
     this.#raise(last, "the store");
   }
 
-  /** A router has met a dead process of a higher number: this one takes a number above it. */
+  /** A router has met a process of a higher number that is dead: this process takes a number above it. */
   onPredecessor(predecessor: Incarnation): void {
     if (this.isSuperseded || this.#isClosed) return;
     if (this.#raise(predecessor, "a router")) this.#parts.onChange();
@@ -95,7 +94,7 @@ export class WorkerIdentity {
       if (this.#timer === undefined && !this.#isChecking) void this.#check();
     } else {
       this.#rival = undefined;
-      // An older process has overwritten this worker's record, which has to be written again.
+      // An older process has overwritten this worker's record, which must be written again.
       if (named.address !== this.#parts.address() && !this.isSuperseded) this.#parts.onChange();
     }
   }
@@ -110,7 +109,7 @@ export class WorkerIdentity {
     return incarnation === this.#incarnation && address === this.#parts.address();
   }
 
-  /** Of two processes with the same number, the one at the greater address is the successor. */
+  /** Whether a rival has the higher number; of two equal numbers the one at the greater address is the successor. */
   #isAbove({ incarnation, address }: Rival): boolean {
     if (incarnation !== this.#incarnation) return incarnation > this.#incarnation;
     return address > this.#parts.address();
@@ -128,7 +127,7 @@ export class WorkerIdentity {
     return true;
   }
 
-  /** Asks the successor, or else the rival, whether it lives. Never rejects. */
+  /** Asks the successor, or else the rival, whether it is alive. Never rejects. */
   async #check(): Promise<void> {
     const asked = this.#supersededBy ?? this.#rival;
     const { describe, environment } = this.#parts;

@@ -1,14 +1,14 @@
-// What a worker reports for its metrics. Nothing here decides anything: without an observer a
-// worker does exactly the same.
+// What a worker reports for its metrics. Nothing here decides anything: a worker without an observer behaves
+// the same.
 
 import type { AcceleratorKind } from "@winnow/accelerator";
 import type { Announcement, FailureReason } from "@winnow/cluster";
 import type { ErrorCode } from "@winnow/core";
 
-/** The two lanes to the device. */
+/** The kinds of queries that are counted. */
 export type QueryKind = "topK" | "lookup";
 
-/** How a query ended: OK, the reason of a failed reply, or CANCELLED if nobody waited for one. */
+/** How a query ended: OK, the reason of a failed reply, or CANCELLED if nobody waited for the reply. */
 export type QueryEnd = "OK" | "CANCELLED" | FailureReason;
 
 /** Queries that go to the device together. */
@@ -16,7 +16,7 @@ interface ObservedBatch {
   readonly kind: QueryKind;
   /** Routers' queries. */
   readonly queries: number;
-  /** Query vectors, or keys, of all of them. */
+  /** Query vectors, or keys, of all queries. */
   readonly rows: number;
   /** Rows of the candidate table that the scan reads once for the whole batch; 0 for lookups. */
   readonly rowsScanned: number;
@@ -61,11 +61,11 @@ export interface WorkerStatus {
   readonly askedAccelerator: AcceleratorKind;
   /** Query vectors and keys that wait for the device. */
   readonly queueRows: number;
-  /** Work waits and the compute side makes no progress. */
+  /** Whether work waits and the compute side makes no progress. */
   readonly isStalled: boolean;
-  /** Another process lives as this worker; this one is not announced. */
+  /** Whether another process runs as this worker; this one is then not announced. */
   readonly isSuperseded: boolean;
   readonly assignments: readonly AssignmentStatus[];
-  /** Numbers of the models orders known and followed; 0: none. */
+  /** Numbers of the newest models order known and of the one followed; 0: none. */
   readonly orderNumbers: { readonly known: number; readonly followed: number };
 }

@@ -1,5 +1,5 @@
-// Every setting of a worker: unit, default, what it trades. Options come in (all optional),
-// settings come out (all present); defaults live here and nowhere else.
+// Every setting of a worker: unit, default, and what it trades. Options (all optional) come in, settings (all
+// present) go out. Defaults stand in this file and nowhere else.
 
 import { hostname, totalmem } from "node:os";
 
@@ -18,16 +18,16 @@ import type { AnswerLimits } from "./queries/query-answer.ts";
 import type { VersionPolicy } from "./models/version-policy.ts";
 import type { ModelLocation, WatchSettings } from "./models/version-watch.ts";
 
-/** What a caller may say; everything else has a default. */
+/** The options of a worker. Each that is left out has its default. */
 export interface WorkerOptions {
-  /** Stable name: keeps partitions in place across restarts. Default: the advertised address. */
+  /** Stable name, which keeps partitions in place across restarts. Default: the advertised address. */
   readonly workerId?: string | undefined;
   /**
-   * Number of this process's life, above those of earlier processes; the worker takes a higher one
-   * when it learns that it is not. Default: milliseconds since 1970.
+   * Number of this process's life, higher than that of earlier processes. The worker takes a higher number
+   * when it learns that its own is not. Default: milliseconds since 1970.
    */
   readonly incarnation?: number | undefined;
-  /** Of Winnow, to be announced. Default: none is. */
+  /** The release of Winnow to announce. Default: none. */
   readonly release?: string | undefined;
   /** Interface to listen on. Default 127.0.0.1: the port is for routers alone. */
   readonly host?: string | undefined;
@@ -41,13 +41,14 @@ export interface WorkerOptions {
   readonly models?: readonly NamedModel[] | undefined;
   /** Routers may replace `models` by models below this directory. Default: they may not. */
   readonly modelReloadRoot?: string | undefined;
-  /** Where to keep what was read from object stores, and how much of it. Default: nowhere. */
+  /** Where data read from object stores is cached, and up to how many bytes. Default: nowhere. */
   readonly modelCache?: CacheSettings | undefined;
-  /** Which versions to hold. Default: the latest one (and the serving one while it is another). */
+  /** Which versions to hold. Default: the latest one (and the default version while that is another one). */
   readonly versionPolicy?: VersionPolicy | undefined;
   /**
-   * Between two looks at the model directories; 0: look once. Default 1000 ms. Files that were still are
-   * looked at in every fifth look, or after 5 s: a version that is replaced in place is seen as late.
+   * Ms between two looks at the model directories; 0: look once. Default 1000 ms. Files that are still are
+   * looked at in every fifth look, or after 5 s, so a version that is replaced in place is seen that much
+   * later.
    */
   readonly pollIntervalMs?: number | undefined;
   /** Changed files are opened once they have not changed for this long. Default 300 ms. */
@@ -64,9 +65,8 @@ export interface WorkerOptions {
    */
   readonly partitionBytes?: number | undefined;
   /**
-   * The part of `memoryBytesMax` that replicas beyond `replication` may occupy. Only tables that
-   * are not cut have such replicas: with one on each worker, requests spread over all workers.
-   * Default 0.25; 0: none.
+   * The part of `memoryBytesMax` that replicas beyond `replication` may occupy. Only tables that are not cut
+   * have such replicas: with one on each worker, requests spread over all workers. Default 0.25; 0: none.
    */
   readonly extraMemoryRatio?: number | undefined;
   /** Device to hold and search rows on. Default cpu, which falls back to plain JavaScript. */
@@ -82,18 +82,18 @@ export interface WorkerOptions {
   /** Between two such retries. Default 10 000 ms. */
   readonly loadRetryIntervalMs?: number | undefined;
   /**
-   * Longest deadline of a request. Replicas and versions that are given up are kept for twice as
-   * long, for requests under way. Default 10 000 ms.
+   * Longest deadline of a request. Replicas and versions that are given up are kept for twice as long, for
+   * requests under way. Default 10 000 ms.
    */
   readonly requestDeadlineMsMax?: number | undefined;
   /** Least time for which a version that is given up is kept, for quick rollbacks. Default 0 ms. */
   readonly rollbackWindowMs?: number | undefined;
   /**
-   * Query vectors that may wait for the device; more are refused at once. Default 16 384: the most
-   * that sixteen routers have under way, each its `searchRowsMax`.
+   * Query vectors that may wait for the device; more are refused at once. Default 16 384: as many as sixteen
+   * routers have under way, each with its `searchRowsMax`.
    */
   readonly queueRowsMax?: number | undefined;
-  /** Query vectors of one scan: with more, each costs less and waits longer. Default 64. */
+  /** Query vectors of one scan. Higher makes each cheaper and lets it wait longer. Default 64. */
   readonly batchRowsMax?: number | undefined;
   /** Scans under way at once, beside one full batch sent ahead. Default 1, so that batches form. */
   readonly scansInFlightMax?: number | undefined;
@@ -114,13 +114,13 @@ export interface WorkerOptions {
   /** Memory of the filters of attributes that are kept for later queries. Default 67 108 864 bytes. */
   readonly filterBytesMax?: number | undefined;
   /**
-   * Rows × dim × query vectors of a scan that the event loop runs itself, instead of waking the compute thread.
-   * Default 33 554 432, some hundred microseconds. More holds up the frames of others for longer; 0: none.
+   * Rows × dim × query vectors up to which the event loop runs a scan itself instead of waking the compute
+   * thread. Default 33 554 432: some hundred microseconds, in which no other frame is read; 0: none.
    */
   readonly inlineScanValuesMax?: number | undefined;
-  /** Between two announcements of changes. Default 50 ms. */
+  /** Least ms between two announcements of changes. Default 50 ms. */
   readonly announceIntervalMs?: number | undefined;
-  /** Work that waits for this long without progress makes the worker stalled. Default 1000 ms. */
+  /** A worker whose work waits for this long without progress is stalled. Default 1000 ms. */
   readonly stallMs?: number | undefined;
   /**
    * A worker in drain leaves once others have covered its partitions for this long. Default
@@ -128,13 +128,13 @@ export interface WorkerOptions {
    */
   readonly drainSettleMs?: number | undefined;
   /**
-   * A worker in drain waits so long for absent workers, where all that are there are in drain.
-   * Default 30 000 ms: longer than a store takes to fail over.
+   * If all other workers that are there are in drain, a worker in drain waits this long for absent ones.
+   * Default 30 000 ms: longer than a failover of a store takes.
    */
   readonly drainAbsentMs?: number | undefined;
   /**
-   * Longest wait of a worker in drain for coverage: 15 s less than the termination grace period of
-   * its pod. Default 285 000 ms.
+   * Longest time for which a worker in drain waits for coverage: 15 s less than the termination grace period
+   * of its pod. Default 285 000 ms.
    */
   readonly drainHoldMsMax?: number | undefined;
   /** Time for routers to end their streams in a drain. Default 10 000 ms. */
@@ -145,14 +145,14 @@ export interface WorkerOptions {
 export interface WorkerSettings {
   readonly workerId: WorkerId;
   readonly release: string | undefined;
-  /** What workers must agree on to place alike, in words. */
+  /** What workers must agree on to place partitions alike, as text. */
   readonly placement: string;
   readonly incarnation: Incarnation;
   readonly host: string;
   readonly port: number;
   readonly advertisedAddress: string | undefined;
   readonly watch: WatchSettings;
-  /** The worker's own models, by name: in force while no models order is. */
+  /** The worker's own models, by name. They count while no models order is in force. */
   readonly models: readonly NamedModel[];
   readonly replacement: ReplacementSettings;
   readonly replicas: ReplicaSettings;
@@ -168,7 +168,7 @@ export interface WorkerSettings {
 }
 
 const PROGRESS_CHECK_INTERVAL_MS = 100;
-/** Looks, and ms, after which the files of a version that are still are looked at again. */
+/** Looks, and ms, after which files that are still are looked at again. */
 const STILL_LOOK_POLLS = 5;
 const STILL_LOOK_MS_MAX = 5000;
 
@@ -213,7 +213,7 @@ export function resolveWorkerOptions(options: WorkerOptions): WorkerSettings {
   };
 }
 
-/** Leaves room for the heap, frames in flight and the next version's table of contents. */
+/** Leaves room for the heap, for frames in flight and for the table of contents of the next version. */
 function defaultMemoryBytes(): number {
   const limitBytes = process.constrainedMemory();
   const memoryBytes = limitBytes > 0 && limitBytes < totalmem() ? limitBytes : totalmem();
@@ -240,7 +240,7 @@ function ratio(name: string, value: number): number {
   throw new WinnowError("INVALID_ARGUMENT", `${name} must be from 0 to 1`);
 }
 
-/** Limits of the compute side: caches of indexes of ids and of filters, and what it need not be asked for. */
+/** Settings of the compute side: limits of the caches of id indexes and filters, and of scans in the event loop. */
 function computeSettings({
   exclusionBytesMax = 2 ** 28,
   filterBytesMax = 2 ** 26,
@@ -259,7 +259,7 @@ function readerSettings({
   return { partitionBytes: atLeastOne("partitionBytes", partitionBytes), modelCache };
 }
 
-/** Compared by people and by `winnow doctor`: where workers differ in it, they place differently. */
+/** Compared by people and by `winnow doctor`: workers that differ in this text place partitions differently. */
 function placementText(
   { replication, modelReplication, extraMemoryRatio }: ReplicaSettings,
   { partitionBytes }: ReaderSettings,
@@ -282,7 +282,7 @@ function drainSettings(options: WorkerOptions): WorkerSettings["drain"] {
   };
 }
 
-/** host:port that others reach this worker at; an address for all interfaces becomes a name. */
+/** host:port that others reach this worker at. An address for all interfaces becomes the machine's name. */
 export function advertisedAddressOf(
   settings: Pick<WorkerSettings, "host" | "advertisedAddress">,
   port: number,
@@ -323,7 +323,7 @@ function watchSettings(options: WorkerOptions): WatchSettings {
 
 const ownModels = ({ models }: WorkerOptions): readonly NamedModel[] => models ?? [];
 
-/** Models, each with its own policy or the default `policy`. */
+/** Models, each with its own policy or with the default `policy`. */
 export function modelLocations(
   models: readonly NamedModel[],
   policy: VersionPolicy,

@@ -1,5 +1,5 @@
-// How a worker comes into being: options become settings, the compute side is started, and a worker
-// made of both listens.
+// How a worker comes into being: options become settings, the compute side starts, and a worker made of both
+// listens.
 
 import { OrderBook, RefusedRecords, WorkerServer, noSecret } from "@winnow/cluster";
 import type { Describe, ListenForRouters, MembershipStore } from "@winnow/cluster";
@@ -13,31 +13,31 @@ import { resolveWorkerOptions } from "./worker-settings.ts";
 import type { WorkerOptions } from "./worker-settings.ts";
 import { Worker } from "./worker.ts";
 
-/** Dependencies that a process gives its worker. */
+/** What a process gives its worker. */
 export interface WorkerDependencies {
   readonly environment: Environment;
   /** Closed by its owner, not by the worker. */
   readonly membership: MembershipStore;
-  /** Closed by its owner, likewise. Default: orders are kept in memory alone. */
+  /** Closed by its owner, not by the worker. Default: orders are kept in memory alone. */
   readonly orders?: OrderBook;
-  /** Default: a thread of its own. */
+  /** Starts the compute side. Default: in a thread of its own. */
   readonly startCompute?: StartCompute;
-  /** Default: the file system. */
+  /** Where model directories lie. Default: the file system. */
   readonly storage?: ModelStorage;
-  /** Default: gRPC. */
+  /** How routers are listened for. Default: gRPC. */
   readonly listen?: ListenForRouters;
-  /** Asks who lives at another worker's address. Default: nobody is asked. */
+  /** Asks which worker answers at another worker's address. Default: nobody is asked. */
   readonly describe?: Describe;
-  /** Is called for everything that metrics count and measure. Default: none. */
+  /** Called for everything that metrics count and measure. Default: nothing is. */
   readonly observer?: WorkerObserver;
-  /** Ends the process as SIGTERM does; it calls `drain()`. Default: an order to drain does that alone. */
+  /** Ends the process as SIGTERM does, which calls `drain()`. Default: an order to drain only drains the worker. */
   readonly onDrainOrder?: () => void;
 }
 
 const listenByGrpc: ListenForRouters = (parts, settings) => WorkerServer.listen(parts, settings);
 
 /**
- * Starts a worker; resolves once it listens and its device is known, while it goes on loading.
+ * Starts a worker. Resolves once it listens and its device is known, while it goes on loading.
  * @throws WinnowError INVALID_ARGUMENT for options that cannot work; as `StartCompute`
  */
 export async function startWorker(

@@ -1,15 +1,14 @@
-// A worker: one process that holds replicas and answers for them. This file only connects the
-// parts; each decides in a file of its own; `worker-start.ts` makes one.
+// A worker: one process that holds replicas and answers queries for them. This file only connects the parts,
+// each of which has a file of its own; `worker-start.ts` makes a worker.
 //
 //   model directories ─▶ version watch ─┐
 //   membership view ────────────────────┼─▶ replica control ─▶ compute (thread) ◀─ query answer ◀─ routers
 //                                       │         │
 //   membership, routers ◀── announcer ◀─┴─────────┘            progress watch ─▶ pongs, lease
 //
-// Life: listen first (a loading worker is reachable and says what it does) → starting → ready →
-// draining → closed. A compute thread that dies, or a device that is lost, ends the worker: queries
-// get UNAVAILABLE, its streams end so that routers ask other replicas, and `ended` tells the
-// process to exit.
+// Life: listen first (a loading worker is reachable and says what it does) → starting → ready → draining →
+// closed. The loss of the compute thread or of the device ends the worker: queries get UNAVAILABLE, streams
+// end so that routers ask other replicas, and `ended` tells the process to exit.
 
 import type {
   Announcement,
@@ -45,20 +44,20 @@ import type { WorkerSettings } from "./worker-settings.ts";
 import type { WorkerObserver, WorkerStatus } from "./worker-observer.ts";
 import type { NamedModel } from "./models/model-replacement.ts";
 
-/** Dependencies of a worker. */
+/** What a worker is made of. */
 export interface WorkerParts {
   readonly environment: Environment;
   /** Closed by its owner, not by the worker. */
   readonly membership: MembershipStore;
-  /** Closed by its owner, likewise. */
+  /** Closed by its owner, not by the worker. */
   readonly orders: OrderBook;
-  /** Shut down by the worker when it closes; by the caller if the worker never came to listen. */
+  /** Shut down by the worker when it closes, or by the caller if the worker never came to listen. */
   readonly compute: Compute;
   readonly storage: ModelStorage;
   readonly listen: ListenForRouters;
   readonly describe: Describe | undefined;
   readonly observer: WorkerObserver | undefined;
-  /** Ends the process as SIGTERM does, `drain()` included. Absent: `drain()` alone. */
+  /** Ends the process as SIGTERM does, `drain()` included. Default: `drain()` alone. */
   readonly onDrainOrder?: (() => void) | undefined;
 }
 
@@ -162,8 +161,8 @@ export class Worker implements WorkerService {
   }
 
   /**
-   * Whether the first assignment is loaded or refused with a reason, no drain has begun, and no
-   * other process lives as this worker.
+   * Whether the first assignment is loaded or refused with a reason, no drain has begun, and no other process
+   * runs as this worker.
    */
   get isReady(): boolean {
     const isInCharge = !this.#isDraining && !this.#isClosed && !this.#identity.isSuperseded;
@@ -175,12 +174,12 @@ export class Worker implements WorkerService {
     return this.#started;
   }
 
-  /** Resolves when the worker has closed: with the reason if its compute side died. */
+  /** Resolves when the worker has closed, with the reason if its compute side died. */
   get ended(): Promise<ComputeFailure | undefined> {
     return this.#ended;
   }
 
-  /** What this worker says of itself right now. */
+  /** What this worker announces, as of now. */
   announcement(): Announcement {
     const { device, memory } = this.#compute;
     const running = this.#isStarted ? "ready" : "starting";
@@ -219,8 +218,8 @@ export class Worker implements WorkerService {
   }
 
   /**
-   * Replaces the models this worker was given by name: new ones are loaded, missing ones unloaded,
-   * policies change. A version that serves is given up only once its successor answers. While a
+   * Replaces the models that this worker was given by name: new ones are loaded, missing ones unloaded,
+   * policies change. A version that is the default is given up only once its successor answers. While a
    * models order is in force, these models wait until it is withdrawn.
    */
   setModels(models: readonly NamedModel[]): void {
@@ -236,6 +235,7 @@ export class Worker implements WorkerService {
   }
 
   /**
+   * Begins a drain on a signed order.
    * @throws WinnowError as `OrderBook.readDrain`; PERMISSION_DENIED where nobody vouches for the order;
    * FAILED_PRECONDITION where another process is meant
    */
@@ -325,8 +325,8 @@ export class Worker implements WorkerService {
   }
 
   /**
-   * Leaves without losing a request (I5): announces the drain, answers until others cover its
-   * partitions (bounded), sends routers away, finishes their queries, leaves membership, closes.
+   * Leaves without losing a request (I5): announces the drain, answers until others cover its partitions
+   * (bounded), sends routers away, finishes their queries, leaves membership, closes.
    */
   drain(): Promise<void> {
     this.#drained ??= this.#isClosed ? Promise.resolve() : this.#drain();
@@ -374,7 +374,7 @@ export class Worker implements WorkerService {
     this.#server?.close();
   }
 
-  /** Nothing can be answered without a compute side: the worker leaves, to be restarted. */
+  /** Ends the worker, to be restarted: nothing can be answered without a compute side. */
   async #die(failure: ComputeFailure): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -383,7 +383,7 @@ export class Worker implements WorkerService {
     log.error("worker failed", { lost, code: error.code, message: error.message });
     this.#updateHealth();
     this.#answers.fail(error);
-    // Queries under way have failed as well: their replies are to leave before the streams end.
+    // Queries under way have failed as well: their replies must leave before the streams end.
     await sleep(clock, 0);
     this.#announcer.closeLinks();
     await sleep(clock, 0);
@@ -404,7 +404,7 @@ export class Worker implements WorkerService {
     this.#updateLease();
   }
 
-  /** Renews the lease only while there is progress and no other process lives as this worker. */
+  /** The lease is renewed only while there is progress and no other process runs as this worker. */
   #updateLease(): void {
     this.#announcer.suspend(this.#progress.isStalled || this.#identity.isSuperseded);
   }

@@ -1,6 +1,5 @@
-// The border between the event loop and the compute thread: what can be asked, which memory goes
-// along, and how it is answered. Every answer also carries the memory figures, so that nobody has to
-// ask for them.
+// The border between the event loop and the compute thread: the requests, the memory that is transferred with
+// each, and the answers. Every answer also carries the memory figures, so that nobody has to ask for them.
 
 import { answerCalls, transferOf } from "@winnow/core";
 import type { ThreadPort, ThreadProblem } from "@winnow/core";
@@ -36,7 +35,7 @@ export type ComputeRequest =
   | { readonly kind: "lookup"; readonly batch: LookupBatch }
   | { readonly kind: "shutdown" };
 
-/** Said beside the answers: the memory figures with each, and unasked that the device is lost. */
+/** Sent beside the answers: the memory figures with each answer, and, unasked, that the device is lost. */
 export type ComputeAside = { readonly memory: ComputeMemory } | { readonly lost: ThreadProblem };
 
 /** Answers requests that arrive on a port, until it is closed. */
@@ -78,7 +77,7 @@ async function perform(
   }
 }
 
-/** The buffers of a request, which its sender gives up. */
+/** The buffers that are transferred with a request: its sender can no longer use them. */
 export function requestBuffers(request: ComputeRequest): ArrayBuffer[] {
   if (request.kind === "topK") {
     const { asks, vectors, target } = request.batch;

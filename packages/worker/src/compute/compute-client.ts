@@ -30,14 +30,14 @@ import type { InlineTablesParts } from "./inline/inline-tables.ts";
 import type { ProgressCounter } from "./progress-counter.ts";
 import { joinAsks, answersOf } from "./search/scan-answers.ts";
 
-/** Dependencies of a client. */
+/** What a client needs. */
 export interface ComputeClientParts {
   readonly port: ThreadPort;
   readonly progress: ProgressCounter;
   readonly device: ComputeDevice;
   readonly memory: ComputeMemory;
   readonly clock: Clock;
-  /** What the event loop searches itself; absent: nothing. */
+  /** The tables that the event loop may search itself. Default: none. */
   readonly inline?: Pick<InlineTablesParts, "valuesMax" | "openSearch"> | undefined;
   /** Ends the thread once it has shut down. */
   readonly end: () => Promise<void>;
@@ -93,7 +93,8 @@ export class ComputeClient implements Compute {
   async release(name: ReplicaName): Promise<void> {
     this.#inline.drop(name);
     await this.#ask({ kind: "release", name });
-    // A load that was under way may have ended after this was asked for.
+    // Once more, because a load of this partition that was under way may have ended after the release was
+    // asked for.
     this.#inline.drop(name);
   }
 
@@ -139,7 +140,7 @@ export class ComputeClient implements Compute {
     this.#isEnding = true;
     this.#inline.clear();
     if (this.#failure === undefined) {
-      // A thread that does not answer is ended all the same.
+      // A thread that does not answer the shutdown is ended all the same.
       const shutdown = this.#ask({ kind: "shutdown" });
       await settledWithin(this.#parts.clock, SHUTDOWN_MS_MAX, shutdown);
     }
@@ -147,13 +148,13 @@ export class ComputeClient implements Compute {
     this.#calls.end(new WinnowError("UNAVAILABLE", "The worker is closing"));
   }
 
-  /** The thread has ended; to be called by the code that watches it. */
+  /** Fails all requests, because the thread has ended. The code that watches the thread calls it. */
   fail(cause: Error): void {
     const message = `The compute thread ended: ${cause.message}`;
     this.#fail({ lost: "thread", error: new WinnowError("UNAVAILABLE", message, { cause }) });
   }
 
-  /** The device is lost: the thread lives on, but cannot compute any more. */
+  /** Fails all requests, because the device is lost: the thread lives on but cannot compute any more. */
   #loseDevice({ code, message }: ThreadProblem): void {
     this.#fail({ lost: "device", error: new WinnowError(code, message) });
   }

@@ -1,6 +1,6 @@
-// The compute side itself, as it runs in the compute thread: owns the accelerator and what is
-// loaded onto it, and does what `Compute` asks for. Scans start in the order in which they arrive;
-// files are read by a thread beside this one.
+// The compute side itself, as it runs in the compute thread. It owns the accelerator and everything loaded
+// onto it, and does what `Compute` asks for. Scans start in the order in which they arrive; files are read by
+// another thread.
 
 import type { Accelerator, Resident } from "@winnow/accelerator";
 import { WinnowError } from "@winnow/core";
@@ -37,31 +37,31 @@ import { ResidentTable } from "./resident-table.ts";
 import type { ResidentPartition } from "./resident-table.ts";
 import { answerTopK } from "./search/top-k-batch.ts";
 
-/** Dependencies of the compute side. */
+/** What the compute side needs. */
 export interface ComputeHostParts {
   readonly accelerator: Accelerator;
   readonly reader: ModelReader;
   readonly progress: ProgressCounter;
   readonly clock: Clock;
-  /** Bytes of id indexes for exclusions, kept at most. */
+  /** Bytes that the id indexes for exclusions may take together. */
   readonly exclusionBytesMax: number;
-  /** Bytes of filters on the device that are kept for later queries, at most. */
+  /** Bytes that filters kept on the device for later queries may take together. */
   readonly filterBytesMax: number;
 }
 
 const FLOAT_BYTES = 4;
 
-/** An opened content and what is loaded of it. */
+/** An opened content and its loaded partitions. */
 interface Content {
   readonly fingerprint: Fingerprint;
   readonly tables: readonly ResidentTable[];
-  /** Reads its files; replaced when the same content is found in other files. */
+  /** Reads the content's files; replaced when the same content is found in other files. */
   reader: ReaderHandle;
 }
 
 /** A loaded partition, as the event loop is told of it. */
 export interface LoadedPartition extends LoadedReplica {
-  /** How the event loop can search it itself; `undefined` for what is too large for that. */
+  /** How the event loop can search the partition itself; `undefined` for a partition too large for that. */
   readonly shared: SharedPartition | undefined;
 }
 
@@ -121,7 +121,7 @@ export class ComputeHost {
     }
   }
 
-  /** Reads a content from other files that hold it: the former ones may be gone or overwritten. */
+  /** Reads a content from other files that hold the same: the former files may be gone or overwritten. */
   async #readFrom(content: Content, reader: ReaderHandle): Promise<void> {
     const before = content.reader;
     content.reader = reader;
@@ -144,7 +144,7 @@ export class ComputeHost {
     }
   }
 
-  /** Puts a partition onto the device; nothing of it stays there if it cannot be held. */
+  /** Loads a partition onto the device. If it cannot be held, nothing of it stays there. */
   async #loadFrom(
     source: PartitionSource,
     table: ResidentTable,
@@ -173,14 +173,14 @@ export class ComputeHost {
     }
   }
 
-  /** Under which number the event loop may search a partition itself; none for one that is large. */
+  /** The number under which the event loop may search a partition itself; `undefined` for a large partition. */
   #shareOf(resident: Resident, { spec }: ResidentTable): number | undefined {
     const isSmall = resident.rows * resident.dim <= SHARED_VALUES_MAX;
     if (spec.kind !== "candidate" || !isSmall) return undefined;
     return this.#parts.accelerator.share?.(resident);
   }
 
-  /** Finds out the filters that are not known yet; a partition that is released meanwhile ends it. */
+  /** Evaluates the filters that are not known yet. Ends early if a partition is released in the meantime. */
   async prepareFilters(
     target: TableTarget,
     texts: readonly string[],
@@ -195,7 +195,7 @@ export class ComputeHost {
     });
   }
 
-  /** Copies of rows that filters admit only save time: a partition comes first. */
+  /** Copies of admitted rows only save time, so they give way to a partition that must be loaded. */
   #makeRoom({ rows, dim }: PartitionSource): void {
     const { usedBytes, capacityBytes } = this.#parts.accelerator.memory();
     if (usedBytes + 2 * rows * dim * FLOAT_BYTES > capacityBytes) this.#filters.dropCopies();
@@ -219,7 +219,7 @@ export class ComputeHost {
     await this.#parts.reader.close(reader);
   }
 
-  /** Drops the indexes and filters of a partition that is released. */
+  /** Drops the indexes and filters of a partition that is being released. */
   #forget(partition: ResidentPartition): void {
     this.#indexes.forget(partition);
     this.#filters.forget(partition);
@@ -238,7 +238,7 @@ export class ComputeHost {
     const texts = batch.asks.flatMap(({ filters = [] }) => filters);
     await this.prepareFilters(batch.target, texts, signal);
     const found = await answerTopK(parts, batch, signal);
-    // Scans run one after the other: one that arrived during another began when that one ended.
+    // Scans run one after the other: a scan that arrived during another one began when that one ended.
     const startedMs = Math.max(arrivedMs, this.#scanEndedMs);
     this.#scanEndedMs = clock.nowMs();
     const waitUs = Math.round((startedMs - arrivedMs) * 1000);

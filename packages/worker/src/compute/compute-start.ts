@@ -1,5 +1,5 @@
-// Starts the compute side: in a thread of its own, as a worker runs it. An uncaught error or an
-// exit of the thread fails everything that waits for it; a supervisor restarts the process.
+// Starts the compute side: in a thread of its own, as a worker runs it. An uncaught error or an exit of the
+// thread fails every request that waits for an answer; a supervisor restarts the process.
 
 import { Worker } from "node:worker_threads";
 
@@ -23,7 +23,7 @@ export interface ComputeSettings {
   readonly reader: ReaderSettings;
   readonly exclusionBytesMax: number;
   readonly filterBytesMax: number;
-  /** Rows × dim × queries of a scan that the event loop runs itself, at most. */
+  /** Rows × dim × queries up to which the event loop runs a scan itself. */
   readonly inlineScanValuesMax: number;
 }
 
@@ -43,7 +43,7 @@ export async function startComputeThread(settings: ComputeSettings, log: Logger)
     filterBytesMax,
     progress: progress.shared,
   };
-  // No inherited flags: the condition by which tests resolve packages to sources is not for the
+  // No inherited flags: the condition that makes tests resolve packages to their sources must not reach the
   // thread.
   const thread = new Worker(ENTRY, { workerData, name: "winnow-compute", execArgv: [] });
   const hello = await firstMessage(thread);

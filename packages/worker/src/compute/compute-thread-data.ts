@@ -6,24 +6,24 @@ import type { CacheSettings } from "@winnow/model";
 
 import type { ComputeDevice, ComputeMemory } from "./compute.ts";
 
-/** Which device to use and how much of it. */
+/** Which device the thread uses, and how much of its memory. */
 export interface DeviceSettings {
   readonly kind: AcceleratorKind;
-  /** Bytes that rows, ids and keys may occupy. */
+  /** Bytes that rows, ids and keys may occupy together. */
   readonly capacityBytes: number;
-  /** Threads of a scan; `undefined`: chosen by the accelerator. */
+  /** Threads that share a scan; `undefined`: the accelerator chooses. */
   readonly threads: number | undefined;
 }
 
 /** How model directories are read. */
 export interface ReaderSettings {
-  /** Bytes of values that a partition of a table has at most; equal on all workers. */
+  /** Bytes of float32 values up to which a partition of a table may grow; equal on all workers. */
   readonly partitionBytes: number;
-  /** What was read from an object store is kept there. */
+  /** Where data read from an object store is cached; `undefined`: nowhere. */
   readonly modelCache: CacheSettings | undefined;
 }
 
-/** Given to a new compute thread. */
+/** The data that a new compute thread is started with. */
 export interface ComputeThreadData {
   readonly device: DeviceSettings;
   readonly reader: ReaderSettings;
@@ -33,7 +33,7 @@ export interface ComputeThreadData {
   readonly progress: SharedArrayBuffer;
 }
 
-/** A thread's first message: its device, or why it has none. */
+/** The first message of a thread: its device, or why it has none. */
 export type ComputeHello =
   | {
       readonly device: ComputeDevice;

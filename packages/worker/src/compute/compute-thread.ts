@@ -36,7 +36,10 @@ async function run(data: ComputeThreadData): Promise<void> {
   }
 }
 
-/** Starts the reader thread. If it dies, so does this thread: the worker cannot load any more. */
+/**
+ * Starts the reader thread. If the reader thread dies, this thread ends too, because the worker cannot load
+ * any more.
+ */
 function startReader(settings: ReaderSettings): RemoteModelReader {
   const thread = new Worker(entryBeside(import.meta.url, "reader-thread"), {
     name: "winnow-reader",

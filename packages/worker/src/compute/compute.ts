@@ -1,7 +1,7 @@
-// What the worker's event loop asks of its compute side: the one thread that owns the opened model
-// versions and the accelerator. Everything that takes longer than a millisecond is behind this
-// interface; the event loop only moves frames. Arrays handed over are transferred, not copied: the
-// sender gives them up.
+// What the worker's event loop asks of its compute side: the one thread that owns the opened model versions
+// and the accelerator. Everything that may take longer than a millisecond is behind this interface; the event
+// loop only moves frames. Arrays that are handed over are transferred, not copied: the sender can no longer
+// use them.
 
 import type {
   AttributeSpec,
@@ -20,13 +20,12 @@ export interface VersionDirectory {
 }
 
 /**
- * One content that the compute side has open, and everything loaded of it. A handle is given out
- * once, when a directory is opened: it never leads to another content, whatever becomes of the
- * directory.
+ * One content that the compute side has open, with everything loaded of it. A handle is given out once, when
+ * a directory is opened, and never leads to another content, even if the directory changes.
  */
 export type ContentHandle = number & { readonly brand: "ContentHandle" };
 
-/** One table of an opened version, as placement and admission need it. */
+/** What placement and admission need to know of one table of an opened version. */
 export interface OpenedTable {
   readonly name: string;
   readonly kind: "candidate" | "keyed";
@@ -35,13 +34,13 @@ export interface OpenedTable {
   readonly partitions: number;
   /** Bytes each partition will occupy, known before reading. */
   readonly partitionBytes: readonly number[];
-  /** What filters may ask of its items; `undefined` where the version brings no attributes. */
+  /** The attributes that filters may test; `undefined` where the version brings none. */
   readonly attributes?: readonly AttributeSpec[] | undefined;
   /** The stored tensors, with the checksums that all partitions' shares must give. */
   readonly sources: readonly TableSource[];
 }
 
-/** What placement needs of an opened version; none of its rows have been read yet. */
+/** What placement needs to know of an opened version. No rows have been read yet. */
 export interface OpenedVersion {
   readonly handle: ContentHandle;
   readonly fingerprint: Fingerprint;
@@ -55,20 +54,20 @@ export interface ReplicaName {
   readonly partition: number;
 }
 
-/** A partition that now answers. */
+/** A partition that now answers queries. */
 export interface LoadedReplica {
   /** Device and host memory it occupies. */
   readonly bytes: number;
   /** Bytes read from files to load it. */
   readonly bytesRead: number;
   readonly elapsedMs: number;
-  /** Its share of the checksum of each of the table's sources. */
+  /** The partition's share of the checksum of each of the table's sources. */
   readonly shares: readonly number[];
 }
 
 /** Byte strings as two arrays that can be transferred, see `StringColumn`. */
 export interface PackedStrings {
-  /** `count + 1` ascending positions in `bytes`; the first need not be 0 in a part of an answer. */
+  /** `count + 1` ascending positions in `bytes`. In a part of an answer the first need not be 0. */
   readonly offsets: Uint32Array;
   readonly bytes: Uint8Array;
 }
@@ -83,7 +82,7 @@ export type PackedKeys =
 export interface TableTarget {
   readonly handle: ContentHandle;
   readonly table: number;
-  /** Ascending; each must be held. */
+  /** Ascending. Each of them must be held. */
   readonly partitions: Uint16Array;
 }
 
@@ -93,13 +92,13 @@ export interface ScanAsk {
   readonly k: number;
   /** Ids never to be returned: none, one list for all queries, or one per query. */
   readonly excluded: readonly PackedKeys[];
-  /** Leave the ids out of the answer. */
+  /** Whether the answer leaves the ids out and gives row numbers alone. */
   readonly rowsOnly: boolean;
-  /** Texts of filters: none, one for all queries, or one per query. */
+  /** Filters as text: none, one for all queries, or one per query. */
   readonly filters?: readonly string[] | undefined;
-  /** Ids beside which none are returned: none, one list for all queries, or one per query. */
+  /** The only ids that may be returned: no lists, one list for all queries, or one per query. */
   readonly included?: readonly PackedKeys[] | undefined;
-  /** Attributes wanted of each item. */
+  /** Names of the attributes that are wanted of each item. */
   readonly attributes?: readonly string[] | undefined;
 }
 
@@ -113,23 +112,23 @@ export interface TopKBatch {
 
 /** What a scan found for all asks of a batch. */
 export interface TopKScan {
-  /** The queries of all asks, with room for the greatest k. */
+  /** The candidates of the queries of all asks, with room for the greatest k among them. */
   readonly block: TopKBlock;
-  /** Ids of each ask's candidates, unless it wants rows only; `undefined` if none are stored. */
+  /** Ids of each ask's candidates, except for asks with `rowsOnly`; `undefined` if the table stores none. */
   readonly ids: PackedKeys | undefined;
-  /** Attributes of the candidates of each ask that wants any, as JSON objects. */
+  /** Attributes of the candidates of each ask that names any, as JSON objects. */
   readonly attributes: PackedStrings | undefined;
   /** How long the batch waited at the device for the previous scan to end. */
   readonly waitUs: number;
   readonly computeUs: number;
 }
 
-/** The answer to one ask; its arrays may be views of the whole scan's. */
+/** The answer to one ask. Its arrays may be views of the arrays of the whole scan. */
 export interface ScanAnswer {
   readonly block: TopKBlock;
-  /** Ids of the filled positions, query after query; none if not wanted or not stored. */
+  /** Ids of the filled positions, query after query; `undefined` if not wanted or not stored. */
   readonly ids: PackedKeys | undefined;
-  /** Attributes of the filled positions, if any are wanted. */
+  /** Attributes of the filled positions, if the ask names any. */
   readonly attributes?: PackedStrings | undefined;
 }
 
@@ -147,7 +146,7 @@ export interface GatherAsk {
   readonly keys: PackedKeys;
 }
 
-/** Lookups in one table that travel together. */
+/** Lookups in one table that are answered by one gather. */
 export interface LookupBatch {
   readonly handle: ContentHandle;
   readonly table: number;
@@ -163,23 +162,23 @@ export interface LookupBatchAnswer {
   readonly computeUs: number;
 }
 
-/** Memory of the compute side: rows on the device, ids, keys and indexes beside them. */
+/** Memory used by the compute side: rows on the device; ids, keys and indexes in host memory. */
 export interface ComputeMemory {
   readonly usedBytes: number;
   readonly capacityBytes: number;
 }
 
-/** The device, once it is known. */
+/** The device that the compute side has opened. */
 export interface ComputeDevice {
   /** `cpu`, `gpu` or `reference`. */
   readonly accelerator: string;
-  /** The device in words. */
+  /** A description of the device for people. */
   readonly device: string;
 }
 
 /** Why the compute side has ended for good. */
 export interface ComputeFailure {
-  /** The device alone (a new process may find it working again), or the thread that drives it. */
+  /** `device`: the device alone, which a new process may find working again; `thread`: the thread that drives it. */
   readonly lost: "device" | "thread";
   readonly error: WinnowError;
 }
@@ -187,27 +186,27 @@ export interface ComputeFailure {
 /** The compute side. Once it has ended, every promise rejects with UNAVAILABLE. */
 export interface Compute {
   readonly device: ComputeDevice;
-  /** As of the last answer. */
+  /** The memory figures that came with the last answer. */
   readonly memory: ComputeMemory;
-  /** Grows with every batch and load step, also while the event loop waits. */
+  /** Grows with every batch and every step of a load. Can be read while the compute thread works. */
   readonly progress: number;
   /** Requests sent and not yet answered. */
   readonly pending: number;
   /**
-   * Opens a directory and reads its table of contents. If one of the `siblings` has the same
-   * content, that one keeps its handle and all it holds, and reads from this directory from now on.
-   * A directory that cannot be opened leaves nothing open.
+   * Opens a directory and reads its table of contents. If one of the `siblings` has the same content, that
+   * sibling keeps its handle and everything loaded of it, and reads from this directory from now on. A
+   * directory that cannot be opened leaves nothing open.
    * @throws WinnowError whatever is wrong with the directory
    */
   open(from: VersionDirectory, siblings: readonly ContentHandle[]): Promise<OpenedVersion>;
   /** Reads one partition onto the device. @throws WinnowError DATA_LOSS, RESOURCE_EXHAUSTED, … */
   load(name: ReplicaName): Promise<LoadedReplica>;
   release(name: ReplicaName): Promise<void>;
-  /** Releases all that is held of the content, and closes its files. */
+  /** Releases everything that is held of the content, and closes its files. */
   close(handle: ContentHandle): Promise<void>;
   /** The program as bytes, with its keyed tables of at most `tableBytesMax` bytes. */
   program(handle: ContentHandle, tableBytesMax: number): Promise<Uint8Array>;
-  /** Finds out which rows filters admit, for searches to come: in steps, beside searches. */
+  /** Evaluates filters for later searches, in steps between which searches run. */
   prepareFilters(
     target: TableTarget,
     texts: readonly string[],
@@ -215,7 +214,7 @@ export interface Compute {
   ): Promise<void>;
   topK(batch: TopKBatch, signal?: AbortSignal): Promise<TopKBatchAnswer>;
   lookup(batch: LookupBatch): Promise<LookupBatchAnswer>;
-  /** Called once if the thread ends without being asked to, or its device is lost. */
+  /** The listener is called once if the thread ends without having been asked to, or loses its device. */
   onFailure(listener: (failure: ComputeFailure) => void): void;
   shutdown(): Promise<void>;
 }

@@ -1,6 +1,6 @@
-// One batch of Lookup asks inside the compute thread: each key goes to its partition's index, the
-// rows of all asks are gathered with one call per partition, and land in the order of the keys. A
-// bad key fails its own ask alone.
+// One batch of Lookup asks inside the compute thread: each key goes to its partition's index, the rows of all
+// asks are gathered with one call per partition, and land in the order of the keys. A bad key fails only the
+// ask that it belongs to.
 
 import type { Accelerator } from "@winnow/accelerator";
 import {
@@ -16,7 +16,7 @@ import type { GatherAsk, LookupBatch, GatherAnswer } from "./compute.ts";
 import { unpackKeys } from "./packed-keys.ts";
 import type { ResidentTable } from "./resident-table.ts";
 
-/** Where one row of an answer comes from. */
+/** Where one row of an answer is gathered from. */
 interface Placement {
   readonly into: Float32Array;
   /** Row within the answer. */
@@ -44,7 +44,7 @@ export async function answerLookups(
   return answers;
 }
 
-/** Finds the rows of one ask; its answer is filled once they are gathered. */
+/** Finds the rows that one ask wants. Its answer is filled later, when the rows are gathered. */
 function locate(table: ResidentTable, ask: GatherAsk, placements: Placements): GatherAnswer {
   try {
     const keys = unpackKeys(ask.keys);

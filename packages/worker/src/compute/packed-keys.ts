@@ -1,13 +1,13 @@
-// Keys and ids on their way between threads: plain arrays, each alone in its buffer, so that the
-// buffers can be transferred, and never a class, which would lose its methods. Or in shared memory, which needs
-// no transfer.
+// Keys and ids on their way between threads. They are plain arrays, each alone in its buffer so that the
+// buffer can be transferred, and never objects of a class, which would lose their methods. Keys in shared
+// memory are not transferred.
 
 import { StringColumn } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
 
 import type { PackedKeys } from "./compute.ts";
 
-/** Packs a one-dimensional tensor of keys into arrays of its own. */
+/** Packs a one-dimensional tensor of keys into newly made arrays. */
 export function packKeys(keys: Tensor): PackedKeys {
   if (keys.dtype === "string") return { dtype: "string", strings: packStrings(keys.data) };
   if (keys.dtype === "int32") return { dtype: "int32", values: keys.data.slice() };
@@ -30,7 +30,7 @@ export function sharedKeys(keys: Tensor): Tensor {
   );
 }
 
-/** The tensor as plain arrays, over the same memory. */
+/** The tensor as plain arrays over the same memory. */
 export function viewOfKeys(keys: Tensor): PackedKeys {
   if (keys.dtype === "string") {
     const { offsets, bytes } = keys.data;
@@ -41,7 +41,7 @@ export function viewOfKeys(keys: Tensor): PackedKeys {
   throw new RangeError(`keys of dtype ${keys.dtype}`);
 }
 
-/** The tensor that was packed, over the same arrays. */
+/** The tensor of packed keys, over the same arrays. */
 export function unpackKeys(packed: PackedKeys): Tensor {
   if (packed.dtype === "string") {
     const data = new StringColumn(packed.strings.offsets, packed.strings.bytes);
@@ -62,7 +62,7 @@ export function buffersOf(packed: PackedKeys): ArrayBuffer[] {
 function packStrings(column: StringColumn): { offsets: Uint32Array; bytes: Uint8Array } {
   const start = column.offsets[0]!;
   return {
-    // `slice` takes a tenth of the time of a call per offset.
+    // Without a shift `slice` copies the offsets in a tenth of the time of a callback per offset.
     offsets: start === 0 ? column.offsets.slice() : column.offsets.map((each) => each - start),
     bytes: column.bytes.slice(start, start + column.byteLength),
   };

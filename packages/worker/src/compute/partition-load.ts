@@ -1,5 +1,5 @@
-// Puts one partition onto the device in bounded steps: one chunk, then a turn of the event loop, in
-// which waiting scans start first. A load therefore delays a scan by one chunk at most.
+// Loads one partition onto the device in bounded steps. After each chunk the event loop of the compute thread
+// runs once, and starts scans that wait. A load therefore delays a scan by one chunk at most.
 
 import type { Accelerator, Resident } from "@winnow/accelerator";
 import { nextLoopTurn } from "@winnow/core";
@@ -8,7 +8,7 @@ import type { TableSpec } from "@winnow/core";
 import type { PartitionSource } from "./reader/model-reader.ts";
 import type { ProgressCounter } from "./progress-counter.ts";
 
-/** Dependencies of a load. */
+/** What a load needs. */
 export interface LoadParts {
   readonly accelerator: Accelerator;
   readonly progress: ProgressCounter;

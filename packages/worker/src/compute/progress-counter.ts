@@ -1,12 +1,12 @@
-// A number both threads see: the compute side raises it after every batch and load step, the event
-// loop reads it without asking, so that a wedged compute thread cannot hide behind a live loop.
+// A number in shared memory. The compute side raises it after every batch and load step; the event loop reads
+// it without asking, so that a compute thread that hangs is noticed although the event loop still runs.
 
-/** A shared counter; wraps after 2³² steps, only its changes mean something. */
+/** A shared counter. It wraps after 2³² steps: only a change means something, not the value. */
 export class ProgressCounter {
   readonly shared: SharedArrayBuffer;
   readonly #steps: Int32Array;
 
-  /** A new counter, or another thread's, by its `shared` memory. */
+  /** Makes a counter, or opens another thread's by its `shared` memory. */
   constructor(shared: SharedArrayBuffer = new SharedArrayBuffer(4)) {
     this.shared = shared;
     this.#steps = new Int32Array(shared);

@@ -1,5 +1,5 @@
-// Entry of the reader thread: opens model directories and reads them for the compute thread that
-// started it, which hands it its settings.
+// Entry of the reader thread: opens and reads model directories for the compute thread, which starts this
+// thread with its settings.
 
 import { parentPort, workerData } from "node:worker_threads";
 

@@ -1,5 +1,5 @@
-// One table of an opened version inside the compute thread: its partitions that are on the device,
-// with what answers need beside the rows (ids, key indexes), and the memory all of it takes.
+// One table of an opened version in the compute thread: its partitions on the device, what answers need
+// beside the rows (ids, key indexes), and the memory of both.
 
 import type { Accelerator, Resident } from "@winnow/accelerator";
 import { WinnowError, columnBytes, createKeyIndex } from "@winnow/core";
@@ -10,17 +10,17 @@ import type { PartitionSource } from "./reader/model-reader.ts";
 /** Most bytes per key of a vocabulary's open-addressing table (core/key-index). */
 const KEY_INDEX_BYTES_PER_KEY = 16;
 
-/** One partition that answers. */
+/** One partition that answers queries. */
 export interface ResidentPartition {
   readonly partition: number;
   readonly resident: Resident;
-  /** Ids of a candidate partition, by local row. */
+  /** Ids of a candidate table's partition, by local row. */
   readonly ids: Tensor | undefined;
-  /** Attributes of a candidate partition's rows, by name, where the version brings any. */
+  /** Attributes of a candidate table's partition, by name, where the version brings any. */
   readonly attributes: AttributeColumns | undefined;
-  /** Keys of a keyed partition. */
+  /** Index from key to row of a keyed table's partition. */
   readonly keyIndex: KeyIndex | undefined;
-  /** Bytes beside the device: ids, attributes, keys and their index. */
+  /** Bytes of host memory: ids, attributes, keys and their index. */
   readonly hostBytes: number;
 }
 
@@ -36,12 +36,12 @@ export class ResidentTable {
     this.#accelerator = accelerator;
   }
 
-  /** Bytes beside the device of all held partitions. */
+  /** Bytes of host memory of all held partitions. */
   get hostBytes(): number {
     return this.#hostBytes;
   }
 
-  /** Makes a loaded partition answer. */
+  /** Adds a loaded partition, which answers from now on. */
   add(
     partition: number,
     parts: {
@@ -78,7 +78,7 @@ export class ResidentTable {
     throw new WinnowError("FAILED_PRECONDITION", message);
   }
 
-  /** Whether this very copy of a partition is still held. */
+  /** Whether this copy of a partition is still held: a release and another load give another copy. */
   holds(held: ResidentPartition): boolean {
     return this.#partitions.get(held.partition) === held;
   }
@@ -92,7 +92,7 @@ export class ResidentTable {
     return this.#partitions.values();
   }
 
-  /** Gives one partition's memory back; one that is not held is ignored. */
+  /** Frees the memory of one partition. A partition that is not held is ignored. */
   async release(partition: number): Promise<void> {
     const found = this.#partitions.get(partition);
     if (found === undefined) return;

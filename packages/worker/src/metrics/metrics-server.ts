@@ -1,12 +1,13 @@
-// A small HTTP server of the worker, on a port of its own: metrics for Prometheus, and the probes
-// as URLs, so that monitoring needs no gRPC and clients see no metrics. The event loop that serves
-// the streams answers here too, so that any answer proves that it turns.
+// A small HTTP server of the worker, on a port of its own: metrics for Prometheus, and the probes as URLs, so
+// that monitoring needs no gRPC and clients see no metrics. The event loop that serves the streams answers
+// here too, so any answer proves that it is running.
 //
 //   GET /metrics            the page
-//   GET /healthz, /livez    200: the event loop turns
+//   GET /healthz, /livez    200: the event loop runs
 //   GET /readyz             200 when the first assignment is loaded or refused; 503 in drain
 //
-// With certificates it speaks HTTPS alone. Where clients must show one, the probes stay open: a kubelet has none.
+// With certificates the port speaks HTTPS alone. Where clients must show a certificate, probes are answered
+// without one, because a kubelet has none.
 
 import { createServer } from "node:http";
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
@@ -20,21 +21,24 @@ import { WinnowError, httpStatusOf, toWinnowError } from "@winnow/core";
 export interface MetricsServerParts {
   readonly metrics: { text(): Promise<string> };
   readonly worker: { readonly isReady: boolean };
-  /** Shows the metrics to those alone who present a key for the state. Default: to everybody. */
+  /** Only who presents a key with the role for states is shown the metrics. Default: everybody is. */
   readonly keys?: KeyGuard | undefined;
-  /** Certificates; with authorities, those alone are shown the metrics whose certificates are theirs. Default: HTTP. */
+  /**
+   * Certificates of the port. If they name client authorities, only clients with a certificate of theirs are
+   * shown the metrics. Default: plain HTTP.
+   */
   readonly tls?: TlsSource | undefined;
 }
 
 /** A listening server. */
 export interface MetricsServer {
-  /** The port taken. */
+  /** The port that the server listens on. */
   readonly port: number;
   /** Stops at once. */
   close(): Promise<void>;
 }
 
-/** Connections held at once: a few scrapers and probes. */
+/** Connections held at once; a few scrapers and probes need no more. */
 const CONNECTIONS_MAX = 64;
 const HEADER_BYTES_MAX = 8192;
 const REQUEST_TIMEOUT_MS = 5000;

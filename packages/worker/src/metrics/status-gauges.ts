@@ -1,5 +1,4 @@
-// Gauges that are read from a worker's status at each scrape: queue, state, memory, device and so
-// on.
+// Gauges that are read from a worker's status at each scrape: queue, state, memory, device and others.
 
 import type { ReadMetric } from "@winnow/core";
 import type { WorkerStatus } from "../worker-observer.ts";

@@ -21,7 +21,7 @@ interface WatchedWorker {
 /** The metrics of one process. */
 export interface WorkerMetrics {
   readonly observer: WorkerObserver;
-  /** From now on the page tells of this worker too. */
+  /** Adds this worker's state to the page. */
   watch(worker: WatchedWorker): void;
   /** The page, in Prometheus' text format. */
   text(): Promise<string>;

@@ -1,6 +1,6 @@
-// When the files of a version directory may be opened. A directory that appears by a rename is
-// complete at its first sight; one that is copied file by file changes from look to look. A single
-// look cannot tell the two apart, so files count when two looks, some time apart, found them alike.
+// When the files of a version directory may be opened. A directory that appears by a rename is complete when
+// it is first seen; one that is copied file by file changes from look to look. A single look cannot tell
+// these two apart, so a directory is opened only after two looks, some time apart, have found the same files.
 //
 //   seen anew ──▶ waiting ──▶ still: as it is now
 //       ▲            │ changed
@@ -8,9 +8,9 @@
 //       │         copying ──▶ still       changes for too long: opened all the same, to learn why
 //       └── changed ─────────────┘
 //
-// Waiting only spares useless opens and useless errors; answers are protected by the checks of
-// opening and reading. A copy that pauses, or a network file system that shows changes late, may be
-// opened too early: that open fails, or its content is replaced when the files change.
+// Waiting only avoids opens that would fail; wrong answers are prevented by the checks made when a version is
+// opened and read. If a copy pauses, or a network file system shows changes late, a directory may be opened
+// too early: that open fails, or its content is replaced when the files change.
 
 /** A complete version directory. */
 export interface FoundVersion {
@@ -19,30 +19,30 @@ export interface FoundVersion {
   readonly stamp: string;
 }
 
-/** How long files must be still. */
+/** How long files must stay unchanged. */
 export interface StillnessSettings {
-  /** Files are still once they have looked alike for this long. */
+  /** Files count as still once they have looked the same for this long. */
   readonly stillMs: number;
-  /** Files that change for this long are opened all the same, and again after as long. */
+  /** Files that keep changing for this long are opened all the same, and again each time as long has passed. */
   readonly copyMsMax: number;
 }
 
-/** What the looks at one version directory have shown. */
+/** What the looks at one version directory have shown so far. */
 export interface ObservedDirectory {
-  /** As last seen. */
+  /** The directory as last seen. */
   readonly seen: FoundVersion;
-  /** Since when it has looked like `seen`. */
+  /** Since when the directory has looked like `seen`. */
   readonly sinceMs: number;
-  /** The changes that have not ended yet; `undefined`: the files are still. */
+  /** Changes that have not ended yet; `undefined`: the files are still. */
   readonly unrest: Unrest | undefined;
-  /** What is opened: as it was when it was last still, or when waiting took too long. */
+  /** What is to be opened: the directory as it was when last still, or when it had changed for too long. */
   readonly still: FoundVersion | undefined;
 }
 
-/** Changes from look to look. */
+/** A directory that changes from look to look. */
 interface Unrest {
   readonly sinceMs: number;
-  /** More than one look has shown a change. */
+  /** Whether more than one look has shown a change. */
   readonly isCopying: boolean;
 }
 
@@ -66,7 +66,7 @@ export function observed(
   return settled({ seen, sinceMs: nowMs, unrest, still: before?.still }, unrest, context);
 }
 
-/** The directory, with `still` set if it is still by now or has changed for too long. */
+/** The directory, with `still` set if its files are still by now or have changed for too long. */
 function settled(
   directory: ObservedDirectory,
   unrest: Unrest,
@@ -81,7 +81,7 @@ function settled(
   return { seen, sinceMs, unrest: { sinceMs: nowMs, isCopying: true }, still: seen };
 }
 
-/** What is known of a directory that a look has missed, or found without a model file. */
+/** What is known of a directory after a look that did not find it, or found it without a model file. */
 export function unobserved(
   before: ObservedDirectory | undefined,
   nowMs: number,

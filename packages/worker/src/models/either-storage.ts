@@ -1,5 +1,5 @@
-// Where a worker looks for models: directories of this machine, and object stores, each by the form of its path.
-// What asks an object store is loaded when the first one is named.
+// Where a worker looks for models: in directories of this machine or in object stores, told apart by the form
+// of the path. The code for object stores is loaded when the first one is named.
 
 import { isObjectUrl, joinObjectUrl } from "@winnow/core";
 import { fileStorage } from "./model-storage.ts";
@@ -25,7 +25,7 @@ function eitherStorage(
   };
 }
 
-/** What a worker watches. */
+/** The storage that a worker watches. */
 export const modelStorage: ModelStorage = eitherStorage(fileStorage, async () => {
   const [{ objectStores, removeMirrors, storeEnvironment }, { objectStorage }] = await Promise.all([
     import("@winnow/model"),

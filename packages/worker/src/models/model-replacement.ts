@@ -1,7 +1,7 @@
-// Whether a worker takes an order to replace its models. The order comes from the network and names
-// directories that this worker would read, so it takes none unless it was started with a directory
-// in which all of them must lie, links resolved. Links inside a model's directory are followed,
-// because whoever may write there decides what is served anyway.
+// Whether a worker takes an order to replace its models. An order comes from the network and names
+// directories that this worker would read. Therefore it takes none unless it was started with a root
+// directory, in which all ordered directories must lie after links are resolved. Links inside a model's
+// directory are followed, because whoever may write there decides what is served anyway.
 
 import { realpath } from "node:fs/promises";
 import path from "node:path";
@@ -17,26 +17,26 @@ export interface NamedModel {
   readonly policy?: VersionPolicy;
 }
 
-/** What a worker was started with. */
+/** The settings of a worker that decide on orders. */
 export interface ReplacementSettings {
   /** Directory in which ordered base paths must lie; `undefined`: no order is taken. */
   readonly reloadRoot: string | undefined;
-  /** The worker serves every model of a directory, which no list of models can replace. */
+  /** Whether the worker serves every model of a directory, which no list of models can replace. */
   readonly isWholeDirectory: boolean;
 }
 
 /** A path with its links resolved; rejects if it does not exist. */
 export type RealPath = (name: string) => Promise<string>;
 
-/** One ordered model: as it is to be watched, by its real path, or why it cannot be. */
+/** One ordered model: the model with its real path, or the error that it cannot be watched for. */
 export interface JudgedModel {
   readonly model: string;
   readonly outcome: NamedModel | WinnowError;
 }
 
 /**
- * What this worker makes of each model: an error is PERMISSION_DENIED for a path outside the root,
- * NOT_FOUND for none. @throws WinnowError FAILED_PRECONDITION where no order is taken
+ * This worker's judgement of each model: PERMISSION_DENIED for a path outside the root, NOT_FOUND for one
+ * that does not exist. @throws WinnowError FAILED_PRECONDITION where no order is taken
  */
 export async function judgedModels(
   models: readonly OrderedModel[],
@@ -56,7 +56,7 @@ export async function judgedModels(
   const roots = [path.resolve(reloadRoot), realRoot];
   return Promise.all(
     models.map(async ({ model, basePath, policy }) => {
-      // A path outside is refused before any look at it: the answer would tell what exists there.
+      // A path outside the root is refused before it is looked at: the answer would tell what exists there.
       if (!roots.some((root) => isInside(root, path.resolve(basePath)))) {
         return { model, outcome: outside(model) };
       }
@@ -77,7 +77,7 @@ export async function judgedModels(
 }
 
 /**
- * All models as they are to be watched.
+ * All models with their real paths.
  * @throws WinnowError as `judgedModels`, or the first error that it gives
  */
 export async function acceptedModels(

@@ -6,7 +6,7 @@ import path from "node:path";
 
 import type { ModelStorage } from "./version-watch.ts";
 
-/** A version directory is worth opening once one of these is in it. */
+/** A version directory is looked into once one of these files is in it. */
 const MODEL_FILES = [
   "saved_model.pb",
   "saved_model.pbtxt",
@@ -15,9 +15,9 @@ const MODEL_FILES = [
   "pipeline.yaml",
   "experiment.yaml",
 ];
-/** Folders whose files count, the most important first: files beyond the maximum do not. */
+/** Folders whose files are part of the stamp, the most important first: files above the limit are not. */
 const STAMPED_FOLDERS = ["variables", "assets", "assets.extra"];
-/** Enough for as many assets as a version may have, 10 000, and its other files. */
+/** Files that a stamp covers: the 10 000 assets that a version may have, and its other files. */
 const STAMPED_FILES_MAX = 12_000;
 
 /** The local (or mounted) file system. */
@@ -34,7 +34,7 @@ async function listDirectories(directory: string): Promise<string[]> {
     entries.map(async (entry) => {
       if (entry.isDirectory()) return entry.name;
       if (!entry.isSymbolicLink()) return undefined;
-      // Links are followed, as TensorFlow Serving does: `latest -> /data/7` style trees are common.
+      // Links to directories count, as in TensorFlow Serving: trees like `latest -> /data/7` are common.
       const target = await stat(path.join(directory, entry.name)).catch(() => undefined);
       return target?.isDirectory() === true ? entry.name : undefined;
     }),
@@ -56,7 +56,7 @@ async function stampOf(directory: string): Promise<string | undefined> {
     files.map(async (file) => {
       const facts = await stat(path.join(directory, file)).catch(() => undefined);
       if (facts?.isFile() !== true) return "";
-      // The change time as well: a copy may have the size and modification time of the former file.
+      // With the change time, because a copy may have the size and modification time of the former file.
       return `${file} ${facts.size} ${facts.mtimeMs} ${facts.ctimeMs}`;
     }),
   );
@@ -64,9 +64,9 @@ async function stampOf(directory: string): Promise<string | undefined> {
 }
 
 /**
- * Names below a folder at any depth, relative to it; at most so many as count. Links to folders are followed, and each
- * folder is listed once: two links that lead back into their own folder would be 2⁴⁰ paths, and the look would never
- * end.
+ * Names below a folder at any depth, relative to it, up to the limit of a stamp. Links to folders are
+ * followed, and each folder is listed once: two links that lead back into their own folder would give 2⁴⁰
+ * paths, and the look would never end.
  */
 async function namesBelow(folder: string): Promise<string[]> {
   const names: string[] = [];
@@ -82,7 +82,7 @@ async function namesBelow(folder: string): Promise<string[]> {
       if (names.length === STAMPED_FILES_MAX) return names;
       const name = path.join(next, entry.name);
       names.push(name);
-      // What is neither is no folder, and what a link leads to is looked at when its turn comes.
+      // Other kinds of files cannot be folders. A link's target is looked at when it is taken from the list.
       if (entry.isDirectory() || entry.isSymbolicLink()) folders.push(name);
     }
   }

@@ -1,6 +1,6 @@
-// Model directories in an object store, as `version-watch.ts` polls them. A version that is being uploaded is listed
-// object by object: it is not taken before two looks, some time apart, have listed the same objects, nor while a file
-// that the model names is missing.
+// Model directories in an object store, as `version-watch.ts` polls them. Objects of an upload appear one by
+// one, so a version is taken only after two looks, some time apart, have listed the same objects, and never
+// while a file that the model names is missing.
 
 import { createHash } from "node:crypto";
 
@@ -9,7 +9,7 @@ import { MODEL_FILES } from "@winnow/model";
 import type { ObjectStore } from "@winnow/model";
 import type { ModelStorage } from "./version-watch.ts";
 
-/** A store as model directories. */
+/** A store seen as model directories. */
 export function objectStorage(store: ObjectStore): ModelStorage {
   return {
     directories: (url) => store.folders(parseObjectUrl(url)),

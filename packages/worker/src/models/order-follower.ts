@@ -1,14 +1,14 @@
-// Which models this worker is to watch: those of the models order in force or, without one, its
-// own, from its flags or its configuration file. An order stays in force until another one replaces
-// it, whatever the file says meanwhile; once it is withdrawn, the worker's own models count again.
+// Which models this worker is to watch: those of the models order in force or, without one, its own, from its
+// flags or its configuration file. An order stays in force until another one replaces it, whatever the file
+// says meanwhile; once it is withdrawn, the worker's own models count again.
 //
 //   order book ─┐                 ┌─▶ version watch: models by name
 //               ├─▶ this worker's │
 //   own models ─┘   own judgement └─▶ announcement: the order that is followed
 //
-// An order is followed when every model of it is accepted (`model-replacement.ts`). While some are
-// not (a volume that is not mounted yet), the others are served, one that was served before stays
-// as it was, and the order is judged again and again.
+// An order is followed when every model of it is accepted (`model-replacement.ts`). While some are not (a
+// volume that is not mounted yet), the accepted ones are served, a refused one that was served before stays
+// as it was, and the order is judged again from time to time.
 
 import type { ModelsOrder, OrderBook, OrderMark, OrderMessage } from "@winnow/cluster";
 import { isSameOrder } from "@winnow/cluster";
@@ -23,10 +23,10 @@ import type {
   ReplacementSettings,
 } from "./model-replacement.ts";
 
-/** Dependencies of a follower. */
+/** What a follower needs. */
 export interface OrderFollowerParts {
   readonly environment: Environment;
-  /** Closed by its owner. */
+  /** The order book. Its owner closes it. */
   readonly orders: OrderBook;
   readonly realPath: RealPath;
   /** Replaces the models that are watched by name. */
@@ -35,7 +35,7 @@ export interface OrderFollowerParts {
   readonly onChange: () => void;
 }
 
-/** Which orders this worker may follow, and its models without one. */
+/** Which orders this worker may follow, and the models that it serves without one. */
 export interface OrderFollowerSettings extends ReplacementSettings {
   readonly own: readonly NamedModel[];
 }
@@ -51,7 +51,7 @@ export class OrderFollower {
   #own: readonly NamedModel[];
   #watched: readonly NamedModel[];
   #followed: ModelsOrder | undefined;
-  /** Why the order in force is not followed, or not all of it. */
+  /** Why the order in force is not followed, or not completely. */
   #problem: WinnowError | undefined;
   #decided: Promise<void> = Promise.resolve();
   #endFollow: (() => void) | undefined;
@@ -72,7 +72,7 @@ export class OrderFollower {
     return order && { number: order.number, id: order.id };
   }
 
-  /** Numbers of the orders known and followed; 0: none. */
+  /** Numbers of the newest order known and of the one followed; 0: none. */
   get numbers(): { readonly known: number; readonly followed: number } {
     const known = this.#parts.orders.newest?.number ?? 0;
     return { known, followed: this.#followed?.number ?? 0 };
@@ -85,7 +85,7 @@ export class OrderFollower {
     await this.#decide();
   }
 
-  /** Replaces the worker's own list, whose file has changed; it counts while no order does. */
+  /** Replaces the worker's own list after its file has changed. The list counts while no order is in force. */
   setOwn(models: readonly NamedModel[]): void {
     this.#own = models;
     const order = this.#parts.orders.newest;
@@ -96,7 +96,7 @@ export class OrderFollower {
     void this.#decide();
   }
 
-  /** An order, or a draft of one, from a router. @throws WinnowError why it is not followed */
+  /** Takes an order, or a draft of one, from a router. @throws WinnowError why it is not followed */
   async take({ kind, signed }: OrderMessage): Promise<void> {
     const { orders, realPath } = this.#parts;
     if (kind === "draft") {
@@ -125,7 +125,7 @@ export class OrderFollower {
     const { orders, apply } = this.#parts;
     const order = orders.newest;
     const { models, problem } = await this.#judge(order);
-    // An order that has come meanwhile is judged next.
+    // An order that has arrived in the meantime is judged next.
     if (this.#isClosed || orders.newest !== order) return;
     if (JSON.stringify(models) !== JSON.stringify(this.#watched)) {
       this.#watched = models;
@@ -178,9 +178,8 @@ interface Judgement {
 }
 
 /**
- * The models of an order that can be watched; of the others, those that are watched already, as
- * they are; and why the first of the others cannot be watched.
- *
+ * The models of an order that can be watched. Of the others, those that are watched already stay as they are.
+ * Also gives why the first of the others cannot be watched.
  * @internal tests call it
  */
 export function followable(

@@ -1,8 +1,8 @@
 // Which version directories of a model are wanted. The rules for names are TensorFlow Serving's
-// (sources/storage_path/file_system_storage_path_source.cc): whatever reads as an integer is a
-// version, `00000123` is 123, anything else is skipped. One rule is our own: where the newest
-// versions cannot be loaded, the newest that can is wanted beside them, so that a broken export
-// never leaves a freshly started cluster with nothing to serve.
+// (sources/storage_path/file_system_storage_path_source.cc): a name that reads as an integer is a version,
+// `00000123` is 123, any other name is skipped. One rule is Winnow's own: where the newest versions cannot be
+// loaded, the newest version that can be loaded is wanted as well, so that a broken export never leaves a
+// freshly started cluster with nothing to serve.
 
 /** TensorFlow Serving's `model_version_policy`. */
 export type VersionPolicy =
@@ -14,7 +14,7 @@ export type VersionPolicy =
 export interface VersionIndex {
   /** Directory name of each version, ascending by number. */
   readonly names: ReadonlyMap<number, string>;
-  /** Directories passed over because another one reads as the same number. */
+  /** Directories that are skipped because another name reads as the same number. */
   readonly duplicates: readonly { readonly version: number; readonly ignored: string }[];
 }
 
@@ -26,7 +26,7 @@ function versionOfName(name: string): number | undefined {
   return Number.isSafeInteger(version) ? version : undefined;
 }
 
-/** Finds the versions among directory names; of two names for one number the last by name wins. */
+/** Finds the versions among directory names. Of two names for one number the last in order of names wins. */
 export function indexVersions(directoryNames: readonly string[]): VersionIndex {
   const names = new Map<number, string>();
   const duplicates: { version: number; ignored: string }[] = [];
@@ -40,7 +40,7 @@ export function indexVersions(directoryNames: readonly string[]): VersionIndex {
   return { names: new Map([...names].toSorted(([a], [b]) => a - b)), duplicates };
 }
 
-/** What is known of a model's versions when choosing among them. */
+/** What is known of a model's versions when some of them are chosen. */
 export interface VersionChoice {
   /** Complete version directories on disk. */
   readonly available: readonly number[];
@@ -48,13 +48,13 @@ export interface VersionChoice {
   readonly failed: ReadonlySet<number>;
   /** The version the cluster answers with by default, if there is one. */
   readonly serving: number | undefined;
-  /** Versions that other workers answer with by default: they or this worker may be behind. */
+  /** Versions that other workers answer with by default: those workers or this one may be behind. */
   readonly servedElsewhere: readonly number[];
 }
 
 /**
- * The versions to hold, in the order to load them: the serving one first (a restarted worker must
- * not delay those who rely on it), then from new to old.
+ * The versions to hold, in the order in which to load them: the serving version first (a restarted worker
+ * must not delay its clients), then the others from new to old.
  */
 export function wantedVersions(policy: VersionPolicy, choice: VersionChoice): number[] {
   const descending = [...choice.available].toSorted((a, b) => b - a);
@@ -67,11 +67,11 @@ export function wantedVersions(policy: VersionPolicy, choice: VersionChoice): nu
 }
 
 /**
- * Whether a version is newer than the one that serves here, and serves on other workers already. It
- * is wanted until this worker has followed them, even if a still newer one has appeared: the newest
- * may have to wait for a worker in drain, and once that worker has left, nobody could answer by the
- * version that the others serve. (Not under a `specific` policy, which may go back: newer versions
- * are then those that all workers are leaving.)
+ * Whether a version is newer than the default here, and is already the default on other workers. It stays
+ * wanted until this worker has followed them, even if a still newer version has appeared: the newest may have
+ * to wait for a worker in drain, and once that worker has left, nobody could answer with the version that the
+ * others serve. (Not under a `specific` policy, which may go back to an older version: a newer one is then
+ * what all workers are leaving.)
  */
 function isAheadOf(
   serving: number | undefined,
@@ -82,9 +82,9 @@ function isAheadOf(
 }
 
 /**
- * Whether the serving version is to be left for an older one: it is outside the policy, and of what
- * the policy names nothing newer can be loaded, but something can. It answers until that is ready
- * everywhere. Only a `specific` policy goes back.
+ * Whether the default version is to be replaced by an older one: the policy does not name it, and of the
+ * versions that the policy names one can be loaded, but none that is newer. The default answers until that
+ * one is ready everywhere. Only a `specific` policy goes back.
  */
 export function isServingLeft(policy: VersionPolicy, choice: VersionChoice): boolean {
   const { available, failed, serving } = choice;
@@ -106,7 +106,7 @@ function versionsOfPolicy(policy: VersionPolicy, versions: OrderedVersions): Rea
   return latestVersions(policy.count, versions);
 }
 
-/** The newest versions by number, down to the `count`-th that can be loaded. */
+/** The newest versions by number, down to and including the `count`-th one that can be loaded. */
 function latestVersions(count: number, { descending, failed }: OrderedVersions): Set<number> {
   const wanted = new Set<number>();
   let loadable = 0;

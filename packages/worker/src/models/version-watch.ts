@@ -1,14 +1,14 @@
-// Polls the model directories and reports what is there. Facts only: which of the versions are
-// wanted is decided in `version-policy.ts`, what is done about it in `replica-plan.ts`.
+// Polls the model directories and reports what is there, facts only. `version-policy.ts` decides which
+// versions are wanted, `replica-plan.ts` what is done about them.
 //
-// A disk that does not answer changes nothing (the last finding stays), and a version is believed
-// to be gone only when two looks in a row miss it: a listing on network storage may be short for
-// once. Files that change are reported once they are still (`directory-stillness.ts`); until then a
-// directory counts as what it held before, even while it is empty because it is being replaced.
+// A disk that does not answer changes nothing (the last finding stays). A version counts as gone only when
+// two looks in a row miss it, because a listing on network storage may be incomplete once. Files that change
+// are reported once they are still (`directory-stillness.ts`); until then a directory counts as what it held
+// before, even while it is empty because it is being replaced.
 //
-// Every look lists the directories, in which new versions appear. Files of a version that were still are
-// looked at more seldom (`stillLookMs`): that is most of what a look costs, and finds only what was
-// replaced in place.
+// Every look lists the directories, in which new versions appear. The files of a version that are still are
+// looked at less often (`stillLookMs`): this is the larger part of a look's cost, and finds only versions
+// that were replaced in place.
 
 import type { Clock, Logger, Timer } from "@winnow/core";
 
@@ -47,7 +47,7 @@ export interface WatchSettings extends StillnessSettings {
   readonly policy: VersionPolicy;
   /** 0: look once, and again only when the models change. */
   readonly pollIntervalMs: number;
-  /** The files of a version that are still are not looked at again for this long. */
+  /** Files that are still are not looked at again for this long. */
   readonly stillLookMs: number;
 }
 
@@ -57,23 +57,23 @@ export interface FoundModel {
   readonly policy: VersionPolicy;
   /** Ascending by number; their files were still when last looked at. */
   readonly versions: readonly FoundVersion[];
-  /** Directories whose files change from one look to the next: they are being written. */
+  /** Directories whose files change from one look to the next: they are still being written. */
   readonly copying: readonly FoundVersion[];
-  /** Why there is nothing (more) to load, for people; `undefined` if all is well. */
+  /** Why there is nothing to load, or nothing more, for people; `undefined` if all is well. */
   readonly problem: string | undefined;
 }
 
-/** Dependencies of the watch. */
+/** What a watch needs. */
 export interface WatchDependencies {
   readonly storage: ModelStorage;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** A version directory and what its files look like; no stamp: no model file is there yet. */
+/** A version directory and a stamp of its files; no stamp: no model file is there yet. */
 interface StampedDirectory extends Omit<FoundVersion, "stamp"> {
   readonly stamp: string | undefined;
-  /** Whether this look looked at the files. */
+  /** Whether the files were looked at in this look. */
   readonly isNew: boolean;
 }
 
@@ -83,16 +83,16 @@ export class VersionWatch {
   readonly #settings: WatchSettings;
   readonly #listener: (models: readonly FoundModel[]) => void;
   #named: readonly ModelLocation[];
-  /** Grows when the named models change: the findings of a look that began earlier are dropped. */
+  /** Grows when the named models change: findings of a look that began before are dropped. */
   #revision = 0;
   #models: ReadonlyMap<string, FoundModel> = new Map();
-  /** Versions missed by the last look alone, `model/version`. */
+  /** Versions that only the last look missed, as `model/version`. */
   #missedOnce: ReadonlySet<string> = new Set();
-  /** What is known of each version directory from all looks, by model and number. */
+  /** What all looks so far have shown of each version directory, by model and number. */
   readonly #observed = new Map<string, Map<number, ObservedDirectory>>();
   /** When the files of a directory were last looked at. */
   #stampedAtMs = new WeakMap<ObservedDirectory, number>();
-  /** What the listener was told last, as text. */
+  /** The finding that the listener was told last, as text. */
   #told: string | undefined;
   #timer: Timer | undefined;
   #closed = false;
@@ -109,8 +109,8 @@ export class VersionWatch {
   }
 
   /**
-   * Looks now, and from then on every `pollIntervalMs` after the last look ended; sooner where
-   * files have changed that may be still by then.
+   * Looks once, and from then on `pollIntervalMs` after the end of each look; sooner where files have changed
+   * and may be still by then.
    */
   async run(): Promise<void> {
     const revision = this.#revision;
@@ -140,7 +140,7 @@ export class VersionWatch {
     return directories;
   }
 
-  /** Replaces the named models, and looks again; those that are left out are gone at once. */
+  /** Replaces the named models, and looks again. Models that are left out are gone at once. */
   setModels(models: readonly ModelLocation[]): void {
     const told = models.map(({ model, basePath }) => ({ model, basePath }));
     this.#dependencies.log.info("models replaced", { models: told });
@@ -166,8 +166,8 @@ export class VersionWatch {
     const isSame = finding === this.#told;
     this.#report(models);
     this.#models = models;
-    // A worker starts from the first finding, which therefore waits until the files that it met are
-    // known to be still, or to be changing.
+    // A worker starts from the first finding, which therefore waits until it is known whether the files that
+    // it found are still or changing.
     const isFirst = this.#told === undefined;
     if (isFirst && this.#directories().some(({ unrest }) => unrest?.isCopying === false)) return;
     this.#told = finding;
@@ -179,7 +179,7 @@ export class VersionWatch {
     if (this.#timer !== undefined) this.#dependencies.clock.clearTimer(this.#timer);
   }
 
-  /** The named models and those of `modelsPath`; a named one wins over a folder of its name. */
+  /** The named models and those of `modelsPath`. A named model wins over a folder of its name. */
   async #locations(): Promise<ModelLocation[]> {
     const { modelsPath, policy } = this.#settings;
     const byName = new Map(this.#named.map((location) => [location.model, location]));
@@ -243,7 +243,7 @@ export class VersionWatch {
     }
   }
 
-  /** Notes a look at a model's directories; one without a model file counts as it was before. */
+  /** Notes a look at a model's directories. A directory without a model file counts as what it was before. */
   #observe(model: string, stamped: readonly StampedDirectory[]): ObservedDirectory[] {
     const nowMs = this.#dependencies.clock.nowMs();
     const before = this.#observed.get(model) ?? new Map<number, ObservedDirectory>();
@@ -267,7 +267,7 @@ export class VersionWatch {
     return listed;
   }
 
-  /** The stamp of files that were still a short time ago; `undefined`: they are to be looked at. */
+  /** The stamp of files that were still a short time ago; `undefined`: the files must be looked at. */
   #recentStamp(
     model: string,
     { version, directory }: Omit<FoundVersion, "stamp">,
@@ -280,8 +280,9 @@ export class VersionWatch {
   }
 
   /**
-   * One directory that cannot be read must not hide its neighbours: one that was read before stays
-   * as it was; a new one counts as found, so that it is opened and the error is announced.
+   * The stamp of one directory. A directory that cannot be read must not hide its neighbours: if it was read
+   * before it stays as it was; if it is new it counts as found, so that it is opened and the error is
+   * announced.
    */
   async #stampOf(
     model: string,
@@ -335,7 +336,7 @@ export class VersionWatch {
     return left;
   }
 
-  /** Forgets directories that are gone, so that they count as new ones when they come back. */
+  /** Forgets directories that are gone, so that they count as new when they come back. */
   #forget(left: readonly FoundModel[]): void {
     for (const [model, directories] of this.#observed) {
       const versions = left.find((each) => each.model === model)?.versions;
@@ -356,11 +357,11 @@ export class VersionWatch {
   }
 }
 
-/** Versions that a policy names and that have no directory. */
+/** Versions that a policy names and for which there is no directory. */
 function absentVersions(policy: VersionPolicy, { names }: VersionIndex): readonly number[] {
   if (policy.kind !== "specific" || names.size === 0) return [];
   return policy.versions.filter((version) => !names.has(version));
 }
 
-/** Names that can stand in a URL; hidden folders such as `.snapshot` are no models. */
+/** Names that can stand in a URL. Hidden folders such as `.snapshot` are no models. */
 const MODEL_NAME = /^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}$/;

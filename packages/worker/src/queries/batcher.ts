@@ -1,46 +1,46 @@
-// Continuous batching: while one scan runs, arriving queries wait here, and what waits together
-// when the scan ends leaves together as the next batch. Nothing ever waits for a timer, so a query
-// that finds the device idle starts at once, and batches grow only as far as the load makes them.
+// Continuous batching: while one scan runs, arriving queries wait here, and those that wait when the scan
+// ends leave together as the next batch. No query waits for a timer: one that finds the device idle starts at
+// once, and batches grow only as far as the load makes them.
 //
 //   offer ──▶ waiting ──next()──▶ running ──▶ answer
 //     │          ├─ its deadline passes ──▶ expired (dropped before any work)
 //     │          └─ cancel ───────────────▶ gone
 //     └─ queue full ──▶ refused at once
 //
-// A batch that is full cannot grow any more: it may leave while the previous scan still runs
-// (`nextFull`), so that the device goes from one to the other without a pause.
+// A full batch cannot grow any more, so it may leave while the previous scan still runs (`nextFull`): the
+// device then goes from one to the next without a pause.
 //
-// A batch holds queries of one group: the same version, table and partition set, and k within the
-// same power of two, so that no query pays for a neighbour's much larger k. The query that is due
-// first (`core/due-time.ts`) chooses the group. By deadline alone, the slices of a large old
-// request would go before every young query, though most of that request's time is left. Time is an
+// A batch holds queries of one group: the same version, table and partition set, and k within the same power
+// of two, so that no query pays for a neighbour's much larger k. The query that is due first
+// (`core/src/time/due-time.ts`) chooses the group. If the deadline alone decided, the slices of a large old
+// request would go before every young query, although the large request has most of its time left. Time is an
 // argument: the queue itself has no clock and starts no work.
 
 /** One query that may wait. */
 export interface WaitingQuery {
-  /** Queries of equal group may share a batch, see `batchGroupOf`. */
+  /** Queries of equal group may share a batch (`batchGroupOf`). */
   readonly group: string;
-  /** Query vectors or keys it carries, ≥ 1. */
+  /** Number of query vectors or keys, ≥ 1. */
   readonly rows: number;
-  /** Monotonic ms by which it must be answered. */
+  /** Time by which the query must be answered, in monotonic ms. */
   readonly deadlineMs: number;
-  /** When it is due (`dueMsOf`): the earliest goes first, and of equals the first to arrive. */
+  /** When the query is due (`dueMsOf`). The earliest goes first; of equals, the first to arrive. */
   readonly dueMs: number;
 }
 
 /** Queries that leave the queue together, and are scanned together. */
 export interface Batch<Query extends WaitingQuery> {
-  /** Same group, ordered by due time; empty if there are only expired queries to report. */
+  /** Queries of one group, ordered by due time; empty if there are only expired queries to report. */
   readonly queries: readonly Query[];
-  /** Dropped without work: their deadline had passed. */
+  /** Queries dropped without any work, because their deadline had passed. */
   readonly expired: readonly Query[];
 }
 
-/** Bounds of the queue and of one batch. */
+/** Bounds of the queue and of a batch. */
 export interface BatchLimits {
-  /** Rows that may wait; a query that would exceed it is refused. */
+  /** Rows that may wait. A query that would exceed this bound is refused. */
   readonly queueRowsMax: number;
-  /** Most rows of one batch; a larger query is a batch of its own. */
+  /** Most rows of a batch. A query with more rows is a batch of its own. */
   readonly batchRowsMax: number;
 }
 
@@ -52,7 +52,7 @@ export function batchGroupOf(scanned: string, k: number): string {
 /** Queries that wait for the device. */
 export class Batcher<Query extends WaitingQuery> {
   readonly #limits: BatchLimits;
-  /** In the order in which they came. */
+  /** In the order of arrival. */
   #waiting: Query[] = [];
   #rows = 0;
 
@@ -73,14 +73,14 @@ export class Batcher<Query extends WaitingQuery> {
   /** Takes a query in, or answers `false` at once when the queue is full. */
   offer(query: Query): boolean {
     const fits = this.#rows + query.rows <= this.#limits.queueRowsMax;
-    // An empty queue admits any single query: `query-check.ts` bounds its size.
+    // An empty queue takes any single query, whose size `query-check.ts` has bounded.
     if (!fits && this.#waiting.length > 0) return false;
     this.#waiting.push(query);
     this.#rows += query.rows;
     return true;
   }
 
-  /** Forgets a waiting query; `false` if it does not wait (any more). */
+  /** Drops a waiting query; `false` if it does not wait (any more). */
   cancel(query: Query): boolean {
     const at = this.#waiting.indexOf(query);
     if (at < 0) return false;
@@ -89,7 +89,7 @@ export class Batcher<Query extends WaitingQuery> {
     return true;
   }
 
-  /** Drops and returns what has expired, oldest deadline first. */
+  /** Drops the queries that have expired, and returns them, earliest deadline first. */
   expire(nowMs: number): Query[] {
     const expired = this.#waiting.filter((query) => query.deadlineMs <= nowMs);
     this.#remove(expired);
@@ -104,8 +104,8 @@ export class Batcher<Query extends WaitingQuery> {
   }
 
   /**
-   * Takes the next batch out if it is full; else `undefined`. Queries of more than `rowsMax` rows
-   * stay: a small query may still arrive and go before them.
+   * Takes the next batch out if it is full; otherwise `undefined`. Queries of more than `rowsMax` rows stay,
+   * because a small query may still arrive and go before them.
    */
   nextFull(nowMs: number, rowsMax: number = Number.POSITIVE_INFINITY): Batch<Query> | undefined {
     const { batchRowsMax } = this.#limits;
@@ -119,7 +119,7 @@ export class Batcher<Query extends WaitingQuery> {
     return expired.length > 0 ? { queries: [], expired } : undefined;
   }
 
-  /** Takes every query out, because the device is lost. */
+  /** Takes every query out, for a device that is lost. */
   clear(): Query[] {
     const queries = this.#waiting;
     this.#waiting = [];
@@ -139,7 +139,7 @@ export class Batcher<Query extends WaitingQuery> {
     return queries;
   }
 
-  /** Takes out some of those that wait. */
+  /** Removes some of the waiting queries. */
   #remove(queries: readonly Query[]): void {
     if (queries.length === 0) return;
     const gone = new Set(queries);
@@ -150,7 +150,7 @@ export class Batcher<Query extends WaitingQuery> {
 
 const byDueTime = (a: WaitingQuery, b: WaitingQuery): number => a.dueMs - b.dueMs;
 
-/** The query that is due first; among equals the one that came first. */
+/** The query that is due first; of equals, the first to arrive. */
 function earliest<Query extends WaitingQuery>(waiting: Iterable<Query>): Query | undefined {
   let best: Query | undefined;
   for (const query of waiting) {
@@ -159,7 +159,7 @@ function earliest<Query extends WaitingQuery>(waiting: Iterable<Query>): Query |
   return best;
 }
 
-/** The first, and in order whatever else fits within `rowsMax` rows beside it. */
+/** The first query, and in their order all others that fit beside it within `rowsMax` rows. */
 function thoseThatFit<Query extends WaitingQuery>(
   queries: readonly Query[],
   rowsMax: number,

@@ -1,21 +1,21 @@
-// Queries whose filters a worker may not have met yet: these are found out before the query waits for the device,
-// so that no other query waits for them. Which filters are known is remembered by their texts; one that was
-// dropped meanwhile is found out again where it is used.
+// Evaluates filters that a worker may not know yet, before their queries wait for the device, so that no
+// other query waits for a filter. Known filters are remembered by their texts. A filter that the cache has
+// dropped since is evaluated again where it is used.
 
 import { toWinnowError } from "@winnow/core";
 import type { WinnowError } from "@winnow/core";
 
-/** Texts that are remembered, and their characters. */
+/** Texts that are remembered, at most, and their characters together. */
 const KNOWN_MAX = 4096;
 const KNOWN_CHARACTERS_MAX = 2 ** 22;
 
-/** A query, and how its filters are found out. */
+/** A query, and how its filters are evaluated. */
 export interface Preparation {
-  /** What the filters are of: a content, a table, partitions. */
+  /** What the filters belong to: a content, a table and partitions. */
   readonly scope: string;
   readonly texts: readonly string[];
   readonly rows: number;
-  /** Finds out some of them; to be stopped when nobody waits any more. */
+  /** Evaluates some filters. The signal aborts once nobody waits for them any more. */
   readonly prepare: (texts: readonly string[], signal: AbortSignal) => Promise<void>;
   readonly onReady: () => void;
   readonly onFailure: (error: WinnowError) => void;
@@ -29,25 +29,25 @@ interface Waiting {
 /** Queries that wait for their filters. */
 export class FilterPreparations {
   readonly #rowsMax: number;
-  /** In order of last use. */
+  /** The least recently used first. */
   readonly #known = new Set<string>();
   #knownCharacters = 0;
   readonly #waiting = new Map<object, Waiting>();
   #rows = 0;
 
-  /** `rowsMax`: rows of all queries that may wait here; one alone may have more. */
+  /** `rowsMax` bounds the rows of all queries that wait here; a single query may have more. */
   constructor(rowsMax: number) {
     this.#rowsMax = rowsMax;
   }
 
-  /** Rows that wait. */
+  /** Rows of the queries that wait here. */
   get rows(): number {
     return this.#rows;
   }
 
   /**
-   * Whether a query waits here now, under `key`, or is refused for want of room; otherwise its filters are known
-   * and it may go on at once.
+   * `ready`: the filters are known, and the query may go on at once; `waits`: the query waits here under
+   * `key`; `refused`: too many rows wait here already.
    */
   take(key: object, preparation: Preparation): "waits" | "refused" | "ready" {
     const { scope, rows } = preparation;
@@ -61,7 +61,7 @@ export class FilterPreparations {
     return "waits";
   }
 
-  /** Finds out unknown texts, and tells whoever still waits; never rejects. */
+  /** Evaluates unknown filters, then calls those queries that still wait; never rejects. */
   async #run(
     key: object,
     { scope, texts, prepare, onReady, onFailure }: Preparation,
@@ -77,7 +77,7 @@ export class FilterPreparations {
     if (this.#end(key) !== undefined) onReady();
   }
 
-  /** Nobody waits for the query any more: its filters are not found out further. Whether it waited here. */
+  /** Nobody waits for the query any more: evaluation of its filters stops. Gives whether it waited here. */
   forget(key: object): boolean {
     const waiting = this.#end(key);
     waiting?.stop.abort();

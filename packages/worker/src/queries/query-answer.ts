@@ -29,7 +29,7 @@ import { traceQuery } from "./query-trace.ts";
 import { watchedBatch } from "./watched-batch.ts";
 import type { QueryEnd, WorkerObserver } from "../worker-observer.ts";
 
-/** Bounds of the queues; the rest is in `QueryLimits`. */
+/** Bounds of the queues, in addition to the bounds of one query. */
 export interface AnswerLimits extends QueryLimits {
   readonly queueRowsMax: number;
   readonly batchRowsMax: number;
@@ -37,21 +37,21 @@ export interface AnswerLimits extends QueryLimits {
   readonly lookupsInFlightMax: number;
 }
 
-/** Dependencies of answering. */
+/** What answering needs. */
 export interface AnswerDependencies {
   readonly clock: Clock;
   readonly compute: Compute;
-  /** The held content of exactly this version and fingerprint. */
+  /** The held content with exactly this version and fingerprint. */
   readonly find: (key: VersionKey) => HeldVersion | undefined;
   readonly observer?: WorkerObserver | undefined;
-  /** Records the queries of traced requests. */
+  /** Records spans for the queries of traced requests. */
   readonly tracer?: Tracer | undefined;
 }
 
-/** A full batch waits at the device, so that its scan begins as soon as the previous one ends. */
+/** One full batch is sent ahead, so that its scan begins as soon as the previous scan ends. */
 const SCANS_AHEAD_MAX = 1;
 
-/** Batches of sums under way: one keeps the compute thread busy, in pieces between which scans have their turn. */
+/** Batches of sums under way. One keeps the compute thread busy; it works in pieces, between which scans run. */
 const SUMS_IN_FLIGHT_MAX = 1;
 
 type Lane = QueryLane<BatchedQuery, BatchedAnswer>;
@@ -61,7 +61,7 @@ export class QueryAnswer {
   readonly #dependencies: AnswerDependencies;
   readonly #limits: AnswerLimits;
   readonly #scans: Lane;
-  /** Searches that want the sums over all rows, which take a hundred times as long as a scan. */
+  /** Searches that need sums over all rows, which take a hundred times as long as a scan. */
   readonly #sums: Lane;
   readonly #lookups: Lane;
   readonly #preparations: FilterPreparations;
@@ -203,7 +203,7 @@ export class QueryAnswer {
     return ask.attributes?.includes(SUMS_ATTRIBUTE) === true ? this.#sums : this.#scans;
   }
 
-  /** Finds out filters that may not be known, before the query waits for the device. */
+  /** Evaluates filters that may not be known, before the query waits for the device. */
   #prepare(batched: BatchedQuery, lane: Lane): "waits" | "refused" | "ready" {
     const { query, handle, rows, end } = batched;
     const { ask, table, partitions } = query;

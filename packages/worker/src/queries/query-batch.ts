@@ -1,4 +1,5 @@
-// Several routers' queries as one request to the compute side, and its answer as their replies.
+// Joins the queries of several routers into one request to the compute side, and cuts its answer into their
+// replies.
 
 import type { LookupAsk, TopKAsk, WorkerAnswer, WorkerQuery } from "@winnow/cluster";
 import { StringColumn } from "@winnow/core";
@@ -14,14 +15,14 @@ import { packKeys, unpackKeys } from "../compute/packed-keys.ts";
 import { QueryRefusal } from "./query-check.ts";
 import type { LaneQuery } from "./query-lane.ts";
 
-/** A router's query on its lane. */
+/** A router's query on a lane. */
 export interface BatchedQuery extends LaneQuery<BatchedAnswer> {
   readonly query: WorkerQuery;
-  /** The content that the query was checked against, and that alone may answer it. */
+  /** The content that the query was checked against. No other content may answer it. */
   readonly handle: ContentHandle;
 }
 
-/** The answer to one query; how long its whole batch waited at the device, and took on it. */
+/** The answer to one query, with how long its batch waited at the device, and how long it ran there. */
 export interface BatchedAnswer {
   readonly answer: WorkerAnswer;
   readonly waitUs: number;
@@ -29,7 +30,7 @@ export interface BatchedAnswer {
   readonly batch: BatchSize;
 }
 
-/** Query vectors, or keys, of a whole batch; and how many queries they came with. */
+/** Query vectors, or keys, of a whole batch, and the number of its queries. */
 interface BatchSize {
   readonly rows: number;
   readonly queries: number;

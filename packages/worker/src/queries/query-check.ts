@@ -17,12 +17,12 @@ import type { OpenedTable, OpenedVersion } from "../compute/compute.ts";
 import { loadedOf, openedOf, replicaKey } from "../replicas/replica-set.ts";
 import type { HeldVersion } from "../replicas/replica-set.ts";
 
-/** Sizes of one query, at most. */
+/** Upper bounds of one query. */
 export interface QueryLimits {
   /** Query vectors of one query. */
   readonly queryRowsMax: number;
   readonly kMax: number;
-  /** Query vectors × k of one query: bounds the answer. */
+  /** Query vectors × k, which bounds the answer. */
   readonly answerRowsMax: number;
   /** Excluded ids of one query, over all its lists. */
   readonly excludedIdsMax: number;
@@ -43,7 +43,7 @@ export class QueryRefusal extends WinnowError {
   }
 }
 
-/** Checks a query against what is held; gives the opened version if the query may be answered. */
+/** Checks a query against the held contents. Gives the opened version if the query may be answered. */
 export function checkQuery(
   query: WorkerQuery,
   held: HeldVersion | undefined,
@@ -87,7 +87,7 @@ function checkSizes(
   );
 }
 
-/** Lists are none, one for all queries, or one for each. */
+/** A list is absent, one for all queries, or one for each query. */
 function checkLists(
   { queries, excluded, included = [], filters = [] }: TopKAsk,
   limits: QueryLimits,
@@ -108,10 +108,10 @@ function idsOf(lists: readonly Tensor[]): number {
   return lists.reduce((sum, { data }) => sum + data.length, 0);
 }
 
-/** What is told of items though no file has it; sums are asked alone. */
+/** Attributes that are computed and stand in no file. Sums can only be asked for alone. */
 const COMPUTED: ReadonlySet<string> = new Set([SUMS_ATTRIBUTE, VECTOR_ATTRIBUTE]);
 
-/** Filters and names must be of the table's attributes; equal filters are looked at once. */
+/** Filters and names must be those of the table's attributes. Each different filter is checked once. */
 function checkAttributes(
   { filters = [], attributes = [] }: TopKAsk,
   table: OpenedTable,

@@ -1,6 +1,6 @@
-// One lane to the device: queries wait in a batcher, a bounded number of batches is under way, and
-// every query ends exactly once. There are three lanes (scans, sums over all rows, lookups), so that a lookup of
-// a few keys never waits behind a scan it has nothing to do with, nor a scan behind sums.
+// One lane to the device: queries wait in a batcher, a bounded number of batches is under way, and every
+// query ends exactly once. There are three lanes (scans, sums over all rows, lookups), so that a lookup of a
+// few keys never waits behind a scan, nor a scan behind sums.
 
 import { Outstanding, WinnowError, toWinnowError } from "@winnow/core";
 import type { Clock } from "@winnow/core";
@@ -16,7 +16,7 @@ export type Outcome<Answer> =
 
 /** A query on a lane. */
 export interface LaneQuery<Answer> extends WaitingQuery {
-  /** Ms at which its lane took it in: the lane notes it here. */
+  /** When the query was queued, in ms; the lane sets it. */
   queuedMs: number;
   /** Called at most once; not at all after `cancel`. */
   readonly end: (outcome: Outcome<Answer>) => void;
@@ -32,20 +32,20 @@ export type RunBatch<Query, Answer> = (
 export interface LaneLimits extends BatchLimits {
   /** Batches under way at once. */
   readonly inFlightMax: number;
-  /** Full batches that may be sent beyond that, to be begun as soon as another one ends. */
+  /** Full batches that may be sent in addition, to begin as soon as another one ends. */
   readonly aheadMax: number;
 }
 
 /**
- * While queries larger than a batch take longer than this on the device, they are not sent ahead.
- * That would save a short pause of the device, but small queries would have to wait for all of the
- * large one.
+ * Queries larger than a batch are not sent ahead while they take longer than this on the device. Sending them
+ * ahead would save a short pause of the device, but small queries would then have to wait for the whole large
+ * one.
  */
 const AHEAD_MS_MAX = 10;
 
 interface RunningBatch<Query> {
   readonly controller: AbortController;
-  /** By their positions; `undefined` in place of those that nobody waits for any more. */
+  /** By position in the batch; `undefined` for a query that nobody waits for any more. */
   readonly queries: (Query | undefined)[];
   wanted: number;
 }
@@ -78,7 +78,7 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
     return this.#batcher.length > 0 || this.#running.size > 0;
   }
 
-  /** Queues a query; `false` if the queue is full even without its expired queries. */
+  /** Queues a query. `false` if the queue is full even after expired queries were dropped. */
   offer(query: Query): boolean {
     const isTaken =
       this.#batcher.offer(query) || (this.#dropExpired() && this.#batcher.offer(query));
@@ -86,7 +86,7 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
     return isTaken;
   }
 
-  /** Starts what may start. To be called once after the queries of a frame were offered. */
+  /** Starts as many batches as may run. To be called once all queries of a frame were offered. */
   pump(): void {
     for (;;) {
       const batch = this.#nextBatch();
@@ -96,7 +96,7 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
     }
   }
 
-  /** Forgets a query; a batch nobody waits for any more is stopped. */
+  /** Drops a query. A batch whose queries have all been dropped is aborted. */
   cancel(query: Query): void {
     if (this.#batcher.cancel(query)) return;
     for (const running of this.#running) {
@@ -143,7 +143,7 @@ export class QueryLane<Query extends LaneQuery<Answer>, Answer> {
     }
     this.#running.delete(id);
     this.#noteTime(queries[0]!.rows, startedMs);
-    // The next batch starts first, so that it runs while these answers are handed out.
+    // The next batch is started first, so that it runs while these answers are handed out.
     this.pump();
     for (let index = 0; index < queries.length; index += 1) {
       const query = running.queries[index];

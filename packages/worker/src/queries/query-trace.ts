@@ -1,5 +1,5 @@
-// The spans of a worker for one query of a traced request: the query, its wait for the device, and the scan or
-// gather that it shared with the queries of its batch.
+// The spans of a worker for one query of a traced request: the query, its wait for the device, and the scan
+// or gather that it shared with the other queries of its batch.
 //
 //   query  ├──────────────────────────────────┤
 //   queue  ├────────────┤
@@ -17,7 +17,7 @@ export interface EndedQuery {
   readonly endMs: number;
 }
 
-/** Records a query that names the span which asks, once it has ended. */
+/** Records spans for a query that has ended, if it names the span that asked. */
 export function traceQuery(
   tracer: Tracer,
   { ask, table, partitions, version, trace }: WorkerQuery,

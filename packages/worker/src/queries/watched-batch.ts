@@ -1,5 +1,5 @@
-// Runs a batch and reports it to the observer: its sizes when it goes to the device, and how long
-// the device took when it ends.
+// Runs a batch and reports it to the observer: its size when it goes to the device, and its time on the
+// device when it ends.
 
 import { rowRangeOf } from "@winnow/core";
 
@@ -8,14 +8,14 @@ import { openedOf } from "../replicas/replica-set.ts";
 import type { HeldVersion } from "../replicas/replica-set.ts";
 import type { QueryKind, WorkerObserver } from "../worker-observer.ts";
 
-/** Where a batch is reported, and the version that it asks. */
+/** Where a batch is reported, and the version that it reads. */
 export interface BatchWatch {
   readonly observer: WorkerObserver | undefined;
-  /** The version that the batch asks; `undefined` once it has been unloaded. */
+  /** The version that the batch reads; `undefined` once it has been unloaded. */
   readonly held: HeldVersion | undefined;
 }
 
-/** Runs a batch of one group; gives and throws what `run` does. */
+/** Runs a batch of one group. Resolves and rejects as `run` does. */
 export async function watchedBatch(
   batch: readonly BatchedQuery[],
   { observer, held }: BatchWatch,
@@ -40,7 +40,7 @@ export async function watchedBatch(
   }
 }
 
-/** Rows of the partitions that a scan is asked for. */
+/** Rows of the partitions that a scan reads. */
 function rowsOf(held: HeldVersion | undefined, query: BatchedQuery["query"]): number {
   const table = held === undefined ? undefined : openedOf(held)?.tables[query.table];
   if (table === undefined) return 0;

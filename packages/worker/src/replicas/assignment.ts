@@ -8,16 +8,16 @@ import { loadedOf, openedOf, replicaOfKey } from "./replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "./replica-set.ts";
 import type { AssignmentStatus } from "../worker-observer.ts";
 
-/** Which workers are to hold which partitions. */
+/** Which workers are intended to hold which partitions. */
 export interface Intent {
   readonly workerId: WorkerId;
   /** Intended owners of each partition of a table, most important first. */
   intendedOwners(version: VersionKey, table: number): readonly (readonly WorkerId[])[];
-  /** Everything of a version that is intended here, as replica keys, ascending. */
+  /** All partitions of a version that are intended here, as replica keys, ascending. */
   intendedReplicas(version: VersionKey, opened: OpenedVersion): readonly number[];
 }
 
-/** What is intended here of one opened version; a view for one decision, not kept. */
+/** What is intended here of one opened version. Made for one decision and not kept. */
 export class Assignment {
   readonly key: VersionKey;
   readonly #intent: Intent;
@@ -36,7 +36,7 @@ export class Assignment {
     return this.#ownersOfTable(table)[partition] ?? [];
   }
 
-  /** Everything intended here, as replica keys. */
+  /** All partitions intended here, as replica keys. */
   intended(): readonly number[] {
     return this.#intent.intendedReplicas(this.key, this.#opened);
   }
@@ -54,7 +54,7 @@ export class Assignment {
     return this.intended().every((key) => loadedOf(held.replicas.get(key)) !== undefined);
   }
 
-  /** Bytes that answer here ÷ bytes intended here, as the version states them: 0…1. */
+  /** Bytes that are loaded here ÷ bytes intended here, as the version states them: 0…1. */
   loadedRatio(held: HeldVersion): number {
     const intended = this.intended();
     const assignedBytes = this.#bytesOf(intended);
@@ -95,9 +95,9 @@ export function assignmentStatusOf(
 }
 
 /**
- * Bytes that these replicas will occupy on the device, which keeps more than rows (filter codes,
- * whole blocks of rows). How much more differs between tables; it is known once one replica of the
- * table is loaded, of any version.
+ * Bytes that these replicas will occupy on the device, which keeps more than rows (filter codes, whole blocks
+ * of rows). How much more differs between tables, and is known once one replica of the table is loaded, of
+ * any version.
  */
 export function occupiedBytesOf(
   set: ReplicaSet,
@@ -113,7 +113,7 @@ export function occupiedBytesOf(
   return Math.ceil(bytes.reduce((sum, each) => sum + each, 0));
 }
 
-/** What replicas of a table occupy ÷ what their versions said they would, ≥ 1; 1 while unknown. */
+/** Bytes that replicas of a table occupy ÷ bytes that their versions stated, ≥ 1; 1 while unknown. */
 function overheadRatioOf(
   set: ReplicaSet,
   at: { readonly model: string; readonly name: string },

@@ -1,5 +1,5 @@
-// The cluster as this worker's replica control sees it: the membership view, and what every plan
-// derives from it, cached until the view changes.
+// The cluster as this worker's replica control sees it: the membership view and everything that plans derive
+// from it, cached until the view changes.
 
 import {
   isSameVersion,
@@ -70,7 +70,7 @@ export class ClusterView {
     return this.#workers.filter((worker) => worker.workerId !== this.#workerId);
   }
 
-  /** Other workers that partitions are placed on and that do not announce themselves. */
+  /** Workers that partitions are placed on and that are not announced. */
   get absent(): ReadonlySet<WorkerId> {
     const heard = new Set([this.#workerId, ...this.#workers.map(({ workerId }) => workerId)]);
     return new Set(this.#placementWorkers.filter((id) => !heard.has(id)));
@@ -112,7 +112,7 @@ export class ClusterView {
     );
   }
 
-  /** Other workers that make other tables of the same files: those of another release. */
+  /** Other workers that make other tables of the same files, because they run another release. */
   otherReadersOf({ model, version, fingerprint }: VersionKey): readonly Announcement[] {
     return this.others.filter(({ versions }) =>
       versions.some(
@@ -136,7 +136,7 @@ export class ClusterView {
     return holders;
   }
 
-  /** `holdersOf`, and those without its directory that answer until another version serves. */
+  /** As `holdersOf`, with workers that answer although their directory is gone, until another version serves. */
   answerersOf(version: VersionKey, table: number): Holders {
     return this.#holdersWhere(
       version,
@@ -145,7 +145,7 @@ export class ClusterView {
     );
   }
 
-  /** `answerersOf`, and all others that still have the version and give it up after a grace. */
+  /** As `answerersOf`, with all workers that still have the version and give it up after a grace period. */
   lastAnswerersOf(version: VersionKey, table: number): Holders {
     return this.#holdersWhere(version, table, ({ state }) => state !== "failed");
   }
@@ -168,7 +168,7 @@ export class ClusterView {
     return holders;
   }
 
-  /** The default version, given what this worker says of itself right now. */
+  /** The default version, given this worker's own announcement as of now. */
   servingOf(
     model: string,
     own: Announcement,
@@ -188,8 +188,8 @@ export class ClusterView {
   }
 
   /**
-   * Whether what all workers read of a version gives the stored checksums (S7): `undefined` while
-   * partitions are missing, else the verified shares by table, or why there are none.
+   * Whether what all workers have read of a version gives the stored checksums (S7): `undefined` while
+   * partitions are missing, otherwise the verified shares by table, or why there are none.
    */
   proofOf(
     version: VersionKey,

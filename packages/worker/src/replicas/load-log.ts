@@ -1,6 +1,6 @@
-// Logs how loading goes: one line per version opened, per tenth of an assignment loaded, per
-// failure, and one with the figures once the assignment is complete. The observer gets failures and
-// the end.
+// Logs the progress of loading: a line for each version opened, for each tenth of an assignment loaded, for
+// each failure, and one with the figures when the assignment is complete. The observer is told of failures
+// and of the end.
 
 import type { Environment } from "@winnow/core";
 
@@ -13,7 +13,7 @@ import type { WorkerObserver } from "../worker-observer.ts";
 interface Course {
   /** `undefined` once the assignment is complete: a later load begins anew. */
   readonly startedAtMs: number | undefined;
-  /** Time in which something was being loaded. */
+  /** Time in which at least one load was under way. */
   readonly loadMs: number;
   /** When the last load ended. */
   readonly loadedAtMs: number;
@@ -30,7 +30,7 @@ const NO_COURSE: Course = {
   tenths: 0,
 };
 
-/** The log of loads; remembers what has been logged. */
+/** Logs loads, and remembers what it has logged. */
 export class LoadLog {
   readonly #environment: Environment;
   readonly #observer: WorkerObserver | undefined;
@@ -41,7 +41,7 @@ export class LoadLog {
     this.#observer = observer;
   }
 
-  /** Reports an event; `held` is the version after it. */
+  /** Logs an event; `held` is the version after the event. */
   note(event: ReplicaEvent, held: HeldVersion, intent: Intent | undefined): void {
     const { log, clock } = this.#environment;
     const name = { model: held.model, version: held.version };
@@ -68,7 +68,7 @@ export class LoadLog {
     }
   }
 
-  /** Reports assignments that the plan refuses, each once while it stays refused. */
+  /** Logs each assignment that the plan refuses, once for as long as it stays refused. */
   noteRefusals(before: ReplicaSet, now: ReplicaSet): void {
     for (const [id, { model, version, refusal }] of now.versions) {
       if (refusal === undefined || before.versions.get(id)?.refusal !== undefined) continue;
@@ -78,7 +78,7 @@ export class LoadLog {
     }
   }
 
-  /** Reports each model whose default version has changed. */
+  /** Logs each model whose default version has changed. */
   noteServing(before: ReplicaSet, now: ReplicaSet): void {
     for (const model of new Set([...now.serving.keys(), ...before.serving.keys()])) {
       const [from, to] = [before.serving.get(model), now.serving.get(model)];
@@ -100,7 +100,7 @@ export class LoadLog {
     const course = {
       ...before,
       startedAtMs,
-      // Loads overlap, so a load counts from the end of the previous one at the earliest.
+      // Loads overlap, so the time of a load counts from the end of the previous one at the earliest.
       loadMs: before.loadMs + Math.min(event.loaded.elapsedMs, nowMs - before.loadedAtMs),
       loadedAtMs: nowMs,
       bytesRead: before.bytesRead + event.loaded.bytesRead,

@@ -1,5 +1,5 @@
-// What this worker says of the versions it holds, derived from its replica set: the worker's part
-// of the one record that routers build their tables from.
+// What this worker announces of the versions that it holds, derived from its replica set: the worker's part
+// of the record that routers build their tables from.
 
 import type { HeldPartition, TableHolding, VersionHolding } from "@winnow/cluster";
 import { WinnowError } from "@winnow/core";
@@ -12,7 +12,7 @@ import type { Intent } from "./assignment.ts";
 
 const LEAVING_PHASES: ReadonlySet<string> = new Set(["leaving", "unloading", "closing"]);
 
-/** Error text in an announcement, at most: it travels with every state frame. */
+/** Characters of an error text in an announcement, at most: it travels with every state frame. */
 const MESSAGE_CHARACTERS_MAX = 900;
 
 /**
@@ -24,7 +24,7 @@ export function holdingsOf(
   intent: Intent | undefined,
   isServed: (held: HeldVersion) => boolean,
 ): VersionHolding[] {
-  // Of two contents of one number the one that was found first comes first.
+  // Of two contents of one number, the one that was found first comes first.
   const versions = [...set.versions.values()].toSorted(
     (a, b) => compareText(a.model, b.model) || a.version - b.version,
   );
@@ -37,8 +37,8 @@ export function holdingsOf(
 }
 
 /**
- * Whether the first assignment is dealt with: each version of the set is complete, or cannot be and
- * says why. Readiness rests on it, and on nothing that other workers do.
+ * Whether the first assignment is settled: each version of the set is complete, or says why it cannot be.
+ * Readiness rests on this, and on nothing that other workers do.
  */
 export function isSettled(set: ReplicaSet, intent: Intent | undefined): boolean {
   return [...set.versions.values()].every(

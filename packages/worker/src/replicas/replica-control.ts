@@ -1,12 +1,12 @@
-// Keeps what this worker holds in step with what it should hold. All that it decides from is one
-// state (`replica-set.ts`), and what it was last told: directories, membership, a drain.
+// Keeps what this worker holds in step with what it should hold. Decisions are made from one state
+// (`replica-set.ts`) and from the latest directories, membership view and drain.
 //
 //   directories, views, ends of work ──▶ state ──▶ verdicts ──▶ defaults ──▶ plan ──▶ next state
 //                                          ▲                                  │
 //                                          └───── the end of each effect ◀── effects
 //
-// Level-triggered: every change leads to a new plan from the whole state, so no missed or repeated
-// event can leave it stuck.
+// Level-triggered: every change leads to a new plan from the whole state, so no missed or repeated event can
+// leave it stuck.
 
 import type { Clock, Environment, Timer, VersionKey, WorkerId } from "@winnow/core";
 import type { Announcement, MembershipView, Replication, VersionHolding } from "@winnow/cluster";
@@ -42,19 +42,19 @@ import type { AssignmentStatus, WorkerObserver } from "../worker-observer.ts";
 import type { FoundVersion } from "../models/directory-stillness.ts";
 import type { GraceSettings, ReplicaFacts, WantedVersion } from "./plan/replica-facts.ts";
 
-/** How this worker keeps replicas. */
+/** How this worker keeps its replicas. */
 export interface ReplicaSettings extends GraceSettings, RetrySettings, Replication {
   readonly workerId: WorkerId;
-  /** The part of the device that replicas beyond the intended ones may occupy: 0…1. */
+  /** The part of the device's memory that replicas beyond the intended ones may occupy: 0…1. */
   readonly extraMemoryRatio: number;
   /** Loading begins once the list of workers has not changed for this long. */
   readonly placementQuietMs: number;
 }
 
-/** Dependencies of the control. */
+/** What the control needs. */
 export interface ReplicaDependencies extends ReplicaWork {
   readonly environment: Environment;
-  /** What this worker says of itself right now, for the choice of the serving version. */
+  /** Gives this worker's announcement as of now, for the choice of the default version. */
   readonly announcement: () => Announcement;
   /** Called after every change of what is held. */
   readonly onChange: () => void;
@@ -74,11 +74,11 @@ export class ReplicaControl {
   #set: ReplicaSet = emptyReplicaSet;
   #models: readonly FoundModel[] | undefined;
   #quietAtMs = 0;
-  /** Until when default versions need not be derived again while partitions are loaded. */
+  /** Until when default versions need not be derived again while partitions are being loaded. */
   #servingUntilMs = 0;
-  /** When to warn that no partition is placed here; `Infinity`: one was, or it is logged. */
+  /** When to warn that no partition is placed here; `Infinity`: some are, or the warning was logged. */
   #unplacedUntilMs: number;
-  /** Workers that cut tables into another number of partitions, and were logged for it. */
+  /** Workers that cut tables into another number of partitions and were already logged for it. */
   readonly #cutsTold = new Set<WorkerId>();
   readonly #readersTold = new Set<WorkerId>();
   #isDraining = false;
@@ -129,7 +129,7 @@ export class ReplicaControl {
     return heldContent(this.#set, key);
   }
 
-  /** Whether a drain that began at `startedAtMs` may go on to send routers away. */
+  /** Whether a drain that began at `startedAtMs` may go on and send routers away. */
   drainHold(startedAtMs: number, settings: DrainSettings): DrainHold {
     const nowMs = this.#clock.nowMs();
     const hold = drainHold({
@@ -180,7 +180,7 @@ export class ReplicaControl {
     if (this.#isClosed) return;
     const models = this.#models ?? [];
     this.#prove();
-    // The whole step uses one reading of the clock. With two, a time that is still ahead for the
+    // The whole step uses one reading of the clock. With two readings, a time that is still ahead for the
     // plan could be past for the timer, which would then never be set for it.
     const nowMs = this.#clock.nowMs();
     this.#updateServing(models, nowMs);
@@ -202,9 +202,8 @@ export class ReplicaControl {
   }
 
   /**
-   * Derives the default versions again. That takes a look at every announcement, so while partitions
-   * are loaded one after the other it is done after `SERVING_INTERVAL_MS`, or when what it rests on
-   * has changed.
+   * Derives the default versions again. Deriving reads every announcement, so while partitions are loaded one
+   * after the other it is done after `SERVING_INTERVAL_MS`, or when its inputs have changed.
    */
   #updateServing(models: readonly FoundModel[], nowMs: number): void {
     const mayWait = [...this.#set.versions.values()].some(isLoading);
@@ -239,8 +238,9 @@ export class ReplicaControl {
   }
 
   /**
-   * Replicas of a table that is cut into another number of partitions, or that another release makes of
-   * the same files, count for nobody here, so the version would never be complete.
+   * Warns of workers that cut a table into another number of partitions, or that run another release and make
+   * other tables of the same files: what they hold does not count here, so the version would never be
+   * complete.
    */
   #warnCuts(): void {
     for (const held of this.#set.versions.values()) {
@@ -308,7 +308,7 @@ export class ReplicaControl {
     return opened === undefined ? [] : this.#cluster.ownersOf(version.model, opened);
   }
 
-  /** Serving versions of all models first, then by model, from new to old. */
+  /** The wanted versions: default versions of all models first, then by model, from new to old. */
   #wanted(models: readonly FoundModel[]): WantedVersion[] {
     const wanted = models.flatMap(({ model, policy, versions }) => {
       const serving = this.serving.get(model);
@@ -349,7 +349,7 @@ export class ReplicaControl {
     return held !== undefined && isHeldAs(held, { model: key.model, ...found });
   }
 
-  /** Whether a content answers by default, as this worker derives it or as another one announces. */
+  /** Whether a content is the default, as this worker derives it or as another worker announces. */
   #isServed(held: HeldVersion): boolean {
     const fingerprint = openedOf(held)?.fingerprint;
     if (fingerprint === undefined) return false;

@@ -1,11 +1,11 @@
-// What this worker holds and takes for the default, as data, and how each finished piece of work
-// and each verdict changes it. Nothing here acts or waits: `replica-plan.ts` decides what to do next
-// from this state, `replica-control.ts` does it, and a simulator can run both as they are.
+// What this worker holds and takes for the default version, as data, and how each finished piece of work and
+// each verdict changes that state. Nothing here acts or waits: `replica-plan.ts` decides what to do next from
+// this state, and `replica-control.ts` does it.
 //
-// What is held is a content: what a version directory held when it was opened. A number says which
-// directory that was; the stamp of the files says whether the directory still holds it. A directory
-// that is replaced in place is another content under the same number, held beside the first one
-// until it can take over: nobody can read the first one any more, so it lives in memory alone.
+// What is held is a content: what a version directory held when it was opened. The version number says which
+// directory that was; the stamp of the files says whether the directory still holds the content. A directory
+// that is replaced in place is another content of the same number, held beside the first one until it can
+// take over. Nobody can read the first one any more, so it lives in memory alone.
 //
 //                                   not wanted, or replaced by a content that was opened
 //                                                  │
@@ -27,7 +27,7 @@
 //                   ▼                 intended owner announces it;      can still pin it
 //                (absent)             unannounced, still answers
 //
-// A ready replica that turns out to be corrupt (`version-proof.ts`) is released at once.
+// A ready replica that is found to be corrupt (`version-proof.ts`) is released at once.
 //
 // What is known of a content, beside its life:
 //
@@ -36,8 +36,8 @@
 //     ▼      │ the shares of all workers add up
 //   doubted ─┘     they did not: closed, opened and loaded again, until they do
 //
-// Shares that add up are the verified ones of an incomplete or complete content for as long as it is
-// open (`version-proof.ts`). A doubted content has none.
+// Shares that add up are the verified ones of an incomplete or complete content for as long as it is open
+// (`version-proof.ts`). A doubted content has none.
 //
 // Objects are replaced, never changed.
 
@@ -56,14 +56,14 @@ export type Replica =
   | { readonly phase: "corrupt" }
   | { readonly phase: "releasing" };
 
-/** What went wrong last, and when to try again. */
+/** The last failure, and when to try again. */
 interface Trouble {
   readonly error: WinnowError;
   /** Failures in a row. */
   readonly attempts: number;
   /** `Infinity`: only when the files change. */
   readonly retryAtMs: number;
-  /** More failures in a row than are retried of a content that was never complete here. */
+  /** Whether a content that was never complete here has failed more often than is retried. */
   readonly isLasting: boolean;
 }
 
@@ -75,25 +75,25 @@ type ContentStatus =
   /** `verified`: `undefined` until the shares of all workers have added up since it was opened. */
   | { readonly kind: "incomplete"; readonly verified: VerifiedShares | undefined }
   | { readonly kind: "complete"; readonly verified: VerifiedShares | undefined }
-  /** `corruptSinceMs`: when that was found of the replicas held at present. */
+  /** `corruptSinceMs`: since when the replicas held at present are known not to add up. */
   | { readonly kind: "doubted"; readonly corruptSinceMs: number | undefined };
 
-/** Where a content is in its life here. */
+/** The phases of a content's life on this worker. */
 type VersionPhase =
   | { readonly phase: "copying" }
   | { readonly phase: "found" }
   | { readonly phase: "opening" }
   | { readonly phase: "open"; readonly opened: OpenedVersion }
-  /** Announced as unloading: loads nothing more, and answers until its successor can. */
+  /** Announced as unloading. Loads nothing more, and answers until its successor can. */
   | { readonly phase: "leaving"; readonly opened: OpenedVersion }
   | { readonly phase: "unloading"; readonly opened: OpenedVersion; readonly sinceMs: number }
   | { readonly phase: "closing"; readonly next: AfterClose }
   | { readonly phase: "failed" };
 
-/** What becomes of a content once it is closed: forgotten, or remembered as failed. */
+/** What becomes of a content once it is closed: it is forgotten, or remembered as failed. */
 export type AfterClose = "gone" | "failed";
 
-/** A content of a version directory and what is held of it. */
+/** A content of a version directory, and what is held of it. */
 export interface HeldVersion {
   /** This worker's own name for the content, never used twice. */
   readonly id: string;
@@ -106,30 +106,30 @@ export interface HeldVersion {
   /** By `replicaKey`. */
   readonly replicas: ReadonlyMap<number, Replica>;
   readonly trouble: Trouble | undefined;
-  /** Why the rest of the assignment is not loaded: memory, with figures. */
+  /** Why the rest of the assignment is not loaded: not enough memory, with figures. */
   readonly refusal: WinnowError | undefined;
   readonly status: ContentStatus;
-  /** Announced as unloading, and kept while it serves: an older version is to take over. */
+  /** Whether an older version is to take over: announced as unloading, and kept while it is the default. */
   readonly isLeft: boolean;
 }
 
-/** A version that answered by default until another one did, or none. */
+/** A version that was the default until another version, or none, took its place. */
 interface FormerVersion {
   readonly key: VersionKey;
   readonly endedAtMs: number;
 }
 
-/** All that this worker remembers to decide from; the rest is told anew or derived each time. */
+/** The whole state that this worker decides from. Everything else is told anew or derived each time. */
 export interface ReplicaSet {
   /** All contents, by id. */
   readonly versions: ReadonlyMap<string, HeldVersion>;
-  /** How many contents have been added so far; it numbers the next one's id. */
+  /** How many contents have been added so far; numbers the id of the next one. */
   readonly seen: number;
   /** The default version of each model, as this worker derives it (`serving-versions.ts`). */
   readonly serving: ReadonlyMap<string, VersionKey>;
-  /** The default version before it, of each model that had one. */
+  /** For each model, the version that was the default before the present one. */
   readonly formerlyServing: ReadonlyMap<string, FormerVersion>;
-  /** Since when all looks at the hold of a drain have found everything covered (`drain-hold.ts`). */
+  /** Since when all looks at the hold of a drain have found every partition covered (`drain-hold.ts`). */
   readonly coveredSinceMs: number | undefined;
 }
 
@@ -149,7 +149,7 @@ export function replicaKey(table: number, partition: number): number {
   return table * PARTITIONS_PER_TABLE + partition;
 }
 
-/** Undoes `replicaKey`. */
+/** The inverse of `replicaKey`. */
 export function replicaOfKey(key: number): { readonly table: number; readonly partition: number } {
   return { table: Math.floor(key / PARTITIONS_PER_TABLE), partition: key % PARTITIONS_PER_TABLE };
 }
@@ -181,7 +181,7 @@ export function withFound(
 /** A version directory as it is now. */
 type FoundContent = FoundVersion & { readonly model: string };
 
-/** The content of a directory as it is now, if it has been taken up. */
+/** The content of a directory as it is now, if that content is in the set. */
 export function heldAs(set: ReplicaSet, found: FoundContent): HeldVersion | undefined {
   return contentsOf(set, found).find((held) => isHeldAs(held, found));
 }
@@ -216,21 +216,21 @@ export function heldContent({ versions }: ReplicaSet, key: VersionKey): HeldVers
   return undefined;
 }
 
-/** The content of a version that is open and answers for what is loaded of it. */
+/** The opened version of a content that answers for its loaded replicas; `undefined` in other phases. */
 export function openedOf({ life }: HeldVersion): OpenedVersion | undefined {
   return "opened" in life ? life.opened : undefined;
 }
 
-/** Whether a content answers by default, as this worker derives it. */
+/** Whether a content is the default, as this worker derives it. */
 export function isServing({ serving }: ReplicaSet, key: VersionKey): boolean {
   const now = serving.get(key.model);
   return now !== undefined && isSameVersion(now, key);
 }
 
 /**
- * Whether a content counts as failed, so that another version is chosen. So does one that was
- * complete here, whose assignment has grown since and could not be loaded in as many attempts as a
- * new content has, unless it serves: what is loaded of it answers on, and the rest is retried.
+ * Whether a content counts as failed, so that another version is chosen. This includes a content that was
+ * complete here, whose assignment has grown since and could not be loaded in as many attempts as a new
+ * content has, unless it is the default: its loaded replicas go on answering, and the rest is retried.
  */
 export function isFailed(held: HeldVersion, isServed: (held: HeldVersion) => boolean): boolean {
   const { life, status, trouble } = held;
@@ -239,7 +239,7 @@ export function isFailed(held: HeldVersion, isServed: (held: HeldVersion) => boo
   return trouble?.isLasting === true && !isServed(held);
 }
 
-/** What a replica occupies and proves, while it answers. */
+/** The bytes and checksum shares of a replica, while it answers. */
 export function loadedOf(replica: Replica | undefined): LoadedReplica | undefined {
   return replica?.phase === "ready" || replica?.phase === "retiring" ? replica.loaded : undefined;
 }
@@ -268,14 +268,14 @@ export function withReplica(
   return { ...held, replicas };
 }
 
-/** The shares of an open content that add up over all workers, once they have. */
+/** The shares of an open content that have added up over all workers, if they have. */
 export function verifiedOf({ status }: HeldVersion): VerifiedShares | undefined {
   return status.kind === "doubted" ? undefined : status.verified;
 }
 
 /**
- * The end of a piece of work that an effect of the plan began, or a verdict on what all workers have
- * read; `id` names the content.
+ * The end of a piece of work that an effect of the plan began, or a verdict on what all workers have read.
+ * `id` names the content.
  */
 export type ReplicaEvent = { readonly id: string } & (
   | { readonly kind: "opened"; readonly opened: OpenedVersion }
@@ -300,7 +300,7 @@ export interface RetrySettings {
   readonly loadRetryIntervalMs: number;
 }
 
-/** The set after an event. An event of a version that is gone changes nothing. */
+/** The set after an event. An event for a content that is gone changes nothing. */
 export function applyEvent(
   set: ReplicaSet,
   event: ReplicaEvent,
@@ -335,8 +335,8 @@ export function applyEvent(
 }
 
 /**
- * Where the files hold a content that is open already, that content goes on with their stamp: its
- * replicas stay, and loads that failed for want of the former files may be retried.
+ * The end of an open. If the files hold a content that is open already, that content goes on with the stamp
+ * of these files: its replicas stay, and loads that failed because the former files were gone may be retried.
  */
 function afterOpen(
   set: ReplicaSet,
@@ -362,7 +362,7 @@ function withHandle({ versions }: ReplicaSet, handle: ContentHandle): HeldVersio
 }
 
 function afterRelease(set: ReplicaSet, held: HeldVersion, replica: number): ReplicaSet {
-  // Another copy of the replica has begun to load in the meantime: that one stays.
+  // Another copy of the replica has begun to load in the meantime; that copy stays.
   if (held.replicas.get(replica)?.phase !== "releasing") return set;
   return withVersion(set, withReplica(held, replica, undefined));
 }
@@ -374,19 +374,19 @@ function afterClose(set: ReplicaSet, held: HeldVersion): ReplicaSet {
   return withVersion(set, { ...held, life: { phase: next }, status, replicas: new Map() });
 }
 
-/** What stays known of a content that is closed: its replicas, and what they proved, are gone. */
+/** What stays known of a content after it is closed: its replicas, and their verified shares, are gone. */
 function unproven({ kind }: ContentStatus): ContentStatus {
   return kind === "doubted" ? { kind, corruptSinceMs: undefined } : { kind, verified: undefined };
 }
 
-/** A content that was doubted starts anew: nothing of it has been complete yet. */
+/** A doubted content whose shares add up starts anew: nothing of it has been complete yet. */
 function proven(held: HeldVersion, verified: VerifiedShares): HeldVersion {
   const { status } = held;
   if (status.kind !== "doubted") return { ...held, status: { ...status, verified } };
   return { ...held, status: { kind: "incomplete", verified }, trouble: undefined };
 }
 
-/** Loads run in pairs: when the second one fails too, that counts as the same attempt. */
+/** The state after a failed load. Loads run in pairs: if both fail, that counts as one attempt. */
 function afterFailedLoad(
   held: HeldVersion,
   event: ReplicaEvent & { readonly kind: "loadFailed" },
@@ -397,7 +397,10 @@ function afterFailedLoad(
   return { ...withReplica(held, event.replica, undefined), trouble };
 }
 
-/** The shares stay announced for a while, so that other workers see too that they do not add up. */
+/**
+ * The state of a content whose shares do not add up. They stay announced for a while, so that other workers
+ * see them too.
+ */
 function corrupted(
   held: HeldVersion,
   error: WinnowError,
@@ -408,7 +411,10 @@ function corrupted(
   return { ...doubted, trouble: troubleAfter(doubted, error, context) };
 }
 
-/** The rest of the assignment goes on answering; corrupt replicas are read again and again. */
+/**
+ * The state after replicas turned out to be corrupt. The others go on answering; corrupt ones are read again
+ * and again.
+ */
 function afterCorruptReplicas(
   held: HeldVersion,
   event: ReplicaEvent & { readonly kind: "corruptReplicas" },
@@ -427,11 +433,12 @@ function troubleAfter(
   { nowMs, settings }: { readonly nowMs: number; readonly settings: RetrySettings },
 ): Trouble {
   const attempts = (held.trouble?.attempts ?? 0) + 1;
-  // A model that needs an operation that is not implemented would fail again until its files change.
+  // A model that needs an operation that Winnow does not have would fail again until its files change.
   const isHopeless = error.code === "UNIMPLEMENTED";
   const isTriedOut = attempts > settings.maxLoadRetries && error.code !== "RESOURCE_EXHAUSTED";
   const isBeyond = isHopeless || isTriedOut;
-  // Retried for ever: an assignment that was complete (it may serve), and memory (it may become free).
+  // Retried for ever: an assignment that was complete (its version may be the default), and a lack of memory
+  // (some may become free).
   const isLast = isBeyond && held.status.kind !== "complete";
   return {
     error,

@@ -1,4 +1,4 @@
-// Does what a plan says: one effect becomes one request to the compute side, and its end one event.
+// Does what a plan says: each effect becomes one request to the compute side, and its end becomes one event.
 
 import { WinnowError, toWinnowError } from "@winnow/core";
 
@@ -7,14 +7,14 @@ import type { ReplicaEffect } from "./plan/replica-plan.ts";
 import { replicaOfKey } from "./replica-set.ts";
 import type { ReplicaEvent } from "./replica-set.ts";
 
-/** Dependencies of the effects. */
+/** What effects need. */
 export interface ReplicaWork {
   readonly compute: Compute;
-  /** Identifies the present state of a directory's files (`ModelStorage`). */
+  /** Gives a text that identifies the present state of a directory's files (`ModelStorage.stamp`). */
   readonly stampOf: (directory: string) => Promise<string | undefined>;
 }
 
-/** Does the work and tells how it ended; never rejects. */
+/** Does the work and gives the event that ends it; never rejects. */
 export async function performEffect(
   { compute, stampOf }: ReplicaWork,
   effect: ReplicaEffect,
@@ -38,18 +38,17 @@ export async function performEffect(
     if (effect.kind === "load") {
       return { kind: "loadFailed", id, replica: effect.replica, error: reason };
     }
-    // After a failed release or close nothing is left to free: the content is not open any more, or
-    // the compute side has died, which ends the worker.
+    // A failed release or close leaves nothing to free: the content is not open any more, or the compute side
+    // has died, which ends the worker.
   }
   if (effect.kind === "release") return { kind: "released", id, replica: effect.replica };
   return { kind: "closed", id };
 }
 
 /**
- * Opens the files of a directory and checks that they are those that the watch has found. A link
- * may have pointed to other files while the open ran, and point to the former ones again at the
- * next look: the content of the other files must not pass for theirs. Hence a look right before and
- * right after the open.
+ * Opens the files of a directory and checks that they are the files that the watch has found. A link may have
+ * pointed to other files while the open ran, and point to the former ones again at the next look; the content
+ * of those other files must not be taken for theirs. Hence a look right before and right after the open.
  * @throws WinnowError UNAVAILABLE for files that are not as they were found; what the reader throws
  */
 async function openAsFound(
@@ -57,7 +56,7 @@ async function openAsFound(
   { from, stamp, siblings }: ReplicaEffect & { readonly kind: "open" },
 ): Promise<OpenedVersion> {
   if (stamp === undefined) return await compute.open(from, siblings);
-  // If the look itself fails, the reader decides whether the directory can be opened.
+  // If a look itself fails, the reader decides whether the directory can be opened.
   const look = (): Promise<string | undefined> => stampOf(from.directory).catch(() => undefined);
   const before = await look();
   const opened = await compute.open(from, siblings);

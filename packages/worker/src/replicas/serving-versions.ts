@@ -1,6 +1,6 @@
-// The default version of each model, as this worker derives it from the announcements that it knows
-// and from the version that served until then: part of the state (`replica-set.ts`), because a
-// default stays the default until another version has earned its place.
+// The default version of each model, as this worker derives it from the known announcements and from the
+// default version so far. It is part of the state (`replica-set.ts`), because a version stays the default
+// until another one fulfils the conditions to replace it.
 
 import { isSameVersion } from "@winnow/cluster";
 import type { Announcement } from "@winnow/cluster";
@@ -13,12 +13,12 @@ import type { ReplicaSet } from "./replica-set.ts";
 interface ServingFacts {
   readonly cluster: ClusterView;
   readonly models: readonly string[];
-  /** What this worker says of itself right now. */
+  /** This worker's own announcement as of now. */
   readonly own: Announcement;
   readonly nowMs: number;
 }
 
-/** The set with all default versions derived again. */
+/** The set, with all default versions derived again. */
 export function withServing(set: ReplicaSet, facts: ServingFacts): ReplicaSet {
   const { cluster, models, own, nowMs } = facts;
   const serving = new Map<string, VersionKey>();
@@ -33,7 +33,7 @@ export function withServing(set: ReplicaSet, facts: ServingFacts): ReplicaSet {
   return { ...set, serving, formerlyServing };
 }
 
-/** Whether a version stopped to be the default less than `ms` ago. */
+/** Whether a version ceased to be the default less than `ms` ago. */
 export function hasServedWithin(
   { formerlyServing }: ReplicaSet,
   version: VersionKey,

@@ -1,6 +1,7 @@
-// Which rows each query of a batch may return: filters of attributes, and lists of the only ids wanted. Both
-// become filters on the device; those of lists serve one batch and are released with it. Where the rows of a
-// filter are copied, a search goes over the copies instead.
+// Which rows each query of a batch may return: those that a filter of attributes admits, and those of a list
+// of ids (`include`). Both become filters on the device. The filter made of a list of ids serves one batch
+// and is released after it. Where the rows that a filter admits have been copied, the copies are searched
+// instead of the partitions.
 
 import type { RowFilter } from "@winnow/accelerator";
 import { parseFilterText } from "@winnow/core";
@@ -15,7 +16,7 @@ import type { FilterCache, FilterDevice, KnownFilter } from "./filter-cache.ts";
 import { unpackKeys } from "../packed-keys.ts";
 import type { ResidentPartition } from "../resident-table.ts";
 
-/** Device, caches and partitions of a batch. */
+/** The device, the caches and the partitions that a batch uses. */
 export interface AdmissionParts {
   readonly device: FilterDevice;
   readonly filters: FilterCache;
@@ -23,11 +24,11 @@ export interface AdmissionParts {
   readonly partitions: readonly ResidentPartition[];
 }
 
-/** What a query may return: the same object for queries of the same filter. */
+/** The rows that a query may return. Queries of the same filter share one object. */
 export interface Admitted {
-  /** A filter of each partition, in their order. */
+  /** One filter for each partition, in the order of the partitions. */
   readonly filters: readonly RowFilter[];
-  /** Copies of all rows that they admit, of the partitions that have any; absent where some are not copied. */
+  /** Copies of all admitted rows, for the partitions that have any; `undefined` where some are not copied. */
   readonly copies: readonly AdmittedCopy[] | undefined;
 }
 
@@ -35,7 +36,7 @@ export interface Admitted {
 export interface BatchAdmission {
   /** Per query; `undefined` where all rows may be returned. */
   readonly ofQueries: readonly (Admitted | undefined)[] | undefined;
-  /** To be called once all searches have begun: they keep what they need. */
+  /** Releases the filters of lists. To be called once all searches have begun: a search keeps what it needs. */
   release(): void;
 }
 
@@ -105,7 +106,7 @@ class FilterLists {
   }
 }
 
-/** By ascending first rows. */
+/** Copies by ascending first row of their partitions; `undefined` if admitted rows of some partition are not copied. */
 function copiesOf(filters: readonly KnownFilter[]): readonly AdmittedCopy[] | undefined {
   const copies: AdmittedCopy[] = [];
   for (const { filter, copy } of filters) {
@@ -115,7 +116,7 @@ function copiesOf(filters: readonly KnownFilter[]): readonly AdmittedCopy[] | un
   return copies.toSorted((a, b) => a.resident.firstRow - b.resident.firstRow);
 }
 
-/** Global rows of a partition as a bitmap of its own, less what a filter does not admit. */
+/** The rows of `rows` that lie in the partition and pass the filter, as a bitmap of the partition's rows. */
 function bitsOf(
   rows: Uint32Array,
   partition: ResidentPartition,

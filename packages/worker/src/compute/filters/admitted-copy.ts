@@ -1,26 +1,26 @@
-// The rows that a filter admits, copied into a resident of their own: a search by a filter that is used often
-// then reads nothing else. The copy keeps the rows' order and lies, as the device sees it, at the first row
-// of its partition, so candidates come in the right order and rows of two partitions never meet.
+// The rows that a filter admits, copied into a resident of their own, so that a search with a filter that is
+// used often reads nothing else. The copy keeps the order of the rows, and the device places it at the first
+// row of its partition: candidates come in the right order, and rows of two partitions never meet.
 
 import { nextLoopTurn } from "@winnow/core";
 import type { Accelerator, Resident } from "@winnow/accelerator";
 
 import type { ResidentPartition } from "../resident-table.ts";
 
-/** The device that copies are on. */
+/** What copying needs of a device. */
 export type CopyDevice = Pick<Accelerator, "gather" | "load" | "memory" | "release">;
 
-/** A copy of some rows of a partition. */
+/** A copy of some of a partition's rows. */
 export interface AdmittedCopy {
-  /** Row i of it is row `localRows[i]` of the partition. */
+  /** Row i of this resident is row `localRows[i]` of the partition. */
   readonly resident: Resident;
-  /** Ascending. */
+  /** Ascending local row numbers. */
   readonly localRows: Uint32Array;
 }
 
 const CHUNK_BYTES = 2 ** 20;
 
-/** The rows of a bitmap, ascending. */
+/** The rows whose bits are set, ascending. */
 export function rowsOfBits(bits: Uint8Array, admitted: number): Uint32Array {
   const rows = new Uint32Array(admitted);
   let count = 0;
@@ -33,7 +33,7 @@ export function rowsOfBits(bits: Uint8Array, admitted: number): Uint32Array {
   return rows;
 }
 
-/** Makes a copy, a piece at a time. @throws WinnowError RESOURCE_EXHAUSTED as `Accelerator.load` */
+/** Copies rows piece by piece. @throws WinnowError RESOURCE_EXHAUSTED as `Accelerator.load` */
 export async function copyRows(
   device: CopyDevice,
   { resident: from }: ResidentPartition,
@@ -56,7 +56,7 @@ export function tableRow({ resident, localRows }: AdmittedCopy, row: number): nu
   return resident.firstRow + localRows[row - resident.firstRow]!;
 }
 
-/** Ascending rows of the table as rows of the copies that hold them; those of no copy are left out. */
+/** Ascending rows of the table, translated into rows of the copies that hold them. Rows in no copy are left out. */
 export function copyRowsOf(rows: Uint32Array, copies: readonly AdmittedCopy[]): Uint32Array {
   const found: number[] = [];
   for (const copy of copies) {

@@ -1,5 +1,5 @@
-// One search for the queries of a batch, whichever rows they may return: those whose filter is copied go over
-// its copies, filter by filter, all others over the partitions themselves.
+// One search for the queries of a batch, whichever rows they may return. Queries whose filter has copies
+// search those copies, one group per filter; all others search the partitions themselves.
 
 import type { Accelerator, TopKQuery } from "@winnow/accelerator";
 import type { TopKBlock } from "@winnow/core";
@@ -8,13 +8,16 @@ import { copyRowsOf, tableRow } from "./admitted-copy.ts";
 import type { AdmittedCopy } from "./admitted-copy.ts";
 import type { Admitted } from "./admission.ts";
 
-/** A search of partitions as the device is asked for it, but for filters. */
+/** A search of partitions as the device takes it, without filters. */
 type Search = Omit<TopKQuery, "filters">;
-/** Per query: what it may return. */
+/** What each query may return. */
 type AdmittedOfQueries = readonly (Admitted | undefined)[];
 type Searching = (search: TopKQuery) => Promise<TopKBlock>;
 
-/** Searches; `k` is at most all rows of the partitions. All searches have begun when this returns. */
+/**
+ * Searches for all queries; `k` is at most the number of rows of the partitions. When this returns, all
+ * searches have begun.
+ */
 export function searchAdmitted(
   accelerator: Pick<Accelerator, "topK">,
   {
@@ -30,7 +33,7 @@ export function searchAdmitted(
   return ask({ ...search, filters: admitted?.map((each) => each?.filters) });
 }
 
-/** Queries by the copies that they go over; `undefined`: over the partitions. */
+/** Positions of queries, grouped by the copies that they search; `undefined`: the partitions. */
 type Groups = ReadonlyMap<readonly AdmittedCopy[] | undefined, readonly number[]>;
 
 async function searchGroups(
@@ -115,7 +118,7 @@ function emptyBlock(queries: number): TopKBlock {
   return { queries, k: 0, counts, scores: new Float32Array(), rows: new Uint32Array() };
 }
 
-/** The candidates of one query of a group, as those of the whole batch. */
+/** Puts the candidates of one query of a group into the block of the whole batch. */
 function putQuery(
   whole: TopKBlock,
   query: number,
@@ -136,7 +139,7 @@ function putQuery(
   }
 }
 
-/** The copy of a row is the last that begins at it or before. */
+/** The row of the table for a row of a copy. The copy is the last one that begins at or before the row. */
 function rowOf(row: number, copies: readonly AdmittedCopy[]): number {
   const copy = copies.findLast(({ resident }) => resident.firstRow <= row);
   if (copy === undefined) throw new RangeError(`row ${row} is of no copy`);

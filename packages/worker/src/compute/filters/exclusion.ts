@@ -1,6 +1,5 @@
-// Excluded item ids → excluded rows, for one scan. The id index of a partition is built when a
-// query first excludes something, and kept; beyond a limit of bytes the least recently used are
-// dropped.
+// Excluded item ids → excluded rows, for one scan. The id index of a partition is built when a query first
+// excludes an id, and is then kept. Above a limit of bytes the least recently used indexes are dropped.
 
 import { IdIndex, comparableIds } from "@winnow/core";
 import type { Tensor } from "@winnow/core";
@@ -9,10 +8,10 @@ import type { ScanAsk } from "../compute.ts";
 import { unpackKeys } from "../packed-keys.ts";
 import type { ResidentPartition } from "../resident-table.ts";
 
-/** Id indexes of partitions, within a budget of bytes. */
+/** Id indexes of partitions, bounded in bytes. */
 export class ExclusionIndexes {
   readonly #bytesMax: number;
-  /** In order of last use. */
+  /** The least recently used first. */
   readonly #indexes = new Map<ResidentPartition, IdIndex>();
   #bytes = 0;
 
@@ -25,7 +24,7 @@ export class ExclusionIndexes {
     return this.#bytes;
   }
 
-  /** The index of a partition that has ids. */
+  /** The id index of a partition that stores ids. */
   of(partition: ResidentPartition, ids: Tensor): IdIndex {
     const known = this.#indexes.get(partition);
     const index = known ?? new IdIndex(ids);
@@ -46,7 +45,7 @@ export class ExclusionIndexes {
   }
 }
 
-/** Per query of all asks, in order: ascending global rows to leave out; `undefined` if none. */
+/** For each query of all asks, in order: ascending global rows to leave out; `undefined` if there are none. */
 export function excludedRowsOf(
   asks: readonly ScanAsk[],
   partitions: readonly ResidentPartition[],
@@ -61,7 +60,7 @@ export function excludedRowsOf(
   });
 }
 
-/** Ascending global rows of some partitions in which one of the ids stands. */
+/** Ascending global rows of the partitions whose id is one of the given ids. */
 export function rowsOfIds(
   wanted: Tensor,
   partitions: readonly ResidentPartition[],

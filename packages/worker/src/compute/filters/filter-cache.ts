@@ -1,7 +1,7 @@
-// Filters on the device, by partition and text: found out once, then kept for the next query that has the same
-// filter, the most recently used ones within a budget of bytes. Of a filter that admits a small part of many
-// rows, and is asked for again, the rows are copied (`admitted-copy.ts`), as long as the device has memory to
-// spare; until then, and where it has none, searches go by the bitmap.
+// Filters on the device, by partition and text. A filter is evaluated once and kept for later queries; the
+// most recently used filters stay, within a limit of bytes. If a filter is used again and admits a small part
+// of many rows, these rows are copied (`admitted-copy.ts`) as long as the device has memory to spare. Until
+// then, and where there is no such memory, searches use the bitmap.
 
 import type { Accelerator, RowFilter } from "@winnow/accelerator";
 import { admittedRows, parseFilterText, nextLoopTurn } from "@winnow/core";
@@ -11,11 +11,11 @@ import { copyRows, rowsOfBits } from "./admitted-copy.ts";
 import type { AdmittedCopy } from "./admitted-copy.ts";
 import type { ResidentPartition } from "../resident-table.ts";
 
-/** A filter of one partition that is known. */
+/** A filter that has been evaluated for one partition. */
 export interface KnownFilter {
   readonly partition: ResidentPartition;
   readonly filter: RowFilter;
-  /** The rows that it admits, once they are copied. */
+  /** A copy of the admitted rows, once there is one. */
   readonly copy: AdmittedCopy | undefined;
 }
 
@@ -23,12 +23,12 @@ interface KeptFilter extends KnownFilter {
   readonly text: string;
   readonly bytes: number;
   copy: AdmittedCopy | undefined;
-  /** Of copies that could not be made no second is tried. */
+  /** Set when a copy was begun. A copy that could not be made is not tried again. */
   isCopyTried: boolean;
   uses: number;
 }
 
-/** The device that filters are on. */
+/** What the cache needs of a device. */
 export type FilterDevice = Pick<
   Accelerator,
   "filter" | "gather" | "load" | "memory" | "release" | "releaseFilter"
@@ -36,24 +36,24 @@ export type FilterDevice = Pick<
 
 /** Which filters are copied. */
 export interface CopyPolicy {
-  /** Of partitions of so many rows at least. */
+  /** Least rows of a partition whose filters are copied. */
   readonly rowsMin: number;
-  /** Once they are asked for so often. */
+  /** Uses of a filter after which its rows are copied. */
   readonly usesMin: number;
-  /** Filters are copied that admit at most this fraction of the rows. */
+  /** Largest fraction of the rows that a filter may admit to be copied. */
   readonly fractionMax: number;
-  /** Bytes of all copies, as a fraction of the device's capacity. */
+  /** Largest fraction of the device's capacity that all copies together may take. */
   readonly memoryFractionMax: number;
 }
 
-/** What pays on 1 M × 64 (docs/benchmarks/filters.md). */
+/** Thresholds above which a copy paid on 1 M × 64 (docs/benchmarks/filters.md). */
 const COPY_POLICY: CopyPolicy = {
   rowsMin: 16_384,
   usesMin: 3,
   fractionMax: 0.25,
   memoryFractionMax: 1 / 16,
 };
-/** A copy's bytes, of which codes, order and bounds are a quarter and more, in its float32 values'. */
+/** Bytes of a copy ÷ bytes of its float32 values: filter codes, order and bounds add at least a quarter. */
 const COPY_BYTES_PER_VALUE_BYTE = 1.5;
 
 interface FilterCacheOptions {
@@ -61,21 +61,21 @@ interface FilterCacheOptions {
   readonly onAdded?: () => void;
 }
 
-/** Filters of partitions, within a budget of bytes. */
+/** Filters of partitions, bounded in bytes. */
 export class FilterCache {
   readonly #device: FilterDevice;
   readonly #bytesMax: number;
   readonly #policy: CopyPolicy;
   readonly #onAdded: () => void;
   readonly #byPartition = new Map<ResidentPartition, Map<string, KeptFilter>>();
-  /** In order of last use. */
+  /** The least recently used first. */
   readonly #kept = new Set<KeptFilter>();
   #bytes = 0;
   #copyBytes = 0;
-  /** Ends when all copies begun so far are made. */
+  /** Settles when all copies begun so far are made. */
   #copying: Promise<void> = Promise.resolve();
 
-  /** `onAdded` is called for each filter that was found out, wherever that was. */
+  /** `onAdded` is called for each filter that is evaluated, in `of` and in `prepare` alike. */
   constructor(
     device: FilterDevice,
     bytesMax: number,
@@ -87,7 +87,7 @@ export class FilterCache {
     this.#onAdded = onAdded;
   }
 
-  /** Bytes of all filters and their texts, copies on the device not counted. */
+  /** Bytes of all filters and their texts, without copies on the device. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -98,7 +98,7 @@ export class FilterCache {
   }
 
   /**
-   * The filter of a text for a partition. It stays until the next `trim`.
+   * The filter of a text for a partition. It is kept at least until the next `trim`.
    * @throws WinnowError INVALID_ARGUMENT for a text that is no filter of the partition's attributes
    */
   of(partition: ResidentPartition, text: string): KnownFilter {
@@ -114,9 +114,10 @@ export class FilterCache {
   }
 
   /**
-   * Finds out the filters of these texts that are not known yet, one step (a text, a partition) at a time with
-   * other work in between: many conditions over many rows take a while. The budget holds after each step,
-   * for perhaps no search follows. `onStep` is called after each, and tells whether to go on. @throws WinnowError as `of`
+   * Evaluates the filters of these texts that are not known yet, one text and partition at a time, so that
+   * other work can run in between: many conditions over many rows take a while. The limit of bytes is kept
+   * after each step, because no search may follow that would call `trim`. `onStep` is called after each step
+   * and tells whether to go on. @throws WinnowError as `of`
    */
   async prepare(
     texts: ReadonlySet<string>,
@@ -157,7 +158,7 @@ export class FilterCache {
     return uses >= usesMin && rows >= rowsMin && admitted > 0 && admitted <= rows * fractionMax;
   }
 
-  /** Makes the copy of a filter that is still kept, if memory allows; never rejects. */
+  /** Makes the copy of a filter that is still kept, if there is memory for it; never rejects. */
   async #copy(kept: KeptFilter): Promise<void> {
     const { partition, text, filter } = kept;
     const { usedBytes, capacityBytes } = this.#device.memory();
@@ -172,11 +173,11 @@ export class FilterCache {
       kept.copy = copy;
       this.#copyBytes += copy.resident.bytes;
     } catch {
-      // The bitmap does as well; what is wrong with the device, its next search will tell.
+      // The search uses the bitmap instead. If the device is at fault, its next search reports that.
     }
   }
 
-  /** Drops the least recently used beyond the budget; searches under way keep what they have. */
+  /** Drops the least recently used filters above the limit. Searches under way keep their filters. */
   trim(): void {
     for (const kept of this.#kept) {
       if (this.#bytes <= this.#bytesMax) break;
@@ -184,12 +185,12 @@ export class FilterCache {
     }
   }
 
-  /** Gives the memory of all copies back: it is wanted for something that has to be there. */
+  /** Frees the memory of all copies, for a partition that must be loaded. */
   dropCopies(): void {
     for (const kept of this.#kept) this.#dropCopy(kept);
   }
 
-  /** Drops the filters of a partition that is released. */
+  /** Drops the filters of a partition that is being released. */
   forget(partition: ResidentPartition): void {
     for (const kept of this.#byPartition.get(partition)?.values() ?? []) this.#drop(kept);
   }
@@ -209,7 +210,7 @@ export class FilterCache {
     if (copy === undefined) return;
     kept.copy = undefined;
     this.#copyBytes -= copy.resident.bytes;
-    // A device that is lost has nothing to release.
+    // Releasing fails only on a lost device, which has nothing left to release.
     this.#device.release(copy.resident).catch(() => undefined);
   }
 }

@@ -1,12 +1,13 @@
-// Small tables that the event loop searches itself. A table of some ten thousand rows is scanned in
-// fewer microseconds than it takes to wake the compute thread and be woken by it again. The compute thread
-// loads and keeps such tables as all others, and shares those partitions with this one:
+// Small tables that the event loop searches itself: scanning some ten thousand rows takes less time than
+// waking the compute thread and being woken by it. The compute thread loads and keeps such tables like all
+// others, and shares their partitions with the event loop:
 //
 //   compute thread   load ─▶ SharedPartition (number, ids) ─▶ event loop   add
 //   event loop       answer: a plain batch over few values is searched here, at once
 //                    drop:   before a release is asked for, so that nobody searches what is to be freed
 //
-// The accelerator's own code searches the very same rows: the answer has the same bits wherever it is made.
+// Both threads run the accelerator's code over the same memory, so an answer has the same bits whichever
+// thread makes it.
 
 import { WaitGuard } from "@winnow/accelerator";
 import type { InlineSearch, InlineTable } from "@winnow/accelerator";
@@ -27,36 +28,36 @@ import { answersOf, isPlain, wantedRows } from "../search/scan-answers.ts";
 import { idsOfRows } from "../search/winner-ids.ts";
 import type { IdSource } from "../search/winner-ids.ts";
 
-/** Values (rows × dim) of a partition that is shared with the event loop, at most: 2 MiB of codes. */
+/** Values (rows × dim) up to which a partition is shared with the event loop: 2 MiB of codes. */
 export const SHARED_VALUES_MAX: number = 2 ** 21;
-/** Candidates of all queries of a batch, at most: each is scored, ordered and named. */
+/** Candidates of all queries of a batch, at most. Each one is scored, sorted and gets its id. */
 const WINNERS_MAX = 2 ** 13;
-/** Values that may be scored one by one in a search, where the filter cannot leave out rows: a millisecond. */
+/** Values that a search may score one by one where the int8 filter leaves out no rows: about a millisecond. */
 const SCORED_VALUES_MAX = 2 ** 19;
-/** Scans of the greatest allowed size in one turn of the event loop; what comes then goes to the thread. */
+/** Scans of the greatest allowed size in one turn of the event loop. Further batches go to the compute thread. */
 const SCANS_PER_TURN = 4;
 
 /** A partition of the compute thread that other threads can read. */
 export interface SharedPartition {
-  /** As `Accelerator.share` gives it. */
+  /** The number that `Accelerator.share` gave the partition. */
   readonly share: number;
   readonly rows: number;
   readonly dim: number;
   readonly firstRow: number;
-  /** By local row, in memory of all threads; `undefined` for a table that stores none. */
+  /** Ids by local row, in memory shared by all threads; `undefined` for a table that stores none. */
   readonly ids: PackedKeys | undefined;
 }
 
-/** Dependencies of inline tables. */
+/** What inline tables need. */
 export interface InlineTablesParts {
-  /** Most rows × dim × queries of a batch that is searched here; 0: none. */
+  /** Rows × dim × queries up to which a batch is searched here; 0: none is. */
   readonly valuesMax: number;
-  /** Opens the device; `undefined` where this process has none. */
+  /** Opens the accelerator for this thread; `undefined` where this process has none. */
   readonly openSearch: () => InlineSearch | undefined;
   /** Raised by every scan. */
   readonly progress: ProgressCounter;
   readonly clock: Clock;
-  /** Resolves when everything that has arrived was handled (`nextLoopTurn`). */
+  /** Resolves once the event loop has handled everything that has arrived (`nextLoopTurn`). */
   readonly turn: () => Promise<void>;
 }
 
@@ -70,12 +71,12 @@ interface HeldTable {
   readonly guard: WaitGuard;
 }
 
-/** The partitions that the compute thread has shared. */
+/** The partitions that the compute thread has shared with the event loop. */
 export class InlineTables {
   readonly #parts: InlineTablesParts;
   readonly #held = new Map<ContentHandle, HeldTable[]>();
   #search: InlineSearch | undefined;
-  /** Values scanned since the event loop last had its turn. */
+  /** Values scanned in the current turn of the event loop. */
   #scanned = 0;
   #awaitsTurn = false;
 
@@ -83,7 +84,7 @@ export class InlineTables {
     this.#parts = parts;
   }
 
-  /** Takes up a partition that the compute thread has loaded. */
+  /** Adds a partition that the compute thread has loaded and shared. */
   add({ handle, table, partition }: ReplicaName, shared: SharedPartition): void {
     if (this.#parts.valuesMax === 0) return;
     this.#search ??= this.#parts.openSearch();
@@ -98,7 +99,7 @@ export class InlineTables {
     tables[table].partitions.set(partition, held);
   }
 
-  /** Lets a partition go, before it is released. One that was never shared is ignored. */
+  /** Removes a partition; to be called before its release. A partition that was never shared is ignored. */
   drop({ handle, table, partition }: ReplicaName): void {
     const partitions = this.#held.get(handle)?.[table]?.partitions;
     const held = partitions?.get(partition);
@@ -107,7 +108,7 @@ export class InlineTables {
     this.#search?.release(held.table);
   }
 
-  /** Lets all partitions of a content go. */
+  /** Removes all partitions of a content. */
   dropContent(handle: ContentHandle): void {
     for (const held of this.#held.get(handle) ?? []) {
       for (const { table } of held?.partitions.values() ?? []) this.#search?.release(table);
@@ -115,12 +116,12 @@ export class InlineTables {
     this.#held.delete(handle);
   }
 
-  /** Lets everything go. */
+  /** Removes all partitions. */
   clear(): void {
     for (const handle of this.#held.keys()) this.dropContent(handle);
   }
 
-  /** The answer to a batch that can be searched here, now; `undefined` where the thread has to be asked. */
+  /** The answer to a batch that can be searched here and now; `undefined` if the compute thread has to be asked. */
   answer({ target, asks, vectors }: TopKBatch): TopKBatchAnswer | undefined {
     const search = this.#search;
     const held = this.#held.get(target.handle)?.[target.table];
@@ -143,7 +144,7 @@ export class InlineTables {
     return { answers, waitUs: 0, computeUs };
   }
 
-  /** Whether so many values of a table may be scanned in this turn of the event loop: others wait meanwhile. */
+  /** Whether so many more values may be scanned in this turn of the event loop, during which no frame is read. */
   #mayScan({ guard }: HeldTable, values: number): boolean {
     const { valuesMax } = this.#parts;
     if (values > valuesMax || this.#scanned + values > SCANS_PER_TURN * valuesMax) return false;
@@ -161,7 +162,7 @@ export class InlineTables {
   }
 }
 
-/** The partitions of a target, if all are here; one at least. */
+/** The partitions of a target; `undefined` unless all of them, and at least one, are shared. */
 function partitionsOf(
   { partitions: ofTable }: HeldTable,
   { partitions }: TableTarget,
@@ -175,7 +176,7 @@ function partitionsOf(
   return held.length > 0 ? held : undefined;
 }
 
-/** What a batch asks of partitions: query vectors, candidates of each, and values to be scanned. */
+/** The size of a search: query vectors, candidates of all queries, and values that are scanned. */
 function sizeOf(
   partitions: readonly HeldPartition[],
   asks: readonly ScanAsk[],

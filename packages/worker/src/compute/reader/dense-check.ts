@@ -1,6 +1,7 @@
-// Whether ONNX Runtime takes the dense parts of a version, asked before the version is opened: routers run
-// them, but it is by what workers say that a version becomes the default and the one before it is let go
-// of. In a process that ends with the check, so that a graph that ends ONNX Runtime is refused as well.
+// Whether ONNX Runtime can load the dense parts of a version, checked before the version is opened. Routers
+// run these parts, but workers' announcements decide which version becomes the default and when the one
+// before it is given up. The check runs in a process that ends with it, so that a graph that crashes ONNX
+// Runtime is refused as well.
 
 import type { DenseEngine } from "@winnow/accelerator";
 import { WinnowError, excerpt } from "@winnow/core";
@@ -8,9 +9,9 @@ import { WinnowError, excerpt } from "@winnow/core";
 import type { CheckProgram } from "./model-reader.ts";
 
 /**
- * The check of dense parts with engines of `start`. @throws WinnowError INVALID_ARGUMENT. That this machine
- * has no memory for a part, or cannot start the process, is not held against the version: it is routers
- * that run it.
+ * The check of dense parts, with engines made by `start`. A machine without enough memory for a part, or one
+ * that cannot start the process, does not fail the version: routers run it, not this worker.
+ * @throws WinnowError INVALID_ARGUMENT
  */
 export function denseCheck(start: () => DenseEngine): CheckProgram {
   return async ({ denseModels }, directory) => {

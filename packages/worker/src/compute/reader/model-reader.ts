@@ -1,9 +1,9 @@
-// Model directories as the compute side reads them: asynchronous, because the reading is done by a
-// thread of its own (`reader-channel.ts`). Opening a version with a large vocabulary takes seconds
-// of work that cannot be interrupted; a scan must not wait for it.
+// Model directories as the compute side reads them. The interface is asynchronous because another thread does
+// the reading (`reader-channel.ts`): opening a version with a large vocabulary takes seconds of work that
+// cannot be interrupted, and a scan must not wait for it.
 //
-// Opening a version gives a handle, which alone can read and close it. An open that fails, at
-// whatever step, has closed all that it opened, so that nothing is left to hinder the next open.
+// Opening a version gives a handle, which alone can read and close it. An open that fails at any step has
+// closed everything that it opened, so that nothing hinders the next open.
 
 import type {
   AttributeColumn,
@@ -29,25 +29,25 @@ export interface OpenedModel {
   readonly partitionBytes: readonly (readonly number[])[];
 }
 
-/** One partition of an opened version. */
+/** Names one partition of an opened version. */
 export interface PartitionName {
   readonly version: ReaderHandle;
   readonly table: number;
   readonly partition: number;
 }
 
-/** What is known of a partition once its last chunk has been read. */
+/** What is known of a partition only after its last chunk has been read. */
 export interface PartitionEnd {
-  /** Its share of the checksum of each of the table's sources. */
+  /** The partition's share of the checksum of each of the table's sources. */
   readonly shares: readonly number[];
-  /** Read from files for it. */
+  /** Bytes read from files for the partition. */
   readonly bytesRead: number;
 }
 
 /** Chunks of rows; `next` takes back a chunk that was read, to be filled again. */
 export type ChunkStream = AsyncGenerator<Float32Array, void, Float32Array | undefined>;
 
-/** One partition, being read. */
+/** One partition that is being read. */
 export interface PartitionSource {
   readonly rows: number;
   readonly dim: number;
@@ -56,13 +56,13 @@ export interface PartitionSource {
   readonly keyed: KeyedPartition | undefined;
   readonly attributes: readonly AttributeColumn[] | undefined;
   /**
-   * Chunks of whole rows, in order; can be read once. Ending early abandons the partition. A chunk
-   * is valid until the next one is asked for: its memory may be filled again then.
+   * Chunks of whole rows, in order; can be read once. Ending the iteration early abandons the partition. A
+   * chunk is valid until the next one is asked for, because its memory may be filled again.
    */
   chunks(): ChunkStream;
-  /** To be called after the last chunk. */
+  /** Gives the checksum shares. To be called after the last chunk. */
   end(): PartitionEnd;
-  /** Ends the reading, whether or not any chunk was read; does nothing after the last. */
+  /** Ends the reading, whether or not a chunk was read. Does nothing after the last chunk. */
   abandon(): Promise<void>;
 }
 
@@ -77,13 +77,13 @@ export interface ModelReader {
   shutdown(): Promise<void>;
 }
 
-/** A version directory on this machine, which is of no use any more once it is released. */
+/** A version directory on this machine, which may be removed once it is released. */
 export interface LocalVersion {
   readonly directory: string;
   release(): void;
 }
 
-/** Finds or makes the local directory of a version, wherever it lies. @throws WinnowError */
+/** Finds the local directory of a version, or makes one for a version in an object store. @throws WinnowError */
 export type FindVersion = (location: string) => Promise<LocalVersion>;
 
 const found: FindVersion = async (directory) => ({ directory, release: () => undefined });
@@ -91,7 +91,7 @@ const found: FindVersion = async (directory) => ({ directory, release: () => und
 /** Refuses a program that routers could not run. @throws WinnowError */
 export type CheckProgram = (program: ModelProgram, directory: string) => Promise<void>;
 
-/** Reads on the thread it is called on. */
+/** A reader that reads on the thread that calls it. */
 export class LocalModelReader implements ModelReader {
   readonly #openModel: (directory: string) => ModelVersion;
   readonly #check: CheckProgram;
@@ -125,7 +125,7 @@ export class LocalModelReader implements ModelReader {
     try {
       await this.#check(version.program, directory);
       const { fingerprint, tables } = version.program;
-      // This may read files: where strings begin, and which row each key leads to.
+      // This may read files: the positions of strings, and the row that each key leads to.
       const partitionBytes = tables.map(({ partitions }, table) =>
         Array.from({ length: partitions }, (_, partition) =>
           version.partitionBytes(table, partition),

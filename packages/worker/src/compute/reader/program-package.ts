@@ -1,7 +1,7 @@
-// A version's program as bytes for routers, with its small keyed tables whole: those are looked up
-// inside the router, which saves a hop. A whole table is put together from its partitions, so the
-// same reader serves both; rows that are in every partition (OOV, mask) are taken once. No worker
-// but this one reads all of such a table, so the stored checksum is verified here (S7).
+// A version's program as bytes for routers, together with its small keyed tables: the router looks keys up in
+// these itself, which saves a round trip. Each table is put together from its partitions, so one reader
+// serves workers and packages; rows that stand in every partition (OOV, mask) are taken once. No other worker
+// reads all of such a table, so this one verifies the stored checksum (S7).
 
 import { StringColumn, WinnowError, encodeProgramPackage } from "@winnow/core";
 import type { InlineTable, KeyedPartition, KeyedTable, Tensor } from "@winnow/core";
@@ -10,7 +10,7 @@ import type { ModelVersion } from "@winnow/model";
 const FLOAT_BYTES = 4;
 
 /**
- * Packs the program of a version; tables of up to `tableBytesMax` bytes of rows come along.
+ * Packs the program of a version, with the keyed tables whose rows take at most `tableBytesMax` bytes.
  * @throws WinnowError DATA_LOSS for rows that do not give the stored checksum; what reading throws
  */
 export function packProgram(version: ModelVersion, tableBytesMax: number): Uint8Array {

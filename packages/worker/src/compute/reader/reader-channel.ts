@@ -1,7 +1,7 @@
-// The border between the compute thread and the reader thread. Chunks are requested singly and one
-// ahead, so that the next one is read while the device takes the last. Arrays are transferred; those
-// of chunks go back with a later request and are filled again. Both ends live here, so that they
-// cannot drift apart.
+// The border between the compute thread and the reader thread. Chunks are requested one by one, each while
+// the device still takes the one before, so that reading and building overlap. Arrays are transferred; the
+// array of a chunk goes back with a later request and is filled again. Both ends of the channel are in this
+// file, so that they cannot drift apart.
 
 import {
   StringColumn,
@@ -39,10 +39,13 @@ type ReaderRequest =
   | { readonly kind: "program"; readonly version: ReaderHandle; readonly tableBytesMax: number }
   | { readonly kind: "close"; readonly version: ReaderHandle };
 
-/** Most chunks kept to be filled again: enough for two partitions that are read side by side. */
+/** Chunks kept to be filled again: enough for two partitions that are read at the same time. */
 const SPENT_CHUNKS_MAX = 4;
 
-/** A table of contents; its specifications hold classes, so they travel as an encoded program. */
+/**
+ * A table of contents for the other thread. Specifications hold objects of classes, so they travel as an
+ * encoded program.
+ */
 interface PackedModel {
   readonly handle: ReaderHandle;
   readonly program: Uint8Array;
@@ -56,7 +59,7 @@ interface PackedPartition extends Pick<PartitionSource, "rows" | "dim" | "firstR
   readonly attributes: readonly PackedColumn[] | undefined;
 }
 
-/** A column of which texts are plain arrays. */
+/** A column whose texts are plain arrays. */
 interface PackedColumn extends Omit<AttributeColumn, "values"> {
   readonly values: Exclude<AttributeColumn["values"], StringColumn> | PackedStrings;
 }
@@ -158,7 +161,7 @@ function packModel({ handle, fingerprint, tables, partitionBytes }: OpenedModel)
 interface RemoteReading {
   readonly handle: number;
   end: PartitionEnd | undefined;
-  /** The reader thread has dropped it: at its end, or because it was abandoned. */
+  /** Whether the reader thread has dropped the partition: at its end, or because it was abandoned. */
   isOver: boolean;
 }
 
@@ -166,7 +169,7 @@ interface RemoteReading {
 export class RemoteModelReader implements ModelReader {
   readonly #calls: ThreadCaller<ReaderRequest>;
   readonly #end: () => Promise<void>;
-  /** Chunks to be filled again with rows of any partition. */
+  /** Chunks that may be filled again with rows of any partition. */
   readonly #spent: Float32Array[] = [];
 
   /** `end` ends the thread behind the port. */
@@ -228,7 +231,7 @@ export class RemoteModelReader implements ModelReader {
         }
         left -= packed.chunk.length;
         ahead = this.#askChunk(handle, left);
-        // Awaited in the next turn of this loop; a failure before that must not count as unhandled.
+        // Awaited in a later turn of the event loop. A failure before that must not count as unhandled.
         ahead.catch(() => undefined);
         yield packed.chunk;
         if (this.#spent.length < SPENT_CHUNKS_MAX) this.#spent.push(packed.chunk);

@@ -1,7 +1,7 @@
-// One scan's block as the answer to each ask that shared it. Asks that differ only in their vectors
-// cross between the threads as one, because each object that crosses costs both threads
-// microseconds. The block crosses whole, and the answer to an ask with the block's k is a view of it,
-// without a copy.
+// Cuts the block of one scan into the answers of the asks that shared it. Asks that differ only in their
+// vectors cross between the threads as one ask, because each object that crosses costs both threads
+// microseconds. The block crosses whole; the answer to an ask with the block's k is a view of it, without a
+// copy.
 
 import type { TopKBlock } from "@winnow/core";
 
@@ -12,7 +12,7 @@ export function countOf(block: TopKBlock, query: number, k: number): number {
   return Math.min(k, block.counts[query]!);
 }
 
-/** Whether an ask has no lists of its own, and wants ids at most. */
+/** Whether an ask has no lists of ids and no filters, and wants no attributes: such asks can be joined. */
 export function isPlain({
   excluded,
   filters = [],
@@ -22,7 +22,7 @@ export function isPlain({
   return excluded.length + filters.length + included.length + attributes.length === 0;
 }
 
-/** The rows whose ids are wanted: of each ask that wants any, query after query, at most its k. */
+/** The rows whose ids are wanted: for each ask that wants ids, query after query, at most its k. */
 export function wantedRows(block: TopKBlock, asks: readonly ScanAsk[]): Uint32Array {
   const rows = new Uint32Array(block.rows.length);
   let wanted = 0;
@@ -37,7 +37,7 @@ export function wantedRows(block: TopKBlock, asks: readonly ScanAsk[]): Uint32Ar
   return rows.subarray(0, wanted);
 }
 
-/** Fewer asks for the same scan: neighbours of equal k that have nothing of their own become one. */
+/** Joins neighbouring plain asks of equal k into one, for fewer objects between the threads. */
 export function joinAsks(asks: readonly ScanAsk[]): ScanAsk[] {
   const joined: { -readonly [Field in keyof ScanAsk]: ScanAsk[Field] }[] = [];
   for (const ask of asks) {

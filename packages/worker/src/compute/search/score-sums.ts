@@ -1,6 +1,6 @@
-// What a softmax over all items needs of a worker's rows: the sum of the powers of their scores
-// (core/program/search/softmax-sums.ts), for each query. A scan leaves out rows that cannot win, so the rows are taken off
-// the device, piece by piece, and scored here.
+// For a softmax over all items: the sum of the exponentials of the scores of a worker's rows, for each query
+// (core/program/search/softmax-sums.ts). A scan leaves out rows that cannot win, so the rows are gathered
+// from the device piece by piece, and scored here.
 
 import { canonicalScore, widenQueries } from "@winnow/accelerator";
 import { PowerSum, SUMS_ATTRIBUTE, WinnowError, nextLoopTurn } from "@winnow/core";
@@ -8,20 +8,20 @@ import { PowerSum, SUMS_ATTRIBUTE, WinnowError, nextLoopTurn } from "@winnow/cor
 import type { ResidentPartition } from "../resident-table.ts";
 import type { VectorSource } from "./winner-attributes.ts";
 
-/** Rows × dim × queries that are worked out before other work has its turn: some milliseconds. */
+/** Rows × dim × queries that are computed before other work may run: some milliseconds. */
 const PIECE_VALUES = 2 ** 19;
 
-/** Where rows are taken from, and for whom. */
+/** The rows that are summed, and for which queries. */
 interface SumsParts extends VectorSource {
-  /** Called between pieces of the work. */
+  /** Called between two pieces of the work. */
   readonly onStep: () => void;
   readonly signal: AbortSignal;
 }
 
 /**
  * The sums of some queries `[queries, dim]` over all rows of some partitions, each as a JSON object.
- * @throws WinnowError FAILED_PRECONDITION where a partition is given up meanwhile; the signal's reason once nobody
- * waits any more
+ * @throws WinnowError FAILED_PRECONDITION if a partition is released in the meantime; the signal's reason
+ * once nobody waits any more
  */
 export async function sumsOfQueries(
   vectors: Float32Array,

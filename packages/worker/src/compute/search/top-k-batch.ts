@@ -1,6 +1,6 @@
-// One batch of TopK asks inside the compute thread: exclude and filter rows, scan once for all
-// asks, and look up the ids and attributes of winners only. The block stays whole: `scan-answers.ts` cuts it into each ask's
-// answer.
+// One batch of TopK asks in the compute thread: applies exclusions and filters, scans once for all asks, and
+// looks up ids and attributes of the winners alone. The result stays one block, which `scan-answers.ts` cuts
+// into the answers of the asks.
 
 import type { Accelerator } from "@winnow/accelerator";
 import { SUMS_ATTRIBUTE, VECTOR_ATTRIBUTE, WinnowError, nextLoopTurn } from "@winnow/core";
@@ -18,13 +18,13 @@ import { sumsOfQueries } from "./score-sums.ts";
 import { attributesOfRows, packTexts, vectorsOfRows } from "./winner-attributes.ts";
 import { idsOfRows } from "./winner-ids.ts";
 
-/** Device, rows and caches that a batch is answered with. */
+/** The device, rows and caches that a batch uses. */
 export interface TopKParts {
   readonly accelerator: Accelerator;
   readonly table: ResidentTable;
   readonly indexes: ExclusionIndexes;
   readonly filters: FilterCache;
-  /** Called between pieces of long work. */
+  /** Called between two pieces of long work. */
   readonly onStep: () => void;
 }
 
@@ -61,12 +61,12 @@ export async function answerTopK(
   return { block, ids, attributes };
 }
 
-/** Bytes of attributes that are written before other work has its turn. */
+/** Bytes of attributes that are written before other work may run. */
 const PIECE_BYTES = 2 ** 19;
 
 /**
- * The attributes of the candidates of each ask that wants any, query after query, at most its k: megabytes, so
- * in pieces.
+ * The attributes of the candidates of each ask that names any, query after query, at most its k. They may
+ * take megabytes, so they are written in pieces.
  */
 async function wantedAttributes(
   {
@@ -79,7 +79,7 @@ async function wantedAttributes(
   }: Pick<TopKParts, "onStep" | "accelerator" | "table"> & {
     readonly block: TopKBlock;
     readonly partitions: readonly ResidentPartition[];
-    /** Of all queries. */
+    /** The vectors of all queries of the batch. */
     readonly vectors: Float32Array;
     readonly signal: AbortSignal;
   },

@@ -1,5 +1,5 @@
-// Attributes of the winners of a scan, each as the text of a JSON object: written where the values are, so that
-// they travel, and are put into answers, as they are.
+// Attributes of the winners of a scan, each as the text of a JSON object. The text is written where the
+// values are, travels as it is, and is put into the response without being parsed.
 
 import type { Accelerator } from "@winnow/accelerator";
 import {
@@ -20,15 +20,15 @@ import type {
 import type { PackedStrings } from "../compute.ts";
 import type { ResidentPartition, ResidentTable } from "../resident-table.ts";
 
-/** Where the vectors of winners are taken from. */
+/** Where the vectors of winners are gathered from. */
 export interface VectorSource {
   readonly accelerator: Pick<Accelerator, "gather">;
   readonly table: Pick<ResidentTable, "holds" | "spec">;
 }
 
 /**
- * The attributes of global rows, in their order, written one by one; `vectors`: those of the rows, where they
- * are wanted.
+ * The attributes of global rows, in their order, written one by one. `vectors` holds the vectors of the rows,
+ * if the names ask for them.
  * @throws WinnowError INVALID_ARGUMENT for an unknown name
  */
 export function* attributesOfRows(
@@ -56,8 +56,8 @@ export function* attributesOfRows(
 }
 
 /**
- * The vectors of global rows, `[rows, dim]`, where the names want them.
- * @throws WinnowError FAILED_PRECONDITION where a partition is given up meanwhile
+ * The vectors of global rows, `[rows, dim]`, if the names ask for them.
+ * @throws WinnowError FAILED_PRECONDITION if a partition is released in the meantime
  */
 export async function vectorsOfRows(
   rows: Uint32Array,
@@ -88,7 +88,7 @@ export async function vectorsOfRows(
 const byFirstRow = (partitions: readonly ResidentPartition[]): readonly ResidentPartition[] =>
   partitions.toSorted((a, b) => a.resident.firstRow - b.resident.firstRow);
 
-/** The last partition that begins at or before a row. */
+/** The position of the last partition that begins at or before a row. */
 const placeOf = (row: number, ascending: readonly ResidentPartition[]): number =>
   ascending.findLastIndex(({ resident }) => resident.firstRow <= row);
 
@@ -123,7 +123,7 @@ function cellText(column: AttributeColumn, row: number): string {
   return `[${values.join(",")}]`;
 }
 
-/** As JSON; infinite numbers as TensorFlow Serving writes them. */
+/** A value as JSON; infinite numbers as TensorFlow Serving writes them. */
 function valueText({ type }: AttributeSpec, value: AttributeValue | undefined): string {
   if (value === undefined) return "null";
   if (type === "timestamp") return JSON.stringify(timestampText(Number(value)));

@@ -1,7 +1,6 @@
-// Ids of the winners of a scan, copied from the partitions that hold them into arrays of their own.
-// A batch has thousands of winners spread over all of a table's ids. So no object is made per
-// winner, and all offsets of strings are read before any of their bytes, so that cache misses
-// overlap.
+// Ids of the winners of a scan, copied from the partitions that hold them into new arrays. A batch has
+// thousands of winners, spread over all ids of a table. Therefore no object is made per winner, and all
+// offsets of strings are read before any of their bytes, so that cache misses overlap.
 
 import type { Resident } from "@winnow/accelerator";
 import { StringColumn } from "@winnow/core";
@@ -9,10 +8,10 @@ import type { Tensor } from "@winnow/core";
 
 import type { PackedKeys } from "../compute.ts";
 
-/** What winners' ids are taken from: partitions of one table, in any order. */
+/** Where the ids of winners are copied from: partitions of one table, in any order. */
 export interface IdSource {
   readonly resident: Pick<Resident, "firstRow">;
-  /** By local row; all partitions of a table have ids of one type, or none has. */
+  /** Ids by local row. Either all partitions of a table have ids, of one type, or none has. */
   readonly ids: Tensor | undefined;
 }
 
@@ -34,7 +33,7 @@ export function idsOfRows(rows: Uint32Array, sources: readonly IdSource[]): Pack
   throw new RangeError(`ids of dtype ${dtype}`);
 }
 
-/** Where rows lie: the position of their partition, and the row within it. */
+/** For each row, the position of its partition and the row within that partition. */
 interface Places {
   readonly partitions: Uint16Array;
   readonly localRows: Uint32Array;
@@ -87,7 +86,7 @@ function packStrings(
   for (let at = 0; at < count; at += 1) {
     const from = columns[partitions[at]!]!.bytes;
     const end = offsets[at + 1]!;
-    // Ids are short: calling a copy function would take longer than the copy.
+    // Ids are short: a call of a copy function would take longer than this loop.
     for (let to = offsets[at]!, next = starts[at]!; to < end; to += 1, next += 1) {
       bytes[to] = from[next]!;
     }

@@ -1,14 +1,13 @@
-// How long a worker in drain keeps answering before it sends its routers away: until each of its
-// partitions that some other worker is to hold is held by another worker that is not in drain.
-// This, not a PodDisruptionBudget, protects coverage when several workers are stopped at once.
+// How long a worker in drain keeps answering before it sends its routers away: until each of its partitions
+// that another worker is intended to hold is held by another worker that is not in drain. This hold, not a
+// PodDisruptionBudget, protects coverage when several workers are stopped at once.
 //
-// A content whose directory is gone or holds something else cannot be loaded by another worker: one
-// that holds it must answer until another version serves, and for the grace period in which routers
-// learn of that.
+// A content whose directory is gone or has been replaced cannot be loaded by another worker. A worker that
+// holds it must answer until another version serves, and for the grace period in which routers learn of that.
 //
-// An announcement may be out of date: a worker that was killed stays announced until its lease runs
-// out. Coverage therefore counts once it has held without a break for longer than that, which is
-// also long enough for routers to connect to a worker that has just come.
+// An announcement may be out of date: a worker that was killed stays announced until its lease runs out.
+// Coverage therefore counts once it has lasted without a break for longer than a lease, which is also long
+// enough for routers to connect to a worker that has just started.
 
 import type { Announcement } from "@winnow/cluster";
 import type { VersionHolding } from "@winnow/cluster";
@@ -18,26 +17,26 @@ import type { Clock, Fingerprint, VersionKey, WorkerId } from "@winnow/core";
 
 import type { Holders } from "../cluster-view.ts";
 
-/** The inputs of the decision. */
+/** What the decision is made from. */
 export interface DrainFacts {
   readonly nowMs: number;
   readonly startedAtMs: number;
   readonly settings: DrainSettings;
   /** Announcements of the other workers. */
   readonly others: readonly Announcement[];
-  /** Workers that partitions are placed on but that are not announced: they may come back. */
+  /** Workers that partitions are placed on and that are not announced: they may come back. */
   readonly absent: ReadonlySet<WorkerId>;
-  /** Since when every look has found all covered; `undefined`: the last one did not. */
+  /** Since when every look has found all partitions covered; `undefined`: the last look did not. */
   readonly coveredSinceMs: number | undefined;
   /** What this worker holds. */
   readonly holdings: readonly VersionHolding[];
   /** Intended owners of each partition of a table, as of now. */
   ownersOf(version: VersionKey, table: number): readonly (readonly WorkerId[])[];
-  /** Other workers, not in drain, that answer for each partition and go on until another serves. */
+  /** Other workers, not in drain, that answer for each partition and go on doing so until another version serves. */
   answerersOf(version: VersionKey, table: number): Holders;
-  /** The same, and other workers that still answer but are giving the version up. */
+  /** As `answerersOf`, with other workers that still answer but are giving the version up. */
   lastAnswerersOf(version: VersionKey, table: number): Holders;
-  /** Whether a version was the default a short time ago: requests of it may be under way. */
+  /** Whether a version was the default a short time ago: requests for it may be under way. */
   servedLately(version: VersionKey): boolean;
   /** Whether every worker not in drain holds its assignment of a version, fully replicated. */
   isComplete(version: VersionKey): boolean;
@@ -45,23 +44,23 @@ export interface DrainFacts {
 
 /** Bounds of the hold. */
 export interface DrainSettings {
-  /** Coverage must have held for this long, which is longer than a dead worker stays announced. */
+  /** How long coverage must have lasted: longer than a dead worker stays announced. */
   readonly drainSettleMs: number;
   /**
-   * Where all others are in drain or absent, an absent one is waited for so long: it may have been cut
-   * off from the membership store for as long as the store takes to fail over, and come back.
+   * If all other workers are in drain or absent, absent ones are waited for this long: one may be cut off
+   * from the membership store for as long as a failover of the store takes, and come back.
    */
   readonly drainAbsentMs: number;
-  /** The hold ends after this long, covered or not. */
+  /** The hold ends after this long, even if partitions are not covered. */
   readonly drainHoldMsMax: number;
 }
 
-/** A look at the hold. */
+/** The result of a look at the hold. */
 export interface DrainHold {
   readonly isOver: boolean;
   /** Partitions that are not covered yet. */
   readonly uncovered: number;
-  /** For the next look. */
+  /** To be passed to the next look. */
   readonly coveredSinceMs: number | undefined;
 }
 
@@ -73,7 +72,7 @@ export function drainHold(facts: DrainFacts): DrainHold {
     facts.others.filter(({ state }) => state !== "draining").map(({ workerId }) => workerId),
   );
   if (successors.size === 0) {
-    // Where nobody could take over (the only worker, or all of them stop), waiting covers nothing.
+    // If nobody can take over (this is the only worker, or all of them stop), waiting would cover nothing.
     const waitMs = Math.min(drainAbsentMs, drainHoldMsMax);
     const isOver = absent.size === 0 || nowMs >= startedAtMs + waitMs;
     return { isOver, uncovered: 0, coveredSinceMs: undefined };
@@ -87,7 +86,7 @@ export function drainHold(facts: DrainFacts): DrainHold {
 /** A holding whose content is known. */
 type KnownHolding = VersionHolding & { readonly fingerprint: Fingerprint };
 
-/** Another worker's state of this content, or else of a directory of its number not yet opened. */
+/** Another worker's state of this content or, failing that, of a directory of its number that is not opened yet. */
 function stateOn({ versions }: Announcement, { model, version, fingerprint }: KnownHolding) {
   const ofNumber = versions.filter((each) => each.model === model && each.version === version);
   const same = ofNumber.find((each) => each.fingerprint === fingerprint);
@@ -95,9 +94,9 @@ function stateOn({ versions }: Announcement, { model, version, fingerprint }: Kn
 }
 
 /**
- * How long partitions of a version must be answered for: until others hold them for good, or while
- * requests may still ask for them; `undefined`: no longer. A worker in drain unloads nothing, so it
- * may hold versions that every other worker has given up.
+ * How long the partitions of a version must be answered for: until others hold them for good, or while
+ * requests may still ask for them; `undefined`: no longer. A worker in drain unloads nothing, so it may hold
+ * versions that every other worker has given up.
  */
 function needOf(holding: KnownHolding, facts: DrainFacts): "good" | "while asked" | undefined {
   const staying = facts.others.filter(({ state }) => state !== "draining");
@@ -120,7 +119,7 @@ function needOf(holding: KnownHolding, facts: DrainFacts): "good" | "while asked
   return isHeld ? "good" : undefined;
 }
 
-/** Other contents of the model that a worker holds or loads, to keep them. */
+/** Other contents of the model that a worker holds or is loading and does not give up. */
 function wantedBesides(holding: KnownHolding, { versions }: Announcement): KnownHolding[] {
   return versions.filter(
     (each): each is KnownHolding =>
@@ -131,7 +130,7 @@ function wantedBesides(holding: KnownHolding, { versions }: Announcement): Known
   );
 }
 
-/** Workers that could not load a version: the drain waits for them only if the version serves. */
+/** Workers that could not load a version. The drain waits for them only if the version is the default. */
 function failedOwners(holding: KnownHolding, { others }: DrainFacts): ReadonlySet<WorkerId> {
   if (holding.serving === true) return new Set();
   const failed = others.filter((other) => stateOn(other, holding) === "failed");
@@ -140,7 +139,7 @@ function failedOwners(holding: KnownHolding, { others }: DrainFacts): ReadonlySe
 
 const CHECK_INTERVAL_MS = 50;
 
-/** Looks every 50 ms until the hold is over, or `look` gives none; gives the last look. */
+/** Looks every 50 ms until the hold is over or `look` gives nothing. Gives the result of the last look. */
 export async function waitForHold(
   clock: Clock,
   look: () => DrainHold | undefined,

@@ -1,12 +1,10 @@
-// Replicas beyond the intended ones. A table that is not cut is answered by one worker per query,
-// so every further replica of it adds throughput, and every worker that has room holds one. Each
-// worker decides that for itself and announces what it holds; nobody waits for it: a version is
-// complete, and placement done, without these replicas.
+// Replicas beyond the intended ones. A table that is not cut is answered by one worker per query, so each
+// further replica of it adds throughput, and every worker that has room holds one. Each worker decides for
+// itself and announces what it holds; nobody counts on these replicas: a version is complete without them.
 //
-// Their memory is bounded by a part of the device's, and by what the next version of everything
-// held here will need, so that a swap never has to wait for one of them to be given up. Tables that
-// are cut get none: their workers share each query's work, and more replicas would not let them
-// scan less.
+// Their memory is bounded by a part of the device's memory, and by what the next versions of all models held
+// here will need, so that a swap never waits for an extra replica to be given up. Tables that are cut get
+// none: their workers share the work of each query, and more replicas would not reduce it.
 
 import type { VersionKey } from "@winnow/core";
 
@@ -16,7 +14,7 @@ import type { ReplicaFacts } from "./replica-facts.ts";
 import { heldAs, isServing, openedOf, replicaKey } from "../replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "../replica-set.ts";
 
-/** The inputs of the decision on extra replicas. */
+/** What the decision is made from. */
 export type ExtraFacts = Pick<
   ReplicaFacts,
   | "workerId"
@@ -39,8 +37,8 @@ interface Candidate {
 }
 
 /**
- * What this worker holds beyond its assignments: of the most important versions first, of each the
- * smallest tables first, as far as memory goes. None while some version does not fit.
+ * The extra replicas that this worker holds: of the most important versions first, of each the smallest
+ * tables first, as far as memory goes. None while some version does not fit.
  */
 export function extraReplicas(set: ReplicaSet, facts: ExtraFacts): ExtraReplicas {
   const extras = new Map<string, Set<number>>();
@@ -55,7 +53,7 @@ export function extraReplicas(set: ReplicaSet, facts: ExtraFacts): ExtraReplicas
   return extras;
 }
 
-/** Bytes for extra replicas: their part of the device, or less if a swap of all models needs it. */
+/** Bytes for extra replicas: their part of the device, or less if a swap of all models needs more. */
 function bytesForExtras(set: ReplicaSet, facts: ExtraFacts): number {
   const byModel = new Map<string, number[]>();
   for (const { held, opened } of wantedContents(set, facts)) {
@@ -72,7 +70,7 @@ function bytesForExtras(set: ReplicaSet, facts: ExtraFacts): number {
   return Math.min(extraMemoryRatio * capacityBytes, capacityBytes - reservedBytes);
 }
 
-/** Tables that are not cut and not intended here, of contents that serve or are complete. */
+/** Tables that are not cut and not intended here, of contents that are the default or complete. */
 function candidatesOf(set: ReplicaSet, facts: ExtraFacts): readonly Candidate[] {
   return wantedContents(set, facts).flatMap(({ held, opened }) => {
     if (!facts.hasExtras(held.model)) return [];
@@ -91,7 +89,7 @@ function candidatesOf(set: ReplicaSet, facts: ExtraFacts): readonly Candidate[] 
   });
 }
 
-/** Whether a content serves or is complete: before that it may still prove to be corrupt. */
+/** Whether a content is the default or complete. Before that, its checksums may turn out not to add up. */
 function isSound(key: VersionKey, set: ReplicaSet, { isComplete }: ExtraFacts): boolean {
   return isServing(set, key) || isComplete(key);
 }

@@ -1,5 +1,5 @@
-// What the plan of replicas is decided from, beside the state (`replica-set.ts`): what is wanted,
-// what is known of the other workers, and how much room and time there is.
+// What the plan of replicas is made from, beside the state (`replica-set.ts`): the versions that are wanted,
+// what is known of the other workers, memory and time.
 
 import type { VersionKey } from "@winnow/core";
 
@@ -12,9 +12,9 @@ export interface WantedVersion {
   readonly model: string;
   /** The directory with its present content. */
   readonly found: FoundVersion;
-  /** The version of this number is the default, whichever content of it. */
+  /** Whether the version of this number is the default, whichever content of it. */
   readonly isServing: boolean;
-  /** It serves until an older one, which the policy names instead, is ready everywhere. */
+  /** Whether the policy names an older version instead: this one serves until that one is ready everywhere. */
   readonly isLeft: boolean;
 }
 
@@ -22,13 +22,13 @@ export interface WantedVersion {
 export interface ReplicaFacts extends Intent {
   readonly nowMs: number;
   readonly wanted: readonly WantedVersion[];
-  /** Directories that would be wanted if their files were still. */
+  /** Directories that would be wanted if their files did not still change. */
   readonly copying: readonly Omit<WantedVersion, "isServing" | "isLeft">[];
   /** Other workers, not in drain, that announce each partition of a table as ready. */
   announcedHolders(version: VersionKey, table: number): Holders;
   /** Whether every worker holds its assignment of a version, fully replicated. */
   isComplete(version: VersionKey): boolean;
-  /** False until this worker is among those that partitions are placed on: nothing is decided. */
+  /** Whether partitions are placed on this worker. Nothing is decided before they are. */
   readonly placed: boolean;
   /** Bytes that may still be loaded. */
   readonly freeBytes: number;
@@ -38,12 +38,12 @@ export interface ReplicaFacts extends Intent {
   readonly extraMemoryRatio: number;
   /** Whether a model may have extra replicas: not one whose own replication was configured. */
   hasExtras(model: string): boolean;
-  /** A worker in drain keeps what it has and begins nothing. */
+  /** Whether this worker is in drain: it keeps what it holds and begins nothing. */
   readonly draining: boolean;
   readonly grace: GraceSettings;
 }
 
-/** How long what is no longer announced is kept for routers whose tables still have it. */
+/** How long replicas that are no longer announced are kept for routers whose tables still name them. */
 export interface GraceSettings {
   readonly replicaGraceMs: number;
   readonly versionGraceMs: number;

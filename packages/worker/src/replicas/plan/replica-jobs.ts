@@ -1,11 +1,10 @@
-// Which open or load comes next. Loads run two at a time, so that the accelerator builds the first
-// partition while the second one is being read; one at a time, a load takes nearly both times in
-// sum.
+// Which open or load comes next. Loads run two at a time, so that the accelerator builds the first partition
+// while the second one is being read; one at a time, a load takes nearly the sum of both times.
 //
 //  - nothing begins beside an open or a close, and no open begins beside a load;
 //  - the second load is of the version that is being loaded, if that is still the most important
-//    one, and begins only if memory holds it for certain: figures of used memory are not final
-//    meanwhile, and what does not fit must be refused before it is read;
+//    one, and begins only if memory certainly suffices: figures of used memory are not final
+//    during a load, and an assignment that does not fit must be refused before it is read;
 //  - replicas beyond the intended ones come last, when there is nothing else to do.
 
 import type { ContentHandle, OpenedVersion } from "../../compute/compute.ts";
@@ -15,7 +14,7 @@ import { Assignment, isOpeningOrClosing, loadingOf, occupiedBytesOf } from "../a
 import type { ExtraReplicas } from "./extra-replicas.ts";
 import type { ReplicaFacts } from "./replica-facts.ts";
 
-/** Loads under way at most; the benchmark of loading runs as many. */
+/** Loads under way at most. The benchmark of loading runs as many. */
 const LOADS_AT_ONCE = 2;
 
 /** Something to start. */
@@ -26,21 +25,21 @@ type Job =
       readonly held: HeldVersion;
       readonly handle: ContentHandle;
       readonly replica: number;
-      /** Most bytes that this load, loads under way and those that follow may still take. */
+      /** Most bytes that this load, the loads under way and those that follow may still take. */
       readonly bytesMax: number;
     };
 
 /** The next job, if one may start now. */
 export interface NextJob {
   readonly job: Job | undefined;
-  /** Earliest retry of the failed versions that were passed over; `Infinity`: none were. */
+  /** Earliest retry of the failed versions that were skipped; `Infinity`: none were. */
   readonly wakeAtMs: number;
 }
 
 /** The most important open or load that may start now. */
 export function nextJob(set: ReplicaSet, facts: ReplicaFacts, extras: ExtraReplicas): NextJob {
   const versions = [...set.versions.values()];
-  // Nothing starts before the other workers are known: a restarted one must learn what serves.
+  // Nothing starts before the other workers are known: a restarted worker must first learn which version serves.
   if (facts.draining || !facts.placed || versions.some(isOpeningOrClosing)) {
     return { job: undefined, wakeAtMs: Infinity };
   }
@@ -74,13 +73,13 @@ function jobOf(held: HeldVersion, set: ReplicaSet, facts: ReplicaFacts): Job | u
   const missing = assignment.missing(held);
   const replica = firstOf(missing, life.opened, { assignment, facts });
   if (replica === undefined) return undefined;
-  // Loads under way count twice: their memory may not be taken yet, and building takes more.
+  // Loads under way count twice: their memory may not be taken yet, and building needs more than the result.
   const underWay = loadingOf(held);
   const bytes = occupiedBytesOf(set, held, [...missing, ...underWay, ...underWay]);
   return { kind: "load", held, handle: life.opened.handle, replica, bytesMax: bytes };
 }
 
-/** An extra replica that is not held yet and that fits. */
+/** The load of an extra replica that is not held yet and that fits. */
 function extraJob(
   set: ReplicaSet,
   { freeBytes }: ReplicaFacts,
@@ -99,7 +98,10 @@ function extraJob(
   return undefined;
 }
 
-/** The missing replica that the fewest others hold; of equals, one that lists this worker first. */
+/**
+ * The missing replica that the fewest other workers hold; of equals, one whose list of owners has this worker
+ * early.
+ */
 function firstOf(
   missing: readonly number[],
   opened: OpenedVersion,

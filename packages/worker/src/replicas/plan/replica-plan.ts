@@ -1,8 +1,8 @@
-// What to do next, decided from what is held (`replica-set.ts`) and what is known of the world. A
-// pure function, run again after every change: it names the effects to start and the time at which
-// it must run again even if nothing changes.
+// What to do next, decided from what is held (`replica-set.ts`) and from the facts (`replica-facts.ts`). A
+// pure function, called again after every change: it gives the effects to start and the time at which it must
+// be called again even if nothing changes.
 //
-// Rules (reliability: placement, version pin and unload):
+// Rules:
 //  - one open at a time, or loads of one version (`replica-jobs.ts`); the serving version before
 //    every other one;
 //  - partitions that nobody else answers for come first, so that coverage comes early;
@@ -41,7 +41,7 @@ export type ReplicaEffect = { readonly id: string } & (
   | {
       readonly kind: "open";
       readonly from: VersionDirectory;
-      /** Stamp of the files as they were found; `undefined` where they keep changing. */
+      /** Stamp of the files as they were found; `undefined` where the files keep changing. */
       readonly stamp: string | undefined;
       readonly siblings: readonly ContentHandle[];
     }
@@ -54,7 +54,7 @@ export type ReplicaEffect = { readonly id: string } & (
 export interface ReplicaPlan {
   readonly set: ReplicaSet;
   readonly effects: readonly ReplicaEffect[];
-  /** Ask again at this time at the latest; `Infinity`: only after a change. */
+  /** When to decide again at the latest; `Infinity`: only after a change. */
   readonly wakeAtMs: number;
 }
 
@@ -73,7 +73,7 @@ class Planner {
   readonly effects: ReplicaEffect[] = [];
   wakeAtMs = Infinity;
   readonly #facts: ReplicaFacts;
-  /** An open, a load or a close is under way, so that the figures of used memory are not final. */
+  /** Whether an open, a load or a close is under way, so that figures of used memory are not final. */
   readonly #isBusy: boolean;
   readonly #extras: ExtraReplicas;
 
@@ -85,7 +85,7 @@ class Planner {
     this.#extras = mayHoldMore ? extraReplicas(set, facts) : new Map();
   }
 
-  /** Adds contents that are wanted and not known yet: of new directories and of replaced ones. */
+  /** Adds contents that are wanted and not known yet, of new directories and of replaced ones. */
   takeUp(): void {
     for (const { model, found } of this.#facts.wanted) {
       if (heldAs(this.set, { model, ...found }) === undefined) {
@@ -93,7 +93,7 @@ class Planner {
       }
     }
     for (const { model, found } of this.#facts.copying) {
-      // Files that change for too long are opened as they are: that content is not added again.
+      // Files that changed for too long are opened as they are. Their content is not added a second time.
       const isKnown = contentsOf(this.set, { model, ...found }).some(
         (held) => held.life.phase === "copying" || isHeldAs(held, { model, ...found }),
       );
@@ -101,7 +101,7 @@ class Planner {
     }
   }
 
-  /** Moves one content on along its life. */
+  /** Takes one content the next step through its life. */
   follow(before: HeldVersion): void {
     const wanted = this.#wantedAs(before);
     const isLeft = wanted?.isLeft === true;
@@ -110,11 +110,11 @@ class Planner {
     const { life } = held;
     if ("opened" in life) this.#followOpened(held, life.opened, wanted !== undefined);
     else if (life.phase === "copying" && wanted !== undefined) {
-      this.#put({ ...held, life: { phase: "found" } }); // Its files have stopped changing.
+      this.#put({ ...held, life: { phase: "found" } }); // The files have stopped changing.
     } else if (!this.#isAwaited(held, wanted)) this.set = withoutVersion(this.set, held.id);
   }
 
-  /** Whether a content that is not open is kept: while copied, opened or closed, or if wanted. */
+  /** Whether a content that is not open is kept: it is being copied, opened or closed, or it is wanted. */
   #isAwaited(held: HeldVersion, wanted: WantedVersion | undefined): boolean {
     const { phase } = held.life;
     if (phase === "copying") return this.#isCopying(held);
@@ -141,8 +141,8 @@ class Planner {
   }
 
   /**
-   * Whether a content that is not wanted is to leave. It stays until the files that replaced its
-   * own have been opened, because they may hold the same content.
+   * Whether a content that is not wanted is to leave. It stays until the files that replaced its own have
+   * been opened, because they may hold the same content.
    */
   #isToLeave(held: HeldVersion): boolean {
     if (this.#facts.draining) return false;
@@ -238,8 +238,8 @@ class Planner {
   }
 
   /**
-   * Whether a replica is intended here, is an extra one, or is not yet announced with equal
-   * checksum shares by every intended owner.
+   * Whether a replica is intended here, is an extra one, or is not yet announced with equal checksum shares
+   * by every intended owner.
    */
   #isNeeded(held: HeldVersion, at: ReplicaAt, shares: readonly number[]): boolean {
     const { key, assignment } = at;
@@ -254,7 +254,7 @@ class Planner {
     });
   }
 
-  /** Refuses an assignment that free memory cannot hold, and notes one that is complete. */
+  /** Refuses an assignment that does not fit into free memory, and notes one that is complete. */
   #admitted(held: HeldVersion, assignment: Assignment): HeldVersion {
     if (this.#isBusy || !this.#facts.placed) return held;
     const missing = assignment.missing(held);
@@ -275,8 +275,8 @@ class Planner {
   }
 
   /**
-   * Closes a content, unless it is being loaded, or a directory of its number is being opened,
-   * which may turn out to hold this content. The end of each load and open leads to another plan.
+   * Closes a content, unless it is being loaded, or a directory of its number is being opened, which may turn
+   * out to hold this content. The end of each load and open leads to another plan.
    */
   #close(held: HeldVersion, { handle }: OpenedVersion, next: AfterClose): void {
     const isOpening = contentsOf(this.set, held).some(({ life }) => life.phase === "opening");
@@ -306,5 +306,8 @@ interface ReplicaAt {
   readonly handle: ContentHandle;
 }
 
-/** Longer than the slowest membership store takes to pass on an announcement. */
+/**
+ * How long a corrupt version stays announced: longer than the slowest membership store takes to pass on an
+ * announcement.
+ */
 const CORRUPT_KEPT_MS = 5000;

@@ -1,7 +1,6 @@
-// When a content that is not wanted any more is needed all the same: its directory is gone, or
-// holds something else. The content answers until its successor can, which for a large version
-// takes longer than any grace period. Nobody can read it again, so a content that is given up too
-// early is lost.
+// When a content that is not wanted any more is still needed because its directory is gone or has been
+// replaced. The content answers until its successor can, which for a large version takes longer than any
+// grace period. Nobody can read it again, so a content that is given up too early is lost.
 
 import type { VersionKey } from "@winnow/core";
 
@@ -10,13 +9,13 @@ import { heldAs, isHeldAs, isServing, openedOf } from "../replica-set.ts";
 import type { HeldVersion, ReplicaSet } from "../replica-set.ts";
 import type { WantedVersion } from "./replica-facts.ts";
 
-/** The inputs of the decision. */
+/** What the decision is made from. */
 interface SuccessionFacts {
   readonly wanted: readonly WantedVersion[];
   isComplete(version: VersionKey): boolean;
 }
 
-/** The wanted version of the same number whose files are not those of this content, if any. */
+/** The wanted version of the same number whose files are not those of this content, if there is one. */
 export function replacementOf(
   held: HeldVersion,
   { wanted }: Pick<SuccessionFacts, "wanted">,
@@ -30,9 +29,9 @@ export function replacementOf(
 }
 
 /**
- * Whether a content that is not wanted must go on answering. One that was replaced in place must
- * while it serves, and until its replacement is complete or serves. Any other one must while it
- * serves and another version can be expected to take over.
+ * Whether a content that is not wanted must go on answering. A content that was replaced in place must while
+ * it is the default, and until its replacement is complete or the default. Any other content must while it is
+ * the default and another version can be expected to take over.
  */
 export function isNeededUntilFollowed(
   held: HeldVersion,
@@ -49,7 +48,7 @@ export function isNeededUntilFollowed(
   return serves && facts.wanted.some((wanted) => wanted.model === model && isComing(wanted, set));
 }
 
-/** Whether a replacement is on its way, and does not wait for the memory of what it replaces. */
+/** Whether a replacement is on its way and does not itself wait for the memory of the content that it replaces. */
 function isAwaited(
   next: HeldVersion | undefined,
   set: ReplicaSet,

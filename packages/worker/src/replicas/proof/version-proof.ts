@@ -1,9 +1,8 @@
-// Whether the checksum shares of a version that is complete here add up over all workers (S7). Each
-// router refuses one that does not. Workers must know as well: otherwise they would take the
-// corrupt version for the serving one, and unload the good one. Once a version has added up, the
-// shares of that moment are the verified ones: a replica that this worker reads with other shares
-// (its copy is damaged, the disk erred) is released and read again. Routers leave such a replica
-// out, but other workers would count on it.
+// Whether the checksum shares of a version that is complete here add up over all workers (S7). Each router
+// refuses a version whose shares do not. Workers must know as well: otherwise they would take the corrupt
+// version for the default and unload the good one. Once the shares of a version have added up, those shares
+// are the verified ones: a replica that this worker reads with other shares (its copy is damaged, the disk
+// erred) is released and read again. Routers leave such a replica out, but other workers would count on it.
 
 import { haveEqualShares, partitionRanges } from "@winnow/cluster";
 import type { Announcement } from "@winnow/cluster";
@@ -16,17 +15,17 @@ import type { HeldVersion, ReplicaEvent, ReplicaSet, VerifiedShares } from "../r
 import { Assignment } from "../assignment.ts";
 import type { Intent } from "../assignment.ts";
 
-/** The inputs of the verdicts. */
+/** What the verdicts are made from. */
 interface ProofFacts {
   readonly cluster: ClusterView;
   readonly intent: Intent | undefined;
-  /** What this worker says of itself right now. */
+  /** Gives this worker's announcement as of now. */
   readonly announcement: () => Announcement;
 }
 
 /**
- * The verdicts that are new, one or two for a version: its shares add up, or do not; replicas here
- * differ from the verified ones. A version that was proven once stays proven while it is open.
+ * New verdicts, one or two for a version: its shares add up or do not; replicas here differ from the verified
+ * ones. A version that was proven stays proven while it is open.
  */
 export function verdictsOn({ versions }: ReplicaSet, facts: ProofFacts): ReplicaEvent[] {
   return [...versions.values()].flatMap((held) => {
